@@ -1,0 +1,34 @@
+"""Names of methods, datasets, shifts and networks: each is the file of that name in its room.
+
+Adding one is adding a file: ``methods/cuma.py`` is the method ``cuma``. Listing the names
+reads the folder only, so that no heavy library is imported until a thing is used.
+"""
+
+from importlib import import_module
+from pkgutil import iter_modules
+from types import ModuleType
+
+from robust_fairness.errors import unknown_name
+
+ROOMS = {"method": "methods", "dataset": "datasets", "shift": "shifts", "network": "models"}
+
+
+def names(kind: str) -> list[str]:
+    """Names of all things of one kind, sorted.
+
+    Args:
+        kind: "method", "dataset", "shift" or "network".
+    """
+    room = import_module(f"robust_fairness.{ROOMS[kind]}")
+    return sorted(module.name for module in iter_modules(room.__path__) if module.name[0] != "_")
+
+
+def find(kind: str, name: str) -> ModuleType:
+    """Import the module that holds the thing ``name``.
+
+    Raises:
+        InputError: no such name; the message gives the nearest ones.
+    """
+    if name not in names(kind):
+        raise unknown_name(kind, name, names(kind))
+    return import_module(f"robust_fairness.{ROOMS[kind]}.{name}")

@@ -1,0 +1,146 @@
+"""Samples: the only thing that travels between ingestion, shifts, training and evaluation."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pandas as pd
+
+from robust_fairness.errors import InputError, unknown_name
+
+PARTS = ("train", "val", "test")
+
+Arrays = np.ndarray | dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Rows of a dataset with their labels, attributes and named splits.
+
+    Attributes:
+        x: float32 features ``[n, d]`` as read (preprocessing is fitted per replica, on its own
+            training rows), uint8 images ``[n, c, h, w]``, or a named set of such arrays.
+        y: int64 class index ``[n]``, or float32 outcome ``[n]`` when ``classes`` is empty.
+        attributes: sensitive or bias variables, ``n`` rows; a categorical column defines
+            groups, a float column is continuous.
+        id: what the row is called in its source, ``[n]`` int64 or str.
+        splits: ``n`` rows, one categorical column a *named split*, with values in ``PARTS``; a
+            missing value keeps the row out of that split. A replica names the split it uses.
+        features: names of the columns of ``x``; empty for images.
+        classes: names of the classes of ``y``; empty for a continuous outcome.
+        sensitive: the attributes that methods mitigate, in order.
+        perturbation: float32 ``[n, d]`` or None: what a shift adds to the features *after*
+            preprocessing, in its units (standard deviations of the training rows).
+    """
+
+    x: Arrays
+    y: np.ndarray
+    attributes: pd.DataFrame
+    id: np.ndarray
+    splits: pd.DataFrame
+    features: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+    sensitive: tuple[str, ...] = ()
+    perturbation: np.ndarray | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        """Check that all parts tell of the same rows.
+
+        Raises:
+            InputError: lengths differ, a label is out of range or missing, or a sensitive
+                attribute is no column of ``attributes``.
+        """
+        lengths = {name: len(array) for name, array in self.arrays.items()}
+        lengths |= {
+            name: len(getattr(self, name)) for name in ("y", "attributes", "id", "splits")
+        }
+        if len(set(lengths.values())) != 1:
+            raise InputError(f"samples: parts differ in length: {lengths}")
+        for name in self.sensitive:
+            if name not in self.attributes:
+                raise unknown_name("sensitive attribute", name, self.attributes.columns)
+        if self.classes and len(self.y) and not 0 <= self.y.min() <= self.y.max() < len(self.classes):
+            raise InputError(
+                f"samples: y holds {self.y.min()} to {self.y.max()}, "
+                f"allowed: 0 to {len(self.classes) - 1}"
+            )
+        if not self.classes and not np.isfinite(self.y).all():
+            raise InputError("samples: y holds values that are not finite")
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The arrays of ``x`` by name; a single one is called ``x``."""
+        return self.x if isinstance(self.x, dict) else {"x": self.x}
+
+    def rows(self, split: str, part: str) -> np.ndarray:
+        """Row numbers of one part ("train", "val" or "test") of a named split, int64 ``[m]``.
+
+        Raises:
+            InputError: no split of that name.
+        """
+        if split not in self.splits:
+            raise unknown_name("split", split, self.splits.columns)
+        return np.flatnonzero((self.splits[split] == part).to_numpy())
+
+    def take(self, rows: np.ndarray) -> "Samples":
+        """The samples of the given row numbers, in their order."""
+        x = {name: array[rows] for name, array in self.arrays.items()}
+        return replace(
+            self,
+            x=x if isinstance(self.x, dict) else x["x"],
+            y=self.y[rows],
+            attributes=self.attributes.iloc[rows].reset_index(drop=True),
+            id=self.id[rows],
+            splits=self.splits.iloc[rows].reset_index(drop=True),
+            perturbation=None if self.perturbation is None else self.perturbation[rows],
+        )
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Group number of every row, with the readable name of each number.
+
+    Attributes:
+        index: int64 ``[n]``, 0 to ``len(names) - 1``; -1 where an attribute is missing.
+        names: one a group, for example ``"female"`` or ``"female & black"``.
+    """
+
+    index: np.ndarray
+    names: tuple[str, ...]
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Rows in each group, int64 ``[groups]``; missing values are not counted."""
+        return np.bincount(self.index[self.index >= 0], minlength=len(self.names))
+
+
+def groups_of(attributes: pd.DataFrame, columns: Sequence[str]) -> Groups:
+    """Groups of one categorical attribute, or of every combination that occurs of several.
+
+    A single attribute keeps all its categories, also those without rows, in their order; of
+    several, the combinations found in the data are counted, never enumerated.
+
+    Raises:
+        InputError: a column does not exist or is continuous.
+    """
+    for column in columns:
+        if column not in attributes:
+            raise unknown_name("attribute", column, attributes.columns)
+        if not isinstance(attributes[column].dtype, pd.CategoricalDtype):
+            raise InputError(f"attribute {column!r} is continuous: it defines no groups; bin it")
+    if len(columns) == 1:
+        column = attributes[columns[0]].cat
+        return Groups(column.codes.to_numpy().astype(np.int64), tuple(map(str, column.categories)))
+    codes = np.stack([attributes[column].cat.codes.to_numpy() for column in columns], axis=1)
+    complete = (codes >= 0).all(axis=1)
+    found, inverse = np.unique(codes[complete], axis=0, return_inverse=True)
+    index = np.full(len(attributes), -1, dtype=np.int64)
+    index[complete] = inverse.reshape(-1)
+    categories = [attributes[column].cat.categories for column in columns]
+    names = tuple(
+        " & ".join(str(categories[k][code]) for k, code in enumerate(row)) for row in found
+    )
+    return Groups(index, names)
