@@ -31,6 +31,7 @@ class Samples:
         sensitive: the attributes that methods mitigate, in order.
         perturbation: float32 ``[n, d]`` or None: what a shift adds to the features *after*
             preprocessing, in its units (standard deviations of the training rows).
+        sources: SHA-256 of every file that the samples were read from, by file name.
     """
 
     x: Arrays
@@ -41,7 +42,8 @@ class Samples:
     features: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
     sensitive: tuple[str, ...] = ()
-    perturbation: np.ndarray | None = field(default=None)
+    perturbation: np.ndarray | None = None
+    sources: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check that all parts tell of the same rows.

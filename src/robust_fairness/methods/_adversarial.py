@@ -1,0 +1,79 @@
+"""Adversarially fair training: the frame that AdvDebias, LAFTR and CUMA fill in."""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from robust_fairness.methods._losses import task_loss
+from robust_fairness.methods._method import Batch, Method, MethodParameters, Problem, Step
+from robust_fairness.models._model import Model
+
+
+class AdversarialParameters(MethodParameters):
+    """Options of the game between network and adversary.
+
+    The papers write min max and leave the algorithm open. ``alternating`` lets the adversary
+    step first and the network answer the updated one, as LAFTR's own code does; ``reversed``
+    updates both from one pass, as a gradient reversal layer does. The default follows LAFTR,
+    because the inner maximum of Eq. 10 comes first.
+    """
+
+    alpha: float = Field(1.0, ge=0, description="weight of the adversary's loss (Eq. 10)")
+    update: Literal["alternating", "reversed"] = "alternating"
+
+
+class AdversarialMethod(Method):
+    """Train features from which an adversary cannot tell the group.
+
+    .. math:: \\min_{s,t} \\max_a L_{clf} - \\alpha L_{adv} + R
+
+    with R the method's own regulariser, 0 unless overridden (Equalized Robustness, Eq. 10).
+    """
+
+    def __init__(self, parameters: AdversarialParameters, model: Model, problem: Problem) -> None:
+        super().__init__(parameters, model, problem)
+        self.adversary = self.new_adversary(model)
+
+    def new_adversary(self, model: Model) -> torch.nn.Module:
+        """The adversary h_a: a head of the network's own structure, on its features."""
+        return model.new_head(self.problem.groups, self.problem.heads)
+
+    @abstractmethod
+    def adversary_loss(self, logits: Tensor, batch: Batch) -> Tensor:
+        """What the adversary minimises, ``[replica]``, from its logits ``[replica, row, group]``."""
+
+    def audited(self, features: Tensor, outputs: Tensor) -> Tensor:
+        """What the adversary sees ``[replica, row, width]``: the features."""
+        return features
+
+    def regulariser(self, model: Model, batch: Batch, losses: Tensor) -> Tensor:
+        """Further term of the network's objective, ``[replica]``."""
+        return torch.zeros_like(losses[..., 0])
+
+    def model_step(self, model: Model, objective: Tensor, audit: Tensor) -> Step:
+        """The network's update, from its objective and the adversary's loss, ``[replica]`` each."""
+        return Step({"model": objective - self.parameters_of_method.alpha * audit})
+
+    def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
+        """The adversary's step and the network's, in turn or from one pass."""
+        features = model.features(batch.x, batch.noise)
+        outputs = model.head(features, batch.noise)
+        seen = self.audited(features, outputs)
+        alternating = self.parameters_of_method.update == "alternating"
+        if alternating:
+            yield Step({"adversary": self.audit(seen.detach(), batch)})
+        audit = self.audit(seen, batch)
+        losses = task_loss(outputs, batch.y)
+        objective = losses.mean(-1) + self.regulariser(model, batch, losses)
+        step = self.model_step(model, objective, audit)
+        if not alternating:
+            step.losses["adversary"] = audit
+        yield step
+
+    def audit(self, seen: Tensor, batch: Batch) -> Tensor:
+        """The adversary's loss ``[replica]`` on what it sees ``[replica, row, width]``."""
+        return self.adversary_loss(self.adversary(seen, batch.noise), batch)

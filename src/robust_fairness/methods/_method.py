@@ -1,0 +1,112 @@
+"""The interface between a method and the training loop."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from pydantic import BaseModel, ConfigDict
+from torch import Tensor, nn
+
+from robust_fairness.models._model import Model
+from robust_fairness.models._randomness import DropoutNoise, Randomness
+
+
+class MethodParameters(BaseModel):
+    """Hyperparameters of a method.
+
+    Float fields may differ between the replicas of a stack: the loop hands them to the method as
+    tensors ``[replica]``. Replicas that differ in any other field train in stacks of their own.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass
+class Batch:
+    """One batch of every replica of a stack.
+
+    Attributes:
+        x: preprocessed inputs ``[replica, row, ...]``.
+        y: int64 classes or standardised float outcomes ``[replica, row]``.
+        group: int64 group of the mitigated attributes ``[replica, row]``, -1 where missing.
+        rows: int64 row numbers in the dataset ``[replica, row]``, for memories of single rows.
+        noise: dropout masks of this batch.
+    """
+
+    x: Tensor
+    y: Tensor
+    group: Tensor
+    rows: Tensor
+    noise: DropoutNoise | None
+
+
+@dataclass
+class Step:
+    """One update: each player descends its own loss, or the gradients given for it.
+
+    Attributes:
+        losses: loss of every player that moves, ``[replica]``.
+        gradients: for a player whose direction is no gradient of a loss, one tensor for each of
+            its parameters.
+    """
+
+    losses: dict[str, Tensor]
+    gradients: dict[str, list[Tensor]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a method is told of the task before training.
+
+    Attributes:
+        classes: number of classes; 0 for a continuous outcome.
+        groups: number of groups of the mitigated attributes.
+        rows: number of rows of the dataset.
+        heads: source of initial weights for further networks.
+        new_model: builds one more stack of the same network, for methods that train two.
+    """
+
+    classes: int
+    groups: int
+    rows: int
+    heads: Randomness
+    new_model: Callable[[], Model]
+
+
+class Method(nn.Module, ABC):
+    """How a network is trained: yields the steps of one batch.
+
+    Networks and buffers that a method owns are attributes of this module, so that a checkpoint
+    holds them. They are never part of the saved model.
+
+    Args:
+        parameters: hyperparameters; float fields hold tensors ``[replica]``.
+        model: the stack of networks to train.
+        problem: the task.
+    """
+
+    def __init__(self, parameters: Any, model: Model, problem: Problem) -> None:
+        super().__init__()
+        self.parameters_of_method = parameters
+        self.problem = problem
+
+    @abstractmethod
+    def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
+        """Yield the updates of one batch; each is applied before the next is asked for."""
+
+    def players(self, model: Model) -> dict[str, Iterable[nn.Parameter]]:
+        """Parameters of every player by name; one optimiser each."""
+        own = list(self.parameters())
+        return {"model": model.parameters()} | ({"adversary": own} if own else {})
+
+    def epoch(self, y: Tensor, group: Tensor, generator: torch.Generator) -> Tensor:
+        """Order in which one replica's training rows are visited in an epoch, int64 ``[m]``.
+
+        Args:
+            y: labels of its training rows ``[m]``.
+            group: groups of its training rows ``[m]``.
+            generator: source of the order.
+        """
+        return torch.randperm(len(y), generator=generator, device=generator.device)

@@ -1,0 +1,72 @@
+"""Adversarial debiasing (Zhang et al. 2018), in the frame of Equalized Robustness."""
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from robust_fairness.methods._adversarial import AdversarialMethod, AdversarialParameters
+from robust_fairness.methods._losses import cross_entropy, mean_where
+from robust_fairness.methods._method import Batch, Step
+from robust_fairness.models._model import Model
+
+
+class Parameters(AdversarialParameters):
+    """Options on which papers and code disagree.
+
+    Zhang et al. put the adversary on the classifier's output; Equalized Robustness compares it
+    with LAFTR and CUMA as the same two-headed network that differs in the loss alone. The
+    default is the latter, so that CUMA with gamma = 0 is this method. Zhang et al. also remove
+    from the task's gradient its component along the adversary's (``projection``), which
+    Equalized Robustness does not mention.
+    """
+
+    audits: Literal["features", "outputs"] = "features"
+    projection: bool = Field(False, description="remove the part of the gradient that helps h_a")
+
+
+class AdvDebias(AdversarialMethod):
+    """The adversary minimises the cross-entropy of the group (Eq. 11)."""
+
+    def new_adversary(self, model: Model) -> torch.nn.Module:
+        """A head on the features, or on the outputs."""
+        outputs = max(self.problem.classes, 1)
+        width = outputs if self.parameters_of_method.audits == "outputs" else None
+        return model.new_head(self.problem.groups, self.problem.heads, width)
+
+    def audited(self, features: Tensor, outputs: Tensor) -> Tensor:
+        """Features or outputs, by option."""
+        return outputs if self.parameters_of_method.audits == "outputs" else features
+
+    def adversary_loss(self, logits: Tensor, batch: Batch) -> Tensor:
+        """Mean cross-entropy over the rows whose group is known."""
+        known = batch.group >= 0
+        return mean_where(cross_entropy(logits, batch.group.clamp(min=0)), known)
+
+    def model_step(self, model: Model, objective: Tensor, audit: Tensor) -> Step:
+        """Descend the difference of the losses, or the projected gradient."""
+        if not self.parameters_of_method.projection:
+            return super().model_step(model, objective, audit)
+        weights = list(model.parameters())
+        task = torch.autograd.grad(objective.sum(), weights, retain_graph=True)
+        unfair = torch.autograd.grad(
+            audit.sum(), weights, retain_graph=True, allow_unused=True, materialize_grads=True
+        )
+        alpha = self.parameters_of_method.alpha
+        gradients = [projected(g, h, alpha) for g, h in zip(task, unfair, strict=True)]
+        return Step({"model": objective - alpha * audit}, {"model": gradients})
+
+
+def projected(task: Tensor, unfair: Tensor, alpha: Tensor) -> Tensor:
+    """``g - proj_h g - alpha h`` for every replica (Zhang et al. 2018, Eq. 1).
+
+    Args:
+        task: gradient g of the task's loss for one tensor of parameters ``[replica, ...]``.
+        unfair: gradient h of the adversary's loss for the same.
+        alpha: weight ``[replica]``.
+    """
+    g, h = task.flatten(1), unfair.flatten(1)
+    square = (h * h).sum(1, keepdim=True)
+    share = (g * h).sum(1, keepdim=True) / torch.where(square > 0, square, torch.ones_like(square))
+    return (g - (share + alpha.unsqueeze(1)) * h).view_as(task)

@@ -1,0 +1,64 @@
+"""Curvature matching (CUMA), Equalized Robustness Eqs. 4 to 11."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from pydantic import Field
+from torch import Tensor
+
+from robust_fairness.methods._losses import task_loss
+from robust_fairness.methods._method import Batch, Step
+from robust_fairness.methods.adv_debias import AdvDebias
+from robust_fairness.methods.adv_debias import Parameters as AdvDebiasParameters
+from robust_fairness.metrics.curvature import input_gradient, one_shot_curvature
+from robust_fairness.metrics.kernels import BANDWIDTHS, mean_pairwise_mmd
+from robust_fairness.models._model import Model
+
+
+class Parameters(AdvDebiasParameters):
+    """Weights of Eq. 10 and what the text leaves open about the curvature.
+
+    ``curvature_dropout``: the two gradients of Eq. 8 must see the same network; ``shared`` gives
+    both passes the dropout mask of the batch, which saves a forward pass, ``off`` turns dropout
+    off in both. ``curvature_loss``: ``row`` takes the loss of the row itself; ``mean`` the mean
+    over the batch, which divides every curvature by the batch size (at h = 1 and a kernel of
+    width 1 and more the regulariser then all but vanishes), hence the default.
+    """
+
+    gamma: float = Field(1.0, ge=0, description="weight of the curvature distance (Eq. 10)")
+    h: float = Field(1.0, gt=0, description="step of the finite difference (Eq. 8)")
+    bandwidths: tuple[float, ...] = Field(BANDWIDTHS, description="widths of the kernel (Eq. 7)")
+    curvature_dropout: Literal["shared", "off"] = "shared"
+    curvature_loss: Literal["row", "mean"] = "row"
+
+
+class Cuma(AdvDebias):
+    """Adversarial debiasing that also matches the groups' distributions of loss curvature.
+
+    .. math:: L_{clf} - \\alpha L_{adv} + \\gamma MMD^2(C(X_1), C(X_2))
+
+    With more than two groups the distance is the mean over all pairs of groups with at least
+    two rows in the batch.
+    """
+
+    def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
+        """The steps of the adversarial frame, on inputs that are differentiated."""
+        batch.x.requires_grad_()
+        yield from super().steps(model, batch)
+
+    def regulariser(self, model: Model, batch: Batch, losses: Tensor) -> Tensor:
+        """Gamma times the squared MMD between curvatures (Eq. 9), ``[replica]``."""
+        options = self.parameters_of_method
+        noise = batch.noise if options.curvature_dropout == "shared" else None
+        scale = batch.y.shape[-1] if options.curvature_loss == "mean" else 1
+
+        def loss(x: Tensor) -> Tensor:
+            return task_loss(model(x, noise), batch.y) / scale
+
+        first = losses / scale if noise is batch.noise else loss(batch.x)
+        gradient = input_gradient(first, batch.x, create_graph=True)
+        curvature = one_shot_curvature(loss, batch.x, options.h, gradient)
+        distance = mean_pairwise_mmd(
+            curvature, batch.group, self.problem.groups, options.bandwidths
+        )
+        return options.gamma * distance

@@ -1,0 +1,20 @@
+"""Empirical risk minimisation: plain training (the papers' Normal, StdM and NN)."""
+
+from collections.abc import Iterator
+
+from robust_fairness.methods._losses import task_loss
+from robust_fairness.methods._method import Batch, Method, MethodParameters, Step
+from robust_fairness.models._model import Model
+
+
+class Parameters(MethodParameters):
+    """None: the loss is the mean over the batch."""
+
+
+class Erm(Method):
+    """Minimise the mean loss of the batch."""
+
+    def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
+        """One step on the mean loss."""
+        losses = task_loss(model(batch.x, batch.noise), batch.y)
+        yield Step({"model": losses.mean(-1)})

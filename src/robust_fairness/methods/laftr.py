@@ -1,0 +1,42 @@
+"""Learned adversarially fair representations (Madras et al. 2018) without the decoder."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from robust_fairness.methods._adversarial import AdversarialMethod, AdversarialParameters
+from robust_fairness.methods._losses import mean_where
+from robust_fairness.methods._method import Batch
+
+
+class Parameters(AdversarialParameters):
+    """Which cells count equally in the group-normalised L1 loss.
+
+    ``group`` normalises by group (demographic parity, Madras et al. Eq. 3), ``group_and_class``
+    by group and class (equalised odds, Eq. 4). Equalized Robustness says "group-normalised"
+    only, hence the default.
+    """
+
+    weighting: Literal["group", "group_and_class"] = "group"
+
+
+class Laftr(AdversarialMethod):
+    """The adversary minimises the L1 distance to the group, each group counting equally.
+
+    .. math:: \\sum_g \\frac{1}{|D_g|} \\sum_{i \\in D_g} (1 - p_{i,g})
+
+    which for two groups is the \\|h(f(x)) - a\\| of Madras et al., Eq. 3; p is the softmax.
+    """
+
+    def adversary_loss(self, logits: Tensor, batch: Batch) -> Tensor:
+        """Sum over the cells of the batch of the mean distance within each."""
+        known = batch.group >= 0
+        group = batch.group.clamp(min=0)
+        distance = 1 - functional.softmax(logits, -1).gather(-1, group.unsqueeze(-1)).squeeze(-1)
+        cell, cells = group, self.problem.groups
+        if self.parameters_of_method.weighting == "group_and_class":
+            cell, cells = group * self.problem.classes + batch.y, cells * self.problem.classes
+        losses = [mean_where(distance, known & (cell == number)) for number in range(cells)]
+        return torch.stack(losses).sum(0)

@@ -1,0 +1,85 @@
+"""Random numbers of a stack of replicas."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+PURPOSES = ("weights", "heads", "batches", "dropout")
+
+
+class Randomness:
+    """Random numbers for a stack of replicas: one generator a seed.
+
+    Replicas of the same seed (trials) see the same numbers, so that they differ by their
+    hyperparameters only; and what a replica sees does not depend on its neighbours in the stack.
+
+    Args:
+        seeds: seed of every replica.
+        purpose: one of ``PURPOSES``; streams of different purposes are independent, so that
+            methods which draw more for one of them still share the others.
+        device: where the numbers are drawn; the stream depends on it.
+    """
+
+    def __init__(
+        self, seeds: Sequence[int], purpose: str, device: torch.device | str = "cpu"
+    ) -> None:
+        self.seeds = tuple(seeds)
+        distinct = sorted(set(seeds))
+        self.generators = []
+        for seed in distinct:
+            sequence = np.random.SeedSequence([seed, PURPOSES.index(purpose)])
+            generator = torch.Generator(device)
+            generator.manual_seed(int(sequence.generate_state(1, np.uint64)[0] >> 1))
+            self.generators.append(generator)
+        self._which = torch.tensor([distinct.index(seed) for seed in seeds], device=device)
+        self.device = torch.device(device)
+
+    def spread(self, draws: Sequence[Tensor]) -> Tensor:
+        """Give each replica the draw of its seed: one tensor a generator to ``[replica, ...]``."""
+        return torch.stack(list(draws))[self._which]
+
+    def uniform(self, shape: Sequence[int], bound: float) -> Tensor:
+        """Uniform numbers in [-bound, bound), ``[replica, *shape]`` of the default dtype."""
+        return self.spread(
+            [
+                torch.empty(*shape, device=self.device).uniform_(-bound, bound, generator=g)
+                for g in self.generators
+            ]
+        )
+
+    def bernoulli(self, shape: Sequence[int], probability: float, dtype: torch.dtype) -> Tensor:
+        """Ones with the given probability and zeros, ``[replica, *shape]`` of ``dtype``."""
+        return self.spread(
+            [
+                torch.empty(*shape, device=self.device, dtype=dtype).bernoulli_(
+                    probability, generator=g
+                )
+                for g in self.generators
+            ]
+        )
+
+    def state(self) -> Tensor:
+        """State of all generators, uint8 ``[seeds, bytes]``, for a checkpoint."""
+        return torch.stack([generator.get_state() for generator in self.generators])
+
+    def restore(self, state: Tensor) -> None:
+        """Go on where ``state`` was taken."""
+        for generator, one in zip(self.generators, state, strict=True):
+            generator.set_state(one.cpu())
+
+
+class DropoutNoise:
+    """The dropout masks of one batch: each layer draws once, so two passes share a mask."""
+
+    def __init__(self, randomness: Randomness) -> None:
+        self._randomness = randomness
+        self._masks: dict[int, Tensor] = {}
+
+    def mask(self, layer: torch.nn.Module, x: Tensor, rate: float) -> Tensor:
+        """Mask of ``layer`` for activations ``x`` ``[replica, row, ...]``: 0 or 1 / (1 - rate)."""
+        if id(layer) not in self._masks:
+            kept = self._randomness.bernoulli(x.shape[1:], 1 - rate, x.dtype)
+            self._masks[id(layer)] = kept / (1 - rate)
+        return self._masks[id(layer)]

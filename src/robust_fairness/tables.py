@@ -1,0 +1,16 @@
+"""The columns of the tables that travel: one definition for code, schemas and tests."""
+
+import pandas as pd
+
+METRICS = {
+    "dataset": "str", "method": "str", "network": "str", "trial": "str", "seed": "int64",
+    "selection": "str", "shift": "str", "severity": "float64", "attribute": "str",
+    "group": "str", "metric": "str", "value": "float64", "n": "int64", "note": "str",
+}  # fmt: skip
+SELECTION = {"selection": "str", "trial": "str", "seed": "int64", "score": "float64"}
+HISTORY = {"trial": "str", "seed": "int64", "epoch": "int64", "quantity": "str", "value": "float64"}
+
+
+def table(columns: dict[str, str], rows: list[dict]) -> pd.DataFrame:
+    """Data frame of the given rows with exactly these columns and types."""
+    return pd.DataFrame(rows, columns=list(columns)).astype(columns)

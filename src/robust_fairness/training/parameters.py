@@ -1,0 +1,156 @@
+"""Everything that shapes a cell's training, typed and checked before anything runs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny
+
+from robust_fairness.errors import InputError, unknown_name
+from robust_fairness.metrics import find_metric
+from robust_fairness.registry import find
+
+DEFAULT_TRIAL = "default"
+EVERY = "every"
+
+
+class Protocol(BaseModel):
+    """The training protocol that all methods of a dataset share.
+
+    The defaults are those of Equalized Robustness, 5.1: Adam at 1e-3 with weight decay 1e-5,
+    cosine to zero, 50 epochs. The paper does not give the batch size (128 here, the size of the
+    other papers), nor the kind of whitening (``standardise``: each feature on its own; ``pca``
+    and ``zca`` decorrelate, which on one-hot columns amplifies directions of almost no
+    variance), nor whether weight decay is an L2 term (Adam's own, the default) or decoupled.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    epochs: int = Field(50, ge=1)
+    batch_size: int = Field(128, ge=1)
+    learning_rate: float = Field(1e-3, gt=0)
+    weight_decay: float = Field(1e-5, ge=0)
+    optimiser: Literal["adam", "adamw"] = "adam"
+    schedule: Literal["cosine", "constant"] = "cosine"
+    preprocessing: Literal["standardise", "pca", "zca", "none"] = "standardise"
+    precision: Literal["float32", "float64"] = "float32"
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    threads: int = Field(1, ge=1, description="CPU threads; one is fastest for small networks")
+    checkpoint_seconds: float = Field(30, ge=0, description="least time between two checkpoints")
+
+
+class Named(BaseModel):
+    """A thing of the registry with its own parameters."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    parameters: SerializeAsAny[BaseModel]
+
+
+def _named(kind: str) -> BeforeValidator:
+    """Turn ``{name: cuma, alpha: 1}`` into the parameters that ``methods/cuma.py`` declares."""
+
+    def resolve(value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        values = dict(value)
+        name = values.pop("name", None)
+        return Named(name=name, parameters=find(kind, name).Parameters.model_validate(values))
+
+    return BeforeValidator(resolve)
+
+
+def _known_metric(name: str) -> str:
+    find_metric(name)
+    return name
+
+
+def _known_criterion(name: str) -> str:
+    return name if name == EVERY else _known_metric(name)
+
+
+class CellParameters(BaseModel):
+    """The complete settings of one cell, dataset x method.
+
+    Attributes:
+        dataset: name of the dataset in the grid.
+        label: name of the method in the grid.
+        method: the method and its hyperparameters.
+        network: the network and its sizes.
+        protocol: how all methods are trained.
+        trials: what each further trial changes, beside the default one: fields of the method,
+            the network or the protocol.
+        seeds: one replica each and trial.
+        metrics: what the predictions are scored by.
+        selections: criteria by which trials are chosen on validation rows: a metric, or
+            ``every``.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    dataset: str
+    label: str
+    method: Annotated[Named, _named("method")]
+    network: Annotated[Named, _named("network")]
+    protocol: Protocol = Protocol()
+    trials: tuple[dict[str, Any], ...] = ()
+    seeds: tuple[int, ...] = Field(min_length=1)
+    metrics: tuple[Annotated[str, BeforeValidator(_known_metric)], ...] = ("accuracy",)
+    selections: tuple[Annotated[str, BeforeValidator(_known_criterion)], ...] = ("accuracy",)
+
+    def replicas(self) -> list["Replica"]:
+        """All replicas: the default trial first, each with every seed in order.
+
+        Raises:
+            InputError: a trial changes what does not exist, or to what is not allowed.
+        """
+        overrides = [{}, *(trial for trial in self.trials if trial)]
+        return [self._replica(override, seed) for override in overrides for seed in self.seeds]
+
+    def _replica(self, override: dict[str, Any], seed: int) -> "Replica":
+        parts: dict[str, BaseModel] = {
+            "method": self.method.parameters,
+            "network": self.network.parameters,
+            "protocol": self.protocol,
+        }
+        for name, value in override.items():
+            owner = next((key for key, part in parts.items() if name in type(part).model_fields), "")
+            if not owner:
+                fields = [field for part in parts.values() for field in type(part).model_fields]
+                raise unknown_name(f"field of a trial of {self.dataset}.{self.label}", name, fields)
+            part = parts[owner]
+            parts[owner] = type(part).model_validate(part.model_dump() | {name: value})
+        trial = ",".join(f"{name}={value}" for name, value in override.items()) or DEFAULT_TRIAL
+        return Replica(trial, seed, parts["method"], parts["network"], parts["protocol"])  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Replica:
+    """One training: a trial and a seed.
+
+    Attributes:
+        trial: name of the trial.
+        seed: the seed; it also names the split.
+        method: hyperparameters of the method.
+        network: sizes of the network.
+        protocol: how it is trained.
+    """
+
+    trial: str
+    seed: int
+    method: BaseModel
+    network: BaseModel
+    protocol: Protocol
+
+    def split(self, splits: Sequence[str]) -> str:
+        """Name of the split that this replica uses; seeds go round the splits there are."""
+        return splits[self.seed % len(splits)]
+
+
+def require_replicas(replicas: Sequence[Replica]) -> None:
+    """Raise where two trials carry the same name, since their rows could not be told apart."""
+    keys = [(replica.trial, replica.seed) for replica in replicas]
+    twice = sorted({f"{trial} (seed {seed})" for trial, seed in keys if keys.count((trial, seed)) > 1})
+    if twice:
+        raise InputError(f"trials: given twice: {', '.join(twice)}; allowed: each once")

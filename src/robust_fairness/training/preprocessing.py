@@ -1,0 +1,116 @@
+"""Preprocessing of tabular features, fitted on the training rows of each replica."""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+SMALLEST_EIGENVALUE = 1e-6  # of the largest; directions below it are constant but for rounding
+
+
+class Preprocessing(nn.Module):
+    """Affine maps of a stack of replicas: of the features, and of a continuous outcome.
+
+    Buffers: ``centre`` ``[replica, d]``; ``matrix`` ``[replica, d]`` (each feature on its own)
+    or ``[replica, d, d]``; ``outcome`` ``[replica, 2]``: mean and standard deviation of y.
+    """
+
+    centre: Tensor
+    matrix: Tensor
+    outcome: Tensor
+
+    def __init__(self, centre: Tensor, matrix: Tensor, outcome: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("centre", centre)
+        self.register_buffer("matrix", matrix)
+        self.register_buffer("outcome", outcome)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map raw features ``[replica, row, d]`` to network inputs of the same shape."""
+        centred = x - self.centre.unsqueeze(1)
+        if self.matrix.ndim == 2:
+            return centred * self.matrix.unsqueeze(1)
+        return centred @ self.matrix
+
+    def standardise_outcome(self, y: Tensor) -> Tensor:
+        """Outcomes ``[replica, row]`` in standard deviations from the mean; classes as they are."""
+        if not y.is_floating_point():
+            return y
+        mean, deviation = self.outcome.unsqueeze(1).unbind(-1)
+        return (y - mean) / deviation
+
+    def restore_outcome(self, outputs: Tensor) -> Tensor:
+        """Predicted outcomes ``[replica, row, 1]`` back in their own units."""
+        mean, deviation = self.outcome[:, None, None].unbind(-1)
+        return outputs * deviation + mean
+
+
+def fit(name: str, x: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
+    """Fit the preprocessing ``name`` on one replica's training rows.
+
+    Args:
+        name: key of ``WHITENING``.
+        x: float32 features ``[n, d]``.
+        y: int64 classes or float32 outcomes ``[n]``.
+
+    Returns:
+        float64 ``centre``, ``matrix`` and ``outcome`` of that replica.
+    """
+    x = x.astype(np.float64)
+    centre, matrix = WHITENING[name](x)
+    outcome = np.array([0.0, 1.0])
+    if y.dtype.kind == "f":
+        outcome = np.array([y.mean(dtype=np.float64), _safe(y.std(dtype=np.float64))])
+    return {"centre": centre, "matrix": matrix, "outcome": outcome}
+
+
+def none(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Features as they are."""
+    return np.zeros(x.shape[1]), np.ones(x.shape[1])
+
+
+def standardise(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean 0 and standard deviation 1 of each feature; a constant one is only centred."""
+    return x.mean(0), 1 / _safe(x.std(0))
+
+
+def pca(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Principal axes scaled to standard deviation 1; axes without variance give 0."""
+    centre, axes, scale = _principal_axes(x)
+    return centre, axes * scale
+
+
+def zca(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """PCA whitening turned back to the features' own axes."""
+    centre, axes, scale = _principal_axes(x)
+    return centre, (axes * scale) @ axes.T
+
+
+WHITENING: dict[str, Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]] = {
+    "none": none,
+    "standardise": standardise,
+    "pca": pca,
+    "zca": zca,
+}
+
+
+def _principal_axes(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    centre = x.mean(0)
+    variances, axes = np.linalg.eigh(np.cov(x - centre, rowvar=False, bias=True))
+    kept = variances > SMALLEST_EIGENVALUE * variances.max()
+    scale = np.where(kept, 1 / np.sqrt(np.where(kept, variances, 1)), 0)
+    return centre, axes, scale
+
+
+def _safe(deviation: np.ndarray) -> np.ndarray:
+    """Standard deviations with 1 in place of 0."""
+    return np.where(deviation > 0, deviation, 1.0)
+
+
+def stack(fitted: list[dict[str, np.ndarray]], dtype: torch.dtype) -> Preprocessing:
+    """One module for the stack from the fits of its replicas."""
+    names = ("centre", "matrix", "outcome")
+    return Preprocessing(
+        *(torch.from_numpy(np.stack([one[name] for one in fitted])).to(dtype) for name in names)
+    )

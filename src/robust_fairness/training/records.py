@@ -1,0 +1,87 @@
+"""What training leaves behind: fitted models and predictions, as plain arrays."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """One trained replica, complete: network, weights and preprocessing.
+
+    Attributes:
+        trial: name of its trial, for example ``default`` or ``alpha=0.1``.
+        seed: its seed.
+        split: the named split it was trained on.
+        network: name and parameters of its network.
+        preprocessing: name of its preprocessing.
+        state: weights as ``model.*`` and fitted preprocessing as ``preprocessing.*``.
+    """
+
+    trial: str
+    seed: int
+    split: str
+    network: dict[str, Any]
+    preprocessing: str
+    state: dict[str, np.ndarray] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What one replica says of the rows of one sample set.
+
+    Attributes:
+        trial: name of the replica's trial.
+        seed: its seed.
+        split: the named split it was trained on.
+        test_set: name of the sample set, "" for the dataset's own samples.
+        rows: int64 ``[n]`` row numbers in that sample set.
+        outputs: float32 ``[n, classes]`` logits, or ``[n, 1]`` outcomes in their own units.
+        values: further quantities of every row ``[n]``, for example ``curvature``.
+    """
+
+    trial: str
+    seed: int
+    split: str
+    test_set: str
+    rows: np.ndarray = field(repr=False)
+    outputs: np.ndarray = field(repr=False)
+    values: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
+
+
+Record = TypeVar("Record", Fitted, Prediction)
+
+
+def to_arrays(records: Sequence[Fitted | Prediction]) -> tuple[dict[str, np.ndarray], list[dict]]:
+    """Split records into arrays by unique name and the rest, which JSON can hold.
+
+    An array is named ``{record number}/{field}``, one of a dictionary ``.../{key}`` behind it.
+    """
+    arrays: dict[str, np.ndarray] = {}
+    rest = []
+    for number, record in enumerate(records):
+        plain = {}
+        for one in fields(record):
+            value = getattr(record, one.name)
+            if isinstance(value, np.ndarray):
+                arrays[f"{number}/{one.name}"] = value
+            elif one.name in ("state", "values"):
+                arrays |= {f"{number}/{one.name}/{key}": item for key, item in value.items()}
+            else:
+                plain[one.name] = value
+        rest.append(plain)
+    return arrays, rest
+
+
+def from_arrays(kind: type[Record], arrays: dict[str, np.ndarray], rest: list[dict]) -> list[Record]:
+    """Records of ``kind`` from what ``to_arrays`` gave."""
+    found: list[dict[str, Any]] = [dict(plain) for plain in rest]
+    for name, array in arrays.items():
+        number, attribute, *key = name.split("/", 2)
+        if key:
+            found[int(number)].setdefault(attribute, {})[key[0]] = array
+        else:
+            found[int(number)][attribute] = array
+    return [kind(**attributes) for attributes in found]

@@ -1,0 +1,17 @@
+"""Fixtures for the whole test suite."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Folder of real data files; tests that need it are skipped where there is none."""
+    folder = Path(os.environ.get("ROBUST_FAIRNESS_DATA") or ROOT.parent / "shared" / "data")
+    if not folder.is_dir():
+        pytest.skip(f"no real data: set ROBUST_FAIRNESS_DATA (looked in {folder})")
+    return folder.resolve()
