@@ -1,6 +1,7 @@
 """Random numbers of a stack of replicas."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from math import prod
 
 import numpy as np
 import torch
@@ -36,6 +37,10 @@ class Randomness:
         self._which = torch.tensor([distinct.index(seed) for seed in seeds], device=device)
         self.device = torch.device(device)
 
+    def by_seed(self) -> Iterator[tuple[int, torch.Generator]]:
+        """Every distinct seed with its generator."""
+        yield from zip(sorted(set(self.seeds)), self.generators, strict=True)
+
     def spread(self, draws: Sequence[Tensor]) -> Tensor:
         """Give each replica the draw of its seed: one tensor a generator to ``[replica, ...]``."""
         return torch.stack(list(draws))[self._which]
@@ -49,16 +54,21 @@ class Randomness:
             ]
         )
 
-    def bernoulli(self, shape: Sequence[int], probability: float, dtype: torch.dtype) -> Tensor:
-        """Ones with the given probability and zeros, ``[replica, *shape]`` of ``dtype``."""
-        return self.spread(
-            [
-                torch.empty(*shape, device=self.device, dtype=dtype).bernoulli_(
-                    probability, generator=g
-                )
-                for g in self.generators
-            ]
+    def bernoulli(self, shape: Sequence[int], probability: float) -> Tensor:
+        """True with the given probability, bool ``[replica, *shape]``.
+
+        Sixteen random bits decide each entry (four entries a draw, which is several times faster
+        than torch's own): the probability is met to 1 / 65,536.
+        """
+        entries = prod(shape)
+        bits = torch.empty(
+            len(self.generators), -(-entries // 4), dtype=torch.int64, device=self.device
         )
+        for row, generator in zip(bits, self.generators, strict=True):
+            row.random_(-(2**63), None, generator=generator)
+        below = round(probability * 2**16) - 2**15
+        drawn = bits.view(torch.int16)[:, :entries] < below
+        return drawn.view(-1, *shape)[self._which]
 
     def state(self) -> Tensor:
         """State of all generators, uint8 ``[seeds, bytes]``, for a checkpoint."""
@@ -80,6 +90,6 @@ class DropoutNoise:
     def mask(self, layer: torch.nn.Module, x: Tensor, rate: float) -> Tensor:
         """Mask of ``layer`` for activations ``x`` ``[replica, row, ...]``: 0 or 1 / (1 - rate)."""
         if id(layer) not in self._masks:
-            kept = self._randomness.bernoulli(x.shape[1:], 1 - rate, x.dtype)
-            self._masks[id(layer)] = kept / (1 - rate)
+            kept = self._randomness.bernoulli(x.shape[1:], 1 - rate)
+            self._masks[id(layer)] = kept.to(x.dtype).div_(1 - rate)
         return self._masks[id(layer)]

@@ -1,6 +1,6 @@
 """Preprocessing of tabular features, fitted on the training rows of each replica."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -108,9 +108,9 @@ def _safe(deviation: np.ndarray) -> np.ndarray:
     return np.where(deviation > 0, deviation, 1.0)
 
 
-def stack(fitted: list[dict[str, np.ndarray]], dtype: torch.dtype) -> Preprocessing:
+def stack(fitted: Sequence[dict[str, np.ndarray]]) -> Preprocessing:
     """One module for the stack from the fits of its replicas."""
     names = ("centre", "matrix", "outcome")
     return Preprocessing(
-        *(torch.from_numpy(np.stack([one[name] for one in fitted])).to(dtype) for name in names)
+        *(torch.from_numpy(np.stack([one[name] for one in fitted])) for name in names)
     )

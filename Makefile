@@ -1,0 +1,71 @@
+# `make run` is all that a fresh machine needs: it has Python, make and a package registry.
+
+PYTHON ?= python3
+ENVIRONMENT := .venv
+BIN := $(ENVIRONMENT)/bin
+# Touched after each installation, so that nothing is installed twice.
+INSTALLED := $(ENVIRONMENT)/installed
+
+# uv does not read pip's settings: where it has no package index of its own, it takes pip's.
+UV = UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$${UV_INDEX_URL:-$${PIP_INDEX_URL:-$$( \
+	$(BIN)/python -m pip config get global.index-url 2>/dev/null)}}}" $(BIN)/uv
+
+# Settings of the user that would send the packages, or the commands below, elsewhere.
+unexport PIP_PREFIX PIP_REQUIRE_HASHES PIP_ROOT PIP_TARGET PIP_USER
+unexport PYTHONHOME PYTHONPATH
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test test-slow lint format viz lock bench clean
+
+help: ## list what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+
+install: $(INSTALLED) ## make .venv from requirements.lock (again only after a change)
+
+$(INSTALLED): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; (3, 11) <= sys.version_info < (3, 14) or sys.exit( \
+		"Python 3.11 to 3.13 is needed, this is %d.%d: make PYTHON=python3.12 ..." % sys.version_info[:2])'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(ENVIRONMENT)
+	@echo "installing requirements.lock into $(ENVIRONMENT)"
+	@$(BIN)/python -m pip install --quiet uv
+	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
+	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@touch $@
+
+run: $(INSTALLED) ## run the benchmark on the bundled data
+	$(BIN)/kedro run --pipelines=robust_fairness
+
+# Two workers with one thread each: more threads only wait for one another.
+test: export OMP_NUM_THREADS := 1
+test: $(INSTALLED) ## run the tests, without the slow ones
+	$(BIN)/pytest -m "not slow" -n 2 -ra --cov
+
+test-slow: $(INSTALLED) ## run the tests that need minutes, a browser or a server
+	$(BIN)/pytest -m slow -ra
+
+lint: $(INSTALLED) ## check style, types and the walls between the rooms
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: $(INSTALLED) ## put the code into the project's style
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+viz: $(INSTALLED) ## look at the pipeline in the browser
+	$(BIN)/kedro viz run
+
+lock: $(INSTALLED) ## choose the newest allowed versions anew
+	$(UV) pip compile pyproject.toml --quiet --upgrade --extra dev --universal \
+		--python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+		--output-file requirements.lock
+
+bench: $(INSTALLED) ## measure speed and memory
+	@set -e; for script in benchmarks/[a-z]*.py; do \
+		echo "== $$script"; $(BIN)/python "$$script"; done
+
+clean: ## remove the environment and all caches; data and results stay
+	rm -rf $(ENVIRONMENT) .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache \
+		.pytest_cache .ruff_cache .viz build dist src/*.egg-info
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,93 @@
+"""Training all replicas at once against a loop over them, as a ratio inside one run.
+
+Synthetic rows of the size of Adult: what the rows hold does not change the cost of a step.
+
+    python benchmarks/training.py --replicas 16 --rows 4096
+"""
+
+import argparse
+import os
+import platform
+import statistics
+import tempfile
+import time
+
+import numpy as np
+import pandas as pd
+import torch
+
+from robust_fairness.samples import Samples
+from robust_fairness.training import fitting
+from robust_fairness.training.checkpoints import ROOT_VARIABLE, threads
+from robust_fairness.training.parameters import CellParameters
+
+
+def adult_like(rows: int, features: int) -> Samples:
+    """Rows with two classes and two groups; one split that trains on nearly all of them."""
+    rng = np.random.default_rng(0)
+    part = np.where(np.arange(rows) < rows - 256, "train", "val")
+    part[-128:] = "test"
+    return Samples(
+        x=rng.normal(size=(rows, features)).astype(np.float32),
+        y=rng.integers(0, 2, rows),
+        attributes=pd.DataFrame({"sex": pd.Categorical.from_codes(rng.integers(0, 2, rows), ["f", "m"])}),
+        id=np.arange(rows),
+        splits=pd.DataFrame({"split_0": pd.Categorical(part, ["train", "val", "test"])}),
+        classes=("no", "yes"),
+        sensitive=("sex",),
+    )
+
+
+def seconds(stack: fitting.Stack) -> float:
+    """Wall time of one epoch."""
+    start = time.perf_counter()
+    stack.run_epoch()
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    """Print epoch times of both ways and their ratio for every method."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--replicas", type=int, default=16)
+    parser.add_argument("--rows", type=int, default=4096)
+    parser.add_argument("--features", type=int, default=108)
+    parser.add_argument("--batch-size", type=int, default=128)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--methods", default="erm,adv_debias,laftr,cuma")
+    options = parser.parse_args()
+    os.environ[ROOT_VARIABLE] = tempfile.mkdtemp()
+    print(
+        f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, "
+        f"torch {torch.__version__}, {options.threads} thread(s), {options.replicas} replicas, "
+        f"batch {options.batch_size}, {options.rows} rows x {options.features}"
+    )
+    samples = adult_like(options.rows, options.features)
+    for method in options.methods.split(","):
+        cell = CellParameters.model_validate(
+            {
+                "dataset": "adult_like",
+                "label": method,
+                "method": {"name": method},
+                "network": {"name": "mlp"},
+                "protocol": {"batch_size": options.batch_size, "epochs": 100},
+                "seeds": list(range(options.replicas)),
+            }
+        )
+        with threads(options.threads):
+            together = fitting.Stack(samples, cell, cell.replicas())
+            alone = [fitting.Stack(samples, cell, [replica]) for replica in cell.replicas()]
+            pairs = [
+                (seconds(together), sum(map(seconds, alone))) for _ in range(options.repeats + 1)
+            ][1:]
+        ratios = [loop / stack for stack, loop in pairs]
+        print(
+            f"{method:12} at once {statistics.median(p[0] for p in pairs):6.2f} s, "
+            f"loop {statistics.median(p[1] for p in pairs):6.2f} s, "
+            f"loop / at once {statistics.median(ratios):.2f} "
+            f"({min(ratios):.2f} to {max(ratios):.2f})"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""Download raw data files from their official addresses."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from robust_fairness.errors import InputError, unknown_name
+
+UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
+
+
+@dataclass(frozen=True)
+class Remote:
+    """The official files of one dataset.
+
+    Attributes:
+        address: web folder that holds the files.
+        folder: folder of the files below the data root.
+        sha256: checksum of every file (uncompressed), by file name.
+    """
+
+    address: str
+    folder: str
+    sha256: dict[str, str]
+
+
+REMOTES = {
+    "adult": Remote(
+        address=f"{UCI}/adult",
+        folder="adult",
+        sha256={
+            "adult.data": "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
+            "adult.test": "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
+            "adult.names": "c248284c0b5de30c9e1958d6cdd168a34a654758b620e68f46aefa83fc0a576a",
+        },
+    ),
+    "communities": Remote(
+        address=f"{UCI}/communities",
+        folder="communities_crime",
+        sha256={
+            "communities.data": "09e0b5c07eae24c1efab19b2edee05e160e7f5743b6f31e31eec3d73624da2ea",
+            "communities.names": "d4c5560c798d2c723d4455cdea7c87be59a10327dee20ef175a17eaea1445827",
+        },
+    ),
+}
+
+
+def sources() -> list[str]:
+    """Names of the datasets that can be fetched, sorted."""
+    return sorted(REMOTES)
+
+
+def command(file: str) -> str | None:
+    """The command that brings a raw file, None where no command does.
+
+    Args:
+        file: path below the data root, for example ``adult/adult.data``.
+    """
+    for name, remote in REMOTES.items():
+        if file in {f"{remote.folder}/{basename}" for basename in remote.sha256}:
+            return f"robust-fairness fetch {name}"
+    return None
+
+
+def fetch(
+    name: str, root: Path, progress: bool = True, *, address: str | None = None
+) -> list[Path]:
+    """Download the raw files of a dataset; files that are there and sound are left alone.
+
+    A file appears under its name only when it is complete and its checksum right.
+
+    Args:
+        name: one of ``sources()``.
+        root: the data root, see ``_files.default_root``.
+        progress: show a progress bar on stderr.
+        address: web folder to take the files from in place of the official one (a mirror).
+
+    Returns:
+        The files, in the order of ``REMOTES``.
+
+    Raises:
+        InputError: unknown name, no connection, no such file on the server, a wrong checksum or
+            a folder that cannot be written.
+    """
+    if name not in REMOTES:
+        raise unknown_name("dataset to fetch", name, REMOTES)
+    remote = REMOTES[name]
+    base = (address or remote.address).rstrip("/")
+    return [
+        _download(f"{base}/{file}", root / remote.folder / file, sha256, progress)
+        for file, sha256 in remote.sha256.items()
+    ]
+
+
+def _download(url: str, target: Path, sha256: str, progress: bool) -> Path:
+    """Download one file unless it is there already."""
+    import pooch
+    import requests
+
+    pooch.get_logger().setLevel("WARNING")
+    try:
+        pooch.retrieve(url, sha256, fname=target.name, path=target.parent, progressbar=progress)
+    except requests.HTTPError as error:
+        status = error.response.status_code
+        raise InputError(f"cannot fetch {url}: the server answers {status}") from error
+    except requests.RequestException as error:
+        raise InputError(f"cannot fetch {url}: no connection ({type(error).__name__})") from error
+    except ValueError as error:
+        raise InputError(
+            f"cannot fetch {url}: the file received is not the official one "
+            f"(expected SHA-256 {sha256}); nothing was kept"
+        ) from error
+    except OSError as error:
+        raise InputError(f"cannot write {target}: {error.strerror}") from error
+    return target

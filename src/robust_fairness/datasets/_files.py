@@ -1,0 +1,76 @@
+"""Where raw data files are found, and how their bytes become text."""
+
+import gzip
+import hashlib
+import os
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from robust_fairness.datasets import _fetch
+from robust_fairness.errors import InputError
+
+ROOT_VARIABLE = "ROBUST_FAIRNESS_DATA"
+
+
+def default_root() -> Path:
+    """Folder of raw files: ``ROBUST_FAIRNESS_DATA`` if set, else ``data/01_raw``."""
+    return Path(os.environ.get(ROOT_VARIABLE) or Path("data", "01_raw")).absolute()
+
+
+@dataclass(frozen=True)
+class Files:
+    """Raw files below one folder, plain or gzipped, and the checksums of those that were read.
+
+    Make one for every dataset that is loaded: ``sources`` becomes ``Samples.sources``.
+
+    Attributes:
+        root: the folder; files are named by their path below it (``adult/adult.data``).
+        sources: SHA-256 of the uncompressed bytes of every file read so far, by name, so that
+            ``adult.data`` and ``adult.data.gz`` are the same source.
+    """
+
+    root: Path
+    sources: dict[str, str] = field(default_factory=dict)
+
+    def text(self, name: str) -> str:
+        r"""UTF-8 text of the file ``name`` or, where only that exists, of ``name.gz``.
+
+        Lines end in ``\n``, however they end in the file.
+
+        Raises:
+            InputError: the file is missing, cannot be read, is damaged gzip or is not text.
+        """
+        content = self._read(name)
+        try:
+            text = content.decode().replace("\r\n", "\n")
+        except UnicodeDecodeError as error:
+            line = content.count(b"\n", 0, error.start) + 1
+            raise InputError(
+                f"{name}, line {line}: byte 0x{content[error.start]:02x} is not UTF-8 text"
+            ) from error
+        self.sources[name] = hashlib.sha256(content).hexdigest()
+        return text
+
+    def _read(self, name: str) -> bytes:
+        """Uncompressed bytes of a file."""
+        path = self._find(name)
+        try:
+            content = path.read_bytes()
+            return gzip.decompress(content) if path.suffix == ".gz" else content
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise InputError(f"{path}: damaged or truncated gzip file: {error}") from error
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+
+    def _find(self, name: str) -> Path:
+        """Path of the plain file, or else of the gzipped one."""
+        for path in (self.root / name, self.root / f"{name}.gz"):
+            if path.is_file():
+                return path
+        command = _fetch.command(name)
+        remedy = f"bring it with `{command}`" if command else "put it there"
+        raise InputError(
+            f"{name} is missing: looked for {self.root / name} and the same with .gz; "
+            f"{remedy}, or let {ROOT_VARIABLE} name the folder that holds it"
+        )

@@ -1,0 +1,85 @@
+"""Random named splits of rows into training, validation and test parts."""
+
+from typing import Annotated
+
+import numpy as np
+import pandas as pd
+from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt
+
+from robust_fairness.errors import InputError
+from robust_fairness.samples import PARTS
+
+Fraction = Annotated[float, Field(gt=0, lt=1)]
+
+
+class SplitParameters(BaseModel, extra="forbid", frozen=True):
+    """How the rows of a dataset are split.
+
+    Attributes:
+        train_rows: rows of the training part, validation included: a number of rows, or a
+            fraction of all. The other rows are the test part.
+        val_fraction: fraction of the training part that is cut off for validation.
+        seed: seed of the splits; split k depends on it and on k only.
+    """
+
+    train_rows: PositiveInt | Fraction = 0.8
+    val_fraction: Fraction = 0.2
+    seed: NonNegativeInt = 0
+
+
+def random_splits(rows: int, count: int, parameters: SplitParameters) -> pd.DataFrame:
+    """Named random splits ``split_0``, ``split_1``, ... of exact sizes.
+
+    Args:
+        rows: number of rows to split.
+        count: number of splits.
+        parameters: sizes and seed.
+
+    Returns:
+        ``rows`` rows and ``count`` categorical columns with categories ``PARTS``.
+
+    Raises:
+        InputError: no split is asked for, or a part would have no row.
+    """
+    if count < 1:
+        raise InputError(f"splits: {count} asked for, allowed: 1 or more")
+    training = parameters.train_rows
+    if isinstance(training, float):
+        training = round(training * rows)
+    validation = round(parameters.val_fraction * training)
+    sizes = (training - validation, validation, rows - training)
+    if min(sizes) < 1:
+        named = ", ".join(f"{part} {size}" for part, size in zip(PARTS, sizes, strict=True))
+        raise InputError(
+            f"train_rows {parameters.train_rows} and val_fraction {parameters.val_fraction} leave "
+            f"a part of the {rows} rows empty: {named}; every part needs a row"
+        )
+    parts = np.repeat(np.arange(len(PARTS)), sizes)
+    return pd.DataFrame(
+        {
+            f"split_{k}": pd.Categorical.from_codes(
+                np.random.default_rng([parameters.seed, k]).permutation(parts), list(PARTS)
+            )
+            for k in range(count)
+        }
+    )
+
+
+def require_every_class(splits: pd.DataFrame, labels: pd.Series) -> None:
+    """Check that each part of each split has rows of every class.
+
+    Args:
+        splits: named splits, as of ``random_splits``.
+        labels: class of every row, categorical.
+
+    Raises:
+        InputError: a class is missing from a part.
+    """
+    for split in splits:
+        for part in PARTS:
+            counts = labels[(splits[split] == part).to_numpy()].value_counts()
+            for missing in counts.index[counts == 0]:
+                raise InputError(
+                    f"{split}: its {part} part has no row of class {missing!r}; "
+                    "take another seed or larger parts"
+                )

@@ -1,0 +1,201 @@
+"""Tables to samples: strict reading, one-hot categories, thresholds at the top share."""
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import BaseModel
+
+from robust_fairness.datasets._files import Files
+from robust_fairness.datasets._splits import (
+    Fraction,
+    SplitParameters,
+    random_splits,
+    require_every_class,
+)
+from robust_fairness.errors import InputError, unknown_name
+from robust_fairness.samples import Samples
+
+
+def read_table(files: Files, name: str, columns: Sequence[str], rows: int) -> pd.DataFrame:
+    """Comma-separated file without header, every cell a stripped string.
+
+    Empty lines and lines that begin with ``|`` (comments of the C4.5 format) are left out.
+
+    Args:
+        files: where raw files are found.
+        name: the file, by its path below the data root.
+        columns: names of the fields of a line.
+        rows: how many rows the file is documented to have.
+
+    Returns:
+        One row a line, indexed by the line's number in the file, from 1.
+
+    Raises:
+        InputError: the file cannot be read, a line has too few or too many fields, or the file
+            too few or too many rows.
+    """
+    cells, numbers = [], []
+    text = io.StringIO(files.text(name))
+    lines = csv.reader(text, skipinitialspace=True, quoting=csv.QUOTE_NONE)
+    try:
+        for line in lines:
+            if not line or line[0].startswith("|"):
+                continue
+            if len(line) != len(columns):
+                raise InputError(
+                    f"{name}, line {lines.line_num}: {len(line)} fields, expected {len(columns)}"
+                )
+            cells.append(line)
+            numbers.append(lines.line_num)
+    except csv.Error as error:
+        raise InputError(f"{name}, line {lines.line_num}: {error}") from error
+    if len(cells) != rows:
+        raise InputError(f"{name}: {len(cells)} rows, expected {rows}: is it complete?")
+    return pd.DataFrame(cells, columns=list(columns), index=numbers)
+
+
+def numbers(column: pd.Series, file: str, within: tuple[float, float] | None = None) -> pd.Series:
+    """Cells of a column as finite numbers, float64.
+
+    Args:
+        column: strings, indexed by line number.
+        file: name of the file, for the error.
+        within: smallest and largest allowed value; None allows every finite number.
+
+    Raises:
+        InputError: a cell is no finite number or out of range.
+    """
+    low, high = within or (-np.inf, np.inf)
+    values = pd.to_numeric(column, errors="coerce").astype("float64")
+    wrong = ~(np.isfinite(values) & values.between(low, high))
+    if wrong.any():
+        line = wrong.idxmax()
+        allowed = f"a number from {low:g} to {high:g}" if within else "a finite number"
+        raise InputError(
+            f"{file}, line {line}, column {column.name}: {column[line]!r}, allowed: {allowed}"
+        )
+    return values
+
+
+def categories(column: pd.Series, file: str, allowed: Sequence[str]) -> pd.Series:
+    """Cells of a column as categories, in the order of ``allowed``.
+
+    Args:
+        column: strings, indexed by line number.
+        file: name of the file, for the error.
+        allowed: the categories, for example from the codebook.
+
+    Raises:
+        InputError: a cell is none of them.
+    """
+    wrong = ~column.isin(list(allowed))
+    if wrong.any():
+        line = wrong.idxmax()
+        problem = unknown_name("category", column[line], allowed)
+        raise InputError(f"{file}, line {line}, column {column.name}: {problem}")
+    return column.astype(pd.CategoricalDtype(list(allowed)))
+
+
+def one_hot(columns: pd.DataFrame) -> pd.DataFrame:
+    """Numeric columns as they are, then one 0/1 column ``name=category`` for every category.
+
+    Every category has its column, also one without rows, so that the features do not depend on
+    the rows.
+
+    Args:
+        columns: numeric and categorical columns.
+    """
+    return pd.get_dummies(columns, prefix_sep="=", dtype="float64")
+
+
+class TopShareParameters(BaseModel, extra="forbid", frozen=True):
+    """How numbers become two categories: the top share and the rest.
+
+    Attributes:
+        share: the top share.
+        ties: what becomes of values equal to the threshold. ``rank``: the first of them in the
+            file are top, so that the share is exact, as the source's footnote has it.
+            ``threshold``: all are top, so that equal values stay together and the share is larger.
+        top_class: number of the top category: 0 as in the source's footnote, or 1.
+    """
+
+    share: Fraction = 0.3
+    ties: Literal["rank", "threshold"] = "rank"
+    top_class: Literal[0, 1] = 0
+
+
+def top_share(values: pd.Series, parameters: TopShareParameters) -> pd.Series:
+    """Which values are among the largest, as a categorical column.
+
+    The categories are called ``top 30 %`` (for a share of 0.3) and ``rest``.
+
+    Source: "Equalized Robustness" (under review, ICLR 2022), 5.1 and footnote 4.
+    """
+    count = round(parameters.share * len(values))
+    ranked = values.sort_values(ascending=False, kind="stable")
+    if parameters.ties == "rank":
+        top = values.index.isin(ranked.index[:count])
+    else:
+        top = (values >= ranked.iloc[max(count, 1) - 1]).to_numpy()
+    names = [f"top {100 * parameters.share:g} %", "rest"]
+    ordered = names if parameters.top_class == 0 else names[::-1]
+    return pd.Series(
+        pd.Categorical(np.where(top, *names), ordered), index=values.index, name=values.name
+    )
+
+
+def to_samples(
+    features: pd.DataFrame,
+    target: pd.Series,
+    attributes: Mapping[str, pd.Series],
+    sensitive: Iterable[str],
+    parameters: SplitParameters,
+    splits: int,
+    sources: Mapping[str, str],
+) -> Samples:
+    """Samples of a table that was read and checked, with random splits.
+
+    Args:
+        features: numeric columns.
+        target: categories (classification) or numbers (a continuous outcome).
+        attributes: sensitive attributes by name, categories or numbers.
+        sensitive: those that methods mitigate.
+        parameters: sizes and seed of the splits.
+        splits: number of splits.
+        sources: SHA-256 of the files read, by name.
+
+    Returns:
+        Samples whose ``id`` is the row number in the files, from 0.
+
+    Raises:
+        InputError: the target or an attribute has a single value, an attribute does not exist,
+            or a part of a split lacks rows or a class.
+    """
+    for name, values in {"target": target, **attributes}.items():
+        if values.nunique() == 1:
+            raise InputError(
+                f"{', '.join(sources)}: {name} holds the single value {values.iloc[0]!r}; "
+                "at least two are needed"
+            )
+    named_splits = random_splits(len(features), splits, parameters)
+    if isinstance(target.dtype, pd.CategoricalDtype):
+        require_every_class(named_splits, target)
+        classes = tuple(target.cat.categories)
+        y = target.cat.codes.to_numpy(np.int64)
+    else:
+        classes, y = (), target.to_numpy(np.float32)
+    return Samples(
+        x=features.to_numpy(np.float32),
+        y=y,
+        attributes=pd.DataFrame(dict(attributes)).reset_index(drop=True),
+        id=features.index.to_numpy(np.int64),
+        splits=named_splits,
+        features=tuple(features.columns),
+        classes=classes,
+        sensitive=tuple(sensitive),
+        sources=dict(sources),
+    )

@@ -1,0 +1,58 @@
+"""From predictions to rows of the tidy table."""
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from robust_fairness import tables
+from robust_fairness.metrics import evaluate
+from robust_fairness.samples import Samples
+from robust_fairness.training.parameters import CellParameters
+from robust_fairness.training.records import Prediction
+
+
+def score(
+    metrics: Sequence[str], prediction: Prediction, samples: Samples
+) -> list[dict[str, object]]:
+    """Rows attribute, group, metric, value, n, note of one replica on one sample set."""
+    seen = samples.take(prediction.rows)
+    return evaluate(metrics, seen, prediction.outputs, prediction.values)
+
+
+def metric_rows(
+    predictions: Sequence[Prediction],
+    selection: pd.DataFrame,
+    cell: CellParameters,
+    test_sets: Mapping[str, Samples],
+    shifts: Mapping[str, tuple[str, float]],
+) -> pd.DataFrame:
+    """All rows of a cell, ``tables.METRICS``.
+
+    Args:
+        predictions: of the chosen replicas.
+        selection: which criterion chose which replica; a replica chosen twice stands in the
+            table under both.
+        cell: the cell's settings.
+        test_sets: sample sets by name.
+        shifts: shift and severity of every sample set.
+    """
+    chosen: dict[tuple[str, int], list[str]] = {}
+    for row in selection.itertuples():
+        chosen.setdefault((row.trial, row.seed), []).append(row.selection)
+    rows = []
+    for prediction in predictions:
+        shift, severity = shifts[prediction.test_set]
+        scores = score(cell.metrics, prediction, test_sets[prediction.test_set])
+        for criterion in chosen[prediction.trial, prediction.seed]:
+            where = {
+                "dataset": cell.dataset,
+                "method": cell.label,
+                "network": cell.network.name,
+                "trial": prediction.trial,
+                "seed": prediction.seed,
+                "selection": criterion,
+                "shift": shift,
+                "severity": severity,
+            }
+            rows += [where | one for one in scores]
+    return tables.table(tables.METRICS, rows)

@@ -1,0 +1,375 @@
+"""The training loop: all replicas of a stack at once, resumable at any moment."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from math import cos, pi
+from typing import Any
+
+import numpy as np
+import torch
+from pydantic import BaseModel
+from torch import Tensor
+
+from robust_fairness.errors import InputError
+from robust_fairness.methods._losses import task_loss
+from robust_fairness.methods._method import Batch, Method, Problem, Step
+from robust_fairness.models._model import Model
+from robust_fairness.models._randomness import DropoutNoise, Randomness
+from robust_fairness.registry import find
+from robust_fairness.samples import PARTS, Groups, Samples, groups_of
+from robust_fairness.training import checkpoints, preprocessing
+from robust_fairness.training.checkpoints import Checkpoint
+from robust_fairness.training.parameters import CellParameters, Protocol, Replica
+from robust_fairness.training.preprocessing import Preprocessing
+from robust_fairness.training.progress import progress
+from robust_fairness.training.records import Fitted
+
+OPTIMISERS: dict[str, type[torch.optim.Optimizer]] = {
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+}
+SCHEDULES: dict[str, Callable[[float], float]] = {
+    "cosine": lambda done: (1 + cos(pi * done)) / 2,
+    "constant": lambda done: 1.0,
+}
+ROWS_AT_ONCE = 8192
+
+
+def stacks(replicas: Sequence[Replica], samples: Samples) -> list[list[Replica]]:
+    """Replicas that can train at once: alike but for seeds and the method's float fields."""
+    splits = list(samples.splits)
+
+    def shape(replica: Replica) -> str:
+        alike = {
+            name: value
+            for name, value in replica.method.model_dump().items()
+            if not is_per_replica(replica.method, name)
+        }
+        counts = [len(samples.rows(replica.split(splits), part)) for part in PARTS]
+        return repr((alike, replica.network, replica.protocol, counts))
+
+    return [list(group) for _, group in groupby(sorted(replicas, key=shape), key=shape)]
+
+
+def is_per_replica(parameters: BaseModel, name: str) -> bool:
+    """Whether a hyperparameter may differ within a stack: the float fields do."""
+    return type(parameters).model_fields[name].annotation is float
+
+
+def stack_parameters(parameters: Sequence[BaseModel], like: Tensor) -> BaseModel:
+    """Hyperparameters of a stack: tensors ``[replica]`` in the place of floats."""
+    first = parameters[0]
+    values = {
+        name: like.new_tensor([getattr(one, name) for one in parameters])
+        if is_per_replica(first, name)
+        else getattr(first, name)
+        for name in type(first).model_fields
+    }
+    return type(first).model_construct(**values)
+
+
+def device_of(protocol: Protocol) -> torch.device:
+    """The device that the protocol names; ``auto`` takes the GPU where there is one.
+
+    Raises:
+        InputError: cuda is asked for and there is none.
+    """
+    if protocol.device == "cuda" and not torch.cuda.is_available():
+        raise InputError("protocol.device: no cuda device here; allowed: auto, cpu")
+    if protocol.device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return torch.device(protocol.device)
+
+
+class Stack:
+    """A stack of replicas in training: data, networks, optimisers and random numbers.
+
+    Args:
+        samples: the dataset.
+        cell: the cell's settings.
+        replicas: what ``stacks`` put together.
+    """
+
+    def __init__(self, samples: Samples, cell: CellParameters, replicas: Sequence[Replica]) -> None:
+        first, seeds = replicas[0], [replica.seed for replica in replicas]
+        self.replicas, self.protocol, self.cell = list(replicas), first.protocol, cell
+        self.device = device_of(first.protocol)
+        self.dtype = getattr(torch, first.protocol.precision)
+        self.splits = [replica.split(list(samples.splits)) for replica in replicas]
+        self.train = part_rows(samples, self.splits, "train").to(self.device)
+        self.validation = part_rows(samples, self.splits, "val").to(self.device)
+        groups = mitigated_groups(samples)
+        self.x = torch.from_numpy(samples.arrays["x"]).to(self.device)
+        self.group = torch.from_numpy(groups.index).to(self.device)
+        self.preprocessing = self._fit_preprocessing(samples)
+        self.y = self._labels(samples)
+
+        self.dropout = Randomness(seeds, "dropout", self.device)
+        self.order = Randomness(seeds, "batches", self.device)
+        weights = Randomness(seeds, "weights")
+        self.model = self._new_model(samples, weights)
+        problem = Problem(
+            classes=len(samples.classes),
+            groups=len(groups.names),
+            rows=len(samples),
+            heads=Randomness(seeds, "heads"),
+            new_model=lambda: self._new_model(samples, weights),
+        )
+        values = stack_parameters(
+            [replica.method for replica in replicas], self.x.new_zeros(0, dtype=self.dtype)
+        )
+        self.method = method_class(cell.method.name)(values, self.model, problem)
+        self.method.to(self.device, self.dtype)
+        self.players = {
+            name: list(owned) for name, owned in self.method.players(self.model).items()
+        }
+        self.optimisers = {
+            name: OPTIMISERS[self.protocol.optimiser](
+                owned,
+                lr=self.protocol.learning_rate,
+                weight_decay=self.protocol.weight_decay,
+                fused=True,
+            )
+            for name, owned in self.players.items()
+        }
+        self.history: list[Tensor] = []
+
+    def _new_model(self, samples: Samples, weights: Randomness) -> Model:
+        model = build_model(
+            self.cell.network.name,
+            self.replicas[0].network,
+            samples.arrays["x"].shape[1:],
+            len(samples.classes) or 1,
+            weights,
+        )
+        return model.to(self.device, self.dtype)
+
+    def _fit_preprocessing(self, samples: Samples) -> Preprocessing:
+        x, y = samples.arrays["x"], samples.y
+        fits = {}
+        for split in set(self.splits):
+            rows = samples.rows(split, "train")
+            fits[split] = preprocessing.fit(self.protocol.preprocessing, x[rows], y[rows])
+        return preprocessing.stack([fits[split] for split in self.splits]).to(
+            self.device, self.dtype
+        )
+
+    def _labels(self, samples: Samples) -> Tensor:
+        """Classes, or outcomes standardised for each replica, ``[replica, row]``."""
+        y = torch.from_numpy(samples.y).to(self.device)
+        y = y.to(self.dtype) if y.is_floating_point() else y
+        return self.preprocessing.standardise_outcome(y.expand(len(self.splits), -1))
+
+    def batch(self, rows: Tensor) -> Batch:
+        """The batch of the rows ``[replica, m]``, with fresh dropout masks."""
+        return Batch(
+            x=self.preprocessing(self.x[rows].to(self.dtype)),
+            y=self.y.gather(1, rows),
+            group=self.group[rows],
+            rows=rows,
+            noise=DropoutNoise(self.dropout),
+        )
+
+    def epoch_batches(self) -> Iterator[Tensor]:
+        """Row numbers of each batch of one epoch, ``[replica, m]``; the last one may be small."""
+        orders = {}
+        for seed, generator in self.order.by_seed():
+            number = self.order.seeds.index(seed)
+            rows = self.train[number]
+            visits = self.method.epoch(self.y[number, rows], self.group[rows], generator)
+            orders[seed] = rows[visits]
+        order = torch.stack([orders[seed] for seed in self.order.seeds])
+        yield from order.split(self.protocol.batch_size, dim=1)
+
+    def run_epoch(self) -> None:
+        """Train one epoch; note each player's mean loss and the loss on validation rows."""
+        done = len(self.history) / self.protocol.epochs
+        self._set_learning_rate(
+            self.protocol.learning_rate * SCHEDULES[self.protocol.schedule](done)
+        )
+        losses: dict[str, list[Tensor]] = {name: [] for name in self.players}
+        for rows in self.epoch_batches():
+            for step in self.method.steps(self.model, self.batch(rows)):
+                self.apply(step)
+                for player, loss in step.losses.items():
+                    losses[player].append(loss.detach())
+        means = [torch.stack(values).mean(0) for values in losses.values()]
+        self.history.append(torch.stack([*means, self.validation_loss()]))
+
+    def _set_learning_rate(self, rate: float) -> None:
+        for optimiser in self.optimisers.values():
+            for group in optimiser.param_groups:
+                group["lr"] = rate
+
+    def apply(self, step: Step) -> None:
+        """Move every player of the step along its own loss, all from the same pass."""
+        for player, loss in step.losses.items():
+            owned = self.players[player]
+            gradients = step.gradients.get(player) or torch.autograd.grad(
+                loss.sum(), owned, retain_graph=len(step.losses) > 1
+            )
+            for parameter, gradient in zip(owned, gradients, strict=True):
+                parameter.grad = gradient
+        for player in step.losses:
+            self.optimisers[player].step()
+
+    @torch.no_grad()
+    def validation_loss(self) -> Tensor:
+        """Mean task loss on each replica's validation rows, ``[replica]``."""
+        losses = [
+            task_loss(
+                self.model(self.preprocessing(self.x[rows].to(self.dtype))), self.y.gather(1, rows)
+            )
+            for rows in self.validation.split(ROWS_AT_ONCE, dim=1)
+        ]
+        return torch.cat(losses, dim=1).mean(1)
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything that the next epoch depends on, by name."""
+        tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
+        tensors |= {f"method.{name}": value for name, value in self.method.state_dict().items()}
+        tensors |= {"dropout": self.dropout.state(), "order": self.order.state()}
+        tensors["history"] = torch.stack(self.history)
+        for player, optimiser in self.optimisers.items():
+            for number, values in optimiser.state_dict()["state"].items():
+                tensors |= {f"{player}/{number}/{name}": one for name, one in values.items()}
+        return tensors
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Go on where ``state`` was taken."""
+        for prefix, module in (("model.", self.model), ("method.", self.method)):
+            module.load_state_dict(
+                {
+                    name.removeprefix(prefix): value
+                    for name, value in state.items()
+                    if name.startswith(prefix)
+                }
+            )
+        self.dropout.restore(state["dropout"])
+        self.order.restore(state["order"])
+        self.history = list(state["history"].to(self.device))
+        for player, optimiser in self.optimisers.items():
+            moments: dict[int, dict[str, Tensor]] = {}
+            for name, value in state.items():
+                if name.startswith(f"{player}/"):
+                    _, number, quantity = name.split("/")
+                    moments.setdefault(int(number), {})[quantity] = value
+            optimiser.load_state_dict({**optimiser.state_dict(), "state": moments})
+
+    def train_to_end(self, checkpoint: Checkpoint) -> None:
+        """Train all epochs, going on from the checkpoint where there is one."""
+        state = checkpoint.load()
+        if state is not None:
+            self.restore(state)
+        start, total = len(self.history), self.protocol.epochs
+        description = f"{self.cell.dataset}.{self.cell.label} x{len(self.replicas)}"
+        saved = time.monotonic()
+        for epoch in progress(range(start, total), description, total, start):
+            self.run_epoch()
+            last = epoch == total - 1
+            if last or time.monotonic() - saved >= self.protocol.checkpoint_seconds:
+                checkpoint.save(self.state())
+                saved = time.monotonic()
+
+    def fitted(self) -> list[Fitted]:
+        """The trained replicas, one by one."""
+        states = {f"model.{name}": value for name, value in self.model.state_dict().items()}
+        states |= {
+            f"preprocessing.{name}": value
+            for name, value in self.preprocessing.state_dict().items()
+        }
+        arrays = {name: value.cpu().numpy() for name, value in states.items()}
+        return [
+            Fitted(
+                trial=replica.trial,
+                seed=replica.seed,
+                split=split,
+                network={"name": self.cell.network.name, **replica.network.model_dump()},
+                preprocessing=self.protocol.preprocessing,
+                state={name: np.ascontiguousarray(array[number]) for name, array in arrays.items()},
+            )
+            for number, (replica, split) in enumerate(
+                zip(self.replicas, self.splits, strict=True)
+            )
+        ]
+
+    def curves(self) -> list[dict[str, Any]]:
+        """Rows of the history table."""
+        quantities = [f"{player}_loss" for player in self.players] + ["validation_loss"]
+        values = torch.stack(self.history).tolist()  # [epoch][quantity][replica]
+        return [
+            {
+                "trial": replica.trial,
+                "seed": replica.seed,
+                "epoch": epoch,
+                "quantity": quantity,
+                "value": values[epoch][row][number],
+            }
+            for number, replica in enumerate(self.replicas)
+            for row, quantity in enumerate(quantities)
+            for epoch in range(len(values))
+        ]
+
+
+def part_rows(samples: Samples, splits: Sequence[str], part: str) -> Tensor:
+    """Row numbers of a part of every replica's split, int64 ``[replica, m]``.
+
+    Raises:
+        InputError: a split has no such rows, or no row of a class.
+    """
+    found = []
+    for split in splits:
+        rows = samples.rows(split, part)
+        if not len(rows):
+            raise InputError(f"split {split!r} has no {part} rows")
+        found.append(torch.from_numpy(rows))
+    return torch.stack(found)
+
+
+def mitigated_groups(samples: Samples) -> Groups:
+    """Groups of the sensitive attributes; a single group where there are none."""
+    if samples.sensitive:
+        return groups_of(samples.attributes, samples.sensitive)
+    return Groups(np.zeros(len(samples), dtype=np.int64), ("everyone",))
+
+
+def build_model(
+    name: str,
+    parameters: BaseModel,
+    inputs: tuple[int, ...],
+    outputs: int,
+    weights: Randomness,
+) -> Model:
+    """A stack of the network ``name``, one a seed of ``weights``."""
+    model: Model = find("network", name).build(parameters, inputs, outputs, weights)
+    return model
+
+
+def method_class(name: str) -> type[Method]:
+    """The method that the file ``methods/{name}.py`` defines."""
+    module = find("method", name)
+    (found,) = (
+        value
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, Method) and value.__module__ == module.__name__
+    )
+    return found
+
+
+def training_key(samples: Samples, cell: CellParameters, replicas: Sequence[Replica]) -> str:
+    """Name of the checkpoint of these replicas: everything that their numbers depend on."""
+    splits = samples.splits
+    arrays = {
+        **samples.arrays,
+        "y": samples.y,
+        "group": mitigated_groups(samples).index,
+        **{f"split.{name}": splits[name].cat.codes.to_numpy() for name in splits},
+    }
+    settings = {
+        "method": cell.method.name,
+        "network": cell.network.name,
+        "replicas": [repr(replica) for replica in replicas],
+        "device": str(device_of(replicas[0].protocol)),
+    }
+    return checkpoints.key(arrays, settings)

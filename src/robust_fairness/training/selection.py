@@ -1,0 +1,45 @@
+"""Choosing trials: a pure function of scores on validation rows."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from robust_fairness import tables
+from robust_fairness.metrics import find_metric
+from robust_fairness.training.parameters import EVERY
+
+
+def choose(scores: pd.DataFrame, criteria: Sequence[str]) -> pd.DataFrame:
+    """The trials that each criterion chooses, as rows of ``tables.SELECTION``.
+
+    A criterion is a metric: the trial whose mean over seeds (and over sensitive attributes) is
+    best wins, the earlier one where two are equal; all its seeds are chosen. ``every`` chooses
+    all trials.
+
+    Args:
+        scores: columns trial, seed, metric, value, in the order of the trials. A trial whose
+            score is missing for a seed cannot be chosen.
+        criteria: names of metrics, or ``every``.
+    """
+    replicas = scores[["trial", "seed"]].drop_duplicates()
+    rows: list[dict] = []
+    for criterion in criteria:
+        if criterion == EVERY:
+            chosen = replicas.assign(score=float("nan"))
+        else:
+            chosen = _best(scores[scores["metric"] == criterion], criterion)
+        rows += [{"selection": criterion, **row} for row in chosen.to_dict("records")]
+    return tables.table(tables.SELECTION, rows)
+
+
+def _best(scores: pd.DataFrame, criterion: str) -> pd.DataFrame:
+    """Seeds of the best trial with their scores; none where no trial has a score."""
+    by_seed = scores.groupby(["trial", "seed"], sort=False)["value"].agg(
+        lambda values: values.mean(skipna=False)
+    )
+    by_trial = by_seed.groupby("trial", sort=False).agg(lambda values: values.mean(skipna=False))
+    if by_trial.isna().all():
+        return pd.DataFrame(columns=["trial", "seed", "score"])
+    higher = find_metric(criterion).better == "higher"
+    best = by_trial.idxmax() if higher else by_trial.idxmin()
+    return by_seed[best].rename("score").reset_index().assign(trial=best)

@@ -1,0 +1,170 @@
+"""The project's own files keep what they promise."""
+
+import doctest
+import re
+import subprocess
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import robust_fairness
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = Path(robust_fairness.__file__).parent
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+MACHINE_PATH = re.compile(r"(?<![\w.~$}])/(home|root|Users|work|opt|mnt)/\w|\b[A-Z]:\\Users\\")
+INDEX_ADDRESS = re.compile(
+    r"://[^\s\"'/]*(pypi|pythonhosted|devpi|artifactory|nexus)[^\s\"'/]*\."
+    r"|://\S+/simple\b"
+    r"|(index-url|find-links|trusted-host)[ =]+[\"']?[\w.]+[:/.]",
+    re.IGNORECASE,
+)
+MEBIBYTE = 1 << 20
+
+
+def repository_files() -> list[Path]:
+    """Files that are committed, or would be by adding everything."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout: which files belong to the project is not known")
+    listing = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    paths = [ROOT / name for name in listing.stdout.split("\0") if name]
+    return [path for path in paths if path.is_file()]
+
+
+def lines_that_match(pattern: re.Pattern[str]) -> list[str]:
+    """Where a pattern occurs, this file's own examples of it left out."""
+    found = []
+    for path in set(repository_files()) - {Path(__file__)}:
+        for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+            if pattern.search(line.decode(errors="replace")):
+                found.append(f"{path.relative_to(ROOT)}:{number}")
+    return found
+
+
+def locked() -> dict[str, tuple[Requirement, str]]:
+    """Requirement and full text of every entry of the lock, by normalised name."""
+    text = (ROOT / "requirements.lock").read_text()
+    entries = re.findall(r"^[^\s#].*(?:\n[ \t]+.*)*", text, flags=re.MULTILINE)
+    requirements = [(Requirement(entry.splitlines()[0].rstrip("\\ ")), entry) for entry in entries]
+    return {canonicalize_name(found.name): (found, entry) for found, entry in requirements}
+
+
+def declared() -> list[Requirement]:
+    project = PYPROJECT["project"]
+    extras = [name for names in project["optional-dependencies"].values() for name in names]
+    return [Requirement(name) for name in project["dependencies"] + extras]
+
+
+@pytest.mark.parametrize("line", ["cd /home/someone/x", 'ROOT = "/work/x"', r"C:\Users\me"])
+def test_a_machine_path_is_recognised(line):
+    assert MACHINE_PATH.search(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "https://mirror.example.org/api/simple/",
+        "--extra-index-url https://example.org",
+        "https://files.pythonhosted.org/packages/x.whl",
+    ],
+)
+def test_an_index_address_is_recognised(line):
+    assert INDEX_ADDRESS.search(line)
+
+
+def test_no_file_names_a_path_of_one_machine():
+    assert lines_that_match(MACHINE_PATH) == []
+
+
+def test_no_file_names_a_package_index():
+    assert lines_that_match(INDEX_ADDRESS) == []
+
+
+def test_no_file_is_larger_than_a_mebibyte():
+    assert [path for path in repository_files() if path.stat().st_size > MEBIBYTE] == []
+
+
+def test_no_data_or_results_are_committed():
+    data = [path for path in repository_files() if path.is_relative_to(ROOT / "data")]
+    assert {path.name for path in data} <= {".gitkeep"}
+
+
+def test_every_locked_requirement_is_exact_and_has_hashes():
+    loose = [
+        name
+        for name, (requirement, entry) in locked().items()
+        if not re.fullmatch(r"==[\w.!+]+", str(requirement.specifier))
+        or not re.search(r"--hash=sha256:[0-9a-f]{64}\b", entry)
+    ]
+    assert loose == []
+
+
+@pytest.mark.parametrize("requirement", declared(), ids=lambda requirement: requirement.name)
+def test_the_lock_holds_a_version_that_pyproject_allows(requirement):
+    pinned, _ = locked()[canonicalize_name(requirement.name)]
+    (exact,) = pinned.specifier
+    assert requirement.specifier.contains(exact.version)
+
+
+def test_the_lock_holds_what_builds_the_package():
+    for requirement in map(Requirement, PYPROJECT["build-system"]["requires"]):
+        pinned, _ = locked()[canonicalize_name(requirement.name)]
+        (exact,) = pinned.specifier
+        assert requirement.specifier.contains(exact.version)
+
+
+def test_the_version_is_the_same_everywhere():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    version = PYPROJECT["project"]["version"]
+    assert robust_fairness.__version__ == version == citation["version"]
+
+
+def test_telemetry_is_off_and_the_file_that_says_so_is_not_ignored():
+    telemetry = ROOT / ".telemetry"
+    assert yaml.safe_load(telemetry.read_text()) == {"consent": False}
+    assert telemetry in repository_files()
+
+
+def test_every_make_target_that_the_documents_name_exists():
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "pyproject.toml"]
+    text = "\n".join(path.read_text() for path in documents)
+    named = set(re.findall(r"(?:^|`)make ([a-z][a-z-]*)", text, re.MULTILINE))
+    assert named
+    assert named <= targets
+
+
+def test_every_link_between_the_documents_leads_somewhere():
+    documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("notebooks/*.md")]
+    links = [
+        (path, target)
+        for path in documents
+        for target in re.findall(r"\]\(([^)#\s]+)", path.read_text())
+        if "://" not in target
+    ]
+    assert links
+    assert [(path, to) for path, to in links if not (path.parent / to).exists()] == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in sorted(PACKAGE.rglob("*.py")) if ">>> " in path.read_text()],
+    ids=lambda path: path.stem,
+)
+def test_the_examples_in_the_docstrings_are_true(path):
+    name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+    result = doctest.testmod(import_module(name.removesuffix(".__init__")))
+    assert result.attempted
+    assert not result.failed

@@ -1,0 +1,61 @@
+"""A small problem with groups that every training test shares."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from robust_fairness.samples import Samples
+from robust_fairness.training.parameters import CellParameters
+
+
+def make_samples(
+    rows: int = 240, features: int = 6, groups: int = 2, classes: int = 2, splits: int = 3
+) -> Samples:
+    """Rows whose label and group both lean on the features."""
+    rng = np.random.default_rng(7)
+    x = rng.normal(size=(rows, features)).astype(np.float32) * 3 + 1
+    score = x[:, 0] + 0.5 * x[:, 1] + rng.normal(size=rows)
+    y: np.ndarray = score.astype(np.float32)
+    if classes:
+        y = np.searchsorted(np.quantile(score, np.arange(1, classes) / classes), score)
+    lean = x[:, 1] + rng.normal(size=rows)
+    group = np.searchsorted(np.quantile(lean, np.arange(1, groups) / groups), lean)
+    names = [f"group {number}" for number in range(groups)]
+    parts = pd.Categorical(["train"] * (rows // 2) + ["val"] * (rows // 4) + ["test"] * (rows // 4))
+    return Samples(
+        x=x,
+        y=y,
+        attributes=pd.DataFrame({"kind": pd.Categorical.from_codes(group, names)}),
+        id=np.arange(rows),
+        splits=pd.DataFrame({f"split_{k}": rng.permutation(parts) for k in range(splits)}).astype(
+            pd.CategoricalDtype(["train", "val", "test"])
+        ),
+        features=tuple(f"feature {number}" for number in range(features)),
+        classes=tuple(f"class {number}" for number in range(classes)),
+        sensitive=("kind",),
+    )
+
+
+def make_cell(method: str = "erm", trials: tuple = (), seeds: tuple = (0, 1, 2), **changes) -> CellParameters:
+    """Settings of a small cell; ``changes`` go to the protocol, ``method_*`` to the method."""
+    options = {k.removeprefix("method_"): v for k, v in changes.items() if k.startswith("method_")}
+    protocol = {k: v for k, v in changes.items() if not k.startswith("method_")}
+    return CellParameters.model_validate(
+        {
+            "dataset": "toy",
+            "label": method,
+            "method": {"name": method, **options},
+            "network": {"name": "mlp", "hidden": 12, "features": 8, "head_hidden": 6},
+            "protocol": {"epochs": 4, "batch_size": 32, "precision": "float64", **protocol},
+            "trials": trials,
+            "seeds": seeds,
+            "metrics": ["accuracy", "delta_eo", "delta_er", "delta_er_one_shot"],
+            "selections": ["accuracy"],
+        }
+    )
+
+
+@pytest.fixture(autouse=True)
+def own_checkpoints(tmp_path, monkeypatch):
+    """Keep every test's checkpoints apart."""
+    monkeypatch.setenv("ROBUST_FAIRNESS_CHECKPOINTS", str(tmp_path / "checkpoints"))

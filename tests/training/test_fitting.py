@@ -1,0 +1,230 @@
+"""The training loop: stacks, determinism, resuming."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from robust_fairness.errors import InputError
+from robust_fairness.registry import names
+from robust_fairness.training import checkpoints, fitting, train
+from robust_fairness.training.prediction import predict
+from tests.training.conftest import make_cell, make_samples
+
+METHODS = names("method")
+# A trial that moves a per-replica hyperparameter, so that stacks mix trials and seeds.
+TRIALS = {"erm": ()} | {m: ({"alpha": 0.3}, {"alpha": 3.0}) for m in METHODS if m != "erm"}
+
+
+def largest_difference(a, b) -> float:
+    """Largest difference between the weights of two fitted replicas."""
+    return max(np.abs(a.state[name] - b.state[name]).max() for name in a.state)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("groups", "classes"), [(2, 2), (3, 3), (2, 0)])
+def test_stack_equals_training_one_by_one(method, groups, classes):
+    """All replicas at once give what each gives alone, to 1e-9 in float64."""
+    samples = make_samples(groups=groups, classes=classes)
+    cell = make_cell(method, TRIALS[method])
+    together, _, _ = train(samples, cell)
+    for one in together:
+        override = [t for t in TRIALS[method] if one.trial == f"alpha={t.get('alpha')}"]
+        options = {f"method_{k}": v for k, v in override[0].items()} if override else {}
+        (alone,), _, _ = train(samples, make_cell(method, seeds=(one.seed,), **options))
+        assert largest_difference(one, alone) < 1e-9
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_training_twice_gives_the_same_bits(method, tmp_path, monkeypatch):
+    """Same settings, same bits; checkpoints apart so that neither finds the other's."""
+    samples, cell = make_samples(), make_cell(method, precision="float32")
+    first, _, curves = train(samples, cell)
+    monkeypatch.setenv("ROBUST_FAIRNESS_CHECKPOINTS", str(tmp_path / "other"))
+    second, _, again = train(samples, cell)
+    assert all(
+        np.array_equal(a.state[name], b.state[name])
+        for a, b in zip(first, second, strict=True)
+        for name in a.state
+    )
+    assert curves.equals(again)
+
+
+def test_cuma_equals_adv_debias_when_gamma_is_zero():
+    """Without the curvature term CUMA is adversarial debiasing."""
+    samples = make_samples()
+    cuma, _, _ = train(samples, make_cell("cuma", method_gamma=0))
+    plain, _, _ = train(samples, make_cell("adv_debias"))
+    assert max(largest_difference(*pair) for pair in zip(cuma, plain, strict=True)) < 1e-12
+
+
+@pytest.mark.parametrize("method", ["adv_debias", "laftr"])
+@pytest.mark.parametrize("update", ["alternating", "reversed"])
+def test_adversary_without_weight_leaves_the_network_alone(method, update):
+    """With alpha = 0 (and no dropout, whose masks the adversary draws too) this is plain ERM."""
+    samples, no_dropout = make_samples(), ({"dropout": 0.0},)
+    plain, _, _ = train(samples, make_cell("erm", no_dropout))
+    fair, _, _ = train(
+        samples, make_cell(method, no_dropout, method_alpha=0, method_update=update)
+    )
+    for one, other in zip(plain, fair, strict=True):
+        if one.trial != "default":
+            assert largest_difference(one, other) < 1e-12
+
+
+def test_erm_equals_a_plain_torch_loop():
+    """One replica without dropout equals torch's own layers, Adam and cosine schedule."""
+    samples = make_samples()
+    cell = make_cell("erm", seeds=(1,), trials=({"dropout": 0.0},))
+    replica = cell.replicas()[1]
+    stack = fitting.Stack(samples, cell, [replica])
+    sizes = [(6, 12), (12, 8), (8, 6), (6, 2)]
+    layers = [nn.Linear(*size).double() for size in sizes]
+    linears = [stack.model.body.first, stack.model.body.second]
+    linears += [stack.model.top.first, stack.model.top.second]
+    for layer, linear in zip(layers, linears, strict=True):
+        layer.weight.data = linear.weight.data[0].T.clone()
+        layer.bias.data = linear.bias.data[0, 0].clone()
+    plain = nn.Sequential(layers[0], nn.ReLU(), *layers[1:3], nn.ReLU(), layers[3])
+    optimiser = torch.optim.Adam(plain.parameters(), lr=1e-3, weight_decay=1e-5)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, T_max=4)
+    rows = samples.rows("split_1", "train")
+    x = torch.from_numpy(samples.x).double()
+    x = (x - x[rows].mean(0)) / x[rows].std(0, correction=0)
+    order = fitting.Randomness([1], "batches").generators[0]
+    for _ in range(4):
+        visits = torch.from_numpy(rows)[torch.randperm(len(rows), generator=order)]
+        for batch in visits.split(32):
+            optimiser.zero_grad()
+            nn.functional.cross_entropy(plain(x[batch]), torch.from_numpy(samples.y)[batch]).backward()
+            optimiser.step()
+        schedule.step()
+        stack.run_epoch()
+    for layer, linear in zip(layers, linears, strict=True):
+        assert torch.allclose(layer.weight.T, linear.weight[0], atol=1e-10)
+
+
+def test_resumed_training_ends_with_the_same_bits(monkeypatch):
+    """Every epoch is a place to go on from."""
+    samples, cell = make_samples(), make_cell("cuma", checkpoint_seconds=0)
+    replicas = fitting.stacks(cell.replicas(), samples)[0]
+    undisturbed = fitting.Stack(samples, cell, replicas)
+    undisturbed.train_to_end(checkpoints.Checkpoint("a", "whole"))
+    for stop in (1, 2, 3):
+        first = fitting.Stack(samples, cell, replicas)
+        for _ in range(stop):
+            first.run_epoch()
+        checkpoints.Checkpoint("b", f"stopped {stop}").save(first.state())
+        second = fitting.Stack(samples, cell, replicas)
+        second.train_to_end(checkpoints.Checkpoint("b", f"stopped {stop}"))
+        expected, found = undisturbed.state(), second.state()
+        assert expected.keys() == found.keys()
+        assert all(torch.equal(expected[name], found[name]) for name in expected)
+
+
+CHILD = """
+import sys
+sys.path.insert(0, {root!r})
+from robust_fairness.training import train
+from tests.training.conftest import make_cell, make_samples
+from robust_fairness.training.records import to_arrays
+import numpy as np
+fitted, _, _ = train(make_samples(), make_cell("cuma", epochs={epochs}, checkpoint_seconds=0))
+np.savez({out!r}, **to_arrays(fitted)[0])
+"""
+
+
+def test_training_survives_sigkill(tmp_path):
+    """A process killed in the middle of training is resumed to the same bits."""
+    root, epochs = str(Path(__file__).parents[2]), 60
+
+    def start(name: str) -> subprocess.Popen:
+        code = CHILD.format(root=root, out=str(tmp_path / f"{name}.npz"), epochs=epochs)
+        checkpoints_of = {"ROBUST_FAIRNESS_CHECKPOINTS": str(tmp_path / f"{name}_checkpoints")}
+        return subprocess.Popen([sys.executable, "-c", code], env=os.environ | checkpoints_of)
+
+    assert start("undisturbed").wait(120) == 0
+    child = start("killed")
+    deadline = time.monotonic() + 60
+    while not list((tmp_path / "killed_checkpoints").rglob("*.safetensors")):
+        assert time.monotonic() < deadline and child.poll() is None
+        time.sleep(0.01)
+    child.send_signal(signal.SIGKILL)
+    assert child.wait(30) == -signal.SIGKILL
+    assert not (tmp_path / "killed.npz").exists()
+    (state,) = (tmp_path / "killed_checkpoints").rglob("state.safetensors")
+    done = checkpoints.Checkpoint("toy.cuma", state.parent.name)
+    done.path = state
+    assert 0 < len(done.load()["history"]) < epochs
+    assert start("killed").wait(120) == 0
+    with np.load(tmp_path / "undisturbed.npz") as a, np.load(tmp_path / "killed.npz") as b:
+        assert set(a) == set(b)
+        assert all(np.array_equal(a[name], b[name]) for name in a)
+
+
+def test_checkpoint_of_other_settings_is_not_found():
+    """Whatever shapes the numbers is in the name of the checkpoint."""
+    samples = make_samples()
+    keys = {
+        fitting.training_key(samples, cell, cell.replicas())
+        for cell in (
+            make_cell("erm"),
+            make_cell("laftr"),
+            make_cell("erm", epochs=5),
+            make_cell("erm", seeds=(0, 1)),
+            make_cell("laftr", method_alpha=2),
+        )
+    }
+    assert len(keys) == 5
+
+
+def test_bad_checkpoints_are_refused_by_name():
+    """A foreign or corrupted file is named, not used."""
+    checkpoint = checkpoints.Checkpoint("cell", "mine")
+    checkpoint.save({"a": torch.ones(3)})
+    foreign = checkpoints.Checkpoint("cell", "yours")
+    foreign.path = checkpoint.path
+    with pytest.raises(InputError, match="another configuration"):
+        foreign.load()
+    checkpoint.path.write_bytes(checkpoint.path.read_bytes()[:40])
+    with pytest.raises(InputError, match="state.safetensors: corrupted"):
+        checkpoint.load()
+
+
+def test_prediction_of_a_stack_equals_its_replicas():
+    """Fitted replicas predict the same in a stack and alone."""
+    samples, cell = make_samples(), make_cell("cuma")
+    fitted, validation, _ = train(samples, cell)
+    for one, seen in zip(fitted, validation, strict=True):
+        (alone,) = predict(samples, [one], cell, {"": samples}, "val")
+        assert (one.trial, one.seed) == (seen.trial, seen.seed)
+        np.testing.assert_allclose(seen.outputs, alone.outputs, atol=1e-10)
+        np.testing.assert_array_equal(seen.rows, samples.rows(one.split, "val"))
+
+
+def test_validation_loss_of_the_last_epoch_is_that_of_the_predictions():
+    """The curve and the saved predictions speak of the same network and rows."""
+    samples, cell = make_samples(), make_cell("erm")
+    _, validation, curves = train(samples, cell)
+    last = curves[(curves["quantity"] == "validation_loss") & (curves["epoch"] == 3)]
+    for one in validation:
+        loss = nn.functional.cross_entropy(
+            torch.from_numpy(one.outputs), torch.from_numpy(samples.y[one.rows])
+        )
+        noted = last[last["seed"] == one.seed]["value"].item()
+        assert noted == pytest.approx(loss.item(), abs=1e-6)
+
+
+def test_cuda_without_a_gpu_is_an_error():
+    """Asking for a device that is not there is one line."""
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    with pytest.raises(InputError, match="no cuda device"):
+        train(make_samples(), make_cell(device="cuda"))
