@@ -56,8 +56,8 @@ format: $(INSTALLED) ## put the code into the project's style
 viz: $(INSTALLED) ## look at the pipeline in the browser
 	$(BIN)/kedro viz run
 
-lock: $(INSTALLED) ## choose the newest allowed versions anew
-	$(UV) pip compile pyproject.toml --quiet --upgrade --extra dev --universal \
+lock: $(INSTALLED) ## write requirements.lock for what pyproject.toml asks (UPGRADE=1: anew)
+	$(UV) pip compile pyproject.toml --quiet $(if $(UPGRADE),--upgrade) --extra dev --universal \
 		--python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 		--output-file requirements.lock
 

@@ -60,8 +60,8 @@ def test_mean_where_nothing_holds_is_zero():
     values = torch.randn(2, 4, requires_grad=True)
     mask = torch.tensor([[True, False, True, False], [False] * 4])
     mean = mean_where(values, mask)
-    assert mean[0] == pytest.approx(((values[0, 0] + values[0, 2]) / 2).item())
-    assert mean[1] == 0
+    assert mean[0].item() == pytest.approx(((values[0, 0] + values[0, 2]) / 2).item())
+    assert mean[1].item() == 0
     mean.sum().backward()
     assert values.grad.isfinite().all()
 
@@ -159,7 +159,7 @@ def test_cuma_regulariser_is_equations_7_to_9(groups, dropout, reduction):
         return torch.autograd.grad(loss, x)[0]
 
     g = gradient(batch.x)
-    v = g.sign() / g.sign().norm(dim=-1, keepdim=True)
+    v = g.sign() / g.sign().norm(dim=-1, keepdim=True).clamp(min=1)  # 0 where all units are off
     curvature = (gradient(batch.x + 0.5 * v) - g).norm(dim=-1) / 0.5
     for replica in range(2):
         distances = []
@@ -196,4 +196,4 @@ def test_second_gradient_of_the_curvature_reaches_the_weights():
     with torch.no_grad():
         weight[index] -= 2 * step
     below = value().item()
-    assert gradient[index].item() == pytest.approx((above - below) / (2 * step), rel=1e-4)
+    assert gradient[index].item() == pytest.approx((above - below) / (2 * step), rel=1e-3)

@@ -1,5 +1,6 @@
 """Download raw data files from their official addresses."""
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,7 +39,6 @@ REMOTES = {
         folder="communities_crime",
         sha256={
             "communities.data": "09e0b5c07eae24c1efab19b2edee05e160e7f5743b6f31e31eec3d73624da2ea",
-            "communities.names": "d4c5560c798d2c723d4455cdea7c87be59a10327dee20ef175a17eaea1445827",
         },
     ),
 }
@@ -71,15 +71,15 @@ def fetch(
     Args:
         name: one of ``sources()``.
         root: the data root, see ``_files.default_root``.
-        progress: show a progress bar on stderr.
+        progress: show a progress bar on stderr where that is a terminal; elsewhere a line a file.
         address: web folder to take the files from in place of the official one (a mirror).
 
     Returns:
         The files, in the order of ``REMOTES``.
 
     Raises:
-        InputError: unknown name, no connection, no such file on the server, a wrong checksum or
-            a folder that cannot be written.
+        InputError: unknown name, a failed connection, no such file on the server, a wrong checksum
+            or a folder that cannot be written.
     """
     if name not in REMOTES:
         raise unknown_name("dataset to fetch", name, REMOTES)
@@ -96,19 +96,21 @@ def _download(url: str, target: Path, sha256: str, progress: bool) -> Path:
     import pooch
     import requests
 
-    pooch.get_logger().setLevel("WARNING")
+    bar = progress and sys.stderr.isatty()
     try:
-        pooch.retrieve(url, sha256, fname=target.name, path=target.parent, progressbar=progress)
+        pooch.retrieve(url, sha256, fname=target.name, path=target.parent, progressbar=bar)
     except requests.HTTPError as error:
-        status = error.response.status_code
-        raise InputError(f"cannot fetch {url}: the server answers {status}") from error
+        if error.response is not None:  # left open by pooch
+            error.response.close()
+        reason = str(error).partition(" for url")[0]
+        raise InputError(f"cannot fetch {url}: {reason}") from error
     except requests.RequestException as error:
-        raise InputError(f"cannot fetch {url}: no connection ({type(error).__name__})") from error
+        raise InputError(f"cannot fetch {url}: {type(error).__name__}") from error
     except ValueError as error:
         raise InputError(
             f"cannot fetch {url}: the file received is not the official one "
             f"(expected SHA-256 {sha256}); nothing was kept"
         ) from error
     except OSError as error:
-        raise InputError(f"cannot write {target}: {error.strerror}") from error
+        raise InputError(f"cannot write {target}: {error.strerror or error}") from error
     return target

@@ -54,10 +54,10 @@ def random_splits(rows: int, count: int, parameters: SplitParameters) -> pd.Data
             f"train_rows {parameters.train_rows} and val_fraction {parameters.val_fraction} leave "
             f"a part of the {rows} rows empty: {named}; every part needs a row"
         )
-    parts = np.repeat(np.arange(len(PARTS)), sizes)
+    parts = np.repeat(PARTS, sizes)
     return pd.DataFrame(
         {
-            f"split_{k}": pd.Categorical.from_codes(
+            f"split_{k}": pd.Categorical(
                 np.random.default_rng([parameters.seed, k]).permutation(parts), list(PARTS)
             )
             for k in range(count)

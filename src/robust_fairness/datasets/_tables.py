@@ -21,9 +21,10 @@ from robust_fairness.samples import Samples
 
 
 def read_table(files: Files, name: str, columns: Sequence[str], rows: int) -> pd.DataFrame:
-    """Comma-separated file without header, every cell a stripped string.
+    """Comma-separated file without header, every cell a string.
 
-    Empty lines and lines that begin with ``|`` (comments of the C4.5 format) are left out.
+    Empty lines and lines that begin with ``|`` (comments of the C4.5 format) are left out, and so
+    are spaces after a comma.
 
     Args:
         files: where raw files are found.
@@ -38,7 +39,7 @@ def read_table(files: Files, name: str, columns: Sequence[str], rows: int) -> pd
         InputError: the file cannot be read, a line has too few or too many fields, or the file
             too few or too many rows.
     """
-    cells, numbers = [], []
+    cells, line_numbers = [], []
     text = io.StringIO(files.text(name))
     lines = csv.reader(text, skipinitialspace=True, quoting=csv.QUOTE_NONE)
     try:
@@ -50,12 +51,12 @@ def read_table(files: Files, name: str, columns: Sequence[str], rows: int) -> pd
                     f"{name}, line {lines.line_num}: {len(line)} fields, expected {len(columns)}"
                 )
             cells.append(line)
-            numbers.append(lines.line_num)
+            line_numbers.append(lines.line_num)
     except csv.Error as error:
         raise InputError(f"{name}, line {lines.line_num}: {error}") from error
     if len(cells) != rows:
         raise InputError(f"{name}: {len(cells)} rows, expected {rows}: is it complete?")
-    return pd.DataFrame(cells, columns=list(columns), index=numbers)
+    return pd.DataFrame(cells, columns=list(columns), index=line_numbers)
 
 
 def numbers(column: pd.Series, file: str, within: tuple[float, float] | None = None) -> pd.Series:
@@ -71,13 +72,10 @@ def numbers(column: pd.Series, file: str, within: tuple[float, float] | None = N
     """
     low, high = within or (-np.inf, np.inf)
     values = pd.to_numeric(column, errors="coerce").astype("float64")
-    wrong = ~(np.isfinite(values) & values.between(low, high))
-    if wrong.any():
-        line = wrong.idxmax()
+    wrong = column[~(np.isfinite(values) & values.between(low, high))]
+    for line, cell in wrong.items():
         allowed = f"a number from {low:g} to {high:g}" if within else "a finite number"
-        raise InputError(
-            f"{file}, line {line}, column {column.name}: {column[line]!r}, allowed: {allowed}"
-        )
+        raise InputError(f"{file}, line {line}, column {column.name}: {cell!r}, allowed: {allowed}")
     return values
 
 
@@ -92,10 +90,8 @@ def categories(column: pd.Series, file: str, allowed: Sequence[str]) -> pd.Serie
     Raises:
         InputError: a cell is none of them.
     """
-    wrong = ~column.isin(list(allowed))
-    if wrong.any():
-        line = wrong.idxmax()
-        problem = unknown_name("category", column[line], allowed)
+    for line, cell in column[~column.isin(list(allowed))].items():
+        problem = unknown_name("category", cell, allowed)
         raise InputError(f"{file}, line {line}, column {column.name}: {problem}")
     return column.astype(pd.CategoricalDtype(list(allowed)))
 
@@ -128,19 +124,28 @@ class TopShareParameters(BaseModel, extra="forbid", frozen=True):
     top_class: Literal[0, 1] = 0
 
 
-def top_share(values: pd.Series, parameters: TopShareParameters) -> pd.Series:
+def top_share(values: pd.Series, file: str, parameters: TopShareParameters) -> pd.Series:
     """Which values are among the largest, as a categorical column.
 
     The categories are called ``top 30 %`` (for a share of 0.3) and ``rest``.
 
+    Args:
+        values: numbers.
+        file: name of the file, for the error.
+        parameters: the share, and what becomes of ties.
+
+    Raises:
+        InputError: all values are equal.
+
     Source: "Equalized Robustness" (under review, ICLR 2022), 5.1 and footnote 4.
     """
-    count = round(parameters.share * len(values))
+    _require_two_values(values, file, str(values.name))
+    count = max(1, round(parameters.share * len(values)))
     ranked = values.sort_values(ascending=False, kind="stable")
     if parameters.ties == "rank":
         top = values.index.isin(ranked.index[:count])
     else:
-        top = (values >= ranked.iloc[max(count, 1) - 1]).to_numpy()
+        top = (values >= ranked.iloc[count - 1]).to_numpy()
     names = [f"top {100 * parameters.share:g} %", "rest"]
     ordered = names if parameters.top_class == 0 else names[::-1]
     return pd.Series(
@@ -148,7 +153,16 @@ def top_share(values: pd.Series, parameters: TopShareParameters) -> pd.Series:
     )
 
 
+def _require_two_values(values: pd.Series, file: str, name: str) -> None:
+    """Refuse a constant column, which tells no group or class from another."""
+    if values.nunique() == 1:
+        raise InputError(
+            f"{file}: {name} holds the single value {values.iloc[0]}; at least two are needed"
+        )
+
+
 def to_samples(
+    *,
     features: pd.DataFrame,
     target: pd.Series,
     attributes: Mapping[str, pd.Series],
@@ -176,11 +190,7 @@ def to_samples(
             or a part of a split lacks rows or a class.
     """
     for name, values in {"target": target, **attributes}.items():
-        if values.nunique() == 1:
-            raise InputError(
-                f"{', '.join(sources)}: {name} holds the single value {values.iloc[0]!r}; "
-                "at least two are needed"
-            )
+        _require_two_values(values, ", ".join(sources), name)
     named_splits = random_splits(len(features), splits, parameters)
     if isinstance(target.dtype, pd.CategoricalDtype):
         require_every_class(named_splits, target)

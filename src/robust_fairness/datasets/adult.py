@@ -20,7 +20,12 @@ from robust_fairness.samples import Samples
 
 CODEBOOK = "adult/adult.names"
 ROWS = {"adult/adult.data": 32_561, "adult/adult.test": 16_281}  # adult.names
-FIELDS = 14  # adult.names, without the label
+ATTRIBUTES = ("sex", "race", "age")
+FIELDS = (
+    "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation",
+    "relationship", "race", "sex", "capital-gain", "capital-loss", "hours-per-week",
+    "native-country",
+)  # fmt: skip
 CLASSES = ("<=50K", ">50K")
 MISSING = "?"
 WITH_MISSING = ("workclass", "occupation", "native-country")
@@ -66,9 +71,9 @@ def load(parameters: Parameters, files: Files, splits: int) -> Samples:
     codebook = _codebook(files)
     table = pd.concat([_read(name, files, codebook) for name in ROWS], ignore_index=True)
     if parameters.missing == "drop":
-        table = _drop_missing(table)
+        table = _drop_missing(table, codebook)
     label = table.pop("label")
-    attributes = {name: table[name] for name in ("sex", "race", "age")}
+    attributes = {name: table[name] for name in ATTRIBUTES}
     dropped = {*parameters.drop, *(parameters.sensitive if parameters.drop_sensitive else ())}
     return to_samples(
         features=one_hot(table.drop(columns=dropped)),
@@ -84,11 +89,15 @@ def load(parameters: Parameters, files: Files, splits: int) -> Samples:
 def _codebook(files: Files) -> dict[str, tuple[str, ...]]:
     """Categories of every field in the order of the file; none for a number."""
     lines = re.findall(r"^([\w-]+): (.+)\.$", files.text(CODEBOOK), re.MULTILINE)
-    if len(lines) != FIELDS:
-        raise InputError(f"{CODEBOOK}: describes {len(lines)} fields, expected {FIELDS}")
-    return {
+    codebook = {
         name: () if values == "continuous" else tuple(values.split(", ")) for name, values in lines
     }
+    if tuple(codebook) != FIELDS:
+        raise InputError(
+            f"{CODEBOOK}: describes {', '.join(codebook) or 'nothing'}; "
+            f"expected {', '.join(FIELDS)}"
+        )
+    return codebook
 
 
 def _read(name: str, files: Files, codebook: dict[str, tuple[str, ...]]) -> pd.DataFrame:
@@ -109,9 +118,9 @@ def _read(name: str, files: Files, codebook: dict[str, tuple[str, ...]]) -> pd.D
     )
 
 
-def _drop_missing(table: pd.DataFrame) -> pd.DataFrame:
+def _drop_missing(table: pd.DataFrame, codebook: dict[str, tuple[str, ...]]) -> pd.DataFrame:
     """Rows whose values are all known; ``?`` is no category any more."""
     known = table[(table[list(WITH_MISSING)] != MISSING).all(axis=1)]
     return known.assign(
-        **{column: known[column].cat.remove_categories(MISSING) for column in WITH_MISSING}
+        **{name: known[name].cat.set_categories(list(codebook[name])) for name in WITH_MISSING}
     )

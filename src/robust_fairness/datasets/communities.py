@@ -1,6 +1,5 @@
 """Communities and Crime: violent crime in 1,994 US communities (Redmond and Baveja 2002)."""
 
-import re
 from typing import Literal
 
 import pandas as pd
@@ -15,16 +14,37 @@ from robust_fairness.datasets._tables import (
     to_samples,
     top_share,
 )
-from robust_fairness.errors import InputError
 from robust_fairness.samples import Samples
 
-CODEBOOK = "communities_crime/communities.names"
 DATA = "communities_crime/communities.data"
-ROWS = 1994  # communities.names
-FIELDS = 128  # communities.names
-NOT_PREDICTIVE = 5  # state, county, community, communityname, fold
+ROWS = 1994
 TARGET = "ViolentCrimesPerPop"
 SENSITIVE = ("racepctblack", "FemalePctDiv")
+NOT_PREDICTIVE = 5  # where the community is, and a fold number
+# The fields of a line; a question mark follows those that lack a value for some community.
+FIELDS = """
+    state county? community? communityname fold population householdsize racepctblack
+    racePctWhite racePctAsian racePctHisp agePct12t21 agePct12t29 agePct16t24 agePct65up
+    numbUrban pctUrban medIncome pctWWage pctWFarmSelf pctWInvInc pctWSocSec pctWPubAsst
+    pctWRetire medFamInc perCapInc whitePerCap blackPerCap indianPerCap AsianPerCap OtherPerCap?
+    HispPerCap NumUnderPov PctPopUnderPov PctLess9thGrade PctNotHSGrad PctBSorMore PctUnemployed
+    PctEmploy PctEmplManu PctEmplProfServ PctOccupManu PctOccupMgmtProf MalePctDivorce
+    MalePctNevMarr FemalePctDiv TotalPctDiv PersPerFam PctFam2Par PctKids2Par PctYoungKids2Par
+    PctTeen2Par PctWorkMomYoungKids PctWorkMom NumIlleg PctIlleg NumImmig PctImmigRecent
+    PctImmigRec5 PctImmigRec8 PctImmigRec10 PctRecentImmig PctRecImmig5 PctRecImmig8
+    PctRecImmig10 PctSpeakEnglOnly PctNotSpeakEnglWell PctLargHouseFam PctLargHouseOccup
+    PersPerOccupHous PersPerOwnOccHous PersPerRentOccHous PctPersOwnOccup PctPersDenseHous
+    PctHousLess3BR MedNumBR HousVacant PctHousOccup PctHousOwnOcc PctVacantBoarded
+    PctVacMore6Mos MedYrHousBuilt PctHousNoPhone PctWOFullPlumb OwnOccLowQuart OwnOccMedVal
+    OwnOccHiQuart RentLowQ RentMedian RentHighQ MedRent MedRentPctHousInc MedOwnCostPctInc
+    MedOwnCostPctIncNoMtg NumInShelters NumStreet PctForeignBorn PctBornSameState PctSameHouse85
+    PctSameCity85 PctSameState85 LemasSwornFT? LemasSwFTPerPop? LemasSwFTFieldOps?
+    LemasSwFTFieldPerPop? LemasTotalReq? LemasTotReqPerPop? PolicReqPerOffic? PolicPerPop?
+    RacialMatchCommPol? PctPolicWhite? PctPolicBlack? PctPolicHisp? PctPolicAsian?
+    PctPolicMinor? OfficAssgnDrugUnits? NumKindsDrugsSeiz? PolicAveOTWorked? LandArea PopDens
+    PctUsePubTrans PolicCars? PolicOperBudg? LemasPctPolicOnPatr? LemasGangUnitDeploy?
+    LemasPctOfficDrugUn PolicBudgPerPop? ViolentCrimesPerPop
+"""
 
 
 class Parameters(SplitParameters, TopShareParameters, extra="forbid", frozen=True):
@@ -47,13 +67,13 @@ class Parameters(SplitParameters, TopShareParameters, extra="forbid", frozen=Tru
 def load(parameters: Parameters, files: Files, splits: int) -> Samples:
     """Ninety-nine numbers from 0 to 1 of each community, and its violent crime.
 
-    Columns 1 to 5 (where the community is) and every column that lacks a value for some community
-    according to the codebook (``OtherPerCap`` for one, 22 of the police for 1,675) are left out,
-    so that nothing has to be imputed. Class 0 and group 0 are the top 30 %.
+    Fields 1 to 5 (where the community is) and every field that lacks a value for some community
+    (``OtherPerCap`` for one, 22 on the police for 1,675) are left out, so that nothing has to be
+    imputed. Class 0 and group 0 are the top 30 %.
 
     Args:
         parameters: sensitive attributes, thresholds and splits.
-        files: where ``communities.data`` and ``communities.names`` are found.
+        files: where ``communities.data`` is found.
         splits: number of named splits.
 
     Source: "Equalized Robustness" (under review, ICLR 2022), 5.1 and footnote 4.
@@ -62,13 +82,13 @@ def load(parameters: Parameters, files: Files, splits: int) -> Samples:
         InputError: a file is missing or damaged, a cell is no number from 0 to 1, or a part of a
             split lacks rows or a class.
     """
-    missing = _codebook(files)
-    cells = read_table(files, DATA, list(missing), ROWS)
-    complete = [name for name, rows in missing.items() if rows == 0]
+    fields = FIELDS.split()
+    cells = read_table(files, DATA, fields, ROWS)
+    complete = [name for name in fields[NOT_PREDICTIVE:] if not name.endswith("?")]
     table = pd.DataFrame({name: numbers(cells[name], DATA, within=(0, 1)) for name in complete})
     table = table.reset_index(drop=True)
-    target = top_share(table.pop(TARGET), parameters)
-    attributes = {f"{name}_group": top_share(table[name], parameters) for name in SENSITIVE}
+    target = top_share(table.pop(TARGET), DATA, parameters)
+    attributes = {f"{name}_group": top_share(table[name], DATA, parameters) for name in SENSITIVE}
     attributes |= {name: table[name] for name in SENSITIVE}
     dropped = {name.removesuffix("_group") for name in parameters.sensitive}
     return to_samples(
@@ -80,18 +100,3 @@ def load(parameters: Parameters, files: Files, splits: int) -> Samples:
         splits=splits,
         sources=files.sources,
     )
-
-
-def _codebook(files: Files) -> dict[str, int | None]:
-    """Communities without a value, by field in the order of the file; None for columns 1 to 5."""
-    text = files.text(CODEBOOK)
-    fields = re.findall(r"^@attribute (\w+) ", text, re.MULTILINE)
-    # Min, Max, Mean, SD, Correl, Median, Mode and the number of missing values.
-    missing = dict(re.findall(r"^(\w+)(?: -?[\d.]+){7} (\d+)$", text, re.MULTILINE))
-    described = [name for name in fields if name in missing]
-    if len(fields) != FIELDS or described != fields[NOT_PREDICTIVE:]:
-        raise InputError(
-            f"{CODEBOOK}: names {len(fields)} fields and has statistics of {len(described)}, "
-            f"expected {FIELDS} and {FIELDS - NOT_PREDICTIVE}"
-        )
-    return {name: int(missing[name]) if name in missing else None for name in fields}

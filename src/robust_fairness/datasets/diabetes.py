@@ -61,12 +61,11 @@ def load(parameters: Parameters, files: Files, splits: int) -> Samples:
         ),
         "age": table["age"],
     }
+    targets = {"binary": top_share(progression, SOURCE, parameters), "continuous": progression}
     dropped = {name.removesuffix("_group") for name in parameters.sensitive}
     return to_samples(
         features=table.drop(columns=dropped) if parameters.drop_sensitive else table,
-        target=top_share(progression, parameters)
-        if parameters.target == "binary"
-        else progression,
+        target=targets[parameters.target],
         attributes=attributes,
         sensitive=parameters.sensitive,
         parameters=parameters,

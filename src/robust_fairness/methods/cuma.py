@@ -10,7 +10,7 @@ from robust_fairness.methods._losses import task_loss
 from robust_fairness.methods._method import Batch, Step
 from robust_fairness.methods.adv_debias import AdvDebias
 from robust_fairness.methods.adv_debias import Parameters as AdvDebiasParameters
-from robust_fairness.metrics.curvature import input_gradient, one_shot_curvature
+from robust_fairness.metrics.curvature import one_shot_curvature
 from robust_fairness.metrics.kernels import BANDWIDTHS, mean_pairwise_mmd
 from robust_fairness.models._model import Model
 
@@ -55,9 +55,8 @@ class Cuma(AdvDebias):
         def loss(x: Tensor) -> Tensor:
             return task_loss(model(x, noise), batch.y) / scale
 
-        first = losses / scale if noise is batch.noise else loss(batch.x)
-        gradient = input_gradient(first, batch.x, create_graph=True)
-        curvature = one_shot_curvature(loss, batch.x, options.h, gradient)
+        same_pass = losses / scale if noise is batch.noise else None
+        curvature = one_shot_curvature(loss, batch.x, options.h, same_pass, create_graph=True)
         distance = mean_pairwise_mmd(
             curvature, batch.group, self.problem.groups, options.bandwidths
         )

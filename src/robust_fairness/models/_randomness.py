@@ -77,7 +77,7 @@ class Randomness:
     def restore(self, state: Tensor) -> None:
         """Go on where ``state`` was taken."""
         for generator, one in zip(self.generators, state, strict=True):
-            generator.set_state(one.cpu())
+            generator.set_state(one.cpu().clone())
 
 
 class DropoutNoise:

@@ -27,5 +27,6 @@ def apply(samples: Samples, severity: float, parameters: Parameters) -> Samples:
     Source: "Equalized Robustness" (under review, ICLR 2022), 5.1.
     """
     generator = np.random.Generator(np.random.PCG64(parameters.seed))
-    noise = generator.standard_normal(feature_shape(samples), dtype=np.float32)
+    # Rounded from float64, so that the last bit of a machine's logarithm does not show.
+    noise = generator.standard_normal(feature_shape(samples)).astype(np.float32)
     return perturbed(samples, noise, severity)

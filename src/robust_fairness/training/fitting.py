@@ -210,7 +210,8 @@ class Stack:
                 loss.sum(), owned, retain_graph=len(step.losses) > 1
             )
             for parameter, gradient in zip(owned, gradients, strict=True):
-                parameter.grad = gradient
+                # Fused Adam reads memory in order, whatever the gradient's strides say.
+                parameter.grad = gradient.contiguous()
         for player in step.losses:
             self.optimisers[player].step()
 

@@ -1,7 +1,6 @@
 """Predictions of fitted replicas on sample sets, with the curvature that metrics ask for."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from inspect import signature
 from itertools import groupby
 
 import numpy as np
@@ -115,7 +114,7 @@ def _below(prefix: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def per_row_quantities(metrics: Sequence[str]) -> list[str]:
     """The further quantities of every row that these metrics ask for by their arguments."""
-    asked = {name for metric in metrics for name in signature(find_metric(metric)).parameters}
+    asked = {name for metric in metrics for name in find_metric(metric).arguments}
     return [name for name in PER_ROW if name in asked]
 
 

@@ -1,0 +1,111 @@
+"""Maximum mean discrepancy between the scalars of groups (Equalized Robustness, Eqs. 6 and 7)."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+BANDWIDTHS = (1.0, 2.0, 4.0, 8.0, 16.0)  # S of Eq. 7
+BLOCK = 2048
+
+
+def mixed_rbf(a: Tensor, b: Tensor, bandwidths: Sequence[float] = BANDWIDTHS) -> Tensor:
+    r"""Sum over the bandwidths s of exp(-(a - b)^2 / 2 s^2), ``[..., n, m]`` (Eq. 7).
+
+    Where each bandwidth is twice the one before, the exponential of the widest serves all: that
+    of half the width is its fourth power.
+
+    Args:
+        a: scalars ``[..., n]``.
+        b: scalars ``[..., m]``.
+        bandwidths: widths, rising.
+    """
+    square = (a.unsqueeze(-1) - b.unsqueeze(-2)).square()
+    widest = bandwidths[-1]
+    one = torch.exp(square * (-0.5 / widest**2))
+    total = one
+    for wider, narrower in zip(bandwidths[:0:-1], bandwidths[-2::-1], strict=True):
+        if wider == 2 * narrower:
+            one = one.square().square()
+        else:
+            one = torch.exp(square * (-0.5 / narrower**2))
+        total = total + one
+    return total
+
+
+def indicators(group: Tensor, groups: int, dtype: torch.dtype) -> Tensor:
+    """One column a group, 1 for its rows, ``[..., n, groups]``; a missing group (-1) has none."""
+    return functional.one_hot(group + 1, groups + 1)[..., 1:].to(dtype)
+
+
+def group_mmd(
+    values: Tensor, group: Tensor, groups: int, bandwidths: Sequence[float] = BANDWIDTHS
+) -> tuple[Tensor, Tensor]:
+    r"""Squared MMD between the values of every two groups, the biased V-statistic of Eq. 7.
+
+    With K the kernel matrix and W the indicators divided by the groups' counts,
+    :math:`M = W^T K W` holds all the means of Eq. 7: MMD^2(g, h) = M_gg - 2 M_gh + M_hh.
+
+    Args:
+        values: scalars ``[..., n]``; differentiable.
+        group: int64 group of every value ``[..., n]``, -1 where missing.
+        groups: number of groups.
+        bandwidths: widths of the kernel.
+
+    Returns:
+        Squared distances ``[..., groups, groups]`` (without meaning where a group has no row,
+        but finite), and counts ``[..., groups]``.
+    """
+    members = indicators(group, groups, values.dtype)
+    counts = members.sum(-2)
+    weights = members / counts.clamp(min=1).unsqueeze(-2)
+    means = weights.mT @ mixed_rbf(values, values, bandwidths) @ weights
+    return _distances(means), counts
+
+
+def _distances(means: Tensor) -> Tensor:
+    within = means.diagonal(dim1=-2, dim2=-1)
+    return within.unsqueeze(-1) - 2 * means + within.unsqueeze(-2)
+
+
+def mean_over_pairs(distances: Tensor, counts: Tensor) -> Tensor:
+    """Mean over the pairs of groups with at least two rows each, ``[...]``; 0 without a pair."""
+    present = counts >= 2  # noqa: PLR2004 - one row has no distribution
+    pairs = (present.unsqueeze(-1) & present.unsqueeze(-2)).triu(1)
+    number = pairs.sum((-2, -1)).clamp(min=1)
+    return torch.where(pairs, distances, 0).sum((-2, -1)) / number
+
+
+def mean_pairwise_mmd(
+    values: Tensor, group: Tensor, groups: int, bandwidths: Sequence[float] = BANDWIDTHS
+) -> Tensor:
+    """Mean squared MMD over all pairs of groups of a batch, ``[...]``; see ``group_mmd``."""
+    return mean_over_pairs(*group_mmd(values, group, groups, bandwidths))
+
+
+def blocked_group_mmd(
+    values: Tensor,
+    group: Tensor,
+    groups: int,
+    bandwidths: Sequence[float] = BANDWIDTHS,
+    block: int = BLOCK,
+) -> tuple[Tensor, Tensor]:
+    """What ``group_mmd`` gives for one set of values ``[n]``, in memory of ``block`` squared.
+
+    Only the blocks on and above the diagonal are computed. Sums are kept in float64.
+    """
+    values = values.double()
+    members = indicators(group, groups, torch.float64)
+    counts = members.sum(0)
+    weights = members / counts.clamp(min=1)
+    means = torch.zeros(groups, groups, dtype=torch.float64, device=values.device)
+    starts = range(0, len(values), block)
+    for i in starts:
+        rows = slice(i, i + block)
+        for j in range(i, len(values), block):
+            columns = slice(j, j + block)
+            kernel = mixed_rbf(values[rows], values[columns], bandwidths)
+            part = weights[rows].T @ kernel @ weights[columns]
+            means += part if i == j else part + part.T
+    return _distances(means), counts

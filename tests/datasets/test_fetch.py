@@ -1,0 +1,137 @@
+"""Fetching: complete and right files only, from a server on this machine."""
+
+import hashlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from robust_fairness.datasets import _fetch
+from robust_fairness.datasets._fetch import REMOTES, Remote, fetch, sources
+from robust_fairness.datasets._files import Files
+from robust_fairness.errors import InputError
+
+CONTENT = b"1,2,3\n" * 1000
+
+
+class Handler(SimpleHTTPRequestHandler):
+    """Serves a folder and counts what it is asked for."""
+
+    requests: list[str]
+
+    def log_message(self, format: str, *args: object) -> None:
+        self.requests.append(self.path)
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Path:
+    folder = tmp_path / "web"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def requests() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def address(web: Path, requests: list[str]) -> Iterator[str]:
+    handler = type("CountingHandler", (Handler,), {"requests": requests})
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(web))) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def toy(monkeypatch: pytest.MonkeyPatch) -> None:
+    sha256 = {"toy.data": hashlib.sha256(CONTENT).hexdigest()}
+    monkeypatch.setitem(REMOTES, "toy", Remote("http://127.0.0.1:9", "toy_folder", sha256))
+
+
+def files_below(root: Path) -> list[Path]:
+    return [path for path in root.rglob("*") if path.is_file()]
+
+
+@pytest.mark.usefixtures("toy")
+def test_fetched_file_is_the_one_that_is_read(address: str, web: Path, tmp_path: Path) -> None:
+    (web / "toy.data").write_bytes(CONTENT)
+    root = tmp_path / "raw"
+    assert fetch("toy", root, address=address) == [root / "toy_folder" / "toy.data"]
+    files = Files(root)
+    assert files.text("toy_folder/toy.data").encode() == CONTENT
+    assert files.sources == {"toy_folder/toy.data": REMOTES["toy"].sha256["toy.data"]}
+
+
+@pytest.mark.usefixtures("toy")
+def test_sound_file_is_not_fetched_again_and_a_damaged_one_is(
+    address: str, web: Path, tmp_path: Path, requests: list[str]
+) -> None:
+    (web / "toy.data").write_bytes(CONTENT)
+    (target,) = fetch("toy", tmp_path, address=address)
+    fetch("toy", tmp_path, address=address)
+    assert len(requests) == 1
+    target.write_bytes(CONTENT[:-1])
+    fetch("toy", tmp_path, address=address)
+    assert target.read_bytes() == CONTENT
+
+
+@pytest.mark.usefixtures("toy")
+def test_wrong_checksum_keeps_nothing(address: str, web: Path, tmp_path: Path) -> None:
+    (web / "toy.data").write_bytes(CONTENT + b"tampered")
+    root = tmp_path / "raw"
+    with pytest.raises(InputError, match=r"toy\.data: .*not the official one") as error:
+        fetch("toy", root, address=address)
+    assert "\n" not in str(error.value)
+    assert files_below(root) == []
+
+
+@pytest.mark.usefixtures("toy")
+def test_file_that_the_server_lacks_is_named_with_the_answer(address: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"toy\.data: 404") as error:
+        fetch("toy", tmp_path / "raw", address=address)
+    assert "\n" not in str(error.value)
+    assert files_below(tmp_path / "raw") == []
+
+
+@pytest.mark.usefixtures("toy")
+def test_failed_connection_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"toy\.data: ConnectionError") as error:
+        fetch("toy", tmp_path / "raw")
+    assert "\n" not in str(error.value)
+    assert files_below(tmp_path / "raw") == []
+
+
+@pytest.mark.usefixtures("toy")
+def test_root_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "raw").write_text("a file where the folder should be")
+    with pytest.raises(InputError, match=r"cannot write .*toy\.data") as error:
+        fetch("toy", tmp_path / "raw")
+    assert "\n" not in str(error.value)
+
+
+def test_unknown_dataset_gives_the_nearest_names(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"did you mean 'adult'\? Allowed: adult, communities"):
+        fetch("adlut", tmp_path)
+
+
+def test_checksums_are_those_of_the_official_files(shared_data: Path) -> None:
+    for name in sources():
+        remote = REMOTES[name]
+        files = Files(shared_data)
+        for file in remote.sha256:
+            files.text(f"{remote.folder}/{file}")
+        assert list(files.sources.values()) == list(remote.sha256.values())
+
+
+def test_download_library_is_imported_only_to_fetch() -> None:
+    code = f"import sys, {_fetch.__name__}; assert not {{'pooch', 'requests'}} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

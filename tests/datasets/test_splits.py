@@ -1,0 +1,88 @@
+"""Random splits: exact sizes, disjoint parts, each split its own."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from robust_fairness.datasets._splits import SplitParameters, random_splits, require_every_class
+from robust_fairness.errors import InputError
+
+seeds = st.integers(0, 2**32)
+
+
+@given(st.integers(3, 200), st.integers(1, 4), seeds, st.data())
+def test_parts_have_exact_sizes_and_cover_every_row(
+    rows: int, count: int, seed: int, data: st.DataObject
+) -> None:
+    training = data.draw(st.integers(2, rows - 1))
+    validation = data.draw(st.integers(1, training - 1))
+    parameters = SplitParameters(train_rows=training, val_fraction=validation / training, seed=seed)
+    splits = random_splits(rows, count, parameters)
+    assert list(splits) == [f"split_{k}" for k in range(count)]
+    for _, parts in splits.items():
+        assert list(parts.cat.categories) == ["train", "val", "test"]
+        sizes = {"train": training - validation, "val": validation, "test": rows - training}
+        assert parts.value_counts().to_dict() == sizes
+
+
+@given(seeds, st.integers(1, 5), st.integers(1, 5))
+def test_split_does_not_depend_on_how_many_there_are(seed: int, few: int, many: int) -> None:
+    parameters = SplitParameters(train_rows=0.6, seed=seed)
+    fewer, more = (random_splits(50, count, parameters) for count in sorted((few, many)))
+    pd.testing.assert_frame_equal(fewer, more[list(fewer)])
+
+
+def test_splits_differ_from_each_other_and_by_seed() -> None:
+    splits = pd.concat(
+        [
+            random_splits(200, 5, SplitParameters(seed=seed)).add_suffix(f" {seed}")
+            for seed in (0, 1)
+        ],
+        axis=1,
+    )
+    assert splits.T.drop_duplicates().shape[0] == 10
+
+
+def test_fractions_give_sixty_twenty_twenty() -> None:
+    splits = random_splits(1000, 1, SplitParameters(train_rows=0.8, val_fraction=0.25))
+    assert splits["split_0"].value_counts().to_dict() == {"train": 600, "val": 200, "test": 200}
+
+
+def test_every_row_is_equally_often_a_test_row() -> None:
+    splits = random_splits(40, 2000, SplitParameters(train_rows=0.75))
+    tested = (splits == "test").mean(axis=1)
+    deviation = np.sqrt(0.25 * 0.75 / 2000)
+    assert np.abs(tested - 0.25).max() < 4.5 * deviation
+
+
+@pytest.mark.parametrize(
+    ("rows", "train_rows", "val_fraction"), [(100, 100, 0.2), (100, 200, 0.2), (100, 50, 0.001)]
+)
+def test_empty_part_is_refused(rows: int, train_rows: int, val_fraction: float) -> None:
+    parameters = SplitParameters(train_rows=train_rows, val_fraction=val_fraction)
+    with pytest.raises(InputError, match=r"every part needs a row"):
+        random_splits(rows, 1, parameters)
+
+
+def test_no_split_is_refused() -> None:
+    with pytest.raises(InputError, match=r"splits: 0 asked for"):
+        random_splits(10, 0, SplitParameters())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"train_rows": 0}, {"train_rows": 1.5}, {"val_fraction": 0}, {"seed": -1}, {"sed": 1}],
+)
+def test_wrong_parameters_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValidationError):
+        SplitParameters(**wrong)
+
+
+def test_class_missing_from_a_part_is_named_with_split_and_part() -> None:
+    labels = pd.Series(pd.Categorical(["no", "no", "yes", "no", "yes", "yes"]))
+    parts = pd.Categorical(["train", "val", "train", "test", "test", "test"])
+    with pytest.raises(InputError, match=r"split_0: its val part has no row of class 'yes'"):
+        require_every_class(pd.DataFrame({"split_0": parts}), labels)

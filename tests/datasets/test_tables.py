@@ -1,0 +1,175 @@
+"""Tables: strict reading, categories, thresholds and what becomes samples."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.preprocessing import OneHotEncoder
+
+from robust_fairness.datasets._files import Files
+from robust_fairness.datasets._splits import SplitParameters
+from robust_fairness.datasets._tables import (
+    TopShareParameters,
+    categories,
+    numbers,
+    one_hot,
+    read_table,
+    to_samples,
+    top_share,
+)
+from robust_fairness.errors import InputError
+
+
+def table(tmp_path: Path, text: str, rows: int) -> pd.DataFrame:
+    (tmp_path / "toy.data").write_text(text)
+    return read_table(Files(tmp_path), "toy.data", ["age", "sex"], rows)
+
+
+def test_rows_are_indexed_by_their_line_in_the_file(tmp_path: Path) -> None:
+    read = table(tmp_path, "|comment\n39, Male\n\n40, Female\n\n", 2)
+    assert read.to_dict("index") == {
+        2: {"age": "39", "sex": "Male"},
+        4: {"age": "40", "sex": "Female"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("39, Male\n40\n", r"toy\.data, line 2: 1 fields, expected 2"),
+        ("39, Male\n40, Female, x\n", r"toy\.data, line 2: 3 fields, expected 2"),
+        ("39, Male\n", r"toy\.data: 1 rows, expected 2: is it complete\?"),
+        ("39, Male\n40, Fe\rmale\n", r"toy\.data, line 2: "),
+        ("", r"toy\.data: 0 rows, expected 2"),
+    ],
+)
+def test_garbled_table_is_one_line_that_names_file_and_line(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    with pytest.raises(InputError, match=message) as error:
+        table(tmp_path, text, 2)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("cell", ["nan", "NaN", "", "?", "inf", "-inf", "1e999", "4O", "0x"])
+def test_cell_that_is_no_finite_number_is_named_with_its_line_and_column(cell: str) -> None:
+    column = pd.Series(["39", cell], index=[3, 7], name="age")
+    with pytest.raises(InputError, match=r"toy\.data, line 7, column age: .*a finite number"):
+        numbers(column, "toy.data")
+
+
+def test_number_out_of_range_is_refused_with_the_range() -> None:
+    column = pd.Series(["0", "1", "1.01"], name="share")
+    with pytest.raises(InputError, match=r"line 2, column share: '1\.01', .* from 0 to 1"):
+        numbers(column, "toy.data", within=(0, 1))
+    assert numbers(column[:2], "toy.data", within=(0, 1)).tolist() == [0.0, 1.0]
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False)))
+def test_printed_numbers_are_read_back(values: list[float]) -> None:
+    column = pd.Series([repr(value) for value in values], name="age", dtype="str")
+    np.testing.assert_allclose(numbers(column, "toy.data"), np.array(values), rtol=1e-15)
+
+
+def test_unknown_category_gives_the_nearest_and_all_allowed() -> None:
+    column = pd.Series(["Male", "Femal"], index=[1, 2], name="sex")
+    with pytest.raises(
+        InputError,
+        match=r"toy\.data, line 2, column sex: .*'Femal': .*'Female'.*Allowed: Female, Male",
+    ):
+        categories(column, "toy.data", ["Male", "Female"])
+
+
+@given(st.lists(st.sampled_from("abc"), min_size=1))
+def test_one_hot_agrees_with_scikit_learn_whatever_rows_there_are(cells: list[str]) -> None:
+    order = ["c", "a", "b", "never seen"]
+    column = categories(pd.Series(cells, name="kind"), "toy.data", order)
+    encoded = one_hot(pd.DataFrame({"kind": column, "age": np.arange(len(cells), dtype=float)}))
+    encoder = OneHotEncoder(categories=[order], sparse_output=False)
+    assert list(encoded) == ["age", *(f"kind={name}" for name in order)]
+    np.testing.assert_array_equal(
+        encoded.drop(columns="age"), encoder.fit_transform(np.array(cells, dtype=object)[:, None])
+    )
+
+
+values = st.lists(st.integers(0, 5), min_size=2, max_size=40).filter(lambda v: len(set(v)) > 1)
+values = values.map(lambda v: pd.Series(v, dtype="float64"))
+shares = st.floats(0.05, 0.95)
+
+
+@given(values, shares)
+def test_ties_by_rank_give_the_exact_share_of_the_largest(values: pd.Series, share: float) -> None:
+    top = top_share(values, "toy.data", TopShareParameters(share=share)).cat.codes == 0
+    assert top.sum() == max(1, round(share * len(values)))
+    assert values[top].min() >= values[~top].max() or top.all()
+
+
+@given(values, shares)
+def test_ties_at_the_threshold_stay_together(values: pd.Series, share: float) -> None:
+    together = (
+        top_share(values, "toy.data", TopShareParameters(share=share, ties="threshold")).cat.codes
+        == 0
+    )
+    by_rank = top_share(values, "toy.data", TopShareParameters(share=share)).cat.codes == 0
+    assert set(values[together]).isdisjoint(values[~together])
+    assert together[by_rank].all()
+    assert set(values[together]) == set(values[by_rank])
+
+
+@given(values)
+def test_top_class_exchanges_the_numbers_and_not_the_names(values: pd.Series) -> None:
+    first = top_share(values, "toy.data", TopShareParameters(top_class=0))
+    second = top_share(values, "toy.data", TopShareParameters(top_class=1))
+    assert list(first.cat.categories) == ["top 30 %", "rest"]
+    assert list(second.cat.categories) == ["rest", "top 30 %"]
+    assert first.tolist() == second.tolist()
+
+
+@pytest.mark.parametrize("ties", ["rank", "threshold"])
+def test_constant_numbers_have_no_top_share(ties: str) -> None:
+    values = pd.Series([0.2] * 10, name="share of divorces")
+    with pytest.raises(
+        InputError, match=r"toy\.data: share of divorces holds the single value 0\.2;"
+    ):
+        top_share(values, "toy.data", TopShareParameters(ties=ties))
+
+
+def toy(target: list[str], sex: list[str]) -> dict:
+    rows = len(target)
+    return {
+        "features": pd.DataFrame({"age": np.arange(rows, dtype=float)}),
+        "target": pd.Series(pd.Categorical(target), name="income"),
+        "attributes": {"sex": pd.Series(pd.Categorical(sex))},
+        "sensitive": ["sex"],
+        "parameters": SplitParameters(train_rows=0.5, val_fraction=0.5),
+        "splits": 1,
+        "sources": {"toy.data": "0" * 64},
+    }
+
+
+@pytest.mark.parametrize(
+    ("target", "sex", "message"),
+    [
+        (["low"] * 40, ["m", "f"] * 20, r"toy\.data: target holds the single value low;"),
+        (["low", "high"] * 20, ["m"] * 40, r"toy\.data: sex holds the single value m;"),
+        (["low"] * 39 + ["high"], ["m", "f"] * 20, r"split_0: its \w+ part has no row of class"),
+    ],
+)
+def test_single_valued_columns_and_missing_classes_are_refused(
+    target: list[str], sex: list[str], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        to_samples(**toy(target, sex))
+
+
+def test_samples_keep_the_row_numbers_of_the_table() -> None:
+    parts = toy(["low", "high"] * 20, ["m", "m", "f", "f"] * 10)
+    parts["features"].index = parts["target"].index = pd.RangeIndex(100, 180, 2)
+    samples = to_samples(**parts)
+    assert samples.id.tolist() == list(range(100, 180, 2))
+    assert samples.y.tolist() == [1, 0] * 20
+    assert samples.classes == ("high", "low")
+    assert samples.attributes["sex"].tolist() == ["m", "m", "f", "f"] * 10

@@ -1,0 +1,139 @@
+"""Noise shifts: what they add, and that they add nothing else."""
+
+from dataclasses import fields, replace
+from types import ModuleType
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from scipy import stats
+
+from robust_fairness import registry
+from robust_fairness.errors import InputError
+from robust_fairness.samples import Samples
+from robust_fairness.shifts import gaussian_noise, uniform_noise
+
+NOISES = pytest.mark.parametrize("noise", [gaussian_noise, uniform_noise])
+UNIT = {
+    gaussian_noise: stats.norm(),
+    uniform_noise: stats.uniform(-np.sqrt(3), 2 * np.sqrt(3)),
+}
+
+
+def samples(rows: int = 7, columns: int = 3, seed: int = 0) -> Samples:
+    generator = np.random.default_rng(seed)
+    return Samples(
+        x=generator.normal(size=(rows, columns)).astype(np.float32),
+        y=generator.integers(2, size=rows),
+        attributes=pd.DataFrame({"sex": pd.Categorical(generator.choice(["f", "m"], rows))}),
+        id=np.arange(rows),
+        splits=pd.DataFrame({"split_0": pd.Categorical(["test"] * rows)}),
+        classes=("no", "yes"),
+    )
+
+
+def noise_of(noise: ModuleType, severity: float, seed: int = 0, **shape: int) -> np.ndarray:
+    shifted = noise.apply(samples(**shape), severity, noise.Parameters(seed=seed))
+    return shifted.perturbation
+
+
+@NOISES
+def test_noise_is_found_by_name_with_what_a_shift_offers(noise: ModuleType) -> None:
+    name = noise.__name__.rpartition(".")[2]
+    assert registry.find("shift", name) is noise
+    assert {"Parameters", "apply", "check"} <= set(dir(noise))
+
+
+@NOISES
+def test_only_the_perturbation_changes(noise: ModuleType) -> None:
+    original = samples()
+    before = original.x.copy()
+    shifted = noise.apply(original, 0.5, noise.Parameters())
+    for field in fields(Samples):
+        if field.name != "perturbation":
+            assert getattr(shifted, field.name) is getattr(original, field.name)
+    np.testing.assert_array_equal(original.x, before)
+    assert original.perturbation is None
+    assert shifted.perturbation.shape == original.x.shape
+    assert shifted.perturbation.dtype == np.float32
+
+
+@NOISES
+@pytest.mark.parametrize("severity", [0.03, 1.0])
+def test_noise_has_the_stated_distribution_and_deviation(
+    noise: ModuleType, severity: float
+) -> None:
+    drawn = noise_of(noise, severity, rows=2000, columns=50) / severity
+    assert stats.kstest(drawn.ravel(), UNIT[noise].cdf).pvalue > 0.001
+    variance_error = np.sqrt((stats.kurtosis(drawn.ravel()) + 2) / drawn.size)
+    assert abs(drawn.var() - 1) < 4 * variance_error
+    assert abs(drawn.mean()) < 4 / np.sqrt(drawn.size)
+    correlations = np.corrcoef(drawn.T) - np.eye(50)
+    assert np.abs(correlations).max() < 5 / np.sqrt(2000)
+
+
+@given(st.floats(0, 1000), st.integers(0, 2**40))
+@NOISES
+def test_every_severity_scales_the_same_draw(noise: ModuleType, severity: float, seed: int) -> None:
+    np.testing.assert_array_equal(
+        noise_of(noise, severity, seed), np.float32(severity) * noise_of(noise, 1.0, seed)
+    )
+
+
+@NOISES
+def test_noise_depends_on_the_seed_and_not_on_the_data(noise: ModuleType) -> None:
+    parameters = noise.Parameters(seed=5)
+    one = noise.apply(samples(seed=1), 0.1, parameters).perturbation
+    other = noise.apply(samples(seed=2), 0.1, parameters).perturbation
+    np.testing.assert_array_equal(one, other)
+    assert not np.isin(one, noise_of(noise, 0.1, seed=6)).any()
+
+
+@NOISES
+def test_first_rows_have_the_same_noise_in_a_larger_set(noise: ModuleType) -> None:
+    np.testing.assert_array_equal(noise_of(noise, 1.0, rows=20)[:7], noise_of(noise, 1.0, rows=7))
+
+
+@given(st.integers(0, 2**40))
+def test_uniform_noise_is_made_of_the_bits_of_pcg64(seed: int) -> None:
+    raw = np.random.PCG64(seed).random_raw(10)
+    words = np.stack([raw & 0xFFFFFFFF, raw >> 32], axis=1).reshape(10, 2)
+    unit = ((words >> 8) * 2.0**-24 * 2 - 1).astype(np.float32)
+    np.testing.assert_array_equal(
+        noise_of(uniform_noise, 1.0, seed, rows=10, columns=2), np.float32(np.sqrt(3)) * unit
+    )
+
+
+@NOISES
+def test_noise_adds_to_an_earlier_perturbation(noise: ModuleType) -> None:
+    earlier = gaussian_noise.apply(samples(), 0.2, gaussian_noise.Parameters(seed=9))
+    both = noise.apply(earlier, 0.1, noise.Parameters())
+    np.testing.assert_array_equal(both.perturbation, earlier.perturbation + noise_of(noise, 0.1))
+
+
+@NOISES
+@pytest.mark.parametrize("severity", [-0.01, float("nan"), float("inf"), -float("inf")])
+def test_severity_that_is_no_deviation_is_refused(noise: ModuleType, severity: float) -> None:
+    with pytest.raises(InputError, match=r"severity .*: a standard deviation, allowed: 0 and"):
+        noise.check(severity)
+    with pytest.raises(InputError, match=r"a standard deviation"):
+        noise.apply(samples(), severity, noise.Parameters())
+
+
+@NOISES
+def test_noise_on_images_is_not_applicable(noise: ModuleType) -> None:
+    tabular = samples()
+    images = np.zeros((7, 3, 8, 8), dtype=np.uint8)
+    for x in (images, {"image": images}, {"question": tabular.x}):
+        with pytest.raises(InputError, match=r"not applicable to x of .*allowed: float32"):
+            noise.apply(replace(tabular, x=x), 0.1, noise.Parameters())
+
+
+@NOISES
+@pytest.mark.parametrize("wrong", [{"seed": -1}, {"sed": 1}])
+def test_wrong_parameters_are_refused(noise: ModuleType, wrong: dict[str, int]) -> None:
+    with pytest.raises(ValidationError):
+        noise.Parameters(**wrong)
