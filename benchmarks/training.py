@@ -19,7 +19,7 @@ import torch
 from robust_fairness.samples import Samples
 from robust_fairness.training import fitting
 from robust_fairness.training.checkpoints import ROOT_VARIABLE, threads
-from robust_fairness.training.parameters import CellParameters
+from robust_fairness.parameters import CellParameters
 
 
 def adult_like(rows: int, features: int) -> Samples:

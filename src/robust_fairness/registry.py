@@ -7,6 +7,7 @@ reads the folder only, so that no heavy library is imported until a thing is use
 from importlib import import_module
 from pkgutil import iter_modules
 from types import ModuleType
+from typing import Any
 
 from robust_fairness.errors import unknown_name
 
@@ -32,3 +33,12 @@ def find(kind: str, name: str) -> ModuleType:
     if name not in names(kind):
         raise unknown_name(kind, name, names(kind))
     return import_module(f"robust_fairness.{ROOMS[kind]}.{name}")
+
+
+def find_metric(name: str) -> Any:
+    """The metric ``name``; metrics are functions, several to a file, found by their own registry.
+
+    Raises:
+        InputError: no such name; the message gives the nearest ones.
+    """
+    return import_module("robust_fairness.metrics").find_metric(name)

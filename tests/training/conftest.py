@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from robust_fairness.samples import Samples
-from robust_fairness.training.parameters import CellParameters
+from robust_fairness.parameters import CellParameters
 
 
 def make_samples(

@@ -11,7 +11,7 @@ from robust_fairness import tables
 from robust_fairness.samples import Samples
 from robust_fairness.training import evaluation, fitting, prediction, selection
 from robust_fairness.training.checkpoints import Checkpoint, threads
-from robust_fairness.training.parameters import EVERY, CellParameters, require_replicas
+from robust_fairness.parameters import EVERY, CellParameters, require_replicas
 from robust_fairness.training.prediction import UNSHIFTED
 from robust_fairness.training.records import Fitted, Prediction
 
@@ -101,7 +101,6 @@ def evaluate(
     chosen: pd.DataFrame,
     cell: CellParameters,
     shifted: Mapping[str, Samples],
-    shifts: Mapping[str, tuple[str, float]],
 ) -> pd.DataFrame:
     """Score the predictions by every metric of the cell.
 
@@ -111,15 +110,8 @@ def evaluate(
         chosen: ``tables.SELECTION``.
         cell: the cell's settings.
         shifted: shifted sample sets by name.
-        shifts: shift and severity of every one of them.
 
     Returns:
         Rows of the tidy table, ``tables.METRICS``.
     """
-    return evaluation.metric_rows(
-        predictions,
-        chosen,
-        cell,
-        {UNSHIFTED: samples, **shifted},
-        {UNSHIFTED: ("none", 0.0), **shifts},
-    )
+    return evaluation.metric_rows(predictions, chosen, cell, {UNSHIFTED: samples, **shifted})

@@ -7,7 +7,8 @@ import pandas as pd
 from robust_fairness import tables
 from robust_fairness.metrics import evaluate
 from robust_fairness.samples import Samples
-from robust_fairness.training.parameters import CellParameters
+from robust_fairness.parameters import CellParameters
+from robust_fairness.training.prediction import UNSHIFTED
 from robust_fairness.training.records import Prediction
 
 
@@ -24,7 +25,6 @@ def metric_rows(
     selection: pd.DataFrame,
     cell: CellParameters,
     test_sets: Mapping[str, Samples],
-    shifts: Mapping[str, tuple[str, float]],
 ) -> pd.DataFrame:
     """All rows of a cell, ``tables.METRICS``.
 
@@ -34,8 +34,8 @@ def metric_rows(
             table under both.
         cell: the cell's settings.
         test_sets: sample sets by name.
-        shifts: shift and severity of every sample set.
     """
+    shifts = {UNSHIFTED: ("none", 0.0), **cell.test_sets}
     chosen: dict[tuple[str, int], list[str]] = {}
     for row in selection.itertuples():
         chosen.setdefault((row.trial, row.seed), []).append(row.selection)

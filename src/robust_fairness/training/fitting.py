@@ -20,7 +20,7 @@ from robust_fairness.registry import find
 from robust_fairness.samples import PARTS, Groups, Samples, groups_of
 from robust_fairness.training import checkpoints, preprocessing
 from robust_fairness.training.checkpoints import Checkpoint
-from robust_fairness.training.parameters import CellParameters, Protocol, Replica
+from robust_fairness.parameters import CellParameters, Protocol, Replica
 from robust_fairness.training.preprocessing import Preprocessing
 from robust_fairness.training.progress import progress
 from robust_fairness.training.records import Fitted

@@ -19,7 +19,7 @@ from robust_fairness.registry import find
 from robust_fairness.samples import Samples
 from robust_fairness.training import preprocessing
 from robust_fairness.training.fitting import ROWS_AT_ONCE, build_model, device_of, part_rows
-from robust_fairness.training.parameters import CellParameters
+from robust_fairness.parameters import CellParameters
 from robust_fairness.training.records import Fitted, Prediction
 
 UNSHIFTED = ""

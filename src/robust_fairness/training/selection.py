@@ -6,7 +6,7 @@ import pandas as pd
 
 from robust_fairness import tables
 from robust_fairness.metrics import find_metric
-from robust_fairness.training.parameters import EVERY
+from robust_fairness.parameters import EVERY
 
 
 def choose(scores: pd.DataFrame, criteria: Sequence[str]) -> pd.DataFrame:

@@ -1,17 +1,55 @@
-"""Everything that shapes a cell's training, typed and checked before anything runs."""
+"""Everything that shapes datasets, test sets and cells, typed and checked before anything runs.
+
+Names are looked up when a value is checked, so that importing this module imports nothing heavy.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializeAsAny,
+    ValidationError,
+    model_validator,
+)
 
 from robust_fairness.errors import InputError, unknown_name
-from robust_fairness.metrics import find_metric
-from robust_fairness.registry import find
+from robust_fairness.registry import find, find_metric
 
 DEFAULT_TRIAL = "default"
 EVERY = "every"
+
+
+class Settings(BaseModel):
+    """Parameters of one node; an error is one line that names every wrong field."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @classmethod
+    def model_validate(cls, obj: Any, **options: Any) -> Self:
+        """Check a dictionary of parameters.
+
+        Raises:
+            InputError: a field is unknown, missing, or not allowed.
+        """
+        try:
+            return super().model_validate(obj, **options)
+        except ValidationError as error:
+            raise InputError(one_line(error)) from None
+
+
+def one_line(error: ValidationError) -> str:
+    """All findings of pydantic in one line: field, what is wrong, what was given."""
+    return "; ".join(
+        f"{'.'.join(map(str, found['loc'])) or 'parameters'}: "
+        f"{found['msg'].removeprefix('Value error, ')} (got {found['input']!r:.80})"
+        for found in error.errors(include_url=False)
+    )
 
 
 class Protocol(BaseModel):
@@ -55,8 +93,12 @@ def _named(kind: str) -> BeforeValidator:
         if not isinstance(value, dict):
             return value
         values = dict(value)
-        name = values.pop("name", None)
-        return Named(name=name, parameters=find(kind, name).Parameters.model_validate(values))
+        name = str(values.pop("name", ""))
+        try:
+            parameters = find(kind, name).Parameters.model_validate(values)
+        except ValidationError as error:
+            raise InputError(f"{kind} {name}: {one_line(error)}") from None
+        return Named(name=name, parameters=parameters)
 
     return BeforeValidator(resolve)
 
@@ -70,7 +112,42 @@ def _known_criterion(name: str) -> str:
     return name if name == EVERY else _known_metric(name)
 
 
-class CellParameters(BaseModel):
+MetricName = Annotated[str, AfterValidator(_known_metric)]
+Criterion = Annotated[str, AfterValidator(_known_criterion)]
+
+
+class SourceParameters(Settings):
+    """Where a dataset comes from.
+
+    Attributes:
+        source: the file of ``datasets/`` that reads it, with its parameters.
+        splits: number of named splits.
+    """
+
+    source: Annotated[Named, _named("dataset")]
+    splits: int = Field(ge=1)
+
+
+class TestSetParameters(Settings):
+    """A shift and its severity.
+
+    Attributes:
+        shift: the file of ``shifts/`` that makes it, with its parameters.
+        severity: its severity, in the shift's own unit.
+    """
+
+    __test__ = False  # no test case, whatever its name
+
+    shift: Annotated[Named, _named("shift")]
+    severity: float
+
+    @model_validator(mode="after")
+    def _severity_fits(self) -> Self:
+        find("shift", self.shift.name).check(self.severity)
+        return self
+
+
+class CellParameters(Settings):
     """The complete settings of one cell, dataset x method.
 
     Attributes:
@@ -85,9 +162,8 @@ class CellParameters(BaseModel):
         metrics: what the predictions are scored by.
         selections: criteria by which trials are chosen on validation rows: a metric, or
             ``every``.
+        test_sets: shift and severity of every shifted test set, by its name.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     dataset: str
     label: str
@@ -96,8 +172,9 @@ class CellParameters(BaseModel):
     protocol: Protocol = Protocol()
     trials: tuple[dict[str, Any], ...] = ()
     seeds: tuple[int, ...] = Field(min_length=1)
-    metrics: tuple[Annotated[str, BeforeValidator(_known_metric)], ...] = ("accuracy",)
-    selections: tuple[Annotated[str, BeforeValidator(_known_criterion)], ...] = ("accuracy",)
+    metrics: tuple[MetricName, ...] = ("accuracy",)
+    selections: tuple[Criterion, ...] = ("accuracy",)
+    test_sets: dict[str, tuple[str, float]] = {}
 
     def replicas(self) -> list["Replica"]:
         """All replicas: the default trial first, each with every seed in order.
@@ -120,7 +197,11 @@ class CellParameters(BaseModel):
                 fields = [field for part in parts.values() for field in type(part).model_fields]
                 raise unknown_name(f"field of a trial of {self.dataset}.{self.label}", name, fields)
             part = parts[owner]
-            parts[owner] = type(part).model_validate(part.model_dump() | {name: value})
+            try:
+                parts[owner] = type(part).model_validate(part.model_dump() | {name: value})
+            except ValidationError as error:
+                where = f"trial of {self.dataset}.{self.label}"
+                raise InputError(f"{where}: {one_line(error)}") from None
         trial = ",".join(f"{name}={value}" for name, value in override.items()) or DEFAULT_TRIAL
         return Replica(trial, seed, parts["method"], parts["network"], parts["protocol"])  # type: ignore[arg-type]
 

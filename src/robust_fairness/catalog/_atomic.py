@@ -1,0 +1,73 @@
+"""Files that are written aside and renamed, so that a crash leaves the old one or the new one."""
+
+import os
+from abc import abstractmethod
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from kedro.io import AbstractVersionedDataset, DatasetError, Version
+
+
+class AtomicDataset(AbstractVersionedDataset[Any, Any]):
+    """A local file with Kedro's versions, saved atomically.
+
+    Kedro's own savers leave a truncated file behind a failed save, which then counts as the
+    newest version.
+
+    Args:
+        filepath: path of the file.
+        version: version to load and save; None for a file without versions.
+        metadata: ignored; Kedro-Viz reads it.
+    """
+
+    def __init__(
+        self,
+        *,
+        filepath: str,
+        version: Version | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> None:
+        self.metadata = metadata
+        super().__init__(PurePosixPath(filepath), version)
+
+    @abstractmethod
+    def read(self, path: Path) -> Any:
+        """Content of the file; any error of a library is reported as a corrupted file."""
+
+    @abstractmethod
+    def write(self, data: Any, path: Path) -> None:
+        """Write the content to ``path``."""
+
+    def load(self) -> Any:
+        """Content of the version to load.
+
+        Raises:
+            DatasetError: the file is missing or corrupted; the message names it.
+        """
+        path = Path(self._get_load_path())
+        if not path.exists():
+            raise DatasetError(f"{path}: no such file")
+        try:
+            return self.read(path)
+        except Exception as error:
+            first = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise DatasetError(f"{path}: corrupted file ({first})") from error
+
+    def save(self, data: Any) -> None:
+        """Write aside, flush to the disk, rename."""
+        path = Path(self._get_save_path())
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+        try:
+            self.write(data, aside)
+            with aside.open("rb") as file:
+                os.fsync(file.fileno())
+            aside.replace(path)
+        finally:
+            aside.unlink(missing_ok=True)
+
+    def _exists(self) -> bool:
+        return Path(self._get_load_path()).exists()
+
+    def _describe(self) -> dict[str, Any]:
+        return {"filepath": str(self._filepath), "version": self._version}

@@ -1,0 +1,139 @@
+"""Arrays in safetensors files, with everything else as JSON in the header."""
+
+import json
+from abc import abstractmethod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from robust_fairness.catalog._atomic import AtomicDataset
+
+HEADER = "robust_fairness"
+
+Arrays = dict[str, np.ndarray]
+
+
+class ArraysDataset(AtomicDataset):
+    """An object that comes apart into arrays by name and a rest that JSON can hold."""
+
+    @abstractmethod
+    def split(self, data: Any) -> tuple[Arrays, Any]:
+        """Arrays by name, and the rest."""
+
+    @abstractmethod
+    def join(self, arrays: Arrays, rest: Any) -> Any:
+        """The object again."""
+
+    def read(self, path: Path) -> Any:
+        """Read arrays and header."""
+        from safetensors import safe_open
+
+        with safe_open(path, framework="numpy") as file:
+            rest = json.loads(file.metadata()[HEADER])
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        return self.join(arrays, rest)
+
+    def write(self, data: Any, path: Path) -> None:
+        """Write arrays and header."""
+        from safetensors.numpy import save_file
+
+        arrays, rest = self.split(data)
+        contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        save_file(contiguous, path, metadata={HEADER: json.dumps(rest, allow_nan=False)})
+
+
+class SamplesDataset(ArraysDataset):
+    """``Samples`` in one file; categories are codes there and names in the header."""
+
+    def split(self, data: Any) -> tuple[Arrays, Any]:
+        """Arrays of x, y, id, attributes and splits."""
+        arrays = {f"x/{name}": array for name, array in data.arrays.items()}
+        arrays |= {"y": data.y, "id": _text_to_bytes(data.id)}
+        if data.perturbation is not None:
+            arrays["perturbation"] = data.perturbation
+        rest = {
+            "features": data.features,
+            "classes": data.classes,
+            "sensitive": data.sensitive,
+            "sources": data.sources,
+            "named": isinstance(data.x, dict),
+            "text_id": data.id.dtype.kind == "U",
+        }
+        for kind in ("attributes", "splits"):
+            frame = getattr(data, kind)
+            rest[kind] = {}
+            for name in frame:
+                column = frame[name]
+                categorical = isinstance(column.dtype, pd.CategoricalDtype)
+                rest[kind][name] = list(column.cat.categories) if categorical else None
+                values = column.cat.codes if categorical else column
+                arrays[f"{kind}/{name}"] = values.to_numpy()
+        return arrays, rest
+
+    def join(self, arrays: Arrays, rest: Any) -> Any:
+        """The samples again."""
+        from robust_fairness.samples import Samples
+
+        x = {
+            name.removeprefix("x/"): array for name, array in arrays.items() if name[:2] == "x/"
+        }
+        frames = {}
+        for kind in ("attributes", "splits"):
+            columns = {}
+            for name, categories in rest[kind].items():
+                values = arrays[f"{kind}/{name}"]
+                columns[name] = (
+                    values if categories is None else pd.Categorical.from_codes(values, categories)
+                )
+            frames[kind] = pd.DataFrame(columns, index=range(len(arrays["y"])))
+        return Samples(
+            x=x if rest["named"] else x["x"],
+            y=arrays["y"],
+            id=_bytes_to_text(arrays["id"]) if rest["text_id"] else arrays["id"],
+            perturbation=arrays.get("perturbation"),
+            features=tuple(rest["features"]),
+            classes=tuple(rest["classes"]),
+            sensitive=tuple(rest["sensitive"]),
+            sources=rest["sources"],
+            **frames,
+        )
+
+
+def _text_to_bytes(id: np.ndarray) -> np.ndarray:  # noqa: A002 - the field's name
+    """Text as UTF-8 bytes ``[n, longest]``, padded with zeros; numbers as they are."""
+    if id.dtype.kind != "U":
+        return id
+    encoded = np.char.encode(id, "utf-8")
+    return encoded.view(np.uint8).reshape(len(id), -1)
+
+
+def _bytes_to_text(array: np.ndarray) -> np.ndarray:
+    return np.char.decode(array.view(f"S{array.shape[1]}").reshape(-1), "utf-8")
+
+
+class ModelsDataset(ArraysDataset):
+    """The fitted replicas of a cell, ``list[Fitted]``."""
+
+    def split(self, data: Any) -> tuple[Arrays, Any]:
+        """Weights and fitted preprocessing, replica by replica."""
+        from robust_fairness.training.records import to_arrays
+
+        return to_arrays(data)
+
+    def join(self, arrays: Arrays, rest: Any) -> Any:
+        """The fitted replicas again."""
+        from robust_fairness.training.records import Fitted, from_arrays
+
+        return from_arrays(Fitted, arrays, rest)
+
+
+class PredictionsDataset(ModelsDataset):
+    """Predictions of a cell's replicas, ``list[Prediction]``."""
+
+    def join(self, arrays: Arrays, rest: Any) -> Any:
+        """The predictions again."""
+        from robust_fairness.training.records import Prediction, from_arrays
+
+        return from_arrays(Prediction, arrays, rest)

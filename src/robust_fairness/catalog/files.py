@@ -1,0 +1,63 @@
+"""Tables, pages and figures, saved atomically."""
+
+from pathlib import Path
+from typing import Any
+
+from kedro_datasets._typing import PlotlyPreview, TablePreview
+
+from robust_fairness.catalog._atomic import AtomicDataset
+
+
+class TableDataset(AtomicDataset):
+    """A data frame in a Parquet file."""
+
+    def read(self, path: Path) -> Any:
+        """Read the data frame."""
+        import pandas as pd
+
+        return pd.read_parquet(path)
+
+    def write(self, data: Any, path: Path) -> None:
+        """Write the data frame."""
+        data.to_parquet(path, index=False)
+
+    def preview(self, nrows: int = 10) -> TablePreview:
+        """First rows, for Kedro-Viz."""
+        frame = self.load().head(nrows)
+        content: TablePreview = frame.to_dict(orient="split")
+        return content
+
+
+class TextDataset(AtomicDataset):
+    """Text in UTF-8, for example the report."""
+
+    def read(self, path: Path) -> str:
+        """Read the text."""
+        return path.read_text(encoding="utf-8")
+
+    def write(self, data: Any, path: Path) -> None:
+        """Write the text."""
+        path.write_text(data, encoding="utf-8")
+
+
+class FigureDataset(AtomicDataset):
+    """A plotly figure in a JSON file."""
+
+    def read(self, path: Path) -> Any:
+        """Read the figure."""
+        from plotly import io
+
+        return io.read_json(path)
+
+    def write(self, data: Any, path: Path) -> None:
+        """Write the figure."""
+        from plotly import io
+
+        io.write_json(data, path)
+
+    def preview(self) -> PlotlyPreview:
+        """The figure, for Kedro-Viz."""
+        import json
+
+        content: PlotlyPreview = json.loads(Path(self._get_load_path()).read_text())
+        return content

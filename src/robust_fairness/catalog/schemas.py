@@ -1,0 +1,42 @@
+"""Pandera schemas of the tables, from their one definition in ``tables``."""
+
+from typing import Any
+
+from robust_fairness import tables
+
+
+class _Table:
+    """A validator of the catalog: exactly these columns, of these types."""
+
+    columns: dict[str, str]
+    missing: frozenset[str] = frozenset()
+
+    def validate(self, data: Any) -> Any:
+        """The data frame as it is; raises where it does not fit."""
+        import pandera.pandas as pa
+
+        columns = {
+            name: pa.Column(kind, nullable=name in self.missing)
+            for name, kind in self.columns.items()
+        }
+        return pa.DataFrameSchema(columns, strict=True, ordered=True).validate(data)
+
+
+class Metrics(_Table):
+    """Rows of the tidy table."""
+
+    columns = tables.METRICS
+    missing = frozenset({"value"})
+
+
+class Selection(_Table):
+    """Which criterion chose which replica."""
+
+    columns = tables.SELECTION
+    missing = frozenset({"score"})
+
+
+class History(_Table):
+    """Training curves."""
+
+    columns = tables.HISTORY

@@ -1,0 +1,104 @@
+"""The configuration loader: checks the environment and completes the parameters of every node.
+
+Each node gets one typed parameter of its own namespace, put together here from what a person
+writes once: ``datasets``, ``shifts``, ``methods``, ``networks``, ``protocols`` and the grid.
+"""
+
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from kedro.config import OmegaConfigLoader
+
+from robust_fairness import grid
+from robust_fairness.errors import unknown_name
+
+
+class ConfigLoader(OmegaConfigLoader):
+    """Kedro's loader, plus an environment that must exist and parameters made from the grid."""
+
+    def __init__(self, conf_source: str | Path, env: str | None = None, **options: Any) -> None:
+        environments = sorted(
+            path.name for path in Path(conf_source).iterdir() if path.is_dir()
+        )
+        if env is not None and env not in environments:
+            raise unknown_name("environment", env, environments)
+        super().__init__(conf_source, env, **options)
+        grid.use(self)
+
+    def __getitem__(self, key: str) -> dict[str, Any]:
+        """Configuration of one kind; ``parameters`` are complete with those of all nodes."""
+        found: dict[str, Any] = super().__getitem__(key)
+        if key != "parameters" or not found:
+            return found
+        written = {name: value for name, value in found.items() if name != "grid"}
+        return written | node_parameters(self.selected_grid, written)
+
+    @property
+    def written_parameters(self) -> dict[str, Any]:
+        """The parameters as people wrote them."""
+        return super().__getitem__("parameters")
+
+    @cached_property
+    def full_grid(self) -> grid.Grid:
+        """The grid of the environment."""
+        return grid.read(super().__getitem__("experiment"), self.written_parameters)
+
+    @cached_property
+    def selected_grid(self) -> grid.Grid:
+        """The grid narrowed by the runtime parameter ``grid``."""
+        return self.full_grid.narrowed((self.runtime_params or {}).get("grid") or {})
+
+
+def default_loader() -> ConfigLoader:
+    """A loader of the project in the current folder, of the environment KEDRO_ENV."""
+    from kedro.framework.project import settings
+    from kedro.utils import find_kedro_project
+
+    root = find_kedro_project(Path.cwd()) or Path.cwd()
+    return ConfigLoader(
+        str(root / settings.CONF_SOURCE), os.getenv("KEDRO_ENV"), **settings.CONFIG_LOADER_ARGS
+    )
+
+
+def node_parameters(selected: grid.Grid, written: dict[str, Any]) -> dict[str, Any]:
+    """Parameters by dataset: ``source``, ``shifted`` by test set, and ``cell`` by method."""
+    complete: dict[str, Any] = {}
+    for dataset in selected.datasets:
+        source = dict((written.get("datasets") or {}).get(dataset.name) or {})
+        own: dict[str, Any] = {
+            "source": {
+                "source": {"name": source.pop("source", dataset.name), **source},
+                "splits": selected.seeds,
+            },
+            "shifted": {
+                test_set.name: {
+                    "shift": _named(written, "shifts", test_set.shift),
+                    "severity": test_set.severity,
+                }
+                for test_set in dataset.test_sets
+            },
+        }
+        for cell in dataset.cells:
+            own[cell.method] = {
+                "cell": {
+                    "dataset": dataset.name,
+                    "label": cell.method,
+                    "method": _named(written, "methods", cell.method),
+                    "network": _named(written, "networks", dataset.network),
+                    "protocol": (written.get("protocols") or {}).get(dataset.protocol) or {},
+                    "trials": list(cell.trials),
+                    "seeds": list(range(selected.seeds)),
+                    "metrics": list(selected.metrics),
+                    "selections": list(selected.selections),
+                    "test_sets": {t.name: [t.shift, t.severity] for t in dataset.test_sets},
+                }
+            }
+        complete[dataset.name] = own
+    return complete
+
+
+def _named(written: dict[str, Any], section: str, name: str) -> dict[str, Any]:
+    """Parameters of a thing; its ``name`` is the key unless they say otherwise."""
+    return {"name": name, **((written.get(section) or {}).get(name) or {})}

@@ -1,0 +1,12 @@
+"""The pipelines that Kedro knows, by the name of their package."""
+
+from kedro.framework.project import find_pipelines
+from kedro.pipeline import Pipeline
+
+
+def register_pipelines() -> dict[str, Pipeline]:
+    """All pipelines, or those that were asked for; the default is the end-to-end one."""
+    pipelines = find_pipelines(raise_errors=True)
+    if "robust_fairness" in pipelines:
+        pipelines["__default__"] = pipelines["robust_fairness"]
+    return pipelines

@@ -1,0 +1,63 @@
+"""The reporting pipeline."""
+
+from typing import Any
+
+from kedro.pipeline import Node, Pipeline
+
+from robust_fairness.grid import full_grid, selected_grid
+
+
+def collect(**tables: Any) -> Any:
+    """Join the rows of all datasets."""
+    from robust_fairness.pipelines._collecting import join
+
+    return join(tables)
+
+
+def summarise(metrics: Any) -> tuple[Any, Any]:
+    """The table and the figure that Kedro-Viz shows first."""
+    from robust_fairness import reporting
+
+    return reporting.summary_table(metrics), reporting.trade_off_figure(metrics)
+
+
+def report(metrics: Any, manifest: dict[str, Any], **states: Any) -> str:
+    """The HTML page, which tells not selected from failed."""
+    from robust_fairness import reporting
+
+    known = {
+        (dataset, row["method"]): row
+        for dataset, frame in states.items()
+        for row in frame.to_dict("records")
+    }
+    cells = [
+        {
+            "dataset": cell.dataset,
+            "method": cell.method,
+            **known.get((cell.dataset, cell.method), {"state": "not selected", "reason": ""}),
+        }
+        for cell in full_grid().cells
+    ]
+    return reporting.report(metrics, cells, manifest)
+
+
+def create_pipeline() -> Pipeline:
+    """Collect, summarise and report what the grid has."""
+    datasets = [dataset.name for dataset in selected_grid().datasets]
+    return Pipeline(
+        [
+            Node(collect, {name: f"{name}_table" for name in datasets}, "metrics", name="collect"),
+            Node(summarise, "metrics", ["summary", "trade_off"], name="summarise"),
+            Node(
+                report,
+                {
+                    "metrics": "metrics",
+                    "manifest": "manifest",
+                    **{name: f"{name}_states" for name in datasets},
+                },
+                "report",
+                name="report",
+            ),
+        ],
+        tags=["fan_in"],
+    )

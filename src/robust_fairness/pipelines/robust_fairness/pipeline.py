@@ -1,0 +1,11 @@
+"""The end-to-end pipeline."""
+
+from kedro.pipeline import Pipeline
+
+from robust_fairness.pipelines import evaluation, ingestion, reporting, shifts, training
+
+
+def create_pipeline() -> Pipeline:
+    """From raw files to the report, for everything in the grid."""
+    rooms = (ingestion, shifts, training, evaluation, reporting)
+    return Pipeline([room.create_pipeline() for room in rooms])

@@ -1,0 +1,13 @@
+"""Settings of the Kedro project."""
+
+from robust_fairness.configuration import ConfigLoader
+
+CONFIG_LOADER_CLASS = ConfigLoader
+CONFIG_LOADER_ARGS = {
+    "base_env": "base",
+    "default_run_env": "local",
+    "config_patterns": {"experiment": ["experiment*", "experiment*/**"]},
+    "merge_strategy": {"parameters": "soft"},
+}
+# Sensitive attributes are in here: nothing is told to anyone.
+DISABLE_HOOKS_FOR_PLUGINS = ("kedro-telemetry",)
