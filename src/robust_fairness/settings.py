@@ -1,7 +1,11 @@
 """Settings of the Kedro project."""
 
 from robust_fairness.configuration import ConfigLoader
+from robust_fairness.hooks import RunRecord
+from robust_fairness.provenance import Session
 
+HOOKS = (RunRecord(),)
+SESSION_CLASS = Session
 CONFIG_LOADER_CLASS = ConfigLoader
 CONFIG_LOADER_ARGS = {
     "base_env": "base",
@@ -11,3 +15,5 @@ CONFIG_LOADER_ARGS = {
 }
 # Sensitive attributes are in here: nothing is told to anyone.
 DISABLE_HOOKS_FOR_PLUGINS = ("kedro-telemetry",)
+# Runners of our own that may be named on the command line.
+RUNNER_MODULE_ALLOWLIST = ("robust_fairness.runners",)
