@@ -1,0 +1,152 @@
+"""Views and claims of "Equalized Robustness" (anonymous, under review for ICLR 2022)."""
+
+from functools import partial
+from itertools import product
+
+import numpy as np
+import pandas as pd
+
+from robust_fairness.reporting.statistics import (
+    Interval,
+    distinct,
+    paired_difference,
+    rank_correlation,
+    verdict,
+)
+from robust_fairness.reporting.views import View, beside_published
+
+PAPER = "equalized_robustness"
+TITLE = "Equalized Robustness"
+SENSITIVE = {
+    "communities_race": "racepctblack_group",
+    "communities_divorce": "FemalePctDiv_group",
+    "adult": "sex",
+    "diabetes": "sex",
+}
+FAIR_METHODS = ("adv_debias", "laftr", "cuma")
+OTHERS = ("erm", "adv_debias", "laftr")
+
+TABLES = {
+    "table_1": "Table 1: Communities and Crime, racepctblack, noise of deviation 0.03",
+    "table_2": "Table 2: Communities and Crime, FemalePctDiv, noise of deviation 0.03",
+    "table_3": "Table 3: Adult, sex, noise of deviation 0.03",
+    "table_6": "Table 6: Delta-ER by kernel widths, Communities and Crime, racepctblack",
+    "table_7": "Table 7: ablation of alpha, gamma and h, Communities and Crime, racepctblack",
+    "table_8": "Table 8: Communities and Crime, racepctblack, noise of deviation 0.06",
+    "table_9": "Table 9: Communities and Crime, FemalePctDiv, noise of deviation 0.06",
+}
+VIEWS = [
+    View(view, title, partial(beside_published, PAPER, view)) for view, title in TABLES.items()
+]
+
+
+def by_seed(
+    metrics: pd.DataFrame, dataset: str, method: str, metric: str, shift: str, severity: float
+) -> pd.Series:
+    """Values of the default trial by seed, for the dataset's sensitive attribute."""
+    found = metrics[
+        (metrics["dataset"] == dataset)
+        & (metrics["method"] == method)
+        & (metrics["trial"] == "default")
+        & (metrics["metric"] == metric)
+        & (metrics["shift"] == shift)
+        & (metrics["severity"] == severity)
+        & (metrics["attribute"].isin(["", SENSITIVE[dataset]]))
+        & (metrics["group"] == "")
+    ]
+    return found.set_index("seed")["value"]
+
+
+def claims(metrics: pd.DataFrame) -> pd.DataFrame:
+    """What the paper claims in 5.2, each with our paired difference and a verdict.
+
+    A difference is first minus second, and the claim that it is negative: ``holds`` where the
+    whole 95 % interval is below 0, ``does not hold`` where it is above, ``not resolved`` where
+    it includes 0. No correction for many comparisons is made; the intervals are each its own.
+    """
+    metrics = distinct(metrics)
+    datasets = [name for name in SENSITIVE if (metrics["dataset"] == name).any()]
+    shifted = metrics[metrics["shift"] != "none"][["dataset", "shift", "severity"]]
+    rows: list[dict] = []
+    for dataset in datasets:
+        test_sets = sorted(
+            set(shifted[shifted["dataset"] == dataset].itertuples(index=False, name=None))
+        )
+        places = [("none", 0.0), *((shift, severity) for _, shift, severity in test_sets)]
+        values = partial(by_seed, metrics, dataset)
+        for method, (shift, severity) in product(FAIR_METHODS, places[1:]):
+            rows.append(
+                _claim(
+                    "1: shift jeopardises fairness",
+                    dataset,
+                    f"{method}: Delta-EO unshifted < under {shift} {severity:g}",
+                    values(method, "delta_eo", "none", 0.0),
+                    values(method, "delta_eo", shift, severity),
+                )
+            )
+        for other, (shift, severity) in product(OTHERS, places):
+            where = "unshifted" if shift == "none" else f"under {shift} {severity:g}"
+            rows.append(
+                _claim(
+                    "2: CUMA is the fairest under shift",
+                    dataset,
+                    f"Delta-EO {where}: cuma < {other}",
+                    values("cuma", "delta_eo", shift, severity),
+                    values(other, "delta_eo", shift, severity),
+                )
+            )
+        for other, metric in product(OTHERS, ("delta_er", "delta_er_one_shot")):
+            rows.append(
+                _claim(
+                    "2: CUMA has the lowest Delta-ER",
+                    dataset,
+                    f"{metric}: cuma < {other}",
+                    values("cuma", metric, "none", 0.0),
+                    values(other, metric, "none", 0.0),
+                )
+            )
+        rows += [_correlation(values, dataset, *place) for place in places[1:]]
+    return pd.DataFrame(
+        rows, columns=["claim", "dataset", "ordering", "ours", "low", "high", "n", "verdict"]
+    )
+
+
+def _claim(claim: str, dataset: str, ordering: str, first: pd.Series, second: pd.Series) -> dict:
+    difference = paired_difference(first, second)
+    return _row(claim, dataset, ordering, difference, verdict(difference))
+
+
+def _correlation(values: partial, dataset: str, shift: str, severity: float) -> dict:
+    """Third claim: the smaller Delta-ER, the smaller Delta-EO on perturbed rows."""
+    robustness, fairness = [], []
+    for method in ("erm", *FAIR_METHODS):
+        pair = pd.concat(
+            [
+                values(method, "delta_er", "none", 0.0),
+                values(method, "delta_eo", shift, severity),
+            ],
+            axis=1,
+        ).dropna()
+        robustness.append(pair.iloc[:, 0].to_numpy())
+        fairness.append(pair.iloc[:, 1].to_numpy())
+    found = rank_correlation(np.concatenate(robustness), np.concatenate(fairness))
+    said = "not run" if found.n == 0 else "not resolved"
+    if found.low > 0:
+        said = "holds"
+    elif found.high < 0:
+        said = "does not hold"
+    ordering = f"rank correlation of Delta-ER with Delta-EO under {shift} {severity:g} > 0"
+    return _row("3: Delta-ER tells fairness under shift", dataset, ordering, found, said)
+
+
+def _row(claim: str, dataset: str, ordering: str, found: Interval, said: str) -> dict:
+    return {
+        "claim": claim,
+        "dataset": dataset,
+        "ordering": ordering,
+        "ours": found.mean,
+        "low": found.low,
+        "high": found.high,
+        "n": found.n,
+        "verdict": said,
+    }

@@ -1,0 +1,85 @@
+"""Paired comparisons over seeds, and what they say of a claimed ordering."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+CONFIDENCE = 0.95
+REPLICA = ["dataset", "method", "trial", "seed"]
+KEY = [*REPLICA, "shift", "severity", "attribute", "group", "metric"]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean with its confidence interval; the bounds are missing for fewer than two seeds."""
+
+    mean: float
+    low: float
+    high: float
+    n: int
+
+
+def distinct(metrics: pd.DataFrame) -> pd.DataFrame:
+    """The rows without those that stand under several selections."""
+    return metrics.drop_duplicates(KEY)
+
+
+def mean_interval(values: np.ndarray) -> Interval:
+    """Mean and two-sided 95 % interval by Student's t; missing values are left out."""
+    values = np.asarray(values, dtype=np.float64)
+    values = values[np.isfinite(values)]
+    n = len(values)
+    if n == 0:
+        return Interval(np.nan, np.nan, np.nan, 0)
+    mean = float(values.mean())
+    if n == 1:
+        return Interval(mean, np.nan, np.nan, 1)
+    half = stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * values.std(ddof=1) / np.sqrt(n)
+    return Interval(mean, mean - half, mean + half, n)
+
+
+def paired_difference(first: pd.Series, second: pd.Series) -> Interval:
+    """Interval of first minus second over the seeds that both have.
+
+    Args:
+        first: values by seed.
+        second: values by seed.
+    """
+    return mean_interval((first - second).dropna().to_numpy())
+
+
+def verdict(difference: Interval) -> str:
+    """Whether a claimed first < second holds, given the interval of first minus second."""
+    if difference.n == 0:
+        return "not run"
+    if difference.high < 0:
+        return "holds"
+    if difference.low > 0:
+        return "does not hold"
+    return "not resolved"
+
+
+def rank_correlation(a: np.ndarray, b: np.ndarray, seed: int = 0, draws: int = 2000) -> Interval:
+    """Spearman's rank correlation with a bootstrap interval over pairs.
+
+    Args:
+        a: numbers ``[n]``.
+        b: numbers ``[n]``.
+        seed: of the bootstrap.
+        draws: resamples.
+    """
+    n = len(a)
+    if n < 3 or np.ptp(a) == 0 or np.ptp(b) == 0:  # noqa: PLR2004 - no correlation of two points
+        return Interval(np.nan, np.nan, np.nan, n)
+    picks = np.random.default_rng(seed).integers(0, n, (draws, n))
+    ranks_a = stats.rankdata(np.asarray(a)[picks], axis=1)
+    ranks_b = stats.rankdata(np.asarray(b)[picks], axis=1)
+    centred_a = ranks_a - ranks_a.mean(1, keepdims=True)
+    centred_b = ranks_b - ranks_b.mean(1, keepdims=True)
+    scale = np.sqrt((centred_a**2).sum(1) * (centred_b**2).sum(1))
+    found = (centred_a * centred_b).sum(1)[scale > 0] / scale[scale > 0]
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.quantile(found, [tail, 1 - tail])
+    return Interval(float(stats.spearmanr(a, b).statistic), float(low), float(high), n)
