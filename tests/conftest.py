@@ -4,6 +4,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# Shared cores: no deadline for an example.
+settings.register_profile("robust_fairness", deadline=None, max_examples=50)
+settings.load_profile("robust_fairness")
 
 ROOT = Path(__file__).parents[1]
 

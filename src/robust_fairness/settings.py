@@ -3,8 +3,9 @@
 from robust_fairness.configuration import ConfigLoader
 from robust_fairness.hooks import RunRecord
 from robust_fairness.provenance import Session
+from robust_fairness.tracking import MlflowTracking
 
-HOOKS = (RunRecord(),)
+HOOKS = (RunRecord(), MlflowTracking())
 SESSION_CLASS = Session
 CONFIG_LOADER_CLASS = ConfigLoader
 CONFIG_LOADER_ARGS = {

@@ -1,0 +1,229 @@
+"""Group fairness against fairlearn, by hand, and by properties."""
+
+import fairlearn.metrics as oracle
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from robust_fairness.errors import InputError
+from robust_fairness.metrics import evaluate, find_metric, metric_names
+from robust_fairness.samples import Samples
+
+GAPS = ["delta_dp", "delta_eo", "delta_eopp", "equal_opportunity"]
+
+
+def make(y, group, names=None, classes=("no", "yes")) -> Samples:
+    """Samples with one categorical attribute; -1 is a missing group."""
+    y, group = np.asarray(y), np.asarray(group)
+    names = names or [f"g{k}" for k in range(max(group.max() + 1, 2))]
+    return Samples(
+        x=np.zeros((len(y), 1), np.float32),
+        y=y,
+        attributes=pd.DataFrame({"a": pd.Categorical.from_codes(group, names)}),
+        id=np.arange(len(y)),
+        splits=pd.DataFrame({"s": pd.Categorical(["test"] * len(y), ["train", "val", "test"])}),
+        classes=classes,
+        sensitive=("a",),
+    )
+
+
+def scores(names, samples, prediction) -> dict:
+    """Values by metric, or by (metric, group) where it has groups."""
+    outputs = np.eye(len(samples.classes))[np.asarray(prediction)]
+    return {
+        (row["metric"], row["group"]) if row["group"] else row["metric"]: row
+        for row in evaluate(names, samples, outputs)
+    }
+
+
+def random_rows(seed, rows=400, groups=2, classes=2):
+    """Labels, predictions and groups that lean on each other."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, groups, rows)
+    y = rng.integers(0, classes, rows)
+    prediction = np.where(rng.random(rows) < 0.3 + 0.2 * (group == 0), y, rng.integers(0, classes, rows))
+    return y, prediction, group
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_gaps_equal_fairlearn(seed):
+    """Delta-EO is twice fairlearn's mean; Delta-EOpp is its gap of true negative rates."""
+    y, p, group = random_rows(seed)
+    found = scores([*GAPS, "disparate_impact"], make(y, group), p)
+    frame = oracle.MetricFrame(
+        metrics={"tnr": oracle.true_negative_rate, "tpr": oracle.true_positive_rate},
+        y_true=y,
+        y_pred=p,
+        sensitive_features=group,
+    )
+    expected = {
+        "delta_dp": oracle.demographic_parity_difference(y, p, sensitive_features=group),
+        "delta_eo": 2 * oracle.equalized_odds_difference(y, p, sensitive_features=group, agg="mean"),
+        "delta_eopp": frame.difference()["tnr"],
+        "equal_opportunity": frame.difference()["tpr"],
+        "disparate_impact": oracle.demographic_parity_ratio(y, p, sensitive_features=group),
+    }
+    for name, value in expected.items():
+        assert found[name]["value"] == pytest.approx(value, abs=1e-12), name
+
+
+def test_rates_of_groups_equal_fairlearn():
+    """Every group's rates and counts."""
+    y, p, group = random_rows(9, groups=3)
+    names = ["group_accuracy", "group_positive_rate", "group_true_positive_rate", "group_true_negative_rate"]
+    found = scores(names, make(y, group), p)
+    frame = oracle.MetricFrame(
+        metrics={
+            "group_accuracy": lambda t, q: np.mean(t == q),
+            "group_positive_rate": oracle.selection_rate,
+            "group_true_positive_rate": oracle.true_positive_rate,
+            "group_true_negative_rate": oracle.true_negative_rate,
+        },
+        y_true=y,
+        y_pred=p,
+        sensitive_features=group,
+    ).by_group
+    for name in names:
+        for k in range(3):
+            row = found[name, f"g{k}"]
+            assert row["value"] == pytest.approx(frame.loc[k, name])
+    assert found["group_accuracy", "g1"]["n"] == (group == 1).sum()
+    assert found["group_true_positive_rate", "g1"]["n"] == ((group == 1) & (y == 1)).sum()
+
+
+def test_by_hand():
+    """Eight rows, written out: rates 3/4 and 1/4, 1/2 and 1 by class, and so on."""
+    y = [1, 1, 0, 0, 1, 1, 0, 0]
+    p = [1, 1, 1, 0, 1, 0, 0, 0]
+    group = [0, 0, 0, 0, 1, 1, 1, 1]
+    found = {name: row["value"] for name, row in scores([*GAPS, "disparate_impact", "accuracy", "worst_group_accuracy"], make(y, group), p).items()}
+    assert found == pytest.approx(
+        {
+            "delta_dp": 3 / 4 - 1 / 4,
+            "delta_eo": 1 / 2 + 1 / 2,
+            "delta_eopp": 1 / 2,
+            "equal_opportunity": 1 / 2,
+            "disparate_impact": 1 / 3,
+            "accuracy": 6 / 8,
+            "worst_group_accuracy": 3 / 4,
+        }
+    )
+
+
+@pytest.mark.parametrize(("groups", "classes"), [(3, 2), (2, 3), (4, 3)])
+def test_one_vs_rest_equals_loops(groups, classes):
+    """The largest gap over groups (and classes), written out."""
+    y, p, group = random_rows(3, groups=groups, classes=classes)
+    names = tuple(f"c{k}" for k in range(classes))
+    found = scores(["delta_dp_one_vs_rest", "delta_eo_one_vs_rest"], make(y, group, classes=names), p)
+    dp = max(
+        abs((p[group == a] == c).mean() - (p[group != a] == c).mean())
+        for a in range(groups)
+        for c in range(classes)
+    )
+    eo = max(
+        sum(
+            abs(
+                (p[(group == a) & (y == c)] == c).mean() - (p[(group != a) & (y == c)] == c).mean()
+            )
+            for c in range(classes)
+        )
+        for a in range(groups)
+    )
+    assert found["delta_dp_one_vs_rest"]["value"] == pytest.approx(dp)
+    assert found["delta_eo_one_vs_rest"]["value"] == pytest.approx(eo)
+
+
+@pytest.mark.parametrize(("groups", "classes"), [(3, 2), (2, 3)])
+def test_plain_gaps_do_not_apply_to_more_than_two(groups, classes):
+    """They say so instead of guessing."""
+    y, p, group = random_rows(1, groups=groups, classes=classes)
+    names = tuple(f"c{k}" for k in range(classes))
+    for row in scores(GAPS, make(y, group, classes=names), p).values():
+        assert row["value"] is None
+        assert row["note"].startswith("not applicable: ")
+
+
+def test_empty_group_gives_a_missing_value_with_count_zero():
+    """No crash, no NaN; the group is named."""
+    samples = make([0, 1, 0, 1], [0, 0, 0, 0], ["men", "women"])
+    found = scores(metric_names(), samples, [0, 1, 1, 1])
+    for name in [*GAPS, "disparate_impact", "worst_group_accuracy", "delta_dp_one_vs_rest"]:
+        assert found[name]["value"] is None, name
+        assert found[name]["n"] == 0
+        assert "women" in found[name]["note"]
+    assert found["group_accuracy", "women"]["value"] is None
+    assert found["group_accuracy", "men"]["value"] == 0.75
+
+
+def test_empty_cell_of_group_and_class_is_named():
+    """Women of class yes are missing: Delta-EO is not defined, Delta-DP and Delta-EOpp are."""
+    samples = make([0, 1, 0, 0], [0, 0, 1, 1], ["men", "women"])
+    found = scores(GAPS, samples, [0, 1, 0, 1])
+    assert found["delta_eo"]["value"] is None
+    assert "women in class yes" in found["delta_eo"]["note"]
+    assert found["equal_opportunity"]["value"] is None
+    assert found["delta_dp"]["value"] == 0
+    assert found["delta_eopp"]["value"] == 0.5
+
+
+def test_no_positive_prediction_leaves_disparate_impact_undefined():
+    """0/0."""
+    found = scores(["disparate_impact"], make([0, 1, 0, 1], [0, 0, 1, 1]), [0, 0, 0, 0])
+    assert found["disparate_impact"]["value"] is None
+    assert "no positive prediction" in found["disparate_impact"]["note"]
+
+
+def test_rows_without_group_are_left_out():
+    """They count for metrics without groups only."""
+    found = scores(["accuracy", "delta_dp"], make([1, 1, 1], [0, 1, -1]), [1, 0, 0])
+    assert found["accuracy"]["n"] == 3
+    assert (found["delta_dp"]["value"], found["delta_dp"]["n"]) == (1.0, 2)
+
+
+@given(st.integers(0, 10**6))
+def test_properties_of_gaps(seed):
+    """Bounds; blind to the order of rows and to which group is first; zero for equal groups."""
+    y, p, group = random_rows(seed, rows=60)
+    found = {name: row["value"] for name, row in scores(GAPS, make(y, group), p).items()}
+    for name, value in found.items():
+        if value is None:
+            continue
+        assert 0 <= value <= (2 if name == "delta_eo" else 1)
+    swapped = scores(GAPS, make(y, 1 - group), p)
+    order = np.random.default_rng(seed).permutation(60)
+    shuffled = scores(GAPS, make(y[order], group[order]), p[order])
+    twice = scores(GAPS, make(np.tile(y, 2), np.repeat([0, 1], 60)), np.tile(p, 2))
+    one = scores(["delta_dp_one_vs_rest", "delta_eo_one_vs_rest"], make(y, group), p)
+    for name in GAPS:
+        assert swapped[name]["value"] == pytest.approx(found[name])
+        assert shuffled[name]["value"] == pytest.approx(found[name])
+        assert twice[name]["value"] in (0, None)
+    for name in ("delta_dp", "delta_eo"):
+        assert one[f"{name}_one_vs_rest"]["value"] == pytest.approx(found[name])
+
+
+def test_regression_metrics_equal_numpy():
+    """Errors of a continuous outcome, overall and by group."""
+    rng = np.random.default_rng(0)
+    y, outputs = rng.normal(size=50).astype(np.float32), rng.normal(size=(50, 1)).astype(np.float32)
+    group = rng.integers(0, 2, 50)
+    samples = make(y, group, classes=())
+    rows = {
+        (row["metric"], row["group"]): row
+        for row in evaluate(metric_names(), samples, outputs)
+    }
+    errors = (outputs[:, 0].astype(float) - y.astype(float)) ** 2
+    assert rows["mean_squared_error", ""]["value"] == pytest.approx(errors.mean(), rel=1e-6)
+    by_group = [errors[group == k].mean() for k in (0, 1)]
+    assert rows["group_mean_squared_error", "g1"]["value"] == pytest.approx(by_group[1], rel=1e-6)
+    assert rows["worst_group_mean_squared_error", ""]["value"] == pytest.approx(max(by_group), rel=1e-6)
+    assert rows["accuracy", ""]["note"] == "not applicable: a metric of classification"
+
+
+def test_unknown_metric_names_the_nearest():
+    """One line."""
+    with pytest.raises(InputError, match="did you mean 'accuracy'"):
+        find_metric("acuracy")
