@@ -16,10 +16,10 @@ import numpy as np
 import pandas as pd
 import torch
 
+from robust_fairness.parameters import CellParameters
 from robust_fairness.samples import Samples
 from robust_fairness.training import fitting
 from robust_fairness.training.checkpoints import ROOT_VARIABLE, threads
-from robust_fairness.parameters import CellParameters
 
 
 def adult_like(rows: int, features: int) -> Samples:
@@ -30,7 +30,9 @@ def adult_like(rows: int, features: int) -> Samples:
     return Samples(
         x=rng.normal(size=(rows, features)).astype(np.float32),
         y=rng.integers(0, 2, rows),
-        attributes=pd.DataFrame({"sex": pd.Categorical.from_codes(rng.integers(0, 2, rows), ["f", "m"])}),
+        attributes=pd.DataFrame(
+            {"sex": pd.Categorical.from_codes(rng.integers(0, 2, rows), ["f", "m"])}
+        ),
         id=np.arange(rows),
         splits=pd.DataFrame({"split_0": pd.Categorical(part, ["train", "val", "test"])}),
         classes=("no", "yes"),

@@ -19,9 +19,7 @@ class ConfigLoader(OmegaConfigLoader):
     """Kedro's loader, plus an environment that must exist and parameters made from the grid."""
 
     def __init__(self, conf_source: str | Path, env: str | None = None, **options: Any) -> None:
-        environments = sorted(
-            path.name for path in Path(conf_source).iterdir() if path.is_dir()
-        )
+        environments = sorted(path.name for path in Path(conf_source).iterdir() if path.is_dir())
         if env is not None and env not in environments:
             raise unknown_name("environment", env, environments)
         super().__init__(conf_source, env, **options)
@@ -90,8 +88,8 @@ def node_parameters(selected: grid.Grid, written: dict[str, Any]) -> dict[str, A
                     "protocol": (written.get("protocols") or {}).get(dataset.protocol) or {},
                     "trials": list(cell.trials),
                     "seeds": list(range(selected.seeds)),
-                    "metrics": list(selected.metrics),
-                    "selections": list(selected.selections),
+                    "metrics": list(dataset.metrics),
+                    "selections": list(dataset.selections),
                     "test_sets": {t.name: [t.shift, t.severity] for t in dataset.test_sets},
                 }
             }

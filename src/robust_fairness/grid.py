@@ -12,6 +12,7 @@ from typing import Any
 from robust_fairness.errors import InputError, unknown_name
 from robust_fairness.registry import names
 
+SHARED = ("metrics", "selections")  # given for all datasets, or by one for itself
 AXES = ("datasets", "methods", "shifts", "seeds")
 
 
@@ -46,11 +47,13 @@ class Cell:
 
 @dataclass(frozen=True)
 class DatasetGrid:
-    """Everything that runs on one dataset."""
+    """Everything that runs on one dataset; metrics and selections are the grid's by default."""
 
     name: str
     protocol: str
     network: str
+    metrics: tuple[str, ...]
+    selections: tuple[str, ...]
     test_sets: tuple[TestSet, ...]
     cells: tuple[Cell, ...]
 
@@ -60,8 +63,6 @@ class Grid:
     """All that a run has."""
 
     seeds: int
-    metrics: tuple[str, ...]
-    selections: tuple[str, ...]
     datasets: tuple[DatasetGrid, ...]
 
     @property
@@ -129,25 +130,24 @@ def read(experiment: Mapping[str, Any], parameters: Mapping[str, Any]) -> Grid:
     Raises:
         InputError: a name is unknown or a field does not exist.
     """
-    known = ("seeds", "metrics", "selections", "datasets")
+    known = ("seeds", *SHARED, "datasets")
     for field in experiment:
         if field not in known:
             raise unknown_name("field of experiment.yml", field, known)
     datasets = experiment.get("datasets") or {}
     if not datasets:
         raise InputError("experiment.yml: datasets: none given, allowed: at least one")
+    shared = {name: experiment[name] for name in SHARED if name in experiment}
     return Grid(
         seeds=_seeds(experiment.get("seeds", 1)),
-        metrics=tuple(experiment.get("metrics", ["accuracy"])),
-        selections=tuple(experiment.get("selections", ["accuracy"])),
         datasets=tuple(
-            _dataset(name, fields or {}, parameters) for name, fields in datasets.items()
+            _dataset(name, shared | (fields or {}), parameters) for name, fields in datasets.items()
         ),
     )
 
 
 def _dataset(name: str, fields: Mapping[str, Any], parameters: Mapping[str, Any]) -> DatasetGrid:
-    known = ("protocol", "network", "shifts", "methods")
+    known = ("protocol", "network", "shifts", "methods", *SHARED)
     for field in fields:
         if field not in known:
             raise unknown_name(f"field of {name} in experiment.yml", field, known)
@@ -169,6 +169,8 @@ def _dataset(name: str, fields: Mapping[str, Any], parameters: Mapping[str, Any]
         name=name,
         protocol=fields["protocol"],
         network=fields["network"],
+        metrics=tuple(fields.get("metrics", ["accuracy"])),
+        selections=tuple(fields.get("selections", ["accuracy"])),
         test_sets=tuple(
             TestSet(shift, float(severity))
             for shift, severities in shifts.items()

@@ -192,7 +192,9 @@ class CellParameters(Settings):
             "protocol": self.protocol,
         }
         for name, value in override.items():
-            owner = next((key for key, part in parts.items() if name in type(part).model_fields), "")
+            owner = next(
+                (key for key, part in parts.items() if name in type(part).model_fields), ""
+            )
             if not owner:
                 fields = [field for part in parts.values() for field in type(part).model_fields]
                 raise unknown_name(f"field of a trial of {self.dataset}.{self.label}", name, fields)
@@ -232,6 +234,8 @@ class Replica:
 def require_replicas(replicas: Sequence[Replica]) -> None:
     """Raise where two trials carry the same name, since their rows could not be told apart."""
     keys = [(replica.trial, replica.seed) for replica in replicas]
-    twice = sorted({f"{trial} (seed {seed})" for trial, seed in keys if keys.count((trial, seed)) > 1})
+    twice = sorted(
+        {f"{trial} (seed {seed})" for trial, seed in keys if keys.count((trial, seed)) > 1}
+    )
     if twice:
         raise InputError(f"trials: given twice: {', '.join(twice)}; allowed: each once")

@@ -42,7 +42,10 @@ class Session(KedroServiceSession):
         """Run pipelines; see Kedro's own."""
         parameters = dict(runtime_params or {})
         run_id = parameters.pop("run_id", run_id)
-        if run_id is not None and not run_id.replace("-", "").replace(".", "").replace("_", "").isalnum():
+        if (
+            run_id is not None
+            and not run_id.replace("-", "").replace(".", "").replace("_", "").isalnum()
+        ):
             raise InputError(f"run id {run_id!r}: allowed: letters, digits, '.', '_' and '-'")
         if options.get("pipeline_names") is None:
             options.pop("pipeline_names", None)
@@ -274,7 +277,5 @@ def _comparison(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
         != new["outputs"].get(name, {}).get("content")
     ]
     if differing:
-        raise InputError(
-            f"{len(differing)} of {len(names)} outputs differ: {', '.join(differing)}"
-        )
+        raise InputError(f"{len(differing)} of {len(names)} outputs differ: {', '.join(differing)}")
     return f"{len(names)} outputs, same bits ({new['run_id']}; the report tells its run and is left out)"

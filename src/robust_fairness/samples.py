@@ -53,15 +53,17 @@ class Samples:
                 attribute is no column of ``attributes``.
         """
         lengths = {name: len(array) for name, array in self.arrays.items()}
-        lengths |= {
-            name: len(getattr(self, name)) for name in ("y", "attributes", "id", "splits")
-        }
+        lengths |= {name: len(getattr(self, name)) for name in ("y", "attributes", "id", "splits")}
         if len(set(lengths.values())) != 1:
             raise InputError(f"samples: parts differ in length: {lengths}")
         for name in self.sensitive:
             if name not in self.attributes:
                 raise unknown_name("sensitive attribute", name, self.attributes.columns)
-        if self.classes and len(self.y) and not 0 <= self.y.min() <= self.y.max() < len(self.classes):
+        if (
+            self.classes
+            and len(self.y)
+            and not 0 <= self.y.min() <= self.y.max() < len(self.classes)
+        ):
             raise InputError(
                 f"samples: y holds {self.y.min()} to {self.y.max()}, "
                 f"allowed: 0 to {len(self.classes) - 1}"

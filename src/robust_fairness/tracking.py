@@ -115,9 +115,7 @@ class MlflowTracking:
         if self._client is None:
             return
         if self._report:
-            self._attempt(
-                lambda: self._client.log_text(self._parent, self._report, "report.html")
-            )
+            self._attempt(lambda: self._client.log_text(self._parent, self._report, "report.html"))
         if self._client is not None:
             self._attempt(lambda: self._close(self._parent, state))
 

@@ -50,9 +50,7 @@ def test_task_loss_is_cross_entropy_or_squared_error():
     rows = torch.stack([cross_entropy(logits[k], y[k], reduction="none") for k in range(3)])
     torch.testing.assert_close(task_loss(logits, y), rows)
     outcome = torch.randn(3, 5)
-    torch.testing.assert_close(
-        task_loss(logits[..., :1], outcome), (logits[..., 0] - outcome) ** 2
-    )
+    torch.testing.assert_close(task_loss(logits[..., :1], outcome), (logits[..., 0] - outcome) ** 2)
 
 
 def test_mean_where_nothing_holds_is_zero():
@@ -184,9 +182,7 @@ def test_second_gradient_of_the_curvature_reaches_the_weights():
     weight = model.body.first.weight
 
     def value():
-        return method.regulariser(
-            model, batch, task_loss(model(batch.x, None), batch.y)
-        ).sum()
+        return method.regulariser(model, batch, task_loss(model(batch.x, None), batch.y)).sum()
 
     (gradient,) = torch.autograd.grad(value(), weight)
     index, step = (0, 2, 3), 1e-6

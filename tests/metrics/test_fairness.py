@@ -43,7 +43,9 @@ def random_rows(seed, rows=400, groups=2, classes=2):
     rng = np.random.default_rng(seed)
     group = rng.integers(0, groups, rows)
     y = rng.integers(0, classes, rows)
-    prediction = np.where(rng.random(rows) < 0.3 + 0.2 * (group == 0), y, rng.integers(0, classes, rows))
+    prediction = np.where(
+        rng.random(rows) < 0.3 + 0.2 * (group == 0), y, rng.integers(0, classes, rows)
+    )
     return y, prediction, group
 
 
@@ -60,7 +62,8 @@ def test_gaps_equal_fairlearn(seed):
     )
     expected = {
         "delta_dp": oracle.demographic_parity_difference(y, p, sensitive_features=group),
-        "delta_eo": 2 * oracle.equalized_odds_difference(y, p, sensitive_features=group, agg="mean"),
+        "delta_eo": 2
+        * oracle.equalized_odds_difference(y, p, sensitive_features=group, agg="mean"),
         "delta_eopp": frame.difference()["tnr"],
         "equal_opportunity": frame.difference()["tpr"],
         "disparate_impact": oracle.demographic_parity_ratio(y, p, sensitive_features=group),
@@ -72,7 +75,12 @@ def test_gaps_equal_fairlearn(seed):
 def test_rates_of_groups_equal_fairlearn():
     """Every group's rates and counts."""
     y, p, group = random_rows(9, groups=3)
-    names = ["group_accuracy", "group_positive_rate", "group_true_positive_rate", "group_true_negative_rate"]
+    names = [
+        "group_accuracy",
+        "group_positive_rate",
+        "group_true_positive_rate",
+        "group_true_negative_rate",
+    ]
     found = scores(names, make(y, group), p)
     frame = oracle.MetricFrame(
         metrics={
@@ -98,7 +106,12 @@ def test_by_hand():
     y = [1, 1, 0, 0, 1, 1, 0, 0]
     p = [1, 1, 1, 0, 1, 0, 0, 0]
     group = [0, 0, 0, 0, 1, 1, 1, 1]
-    found = {name: row["value"] for name, row in scores([*GAPS, "disparate_impact", "accuracy", "worst_group_accuracy"], make(y, group), p).items()}
+    found = {
+        name: row["value"]
+        for name, row in scores(
+            [*GAPS, "disparate_impact", "accuracy", "worst_group_accuracy"], make(y, group), p
+        ).items()
+    }
     assert found == pytest.approx(
         {
             "delta_dp": 3 / 4 - 1 / 4,
@@ -117,7 +130,9 @@ def test_one_vs_rest_equals_loops(groups, classes):
     """The largest gap over groups (and classes), written out."""
     y, p, group = random_rows(3, groups=groups, classes=classes)
     names = tuple(f"c{k}" for k in range(classes))
-    found = scores(["delta_dp_one_vs_rest", "delta_eo_one_vs_rest"], make(y, group, classes=names), p)
+    found = scores(
+        ["delta_dp_one_vs_rest", "delta_eo_one_vs_rest"], make(y, group, classes=names), p
+    )
     dp = max(
         abs((p[group == a] == c).mean() - (p[group != a] == c).mean())
         for a in range(groups)
@@ -125,9 +140,7 @@ def test_one_vs_rest_equals_loops(groups, classes):
     )
     eo = max(
         sum(
-            abs(
-                (p[(group == a) & (y == c)] == c).mean() - (p[(group != a) & (y == c)] == c).mean()
-            )
+            abs((p[(group == a) & (y == c)] == c).mean() - (p[(group != a) & (y == c)] == c).mean())
             for c in range(classes)
         )
         for a in range(groups)
@@ -212,14 +225,15 @@ def test_regression_metrics_equal_numpy():
     group = rng.integers(0, 2, 50)
     samples = make(y, group, classes=())
     rows = {
-        (row["metric"], row["group"]): row
-        for row in evaluate(metric_names(), samples, outputs)
+        (row["metric"], row["group"]): row for row in evaluate(metric_names(), samples, outputs)
     }
     errors = (outputs[:, 0].astype(float) - y.astype(float)) ** 2
     assert rows["mean_squared_error", ""]["value"] == pytest.approx(errors.mean(), rel=1e-6)
     by_group = [errors[group == k].mean() for k in (0, 1)]
     assert rows["group_mean_squared_error", "g1"]["value"] == pytest.approx(by_group[1], rel=1e-6)
-    assert rows["worst_group_mean_squared_error", ""]["value"] == pytest.approx(max(by_group), rel=1e-6)
+    assert rows["worst_group_mean_squared_error", ""]["value"] == pytest.approx(
+        max(by_group), rel=1e-6
+    )
     assert rows["accuracy", ""]["note"] == "not applicable: a metric of classification"
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from robust_fairness.samples import Samples
 from robust_fairness.parameters import CellParameters
+from robust_fairness.samples import Samples
 
 
 def make_samples(
@@ -36,7 +36,9 @@ def make_samples(
     )
 
 
-def make_cell(method: str = "erm", trials: tuple = (), seeds: tuple = (0, 1, 2), **changes) -> CellParameters:
+def make_cell(
+    method: str = "erm", trials: tuple = (), seeds: tuple = (0, 1, 2), **changes
+) -> CellParameters:
     """Settings of a small cell; ``changes`` go to the protocol, ``method_*`` to the method."""
     options = {k.removeprefix("method_"): v for k, v in changes.items() if k.startswith("method_")}
     protocol = {k: v for k, v in changes.items() if not k.startswith("method_")}

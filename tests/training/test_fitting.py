@@ -71,9 +71,7 @@ def test_adversary_without_weight_leaves_the_network_alone(method, update):
     """With alpha = 0 (and no dropout, whose masks the adversary draws too) this is plain ERM."""
     samples, no_dropout = make_samples(), ({"dropout": 0.0},)
     plain, _, _ = train(samples, make_cell("erm", no_dropout))
-    fair, _, _ = train(
-        samples, make_cell(method, no_dropout, method_alpha=0, method_update=update)
-    )
+    fair, _, _ = train(samples, make_cell(method, no_dropout, method_alpha=0, method_update=update))
     for one, other in zip(plain, fair, strict=True):
         if one.trial != "default":
             assert largest_difference(one, other) < 1e-12
@@ -103,7 +101,9 @@ def test_erm_equals_a_plain_torch_loop():
         visits = torch.from_numpy(rows)[torch.randperm(len(rows), generator=order)]
         for batch in visits.split(32):
             optimiser.zero_grad()
-            nn.functional.cross_entropy(plain(x[batch]), torch.from_numpy(samples.y)[batch]).backward()
+            nn.functional.cross_entropy(
+                plain(x[batch]), torch.from_numpy(samples.y)[batch]
+            ).backward()
             optimiser.step()
         schedule.step()
         stack.run_epoch()

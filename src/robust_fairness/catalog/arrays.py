@@ -76,9 +76,7 @@ class SamplesDataset(ArraysDataset):
         """The samples again."""
         from robust_fairness.samples import Samples
 
-        x = {
-            name.removeprefix("x/"): array for name, array in arrays.items() if name[:2] == "x/"
-        }
+        x = {name.removeprefix("x/"): array for name, array in arrays.items() if name[:2] == "x/"}
         frames = {}
         for kind in ("attributes", "splits"):
             columns = {}

@@ -31,7 +31,9 @@ class Model(nn.Module, ABC):
         """Outputs ``[replica, row, output]`` of features: logits, or the predicted outcome."""
 
     @abstractmethod
-    def new_head(self, outputs: int, randomness: Randomness, inputs: int | None = None) -> nn.Module:
+    def new_head(
+        self, outputs: int, randomness: Randomness, inputs: int | None = None
+    ) -> nn.Module:
         """A head of the same structure for another target, for example an adversary (h_a).
 
         Args:

@@ -96,7 +96,9 @@ class Mlp(Model):
         """Outputs ``[replica, row, output]``."""
         return self.top(features, noise)
 
-    def new_head(self, outputs: int, randomness: Randomness, inputs: int | None = None) -> TwoLayers:
+    def new_head(
+        self, outputs: int, randomness: Randomness, inputs: int | None = None
+    ) -> TwoLayers:
         """Two layers from the features (or ``inputs``) to ``outputs``."""
         p = self.parameters_of_network
         return TwoLayers(inputs or p.features, p.head_hidden, outputs, p.dropout, randomness)

@@ -79,7 +79,9 @@ def _dataset(metrics: pd.DataFrame, name: str) -> dict[str, Any]:
         "name": name,
         "overview": _html(_overview(metrics[metrics["dataset"] == name])),
         "figures": [
-            _figure(figure, f"{name}-{kind}") for kind, figure in drawn.items() if figure is not None
+            _figure(figure, f"{name}-{kind}")
+            for kind, figure in drawn.items()
+            if figure is not None
         ],
     }
 

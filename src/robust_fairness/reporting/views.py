@@ -37,7 +37,9 @@ def published(paper: str) -> pd.DataFrame:
     """The numbers that a paper printed, as fractions, columns ``PUBLISHED``."""
     path = files("robust_fairness.reporting") / "published" / f"{paper}.csv"
     with path.open() as file:
-        return pd.read_csv(file, dtype=PUBLISHED, keep_default_na=False, na_values={"value": [""], "std": [""]})
+        return pd.read_csv(
+            file, dtype=PUBLISHED, keep_default_na=False, na_values={"value": [""], "std": [""]}
+        )
 
 
 def beside_published(paper: str, view: str, metrics: pd.DataFrame) -> pd.DataFrame:

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from robust_fairness import tables
+from robust_fairness.parameters import EVERY, CellParameters, require_replicas
 from robust_fairness.samples import Samples
 from robust_fairness.training import evaluation, fitting, prediction, selection
 from robust_fairness.training.checkpoints import Checkpoint, threads
-from robust_fairness.parameters import EVERY, CellParameters, require_replicas
 from robust_fairness.training.prediction import UNSHIFTED
 from robust_fairness.training.records import Fitted, Prediction
 
@@ -69,7 +69,9 @@ def select(
         ]
     )
     if "attribute" in scores:
-        scores = scores[scores["attribute"].isin(["", *samples.sensitive]) | scores["metric"].isna()]
+        scores = scores[
+            scores["attribute"].isin(["", *samples.sensitive]) | scores["metric"].isna()
+        ]
     return selection.choose(scores, cell.selections)
 
 

@@ -6,8 +6,8 @@ import pandas as pd
 
 from robust_fairness import tables
 from robust_fairness.metrics import evaluate
-from robust_fairness.samples import Samples
 from robust_fairness.parameters import CellParameters
+from robust_fairness.samples import Samples
 from robust_fairness.training.prediction import UNSHIFTED
 from robust_fairness.training.records import Prediction
 

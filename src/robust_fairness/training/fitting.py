@@ -16,11 +16,11 @@ from robust_fairness.methods._losses import task_loss
 from robust_fairness.methods._method import Batch, Method, Problem, Step
 from robust_fairness.models._model import Model
 from robust_fairness.models._randomness import DropoutNoise, Randomness
+from robust_fairness.parameters import CellParameters, Protocol, Replica
 from robust_fairness.registry import find
 from robust_fairness.samples import PARTS, Groups, Samples, groups_of
 from robust_fairness.training import checkpoints, preprocessing
 from robust_fairness.training.checkpoints import Checkpoint
-from robust_fairness.parameters import CellParameters, Protocol, Replica
 from robust_fairness.training.preprocessing import Preprocessing
 from robust_fairness.training.progress import progress
 from robust_fairness.training.records import Fitted
@@ -290,9 +290,7 @@ class Stack:
                 preprocessing=self.protocol.preprocessing,
                 state={name: np.ascontiguousarray(array[number]) for name, array in arrays.items()},
             )
-            for number, (replica, split) in enumerate(
-                zip(self.replicas, self.splits, strict=True)
-            )
+            for number, (replica, split) in enumerate(zip(self.replicas, self.splits, strict=True))
         ]
 
     def curves(self) -> list[dict[str, Any]]:
@@ -353,7 +351,9 @@ def method_class(name: str) -> type[Method]:
     (found,) = (
         value
         for value in vars(module).values()
-        if isinstance(value, type) and issubclass(value, Method) and value.__module__ == module.__name__
+        if isinstance(value, type)
+        and issubclass(value, Method)
+        and value.__module__ == module.__name__
     )
     return found
 

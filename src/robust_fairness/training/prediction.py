@@ -15,11 +15,11 @@ from robust_fairness.metrics.curvature import (
     power_iteration_curvature,
 )
 from robust_fairness.models._randomness import Randomness
+from robust_fairness.parameters import CellParameters
 from robust_fairness.registry import find
 from robust_fairness.samples import Samples
 from robust_fairness.training import preprocessing
 from robust_fairness.training.fitting import ROWS_AT_ONCE, build_model, device_of, part_rows
-from robust_fairness.parameters import CellParameters
 from robust_fairness.training.records import Fitted, Prediction
 
 UNSHIFTED = ""
@@ -106,9 +106,7 @@ PER_ROW: dict[str, Callable[[FittedStack, Samples, Tensor], Tensor]] = {
 
 def _below(prefix: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {
-        name.removeprefix(prefix): value
-        for name, value in state.items()
-        if name.startswith(prefix)
+        name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)
     }
 
 

@@ -75,7 +75,9 @@ def to_arrays(records: Sequence[Fitted | Prediction]) -> tuple[dict[str, np.ndar
     return arrays, rest
 
 
-def from_arrays(kind: type[Record], arrays: dict[str, np.ndarray], rest: list[dict]) -> list[Record]:
+def from_arrays(
+    kind: type[Record], arrays: dict[str, np.ndarray], rest: list[dict]
+) -> list[Record]:
     """Records of ``kind`` from what ``to_arrays`` gave."""
     found: list[dict[str, Any]] = [dict(plain) for plain in rest]
     for name, array in arrays.items():

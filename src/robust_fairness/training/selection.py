@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from robust_fairness import tables
+from robust_fairness.errors import InputError
 from robust_fairness.metrics import find_metric
 from robust_fairness.parameters import EVERY
 
@@ -20,6 +21,9 @@ def choose(scores: pd.DataFrame, criteria: Sequence[str]) -> pd.DataFrame:
         scores: columns trial, seed, metric, value, in the order of the trials. A trial whose
             score is missing for a seed cannot be chosen.
         criteria: names of metrics, or ``every``.
+
+    Raises:
+        InputError: a criterion has no score for any trial (a metric of another task, say).
     """
     replicas = scores[["trial", "seed"]].drop_duplicates()
     rows: list[dict] = []
@@ -28,6 +32,8 @@ def choose(scores: pd.DataFrame, criteria: Sequence[str]) -> pd.DataFrame:
             chosen = replicas.assign(score=float("nan"))
         else:
             chosen = _best(scores[scores["metric"] == criterion], criterion)
+        if chosen.empty:
+            raise InputError(f"selection by {criterion}: no trial has that score for all seeds")
         rows += [{"selection": criterion, **row} for row in chosen.to_dict("records")]
     return tables.table(tables.SELECTION, rows)
 

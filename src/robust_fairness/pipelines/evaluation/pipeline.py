@@ -9,9 +9,7 @@ from robust_fairness.parameters import CellParameters
 from robust_fairness.pipelines._cells import for_every_cell, shifted_inputs
 
 
-def predict(
-    samples: Any, models: Any, selection: Any, cell: CellParameters, **shifted: Any
-) -> Any:
+def predict(samples: Any, models: Any, selection: Any, cell: CellParameters, **shifted: Any) -> Any:
     """Predict every test set with the chosen replicas."""
     from robust_fairness import training
 
