@@ -32,10 +32,10 @@ TELLS_THE_RUN = ("report",)
 class Session(KedroServiceSession):
     """Kedro's session, whose run id can be given as the runtime parameter ``run_id``."""
 
-    def run(
+    def run(  # type: ignore[override]  # Kedro's further options go through as they are
         self,
         run_id: str | None = None,
-        *arguments: Any,
+        *,
         runtime_params: dict[str, Any] | None = None,
         **options: Any,
     ) -> dict[str, Any]:
@@ -49,9 +49,7 @@ class Session(KedroServiceSession):
             raise InputError(f"run id {run_id!r}: allowed: letters, digits, '.', '_' and '-'")
         if options.get("pipeline_names") is None:
             options.pop("pipeline_names", None)
-        result: dict[str, Any] = super().run(
-            run_id, *arguments, runtime_params=parameters, **options
-        )
+        result: dict[str, Any] = super().run(run_id, runtime_params=parameters, **options)
         return result
 
 
@@ -241,6 +239,7 @@ def rerun(run_id: str) -> str:
         os.environ[ROOT_VARIABLE] = empty
         try:
             with Session.create(env=old["environment"]) as session:
+                assert isinstance(session, Session)
                 session.run(
                     new_id,
                     runner=SequentialRunner(),
@@ -278,4 +277,6 @@ def _comparison(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     ]
     if differing:
         raise InputError(f"{len(differing)} of {len(names)} outputs differ: {', '.join(differing)}")
-    return f"{len(names)} outputs, same bits ({new['run_id']}; the report tells its run and is left out)"
+    return (
+        f"{len(names)} outputs, same bits (run {new['run_id']}; the report, which tells it, apart)"
+    )

@@ -82,7 +82,7 @@ def completion(run_id: str | None) -> str:
 class _WithFailures:
     """A catalog that hands out failures in the place of the outputs that do not exist."""
 
-    def __init__(self, catalog: CatalogProtocol, ledger: Ledger) -> None:
+    def __init__(self, catalog: Any, ledger: Ledger) -> None:
         self._catalog, self._ledger = catalog, ledger
 
     def load(self, name: str) -> Any:
@@ -104,7 +104,7 @@ class SequentialRunner(KedroSequentialRunner):
         run_id: str | None = None,
     ) -> None:
         ledger = Ledger()
-        seen = _WithFailures(catalog, ledger)
+        seen: Any = _WithFailures(catalog, ledger)
         load_counts = Counter(chain.from_iterable(node.inputs for node in pipeline.nodes))
         for node in pipeline.nodes:
             failure = ledger.blocking(node)

@@ -79,6 +79,11 @@ class Samples:
         """The arrays of ``x`` by name; a single one is called ``x``."""
         return self.x if isinstance(self.x, dict) else {"x": self.x}
 
+    @property
+    def split_names(self) -> list[str]:
+        """Names of the splits."""
+        return [str(name) for name in self.splits.columns]
+
     def rows(self, split: str, part: str) -> np.ndarray:
         """Row numbers of one part ("train", "val" or "test") of a named split, int64 ``[m]``.
 
@@ -136,8 +141,8 @@ def groups_of(attributes: pd.DataFrame, columns: Sequence[str]) -> Groups:
         if not isinstance(attributes[column].dtype, pd.CategoricalDtype):
             raise InputError(f"attribute {column!r} is continuous: it defines no groups; bin it")
     if len(columns) == 1:
-        column = attributes[columns[0]].cat
-        return Groups(column.codes.to_numpy().astype(np.int64), tuple(map(str, column.categories)))
+        only = attributes[columns[0]].cat
+        return Groups(only.codes.to_numpy().astype(np.int64), tuple(map(str, only.categories)))
     codes = np.stack([attributes[column].cat.codes.to_numpy() for column in columns], axis=1)
     complete = (codes >= 0).all(axis=1)
     found, inverse = np.unique(codes[complete], axis=0, return_inverse=True)

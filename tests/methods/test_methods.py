@@ -125,7 +125,7 @@ def test_adversary_on_outputs_sees_only_the_logits():
     """Zhang et al.: the adversary's input is the prediction."""
     method, model, batch = build(AdvDebias, AdvDebiasParameters(audits="outputs"))
     assert method.adversary.first.weight.shape[1] == 2
-    (_, step) = [step for step in method.steps(model, batch)]
+    _, step = method.steps(model, batch)
     assert step.losses["model"].isfinite().all()
 
 

@@ -27,9 +27,9 @@ class AdversarialParameters(MethodParameters):
 
 
 class AdversarialMethod(Method):
-    """Train features from which an adversary cannot tell the group.
+    r"""Train features from which an adversary cannot tell the group.
 
-    .. math:: \\min_{s,t} \\max_a L_{clf} - \\alpha L_{adv} + R
+    .. math:: \min_{s,t} \max_a L_{clf} - \alpha L_{adv} + R
 
     with R the method's own regulariser, 0 unless overridden (Equalized Robustness, Eq. 10).
     """
@@ -44,7 +44,7 @@ class AdversarialMethod(Method):
 
     @abstractmethod
     def adversary_loss(self, logits: Tensor, batch: Batch) -> Tensor:
-        """What the adversary minimises, ``[replica]``, from its logits ``[replica, row, group]``."""
+        """Loss of the adversary ``[replica]`` from its logits ``[replica, row, group]``."""
 
     def audited(self, features: Tensor, outputs: Tensor) -> Tensor:
         """What the adversary sees ``[replica, row, width]``: the features."""

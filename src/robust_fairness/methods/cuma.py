@@ -33,9 +33,9 @@ class Parameters(AdvDebiasParameters):
 
 
 class Cuma(AdvDebias):
-    """Adversarial debiasing that also matches the groups' distributions of loss curvature.
+    r"""Adversarial debiasing that also matches the groups' distributions of loss curvature.
 
-    .. math:: L_{clf} - \\alpha L_{adv} + \\gamma MMD^2(C(X_1), C(X_2))
+    .. math:: L_{clf} - \alpha L_{adv} + \gamma MMD^2(C(X_1), C(X_2))
 
     With more than two groups the distance is the mean over all pairs of groups with at least
     two rows in the batch.

@@ -23,11 +23,11 @@ class Parameters(AdversarialParameters):
 
 
 class Laftr(AdversarialMethod):
-    """The adversary minimises the L1 distance to the group, each group counting equally.
+    r"""The adversary minimises the L1 distance to the group, each group counting equally.
 
-    .. math:: \\sum_g \\frac{1}{|D_g|} \\sum_{i \\in D_g} (1 - p_{i,g})
+    .. math:: \sum_g \frac{1}{|D_g|} \sum_{i \in D_g} (1 - p_{i,g})
 
-    which for two groups is the \\|h(f(x)) - a\\| of Madras et al., Eq. 3; p is the softmax.
+    which for two groups is the \|h(f(x)) - a\| of Madras et al., Eq. 3; p is the softmax.
     """
 
     def adversary_loss(self, logits: Tensor, batch: Batch) -> Tensor:

@@ -141,7 +141,7 @@ def _by_attribute(
 ) -> list[tuple[str, dict[str, Any]]]:
     """For every categorical attribute the rows where it is known, with ``group`` and ``groups``."""
     found = []
-    for attribute in attributes.select_dtypes("category"):
+    for attribute in map(str, attributes.select_dtypes("category").columns):
         groups = groups_of(attributes, [attribute])
         known = groups.index >= 0
         grouped: dict[str, Any] = {name: array[known] for name, array in arrays.items()}

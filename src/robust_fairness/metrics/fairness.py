@@ -64,11 +64,13 @@ def delta_eo(
 
     Others take the mean or the largest of the two; between 0 and 2 here.
     """
-    gaps = [_gap(prediction == y, group, groups, y == label) for label in (0, 1)]
-    for label, gap in enumerate(gaps):
+    total = 0.0
+    for label, name in enumerate(classes):
+        gap = _gap(prediction == y, group, groups, y == label)
         if gap.value is None:
-            return Score(None, 0, f"{gap.note} in class {classes[label]}")
-    return Score(sum(gap.value for gap in gaps), len(y))
+            return Score(None, 0, f"{gap.note} in class {name}")
+        total += gap.value
+    return Score(total, len(y))
 
 
 @metric(better="lower")

@@ -25,8 +25,8 @@ def pareto_front(quality: np.ndarray, unfairness: np.ndarray) -> np.ndarray:
     """Which points no other point beats in both, bool ``[n]``: higher quality, lower unfairness."""
     better = (quality[None] >= quality[:, None]) & (unfairness[None] <= unfairness[:, None])
     strictly = (quality[None] > quality[:, None]) | (unfairness[None] < unfairness[:, None])
-    front: np.ndarray = ~(better & strictly).any(axis=1)
-    return front
+    beaten = np.any(better & strictly, axis=1)
+    return np.logical_not(beaten)
 
 
 def first_of(metrics: pd.DataFrame, names: tuple[str, ...]) -> str:

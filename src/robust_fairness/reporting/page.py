@@ -92,10 +92,7 @@ def _overview(metrics: pd.DataFrame) -> pd.DataFrame:
     if rows.empty:
         rows = distinct(metrics[(metrics["shift"] == "none")])
     summary = summary_table(rows)
-    summary["shown"] = [
-        _number(row.mean_, row.deviation) if row.seeds else row.note or "n/a"
-        for row in summary.rename(columns={"mean": "mean_"}).itertuples()
-    ]
+    summary["shown"] = summary.apply(_shown, axis=1)
     summary["metric"] += summary["attribute"].map(lambda name: f" ({name})" if name else "")
     methods = list(dict.fromkeys(summary["method"]))
     order = list(dict.fromkeys(summary["metric"]))
@@ -104,6 +101,11 @@ def _overview(metrics: pd.DataFrame) -> pd.DataFrame:
     )
     seeds = summary.groupby("metric")["seeds"].max()
     return wide.reindex(order)[methods].assign(seeds=seeds).reset_index()
+
+
+def _shown(row: Any) -> str:
+    """Mean and deviation of a row of the summary, or why there is none."""
+    return _number(row["mean"], row["deviation"]) if row["seeds"] else row["note"] or "n/a"
 
 
 def _number(mean: float, deviation: float) -> str:
@@ -133,7 +135,9 @@ def _html(frame: pd.DataFrame) -> Markup:
         f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in row)}</tr>" for row in shown
     )
     return Markup(  # noqa: S704 - every cell is escaped above
-        f"<div class='scroll'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        "<div class='scroll'><table>"
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+        "</table></div>"
     )
 
 

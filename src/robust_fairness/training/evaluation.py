@@ -37,8 +37,8 @@ def metric_rows(
     """
     shifts = {UNSHIFTED: ("none", 0.0), **cell.test_sets}
     chosen: dict[tuple[str, int], list[str]] = {}
-    for row in selection.itertuples():
-        chosen.setdefault((row.trial, row.seed), []).append(row.selection)
+    for row in selection.to_dict("records"):
+        chosen.setdefault((row["trial"], row["seed"]), []).append(row["selection"])
     rows = []
     for prediction in predictions:
         shift, severity = shifts[prediction.test_set]

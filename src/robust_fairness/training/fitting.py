@@ -25,7 +25,7 @@ from robust_fairness.training.preprocessing import Preprocessing
 from robust_fairness.training.progress import progress
 from robust_fairness.training.records import Fitted
 
-OPTIMISERS: dict[str, type[torch.optim.Optimizer]] = {
+OPTIMISERS: dict[str, type[torch.optim.Adam]] = {
     "adam": torch.optim.Adam,
     "adamw": torch.optim.AdamW,
 }
@@ -38,7 +38,7 @@ ROWS_AT_ONCE = 8192
 
 def stacks(replicas: Sequence[Replica], samples: Samples) -> list[list[Replica]]:
     """Replicas that can train at once: alike but for seeds and the method's float fields."""
-    splits = list(samples.splits)
+    splits = samples.split_names
 
     def shape(replica: Replica) -> str:
         alike = {
@@ -66,7 +66,7 @@ def stack_parameters(parameters: Sequence[BaseModel], like: Tensor) -> BaseModel
         else getattr(first, name)
         for name in type(first).model_fields
     }
-    return type(first).model_construct(**values)
+    return type(first).model_construct(None, **values)
 
 
 def device_of(protocol: Protocol) -> torch.device:
@@ -96,7 +96,7 @@ class Stack:
         self.replicas, self.protocol, self.cell = list(replicas), first.protocol, cell
         self.device = device_of(first.protocol)
         self.dtype = getattr(torch, first.protocol.precision)
-        self.splits = [replica.split(list(samples.splits)) for replica in replicas]
+        self.splits = [replica.split(samples.split_names) for replica in replicas]
         self.train = part_rows(samples, self.splits, "train").to(self.device)
         self.validation = part_rows(samples, self.splits, "val").to(self.device)
         groups = mitigated_groups(samples)

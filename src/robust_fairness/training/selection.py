@@ -47,5 +47,5 @@ def _best(scores: pd.DataFrame, criterion: str) -> pd.DataFrame:
     if by_trial.isna().all():
         return pd.DataFrame(columns=["trial", "seed", "score"])
     higher = find_metric(criterion).better == "higher"
-    best = by_trial.idxmax() if higher else by_trial.idxmin()
-    return by_seed[best].rename("score").reset_index().assign(trial=best)
+    best = str(by_trial.idxmax() if higher else by_trial.idxmin())
+    return by_seed.xs(best, level="trial").rename("score").reset_index().assign(trial=best)

@@ -1,0 +1,84 @@
+"""Exact Delta-ER of a whole test set against slower ways to the same number, as ratios.
+
+    python benchmarks/delta_er.py
+"""
+
+import argparse
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from robust_fairness.methods._losses import task_loss
+from robust_fairness.metrics.curvature import exact_curvature, power_iteration_curvature
+from robust_fairness.metrics.kernels import BANDWIDTHS, blocked_group_mmd
+from robust_fairness.models import mlp
+from robust_fairness.models._randomness import Randomness
+
+NAIVE_BLOCK = 2048
+
+
+def seconds(work: Callable[[], object], repeats: int) -> float:
+    """Median wall time."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def naive_mmd(values: Tensor, group: Tensor) -> float:
+    """Eq. 7 with one exponential a width, each pair of groups for itself."""
+
+    def mean(a: Tensor, b: Tensor) -> Tensor:
+        total = values.new_zeros(())
+        for rows in a.split(NAIVE_BLOCK):
+            square = (rows[:, None] - b[None]).square()
+            for width in BANDWIDTHS:
+                total += torch.exp(-square / (2 * width**2)).sum()
+        return total / (len(a) * len(b))
+
+    p, q = values[group == 0], values[group == 1]
+    return float(mean(p, p) - 2 * mean(p, q) + mean(q, q))
+
+
+def main() -> None:
+    """Print times and ratios."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=18842)
+    parser.add_argument("--features", type=int, default=108)
+    parser.add_argument("--sample", type=int, default=512, help="rows of the power iteration")
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parser.parse_args()
+    print(f"{platform.machine()}, {os.cpu_count()} cores, torch {torch.__version__}")
+    torch.manual_seed(0)
+    model = mlp.build(mlp.Parameters(), (options.features,), 2, Randomness([0], "weights"))
+    x = torch.randn(1, options.rows, options.features)
+    y = torch.randint(2, (1, options.rows))
+    exact = seconds(lambda: exact_curvature(model, x), options.repeats)
+    some, labels = x[:, : options.sample], y[:, : options.sample]
+    iterated = seconds(
+        lambda: power_iteration_curvature(lambda z: task_loss(model(z), labels), some),
+        options.repeats,
+    ) * (options.rows / options.sample)
+    print(
+        f"curvature of {options.rows} rows: closed form {exact:.3f} s, converged power iteration "
+        f"{iterated:.1f} s (scaled from {options.sample} rows), ratio {iterated / exact:.0f}"
+    )
+    values = torch.randn(options.rows, dtype=torch.float64).exp()
+    group = (torch.rand(options.rows) < 1 / 3).long()
+    blocked = seconds(lambda: blocked_group_mmd(values, group, 2), options.repeats)
+    naive = seconds(lambda: naive_mmd(values, group), 1)
+    print(
+        f"squared MMD of {options.rows} values: blocks and powers {blocked:.2f} s, "
+        f"five exponentials {naive:.2f} s, ratio {naive / blocked:.1f}"
+    )
+
+
+if __name__ == "__main__":
+    main()

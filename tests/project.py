@@ -1,0 +1,108 @@
+"""A copy of the project in which tests run real ``kedro`` processes."""
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import yaml
+
+ROOT = Path(__file__).parents[1]
+
+
+@dataclass
+class Project:
+    """The copy.
+
+    Attributes:
+        root: its folder.
+    """
+
+    root: Path
+
+    @classmethod
+    def copied_to(cls, folder: Path) -> "Project":
+        """Copy code and configuration, no data."""
+        for name in ("src", "conf"):
+            shutil.copytree(
+                ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+            )
+        for name in ("pyproject.toml", ".telemetry"):
+            shutil.copy(ROOT / name, folder / name)
+        return cls(folder)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Environment of its processes: its own code, no MLflow unless a test wants it."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("MLFLOW_", "KEDRO_"))}
+        return kept | {
+            "PYTHONPATH": str(self.root / "src"),
+            "ROBUST_FAIRNESS_MLFLOW": "off",
+            "PYTHONWARNINGS": "default",
+        }
+
+    def start(self, *words: str, **environment: str) -> subprocess.Popen:
+        """Start ``kedro`` with these words."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "kedro", *words],
+            cwd=self.root,
+            env=self.environment | environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def kedro(self, *words: str, status: int = 0, **environment: str) -> str:
+        """Run ``kedro`` to its end, check the exit status, give what it printed."""
+        child = self.start(*words, **environment)
+        out, err = child.communicate(timeout=300)
+        assert child.returncode == status, out + err
+        return out + err
+
+    def configure(self, name: str, change: dict) -> None:
+        """Merge a change into a file of ``conf``; a value of None deletes a key."""
+        path = self.root / "conf" / name
+        merged = _merge(yaml.safe_load(path.read_text()) if path.exists() else {}, change)
+        path.write_text(yaml.safe_dump(merged, sort_keys=False))
+
+    def file(self, name: str, run: str) -> Path:
+        """File of a run, ``metrics.parquet`` say, below ``data``."""
+        (found,) = (self.root / "data").rglob(f"{name}/{run}/{Path(name).name}")
+        return found
+
+    def metrics(self, run: str) -> pd.DataFrame:
+        """The tidy table of a run."""
+        return pd.read_parquet(
+            self.root / "data" / "08_reporting" / "metrics.parquet" / run / "metrics.parquet"
+        )
+
+
+def _merge(old: dict, change: dict) -> dict:
+    merged = dict(old or {})
+    for key, value in change.items():
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, dict) and isinstance(merged.get(key), dict):
+            merged[key] = _merge(merged[key], value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def small(project: Project) -> Project:
+    """Shrink the smoke grid to one dataset with two methods and one seed."""
+    project.configure(
+        "smoke/experiment.yml",
+        {
+            "seeds": 1,
+            "datasets": {
+                "diabetes": {"methods": {"erm": {}, "cuma": {"trials": []}}},
+                "diabetes_continuous": None,
+            },
+        },
+    )
+    return project

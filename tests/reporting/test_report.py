@@ -1,0 +1,203 @@
+"""Views, claims and the page, on made-up scores."""
+
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from robust_fairness import tables
+from robust_fairness.reporting import equalized_robustness, report, summary_table
+from robust_fairness.reporting.figures import pareto_front
+from robust_fairness.reporting.statistics import (
+    mean_interval,
+    paired_difference,
+    rank_correlation,
+    verdict,
+)
+from robust_fairness.reporting.views import published
+
+METHODS = ("erm", "adv_debias", "laftr", "cuma")
+
+
+def made_up(seeds=5, dataset="communities_race", attribute="racepctblack_group") -> pd.DataFrame:
+    """Scores in which CUMA is fairest by construction and the shift does harm."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for place, method in enumerate(METHODS):
+        for seed in range(seeds):
+            for shift, severity in (("none", 0), ("gaussian_noise", 0.03), ("uniform_noise", 0.03)):
+                unfair = 0.7 - 0.2 * place + (0.1 if severity else 0)
+                values = {
+                    ("accuracy", ""): 0.85,
+                    ("delta_eo", attribute): unfair,
+                    ("delta_eopp", attribute): unfair / 2,
+                }
+                if not severity:
+                    values |= {("delta_er", attribute): 0.5 - 0.1 * place}
+                for (metric, of), value in values.items():
+                    rows.append(
+                        {
+                            "dataset": dataset, "method": method, "network": "mlp",
+                            "trial": "default", "seed": seed, "selection": "accuracy",
+                            "shift": shift, "severity": severity, "attribute": of, "group": "",
+                            "metric": metric, "value": value + rng.normal(0, 0.01), "n": 494,
+                            "note": "",
+                        }
+                    )  # fmt: skip
+    return tables.table(tables.METRICS, rows)
+
+
+def test_intervals_equal_scipy():
+    """Student's t for a mean and for paired differences; one seed gives no interval."""
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(size=8), rng.normal(size=8)
+    found = paired_difference(pd.Series(a), pd.Series(b))
+    expected = stats.ttest_rel(a, b).confidence_interval(0.95)
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+    assert mean_interval(np.array([3.0])).mean == 3
+    assert np.isnan(mean_interval(np.array([3.0])).low)
+    assert mean_interval(np.array([np.nan])).n == 0
+
+
+def test_seeds_are_paired_by_name():
+    """Only seeds that both have count."""
+    found = paired_difference(pd.Series({0: 1.0, 1: 5.0}), pd.Series({1: 3.0, 2: 9.0}))
+    assert (found.mean, found.n) == (2.0, 1)
+
+
+def test_verdicts():
+    """Below zero, above it, around it, nothing."""
+    rng = np.random.default_rng(0)
+    near = rng.normal(0, 0.1, 20)
+    assert verdict(mean_interval(near - 5)) == "holds"
+    assert verdict(mean_interval(near + 5)) == "does not hold"
+    assert verdict(mean_interval(near - near.mean())) == "not resolved"
+    assert verdict(mean_interval(np.array([]))) == "not run"
+
+
+def test_rank_correlation_equals_scipy():
+    """And its interval covers it."""
+    rng = np.random.default_rng(3)
+    a = rng.normal(size=40)
+    b = a + rng.normal(size=40)
+    found = rank_correlation(a, b)
+    assert found.mean == pytest.approx(stats.spearmanr(a, b).statistic)
+    assert found.low < found.mean < found.high
+    assert np.isnan(rank_correlation(np.ones(5), b[:5]).mean)
+
+
+def test_pareto_front_equals_brute_force():
+    """A point is on it unless another is at least as good in both and better in one."""
+    rng = np.random.default_rng(4)
+    quality, unfair = rng.integers(0, 6, 40), rng.integers(0, 6, 40)
+    for k, on_front in enumerate(pareto_front(quality, unfair)):
+        beaten = any(
+            quality[j] >= quality[k]
+            and unfair[j] <= unfair[k]
+            and (quality[j], unfair[j]) != (quality[k], unfair[k])
+            for j in range(40)
+        )
+        assert on_front == (not beaten)
+
+
+def test_published_numbers_are_fractions_with_a_place():
+    """Each cell once; what the paper contradicts is noted."""
+    frame = published("equalized_robustness")
+    assert frame["value"].between(0, 1).all()
+    place = ["view", "dataset", "method", "trial", "shift", "severity", "metric"]
+    assert not frame.duplicated(place).any()
+    assert frame.groupby("view").size().to_dict() == {
+        "table_1": 32, "table_2": 32, "table_3": 32, "table_6": 12, "table_7": 18,
+        "table_8": 32, "table_9": 32,
+    }  # fmt: skip
+    cuma = frame[(frame["view"] == "table_1") & (frame["method"] == "cuma")]
+    assert cuma[cuma["metric"] == "delta_er"]["value"].item() == pytest.approx(0.0759)
+    assert cuma["std"].notna().all()
+
+
+def test_view_stands_beside_the_published_numbers():
+    """Ours is the mean over seeds, each counted once whatever chose it; 0 seeds is not run."""
+    metrics = made_up()
+    twice = pd.concat([metrics, metrics.assign(selection="every")], ignore_index=True)
+    view = equalized_robustness.VIEWS[0].make(twice)
+    row = view[(view["method"] == "cuma") & (view["metric"] == "delta_er")].iloc[0]
+    ours = metrics[(metrics["method"] == "cuma") & (metrics["metric"] == "delta_er")]["value"]
+    assert row["ours"] == pytest.approx(ours.mean())
+    assert row["deviation"] == pytest.approx(ours.std())
+    assert row["seeds"] == 5
+    assert equalized_robustness.VIEWS[2].make(metrics).empty
+
+
+def test_claims_that_are_true_by_construction_hold():
+    """And those without rows are not run."""
+    claims = equalized_robustness.claims(made_up()).set_index(["claim", "ordering"])["verdict"]
+    for other in METHODS[:3]:
+        ordering = f"Delta-EO under gaussian_noise 0.03: cuma < {other}"
+        assert claims["2: CUMA is the fairest under shift", ordering] == "holds"
+        assert claims["2: CUMA has the lowest Delta-ER", f"delta_er: cuma < {other}"] == "holds"
+        ordering = f"delta_er_one_shot: cuma < {other}"
+        assert claims["2: CUMA has the lowest Delta-ER", ordering] == "not run"
+    assert (claims["1: shift jeopardises fairness"] == "holds").all()
+    assert (claims["3: Delta-ER tells fairness under shift"] == "holds").all()
+
+
+class Page(HTMLParser):
+    """What the tests look at."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.outside, self.ids, self.tags = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        """Note ids and addresses."""
+        values = dict(attrs)
+        self.tags.append(tag)
+        self.ids.append(values.get("id"))
+        for name in ("src", "href"):
+            if (values.get(name) or "").startswith(("http", "//")):
+                self.outside.append(values[name])
+
+
+def page(metrics: pd.DataFrame) -> str:
+    """The report of made-up cells."""
+    cells = [
+        {"dataset": "communities_race", "method": "cuma", "state": "done", "reason": ""},
+        {"dataset": "adult", "method": "erm", "state": "failed", "reason": "<script>alert(1)</script>"},
+    ]
+    return report(metrics, cells, {"run_id": "r", "environment": "base", "started": "now", "git": None})
+
+
+def test_page_is_self_contained_and_the_same_twice():
+    """No address outside, figures drawn, deterministic."""
+    text = page(made_up())
+    assert text == page(made_up())
+    parser = Page()
+    parser.feed(text)
+    assert not parser.outside
+    assert {"figure-communities_race-trade-off", "table_1", "manifest"} <= set(parser.ids)
+    assert parser.tags.count("h1") == 1
+    assert "nan" not in text.split("<main>")[1].replace("finance", "").lower().split("plotly")[0]
+
+
+def test_names_from_data_are_escaped():
+    """A group or reason that looks like markup stays text."""
+    metrics = made_up()
+    metrics["method"] = metrics["method"].replace("erm", "<img src=x onerror=alert(1)>")
+    text = page(metrics).split("<main>")[1]
+    assert "<img src=x" not in text
+    assert "<script>alert(1)" not in text
+    assert "&lt;script&gt;alert(1)" in text
+
+
+def test_summary_keeps_the_reason_of_a_missing_value():
+    """Mean missing, seeds 0, the note says why."""
+    metrics = made_up(seeds=2)
+    metrics.loc[metrics["metric"] == "accuracy", ["value", "note"]] = [np.nan, "not applicable: x"]
+    rows = summary_table(metrics)
+    missing = rows[rows["metric"] == "accuracy"]
+    assert missing["mean"].isna().all()
+    assert (missing["seeds"] == 0).all()
+    assert (missing["note"] == "not applicable: x").all()
+    assert "not applicable: x" in page(metrics)

@@ -1,0 +1,145 @@
+"""The catalog's dataset classes: what goes in comes out, and a crash leaves nothing half."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from kedro.io import DatasetError
+from kedro.io.core import Version
+
+from robust_fairness import tables
+from robust_fairness.catalog.arrays import ModelsDataset, SamplesDataset
+from robust_fairness.catalog.files import FigureDataset, TableDataset, TextDataset
+from robust_fairness.catalog.schemas import Metrics
+from robust_fairness.samples import Samples
+from tests.training.conftest import make_samples
+
+
+def equal(a: Samples, b: Samples) -> None:
+    """Assert that two samples are the same in every part."""
+    for name in ("features", "classes", "sensitive", "sources"):
+        assert getattr(a, name) == getattr(b, name)
+    for name in ("attributes", "splits"):
+        pd.testing.assert_frame_equal(getattr(a, name), getattr(b, name))
+    np.testing.assert_equal({"x": a.x, "y": a.y, "id": a.id}, {"x": b.x, "y": b.y, "id": b.id})
+    np.testing.assert_equal(a.perturbation, b.perturbation)
+
+
+def test_samples_come_back_as_they_were(tmp_path):
+    """Categories, missing values, text ids, named arrays, perturbation."""
+    rows = 6
+    samples = Samples(
+        x={"image": np.arange(rows * 4, dtype=np.uint8).reshape(rows, 1, 2, 2), "z": np.ones((rows, 2), np.float32)},
+        y=np.arange(rows) % 2,
+        attributes=pd.DataFrame(
+            {
+                "kind": pd.Categorical(["a", None, "b", "a", "b", "a"], ["b", "a", "never"]),
+                "age": np.linspace(20, 70, rows),
+            }
+        ),
+        id=np.array(["zürich", "a", "bb", "c", "d", "e"]),
+        splits=pd.DataFrame({"s": pd.Categorical(["train", "val", "test", None, "test", "val"], ["train", "val", "test"])}),
+        classes=("no", "yes"),
+        sensitive=("kind",),
+        sources={"file": "0" * 64},
+    )
+    dataset = SamplesDataset(filepath=str(tmp_path / "samples.safetensors"))
+    dataset.save(samples)
+    equal(dataset.load(), samples)
+    plain = make_samples(classes=0)
+    dataset.save(plain)
+    equal(dataset.load(), plain)
+
+
+@pytest.mark.parametrize("damage", [lambda b: b[: len(b) // 2], lambda b: b"", lambda b: b"\x80\x04" + b[2:]])
+def test_corrupted_file_is_named(tmp_path, damage):
+    """Truncated, empty, something else: one line with the path."""
+    path = tmp_path / "samples.safetensors"
+    dataset = SamplesDataset(filepath=str(path))
+    dataset.save(make_samples())
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(DatasetError, match=r"samples\.safetensors: corrupted file"):
+        dataset.load()
+
+
+def test_failed_save_leaves_the_old_version_newest(tmp_path):
+    """No half file, and nothing that counts as a version."""
+    path = str(tmp_path / "models.safetensors")
+    ModelsDataset(filepath=path, version=Version(None, "1")).save([])
+    broken = ModelsDataset(filepath=path, version=Version(None, "2"))
+    with pytest.raises(DatasetError):
+        broken.save([object()])
+    newest = ModelsDataset(filepath=path, version=Version(None, None))
+    assert newest.resolve_load_version() == "1"
+    assert not [file for file in tmp_path.rglob("*.part")]
+
+
+CHILD = """
+import numpy as np, sys, pathlib
+from robust_fairness.catalog import files
+class Slow(files.TextDataset):
+    def write(self, data, path):
+        with path.open("w") as file:
+            while True:
+                file.write("x" * 1000); file.flush()
+                pathlib.Path({mark!r}).touch()
+Slow(filepath={path!r}).save("new")
+"""
+
+
+def test_killed_save_leaves_the_old_file(tmp_path):
+    """A process killed while it writes: the file is the old one."""
+    path, mark = tmp_path / "page.html", tmp_path / "writing"
+    TextDataset(filepath=str(path)).save("old")
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD.format(path=str(path), mark=str(mark))], env=os.environ
+    )
+    deadline = time.monotonic() + 60
+    while not mark.exists():
+        assert time.monotonic() < deadline and child.poll() is None
+        time.sleep(0.01)
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    assert TextDataset(filepath=str(path)).load() == "old"
+
+
+def test_tables_and_figures_have_previews(tmp_path):
+    """For Kedro-Viz: the first rows, the figure's JSON."""
+    import plotly.graph_objects as go
+
+    frame = pd.DataFrame({"a": range(5)})
+    table = TableDataset(filepath=str(tmp_path / "t.parquet"))
+    table.save(frame)
+    assert table.preview(2)["data"] == [[0], [1]]
+    figure = FigureDataset(filepath=str(tmp_path / "f.json"))
+    figure.save(go.Figure(go.Scatter(y=[1, 2])))
+    assert figure.preview()["data"][0]["type"] == "scatter"
+    assert list(figure.load().data[0].y) == [1, 2]
+
+
+def test_schema_refuses_other_columns_and_types():
+    """Strict: a missing column, a further one, a wrong type, a missing seed."""
+    good = tables.table(tables.METRICS, [dict.fromkeys(tables.METRICS, "1") | {"value": None}])
+    assert Metrics().validate(good) is not None
+    for bad in (
+        good.drop(columns="note"),
+        good.assign(further=1),
+        good.astype({"seed": "str"}),
+    ):
+        with pytest.raises(Exception, match="column|type|expected"):
+            Metrics().validate(bad)
+
+
+def test_no_pickle_on_any_load_path():
+    """Nothing in the package can execute what a file holds."""
+    source = Path(__file__).parents[1] / "src"
+    for path in source.rglob("*.py"):
+        text = path.read_text()
+        for danger in ("import pickle", "torch.load(", "read_pickle", "allow_pickle=True", "joblib.load"):
+            assert danger not in text, f"{path.name}: {danger}"

@@ -1,0 +1,126 @@
+"""The grid: read, narrowed, refused; and the pipelines that it makes."""
+
+from pathlib import Path
+
+import pytest
+
+from robust_fairness import grid
+from robust_fairness.configuration import ConfigLoader
+from robust_fairness.errors import InputError
+from robust_fairness.settings import CONFIG_LOADER_ARGS
+
+ROOT = Path(__file__).parents[1]
+PARAMETERS = {
+    "datasets": {"d": {}, "e": {}},
+    "methods": {"m": {}, "n": {}},
+    "shifts": {"s": {}, "t": {}},
+    "networks": {"mlp": {}},
+    "protocols": {"p": {}},
+}
+DATASET = {"protocol": "p", "network": "mlp", "shifts": {"s": [0.5, 1], "t": [2]}, "methods": {"m": None, "n": {"trials": [{"a": 1}]}}}
+EXPERIMENT = {"seeds": 2, "metrics": ["accuracy"], "datasets": {"d": DATASET, "e": {**DATASET, "metrics": ["x"], "methods": {"m": None}}}}
+
+
+def load(env: str | None = None, **runtime) -> ConfigLoader:
+    """The project's own loader."""
+    return ConfigLoader(str(ROOT / "conf"), env, runtime_params=runtime, **CONFIG_LOADER_ARGS)
+
+
+def test_grid_is_read():
+    """Cells, test sets, trials, and metrics given for all or by one."""
+    found = grid.read(EXPERIMENT, PARAMETERS)
+    assert [cell.name for cell in found.cells] == ["d.m", "d.n", "e.m"]
+    assert [t.name for t in found.datasets[0].test_sets] == ["s_0_5", "s_1", "t_2"]
+    assert found.cells[1].trials == ({"a": 1},)
+    assert [d.metrics for d in found.datasets] == [("accuracy",), ("x",)]
+
+
+def test_grid_is_narrowed():
+    """By every axis; a dataset without a method that is left goes."""
+    found = grid.read(EXPERIMENT, PARAMETERS).narrowed(
+        {"methods": "n", "shifts": ["t"], "seeds": "5"}
+    )
+    assert [cell.name for cell in found.cells] == ["d.n"]
+    assert [t.name for t in found.datasets[0].test_sets] == ["t_2"]
+    assert found.seeds == 5
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ({"datasets": "f"}, "unknown dataset of the grid 'f'"),
+        ({"methods": "mm"}, "unknown method of the grid 'mm'"),
+        ({"shift": "s"}, "did you mean 'shifts'"),
+        ({"seeds": "many"}, "a whole number"),
+        ({"datasets": "e", "methods": "n"}, "no dataset asked for has a method asked for"),
+    ],
+)
+def test_wrong_subsets_are_refused(wanted, message):
+    """In one line."""
+    with pytest.raises(InputError, match=message):
+        grid.read(EXPERIMENT, PARAMETERS).narrowed(wanted)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"protocol": "q"}, "unknown protocol of d"),
+        ({"network": "mpl"}, "did you mean 'mlp'"),
+        ({"method": {}}, "did you mean 'methods'"),
+        ({"methods": {"cumma": None}}, "did you mean 'cuma'"),
+        ({"shifts": {"gausian_noise": [1]}}, "did you mean 'gaussian_noise'"),
+    ],
+)
+def test_wrong_experiments_are_refused(change, message):
+    """Names that mean nothing."""
+    with pytest.raises(InputError, match=message):
+        grid.read({"datasets": {"d": {**DATASET, **change}}}, PARAMETERS)
+
+
+def test_every_environment_has_a_valid_grid_and_complete_parameters():
+    """All cells of base, paper and smoke pass their own checks; nothing is left to chance."""
+    from robust_fairness.parameters import CellParameters, SourceParameters, TestSetParameters
+
+    for env in ("base", "paper", "smoke"):
+        loader = load(env)
+        parameters = loader["parameters"]
+        for dataset in loader.full_grid.datasets:
+            own = parameters[dataset.name]
+            SourceParameters.model_validate(own["source"])
+            for test_set in dataset.test_sets:
+                TestSetParameters.model_validate(own["shifted"][test_set.name])
+            for cell in dataset.cells:
+                settings = CellParameters.model_validate(own[cell.method]["cell"])
+                assert len(settings.replicas()) == loader.full_grid.seeds * (1 + len(cell.trials))
+
+
+def test_runtime_parameters_reach_the_cells():
+    """What a person overrides is what the node gets."""
+    own = load("smoke", methods={"cuma": {"gamma": 7}})["parameters"]["diabetes"]
+    assert own["cuma"]["cell"]["method"] == {"name": "cuma", "gamma": 7}
+
+
+def test_unknown_environment_names_the_nearest():
+    """One line."""
+    with pytest.raises(InputError, match="unknown environment 'papr': did you mean 'paper'"):
+        load("papr")
+
+
+@pytest.mark.parametrize("env", ["base", "paper", "smoke"])
+def test_pipeline_has_no_free_input_and_a_place_for_every_output(env):
+    """Nothing comes from outside but parameters and the manifest; everything is in the catalog."""
+    from kedro.io import DataCatalog
+
+    from robust_fairness.pipelines import robust_fairness
+
+    loader = load(env)
+    pipeline = robust_fairness.create_pipeline()
+    free = {name for name in pipeline.inputs() if not name.startswith("params:")}
+    assert free == {"manifest"}
+    catalog = DataCatalog.from_config(loader["catalog"])
+    for name in pipeline.all_outputs():
+        assert name in catalog, name
+    cells, test_sets = loader.full_grid.cells, sum(len(d.test_sets) for d in loader.full_grid.datasets)
+    datasets = len(loader.full_grid.datasets)
+    # four nodes a cell; ingestion and collection a dataset; three at the end
+    assert len(pipeline.nodes) == 4 * len(cells) + 2 * datasets + test_sets + 3

@@ -1,0 +1,296 @@
+"""Whole runs, as a person starts them: real processes in a copy of the project."""
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tests.project import Project, small
+
+SMOKE = ("run", "--env=smoke")
+
+BROKEN = '''
+"""A method that fails."""
+from robust_fairness.methods.erm import Parameters
+from robust_fairness.methods._method import Method
+class Broken(Method):
+    def steps(self, model, batch):
+        raise RuntimeError("broken on purpose\\nsecond line")
+'''
+
+
+MENDED = '''
+"""The method, mended."""
+from robust_fairness.methods.erm import Erm, Parameters
+class Broken(Erm):
+    pass
+'''
+
+
+@pytest.fixture
+def project(tmp_path) -> Project:
+    """A small project."""
+    return small(Project.copied_to(tmp_path))
+
+
+def manifest(project: Project, run: str) -> dict:
+    """The manifest of a run."""
+    path = project.root / "data" / "08_reporting" / "manifests" / f"{run}.json"
+    return json.loads(path.read_text())
+
+
+def contents(project: Project, run: str) -> dict[str, str]:
+    """Content hash of every output of a run but the report, which tells the run."""
+    outputs = manifest(project, run)["outputs"]
+    return {name: one["content"] for name, one in outputs.items() if name != "report"}
+
+
+def test_failed_cell_fails_alone_and_the_run_can_be_completed(project):
+    """The others finish, the report names it, status 1; the mended cell completes the run."""
+    method = project.root / "src" / "robust_fairness" / "methods" / "broken.py"
+    method.write_text(BROKEN)
+    project.configure("base/parameters.yml", {"methods": {"broken": {}}})
+    project.configure(
+        "smoke/experiment.yml", {"datasets": {"diabetes": {"methods": {"broken": {}}}}}
+    )
+    said = project.kedro(*SMOKE, "--run-id", "one", status=1)
+    assert "diabetes.broken.train: broken on purpose" in said
+    assert "kedro run --env=smoke --run-id one --only-missing-outputs" in said
+    assert "Traceback" not in said
+    assert set(project.metrics("one")["method"]) == {"erm", "cuma"}
+    assert not list((project.root / "data").rglob("broken/*/one/*"))
+    page = project.file("report.html", "one").read_text()
+    assert "<td>broken</td><td class=\"failed\">failed</td>" in page
+    assert "broken on purpose" in page
+    assert manifest(project, "one")["state"] == "failed"
+    untouched = project.file("diabetes/erm/metrics.parquet", "one").stat().st_mtime_ns
+
+    method.write_text(MENDED)
+    project.kedro(*SMOKE, "--run-id", "one", "--only-missing-outputs")
+    assert set(project.metrics("one")["method"]) == {"erm", "cuma", "broken"}
+    assert project.file("diabetes/erm/metrics.parquet", "one").stat().st_mtime_ns == untouched
+    assert "failed</td>" not in project.file("report.html", "one").read_text()
+    assert manifest(project, "one")["state"] == "finished"
+
+
+def test_subset_ends_in_the_report_of_that_subset(project):
+    """Not selected is told from failed; a run id is not taken twice, nor by another grid."""
+    project.kedro(*SMOKE, "--datasets", "diabetes", "--methods", "erm", "--seeds", "2", "--run-id", "a")
+    metrics = project.metrics("a")
+    assert set(metrics["method"]) == {"erm"}
+    assert set(metrics["seed"]) == {0, 1}
+    page = project.file("report.html", "a").read_text()
+    assert "<td>cuma</td><td class=\"not-selected\">not selected</td>" in page
+    assert "run a exists" in project.kedro(*SMOKE, "--run-id", "a", status=1)
+    said = project.kedro(*SMOKE, "--run-id", "a", "--only-missing-outputs", status=1)
+    assert "was another run: its runtime parameters" in said
+
+
+def test_killed_run_is_completed_under_its_id(project):
+    """SIGKILL in the middle of training: the same bits as an undisturbed run in the end."""
+    protocol = {"tabular": {"epochs": 300, "checkpoint_seconds": 0}}
+    project.configure("smoke/parameters.yml", {"protocols": protocol})
+    project.kedro(*SMOKE, "--run-id", "whole")
+    child = project.start(*SMOKE, "--run-id", "killed")
+    checkpoints = project.root / "data" / "checkpoints"
+    deadline = time.monotonic() + 120
+    while not list(checkpoints.rglob("diabetes.cuma/*/state.safetensors")):
+        assert time.monotonic() < deadline and child.poll() is None
+        time.sleep(0.01)
+    child.send_signal(signal.SIGKILL)
+    child.communicate()
+    assert manifest(project, "killed")["state"] == "running"
+    assert not list((project.root / "data").rglob("cuma/models.safetensors/killed/*"))
+    project.kedro(*SMOKE, "--run-id", "killed", "--only-missing-outputs")
+    assert contents(project, "killed") == contents(project, "whole")
+    assert not list(checkpoints.rglob("*.safetensors"))
+
+
+def git(root: Path, *words: str) -> None:
+    """Git in the copy."""
+    identity = ["-c", "user.name=test", "-c", "user.email=test@example.org"]
+    subprocess.run(["git", *identity, *words], cwd=root, check=True, capture_output=True)
+
+
+def test_rerun_gives_the_same_bits_and_finds_a_difference(project):
+    """Every output is compared; code that is not committed, or a changed output, is told."""
+    (project.root / ".gitignore").write_text("data/\n__pycache__/\n.viz/\n")
+    git(project.root, "init", "-q")
+    git(project.root, "add", "-A")
+    git(project.root, "commit", "-qm", "all")
+    project.kedro(*SMOKE, "--methods", "erm", "--run-id", "first")
+    assert "outputs, same bits" in project.kedro("rerun", "first")
+
+    path = project.root / "data" / "08_reporting" / "manifests" / "first.json"
+    told = json.loads(path.read_text())
+    told["outputs"]["metrics"]["content"] = "0" * 64
+    path.write_text(json.dumps(told))
+    assert "outputs differ: metrics" in project.kedro("rerun", "first", status=1)
+
+    (project.root / "conf" / "smoke" / "parameters.yml").write_text("protocols: {}\n")
+    assert "git worktree add" in project.kedro("rerun", "first", status=1)
+    assert "unknown run 'frist': did you mean 'first'" in project.kedro("rerun", "frist", status=1)
+
+
+def test_mlflow_holds_a_parent_and_a_child_for_each_cell(project):
+    """In sqlite, with flattened parameters, curves and scores; a failed cell's run is closed."""
+    (project.root / "src" / "robust_fairness" / "methods" / "broken.py").write_text(BROKEN)
+    project.configure("base/parameters.yml", {"methods": {"broken": {}}})
+    project.configure(
+        "smoke/experiment.yml", {"datasets": {"diabetes": {"methods": {"broken": {}, "cuma": None}}}}
+    )
+    project.kedro(*SMOKE, "--run-id", "one", status=1, ROBUST_FAIRNESS_MLFLOW="on")
+    from mlflow import MlflowClient
+
+    client = MlflowClient(f"sqlite:///{project.root / 'mlflow.db'}")
+    experiment = client.get_experiment_by_name("robust_fairness")
+    runs = {run.info.run_name: run for run in client.search_runs([experiment.experiment_id])}
+    assert set(runs) == {"one", "diabetes.erm", "diabetes.broken"}
+    parent, child = runs["one"], runs["diabetes.erm"]
+    assert (parent.info.status, child.info.status) == ("FAILED", "FINISHED")
+    assert runs["diabetes.broken"].info.status == "FAILED"
+    assert child.data.tags["mlflow.parentRunId"] == parent.info.run_id
+    assert child.data.params["protocol.epochs"] == "2"
+    metrics = project.metrics("one")
+    expected = metrics[
+        (metrics["metric"] == "accuracy") & (metrics["shift"] == "gaussian_noise")
+    ]["value"].mean()
+    assert child.data.metrics["accuracy/gaussian_noise_0.06/default"] == pytest.approx(expected)
+    curve = client.get_metric_history(child.info.run_id, "model_loss/default")
+    assert [point.step for point in curve] == [0, 1]
+
+
+def test_dead_mlflow_server_costs_one_warning(project):
+    """The run finishes."""
+    said = project.kedro(
+        *SMOKE, "--methods", "erm", "--run-id", "one",
+        ROBUST_FAIRNESS_MLFLOW="on", MLFLOW_TRACKING_URI="http://127.0.0.1:9",
+    )  # fmt: skip
+    assert said.count("MLflow is not available") == 1
+    assert len(project.metrics("one"))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run", "--env=smok"], "unknown environment 'smok': did you mean 'smoke'"),
+        ([*SMOKE, "--methods=cumma"], "unknown method of the grid 'cumma': did you mean 'cuma'"),
+        ([*SMOKE, "--datasets=adlut"], "unknown dataset of the grid 'adlut'"),
+        ([*SMOKE, "--seeds=0"], "seeds: '0', allowed: a whole number from 1"),
+        ([*SMOKE, "--params=methods.cuma.gamma=-1"], "gamma: Input should be greater than or equal"),
+        ([*SMOKE, "--params=protocols.tabular.epoch=3"], "epoch"),
+        (["table"], "no finished run yet"),
+        (["fetch", "adlut"], "did you mean 'adult'"),
+        (
+            ["run", "--env=paper", "--datasets=adult", "--methods=erm", "--seeds=1"],
+            "robust-fairness fetch adult",
+        ),
+    ],
+)
+def test_mistakes_are_one_line(project, words, message):
+    """Named, with the nearest names or what is allowed; status 1; nothing written."""
+    said = project.kedro(*words, status=1, ROBUST_FAIRNESS_DATA=str(project.root / "nothing"))
+    assert message in said
+    assert "Traceback" not in said
+    assert not list((project.root / "data").rglob("*.safetensors"))
+
+
+def test_bad_severity_in_the_grid_is_refused_before_anything_runs(project):
+    """A negative sigma names the test set."""
+    project.configure(
+        "smoke/experiment.yml", {"datasets": {"diabetes": {"shifts": {"gaussian_noise": [-1]}}}}
+    )
+    said = project.kedro(*SMOKE, status=1)
+    assert "a standard deviation, allowed: 0 and larger" in said
+    assert not list((project.root / "data").rglob("*.safetensors"))
+
+
+TOYS = {
+    "methods/toy_method.py": '''
+"""Plain training with half the loss."""
+from robust_fairness.methods._losses import task_loss
+from robust_fairness.methods._method import Method, MethodParameters, Step
+class Parameters(MethodParameters):
+    weight: float = 0.5
+class Toy(Method):
+    def steps(self, model, batch):
+        loss = task_loss(model(batch.x, batch.noise), batch.y).mean(-1)
+        yield Step({"model": self.parameters_of_method.weight * loss})
+''',
+    "datasets/toy_dataset.py": '''
+"""Diabetes under another name."""
+from robust_fairness.datasets.diabetes import Parameters, load
+''',
+    "shifts/toy_shift.py": '''
+"""Everything one deviation higher."""
+import numpy as np
+from pydantic import BaseModel
+from robust_fairness.shifts._shift import perturbed
+class Parameters(BaseModel):
+    pass
+def check(severity):
+    pass
+def apply(samples, severity, parameters):
+    return perturbed(samples, np.ones_like(samples.x), severity)
+''',
+    "models/toy_network.py": '''
+"""A perceptron under another name."""
+from robust_fairness.models.mlp import Parameters, build
+''',
+    "metrics/toy_metric.py": '''
+"""A count."""
+from robust_fairness.metrics import Score, metric
+@metric(better="higher")
+def toy_metric(y):
+    """Rows."""
+    return Score(float(len(y)), len(y))
+''',
+}  # fmt: skip
+
+
+def test_adding_a_thing_is_one_file_and_one_line(project):
+    """A toy method, dataset, shift, network and metric run through the whole pipeline."""
+    for name, code in TOYS.items():
+        (project.root / "src" / "robust_fairness" / name).write_text(code)
+    project.configure("base/parameters.yml", {"networks": {"toy_network": {}}})
+    project.configure(
+        "smoke/experiment.yml",
+        {
+            "metrics": ["accuracy", "toy_metric"],
+            "datasets": {
+                "diabetes": None,
+                "toy_dataset": {
+                    "protocol": "tabular",
+                    "network": "toy_network",
+                    "shifts": {"toy_shift": [1]},
+                    "methods": {"toy_method": {}},
+                },
+            },
+        },
+    )
+    project.kedro(*SMOKE, "--run-id", "toys")
+    rows = project.metrics("toys")
+    assert set(rows["dataset"]) == {"toy_dataset"}
+    assert set(rows["method"]) == {"toy_method"}
+    assert set(rows["network"]) == {"toy_network"}
+    assert set(rows["shift"]) == {"none", "toy_shift"}
+    assert (rows[rows["metric"] == "toy_metric"]["value"] == 88).all()
+    shifted = rows[(rows["shift"] == "toy_shift") & (rows["metric"] == "accuracy")]["value"].item()
+    assert shifted != rows[(rows["shift"] == "none") & (rows["metric"] == "accuracy")]["value"].item()
+
+
+def test_table_prints_the_tidy_rows(project):
+    """CSV, JSON lines and Markdown of the newest finished run, or of one by name."""
+    project.kedro(*SMOKE, "--methods=erm", "--run-id", "one")
+    (project.root / "all.csv").write_text(project.kedro("table", "--format", "csv", "--run", "one"))
+    printed = pd.read_csv(project.root / "all.csv", keep_default_na=False, na_values={"value": [""]})
+    table = project.metrics("one")
+    assert list(printed.columns) == list(table.columns)
+    assert printed["value"].tolist() == pytest.approx(table["value"].tolist(), nan_ok=True)
+    lines = project.kedro("table", "--format", "json").splitlines()
+    assert len([json.loads(line) for line in lines]) == len(table)
+    assert project.kedro("table", "--format", "markdown").startswith("| dataset | method |")
