@@ -28,7 +28,9 @@ class Project:
         """Copy code and configuration, no data."""
         for name in ("src", "conf"):
             shutil.copytree(
-                ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+                ROOT / name,
+                folder / name,
+                ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"),
             )
         for name in ("pyproject.toml", ".telemetry"):
             shutil.copy(ROOT / name, folder / name)
@@ -41,7 +43,7 @@ class Project:
         return kept | {
             "PYTHONPATH": str(self.root / "src"),
             "ROBUST_FAIRNESS_MLFLOW": "off",
-            "PYTHONWARNINGS": "default",
+            "PYTHONWARNINGS": "ignore",
         }
 
     def start(self, *words: str, **environment: str) -> subprocess.Popen:

@@ -35,7 +35,10 @@ def test_samples_come_back_as_they_were(tmp_path):
     """Categories, missing values, text ids, named arrays, perturbation."""
     rows = 6
     samples = Samples(
-        x={"image": np.arange(rows * 4, dtype=np.uint8).reshape(rows, 1, 2, 2), "z": np.ones((rows, 2), np.float32)},
+        x={
+            "image": np.arange(rows * 4, dtype=np.uint8).reshape(rows, 1, 2, 2),
+            "z": np.ones((rows, 2), np.float32),
+        },
         y=np.arange(rows) % 2,
         attributes=pd.DataFrame(
             {
@@ -44,7 +47,13 @@ def test_samples_come_back_as_they_were(tmp_path):
             }
         ),
         id=np.array(["zürich", "a", "bb", "c", "d", "e"]),
-        splits=pd.DataFrame({"s": pd.Categorical(["train", "val", "test", None, "test", "val"], ["train", "val", "test"])}),
+        splits=pd.DataFrame(
+            {
+                "s": pd.Categorical(
+                    ["train", "val", "test", None, "test", "val"], ["train", "val", "test"]
+                )
+            }
+        ),
         classes=("no", "yes"),
         sensitive=("kind",),
         sources={"file": "0" * 64},
@@ -57,7 +66,9 @@ def test_samples_come_back_as_they_were(tmp_path):
     equal(dataset.load(), plain)
 
 
-@pytest.mark.parametrize("damage", [lambda b: b[: len(b) // 2], lambda b: b"", lambda b: b"\x80\x04" + b[2:]])
+@pytest.mark.parametrize(
+    "damage", [lambda b: b[: len(b) // 2], lambda b: b"", lambda b: b"\x80\x04" + b[2:]]
+)
 def test_corrupted_file_is_named(tmp_path, damage):
     """Truncated, empty, something else: one line with the path."""
     path = tmp_path / "samples.safetensors"
@@ -141,5 +152,11 @@ def test_no_pickle_on_any_load_path():
     source = Path(__file__).parents[1] / "src"
     for path in source.rglob("*.py"):
         text = path.read_text()
-        for danger in ("import pickle", "torch.load(", "read_pickle", "allow_pickle=True", "joblib.load"):
+        for danger in (
+            "import pickle",
+            "torch.load(",
+            "read_pickle",
+            "allow_pickle=True",
+            "joblib.load",
+        ):
             assert danger not in text, f"{path.name}: {danger}"

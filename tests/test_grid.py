@@ -17,8 +17,17 @@ PARAMETERS = {
     "networks": {"mlp": {}},
     "protocols": {"p": {}},
 }
-DATASET = {"protocol": "p", "network": "mlp", "shifts": {"s": [0.5, 1], "t": [2]}, "methods": {"m": None, "n": {"trials": [{"a": 1}]}}}
-EXPERIMENT = {"seeds": 2, "metrics": ["accuracy"], "datasets": {"d": DATASET, "e": {**DATASET, "metrics": ["x"], "methods": {"m": None}}}}
+DATASET = {
+    "protocol": "p",
+    "network": "mlp",
+    "shifts": {"s": [0.5, 1], "t": [2]},
+    "methods": {"m": None, "n": {"trials": [{"a": 1}]}},
+}
+EXPERIMENT = {
+    "seeds": 2,
+    "metrics": ["accuracy"],
+    "datasets": {"d": DATASET, "e": {**DATASET, "metrics": ["x"], "methods": {"m": None}}},
+}
 
 
 def load(env: str | None = None, **runtime) -> ConfigLoader:
@@ -120,7 +129,10 @@ def test_pipeline_has_no_free_input_and_a_place_for_every_output(env):
     catalog = DataCatalog.from_config(loader["catalog"])
     for name in pipeline.all_outputs():
         assert name in catalog, name
-    cells, test_sets = loader.full_grid.cells, sum(len(d.test_sets) for d in loader.full_grid.datasets)
+    cells, test_sets = (
+        loader.full_grid.cells,
+        sum(len(d.test_sets) for d in loader.full_grid.datasets),
+    )
     datasets = len(loader.full_grid.datasets)
     # four nodes a cell; ingestion and collection a dataset; three at the end
     assert len(pipeline.nodes) == 4 * len(cells) + 2 * datasets + test_sets + 3

@@ -6,9 +6,11 @@ import subprocess
 import time
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from robust_fairness.catalog.arrays import PredictionsDataset
 from tests.project import Project, small
 
 SMOKE = ("run", "--env=smoke")
@@ -64,7 +66,7 @@ def test_failed_cell_fails_alone_and_the_run_can_be_completed(project):
     assert set(project.metrics("one")["method"]) == {"erm", "cuma"}
     assert not list((project.root / "data").rglob("broken/*/one/*"))
     page = project.file("report.html", "one").read_text()
-    assert "<td>broken</td><td class=\"failed\">failed</td>" in page
+    assert '<td>broken</td><td class="failed">failed</td>' in page
     assert "broken on purpose" in page
     assert manifest(project, "one")["state"] == "failed"
     untouched = project.file("diabetes/erm/metrics.parquet", "one").stat().st_mtime_ns
@@ -79,12 +81,14 @@ def test_failed_cell_fails_alone_and_the_run_can_be_completed(project):
 
 def test_subset_ends_in_the_report_of_that_subset(project):
     """Not selected is told from failed; a run id is not taken twice, nor by another grid."""
-    project.kedro(*SMOKE, "--datasets", "diabetes", "--methods", "erm", "--seeds", "2", "--run-id", "a")
+    project.kedro(
+        *SMOKE, "--datasets", "diabetes", "--methods", "erm", "--seeds", "2", "--run-id", "a"
+    )
     metrics = project.metrics("a")
     assert set(metrics["method"]) == {"erm"}
     assert set(metrics["seed"]) == {0, 1}
     page = project.file("report.html", "a").read_text()
-    assert "<td>cuma</td><td class=\"not-selected\">not selected</td>" in page
+    assert '<td>cuma</td><td class="not-selected">not selected</td>' in page
     assert "run a exists" in project.kedro(*SMOKE, "--run-id", "a", status=1)
     said = project.kedro(*SMOKE, "--run-id", "a", "--only-missing-outputs", status=1)
     assert "was another run: its runtime parameters" in said
@@ -141,7 +145,8 @@ def test_mlflow_holds_a_parent_and_a_child_for_each_cell(project):
     (project.root / "src" / "robust_fairness" / "methods" / "broken.py").write_text(BROKEN)
     project.configure("base/parameters.yml", {"methods": {"broken": {}}})
     project.configure(
-        "smoke/experiment.yml", {"datasets": {"diabetes": {"methods": {"broken": {}, "cuma": None}}}}
+        "smoke/experiment.yml",
+        {"datasets": {"diabetes": {"methods": {"broken": {}, "cuma": None}}}},
     )
     project.kedro(*SMOKE, "--run-id", "one", status=1, ROBUST_FAIRNESS_MLFLOW="on")
     from mlflow import MlflowClient
@@ -156,9 +161,9 @@ def test_mlflow_holds_a_parent_and_a_child_for_each_cell(project):
     assert child.data.tags["mlflow.parentRunId"] == parent.info.run_id
     assert child.data.params["protocol.epochs"] == "2"
     metrics = project.metrics("one")
-    expected = metrics[
-        (metrics["metric"] == "accuracy") & (metrics["shift"] == "gaussian_noise")
-    ]["value"].mean()
+    expected = metrics[(metrics["metric"] == "accuracy") & (metrics["shift"] == "gaussian_noise")][
+        "value"
+    ].mean()
     assert child.data.metrics["accuracy/gaussian_noise_0.06/default"] == pytest.approx(expected)
     curve = client.get_metric_history(child.info.run_id, "model_loss/default")
     assert [point.step for point in curve] == [0, 1]
@@ -181,7 +186,10 @@ def test_dead_mlflow_server_costs_one_warning(project):
         ([*SMOKE, "--methods=cumma"], "unknown method of the grid 'cumma': did you mean 'cuma'"),
         ([*SMOKE, "--datasets=adlut"], "unknown dataset of the grid 'adlut'"),
         ([*SMOKE, "--seeds=0"], "seeds: '0', allowed: a whole number from 1"),
-        ([*SMOKE, "--params=methods.cuma.gamma=-1"], "gamma: Input should be greater than or equal"),
+        (
+            [*SMOKE, "--params=methods.cuma.gamma=-1"],
+            "gamma: Input should be greater than or equal",
+        ),
         ([*SMOKE, "--params=protocols.tabular.epoch=3"], "epoch"),
         (["table"], "no finished run yet"),
         (["fetch", "adlut"], "did you mean 'adult'"),
@@ -279,15 +287,19 @@ def test_adding_a_thing_is_one_file_and_one_line(project):
     assert set(rows["network"]) == {"toy_network"}
     assert set(rows["shift"]) == {"none", "toy_shift"}
     assert (rows[rows["metric"] == "toy_metric"]["value"] == 88).all()
-    shifted = rows[(rows["shift"] == "toy_shift") & (rows["metric"] == "accuracy")]["value"].item()
-    assert shifted != rows[(rows["shift"] == "none") & (rows["metric"] == "accuracy")]["value"].item()
+    path = project.file("toy_dataset/toy_method/predictions.safetensors", "toys")
+    unshifted, shifted = PredictionsDataset(filepath=str(path)).load()
+    assert shifted.test_set == "toy_shift_1"
+    assert not np.array_equal(unshifted.outputs, shifted.outputs)
 
 
 def test_table_prints_the_tidy_rows(project):
     """CSV, JSON lines and Markdown of the newest finished run, or of one by name."""
     project.kedro(*SMOKE, "--methods=erm", "--run-id", "one")
     (project.root / "all.csv").write_text(project.kedro("table", "--format", "csv", "--run", "one"))
-    printed = pd.read_csv(project.root / "all.csv", keep_default_na=False, na_values={"value": [""]})
+    printed = pd.read_csv(
+        project.root / "all.csv", keep_default_na=False, na_values={"value": [""]}
+    )
     table = project.metrics("one")
     assert list(printed.columns) == list(table.columns)
     assert printed["value"].tolist() == pytest.approx(table["value"].tolist(), nan_ok=True)

@@ -5,19 +5,35 @@ writes once: ``datasets``, ``shifts``, ``methods``, ``networks``, ``protocols`` 
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import click
 from kedro.config import OmegaConfigLoader
 
 from robust_fairness import grid
-from robust_fairness.errors import unknown_name
+from robust_fairness.errors import InputError, unknown_name
+
+
+class ConfigurationError(click.ClickException, InputError):
+    """A mistake in the configuration; commands of Kedro, too, show it as one line."""
+
+
+@contextmanager
+def _shown_by_all_commands() -> Iterator[None]:
+    try:
+        yield
+    except InputError as error:
+        raise ConfigurationError(str(error)) from None
 
 
 class ConfigLoader(OmegaConfigLoader):
     """Kedro's loader, plus an environment that must exist and parameters made from the grid."""
 
+    @_shown_by_all_commands()
     def __init__(self, conf_source: str | Path, env: str | None = None, **options: Any) -> None:
         environments = sorted(path.name for path in Path(conf_source).iterdir() if path.is_dir())
         if env is not None and env not in environments:
@@ -39,11 +55,13 @@ class ConfigLoader(OmegaConfigLoader):
         return super().__getitem__("parameters")
 
     @cached_property
+    @_shown_by_all_commands()
     def full_grid(self) -> grid.Grid:
         """The grid of the environment."""
         return grid.read(super().__getitem__("experiment"), self.written_parameters)
 
     @cached_property
+    @_shown_by_all_commands()
     def selected_grid(self) -> grid.Grid:
         """The grid narrowed by the runtime parameter ``grid``."""
         return self.full_grid.narrowed((self.runtime_params or {}).get("grid") or {})

@@ -106,7 +106,8 @@ class Grid:
 def _chosen(kind: str, wanted: Any, allowed: list[str]) -> set[str]:
     if wanted is None:
         return set(allowed)
-    chosen = wanted.split(",") if isinstance(wanted, str) else list(wanted)
+    given = wanted.split(",") if isinstance(wanted, str) else list(wanted)
+    chosen = [str(name).strip() for name in given]
     for name in chosen:
         if name not in allowed:
             raise unknown_name(f"{kind} of the grid", name, set(allowed))
@@ -128,59 +129,92 @@ def read(experiment: Mapping[str, Any], parameters: Mapping[str, Any]) -> Grid:
         parameters: the parameters that its names refer to.
 
     Raises:
-        InputError: a name is unknown or a field does not exist.
+        InputError: a name is unknown, or a field does not exist or holds what is not allowed.
     """
-    known = ("seeds", *SHARED, "datasets")
-    for field in experiment:
-        if field not in known:
-            raise unknown_name("field of experiment.yml", field, known)
-    datasets = experiment.get("datasets") or {}
+    content = _fields(experiment, "experiment.yml", ("seeds", *SHARED, "datasets"))
+    datasets = _mapping(content.get("datasets"), "datasets in experiment.yml")
     if not datasets:
         raise InputError("experiment.yml: datasets: none given, allowed: at least one")
-    shared = {name: experiment[name] for name in SHARED if name in experiment}
+    shared = {name: content[name] for name in SHARED if name in content}
     return Grid(
-        seeds=_seeds(experiment.get("seeds", 1)),
+        seeds=_seeds(content.get("seeds", 1)),
         datasets=tuple(
-            _dataset(name, shared | (fields or {}), parameters) for name, fields in datasets.items()
+            _dataset(name, fields, shared, parameters) for name, fields in datasets.items()
         ),
     )
 
 
-def _dataset(name: str, fields: Mapping[str, Any], parameters: Mapping[str, Any]) -> DatasetGrid:
+def _dataset(
+    name: str, given: Any, shared: Mapping[str, Any], parameters: Mapping[str, Any]
+) -> DatasetGrid:
+    place = f"{name} in experiment.yml"
     known = ("protocol", "network", "shifts", "methods", *SHARED)
-    for field in fields:
-        if field not in known:
-            raise unknown_name(f"field of {name} in experiment.yml", field, known)
+    fields = {**shared, **_fields(given, place, known)}
     _require("dataset", name, parameters.get("datasets"), "dataset")
     for kind, section in (("protocol", "protocols"), ("network", "networks")):
-        if fields.get(kind) not in (parameters.get(section) or {}):
-            raise unknown_name(
-                f"{kind} of {name} in experiment.yml",
-                str(fields.get(kind)),
-                parameters.get(section) or {},
-            )
-    methods = fields.get("methods") or {}
+        configured = parameters.get(section) or {}
+        if fields.get(kind) not in configured:
+            raise unknown_name(f"{kind} of {place}", str(fields.get(kind)), configured)
+    methods = _mapping(fields.get("methods"), f"methods of {place}")
+    if not methods:
+        raise InputError(f"{place}: methods: none given, allowed: at least one")
     for method in methods:
         _require("method", method, parameters.get("methods"), "method")
-    shifts = fields.get("shifts") or {}
+    shifts = _mapping(fields.get("shifts"), f"shifts of {place}")
     for shift in shifts:
         _require("shift", shift, parameters.get("shifts"), "shift")
     return DatasetGrid(
         name=name,
         protocol=fields["protocol"],
         network=fields["network"],
-        metrics=tuple(fields.get("metrics", ["accuracy"])),
-        selections=tuple(fields.get("selections", ["accuracy"])),
+        metrics=_list(fields.get("metrics", ["accuracy"]), f"metrics of {place}"),
+        selections=_list(fields.get("selections", ["accuracy"]), f"selections of {place}"),
         test_sets=tuple(
-            TestSet(shift, float(severity))
+            test_set
             for shift, severities in shifts.items()
-            for severity in severities
+            for test_set in _test_sets(shift, severities, f"{shift} of {place}")
         ),
-        cells=tuple(
-            Cell(name, method, tuple((options or {}).get("trials", ())))
-            for method, options in methods.items()
-        ),
+        cells=tuple(_cell(name, method, options) for method, options in methods.items()),
     )
+
+
+def _test_sets(shift: str, severities: Any, place: str) -> tuple[TestSet, ...]:
+    values = _list(severities, place)
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise InputError(f"{place}: {value!r}, allowed: numbers")
+    found = {TestSet(shift, float(value)).name: TestSet(shift, float(value)) for value in values}
+    if len(found) < len(values):
+        raise InputError(f"{place}: {list(values)}, allowed: each severity once")
+    return tuple(found.values())
+
+
+def _cell(dataset: str, method: str, options: Any) -> Cell:
+    place = f"{method} of {dataset} in experiment.yml"
+    fields = _fields(options, place, ("trials",))
+    return Cell(dataset, method, _list(fields.get("trials", []), f"trials of {place}"))
+
+
+def _fields(value: Any, place: str, known: tuple[str, ...]) -> Mapping[str, Any]:
+    """A mapping without other fields than those known."""
+    fields = _mapping(value, place)
+    for field in fields:
+        if field not in known:
+            raise unknown_name(f"field of {place}", str(field), known)
+    return fields
+
+
+def _mapping(value: Any, place: str) -> Mapping[str, Any]:
+    """A mapping; what is left empty has nothing in it."""
+    if not isinstance(value, Mapping | None):
+        raise InputError(f"{place}: {value!r}, allowed: names and their settings")
+    return value or {}
+
+
+def _list(value: Any, place: str) -> tuple[Any, ...]:
+    if not isinstance(value, list | tuple):
+        raise InputError(f"{place}: {value!r}, allowed: a list")
+    return tuple(value)
 
 
 def _require(kind: str, name: str, configured: Mapping[str, Any] | None, room: str) -> None:
@@ -195,6 +229,11 @@ _loader: Any = None
 def use(loader: Any) -> None:
     """Read the grid from this configuration loader from now on."""
     global _loader  # noqa: PLW0603 - Kedro gives create_pipeline() no argument to pass it by
+    if _loader is not None:
+        from kedro.framework.project import pipelines
+
+        # Kedro keeps pipelines for the whole process, but these were made of another grid
+        pipelines.configure("robust_fairness.pipeline_registry")
     _loader = loader
 
 

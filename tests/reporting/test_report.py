@@ -164,9 +164,16 @@ def page(metrics: pd.DataFrame) -> str:
     """The report of made-up cells."""
     cells = [
         {"dataset": "communities_race", "method": "cuma", "state": "done", "reason": ""},
-        {"dataset": "adult", "method": "erm", "state": "failed", "reason": "<script>alert(1)</script>"},
+        {
+            "dataset": "adult",
+            "method": "erm",
+            "state": "failed",
+            "reason": "<script>alert(1)</script>",
+        },
     ]
-    return report(metrics, cells, {"run_id": "r", "environment": "base", "started": "now", "git": None})
+    return report(
+        metrics, cells, {"run_id": "r", "environment": "base", "started": "now", "git": None}
+    )
 
 
 def test_page_is_self_contained_and_the_same_twice():

@@ -40,7 +40,8 @@ class ArraysDataset(AtomicDataset):
         from safetensors.numpy import save_file
 
         arrays, rest = self.split(data)
-        contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        # safetensors writes memory as it lies
+        contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
         save_file(contiguous, path, metadata={HEADER: json.dumps(rest, allow_nan=False)})
 
 

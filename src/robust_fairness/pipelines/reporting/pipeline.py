@@ -4,7 +4,8 @@ from typing import Any
 
 from kedro.pipeline import Node, Pipeline
 
-from robust_fairness.grid import full_grid, selected_grid
+from robust_fairness.errors import Failure
+from robust_fairness.grid import Cell, full_grid, selected_grid
 
 
 def collect(**tables: Any) -> Any:
@@ -25,20 +26,20 @@ def report(metrics: Any, manifest: dict[str, Any], **states: Any) -> str:
     """The HTML page, which tells not selected from failed."""
     from robust_fairness import reporting
 
-    known = {
-        (dataset, row["method"]): row
-        for dataset, frame in states.items()
-        for row in frame.to_dict("records")
-    }
     cells = [
-        {
-            "dataset": cell.dataset,
-            "method": cell.method,
-            **known.get((cell.dataset, cell.method), {"state": "not selected", "reason": ""}),
-        }
+        {"dataset": cell.dataset, "method": cell.method, **_state(cell, states.get(cell.dataset))}
         for cell in full_grid().cells
     ]
     return reporting.report(metrics, cells, manifest)
+
+
+def _state(cell: Cell, states: Any) -> dict[str, str]:
+    """Done, failed and why, or not selected; collecting the dataset may itself have failed."""
+    if isinstance(states, Failure):
+        return {"state": "failed", "reason": str(states)}
+    rows = [] if states is None else states.to_dict("records")
+    found = {row["method"]: {"state": row["state"], "reason": row["reason"]} for row in rows}
+    return found.get(cell.method, {"state": "not selected", "reason": ""})
 
 
 def create_pipeline() -> Pipeline:
