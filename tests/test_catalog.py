@@ -88,7 +88,7 @@ def test_failed_save_leaves_the_old_version_newest(tmp_path):
         broken.save([object()])
     newest = ModelsDataset(filepath=path, version=Version(None, None))
     assert newest.resolve_load_version() == "1"
-    assert not [file for file in tmp_path.rglob("*.part")]
+    assert not list(tmp_path.rglob("*.part"))
 
 
 CHILD = """

@@ -78,10 +78,18 @@ def test_wrong_subsets_are_refused(wanted, message):
         ({"method": {}}, "did you mean 'methods'"),
         ({"methods": {"cumma": None}}, "did you mean 'cuma'"),
         ({"shifts": {"gausian_noise": [1]}}, "did you mean 'gaussian_noise'"),
+        ({"methods": {"n": {"trails": []}}}, "did you mean 'trials'"),
+        ({"methods": {"n": {"trials": {"a": 1}}}}, "trials of n of d in experiment.yml: .* a list"),
+        ({"methods": ["m", "n"]}, "methods of d in experiment.yml: .* names and their settings"),
+        ({"methods": {}}, "d in experiment.yml: methods: none given"),
+        ({"shifts": {"s": 0.5}}, "s of d in experiment.yml: 0.5, allowed: a list"),
+        ({"shifts": {"s": ["much"]}}, "s of d in experiment.yml: 'much', allowed: numbers"),
+        ({"shifts": {"s": [0.5, 0.50]}}, "allowed: each severity once"),
+        ({"metrics": "accuracy"}, "metrics of d in experiment.yml: 'accuracy', allowed: a list"),
     ],
 )
 def test_wrong_experiments_are_refused(change, message):
-    """Names that mean nothing."""
+    """Names that mean nothing, and fields that hold something else."""
     with pytest.raises(InputError, match=message):
         grid.read({"datasets": {"d": {**DATASET, **change}}}, PARAMETERS)
 

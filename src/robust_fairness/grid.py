@@ -183,10 +183,10 @@ def _test_sets(shift: str, severities: Any, place: str) -> tuple[TestSet, ...]:
     for value in values:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise InputError(f"{place}: {value!r}, allowed: numbers")
-    found = {TestSet(shift, float(value)).name: TestSet(shift, float(value)) for value in values}
-    if len(found) < len(values):
+    test_sets = tuple(TestSet(shift, float(value)) for value in values)
+    if len({test_set.name for test_set in test_sets}) < len(test_sets):
         raise InputError(f"{place}: {list(values)}, allowed: each severity once")
-    return tuple(found.values())
+    return test_sets
 
 
 def _cell(dataset: str, method: str, options: Any) -> Cell:

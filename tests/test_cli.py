@@ -1,0 +1,87 @@
+"""The command line, as a person uses it: real processes in a copy of the project."""
+
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from tests.project import Project
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory) -> Project:
+    """A copy that these tests only look at."""
+    return Project.copied_to(tmp_path_factory.mktemp("project"))
+
+
+def nodes(listing: str) -> set[str]:
+    """Names of the nodes in what ``kedro registry describe`` printed."""
+    return {entry.partition(" (")[0] for entry in yaml.safe_load(listing)["Nodes"]}
+
+
+def test_every_pipeline_has_a_name(project):
+    assert set(yaml.safe_load(project.kedro("registry", "list"))) == {
+        "__default__",
+        "evaluation",
+        "ingestion",
+        "reporting",
+        "robust_fairness",
+        "shifts",
+        "training",
+    }
+
+
+def test_the_environment_variable_chooses_the_grid(project):
+    small = nodes(project.kedro("registry", "describe", "training", KEDRO_ENV="smoke"))
+    large = nodes(project.kedro("registry", "describe", "training", KEDRO_ENV="paper"))
+    assert "diabetes.cuma.train" in small
+    assert "adult.cuma.train" in large
+    assert not small & large
+
+
+@pytest.mark.parametrize("words", [("registry", "list"), ("run", "--pipelines=ingestion")])
+def test_a_mistyped_environment_is_one_line_in_any_command(project, words):
+    said = project.kedro(*words, status=1, KEDRO_ENV="papr")
+    assert said.splitlines() == [
+        "Error: unknown environment 'papr': did you mean 'paper'? "
+        "Allowed: base, local, paper, smoke"
+    ]
+
+
+def test_a_mistake_in_the_grid_is_one_line_in_commands_of_kedro(tmp_path):
+    project = Project.copied_to(tmp_path)
+    project.configure("smoke/experiment.yml", {"datasets": {"diabetes": {"methods": {"emr": {}}}}})
+    said = project.kedro("registry", "list", status=1, KEDRO_ENV="smoke")
+    assert said.startswith("Error: unknown method in experiment.yml 'emr': did you mean 'erm'?")
+    assert len(said.splitlines()) == 1
+
+
+def test_a_part_runs_by_the_name_of_its_pipeline_old_option_and_new(tmp_path):
+    project = Project.copied_to(tmp_path)
+    samples = tmp_path / "data" / "02_samples" / "diabetes"
+    only = ("--env=smoke", "--datasets=diabetes")
+    project.kedro("run", *only, "--pipeline=ingestion")
+    assert [path.name for path in samples.rglob("*.*")] == ["samples.safetensors"]
+    project.kedro("run", *only, "--pipelines=shifts")
+    assert (samples / "shifted" / "gaussian_noise_0_06.safetensors").exists()
+    assert not (tmp_path / "data" / "06_models").exists()
+
+
+def test_the_console_script_has_the_same_commands(project):
+    def said(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "robust_fairness", *words],
+            cwd=project.root,
+            env=project.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.stdout + done.stderr
+
+    listed = said("--help")
+    assert all(command in listed for command in ("fetch", "rerun", "run", "table"))
+    wrong = ("run", "--env=smoke", "--methods=cumma")
+    assert said(*wrong) == project.kedro(*wrong, status=1)
+    assert "did you mean 'cuma'" in said(*wrong)

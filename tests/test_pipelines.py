@@ -1,0 +1,166 @@
+"""The pipelines: what they are made of, and what their thin nodes decide."""
+
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from kedro.framework.project import pipelines
+from pydantic import BaseModel
+
+from robust_fairness import tables
+from robust_fairness.configuration import ConfigLoader
+from robust_fairness.errors import Failure
+from robust_fairness.pipelines import (
+    evaluation,
+    ingestion,
+    reporting,
+    robust_fairness,
+    shifts,
+    training,
+)
+from robust_fairness.pipelines._collecting import STATES, join, states
+from robust_fairness.pipelines.reporting.pipeline import report
+from robust_fairness.settings import CONFIG_LOADER_ARGS
+
+ROOT = Path(__file__).parents[1]
+
+
+def use(env: str, **grid: str) -> ConfigLoader:
+    """Make the grid of an environment, narrowed, that of the next pipelines."""
+    return ConfigLoader(
+        str(ROOT / "conf"), env, runtime_params={"grid": grid}, **CONFIG_LOADER_ARGS
+    )
+
+
+def row(**fields: object) -> dict:
+    """A row of the metrics table."""
+    plain = {name: 0 if kind != "str" else "" for name, kind in tables.METRICS.items()}
+    return {**plain, "metric": "accuracy", "shift": "none", **fields}
+
+
+def test_the_end_to_end_pipeline_is_the_others_put_together():
+    use("smoke")
+    rooms = (ingestion, shifts, training, evaluation, reporting)
+    together = {node.name for room in rooms for node in room.create_pipeline().nodes}
+    assert {node.name for node in robust_fairness.create_pipeline().nodes} == together
+
+
+def test_every_node_carries_the_tags_of_its_place():
+    use("base")
+    for node in robust_fairness.create_pipeline().nodes:
+        dataset, _, method = (node.namespace or "").partition(".")
+        shift = node.name.partition("shift_")[2].rpartition("_noise")[0]
+        expected = {f"dataset.{dataset}"} if dataset else {"fan_in"}
+        expected |= {f"method.{method}"} if method else set()
+        expected |= {f"shift.{shift}_noise"} if shift else set()
+        expected |= {"fan_in"} if node.name.endswith("collect") else set()
+        assert node.tags == expected, node.name
+
+
+def test_every_node_takes_one_parameter_of_its_own_namespace_that_is_typed():
+    """Kedro checks what is annotated with a model before the first node; nothing else."""
+    loader = use("smoke")
+    own = loader["parameters"]
+    for node in robust_fairness.create_pipeline().nodes:
+        names = [name.removeprefix("params:") for name in node.inputs if "params:" in name]
+        assert len(names) == (0 if "fan_in" in node.tags else 1)
+        models = [
+            parameter.annotation
+            for parameter in inspect.signature(node.func).parameters.values()
+            if isinstance(parameter.annotation, type)
+            and issubclass(parameter.annotation, BaseModel)
+        ]
+        for name, model in zip(names, models, strict=True):
+            assert name.startswith(f"{node.namespace}.")
+            value = own
+            for key in name.split("."):
+                value = value[key]
+            model.model_validate(value)
+
+
+def test_a_narrower_grid_is_a_smaller_pipeline_that_still_ends_in_the_report():
+    use("base", datasets="diabetes", methods="cuma", shifts="uniform_noise")
+    small = robust_fairness.create_pipeline()
+    names = {node.name for node in small.nodes}
+    assert {node.namespace for node in small.nodes} == {None, "diabetes", "diabetes.cuma"}
+    assert {"collect", "summarise", "report"} <= names
+    assert not [name for name in names if "gaussian" in name]
+    assert "report" in small.outputs()
+
+
+def test_pipelines_of_a_process_follow_the_grid_in_use(monkeypatch):
+    """A notebook runs one subset after the other; Kedro alone would keep the first pipelines."""
+    monkeypatch.setattr("kedro.framework.project.PACKAGE_NAME", "robust_fairness")
+    use("base")
+    for methods in ("erm", "cuma", "erm,cuma"):
+        use("smoke", datasets="diabetes", methods=methods)
+        cells = {node.namespace for node in pipelines["training"].nodes}
+        assert cells == {f"diabetes.{method}" for method in methods.split(",")}
+
+
+def test_listing_the_pipelines_imports_nothing_heavy():
+    code = (
+        "import sys; from kedro.framework.startup import bootstrap_project;"
+        f"bootstrap_project({str(ROOT)!r});"
+        "from kedro.framework.project import pipelines; assert pipelines['__default__'].nodes;"
+        "print([name for name in ('mlflow', 'pandas', 'plotly', 'sklearn', 'torch')"
+        " if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_tables_are_joined_without_those_that_failed():
+    first, second = (
+        tables.table(tables.METRICS, [row(method=name, value=value)])
+        for name, value in (("erm", 0.5), ("laftr", None))
+    )
+    joined = join({"erm": first, "cuma": Failure("d.cuma.train", "no"), "laftr": second})
+    assert joined["method"].tolist() == ["erm", "laftr"]
+    assert joined.dtypes.astype(str).to_dict() == first.dtypes.astype(str).to_dict()
+
+
+def test_nothing_but_failures_joins_to_an_empty_table_of_the_right_columns():
+    joined = join({"cuma": Failure("d.cuma.train", "no")})
+    assert joined.empty
+    assert list(joined) == list(tables.METRICS)
+
+
+def test_states_say_why_a_cell_failed():
+    found = states({"erm": pd.DataFrame(), "cuma": Failure("d.cuma.train", "no memory")})
+    assert found.to_dict("records") == [
+        {"method": "erm", "state": "done", "reason": ""},
+        {"method": "cuma", "state": "failed", "reason": "d.cuma.train: no memory"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("of_dataset", "expected"),
+    [
+        (
+            tables.table(STATES, [{"method": "erm", "state": "done", "reason": ""}]),
+            {("diabetes", "erm"): "done", ("diabetes", "cuma"): "not selected"},
+        ),
+        (
+            Failure("diabetes.collect", "disk full"),
+            {("diabetes", "erm"): "failed", ("diabetes", "cuma"): "failed"},
+        ),
+    ],
+    ids=["collected", "collecting failed"],
+)
+def test_report_tells_every_cell_of_the_full_grid_its_state(monkeypatch, of_dataset, expected):
+    given = {}
+    monkeypatch.setattr(
+        "robust_fairness.reporting.report",
+        lambda metrics, cells, manifest: given.update(
+            {(cell["dataset"], cell["method"]): cell["state"] for cell in cells}
+        ),
+    )
+    use("smoke", datasets="diabetes", methods="erm")
+    report(pd.DataFrame(), {}, diabetes=of_dataset)
+    assert given == {**expected, ("diabetes_continuous", "erm"): "not selected"}
