@@ -10,6 +10,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
 from kedro.io import DatasetError
 from kedro.io.core import Version
 
@@ -18,6 +21,7 @@ from robust_fairness.catalog.arrays import ModelsDataset, SamplesDataset
 from robust_fairness.catalog.files import FigureDataset, TableDataset, TextDataset
 from robust_fairness.catalog.schemas import Metrics
 from robust_fairness.samples import Samples
+from robust_fairness.training.records import Fitted
 from tests.training.conftest import make_samples
 
 
@@ -64,6 +68,45 @@ def test_samples_come_back_as_they_were(tmp_path):
     plain = make_samples(classes=0)
     dataset.save(plain)
     equal(dataset.load(), plain)
+
+
+@given(
+    state=st.dictionaries(
+        st.text(st.characters(codec="utf-8"), max_size=8),
+        st.sampled_from(["float32", "float64", "int64", "uint8", "bool"]).flatmap(
+            lambda dtype: arrays(dtype, array_shapes(min_dims=0, min_side=0, max_dims=3))
+        ),
+        min_size=1,
+        max_size=3,
+    ),
+    order=st.sampled_from("CF"),
+)
+def test_weights_of_any_shape_and_layout_come_back_as_they_were(tmp_path_factory, state, order):
+    """Scalars, empty arrays, columns first in memory."""
+    laid = {name: np.asarray(array, order=order) for name, array in state.items()}
+    model = Fitted("default", 0, "split", {"name": "mlp"}, "none", laid)
+    dataset = ModelsDataset(filepath=str(tmp_path_factory.mktemp("models") / "models.safetensors"))
+    dataset.save([model])
+    (found,) = dataset.load()
+    assert found.state.keys() == state.keys()
+    for name, array in state.items():
+        np.testing.assert_array_equal(found.state[name], array, strict=True)
+
+
+@given(id=st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=5)))
+def test_text_ids_come_back_as_they_were(tmp_path_factory, id):  # noqa: A002 - the field's name
+    """Of any length and script, none at all included."""
+    samples = Samples(
+        x=np.zeros((len(id), 1), np.float32),
+        y=np.zeros(len(id), np.int64),
+        attributes=pd.DataFrame(index=range(len(id))),
+        id=np.array(id, dtype=str),
+        splits=pd.DataFrame(index=range(len(id))),
+        classes=("only",),
+    )
+    dataset = SamplesDataset(filepath=str(tmp_path_factory.mktemp("ids") / "samples.safetensors"))
+    dataset.save(samples)
+    assert dataset.load().id.tolist() == id
 
 
 @pytest.mark.parametrize(

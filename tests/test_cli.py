@@ -1,5 +1,6 @@
 """The command line, as a person uses it: real processes in a copy of the project."""
 
+import json
 import subprocess
 import sys
 
@@ -85,3 +86,37 @@ def test_the_console_script_has_the_same_commands(project):
     wrong = ("run", "--env=smoke", "--methods=cumma")
     assert said(*wrong) == project.kedro(*wrong, status=1)
     assert "did you mean 'cuma'" in said(*wrong)
+
+
+def no_constant(name: str) -> None:
+    """NaN and the infinities are no JSON."""
+    raise AssertionError(name)
+
+
+def test_kedro_viz_shows_layers_a_table_and_a_figure_without_a_network(tmp_path):
+    project = Project.copied_to(tmp_path)
+    project.kedro("run", "--env=smoke", "--datasets=diabetes", "--methods=erm", "--seeds=1")
+    project.kedro("viz", "build", "--include-previews", KEDRO_ENV="smoke")
+    served = tmp_path / "build" / "api"
+    main = json.loads((served / "main").read_text(), parse_constant=no_constant)
+    assert main["layers"] == [
+        "samples",
+        "shifted samples",
+        "models",
+        "predictions",
+        "metrics",
+        "report",
+    ]
+    top = [one["id"] for one in main["modular_pipelines"]["__root__"]["children"]]
+    assert {"diabetes", "diabetes_continuous"} <= set(top)
+    nodes = [
+        json.loads(path.read_text(), parse_constant=no_constant)
+        for path in (served / "nodes").iterdir()
+    ]
+    previews = {
+        node["filepath"].rpartition("/")[2]: node["preview"]
+        for node in nodes
+        if node.get("preview")
+    }
+    assert previews["summary.parquet"]["columns"][:2] == ["dataset", "method"]
+    assert {"data", "layout"} <= set(previews["trade_off.json"])

@@ -155,12 +155,12 @@ def test_states_say_why_a_cell_failed():
 )
 def test_report_tells_every_cell_of_the_full_grid_its_state(monkeypatch, of_dataset, expected):
     given = {}
-    monkeypatch.setattr(
-        "robust_fairness.reporting.report",
-        lambda metrics, cells, manifest: given.update(
-            {(cell["dataset"], cell["method"]): cell["state"] for cell in cells}
-        ),
-    )
+
+    def page(metrics, cells, manifest) -> str:
+        given.update({(cell["dataset"], cell["method"]): cell["state"] for cell in cells})
+        return ""
+
+    monkeypatch.setattr("robust_fairness.reporting.report", page)
     use("smoke", datasets="diabetes", methods="erm")
     report(pd.DataFrame(), {}, diabetes=of_dataset)
     assert given == {**expected, ("diabetes_continuous", "erm"): "not selected"}

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from robust_fairness.metrics.kernels import (
     BANDWIDTHS,
     blocked_group_mmd,
+    gathered_at_nodes,
     group_mmd,
     mean_pairwise_mmd,
     mixed_rbf,
@@ -50,6 +51,26 @@ def test_blocks_give_the_same(seed, block):
     present = counts > 0
     both = present[:, None] & present[None]
     torch.testing.assert_close(blocked[both], whole[both], atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("spread", [0.01, 1, 50, 1e5])
+def test_gathering_at_nodes_changes_nothing(spread):
+    """Against the whole kernel matrix, for tight, wide and heavy-tailed values."""
+    rng = np.random.default_rng(2)
+    values = torch.tensor(spread * rng.gamma(0.3, 1, 3000))
+    group = torch.tensor(rng.integers(0, 3, 3000))
+    whole, _ = group_mmd(values, group, 3)
+    found, _ = blocked_group_mmd(values, group, 3)
+    torch.testing.assert_close(found, whole, atol=1e-11, rtol=0)
+
+
+def test_gathering_leaves_fewer_points_and_the_same_weight():
+    """Twenty thousand values of a narrow range need some hundred points."""
+    values = torch.tensor(np.random.default_rng(3).gamma(1, 2, 20000))
+    weights = torch.rand(20000, 2, dtype=torch.float64)
+    points, gathered = gathered_at_nodes(values, weights, 1.0)
+    assert len(points) < 1000
+    torch.testing.assert_close(gathered.sum(0), weights.sum(0))
 
 
 def test_leading_axes_are_independent():

@@ -105,7 +105,7 @@ def _text_to_bytes(id: np.ndarray) -> np.ndarray:  # noqa: A002 - the field's na
     if id.dtype.kind != "U":
         return id
     encoded = np.char.encode(id, "utf-8")
-    return encoded.view(np.uint8).reshape(len(id), -1)
+    return encoded.view(np.uint8).reshape(len(id), encoded.dtype.itemsize)
 
 
 def _bytes_to_text(array: np.ndarray) -> np.ndarray:
