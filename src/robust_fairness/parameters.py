@@ -5,7 +5,7 @@ Names are looked up when a value is checked, so that importing this module impor
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -31,7 +31,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     @classmethod
-    def model_validate(cls, obj: Any, **options: Any) -> Self:
+    def model_validate(cls, obj: Any, **options: Any) -> Any:
         """Check a dictionary of parameters.
 
         Raises:
@@ -142,7 +142,7 @@ class TestSetParameters(Settings):
     severity: float
 
     @model_validator(mode="after")
-    def _severity_fits(self) -> Self:
+    def _severity_fits(self) -> "TestSetParameters":
         find("shift", self.shift.name).check(self.severity)
         return self
 

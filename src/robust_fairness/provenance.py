@@ -32,6 +32,13 @@ TELLS_THE_RUN = ("report",)
 class Session(KedroServiceSession):
     """Kedro's session, whose run id can be given as the runtime parameter ``run_id``."""
 
+    @classmethod
+    def create(cls, *arguments: Any, save_on_close: bool = False, **options: Any) -> "Session":
+        """Create a session; ``kedro catalog`` passes ``save_on_close``, which has no meaning."""
+        session = super().create(*arguments, **options)
+        assert isinstance(session, cls)
+        return session
+
     def run(  # type: ignore[override]  # Kedro's further options go through as they are
         self,
         run_id: str | None = None,

@@ -103,7 +103,7 @@ def _principal_axes(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return centre, axes, scale
 
 
-def _safe(deviation: np.ndarray) -> np.ndarray:
+def _safe(deviation: np.ndarray | np.floating) -> np.ndarray:
     """Standard deviations with 1 in place of 0."""
     return np.where(deviation > 0, deviation, 1.0)
 
