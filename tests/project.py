@@ -46,11 +46,11 @@ class Project:
             "PYTHONWARNINGS": "ignore",
         }
 
-    def start(self, *words: str, **environment: str) -> subprocess.Popen:
-        """Start ``kedro`` with these words."""
+    def start(self, *words: str, folder: str = ".", **environment: str) -> subprocess.Popen:
+        """Start ``kedro`` with these words, in a folder of the project."""
         return subprocess.Popen(
             [sys.executable, "-m", "kedro", *words],
-            cwd=self.root,
+            cwd=self.root / folder,
             env=self.environment | environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -58,9 +58,9 @@ class Project:
             text=True,
         )
 
-    def kedro(self, *words: str, status: int = 0, **environment: str) -> str:
+    def kedro(self, *words: str, status: int = 0, folder: str = ".", **environment: str) -> str:
         """Run ``kedro`` to its end, check the exit status, give what it printed."""
-        child = self.start(*words, **environment)
+        child = self.start(*words, folder=folder, **environment)
         out, err = child.communicate(timeout=300)
         assert child.returncode == status, out + err
         return out + err

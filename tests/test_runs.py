@@ -294,8 +294,12 @@ def test_adding_a_thing_is_one_file_and_one_line(project):
 
 
 def test_table_prints_the_tidy_rows(project):
-    """CSV, JSON lines and Markdown of the newest finished run, or of one by name."""
-    project.kedro(*SMOKE, "--methods=erm", "--run-id", "one")
+    """CSV, JSON lines and Markdown of the newest finished run, or of one by name.
+
+    The run was started in a folder of the project: its files are where they always are.
+    """
+    project.kedro(*SMOKE, "--methods=erm", "--run-id", "one", folder="conf")
+    assert not (project.root / "conf" / "data").exists()
     (project.root / "all.csv").write_text(project.kedro("table", "--format", "csv", "--run", "one"))
     printed = pd.read_csv(
         project.root / "all.csv", keep_default_na=False, na_values={"value": [""]}

@@ -5,11 +5,14 @@ ends as one line on standard error and exit status 1.
 """
 
 from collections.abc import Callable
+from contextlib import chdir
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import click
 from kedro.framework.cli.project import run as kedro_run
+from kedro.utils import find_kedro_project
 
 from robust_fairness.errors import InputError
 
@@ -17,14 +20,15 @@ TABLE_FORMATS = ("csv", "json", "markdown")
 
 
 def one_line_errors(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Show a user's mistake as one line instead of a traceback."""
+    """Work in the project's folder, and show a user's mistake as one line, not a traceback."""
 
     @wraps(function)
     def shown(*arguments: Any, **options: Any) -> Any:
         from kedro.validation.exceptions import ParameterValidationError
 
         try:
-            return function(*arguments, **options)
+            with chdir(find_kedro_project(Path.cwd()) or Path.cwd()):
+                return function(*arguments, **options)
         except InputError as error:
             raise click.ClickException(str(error)) from None
         except ParameterValidationError as error:
