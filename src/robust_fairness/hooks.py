@@ -1,33 +1,35 @@
 """Hooks: what happens around runs and nodes."""
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from kedro.framework.hooks import hook_impl
 from kedro.io import AbstractVersionedDataset
-from kedro.io.core import Version
+from kedro.io.core import Version, VersionNotFoundError
 
 from robust_fairness import provenance
 from robust_fairness.errors import InputError
+from robust_fairness.runners import first_line
 
 logger = logging.getLogger(__name__)
 
 
 class RunRecord:
-    """Pins a run's outputs to its id and keeps its manifest.
+    """Pins a run's data to versions and keeps its manifest.
 
     Kedro loads the newest version of a file, which mixes runs: an old complete run would count
-    as present for a new half-failed one.
+    as present for a new half-failed one. Around a node nothing is remembered but in the
+    manifest of its run id, so that a node may run in any process.
     """
 
     def __init__(self) -> None:
         self._loader: Any = None
-        self._manifest: dict[str, Any] = {}
 
     @hook_impl
     def after_context_created(self, context: Any) -> None:
-        """Remember the configuration of the run."""
+        """Remember the configuration of the run to come."""
         self._loader = context.config_loader
 
     @hook_impl
@@ -35,79 +37,102 @@ class RunRecord:
         """Pin the versions and write the first manifest.
 
         Raises:
-            InputError: the run id is that of another run, or of a finished one.
+            InputError: the run id is that of another run, or completing it was not asked for.
         """
         run_id = run_params["run_id"]
-        outputs = sorted(pipeline.all_outputs())
-        manifest = provenance.new_manifest(run_id, run_params, self._loader, outputs)
+        manifest = provenance.new_manifest(run_params, self._loader, pipeline.all_outputs())
         if provenance.manifest_path(run_id).exists():
-            old = provenance.load_manifest(run_id)
             if not run_params["only_missing_outputs"]:
                 raise InputError(
                     f"run {run_id} exists; add --only-missing-outputs to complete it, "
                     "or choose another --run-id"
                 )
-            provenance.require_same_run(old, manifest)
-            manifest |= {"started": old["started"], "inputs": old["inputs"]}
-        for name in outputs:
-            dataset = catalog.get(name)
-            if isinstance(dataset, AbstractVersionedDataset) and dataset._version:
-                dataset._version = Version(run_id, run_id)
-        self._manifest = manifest
+            manifest = provenance.completed(provenance.load_manifest(run_id), manifest)
+        _pin_outputs(run_id, pipeline, catalog)
+        manifest["loaded"] = _pin_inputs(manifest["loaded"], pipeline, catalog)
         provenance.write_manifest(manifest)
         if "manifest" in catalog:
             catalog["manifest"].save(manifest)
         logger.info("run %s", run_id)
 
     @hook_impl
-    def after_dataset_saved(self, dataset_name: str, data: Any) -> None:
-        """Note the files that samples came from; drop checkpoints whose models are saved."""
-        if dataset_name.endswith(".samples"):
-            self._note_inputs(data.sources)
+    def before_node_run(self, inputs: Mapping[str, Any], run_id: str) -> None:
+        """Note the files that the samples which a node reads came from."""
+        _note_samples(run_id, inputs)
+
+    @hook_impl
+    def after_node_run(self, outputs: Mapping[str, Any], run_id: str) -> None:
+        """Note the files of new samples, before these are saved."""
+        _note_samples(run_id, outputs)
+
+    @hook_impl
+    def after_dataset_saved(self, dataset_name: str) -> None:
+        """Drop the checkpoints of models that are saved."""
         if dataset_name.endswith(".models"):
             from robust_fairness.training.checkpoints import drop
 
             drop(dataset_name.removesuffix(".models"))
 
     @hook_impl
-    def after_dataset_loaded(self, dataset_name: str, data: Any) -> None:
-        """Note the files that samples came from."""
-        if dataset_name.endswith(".samples"):
-            self._note_inputs(data.sources)
-
-    def _note_inputs(self, sources: dict[str, str]) -> None:
-        known = self._manifest.setdefault("inputs", {})
-        for name, sha256 in sources.items():
-            if known.setdefault(name, sha256) != sha256:
-                raise InputError(f"{name}: another file than this run began with; use a new run")
-
-    @hook_impl
-    def after_pipeline_run(self, pipeline: Any, catalog: Any) -> None:
+    def after_pipeline_run(self, run_params: dict[str, Any], pipeline: Any, catalog: Any) -> None:
         """Write the last manifest of a run that finished."""
-        self._close("finished", [], pipeline, catalog)
+        _close(run_params["run_id"], "finished", [], pipeline, catalog)
 
     @hook_impl
-    def on_pipeline_error(self, error: Exception, pipeline: Any, catalog: Any) -> None:
+    def on_pipeline_error(
+        self, error: Exception, run_params: dict[str, Any], pipeline: Any, catalog: Any
+    ) -> None:
         """Write the last manifest of a run that failed, with what it has made."""
-        if self._manifest:
-            failed = str(error).splitlines()
-            self._close("failed", failed, pipeline, catalog)
+        failed = [str(one) for one in getattr(error, "failures", [first_line(error)])]
+        _close(run_params["run_id"], "failed", failed, pipeline, catalog)
 
-    def _close(self, state: str, failed: list[str], pipeline: Any, catalog: Any) -> None:
-        outputs = {}
-        for name in sorted(pipeline.all_outputs()):
-            dataset = catalog.get(name)
-            if hasattr(dataset, "_get_load_path") and dataset.exists():
-                path = Path(dataset._get_load_path())
-                relative = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-                outputs[name] = {
-                    "path": str(relative),
-                    "content": provenance.content_hash(path),
-                }
-        self._manifest |= {
-            "state": state,
-            "ended": provenance.now(),
-            "failed": failed,
-            "outputs": outputs,
-        }
-        provenance.write_manifest(self._manifest)
+
+def _versioned(catalog: Any, name: str) -> AbstractVersionedDataset | None:
+    """The dataset, where it is a file with versions."""
+    dataset = catalog.get(name)
+    found = isinstance(dataset, AbstractVersionedDataset) and dataset._version is not None
+    return dataset if found else None
+
+
+def _pin_outputs(run_id: str, pipeline: Any, catalog: Any) -> None:
+    for name in pipeline.all_outputs():
+        dataset = _versioned(catalog, name)
+        if dataset is not None:
+            dataset._version = Version(run_id, run_id)
+
+
+def _pin_inputs(pinned: Mapping[str, str], pipeline: Any, catalog: Any) -> dict[str, str]:
+    """Versions of what other runs have made: those pinned before, asked for, or the newest."""
+    versions = {}
+    for name in sorted(pipeline.inputs()):
+        dataset = _versioned(catalog, name)
+        if dataset is None:
+            continue
+        try:
+            version = pinned.get(name) or dataset.resolve_load_version()
+        except VersionNotFoundError:
+            raise InputError(f"{name}: no version yet; run the pipeline that makes it") from None
+        dataset._version = Version(version, None)
+        versions[name] = str(version)
+    return versions
+
+
+def _note_samples(run_id: str, data: Mapping[str, Any]) -> None:
+    sources = {name: value.sources for name, value in data.items() if name.endswith(".samples")}
+    if sources:
+        provenance.note_inputs(run_id, sources)
+
+
+def _close(run_id: str, state: str, failed: list[str], pipeline: Any, catalog: Any) -> None:
+    """Write the manifest with the contents of all outputs that exist."""
+    outputs = {}
+    for name in sorted(pipeline.all_outputs()):
+        dataset = catalog.get(name)
+        if isinstance(dataset, AbstractVersionedDataset) and dataset.exists():
+            path = Path(dataset._get_load_path())
+            outputs[name] = {
+                "path": provenance.relative(path),
+                "content": provenance.content_hash(path),
+            }
+    closing = {"state": state, "ended": provenance.now(), "failed": failed, "outputs": outputs}
+    provenance.write_manifest(provenance.load_manifest(run_id) | closing)

@@ -8,36 +8,36 @@ import hashlib
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from kedro.framework.session import KedroServiceSession
+from kedro.utils import find_kedro_project
 
 from robust_fairness.errors import InputError, unknown_name
 
 FOLDER = Path("data/08_reporting/manifests")
 PACKAGES = ("robust-fairness", "torch", "numpy", "pandas", "scikit-learn", "kedro", "safetensors")
-# What must be the same for a run to be completed under its id.
-IDENTITY = ("environment", "runtime_parameters", "configuration", "git")
+FILTERS = ("tags", "from_nodes", "to_nodes", "node_names", "from_inputs", "to_outputs")
+# What must be the same for a run to be completed under its id; inputs are checked when read.
+IDENTITY = (
+    "environment", "pipelines", "namespaces", "filters", "runtime_parameters", "configuration",
+    "git",
+)  # fmt: skip
 # Outputs that tell the run's id or time; they cannot be the same bits.
 TELLS_THE_RUN = ("report",)
 
 
 class Session(KedroServiceSession):
     """Kedro's session, whose run id can be given as the runtime parameter ``run_id``."""
-
-    @classmethod
-    def create(cls, *arguments: Any, save_on_close: bool = False, **options: Any) -> "Session":
-        """Create a session; ``kedro catalog`` passes ``save_on_close``, which has no meaning."""
-        session = super().create(*arguments, **options)
-        assert isinstance(session, cls)
-        return session
 
     def run(  # type: ignore[override]  # Kedro's further options go through as they are
         self,
@@ -46,32 +46,41 @@ class Session(KedroServiceSession):
         runtime_params: dict[str, Any] | None = None,
         **options: Any,
     ) -> dict[str, Any]:
-        """Run pipelines; see Kedro's own."""
+        """Run pipelines; see Kedro's own.
+
+        Raises:
+            InputError: the run id cannot be the name of a file.
+        """
         parameters = dict(runtime_params or {})
         run_id = parameters.pop("run_id", run_id)
-        if (
-            run_id is not None
-            and not run_id.replace("-", "").replace(".", "").replace("_", "").isalnum()
-        ):
-            raise InputError(f"run id {run_id!r}: allowed: letters, digits, '.', '_' and '-'")
-        if options.get("pipeline_names") is None:
-            options.pop("pipeline_names", None)
+        if run_id is not None and not re.fullmatch(r"\w[\w.-]*", str(run_id), re.ASCII):
+            raise InputError(
+                f"run id {run_id!r}: allowed: letters, digits, '_', and after the first '.' and '-'"
+            )
+        run_id = None if run_id is None else str(run_id)
         result: dict[str, Any] = super().run(run_id, runtime_params=parameters, **options)
         return result
 
 
+def root() -> Path:
+    """Folder of the project; the current one outside of a project."""
+    return find_kedro_project(Path.cwd()) or Path.cwd()
+
+
+def relative(path: Path) -> str:
+    """A path as manifests tell it: from the project's folder, where it lies in there."""
+    return str(path.relative_to(root()) if path.is_relative_to(root()) else path)
+
+
 def manifest_path(run_id: str) -> Path:
     """File of a run's manifest."""
-    return FOLDER / f"{run_id}.json"
+    return root() / FOLDER / f"{run_id}.json"
 
 
 def known_runs() -> list[str]:
     """Ids of all runs that have a manifest, oldest first."""
-    return sorted((path.stem for path in FOLDER.glob("*.json")), key=_started)
-
-
-def _started(run_id: str) -> str:
-    return str(load_manifest(run_id)["started"])
+    runs = [path.stem for path in (root() / FOLDER).glob("*.json")]
+    return sorted(runs, key=lambda run_id: str(load_manifest(run_id)["started"]))
 
 
 def load_manifest(run_id: str) -> dict[str, Any]:
@@ -82,11 +91,13 @@ def load_manifest(run_id: str) -> dict[str, Any]:
     """
     path = manifest_path(run_id)
     if not path.exists():
-        raise unknown_name("run", run_id, (found.stem for found in FOLDER.glob("*.json")))
+        raise unknown_name("run", run_id, (found.stem for found in path.parent.glob("*.json")))
     try:
-        content: dict[str, Any] = json.loads(path.read_text())
-    except json.JSONDecodeError as error:
+        content = json.loads(path.read_text())
+    except ValueError as error:
         raise InputError(f"{path}: corrupted manifest ({error})") from error
+    if not isinstance(content, dict) or content.get("run_id") != run_id:
+        raise InputError(f"{path}: corrupted manifest (not that of run {run_id})")
     return content
 
 
@@ -95,7 +106,7 @@ def write_manifest(manifest: Mapping[str, Any]) -> None:
     path = manifest_path(manifest["run_id"])
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_suffix(f".{os.getpid()}.part")
-    aside.write_text(json.dumps(manifest, indent=2, default=str, allow_nan=False) + "\n")
+    aside.write_text(json.dumps(manifest, indent=2, allow_nan=False) + "\n")
     aside.replace(path)
 
 
@@ -121,60 +132,114 @@ def output(run_id: str, name: str) -> Path:
     outputs = load_manifest(run_id)["outputs"]
     if name not in outputs:
         raise unknown_name(f"output of run {run_id}", name, outputs)
-    return Path(outputs[name]["path"])
+    return root() / outputs[name]["path"]
 
 
 def new_manifest(
-    run_id: str, run_params: Mapping[str, Any], loader: Any, outputs: Iterable[str]
+    run_params: Mapping[str, Any], loader: Any, outputs: Iterable[str]
 ) -> dict[str, Any]:
-    """What is known of a run before its first node.
+    """What is known of a run before its first node, as JSON can hold it.
 
     Args:
-        run_id: its id.
         run_params: what Kedro's session notes of it.
         loader: the configuration loader in use.
         outputs: names of what it will save.
     """
-    filters = ("tags", "from_nodes", "to_nodes", "node_names", "from_inputs", "to_outputs")
-    configuration = {
-        "parameters": loader.written_parameters,
-        "grid": repr(loader.selected_grid),
-    }
-    return {
-        "run_id": run_id,
+    grid = loader.selected_grid
+    configuration = {"parameters": loader.written_parameters, "grid": repr(grid)}
+    manifest = {
+        "run_id": run_params["run_id"],
         "state": "running",
         "started": now(),
         "ended": None,
         "command": sys.argv[1:],
         "environment": run_params["env"] or loader.env or loader.default_run_env,
-        "pipelines": list(run_params["pipeline_names"]),
-        "namespaces": list(run_params["namespaces"] or ()),
-        "filters": {name: list(run_params[name] or ()) for name in filters},
-        "runtime_parameters": dict(run_params["runtime_params"]),
+        "pipelines": sorted(run_params["pipeline_names"]),
+        "namespaces": sorted(run_params["namespaces"] or ()),
+        "filters": {name: sorted(run_params[name] or ()) for name in FILTERS},
+        "runtime_parameters": run_params["runtime_params"],
         "configuration": digest(json.dumps(configuration, sort_keys=True, default=str).encode()),
         "grid": {
-            "seeds": loader.selected_grid.seeds,
-            "cells": [cell.name for cell in loader.selected_grid.cells],
+            "seeds": grid.seeds,
+            "cells": [cell.name for cell in grid.cells],
             "test_sets": {
                 dataset.name: [test_set.name for test_set in dataset.test_sets]
-                for dataset in loader.selected_grid.datasets
+                for dataset in grid.datasets
             },
         },
         "git": git_state(),
         "inputs": {},
+        "loaded": {},
         "failed": [],
         "expected": sorted(outputs),
         "outputs": {},
         "packages": {name: version(name) for name in PACKAGES},
+        **machine(),
+    }
+    plain: dict[str, Any] = json.loads(json.dumps(manifest, default=str))
+    return plain
+
+
+def completed(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """The manifest with which a run is completed under its id.
+
+    Args:
+        old: the manifest that it left.
+        new: that of what is asked for now.
+
+    Raises:
+        InputError: the environment, what runs, its parameters, configuration or code differ.
+    """
+    for field in IDENTITY:
+        if old.get(field) != new[field]:
+            raise InputError(
+                f"run {old['run_id']} was another run: its {field.replace('_', ' ')} was "
+                f"{str(old.get(field))[:100]}, now it is {str(new[field])[:100]}; "
+                "use another --run-id"
+            )
+    return {**new, **{name: old[name] for name in ("started", "inputs", "loaded")}}
+
+
+def note_inputs(run_id: str, sources: Mapping[str, Mapping[str, str]]) -> None:
+    """Note in the manifest which files samples came from.
+
+    Args:
+        run_id: id of the run.
+        sources: SHA-256 by file name, by name of the samples.
+
+    Raises:
+        InputError: the run began with other files.
+    """
+    manifest = load_manifest(run_id)
+    known = manifest["inputs"]
+    for name, files in sources.items():
+        before = known.get(name, files)
+        changed = sorted(file for file in {*before, *files} if before.get(file) != files.get(file))
+        if changed:
+            raise InputError(
+                f"{name}: another {', '.join(changed)} than run {run_id} began with; "
+                "use another --run-id"
+            )
+    if not sources.keys() <= known.keys():
+        write_manifest(manifest | {"inputs": {**known, **sources}})
+
+
+def machine() -> dict[str, Any]:
+    """What the numbers were computed on."""
+    import torch
+
+    return {
         "python": platform.python_version(),
         "platform": platform.platform(),
         "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
     }
 
 
 def now() -> str:
     """The time, UTC."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def digest(content: bytes) -> str:
@@ -183,42 +248,33 @@ def digest(content: bytes) -> str:
 
 
 def git_state() -> dict[str, Any]:
-    """Commit of the working tree and whether it differs from it; None outside of Git."""
+    """Commit of the working tree, whether it differs and by what; None outside of Git.
 
-    def git(*words: str) -> str:
-        done = subprocess.run(["git", *words], capture_output=True, text=True, check=True)
-        return done.stdout.strip()
+    ``changes`` is the SHA-256 of the differences, so that two dirty trees can be told apart.
+    """
+
+    def git(*words: str) -> bytes:
+        return subprocess.run(["git", *words], cwd=root(), capture_output=True, check=True).stdout
 
     try:
-        return {"commit": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain"))}
+        commit = git("rev-parse", "HEAD").decode().strip()
+        changed = git("status", "--porcelain")
+        changes = digest(changed + git("diff", "HEAD", "--binary")) if changed else None
     except (OSError, subprocess.CalledProcessError):
-        return {"commit": None, "dirty": None}
+        return {"commit": None, "dirty": None, "changes": None}
+    return {"commit": commit, "dirty": bool(changed), "changes": changes}
 
 
 def content_hash(path: Path) -> str:
     """SHA-256 of what a file says: of a table its columns and values, of others their bytes."""
     if path.suffix != ".parquet":
-        return digest(path.read_bytes())
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
     import pandas as pd
 
     frame = pd.read_parquet(path)
     values = pd.util.hash_pandas_object(frame, index=False).to_numpy().tobytes()
     return digest(repr(list(frame.dtypes.astype(str).items())).encode() + values)
-
-
-def require_same_run(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    """Refuse to complete a run that was another one.
-
-    Raises:
-        InputError: the environment, parameters, configuration or code differ.
-    """
-    for field in IDENTITY:
-        if old[field] != new[field]:
-            raise InputError(
-                f"run {old['run_id']} was another run: its {field.replace('_', ' ')} was "
-                f"{str(old[field])[:100]}, now it is {str(new[field])[:100]}; "
-                "use another --run-id"
-            )
 
 
 def rerun(run_id: str) -> str:
@@ -233,33 +289,41 @@ def rerun(run_id: str) -> str:
     Raises:
         InputError: the code is not the run's, or an output differs (it is named).
     """
+    from robust_fairness.runners import SequentialRunner
+
     old = load_manifest(run_id)
     if old["state"] != "finished":
         raise InputError(f"run {run_id} is {old['state']}, allowed: a finished one")
     _require_same_code(old)
     new_id = f"{run_id}-rerun-{datetime.now(UTC):%Y%m%dT%H%M%S}"
-    from robust_fairness.runners import SequentialRunner
+    session = Session.create(env=old["environment"])
+    with _no_checkpoints(), session:
+        session.run(
+            new_id,
+            runner=SequentialRunner(),
+            pipeline_names=old["pipelines"],
+            namespaces=old["namespaces"],
+            load_versions=old["loaded"],
+            runtime_params=old["runtime_parameters"],
+            **old["filters"],
+        )
+    return comparison(old, load_manifest(new_id))
+
+
+@contextmanager
+def _no_checkpoints() -> Iterator[None]:
+    """A checkpoint would hand out the numbers that are to be computed again."""
     from robust_fairness.training.checkpoints import ROOT_VARIABLE
 
+    before = os.environ.get(ROOT_VARIABLE)
     with tempfile.TemporaryDirectory() as empty:
-        before = os.environ.get(ROOT_VARIABLE)
         os.environ[ROOT_VARIABLE] = empty
         try:
-            with Session.create(env=old["environment"]) as session:
-                assert isinstance(session, Session)
-                session.run(
-                    new_id,
-                    runner=SequentialRunner(),
-                    pipeline_names=old["pipelines"],
-                    namespaces=old["namespaces"],
-                    runtime_params=old["runtime_parameters"],
-                    **old["filters"],
-                )
+            yield
         finally:
-            os.environ.pop(ROOT_VARIABLE)
+            del os.environ[ROOT_VARIABLE]
             if before is not None:
                 os.environ[ROOT_VARIABLE] = before
-    return _comparison(old, load_manifest(new_id))
 
 
 def _require_same_code(old: Mapping[str, Any]) -> None:
@@ -274,14 +338,22 @@ def _require_same_code(old: Mapping[str, Any]) -> None:
         )
 
 
-def _comparison(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    names = sorted((old["outputs"].keys() | new["outputs"].keys()) - set(TELLS_THE_RUN))
-    differing = [
-        name
-        for name in names
-        if old["outputs"].get(name, {}).get("content")
-        != new["outputs"].get(name, {}).get("content")
+def comparison(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """One line on the outputs of two runs.
+
+    Args:
+        old: manifest of the first run.
+        new: manifest of the second.
+
+    Raises:
+        InputError: outputs differ in their content, or only one run has them; they are named.
+    """
+    contents = [
+        {name: one["content"] for name, one in run["outputs"].items() if name not in TELLS_THE_RUN}
+        for run in (old, new)
     ]
+    names = sorted(contents[0].keys() | contents[1].keys())
+    differing = [name for name in names if contents[0].get(name) != contents[1].get(name)]
     if differing:
         raise InputError(f"{len(differing)} of {len(names)} outputs differ: {', '.join(differing)}")
     return (

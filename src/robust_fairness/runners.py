@@ -4,15 +4,17 @@ import logging
 import shlex
 import sys
 from collections import Counter
+from collections.abc import Callable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import click
-from kedro.io import CatalogProtocol
+from kedro.io import AbstractVersionedDataset, CatalogProtocol, DatasetError
 from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
-from kedro.runner import SequentialRunner as KedroSequentialRunner
+from kedro.runner import AbstractRunner
 from kedro.runner.task import Task
 from pluggy import PluginManager
 
@@ -24,7 +26,37 @@ FAN_IN = "fan_in"  # tag of nodes that take failed inputs and name them
 
 
 class RunFailed(click.ClickException):
-    """Some nodes failed; all that did not need them has run."""
+    """Some nodes failed; all that did not need them has run.
+
+    Attributes:
+        failures: one a failed node, in the order in which they failed.
+    """
+
+    def __init__(self, failures: list[Failure], run_id: str | None) -> None:
+        self.failures = failures
+        lines = [f"{len(failures)} failed:", *(f"  {failure}" for failure in failures)]
+        lines.append(f"Everything else is done. To complete the run: {completion(run_id)}")
+        super().__init__("\n".join(lines))
+
+
+def completion(run_id: str | None) -> str:
+    """The command that runs what is missing of a run, with the options of this one."""
+    given = iter(sys.argv[sys.argv.index("run") + 1 :] if "run" in sys.argv else [])
+    options = []
+    for word in given:
+        if word == "--run-id":
+            next(given, None)
+        elif word != "--only-missing-outputs" and not word.startswith("--run-id="):
+            options.append(word)
+    words = ["kedro", "run", *options, "--run-id", str(run_id), "--only-missing-outputs"]
+    return shlex.join(words)
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says in one line; Kedro's errors of datasets give the reason in a second."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    shown = lines[: 2 if isinstance(error, DatasetError) else 1]
+    return " ".join(shown) or type(error).__name__
 
 
 class Ledger:
@@ -34,67 +66,53 @@ class Ledger:
     """
 
     def __init__(self) -> None:
-        self.errors: list[Failure] = []
-        self.outputs: dict[str, Failure] = {}
+        self.failures: list[Failure] = []
+        self._outputs: dict[str, Failure] = {}
 
-    def blocking(self, node: Node) -> Failure | None:
-        """The failure that keeps a node from running; a fan-in node takes failures as inputs."""
-        if FAN_IN in node.tags:
-            return None
-        return next((self.outputs[name] for name in node.inputs if name in self.outputs), None)
+    def inputs(self, node: Node) -> dict[str, Failure]:
+        """The failures that stand in the place of a node's inputs."""
+        return {name: self._outputs[name] for name in node.inputs if name in self._outputs}
 
-    def failed(self, node: Node, error: Exception) -> None:
+    def failed(self, node: Node, error: BaseException) -> None:
         """Note a node's own failure."""
-        message = (str(error).splitlines() or [type(error).__name__])[0]
-        failure = Failure(node.name, message)
-        self.errors.append(failure)
+        failure = Failure(node.name, first_line(error))
+        self.failures.append(failure)
         self.skipped(node, failure)
         logger.error("%s", failure)
         logger.debug("%s", node.name, exc_info=error)
 
     def skipped(self, node: Node, failure: Failure) -> None:
         """Note that a node's outputs do not exist because of a failure."""
-        self.outputs |= dict.fromkeys(node.outputs, failure)
-
-    def conclude(self, run_id: str | None) -> None:
-        """Raise one error that lists all failures and says how to complete the run.
-
-        Raises:
-            RunFailed: a node has failed.
-        """
-        if self.errors:
-            lines = [f"{len(self.errors)} failed:", *(f"  {failure}" for failure in self.errors)]
-            lines.append(f"Everything else is done. To complete the run: {completion(run_id)}")
-            raise RunFailed("\n".join(lines))
+        self._outputs |= dict.fromkeys(node.outputs, failure)
 
 
-def completion(run_id: str | None) -> str:
-    """The command that runs what is missing of a run, with the options of this one."""
-    options = [option for option in sys.argv[1:] if option != "--only-missing-outputs"]
-    if "--run-id" in options:
-        place = options.index("--run-id")
-        del options[place : place + 2]
-    given = options[1:] if options[:1] == ["run"] else []
-    words = ["kedro", "run", *given, "--run-id", str(run_id), "--only-missing-outputs"]
-    return shlex.join(words)
+class WithFailures:
+    """A catalog that hands out failures in the place of the datasets that do not exist.
 
+    Args:
+        catalog: the catalog of everything else.
+        failures: failures by name of the dataset.
+    """
 
-class _WithFailures:
-    """A catalog that hands out failures in the place of the outputs that do not exist."""
-
-    def __init__(self, catalog: Any, ledger: Ledger) -> None:
-        self._catalog, self._ledger = catalog, ledger
+    def __init__(self, catalog: Any, failures: Mapping[str, Failure]) -> None:
+        self._catalog, self._failures = catalog, failures
 
     def load(self, name: str) -> Any:
         """The data, or the failure."""
-        return self._ledger.outputs.get(name) or self._catalog.load(name)
+        return self._failures[name] if name in self._failures else self._catalog.load(name)
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # pickle asks for these before there is a catalog
+            raise AttributeError(name)
         return getattr(self._catalog, name)
 
 
-class SequentialRunner(KedroSequentialRunner):
-    """Kedro's sequential runner, which goes on past failed nodes."""
+class KeepsGoing(AbstractRunner):
+    """The loop over nodes that goes on past failed ones, on any executor.
+
+    A runner says where nodes run by ``_get_executor``, and how many at once by
+    ``_get_required_workers_count``.
+    """
 
     def _run(
         self,
@@ -103,21 +121,44 @@ class SequentialRunner(KedroSequentialRunner):
         hook_manager: PluginManager | None = None,
         run_id: str | None = None,
     ) -> None:
+        """Run all nodes that can run.
+
+        Raises:
+            RunFailed: a node has failed.
+        """
         ledger = Ledger()
-        seen: Any = _WithFailures(catalog, ledger)
         load_counts = Counter(chain.from_iterable(node.inputs for node in pipeline.nodes))
-        for node in pipeline.nodes:
-            failure = ledger.blocking(node)
-            if failure is not None:
-                ledger.skipped(node, failure)
-                continue
-            try:
-                Task(node, seen, self._is_async, hook_manager, run_id).execute()
-                logger.info("%s done", node.name)
-            except Exception as error:  # whatever a node raises, the others go on
-                ledger.failed(node, error)
-            self._release_datasets(node, catalog, load_counts, pipeline)
-        ledger.conclude(run_id)
+        needs = pipeline.node_dependencies
+        places = self._get_required_workers_count(pipeline)
+        waiting, settled = list(pipeline.nodes), set[Node]()
+        running: dict[Future[Node], Node] = {}
+        executor = self._get_executor(places)
+        assert executor is not None
+        with executor:
+            while waiting or running:
+                node = next((one for one in waiting if needs[one] <= settled), None)
+                if node is not None and len(running) < places:
+                    waiting.remove(node)
+                    missing = ledger.inputs(node)
+                    if missing and FAN_IN not in node.tags:
+                        ledger.skipped(node, next(iter(missing.values())))
+                        settled.add(node)
+                        continue
+                    seen: Any = WithFailures(catalog, missing) if missing else catalog
+                    task = Task(node, seen, self._is_async, hook_manager, run_id)
+                    running[executor.submit(task.execute)] = node
+                    continue
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    node = running.pop(future)
+                    settled.add(node)
+                    error = future.exception()
+                    if error is None:
+                        logger.info("%s done", node.name)
+                    else:
+                        ledger.failed(node, error)
+                    self._release_datasets(node, catalog, load_counts, pipeline)
+        if ledger.failures:
+            raise RunFailed(ledger.failures, run_id)
 
     def _filter_pipeline_for_missing_outputs(
         self, pipeline: Pipeline, catalog: CatalogProtocol
@@ -133,14 +174,26 @@ class SequentialRunner(KedroSequentialRunner):
         behind = pipeline.from_nodes(*(node.name for node in missing.nodes))
         for name in behind.all_outputs():
             dataset = catalog.get(name)
-            if dataset is not None and dataset.exists():
-                _delete(dataset)
+            if isinstance(dataset, AbstractVersionedDataset) and dataset.exists():
+                Path(dataset._get_load_path()).unlink()
         return super()._filter_pipeline_for_missing_outputs(pipeline, catalog)
 
 
-def _delete(dataset: Any) -> None:
+class Here(Executor):
+    """Runs what is submitted at once, in this thread; an interrupt passes through."""
 
-    if hasattr(dataset, "_get_load_path"):
-        Path(dataset._get_load_path()).unlink(missing_ok=True)
-    else:
-        dataset.release()
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """The result or the error, both there already."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:  # whatever a node raises, the others go on
+            future.set_exception(error)
+        return future
+
+
+class SequentialRunner(KeepsGoing):
+    """One node after the other."""
+
+    def _get_executor(self, max_workers: int) -> Executor:
+        return Here()

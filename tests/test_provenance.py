@@ -1,0 +1,322 @@
+"""Manifests: what they hold, which runs they refuse, what a rerun compares."""
+
+import json
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.pandas import column, data_frames
+from kedro.framework.hooks.manager import _create_hook_manager, _register_hooks
+from kedro.io import DataCatalog, MemoryDataset
+from kedro.io.core import Version
+from kedro.pipeline import Node, Pipeline
+
+from robust_fairness import provenance
+from robust_fairness.catalog.arrays import SamplesDataset
+from robust_fairness.catalog.files import TextDataset
+from robust_fairness.errors import InputError
+from robust_fairness.grid import Cell, DatasetGrid, Grid
+from robust_fairness.hooks import RunRecord
+from robust_fairness.runners import RunFailed, SequentialRunner
+from robust_fairness.samples import Samples
+
+GRID = Grid(1, (DatasetGrid("toy", "p", "n", (), (), (), (Cell("toy", "erm", ()),)),))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch) -> Path:
+    """Everything is written below the current folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def samples(sha256: str) -> Samples:
+    """Two rows of a file."""
+    return Samples(
+        x=np.zeros((2, 1), np.float32),
+        y=np.zeros(2, np.int64),
+        attributes=pd.DataFrame({"sex": pd.Categorical(["f", "m"])}),
+        id=np.arange(2),
+        splits=pd.DataFrame({"split_0": pd.Categorical(["train", "test"])}),
+        classes=("only",),
+        sources={"toy.csv": sha256},
+    )
+
+
+def train(of: Samples) -> str:
+    """A model."""
+    return f"model of {len(of)} rows"
+
+
+def breaking(of: Samples) -> str:
+    """No model."""
+    raise ValueError("broken on purpose")
+
+
+def pipeline(function=train, sha256: str = "aa") -> Pipeline:
+    """Ingest, train, report."""
+    return Pipeline(
+        [
+            Node(lambda: samples(sha256), None, "toy.samples", name="ingest", namespace="toy"),
+            Node(function, "toy.samples", "toy_text", name="train", namespace="toy.erm"),
+            Node(str.title, "toy_text", "metrics", name="collect"),
+        ]
+    )
+
+
+def run(run_id: str, what: Pipeline | None = None, only_missing: bool = False, **changes) -> dict:
+    """Run a pipeline as Kedro's session does, give the manifest that it leaves."""
+    names = {"toy_text": "text", "metrics": "metrics"}
+    found = DataCatalog(
+        {
+            "toy.samples": SamplesDataset(filepath="data/samples"),
+            "manifest": MemoryDataset(),
+            **{
+                name: TextDataset(filepath=f"data/{file}", version=Version(None, run_id))
+                for name, file in names.items()
+            },
+        }
+    )
+    parameters = changes.pop("written", {"a": 1})
+    loader = SimpleNamespace(
+        env=None, default_run_env="local", written_parameters=parameters, selected_grid=GRID
+    )
+    told = dict.fromkeys(provenance.FILTERS) | {
+        "run_id": run_id,
+        "env": "smoke",
+        "pipeline_names": ["__default__"],
+        "namespaces": None,
+        "runtime_params": {},
+        "only_missing_outputs": only_missing,
+        **changes,
+    }
+    hooks = _create_hook_manager()
+    _register_hooks(hooks, (RunRecord(),))
+    hooks.hook.after_context_created(context=SimpleNamespace(config_loader=loader))
+    arguments = {"run_params": told, "pipeline": what or pipeline(), "catalog": found}
+    hooks.hook.before_pipeline_run(**arguments)
+    try:
+        SequentialRunner().run(
+            arguments["pipeline"], found, hooks, run_id, only_missing_outputs=only_missing
+        )
+    except RunFailed as error:
+        hooks.hook.on_pipeline_error(error=error, **arguments)
+    else:
+        hooks.hook.after_pipeline_run(run_result={}, **arguments)
+    return provenance.load_manifest(run_id)
+
+
+def test_a_manifest_says_what_the_run_was_and_made():
+    manifest = run("one")
+    assert manifest["state"] == "finished"
+    assert manifest["started"] <= manifest["ended"]
+    assert manifest["environment"] == "smoke"
+    assert manifest["inputs"] == {"toy.samples": {"toy.csv": "aa"}}
+    assert manifest["grid"]["cells"] == ["toy.erm"]
+    assert {"torch", "numpy", "kedro"} <= manifest["packages"].keys()
+    assert {"python", "platform", "device", "threads"} <= manifest.keys()
+    assert manifest["outputs"].keys() == {"toy.samples", "toy_text", "metrics"}
+    for output in manifest["outputs"].values():
+        assert provenance.digest(Path(output["path"]).read_bytes()) == output["content"]
+
+
+def test_every_versioned_output_carries_the_run_id():
+    for name in ("one", "two"):
+        run(name)
+        assert Path(f"data/metrics/{name}/metrics").exists()
+        assert Path(f"data/text/{name}/text").exists()
+
+
+def test_a_failed_run_names_its_cells_and_can_be_completed():
+    failed = run("one", pipeline(breaking))
+    assert failed["state"] == "failed"
+    assert failed["failed"] == ["toy.erm.train: broken on purpose"]
+    assert failed["outputs"].keys() == {"toy.samples"}
+    done = run("one", only_missing=True)
+    assert (done["state"], done["failed"]) == ("finished", [])
+    assert done["started"] == failed["started"]
+    assert done["inputs"] == failed["inputs"]
+
+
+def test_a_run_that_only_reads_stays_with_the_version_it_began_with():
+    """Made from the newest version, completed from the same, whatever came in between."""
+    run("one")
+    behind = Pipeline([pipeline().nodes[-1]])
+    assert run("two", behind)["loaded"] == {"toy_text": "one"}
+    run("three")
+    Path("data/metrics/two/metrics").unlink()
+    assert run("two", behind, only_missing=True)["loaded"] == {"toy_text": "one"}
+
+
+def test_what_no_run_has_made_cannot_be_read():
+    with pytest.raises(InputError, match="toy_text: no version yet"):
+        run("two", Pipeline([pipeline().nodes[-1]]))
+    assert not provenance.known_runs()
+
+
+def test_a_run_id_is_not_taken_twice():
+    run("one")
+    with pytest.raises(InputError, match="run one exists; add --only-missing-outputs"):
+        run("one")
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"env": "paper"}, "environment was smoke, now it is paper"),
+        ({"runtime_params": {"grid": {"seeds": "2"}}}, "runtime parameters"),
+        ({"written": {"a": 2}}, "configuration"),
+        ({"pipeline_names": ["training"]}, "pipelines"),
+        ({"tags": ["shift.noise"]}, "filters"),
+        ({"namespaces": ["toy"]}, "namespaces"),
+    ],
+)
+def test_another_run_is_not_completed_under_this_id(changes, named):
+    before = run("one", pipeline(breaking))
+    with pytest.raises(InputError, match=f"run one was another run: its {named}") as error:
+        run("one", only_missing=True, **changes)
+    assert len(str(error.value).splitlines()) == 1
+    assert provenance.load_manifest("one") == before
+
+
+def git(*words: str) -> None:
+    """Git in the current folder."""
+    identity = ["-c", "user.name=test", "-c", "user.email=test@example.org"]
+    subprocess.run(["git", *identity, *words], check=True, capture_output=True)
+
+
+def test_other_code_does_not_complete_a_run():
+    """Neither another commit nor other changes to the same one."""
+    git("init", "-q")
+    Path(".gitignore").write_text("data/\n")
+    Path("code").write_text("1")
+    git("add", "-A")
+    git("commit", "-qm", "first")
+    clean = run("one", pipeline(breaking))["git"]
+    assert (clean["dirty"], clean["changes"]) == (False, None)
+    Path("code").write_text("2")
+    with pytest.raises(InputError, match="its git was"):
+        run("one", only_missing=True)
+    assert run("two", pipeline(breaking))["git"]["dirty"]
+    Path("code").write_text("3")
+    with pytest.raises(InputError, match="its git was"):
+        run("two", only_missing=True)
+    git("commit", "-qam", "second")
+    with pytest.raises(InputError, match="its git was"):
+        run("one", only_missing=True)
+
+
+def test_outside_of_git_there_is_no_commit(monkeypatch, folder):
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(folder.parent))
+    assert provenance.git_state() == {"commit": None, "dirty": None, "changes": None}
+
+
+def test_another_input_file_fails_before_anything_of_it_is_saved():
+    run("one", pipeline(breaking))
+    Path("data/samples").unlink()
+    manifest = run("one", pipeline(sha256="bb"), only_missing=True)
+    assert manifest["failed"] == [
+        "toy.ingest: toy.samples: another toy.csv than run one began with; use another --run-id"
+    ]
+    assert not Path("data/samples").exists()
+
+
+def test_samples_that_another_run_has_replaced_are_not_read():
+    run("one", pipeline(breaking))
+    SamplesDataset(filepath="data/samples").save(samples("bb"))
+    (failure,) = run("one", only_missing=True)["failed"]
+    assert failure.startswith("toy.erm.train: toy.samples: another toy.csv")
+
+
+def test_the_newest_finished_run_with_a_table_is_found():
+    with pytest.raises(InputError, match="no finished run yet"):
+        provenance.newest_finished_run()
+    for name in ("zz", "bb", "aa"):
+        run(name)
+    run("cc", pipeline(breaking))
+    run("dd", Pipeline([pipeline().nodes[0]]))
+    assert provenance.known_runs() == ["zz", "bb", "aa", "cc", "dd"]
+    assert provenance.newest_finished_run() == "aa"
+    assert provenance.output("aa", "metrics") == Path.cwd() / "data/metrics/aa/metrics"
+    with pytest.raises(InputError, match="unknown output of run aa 'metric': did you mean 'met"):
+        provenance.output("aa", "metric")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"run_id": "other"}'])
+def test_a_corrupted_manifest_is_named(text):
+    run("one")
+    provenance.manifest_path("one").write_text(text)
+    with pytest.raises(InputError, match=r"one\.json: corrupted manifest"):
+        provenance.load_manifest("one")
+    with pytest.raises(InputError, match="unknown run 'onne': did you mean 'one'"):
+        provenance.load_manifest("onne")
+
+
+@pytest.mark.parametrize("run_id", ["", ".", "..", "a/b", "../a", "-a", "a b", "a'b", "a\n"])
+def test_a_run_id_is_the_name_of_a_file(run_id):
+    session = object.__new__(provenance.Session)
+    with pytest.raises(InputError, match="run id"):
+        session.run(runtime_params={"run_id": run_id})
+
+
+TABLES = data_frames(
+    [column("seed", dtype=np.int64), column("value", dtype=np.float64), column("note", dtype=str)]
+)
+
+
+@given(table=TABLES, data=st.data())
+def test_the_content_of_a_table_is_its_values_not_its_file(tmp_path_factory, table, data):
+    """Compression and row groups change nothing, a changed, lost or moved value does."""
+    folder = tmp_path_factory.mktemp("tables")
+    first, second = folder / "a.parquet", folder / "b.parquet"
+    table.to_parquet(first, index=False)
+    table.to_parquet(second, index=False, compression="gzip", row_group_size=1)
+    assert provenance.content_hash(first) == provenance.content_hash(second)
+    others = [table.rename(columns={"note": "notes"}), table.astype({"seed": np.int32})]
+    if len(table):
+        row = data.draw(st.integers(0, len(table) - 1))
+        changed = table.copy()
+        changed.loc[row, "value"] = 0.5 if table.loc[row, "value"] != 0.5 else np.nextafter(0.5, 1)
+        others += [changed, table.drop(row)]
+    for other in others:
+        other.to_parquet(second, index=False)
+        assert provenance.content_hash(first) != provenance.content_hash(second)
+
+
+def outputs(run_id: str, **contents: str) -> dict:
+    """The part of a manifest that is compared."""
+    return {"run_id": run_id, "outputs": {name: {"content": c} for name, c in contents.items()}}
+
+
+def test_a_comparison_counts_the_same_and_names_the_different():
+    old = outputs("one", metrics="a", models="b", report="c")
+    same = provenance.comparison(old, outputs("two", metrics="a", models="b", report="d"))
+    assert same.startswith("2 outputs, same bits (run two")
+    for other in ({"models": "b", "metrics": "x"}, {"models": "b"}):
+        with pytest.raises(InputError, match="1 of 2 outputs differ: metrics"):
+            provenance.comparison(old, outputs("two", **other))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"state": "running"}, "run one is running, allowed: a finished one"),
+        ({"git": {"commit": None, "dirty": None}}, "its code was not committed"),
+        ({"git": {"commit": "ab" * 20, "dirty": True}}, "its code was not committed"),
+        (
+            {"git": {"commit": "ab" * 20, "dirty": False}},
+            f"git worktree add ../rerun-abababab {'ab' * 20}",
+        ),
+    ],
+)
+def test_only_a_finished_run_of_the_same_code_is_rerun(change, said):
+    manifest = run("one") | change
+    provenance.manifest_path("one").write_text(json.dumps(manifest))
+    with pytest.raises(InputError, match=said):
+        provenance.rerun("one")
+    assert provenance.known_runs() == ["one"]

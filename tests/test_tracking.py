@@ -1,0 +1,235 @@
+"""What MLflow is told, on its own sqlite store."""
+
+import logging
+from types import SimpleNamespace
+
+import pytest
+from kedro.io import DataCatalog, MemoryDataset
+from mlflow import MlflowClient
+from pydantic import BaseModel
+
+from robust_fairness import provenance, tables
+from robust_fairness.errors import Failure
+from robust_fairness.runners import RunFailed
+from robust_fairness.tracking import EXPERIMENT, SWITCH, MlflowTracking, key
+
+PARAMS = {"run_id": "one"}
+PIPELINE = SimpleNamespace(all_outputs=lambda: {"report"})
+
+
+class Settings(BaseModel):
+    """Parameters of a cell."""
+
+    protocol: dict = {"epochs": 2, "schedule": {"kind": "cosine"}}
+    label: str = "x" * 7000
+
+
+HISTORY = tables.table(
+    tables.HISTORY,
+    [
+        {"trial": "alpha=0.1", "seed": seed, "epoch": epoch, "quantity": "loss", "value": value}
+        for seed, epoch, value in ((0, 0, 1.0), (1, 0, 3.0), (0, 1, 0.5), (1, 1, 0.7))
+    ],
+)
+
+
+def scores(*rows: dict) -> object:
+    """A metrics table."""
+    plain = {name: 0 if kind != "str" else "" for name, kind in tables.METRICS.items()}
+    common = {"metric": "accuracy", "shift": "none", "trial": "default", "selection": "accuracy"}
+    return tables.table(tables.METRICS, [{**plain, **common, **row} for row in rows])
+
+
+@pytest.fixture(scope="module")
+def empty_store(tmp_path_factory) -> bytes:
+    """A store with all its tables and no run: making one takes seconds."""
+    path = tmp_path_factory.mktemp("store") / "mlflow.db"
+    MlflowClient(f"sqlite:///{path}").get_experiment_by_name(EXPERIMENT)
+    return path.read_bytes()
+
+
+@pytest.fixture
+def client(tmp_path, monkeypatch, empty_store) -> MlflowClient:
+    """The store of a project that has one run."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    monkeypatch.setenv(SWITCH, "on")
+    (tmp_path / "mlflow.db").write_bytes(empty_store)
+    git = {"commit": "abc", "dirty": False}
+    provenance.write_manifest({"run_id": "one", "environment": "smoke", "git": git})
+    return MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
+
+
+def runs(client: MlflowClient) -> dict:
+    """All runs by name."""
+    experiment = client.get_experiment_by_name(EXPERIMENT)
+    found = [] if experiment is None else client.search_runs([experiment.experiment_id])
+    return {run.info.run_name: run for run in found}
+
+
+def train(hook: MlflowTracking, cell: str) -> None:
+    """A training node has run."""
+    node = SimpleNamespace(name=f"{cell}.train")
+    hook.after_node_run(
+        node, {f"params:{cell}.cell": Settings()}, {f"{cell}.history": HISTORY}, "one"
+    )
+
+
+def evaluate(hook: MlflowTracking, cell: str, *rows: dict) -> None:
+    """An evaluation node has run."""
+    node = SimpleNamespace(name=f"{cell}.evaluate")
+    hook.after_node_run(node, {}, {f"{cell}.metrics": scores(*rows)}, "one")
+
+
+def catalog() -> DataCatalog:
+    """The report is there."""
+    return DataCatalog({"report": MemoryDataset("<h1>Report</h1>")})
+
+
+def test_parent_and_children_hold_parameters_curves_scores_and_the_report(client):
+    hook = MlflowTracking()
+    hook.before_pipeline_run(PARAMS)
+    assert runs(client)["one"].info.status == "RUNNING"
+    train(hook, "adult.cuma")
+    evaluate(
+        hook,
+        "adult.cuma",
+        {"seed": 0, "value": 0.5},
+        {"seed": 1, "value": 1.0},
+        {"seed": 1, "value": 1.0, "selection": "every"},
+        {"metric": "delta_eo", "attribute": "sex", "value": 0.25},
+        {"metric": "delta_er", "attribute": "sex", "value": float("nan")},
+        {"metric": "group_accuracy", "attribute": "sex", "group": "f", "value": 0.125},
+        {"shift": "gaussian_noise", "severity": 0.06, "value": 0.75},
+    )
+    hook.after_pipeline_run(PARAMS, PIPELINE, catalog())
+    found = runs(client)
+    assert found.keys() == {"one", "adult.cuma"}
+    parent, child = found["one"], found["adult.cuma"]
+    assert (parent.info.status, child.info.status) == ("FINISHED", "FINISHED")
+    tags = {
+        "kedro.run_id": "one",
+        "kedro.env": "smoke",
+        "mlflow.source.git.commit": "abc",
+        "mlflow.parentRunId": parent.info.run_id,
+        "cell": "adult.cuma",
+        "dataset": "adult",
+        "method": "cuma",
+    }
+    assert tags.items() <= child.data.tags.items()
+    assert child.data.params == {
+        "protocol.epochs": "2",
+        "protocol.schedule.kind": "cosine",
+        "label": "x" * 6000,
+    }
+    assert child.data.metrics == pytest.approx(
+        {
+            "loss/alpha_0.1": 0.6,
+            "accuracy/none_0/default": 0.75,  # a replica that is chosen twice counts once
+            "delta_eo/sex/none_0/default": 0.25,
+            "accuracy/gaussian_noise_0.06/default": 0.75,
+        }
+    )
+    curve = client.get_metric_history(child.info.run_id, "loss/alpha_0.1")
+    assert {point.step: point.value for point in curve} == pytest.approx({0: 2.0, 1: 0.6})
+    assert [file.path for file in client.list_artifacts(parent.info.run_id)] == ["report.html"]
+
+
+def test_failed_cells_are_closed_with_their_reason_and_finished_when_completed(client):
+    hook = MlflowTracking()
+    hook.before_pipeline_run(PARAMS)
+    for cell in ("adult.erm", "adult.cuma"):
+        train(hook, cell)
+    evaluate(hook, "adult.erm", {"value": 1})
+    failures = [Failure("adult.cuma.select", "no score"), Failure("german.erm.train", "no rows")]
+    hook.on_pipeline_error(RunFailed(failures, "one"), PARAMS, PIPELINE, DataCatalog())
+    found = runs(client)
+    states = {name: run.info.status for name, run in found.items()}
+    failed = dict.fromkeys(("one", "adult.cuma", "german.erm"), "FAILED")
+    assert states == {"adult.erm": "FINISHED", **failed}
+    assert found["german.erm"].data.tags["mlflow.note.content"] == "german.erm.train: no rows"
+
+    again = MlflowTracking()
+    again.before_pipeline_run({**PARAMS})
+    assert runs(client)["one"].info.status == "RUNNING"
+    train(again, "german.erm")
+    for cell in ("adult.cuma", "german.erm"):
+        evaluate(again, cell, {"value": 1})
+    again.after_pipeline_run(PARAMS, PIPELINE, catalog())
+    done = runs(client)
+    assert {name: run.info.run_id for name, run in done.items()} == {
+        name: run.info.run_id for name, run in found.items()
+    }
+    assert {run.info.status for run in done.values()} == {"FINISHED"}
+    assert not any(run.data.tags["mlflow.note.content"] for run in done.values())
+
+
+def test_a_run_that_breaks_off_leaves_nothing_open(client):
+    hook = MlflowTracking()
+    hook.before_pipeline_run(PARAMS)
+    train(hook, "adult.erm")
+    hook.on_pipeline_error(MemoryError("all gone"), PARAMS, PIPELINE, DataCatalog())
+    found = runs(client)
+    assert {run.info.status for run in found.values()} == {"FAILED"}
+    assert found["one"].data.tags["mlflow.note.content"] == ": all gone"
+
+
+def test_a_node_may_have_run_in_another_process(client):
+    """A hook that has never heard of the run finds its parent."""
+    MlflowTracking().before_pipeline_run(PARAMS)
+    train(MlflowTracking(), "adult.erm")
+    evaluate(MlflowTracking(), "adult.erm", {"value": 1})
+    MlflowTracking().after_pipeline_run(PARAMS, PIPELINE, DataCatalog())
+    found = runs(client)
+    assert found.keys() == {"one", "adult.erm"}
+    assert {run.info.status for run in found.values()} == {"FINISHED"}
+
+
+def test_more_points_than_a_server_takes_at_once_arrive_all(client):
+    hook = MlflowTracking()
+    evaluate(hook, "adult.erm", *({"trial": f"t{k}", "value": k} for k in range(1001)))
+    child = runs(client)["adult.erm"]
+    assert child.data.metrics == {f"accuracy/none_0/t{k}": k for k in range(1001)}
+
+
+def test_a_dead_server_costs_one_warning(client, monkeypatch, caplog):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    hook = MlflowTracking()
+    with caplog.at_level(logging.WARNING, "robust_fairness"):
+        hook.before_pipeline_run(PARAMS)
+        train(hook, "adult.erm")
+        evaluate(hook, "adult.erm", {"value": 1})
+        hook.after_pipeline_run(PARAMS, PIPELINE, catalog())
+    said = [record for record in caplog.records if record.name == "robust_fairness.tracking"]
+    assert len(said) == 1
+    assert said[0].getMessage().startswith("MLflow is not available, the run goes on without it")
+    assert not runs(client)
+
+
+def test_a_server_that_dies_costs_one_warning(client, monkeypatch, caplog):
+    hook = MlflowTracking()
+    hook.before_pipeline_run(PARAMS)
+
+    def gone(*arguments, **options):
+        raise ConnectionError("gone\nfor good")
+
+    monkeypatch.setattr(MlflowClient, "log_batch", gone)
+    with caplog.at_level(logging.WARNING, "robust_fairness"):
+        train(hook, "adult.erm")
+        evaluate(hook, "adult.erm", {"value": 1})
+        hook.after_pipeline_run(PARAMS, PIPELINE, catalog())
+    said = [record.getMessage() for record in caplog.records]
+    assert said == ["MLflow is not available, the run goes on without it: gone"]
+
+
+def test_it_can_be_switched_off(client, monkeypatch):
+    monkeypatch.setenv(SWITCH, "off")
+    hook = MlflowTracking()
+    hook.before_pipeline_run(PARAMS)
+    train(hook, "adult.erm")
+    hook.after_pipeline_run(PARAMS, PIPELINE, catalog())
+    assert not runs(client)
+
+
+def test_names_of_metrics_are_those_that_mlflow_takes():
+    assert key("loss", "", "alpha=0.1,h=é") == "loss/alpha_0.1_h_é"
