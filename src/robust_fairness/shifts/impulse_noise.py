@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from robust_fairness.draws import uniform_rows
 from robust_fairness.errors import InputError
 from robust_fairness.samples import Samples
-from robust_fairness.shifts._draws import uniform_rows
 from robust_fairness.shifts._pictures import BRIGHTEST, noisy
 from robust_fairness.shifts._shift import NoiseParameters as Parameters
 from robust_fairness.shifts._shift import places_of

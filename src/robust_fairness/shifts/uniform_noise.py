@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from robust_fairness.draws import uniform_rows
 from robust_fairness.samples import Samples
-from robust_fairness.shifts._draws import uniform_rows
 from robust_fairness.shifts._pictures import are_pictures, brightened, noisy
 from robust_fairness.shifts._shift import NoiseParameters as Parameters
 from robust_fairness.shifts._shift import check_deviation as check

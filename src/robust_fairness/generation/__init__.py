@@ -1,0 +1,1 @@
+"""Generated families: a diffusion model as a decoder, and subsets of its latent space."""
