@@ -143,6 +143,20 @@ def test_all_rows_as_pivots_are_exact():
     assert score.item() == pytest.approx(exact_score(variables).item(), rel=2e-3)
 
 
+def test_confident_predictions_leave_a_narrow_kernel_that_still_factors():
+    """Most probabilities within 1e-8 of 0 and a few at 1, as after training at a high rate."""
+    rng = np.random.default_rng(0)
+    p = np.where(rng.random(128) < 0.06, 1.0, 0.0) + 1e-8 * rng.random(128)
+    _, a, y = make_rows(128)
+    variables = [variable(rows(p)), variable(a, y), variable(y)]
+    values = variables[0].x.requires_grad_()
+    score = low_rank_score(variables, [evenly(one, 128) for one in variables])
+    (gradient,) = torch.autograd.grad(score, values)
+    expected = written_out(rows(p), a, y)
+    assert score.item() == pytest.approx(expected, rel=2e-3)
+    assert gradient.isfinite().all()
+
+
 def test_gradient_is_that_of_finite_differences():
     """In the predictions; widths and pivots held fixed, and well apart so that digits suffice."""
     p, a, y = make_rows(30)

@@ -24,6 +24,7 @@ EPSILON = 1e-4  # of A.1, times the number of rows
 TOLERANCE = 1e-7  # unexplained share of the kernel matrix's trace at which pivots suffice
 MOST_PIVOTS = 400
 WIDTH_ROWS = 1024  # rows whose distances give the width of the kernel
+EXACT_DISTANCES = "donot_use_mm_for_euclid_dist"
 BLOCK = 8192  # rows of the kernel matrix at once
 JITTER = 1e-6  # on the diagonal of the kernel between rows that were chosen without looking
 
@@ -41,13 +42,13 @@ class Variable:
     width: Tensor
 
     def kernel(self, rows: Tensor, others: Tensor) -> Tensor:
-        """Gaussian kernel between values ``[..., n, d]`` and ``[..., m, d]``, ``[..., n, m]``."""
-        square = (
-            rows.square().sum(-1, keepdim=True)
-            + others.square().sum(-1).unsqueeze(-2)
-            - 2 * rows @ others.mT
-        )
-        return torch.exp(-0.5 * square.clamp(min=0) / self.width[..., None, None].square())
+        """Gaussian kernel between values ``[..., n, d]`` and ``[..., m, d]``, ``[..., n, m]``.
+
+        Distances are taken of differences: by products of the values, nearly equal rows far from
+        the origin of a narrow kernel would give a matrix that is not positive definite.
+        """
+        distances = torch.cdist(rows, others, compute_mode=EXACT_DISTANCES)
+        return torch.exp(-0.5 * (distances / self.width[..., None, None]).square())
 
     def at(self, rows: Tensor) -> Tensor:
         """Values ``[..., r, d]`` of the rows ``[..., r]``."""
@@ -101,7 +102,7 @@ def median_distance(x: Tensor, rows: int = WIDTH_ROWS) -> Tensor:
     places = torch.linspace(0, count - 1, min(rows, count), device=x.device).long()
     some = x[..., places, :]
     # every pair twice, which leaves the median what it is
-    distances = torch.cdist(some, some, compute_mode="donot_use_mm_for_euclid_dist")
+    distances = torch.cdist(some, some, compute_mode=EXACT_DISTANCES)
     itself = torch.eye(len(places), dtype=torch.bool, device=x.device)
     pairs = distances.masked_fill(itself, torch.nan).flatten(-2)
     median = pairs.nanmedian(-1).values
