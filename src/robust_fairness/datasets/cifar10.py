@@ -74,6 +74,7 @@ def load(parameters: Parameters, files: Files, splits: int) -> Samples:
     sizes = [len(labels) for labels in y]
     training = sum(sizes[: len(parameters.train_files)])
     test = sum(sizes) - training
+    ids = _ids(own, training + test)
     chosen = np.concatenate(
         [
             _chosen("train_rows", training, parameters.train_rows, parameters.seed, TRAINING),
@@ -89,7 +90,7 @@ def load(parameters: Parameters, files: Files, splits: int) -> Samples:
         x=np.concatenate(x)[chosen],
         y=labels,
         attributes=pd.DataFrame({"class": classes}),
-        id=_ids(own, training + test)[chosen],
+        id=ids[chosen],
         splits=frame,
         classes=_cifar.CLASSES,
         sensitive=parameters.sensitive,
