@@ -27,7 +27,8 @@ from robust_fairness.generation._published import (
     network_settings,
 )
 
-SETTINGS = "settings"  # entry of the metadata of a generator's file
+HEADER = "robust_fairness"  # entry of the metadata of a generator's file, its settings as JSON
+KIND = "generator"
 SUFFIXES = (".safetensors", ".pt", ".pth", ".pkl")
 OPENAI_NOISE_FACTOR = 1000.0  # its network counts time in thousandths of ln(sigma) / 4
 DENOISER, NETWORK, OTHER_NETWORK = "EDMPrecond", "DhariwalUNet", "SongUNet"
@@ -126,9 +127,10 @@ def _require_form(path: Path) -> None:
     if not start:
         raise InputError(f"{path}: is empty")
     found = "a PyTorch file" if start[:2] == ZIP else "a pickle" if start[:1] == PICKLE else ""
-    if path.suffix == ".safetensors" and found:
+    # a safetensors file begins with the length of its header in eight bytes, then a brace
+    if path.suffix == ".safetensors" and found and start[8:] != b"{":
         raise InputError(f"{path}: is {found}, allowed: safetensors where the name says so")
-    if path.suffix != ".safetensors" and start[8:] == b"{":
+    if path.suffix != ".safetensors" and not found and start[8:] == b"{":
         raise InputError(f"{path}: is a safetensors file, allowed: one whose name says so")
     if path.suffix == ".pkl" and found != "a pickle":
         raise InputError(f"{path}: is {found or 'no pickle'}, allowed: a pickle")
@@ -142,16 +144,19 @@ def _own(path: Path, given: Settings) -> tuple[Settings, dict[str, Tensor]]:
             weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise InputError(f"{path}: truncated or damaged safetensors: {error}") from error
-    if SETTINGS not in metadata and not given:
-        raise InputError(f"{path}: has no settings, allowed: with them in a configuration")
-    if SETTINGS in metadata and given:
+    if HEADER not in metadata:
+        if not given:
+            raise InputError(f"{path}: has no settings, allowed: with them in a configuration")
+        return given, weights
+    if given:
         raise InputError(f"{path}: has settings, allowed: no other configuration")
-    settings = given
-    if SETTINGS in metadata:
-        try:
-            settings = json.loads(metadata[SETTINGS])
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{path}: its settings are no JSON") from error
+    try:
+        settings = json.loads(metadata[HEADER])
+        kind = settings.pop("kind")
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+        kind = ""
+    if kind != KIND:
+        raise InputError(f"{path}: its settings are not those of a generator")
     return settings, weights
 
 
@@ -172,9 +177,8 @@ def _plain_weights(path: Path) -> dict[str, Tensor]:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
     # whatever a broken or hostile file makes of PyTorch's reader: it allows weights only
     except Exception as error:
-        reason = " ".join(str(error).split())
-        named = reason.partition("GLOBAL ")[2].partition(" was not")[0]
-        what = f"names {named!r}" if named else "is truncated or damaged"
+        named = str(error).partition("GLOBAL ")[2].split(maxsplit=1)
+        what = f"names {named[0]!r}" if named else "is truncated or damaged"
         raise InputError(
             f"{path}: {what}, allowed: a plain state dictionary of PyTorch; nothing was executed"
         ) from error
@@ -332,7 +336,8 @@ def _expected(path: Path, settings: Settings) -> dict[str, torch.Size]:
 
 def write_safetensors(path: Path, settings: Settings, weights: Weights) -> None:
     """Write settings, as JSON in the metadata, and weights as one safetensors file."""
-    save_file(dict(weights), path, metadata={SETTINGS: json.dumps(settings, sort_keys=True)})
+    described = json.dumps({"kind": KIND, **settings}, sort_keys=True)
+    save_file(dict(weights), path, metadata={HEADER: described})
 
 
 @contextmanager
