@@ -16,7 +16,8 @@ class Weights(dict):
 
     def of(self, name: str, *shape: int) -> Tensor:
         if name not in self:
-            scale = 0.5 * max(1, torch.Size(shape[1:]).numel()) ** -0.5
+            # attention that is far from even, so that a wrong one shows
+            scale = (5 if "qkv.weight" in name else 0.5) * torch.Size(shape[1:]).numel() ** -0.5
             self[name] = torch.randn(shape, generator=self.draws) * scale
         return self[name]
 

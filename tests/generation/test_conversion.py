@@ -128,12 +128,12 @@ def test_openai_form_computes_the_same(tmp_path, plain, zipped, half) -> None:
     }
 
 
-def test_another_head_width_or_order_of_frequencies_would_be_noticed(tmp_path, plain) -> None:
+def test_another_head_width_would_be_noticed(tmp_path, plain) -> None:
     weights, expected = plain
     torch.save(dict(weights), tmp_path / "edm.pt")
     output = tmp_path / "edm.safetensors"
     convert(tmp_path / "edm.pt", output, {"size": 8, "head_width": 16}, write=write_safetensors)
-    assert not torch.allclose(computed(output, 5), expected, atol=0.01 * float(expected.std()))
+    assert not torch.allclose(computed(output, 5), expected, atol=0.05 * float(expected.std()))
 
 
 # -- NVlabs' pickles, made with stand-ins for the modules whose names they carry
@@ -233,7 +233,7 @@ def test_networks_of_nvlabs_that_are_not_supported_are_named(tmp_path, stored, s
         ({"outer": "VPPrecond"}, "VPPrecond of DhariwalUNet, allowed"),
         ({"img_resolution": 64}, "img_resolution is 64, configured: 8"),
         ({"sigma_data": 0.25}, "sigma_data is 0.25, configured: 0.5"),
-        ({}, "no network of the ADM architecture"),
+        ({}, "no weight out_norm.weight"),
     ):
         path.write_bytes(snapshot(some, stand_ins, **fields))
         fails(path, output, words, {"size": SIDE})

@@ -7,6 +7,7 @@ down, not made. Names and instructions other than those of stored networks are r
 
 import io
 import pickletools
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,7 +90,9 @@ class _Machine:
         try:
             for instruction, argument, _ in pickletools.genops(file):
                 self.take(instruction.name, argument)
-            (result,) = self.stack
+            result = self.pop()
+            if self.stack:
+                raise ValueError("more than one value")
         except InputError:
             raise
         # whatever a broken or hostile program makes of lists, dictionaries and the stack
@@ -285,4 +288,7 @@ def _numbers_of(content: bytes) -> Tensor:
         raise ValueError("no storage") from error
     if not isinstance(storage, torch.storage.TypedStorage):
         raise TypeError("no storage")
-    return torch.empty(0, dtype=storage.dtype).set_(storage.untyped())
+    with warnings.catch_warnings():
+        # the class is deprecated, but files hold nothing else
+        warnings.simplefilter("ignore", UserWarning)
+        return torch.empty(0, dtype=storage.dtype).set_(storage.untyped())

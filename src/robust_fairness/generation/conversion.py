@@ -346,9 +346,10 @@ def _aside(output: Path) -> Iterator[Path]:
     aside = output.with_name(f".{output.name}.{os.getpid()}.part")
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
-        yield aside
-        aside.replace(output)
+        try:
+            yield aside
+            aside.replace(output)
+        finally:
+            aside.unlink(missing_ok=True)
     except (OSError, SafetensorError) as error:
         raise InputError(f"{output}: cannot be written: {error}") from error
-    finally:
-        aside.unlink(missing_ok=True)
