@@ -95,6 +95,28 @@ def fetch(name: str) -> None:
         click.echo(path)
 
 
+@cli.command("convert-edm")
+@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
+@click.argument("output", metavar="OUTPUT", type=click.Path(path_type=Path))
+@click.option(
+    "--configuration",
+    type=click.Path(path_type=Path),
+    help="JSON file of what the weights do not tell.",
+)
+@one_line_errors
+def convert_edm(path: Path, output: Path, configuration: Path | None) -> None:
+    """Make a generator's file of published weights, which are read and never executed."""
+    from robust_fairness.generation.conversion import (
+        convert,
+        read_configuration,
+        write_safetensors,
+    )
+
+    given = None if configuration is None else read_configuration(configuration)
+    convert(path, output, given, write=write_safetensors)
+    click.echo(output)
+
+
 @cli.command()
 @click.option("--format", "form", type=click.Choice(TABLE_FORMATS), default="csv")
 @click.option("--run", "run_id", help="Run to print; the newest finished one unless given.")

@@ -32,6 +32,16 @@ class Remote:
 
 
 REMOTES = {
+    # the binary version; the page of the dataset gives its MD5, c32a1d4ab5d03f1284b67883e8d87530
+    "cifar10": Remote(
+        address="https://www.cs.toronto.edu/~kriz",
+        folder="cifar10",
+        sha256={
+            "cifar-10-binary.tar.gz": (
+                "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"
+            ),
+        },
+    ),
     "adult": Remote(
         address=f"{UCI}/adult",
         folder="adult",

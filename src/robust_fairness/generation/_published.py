@@ -1,0 +1,321 @@
+"""Published networks of the ADM architecture, under the names that diffusers gives their weights.
+
+Architecture: Dhariwal and Nichol, "Diffusion Models Beat GANs on Image Synthesis" (2021); as a
+denoiser of EDM: Karras et al. (2022), Table 7, column "ADM". Two forms are known: plain state
+dictionaries (OpenAI's consistency models) and NVlabs' stored modules. They are the same network
+but for names, the order of queries, keys and values, and how the class enters.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from robust_fairness.errors import InputError
+
+GROUPS = 32
+LEAST_WIDTH = 128  # below, NVlabs' normalisation has fewer groups than 32
+
+Weights = Mapping[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the weights tell of the architecture.
+
+    Attributes:
+        widths: channels of every level.
+        layers: residual blocks of a level on the way down.
+        attends: whether a level has attention.
+        scale_shift: whether noise and class enter as scale and shift.
+        classes: number of classes.
+        channels: of a picture.
+    """
+
+    widths: tuple[int, ...]
+    layers: int
+    attends: tuple[bool, ...]
+    scale_shift: bool
+    classes: int
+    channels: int
+
+
+@dataclass(frozen=True)
+class Form:
+    """Names of weights in one form of file.
+
+    Attributes:
+        block: parts of a residual block, by the names that diffusers gives them.
+        attention: parts of an attention block, likewise, but for queries, keys and values.
+        ends: parts outside of blocks, likewise.
+        interleaved: whether a channel's query, key and value follow each other.
+    """
+
+    block: Mapping[str, str]
+    attention: Mapping[str, str]
+    ends: Mapping[str, str]
+    interleaved: bool
+
+
+OPENAI = Form(
+    block={
+        "norm1": "in_layers.0",
+        "conv1": "in_layers.2",
+        "time_emb_proj": "emb_layers.1",
+        "norm2": "out_layers.0",
+        "conv2": "out_layers.3",
+        "conv_shortcut": "skip_connection",
+    },
+    attention={"group_norm": "norm", "to_out.0": "proj_out"},
+    ends={
+        "time_embedding.linear_1": "time_embed.0",
+        "time_embedding.linear_2": "time_embed.2",
+        "class_embedding": "label_emb",
+        "conv_in": "input_blocks.0.0",
+        "conv_norm_out": "out.0",
+        "conv_out": "out.2",
+    },
+    interleaved=False,
+)
+NVLABS = Form(
+    block={
+        "norm1": "norm0",
+        "conv1": "conv0",
+        "time_emb_proj": "affine",
+        "norm2": "norm1",
+        "conv2": "conv1",
+        "conv_shortcut": "skip",
+    },
+    attention={"group_norm": "norm2", "to_out.0": "proj"},
+    ends={
+        "time_embedding.linear_1": "map_layer0",
+        "time_embedding.linear_2": "map_layer1",
+        "class_embedding": "map_label",
+        "conv_norm_out": "out_norm",
+        "conv_out": "out_conv",
+    },
+    interleaved=True,
+)
+
+
+def from_openai(weights: Weights, head_width: int, file: str) -> tuple[Shape, dict[str, Tensor]]:
+    """Shape and weights of a plain state dictionary.
+
+    Args:
+        weights: by the names of OpenAI's consistency models. Guided diffusion has the same names
+            and another order of queries, keys and values, which no file tells.
+        head_width: channels of a head of the attention.
+        file: its name, for errors.
+
+    Raises:
+        InputError: the weights are not those of a class-conditional network of this architecture.
+    """
+    outputs = 1 + max(
+        (int(name.split(".")[1]) for name in _of(weights, "output_blocks")), default=-1
+    )
+    ups = [
+        index
+        for index in range(outputs)
+        for part in (1, 2)
+        if f"output_blocks.{index}.{part}.in_layers.0.weight" in weights
+    ]
+    levels = len(ups) + 1
+    layers, rest = divmod(outputs, levels)
+    if rest or layers < 2 or ups != [layers * level - 1 for level in range(1, levels)]:
+        raise InputError(
+            f"{file}: no network of the ADM architecture, whose levels are residual blocks"
+        )
+    layers -= 1
+    starts = [1 + level * (layers + 1) for level in range(levels)]
+    attends = [f"input_blocks.{start}.1.qkv.weight" in weights for start in starts]
+    blocks = {
+        "mid_block.resnets.0": "middle_block.0",
+        "mid_block.attentions.0": "middle_block.1",
+        "mid_block.resnets.1": "middle_block.2",
+    }
+    for level, start in enumerate(starts):
+        for layer in range(layers):
+            blocks[f"down_blocks.{level}.resnets.{layer}"] = f"input_blocks.{start + layer}.0"
+            if attends[level]:
+                blocks[f"down_blocks.{level}.attentions.{layer}"] = (
+                    f"input_blocks.{start + layer}.1"
+                )
+        if level + 1 < levels:
+            blocks[f"down_blocks.{level}.downsamplers.0"] = f"input_blocks.{start + layers}.0"
+    for up, level in enumerate(reversed(range(levels))):
+        for layer in range(layers + 1):
+            source = f"output_blocks.{up * (layers + 1) + layer}"
+            blocks[f"up_blocks.{up}.resnets.{layer}"] = f"{source}.0"
+            if attends[level]:
+                blocks[f"up_blocks.{up}.attentions.{layer}"] = f"{source}.1"
+        if level:
+            blocks[f"up_blocks.{up}.upsamplers.0"] = f"{source}.{2 if attends[level] else 1}"
+    return _converted(weights, OPENAI, blocks, (layers, attends), head_width, file)
+
+
+def from_nvlabs(weights: Weights, head_width: int, file: str) -> tuple[Shape, dict[str, Tensor]]:
+    """Shape and weights of NVlabs' stored modules.
+
+    Args:
+        weights: by the names of the module DhariwalUNet.
+        head_width: channels of a head of the attention.
+        file: its name, for errors.
+
+    Raises:
+        InputError: as of ``from_openai``, or the levels are narrower than 128 channels.
+    """
+    sides = sorted(
+        {int(name.split(".")[1].split("x")[0]) for name in _of(weights, "enc") if "_block" in name},
+        reverse=True,
+    )
+    first = f"enc.{sides[0]}x{sides[0]}" if sides else ""
+    layers = len({name.split(".")[1] for name in weights if name.startswith(f"{first}_block")})
+    if not sides or sides != [sides[0] >> level for level in range(len(sides))]:
+        raise InputError(f"{file}: no network of the ADM architecture: levels of {sides} pixels")
+    attends = [f"enc.{side}x{side}_block0.qkv.weight" in weights for side in sides]
+    lowest = f"dec.{sides[-1]}x{sides[-1]}"
+    blocks = {
+        "mid_block.resnets.0": f"{lowest}_in0",
+        "mid_block.attentions.0": f"{lowest}_in0",
+        "mid_block.resnets.1": f"{lowest}_in1",
+    }
+    for level, side in enumerate(sides):
+        if level:
+            blocks[f"down_blocks.{level - 1}.downsamplers.0"] = f"enc.{side}x{side}_down"
+        for layer in range(layers):
+            blocks[f"down_blocks.{level}.resnets.{layer}"] = f"enc.{side}x{side}_block{layer}"
+            if attends[level]:
+                blocks[f"down_blocks.{level}.attentions.{layer}"] = (
+                    f"enc.{side}x{side}_block{layer}"
+                )
+    for up, level in enumerate(reversed(range(len(sides)))):
+        side = sides[level]
+        for layer in range(layers + 1):
+            blocks[f"up_blocks.{up}.resnets.{layer}"] = f"dec.{side}x{side}_block{layer}"
+            if attends[level]:
+                blocks[f"up_blocks.{up}.attentions.{layer}"] = f"dec.{side}x{side}_block{layer}"
+        if level:
+            blocks[f"up_blocks.{up}.upsamplers.0"] = f"dec.{2 * side}x{2 * side}_up"
+    known = {name: tensor for name, tensor in weights.items() if not _is_filter(name, tensor)}
+    # labels of augmentation are zero when pictures are made
+    known.pop("map_augment.weight", None)
+    conv_in = {
+        f"conv_in.{part}": _taken(known, f"{first}_conv.{part}", file)
+        for part in ("weight", "bias")
+    }
+    shape, converted = _converted(
+        known, NVLABS, blocks, (layers, attends), head_width, file, conv_in
+    )
+    if min(shape.widths) < LEAST_WIDTH:
+        raise InputError(
+            f"{file}: levels of {shape.widths} channels, allowed: {LEAST_WIDTH} or more"
+        )
+    converted["class_embedding.weight"] = converted["class_embedding.weight"].T.contiguous()
+    return shape, converted
+
+
+def _of(weights: Weights, part: str) -> list[str]:
+    """Names of weights below one part, of the form ``part.number.``."""
+    names = [name for name in weights if name.startswith(f"{part}.") and name.count(".") > 1]
+    return [name for name in names if name.split(".")[1].split("x")[0].isdigit()]
+
+
+def _is_filter(name: str, tensor: Tensor) -> bool:
+    """Whether a tensor is the mean of 2 x 2 pixels, by which NVlabs' blocks halve and double."""
+    return name.endswith(".resample_filter") and torch.equal(tensor, torch.full((1, 1, 2, 2), 0.25))
+
+
+def _taken(left: dict[str, Tensor], name: str, file: str) -> Tensor:
+    """A weight, which is then no longer left."""
+    if name not in left:
+        raise InputError(f"{file}: no weight {name}, allowed: a class-conditional ADM network")
+    return left.pop(name)
+
+
+def _converted(
+    weights: Weights,
+    form: Form,
+    blocks: Mapping[str, str],
+    levels: tuple[int, list[bool]],
+    head_width: int,
+    file: str,
+    conv_in: Mapping[str, Tensor] | None = None,
+) -> tuple[Shape, dict[str, Tensor]]:
+    """All weights under their new names; each is used once and none is left over."""
+    left = dict(weights)
+    found = dict(conv_in or {})
+    for target, source in form.ends.items():
+        found[f"{target}.weight"] = _taken(left, f"{source}.weight", file)
+        if target != "class_embedding":
+            found[f"{target}.bias"] = _taken(left, f"{source}.bias", file)
+    for target, source in blocks.items():
+        attention = ".attentions." in target
+        for new, old in (form.attention if attention else form.block).items():
+            if new == "conv_shortcut" and f"{source}.{old}.weight" not in left:
+                continue
+            for part in ("weight", "bias"):
+                found[f"{target}.{new}.{part}"] = _taken(left, f"{source}.{old}.{part}", file)
+        if attention:
+            found |= _attention(target, source, left, form, head_width, file)
+            matrix = found[f"{target}.to_out.0.weight"]
+            found[f"{target}.to_out.0.weight"] = matrix.flatten(1)
+    if left:
+        raise InputError(f"{file}: weight {min(left)} is unknown, allowed: an ADM network")
+    layers, attends = levels
+    widths = tuple(
+        len(found[f"down_blocks.{level}.resnets.0.conv2.weight"]) for level in range(len(attends))
+    )
+    entering = found["down_blocks.0.resnets.0.time_emb_proj.weight"]
+    classes = found["class_embedding.weight"].shape[1 if form is NVLABS else 0]
+    shape = Shape(
+        widths=widths,
+        layers=layers,
+        attends=tuple(attends),
+        scale_shift=len(entering) == 2 * widths[0],
+        classes=classes,
+        channels=len(found["conv_out.weight"]),
+    )
+    return shape, found
+
+
+def _attention(
+    target: str, source: str, left: dict[str, Tensor], form: Form, head_width: int, file: str
+) -> dict[str, Tensor]:
+    """Queries, keys and values, each by itself: weights ``[channels, channels]``, biases."""
+    found = {}
+    for part in ("weight", "bias"):
+        joint = _taken(left, f"{source}.qkv.{part}", file).flatten(1 if part == "weight" else 0)
+        if len(joint) % (3 * head_width):
+            raise InputError(
+                f"{file}: {source}.qkv has {len(joint)} rows, "
+                f"allowed: multiples of 3 heads of {head_width} channels"
+            )
+        by_role = joint.unflatten(0, (-1, 3)).unbind(1) if form.interleaved else joint.chunk(3)
+        for role, tensor in zip("qkv", by_role, strict=True):
+            found[f"{target}.to_{role}.{part}"] = tensor.contiguous()
+    return found
+
+
+def network_settings(shape: Shape, size: int, head_width: int) -> dict[str, Any]:
+    """Fields of the generator's network that describe a published one.
+
+    Args:
+        shape: what the weights tell.
+        size: height and width of a picture.
+        head_width: channels of a head of the attention.
+    """
+    return {
+        "channels": list(shape.widths),
+        "layers": shape.layers,
+        "attention": [size >> level for level, attends in enumerate(shape.attends) if attends],
+        "middle_attention": True,
+        "head_width": head_width,
+        "groups": GROUPS,
+        "dropout": 0.0,
+        "conditioning": "scale_shift" if shape.scale_shift else "default",
+        "resampling": "resnet",
+        "frequency_shift": 0,
+        "cosine_first": True,
+    }

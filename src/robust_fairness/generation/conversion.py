@@ -1,0 +1,355 @@
+"""Published weights of a denoiser become a generator's file: read as data, checked, written anew.
+
+The pipeline reads safetensors only; this is the separate step before. Nothing that a file names is
+imported or called: pickles are read by ``_pickles`` or by PyTorch as weights only.
+"""
+
+import json
+import os
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from pydantic import BaseModel, PositiveFloat, PositiveInt, ValidationError
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from robust_fairness.errors import InputError
+from robust_fairness.generation import _pickles
+from robust_fairness.generation._published import (
+    Shape,
+    from_nvlabs,
+    from_openai,
+    network_settings,
+)
+
+HEADER = "robust_fairness"  # entry of the metadata of a generator's file, its settings as JSON
+KIND = "generator"
+SUFFIXES = (".safetensors", ".pt", ".pth", ".pkl")
+OPENAI_NOISE_FACTOR = 1000.0  # its network counts time in thousandths of ln(sigma) / 4
+DENOISER, NETWORK, OTHER_NETWORK = "EDMPrecond", "DhariwalUNet", "SongUNet"
+ZIP, PICKLE = b"PK", b"\x80"
+
+Weights = Mapping[str, Tensor]
+Settings = dict[str, Any]
+Write = Callable[[Path, Settings, Weights], None]
+
+
+class Configuration(BaseModel, extra="forbid", frozen=True):
+    """What weights do not tell; the defaults are those of the published ImageNet-64 networks.
+
+    Attributes:
+        size: height and width of a picture.
+        head_width: channels of a head of the attention.
+        classes: names of the classes; their numbers if None.
+        sigma_data: standard deviation that data count as.
+        steps: of the sampler.
+        sigma_min: least noise that it goes down to.
+        sigma_max: most noise, that it begins with.
+        rho: the higher, the shorter are its steps of little noise.
+    """
+
+    size: PositiveInt = 64
+    head_width: PositiveInt = 64
+    classes: tuple[str, ...] | None = None
+    sigma_data: PositiveFloat = 0.5
+    steps: PositiveInt = 40
+    sigma_min: PositiveFloat = 0.002
+    sigma_max: PositiveFloat = 80.0
+    rho: PositiveFloat = 7.0
+
+
+def read_configuration(path: Path) -> dict[str, Any]:
+    """Content of a JSON file.
+
+    Raises:
+        InputError: it cannot be read or is no JSON object.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: no JSON") from error
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: allowed: a JSON object of settings")
+    return content
+
+
+def convert(
+    path: Path, output: Path, configuration: Mapping[str, Any] | None = None, *, write: Write
+) -> None:
+    """Write a generator's file from a published one.
+
+    ``.safetensors``: weights by the names of diffusers' UNet2DModel, with the settings of a
+    generator in the metadata, or else in ``configuration``. ``.pt`` and ``.pth``: a plain state
+    dictionary by the names of OpenAI's consistency models. ``.pkl``: a module DhariwalUNet of
+    NVlabs. Of the last two ``configuration`` has the fields of ``Configuration``.
+
+    Args:
+        path: the published file; what it is has to agree with its suffix.
+        output: the file to write, ``.safetensors``; not written where anything is wrong.
+        configuration: what the weights do not tell.
+        write: writes a generator's file from its settings and weights.
+
+    Raises:
+        InputError: one of the files is not as it has to be, or cannot be read or written; weights
+            and configuration do not fit.
+    """
+    if output.suffix != ".safetensors":
+        raise InputError(f"{output}: allowed: a name that ends in .safetensors")
+    _require_form(path)
+    given = dict(configuration or {})
+    if path.suffix == ".safetensors":
+        settings, weights = _own(path, given)
+    elif path.suffix == ".pkl":
+        settings, weights = _stored_module(path, given)
+    else:
+        settings, weights = _state_dictionary(path, given)
+    _require_fit(path, settings, weights)
+    with _aside(output) as aside:
+        write(aside, settings, weights)
+
+
+def _require_form(path: Path) -> None:
+    """The file is there and begins as its suffix says."""
+    if path.suffix not in SUFFIXES:
+        raise InputError(f"{path}: allowed: names that end in {', '.join(SUFFIXES)}")
+    try:
+        with path.open("rb") as file:
+            start = file.read(9)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    if not start:
+        raise InputError(f"{path}: is empty")
+    found = "a PyTorch file" if start[:2] == ZIP else "a pickle" if start[:1] == PICKLE else ""
+    # a safetensors file begins with the length of its header in eight bytes, then a brace
+    if path.suffix == ".safetensors" and found and start[8:] != b"{":
+        raise InputError(f"{path}: is {found}, allowed: safetensors where the name says so")
+    if path.suffix != ".safetensors" and not found and start[8:] == b"{":
+        raise InputError(f"{path}: is a safetensors file, allowed: one whose name says so")
+    if path.suffix == ".pkl" and found != "a pickle":
+        raise InputError(f"{path}: is {found or 'no pickle'}, allowed: a pickle")
+
+
+def _own(path: Path, given: Settings) -> tuple[Settings, dict[str, Tensor]]:
+    """Settings and weights of a safetensors file."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"{path}: truncated or damaged safetensors: {error}") from error
+    if HEADER not in metadata:
+        if not given:
+            raise InputError(f"{path}: has no settings, allowed: with them in a configuration")
+        return given, weights
+    if given:
+        raise InputError(f"{path}: has settings, allowed: no other configuration")
+    try:
+        settings = json.loads(metadata[HEADER])
+        kind = settings.pop("kind")
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+        kind = ""
+    if kind != KIND:
+        raise InputError(f"{path}: its settings are not those of a generator")
+    return settings, weights
+
+
+def _state_dictionary(path: Path, given: Settings) -> tuple[Settings, dict[str, Tensor]]:
+    """Settings and weights of OpenAI's form."""
+    configured = _configured(path, given)
+    weights = _plain_weights(path)
+    shape, converted = from_openai(weights, configured.head_width, str(path))
+    return _settings(path, configured, shape, OPENAI_NOISE_FACTOR), _floats(path, converted)
+
+
+def _plain_weights(path: Path) -> dict[str, Tensor]:
+    """A state dictionary, by PyTorch's reader of weights only."""
+    _require_sound_zip(path)
+    try:
+        found = torch.load(path, map_location="cpu", weights_only=True)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+    # whatever a broken or hostile file makes of PyTorch's reader: it allows weights only
+    except Exception as error:
+        named = str(error).partition("GLOBAL ")[2].split(maxsplit=1)
+        what = f"names {named[0]!r}" if named else "is truncated or damaged"
+        raise InputError(
+            f"{path}: {what}, allowed: a plain state dictionary of PyTorch; nothing was executed"
+        ) from error
+    weights = found if isinstance(found, dict) else {}
+    if not weights or not all(_is_plain(*item) for item in weights.items()):
+        raise InputError(f"{path}: allowed: a dictionary of weights by name, and nothing else")
+    size = sum(tensor.numel() * tensor.element_size() for tensor in weights.values())
+    if size > path.stat().st_size:
+        raise InputError(f"{path}: its tensors are larger than the file")
+    return weights
+
+
+def _is_plain(name: object, tensor: object) -> bool:
+    return (
+        isinstance(name, str)
+        and isinstance(tensor, Tensor)
+        and tensor.layout == torch.strided
+        and not tensor.is_quantized
+        and tensor.device.type == "cpu"
+    )
+
+
+def _require_sound_zip(path: Path) -> None:
+    """Where the file is a zip archive, it unpacks to no more than it holds."""
+    with path.open("rb") as file:
+        if file.read(2) != ZIP:
+            return
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+    except (zipfile.BadZipFile, OSError, NotImplementedError, ValueError) as error:
+        raise InputError(f"{path}: truncated or damaged PyTorch file") from error
+    packed = [member.filename for member in members if member.compress_type != zipfile.ZIP_STORED]
+    if packed or sum(member.file_size for member in members) > path.stat().st_size:
+        raise InputError(f"{path}: has compressed members, allowed: stored ones, as PyTorch writes")
+
+
+def _stored_module(path: Path, given: Settings) -> tuple[Settings, dict[str, Tensor]]:
+    """Settings and weights of NVlabs' form."""
+    configured = _configured(path, given)
+    content = _pickles.read(path)
+    if not isinstance(content, dict) or "ema" not in content:
+        raise InputError(
+            f"{path}: allowed: a dictionary with the network 'ema', as NVlabs store it"
+        )
+    denoiser = _pickles.module_of(content["ema"], path)
+    modules = denoiser.state.get("_modules")
+    inner = modules.get("model") if isinstance(modules, dict) else None
+    network = _pickles.module_of(inner, path).name
+    if (denoiser.name, network) != (DENOISER, NETWORK):
+        reason = f"{OTHER_NETWORK} is not supported; " if network == OTHER_NETWORK else ""
+        raise InputError(
+            f"{path}: {denoiser.name} of {network}, {reason}allowed: {DENOISER} of {NETWORK}"
+        )
+    for field, wanted in (
+        ("img_resolution", configured.size),
+        ("sigma_data", configured.sigma_data),
+    ):
+        if denoiser.state.get(field) != wanted:
+            raise InputError(
+                f"{path}: {field} is {denoiser.state.get(field)}, configured: {wanted}"
+            )
+    weights = _pickles.weights_of(inner, path)
+    shape, converted = from_nvlabs(weights, configured.head_width, str(path))
+    return _settings(path, configured, shape, 1.0), _floats(path, converted)
+
+
+def _configured(path: Path, given: Settings) -> Configuration:
+    try:
+        return Configuration.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"]))
+        raise InputError(f"configuration of {path}, {field}: {first['msg']}") from error
+
+
+def _settings(path: Path, configured: Configuration, shape: Shape, factor: float) -> Settings:
+    """Settings of a generator with a published network."""
+    classes = configured.classes or tuple(map(str, range(shape.classes)))
+    if len(classes) != shape.classes:
+        raise InputError(
+            f"{path}: weights of {shape.classes} classes, configured: {len(classes)} names"
+        )
+    if configured.size % 2 ** (len(shape.widths) - 1):
+        raise InputError(
+            f"{path}: {len(shape.widths)} levels, configured size {configured.size}, "
+            f"allowed: multiples of {2 ** (len(shape.widths) - 1)}"
+        )
+    return {
+        "network": network_settings(shape, configured.size, configured.head_width),
+        "preconditioning": {"sigma_data": configured.sigma_data, "noise_factor": factor},
+        "sampler": {
+            name: getattr(configured, name) for name in ("steps", "sigma_min", "sigma_max", "rho")
+        },
+        "classes": list(classes),
+        "shape": [shape.channels, configured.size, configured.size],
+    }
+
+
+def _floats(path: Path, weights: Weights) -> dict[str, Tensor]:
+    """Weights in single precision, each a finite number."""
+    converted = {name: tensor.float().contiguous() for name, tensor in weights.items()}
+    for name, tensor in converted.items():
+        if not tensor.isfinite().all():
+            raise InputError(f"{path}: {name} holds values that are not finite")
+    return converted
+
+
+def _require_fit(path: Path, settings: Settings, weights: Weights) -> None:
+    """Weights have the names and shapes of the network that the settings describe."""
+    expected = _expected(path, settings)
+    for name in sorted(set(expected) | set(weights)):
+        found = tuple(weights[name].shape) if name in weights else "missing"
+        wanted = tuple(expected[name]) if name in expected else "no such weight"
+        if found != wanted:
+            raise InputError(f"{path}: {name} is {found}, by the settings: {wanted}")
+
+
+def _expected(path: Path, settings: Settings) -> dict[str, torch.Size]:
+    """Shape of every weight of the network, which is described and not built."""
+    from diffusers import UNet2DModel
+
+    try:
+        network, shape = settings["network"], settings["shape"]
+        sides = [shape[1] // 2**level for level in range(len(network["channels"]))]
+        attends = [side in network["attention"] for side in sides]
+        plain = {"conv": ("Down", "Up"), "resnet": ("ResnetDownsample", "ResnetUpsample")}
+        down, up = plain[network["resampling"]]
+        with torch.device("meta"):
+            described = UNet2DModel(
+                sample_size=tuple(shape[1:]),
+                in_channels=shape[0],
+                out_channels=shape[0],
+                freq_shift=network["frequency_shift"],
+                flip_sin_to_cos=network["cosine_first"],
+                block_out_channels=tuple(network["channels"]),
+                layers_per_block=network["layers"],
+                down_block_types=tuple(f"{'AttnDown' if a else down}Block2D" for a in attends),
+                up_block_types=tuple(f"{'AttnUp' if a else up}Block2D" for a in attends[::-1]),
+                add_attention=network["middle_attention"],
+                attention_head_dim=network["head_width"],
+                norm_num_groups=network["groups"],
+                attn_norm_num_groups=network["groups"],
+                resnet_time_scale_shift=network["conditioning"],
+                downsample_type=network["resampling"],
+                upsample_type=network["resampling"],
+                num_class_embeds=len(settings["classes"]),
+            )
+    # whatever wrong settings make of the library's constructor
+    except Exception as error:
+        reason = " ".join(str(error).split())[:120]
+        raise InputError(f"{path}: its settings describe no network: {reason}") from error
+    return {name: tensor.shape for name, tensor in cast(Any, described).state_dict().items()}
+
+
+def write_safetensors(path: Path, settings: Settings, weights: Weights) -> None:
+    """Write settings, as JSON in the metadata, and weights as one safetensors file."""
+    described = json.dumps({"kind": KIND, **settings}, sort_keys=True)
+    save_file(dict(weights), path, metadata={HEADER: described})
+
+
+@contextmanager
+def _aside(output: Path) -> Iterator[Path]:
+    """A path to write to, which becomes ``output`` when the block ends without error."""
+    aside = output.with_name(f".{output.name}.{os.getpid()}.part")
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            yield aside
+            aside.replace(output)
+        finally:
+            aside.unlink(missing_ok=True)
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"{output}: cannot be written: {error}") from error

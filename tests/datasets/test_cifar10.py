@@ -1,0 +1,275 @@
+"""CIFAR-10: real pictures read by other means, the binary version rebuilt from them, bad files."""
+
+import gzip
+import hashlib
+import io
+import tarfile
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from pydantic import ValidationError
+
+from robust_fairness.datasets import _cifar, cifar10
+from robust_fairness.datasets._files import Files
+from robust_fairness.errors import InputError
+
+TRAINING = ("cifar10/cifar10_train_a_10k.npz", "cifar10/cifar10_train_b_10k.npz")
+TEST = ("cifar10/cifar10_test_5k.npz",)
+NPZ = {"train_files": ("cifar10/train.npz",), "test_files": ("cifar10/test.npz",)}
+OFFICIAL = [f"data_batch_{number}.bin" for number in range(1, 6)] + ["test_batch.bin"]
+HEADER = 128  # bytes of an .npy file before its numbers, as its own first lines tell
+
+
+def real(shared_data: Path, **fields):
+    """The 25,000 real pictures."""
+    parameters = cifar10.Parameters(train_files=TRAINING, test_files=TEST, **fields)
+    return cifar10.load(parameters, Files(shared_data), 2)
+
+
+def bytes_of(path: Path, member: str) -> bytes:
+    """Numbers of an array of an archive, without NumPy's reader."""
+    with zipfile.ZipFile(path) as archive:
+        return archive.read(f"{member}.npy")[HEADER:]
+
+
+def made_up(rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Random pictures ``[n, 3, 32, 32]`` of all classes in turn."""
+    generator = np.random.default_rng(seed)
+    pictures = generator.integers(0, 256, (rows, 3, 32, 32), dtype=np.uint8)
+    return pictures, np.arange(rows) % 10
+
+
+def batch(pictures: np.ndarray, labels: np.ndarray) -> bytes:
+    """A file of the binary version: a label, red, green, blue, and the next."""
+    return b"".join(
+        bytes([label]) + picture.tobytes()
+        for picture, label in zip(pictures, labels.tolist(), strict=True)
+    )
+
+
+def save(root: Path, name: str, **arrays) -> None:
+    """An archive of arrays."""
+    (root / "cifar10").mkdir(exist_ok=True)
+    np.savez(root / "cifar10" / name, **arrays)
+
+
+@pytest.fixture
+def official(tmp_path: Path) -> dict[str, bytes]:
+    """The six files with 40 pictures each, not yet written."""
+    return {name: batch(*made_up(40, seed)) for seed, name in enumerate(OFFICIAL)}
+
+
+def write(root: Path, contents: dict[str, bytes]) -> None:
+    folder = root / "cifar10" / "cifar-10-batches-bin"
+    folder.mkdir(parents=True)
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+
+
+def test_real_pictures_are_balanced_and_their_bytes_those_of_the_files(shared_data: Path) -> None:
+    samples = real(shared_data)
+    assert samples.x.shape == (25_000, 3, 32, 32)
+    assert samples.x.dtype == np.uint8
+    for rows, each in ((slice(20_000), 2_000), (slice(20_000, None), 500)):
+        assert np.bincount(samples.y[rows]).tolist() == [each] * 10
+    for name, first in ((TRAINING[0], 0), (TRAINING[1], 10_000), (TEST[0], 20_000)):
+        content = bytes_of(shared_data / name, "images")
+        for row in (0, 7):
+            for channel, line, column in ((0, 0, 0), (1, 0, 5), (2, 31, 30)):
+                place = ((row * 32 + line) * 32 + column) * 3 + channel
+                assert samples.x[first + row, channel, line, column] == content[place]
+        label = int.from_bytes(bytes_of(shared_data / name, "labels")[8:16], "little")
+        assert samples.y[first + 1] == label
+    # the known means of all training pictures; these are two fifths of them
+    means = samples.x[:20_000].mean(axis=(0, 2, 3)) / 255
+    assert means == pytest.approx([0.4914, 0.4822, 0.4465], abs=0.003)
+
+
+def test_names_of_real_pictures_tell_their_class(shared_data: Path) -> None:
+    samples = real(shared_data)
+    assert len(set(samples.id)) == 25_000
+    known = {"truck": "truck", "camion": "truck", "airplane": "airplane", "bullfrog": "frog"}
+    names = pd.Series(samples.id).str.extract(r"^(\w+?)_s_")[0]
+    seen = names.isin(known)
+    assert seen.sum() > 300
+    found = [samples.classes[label] for label in samples.y[seen.to_numpy()]]
+    assert found == names[seen].map(known).tolist()
+
+
+def test_real_files_are_named_with_their_checksums(shared_data: Path) -> None:
+    samples = real(shared_data)
+    assert samples.sources == {
+        name: hashlib.sha256((shared_data / name).read_bytes()).hexdigest()
+        for name in (*TRAINING, *TEST)
+    }
+    listed = pd.read_csv(shared_data / "MANIFEST.csv").set_index("path")["sha256"]
+    assert samples.sources == listed[[*TRAINING, *TEST]].to_dict()
+
+
+def test_test_pictures_are_the_test_part_and_validation_differs_by_split(shared_data: Path) -> None:
+    samples = real(shared_data)
+    for split in ("split_0", "split_1"):
+        assert samples.rows(split, "test").tolist() == list(range(20_000, 25_000))
+        assert len(samples.rows(split, "val")) == 2_000
+        assert len(samples.rows(split, "train")) == 18_000
+    assert (samples.splits["split_0"] != samples.splits["split_1"]).any()
+    assert samples.attributes["class"].tolist() == [samples.classes[label] for label in samples.y]
+    assert samples.sensitive == ("class",)
+
+
+def test_fewer_rows_are_a_random_choice_of_each_file(shared_data: Path) -> None:
+    whole, few = (real(shared_data, **f) for f in ({}, {"train_rows": 0.05, "test_rows": 200}))
+    assert len(few) == 1_200
+    assert len(few.rows("split_0", "test")) == 200
+    place = {name: row for row, name in enumerate(whole.id)}
+    rows = np.array([place[name] for name in few.id])
+    assert (np.diff(rows) > 0).all()
+    assert (rows[:1000] < 20_000).all()
+    assert (rows[1000:] >= 20_000).all()
+    assert np.array_equal(few.x, whole.x[rows])
+    other = real(shared_data, train_rows=1_000, test_rows=200, seed=1)
+    assert set(other.id) != set(few.id)
+
+
+def test_binary_version_is_read_from_its_folder_and_from_the_archive(tmp_path, official) -> None:
+    for where in ("folder", "archive"):
+        root = tmp_path / where
+        if where == "folder":
+            write(root, official)
+        else:
+            (root / "cifar10").mkdir(parents=True)
+            packed = io.BytesIO()
+            with tarfile.open(fileobj=packed, mode="w") as archive:
+                for name, content in official.items():
+                    entry = tarfile.TarInfo(f"cifar-10-batches-bin/{name}")
+                    entry.size = len(content)
+                    archive.addfile(entry, io.BytesIO(content))
+            target = root / "cifar10" / "cifar-10-binary.tar.gz"
+            target.write_bytes(gzip.compress(packed.getvalue()))
+        samples = cifar10.load(cifar10.Parameters(), Files(root), 1)
+        for number in range(6):
+            pictures, labels = made_up(40, number)
+            rows = slice(40 * number, 40 * number + 40)
+            assert np.array_equal(samples.x[rows], pictures)
+            assert np.array_equal(samples.y[rows], labels)
+        assert samples.id.tolist() == list(range(240))
+        assert samples.rows("split_0", "test").tolist() == list(range(200, 240))
+
+
+def test_real_pictures_are_the_same_in_the_binary_form(tmp_path, shared_data: Path) -> None:
+    whole = real(shared_data)
+    rows = np.r_[0:100, 20_000:20_100]
+    (tmp_path / "a.bin").write_bytes(batch(whole.x[rows[:100]], whole.y[rows[:100]]))
+    (tmp_path / "b.bin").write_bytes(batch(whole.x[rows[100:]], whole.y[rows[100:]]))
+    parameters = cifar10.Parameters(train_files=("a.bin",), test_files=("b.bin",), val_fraction=0.5)
+    samples = cifar10.load(parameters, Files(tmp_path), 1)
+    assert np.array_equal(samples.x, whole.x[rows])
+    assert np.array_equal(samples.y, whole.y[rows])
+
+
+def test_bad_files_of_the_binary_version_are_named(tmp_path, official) -> None:
+    def failure(case: str, change: dict[str, bytes | None]) -> str:
+        contents = {name: body for name, body in (official | change).items() if body is not None}
+        write(tmp_path / case, contents)
+        with pytest.raises(InputError) as error:
+            cifar10.load(cifar10.Parameters(), Files(tmp_path / case), 1)
+        assert "\n" not in str(error.value)
+        return str(error.value)
+
+    whole = official["data_batch_2.bin"]
+    said = failure("short", {"data_batch_2.bin": whole[:-1]})
+    assert said.startswith("cifar10/cifar-10-batches-bin/data_batch_2.bin: 122919 bytes, allowed:")
+    assert "allowed: 3073 a picture, 1 or more" in failure("empty", {"test_batch.bin": b""})
+    wrong = bytearray(whole)
+    wrong[3073 * 5] = 10
+    said = failure("label", {"data_batch_2.bin": bytes(wrong)})
+    assert said.endswith("data_batch_2.bin: label 10 of picture 5, allowed: 0 to 9")
+    said = failure("missing", {"data_batch_4.bin": None})
+    assert "robust-fairness fetch cifar10" in said
+
+
+def test_bad_archives_of_the_binary_version_are_named(tmp_path) -> None:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("cifar-10-batches-bin/data_batch_1.bin"))
+    (tmp_path / "cifar10").mkdir()
+    target = tmp_path / "cifar10" / "cifar-10-binary.tar.gz"
+    for content, words in (
+        (gzip.compress(packed.getvalue()), "data_batch_2.bin' not found"),
+        (gzip.compress(b"no tar" * 200), "damaged or truncated"),
+        (gzip.compress(packed.getvalue())[:50], "truncated gzip"),
+    ):
+        target.write_bytes(content)
+        with pytest.raises(InputError, match=words):
+            cifar10.load(cifar10.Parameters(), Files(tmp_path), 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"images": None}, "no array images, allowed: images, labels"),
+        ({"labels": None}, "no array labels"),
+        ({"images": np.zeros((40, 3, 32, 32), np.uint8)}, "images: uint8"),
+        ({"images": np.zeros((40, 32, 32, 3), np.float32)}, "images: float32"),
+        ({"labels": np.zeros(39, np.int64)}, r"labels: int64 \(39,\), allowed: whole numbers"),
+        ({"labels": np.zeros(40)}, "labels: float64"),
+        ({"labels": np.arange(40) - 1}, "label -1 of picture 0, allowed: 0 to 9"),
+        ({"filenames": np.arange(40)}, "filenames: int64"),
+        ({"class_names": np.array(["cat", "dog"])}, "class_names: allowed: airplane, "),
+        ({"labels": np.array([None] * 40)}, "no sound NumPy archive: Object arrays"),
+    ],
+)
+def test_bad_arrays_are_named(tmp_path: Path, change: dict, words: str) -> None:
+    pictures, labels = made_up(40)
+    sound = {"images": pictures.transpose(0, 2, 3, 1), "labels": labels}
+    save(tmp_path, "test.npz", **sound)
+    arrays = {name: array for name, array in (sound | change).items() if array is not None}
+    save(tmp_path, "train.npz", **arrays)
+    with pytest.raises(InputError, match=f"cifar10/train.npz.*{words}"):
+        cifar10.load(cifar10.Parameters(**NPZ), Files(tmp_path), 1)
+
+
+def test_truncated_and_lone_arrays_are_no_archives(tmp_path: Path) -> None:
+    pictures, labels = made_up(40)
+    save(tmp_path, "train.npz", images=pictures.transpose(0, 2, 3, 1), labels=labels)
+    path = tmp_path / "cifar10" / "train.npz"
+    whole = path.read_bytes()
+    lone = io.BytesIO()
+    np.save(lone, labels)
+    for content in (whole[:-100], whole[: len(whole) // 2], b"", lone.getvalue(), b"\x80\x04."):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=r"train\.npz: no sound NumPy archive"):
+            cifar10.load(cifar10.Parameters(**NPZ), Files(tmp_path), 1)
+
+
+def test_names_are_in_all_files_and_never_twice(tmp_path: Path) -> None:
+    pictures, labels = made_up(40)
+    sound = {"images": pictures.transpose(0, 2, 3, 1), "labels": labels}
+    names = np.array([f"{row}.png" for row in range(40)])
+    save(tmp_path, "train.npz", **sound, filenames=names)
+    save(tmp_path, "test.npz", **sound)
+    with pytest.raises(InputError, match="in some of the files only"):
+        cifar10.load(cifar10.Parameters(**NPZ), Files(tmp_path), 1)
+    save(tmp_path, "test.npz", **sound, filenames=np.roll(names, 1))
+    with pytest.raises(InputError, match=r"filenames: 0\.png is there 2 times"):
+        cifar10.load(cifar10.Parameters(**NPZ), Files(tmp_path), 1)
+
+
+def test_missing_files_and_bad_parameters(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"cifar-10-binary\.tar is missing.*fetch cifar10"):
+        cifar10.load(cifar10.Parameters(), Files(tmp_path), 1)
+    with pytest.raises(InputError, match=r"train\.npz is missing"):
+        cifar10.load(cifar10.Parameters(**NPZ), Files(tmp_path), 1)
+    with pytest.raises(InputError, match=r"data_batch_1: allowed: \.bin"):
+        _cifar.read(Files(tmp_path), ["cifar-10-batches-py/data_batch_1"])
+    for fields in ({"train_files": ()}, {"test_files": ("../x.bin",)}, {"sensitive": ("sex",)}):
+        with pytest.raises(ValidationError, match="allowed|class"):
+            cifar10.Parameters(**fields)
+    pictures, labels = made_up(40)
+    for name in ("train.npz", "test.npz"):
+        save(tmp_path, name, images=pictures.transpose(0, 2, 3, 1), labels=labels)
+    with pytest.raises(InputError, match="train_rows: 41 of 40 rows, allowed: 1 to 40 rows"):
+        cifar10.load(cifar10.Parameters(**NPZ, train_rows=41), Files(tmp_path), 1)

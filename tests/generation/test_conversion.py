@@ -1,0 +1,371 @@
+"""Published networks: the same numbers after conversion; files that are not as they should be."""
+
+import json
+import pickle
+import sys
+import types
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from robust_fairness.errors import InputError
+from robust_fairness.generation.conversion import HEADER, convert, write_safetensors
+from tests.generation import published
+
+SMALL = {"widths": (32, 64), "layers": 2, "attends": (False, True), "heads_of": 8, "classes": 5}
+WIDE = {"widths": (128, 128), "layers": 1, "attends": (False, True), "heads_of": 64, "classes": 4}
+SIDE = 8
+
+
+def inputs(classes: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Pictures, times and labels."""
+    draws = torch.Generator().manual_seed(3)
+    pictures = torch.randn(2, 3, SIDE, SIDE, generator=draws)
+    return pictures, torch.tensor([-300.5, 1.25]), torch.tensor([1, classes - 1])
+
+
+@pytest.fixture(scope="module")
+def plain() -> tuple[published.Weights, Tensor]:
+    """Weights of OpenAI's form, and what their network computes."""
+    weights = published.Weights(0)
+    with torch.no_grad():
+        return weights, published.openai(weights, *inputs(SMALL["classes"]), **SMALL)
+
+
+@pytest.fixture(scope="module")
+def stored() -> tuple[published.Weights, Tensor]:
+    """Weights of NVlabs' form, and what their network computes."""
+    weights = published.Weights(1)
+    with torch.no_grad():
+        return weights, published.nvlabs(weights, *inputs(WIDE["classes"]), **WIDE)
+
+
+def settings_of(path: Path) -> dict:
+    with safe_open(path, framework="pt") as file:
+        return json.loads(file.metadata()[HEADER])
+
+
+def computed(path: Path, classes: int) -> Tensor:
+    """What the network of a converted file computes, built by its settings."""
+    from diffusers import UNet2DModel
+
+    network = settings_of(path)["network"]
+    attends = [SIDE >> level in network["attention"] for level in range(len(network["channels"]))]
+    down = ["AttnDownBlock2D" if attend else "ResnetDownsampleBlock2D" for attend in attends]
+    up = ["AttnUpBlock2D" if attend else "ResnetUpsampleBlock2D" for attend in attends[::-1]]
+    unet = UNet2DModel(
+        sample_size=SIDE,
+        freq_shift=network["frequency_shift"],
+        flip_sin_to_cos=network["cosine_first"],
+        block_out_channels=network["channels"],
+        layers_per_block=network["layers"],
+        down_block_types=down,
+        up_block_types=up,
+        attention_head_dim=network["head_width"],
+        norm_num_groups=network["groups"],
+        attn_norm_num_groups=network["groups"],
+        resnet_time_scale_shift=network["conditioning"],
+        downsample_type=network["resampling"],
+        upsample_type=network["resampling"],
+        num_class_embeds=classes,
+    ).eval()
+    unet.load_state_dict(load_file(path))
+    pictures, times, labels = inputs(classes)
+    with torch.no_grad():
+        return unet(pictures, times, labels).sample
+
+
+def fails(path: Path, output: Path, words: str, configuration: dict | None = None) -> None:
+    """A conversion ends as one line that names the file, and leaves nothing behind."""
+    before = sorted(output.parent.iterdir())
+    with pytest.raises(InputError, match=words) as error:
+        convert(path, output, configuration, write=write_safetensors)
+    assert "\n" not in str(error.value)
+    assert path.name in str(error.value)
+    assert sorted(output.parent.iterdir()) == before
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+@pytest.mark.parametrize("half", [False, True])
+def test_openai_form_computes_the_same(tmp_path, plain, zipped, half) -> None:
+    weights, expected = plain
+    path, output = tmp_path / "edm.pt", tmp_path / "out" / "edm.safetensors"
+    kept = {name: tensor.half() if half else tensor for name, tensor in weights.items()}
+    torch.save(kept, path, _use_new_zipfile_serialization=zipped)
+    given = {"size": SIDE, "head_width": 8}
+    convert(path, output, given, write=write_safetensors)
+    found = computed(output, SMALL["classes"])
+    assert expected.std() > 0.1
+    tolerance = 2e-2 if half else 2e-4
+    assert torch.allclose(found, expected, atol=tolerance * float(expected.std()))
+    assert {tensor.dtype for tensor in load_file(output).values()} == {torch.float32}
+    assert settings_of(output) == {
+        "kind": "generator",
+        "classes": ["0", "1", "2", "3", "4"],
+        "shape": [3, 8, 8],
+        "preconditioning": {"noise_factor": 1000.0, "sigma_data": 0.5},
+        "sampler": {"rho": 7.0, "sigma_max": 80.0, "sigma_min": 0.002, "steps": 40},
+        "network": {
+            "attention": [4],
+            "channels": [32, 64],
+            "conditioning": "scale_shift",
+            "cosine_first": True,
+            "dropout": 0.0,
+            "frequency_shift": 0,
+            "groups": 32,
+            "head_width": 8,
+            "layers": 2,
+            "middle_attention": True,
+            "resampling": "resnet",
+        },
+    }
+
+
+def test_another_head_width_would_be_noticed(tmp_path, plain) -> None:
+    weights, expected = plain
+    torch.save(dict(weights), tmp_path / "edm.pt")
+    output = tmp_path / "edm.safetensors"
+    convert(tmp_path / "edm.pt", output, {"size": 8, "head_width": 16}, write=write_safetensors)
+    assert not torch.allclose(computed(output, 5), expected, atol=0.05 * float(expected.std()))
+
+
+# -- NVlabs' pickles, made with stand-ins for the modules whose names they carry
+
+
+@pytest.fixture
+def stand_ins(monkeypatch: pytest.MonkeyPatch) -> type[nn.Module]:
+    """Class of modules that are stored as NVlabs store theirs."""
+    persistence, util = types.ModuleType("torch_utils.persistence"), types.ModuleType("dnnlib.util")
+
+    def reconstruct(meta):
+        raise AssertionError("called")
+
+    reconstruct.__module__, reconstruct.__qualname__ = (
+        persistence.__name__,
+        ("_reconstruct_persistent_obj"),
+    )
+    persistence._reconstruct_persistent_obj = reconstruct
+    easy = type("EasyDict", (dict,), {"__module__": "dnnlib.util"})
+    util.EasyDict = easy
+    for name, module in (
+        ("torch_utils", types.ModuleType("torch_utils")),
+        ("dnnlib", types.ModuleType("dnnlib")),
+        (persistence.__name__, persistence),
+        (util.__name__, util),
+    ):
+        monkeypatch.setitem(sys.modules, name, module)
+
+    class Stored(nn.Module):
+        source = "pass"
+
+        def __init__(self, kind: str, **fields) -> None:
+            super().__init__()
+            self.kind = kind
+            self.init_kwargs = easy(init_weight=np.sqrt(1 / 3))
+            for field, value in fields.items():
+                setattr(self, field, value)
+
+        def __reduce__(self):
+            meta = {
+                "type": "class",
+                "version": 6,
+                "module_src": self.source,
+                "class_name": self.kind,
+                "state": self.__dict__,
+            }
+            return reconstruct, (meta,), None
+
+    return Stored
+
+
+def tree(weights: dict[str, Tensor], stored: type[nn.Module], kind: str) -> nn.Module:
+    """Modules with these weights."""
+    root = stored(kind, enc=nn.ModuleDict(), dec=nn.ModuleDict())
+    for name, tensor in weights.items():
+        *parts, last = name.split(".")
+        module = root
+        for part in parts:
+            if part not in module._modules:
+                module.add_module(part, stored("Part"))
+            module = module._modules[part]
+        if last == "resample_filter":
+            module.register_buffer(last, tensor)
+        else:
+            module.register_parameter(last, nn.Parameter(tensor))
+    return root
+
+
+def snapshot(weights, stored, kind="DhariwalUNet", outer="EDMPrecond", **fields) -> bytes:
+    """A pickle as NVlabs publish them."""
+    told = {"img_resolution": SIDE, "sigma_data": 0.5, "label_dim": 4} | fields
+    network = stored(outer, model=tree(weights, stored, kind), **told)
+    return pickle.dumps({"ema": network, "dataset_kwargs": {"path": "x", "names": {"a", "b"}}})
+
+
+def test_nvlabs_form_computes_the_same(tmp_path, stored, stand_ins) -> None:
+    weights, expected = stored
+    stand_ins.source = f"open({str(tmp_path / 'ran')!r}, 'w')"
+    path, output = tmp_path / "net.pkl", tmp_path / "net.safetensors"
+    path.write_bytes(snapshot(weights, stand_ins))
+    names = ["ant", "bee", "cat", "dog"]
+    convert(path, output, {"size": SIDE, "classes": names}, write=write_safetensors)
+    assert not (tmp_path / "ran").exists()
+    assert expected.std() > 0.1
+    found = computed(output, WIDE["classes"])
+    assert torch.allclose(found, expected, atol=2e-4 * float(expected.std()))
+    settings = settings_of(output)
+    assert settings["classes"] == names
+    assert settings["preconditioning"] == {"noise_factor": 1.0, "sigma_data": 0.5}
+
+
+def test_networks_of_nvlabs_that_are_not_supported_are_named(tmp_path, stored, stand_ins) -> None:
+    some = {name: stored[0][name] for name in list(stored[0])[:8]}
+    path, output = tmp_path / "net.pkl", tmp_path / "net.safetensors"
+    for fields, words in (
+        ({"kind": "SongUNet"}, "SongUNet is not supported; allowed: EDMPrecond of DhariwalUNet"),
+        ({"outer": "VPPrecond"}, "VPPrecond of DhariwalUNet, allowed"),
+        ({"img_resolution": 64}, "img_resolution is 64, configured: 8"),
+        ({"sigma_data": 0.25}, "sigma_data is 0.25, configured: 0.5"),
+        ({}, "no weight out_norm.weight"),
+    ):
+        path.write_bytes(snapshot(some, stand_ins, **fields))
+        fails(path, output, words, {"size": SIDE})
+    for content, words in (
+        ({"network": 1}, "a dictionary with the network 'ema'"),
+        ({"ema": 1}, "holds no network"),
+    ):
+        path.write_bytes(pickle.dumps(content))
+        fails(path, output, words)
+
+
+# -- files that are not as they should be
+
+
+def test_weights_that_are_no_such_network_are_named(tmp_path, plain) -> None:
+    path, output = tmp_path / "edm.pt", tmp_path / "edm.safetensors"
+    given = {"size": SIDE, "head_width": 8}
+
+    def changed(words: str, configuration=given, **change) -> None:
+        kept = {name: tensor for name, tensor in (plain[0] | change).items() if tensor is not None}
+        torch.save(kept, path)
+        fails(path, output, words, configuration)
+
+    changed("no weight label_emb.weight", **{"label_emb.weight": None})
+    changed("weight extra is unknown", extra=torch.zeros(1))
+    changed(r"out.2.bias|conv_out.bias is \(6,\)", **{"out.2.bias": torch.zeros(6)})
+    changed("conv_in.bias holds values", **{"input_blocks.0.0.bias": torch.full((32,), torch.nan)})
+    changed("weights of 5 classes, configured: 2 names", given | {"classes": ["a", "b"]})
+    changed("2 levels, configured size 9, allowed: multiples of 2", given | {"size": 9})
+    changed("allowed: multiples of 3 heads of 64 channels|qkv", {"size": SIDE, "head_width": 128})
+    changed("configuration of .*edm.pt, steps", given | {"steps": 0})
+    changed("configuration of .*edm.pt, stepps", given | {"stepps": 1})
+    changed("a dictionary of weights by name", **{"epoch": 3})
+    torch.save([torch.zeros(1)], path)
+    fails(path, output, "a dictionary of weights by name")
+    torch.save({"a": torch.zeros(1).expand(10**9)}, path)
+    fails(path, output, "its tensors are larger than the file")
+
+
+def test_own_files_are_checked_and_written_again(tmp_path, plain) -> None:
+    torch.save(dict(plain[0]), tmp_path / "edm.pt")
+    first, second, bare = (tmp_path / f"{name}.safetensors" for name in ("one", "two", "bare"))
+    convert(tmp_path / "edm.pt", first, {"size": 8, "head_width": 8}, write=write_safetensors)
+    convert(first, second, write=write_safetensors)
+    assert settings_of(first) == settings_of(second)
+    assert all(torch.equal(a, load_file(second)[name]) for name, a in load_file(first).items())
+    weights = load_file(first)
+    save_file(weights, bare)
+    fails(bare, second, "has no settings")
+    settings = {name: value for name, value in settings_of(first).items() if name != "kind"}
+    convert(bare, second, settings, write=write_safetensors)
+    assert settings_of(first) == settings_of(second)
+    fails(first, second, "has settings, allowed: no other", settings)
+    fails(bare, second, "class_embedding.weight is", settings | {"classes": ["a"]})
+    fails(
+        bare, second, "by the settings", settings | {"network": settings["network"] | {"layers": 3}}
+    )
+    fails(bare, second, "describe no network", settings | {"network": {}})
+    save_file(weights, bare, metadata={HEADER: "{"})
+    fails(bare, second, "not those of a generator")
+
+
+def test_suffix_content_and_length_have_to_agree(tmp_path, plain) -> None:
+    output = tmp_path / "out.safetensors"
+    torch.save(dict(plain[0]), tmp_path / "edm.pt")
+    whole = (tmp_path / "edm.pt").read_bytes()
+    save_file(dict(plain[0]), tmp_path / "own.safetensors")
+    own = (tmp_path / "own.safetensors").read_bytes()
+    pickled = pickle.dumps({"ema": list(range(100))})
+    for name, content, words in (
+        ("a.safetensors", whole, "is a PyTorch file, allowed: safetensors"),
+        ("b.safetensors", pickled, "is a pickle, allowed: safetensors"),
+        ("c.safetensors", own[:-10], "truncated or damaged safetensors"),
+        ("d.safetensors", own[:20], "truncated or damaged safetensors"),
+        ("e.pt", own, "is a safetensors file"),
+        ("f.pkl", own, "is a safetensors file"),
+        ("g.pkl", whole, "is a PyTorch file, allowed: a pickle"),
+        ("h.pt", whole[:-100], "truncated or damaged PyTorch file"),
+        ("i.pt", whole[:1000], "truncated or damaged PyTorch file"),
+        ("j.pkl", pickled[:-5], "truncated or damaged pickle"),
+        ("k.pkl", pickled + b"x", "more data after the pickle"),
+        ("l.pt", b"", "is empty"),
+        ("m.onnx", whole, "allowed: names that end in"),
+        ("n.pt", b"hello, world", "truncated or damaged, allowed: a plain state dictionary"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        fails(tmp_path / name, output, words)
+    fails(tmp_path / "none.pt", output, "cannot be read: No such file")
+    with pytest.raises(InputError, match=r"out\.bin: allowed: a name that ends in \.safetensors"):
+        convert(tmp_path / "edm.pt", tmp_path / "out.bin", write=write_safetensors)
+
+
+def test_an_archive_that_unpacks_to_more_than_it_holds_is_refused(tmp_path) -> None:
+    path = tmp_path / "bomb.pt"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("bomb/data.pkl", b"\0" * 10_000_000)
+    assert path.stat().st_size < 100_000
+    fails(path, tmp_path / "out.safetensors", "has compressed members")
+
+
+def test_an_output_that_cannot_be_written_is_one_line(tmp_path, plain) -> None:
+    torch.save(dict(plain[0]), tmp_path / "edm.pt")
+    (tmp_path / "file").touch()
+    output = tmp_path / "file" / "out.safetensors"
+    with pytest.raises(InputError, match=r"out\.safetensors: cannot be written"):
+        convert(tmp_path / "edm.pt", output, {"size": 8, "head_width": 8}, write=write_safetensors)
+
+    def full(path, settings, weights):
+        path.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    target = tmp_path / "out.safetensors"
+    target.write_bytes(b"old")
+    with pytest.raises(InputError, match="No space left"):
+        convert(tmp_path / "edm.pt", target, {"size": 8, "head_width": 8}, write=full)
+    assert target.read_bytes() == b"old"
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_command_takes_a_configuration_and_shows_errors_as_one_line(tmp_path, plain) -> None:
+    from robust_fairness.cli import cli
+
+    torch.save(dict(plain[0]), tmp_path / "edm.pt")
+    configuration = tmp_path / "edm.json"
+    configuration.write_text(json.dumps({"size": SIDE, "head_width": 8, "steps": 18}))
+    words = ["convert-edm", str(tmp_path / "edm.pt"), str(tmp_path / "out.safetensors")]
+    done = CliRunner().invoke(cli, [*words, "--configuration", str(configuration)])
+    assert done.exit_code == 0, done.output
+    assert settings_of(tmp_path / "out.safetensors")["sampler"]["steps"] == 18
+    for content in ("{", "[]"):
+        configuration.write_text(content)
+        done = CliRunner().invoke(cli, [*words, "--configuration", str(configuration)])
+        assert done.exit_code == 1
+        assert done.output.startswith(f"Error: {configuration}")
+        assert len(done.output.splitlines()) == 1
