@@ -197,7 +197,7 @@ class CellParameters(Settings):
 
     Attributes:
         dataset: name of the dataset in the grid.
-        label: name of the method in the grid.
+        label: what the cell is called in the grid, and wherever methods are shown.
         method: the method and its hyperparameters.
         network: the network and its sizes.
         protocol: how all methods are trained.
