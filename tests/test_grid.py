@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from robust_fairness import grid
-from robust_fairness.configuration import ConfigLoader
+from robust_fairness.configuration import ConfigLoader, node_parameters
 from robust_fairness.errors import InputError
 from robust_fairness.settings import CONFIG_LOADER_ARGS
 
@@ -15,7 +15,7 @@ PARAMETERS = {
     "datasets": {"d": {}, "e": {}},
     "methods": {"m": {}, "n": {}},
     "shifts": {"s": {}, "t": {}},
-    "networks": {"mlp": {}},
+    "networks": {"mlp": {}, "wide": {"name": "mlp", "hidden": 99}},
     "protocols": {"p": {}},
 }
 DATASET = {
@@ -43,6 +43,55 @@ def test_grid_is_read():
     assert [t.name for t in found.datasets[0].test_sets] == ["s_0_5", "s_1", "t_2"]
     assert found.cells[1].trials == ({"a": 1},)
     assert [d.metrics for d in found.datasets] == [("accuracy",), ("x",)]
+
+
+LABELLED = {
+    "n": None,
+    "plain": {"method": "m"},
+    "m_wide": {"method": "m", "network": "wide", "settings": {"augmentation": "randaugment"}},
+    "by-file": {"method": "erm"},
+}
+
+
+def test_a_cell_may_name_its_method_and_its_network():
+    """By default the method is called as the cell is, and the network is that of the dataset."""
+    found = grid.read({"datasets": {"d": {**DATASET, "methods": LABELLED}}}, PARAMETERS)
+    assert [(one.name, one.label, one.method, one.network) for one in found.cells] == [
+        ("d.n", "n", "n", "mlp"),
+        ("d.plain", "plain", "m", "mlp"),
+        ("d.m_wide", "m_wide", "m", "wide"),
+        ("d.by-file", "by-file", "erm", "mlp"),
+    ]
+    narrowed = found.narrowed({"methods": "m_wide"})
+    assert [one.name for one in narrowed.cells] == ["d.m_wide"]
+    with pytest.raises(InputError, match="unknown method of the grid 'm'"):
+        found.narrowed({"methods": "m"})
+
+
+def test_a_dataset_needs_no_network_where_every_cell_names_its_own():
+    """And a cell that names none is refused there."""
+    bare = {name: value for name, value in DATASET.items() if name != "network"}
+    own = {"a": {"method": "m", "network": "wide"}, "m": {"network": "mlp"}}
+    found = grid.read({"datasets": {"d": {**bare, "methods": own}}}, PARAMETERS)
+    assert [one.network for one in found.cells] == ["wide", "mlp"]
+    with pytest.raises(InputError, match="n of d in experiment.yml: network: none given.*: mlp, w"):
+        grid.read({"datasets": {"d": {**bare, "methods": {**own, "n": None}}}}, PARAMETERS)
+
+
+def test_cells_are_completed_with_the_method_and_the_network_that_they_name():
+    """What a person wrote under those names, below the label."""
+    written = {**PARAMETERS, "methods": {"m": {"name": "cuma", "gamma": 7}, "n": {"name": "erm"}}}
+    found = grid.read({"datasets": {"d": {**DATASET, "methods": LABELLED}}}, written)
+    own = node_parameters(found, written)["d"]
+    assert set(own) == {"source", "shifted", *LABELLED}
+    cell = own["m_wide"]["cell"]
+    assert cell["label"] == "m_wide"
+    assert cell["method"] == {"name": "cuma", "gamma": 7}
+    assert cell["network"] == {"name": "mlp", "hidden": 99}
+    assert cell["settings"] == {"augmentation": "randaugment"}
+    assert own["plain"]["cell"]["network"] == {"name": "mlp"}
+    assert own["by-file"]["cell"]["method"] == {"name": "erm"}
+    assert own["n"]["cell"]["method"] == {"name": "erm"}
 
 
 def test_grid_is_narrowed():
@@ -83,6 +132,17 @@ def test_wrong_subsets_are_refused(wanted, message):
         ({"methods": {"n": {"trials": {"a": 1}}}}, "trials of n of d in experiment.yml: .* a list"),
         ({"methods": ["m", "n"]}, "methods of d in experiment.yml: .* names and their settings"),
         ({"methods": {}}, "d in experiment.yml: methods: none given"),
+        ({"methods": {"a": {"method": "cumma"}}}, "method in a of d .* 'cumma': did you mean 'cum"),
+        ({"methods": {"a": {"method": None}}}, "unknown method in a of d in .* 'None'"),
+        ({"methods": {"m": {"network": "wiide"}}}, "network of m of d .* did you mean 'wide'"),
+        ({"methods": {"m": {"network": {"name": "mlp"}}}}, "unknown network of m of d"),
+        ({"methods": {"m": {"network": None}}}, "m of d .*: network: none given, allowed: mlp"),
+        ({"methods": {"m": {"netwrok": "mlp"}}}, "did you mean 'network'"),
+        ({"methods": {"a b": {"method": "m"}}}, "label 'a b', allowed: letters, digits"),
+        ({"methods": {"a.b": {"method": "m"}}}, "label 'a.b', allowed: letters, digits"),
+        ({"methods": {"source": {"method": "m"}}}, "none of attributes, samples, shifted, source"),
+        ({"network": None}, "d in experiment.yml: network: none given, allowed: mlp, wide"),
+        ({"protocol": None}, "d in experiment.yml: protocol: none given, allowed: p"),
         ({"shifts": {"s": 0.5}}, "s of d in experiment.yml: 0.5, allowed: a list"),
         ({"shifts": {"s": ["much"]}}, "s of d in experiment.yml: 'much', allowed: numbers"),
         ({"shifts": {"s": [0.5, 0.50]}}, "allowed: each severity once"),
@@ -108,7 +168,7 @@ def test_every_environment_has_a_valid_grid_and_complete_parameters():
             for test_set in dataset.test_sets:
                 TestSetParameters.model_validate(own["shifted"][test_set.name])
             for cell in dataset.cells:
-                settings = CellParameters.model_validate(own[cell.method]["cell"])
+                settings = CellParameters.model_validate(own[cell.label]["cell"])
                 assert len(settings.replicas()) == dataset.seeds * (1 + len(cell.trials))
 
 

@@ -25,7 +25,7 @@ from robust_fairness.hooks import RunRecord
 from robust_fairness.runners import RunFailed, SequentialRunner
 from robust_fairness.samples import Samples
 
-GRID = Grid((DatasetGrid("toy", "p", "n", 1, (), (), (), (Cell("toy", "erm", ()),)),))
+GRID = Grid((DatasetGrid("toy", "p", 1, (), (), (), (Cell("toy", "erm", "erm", "n", ()),)),))
 
 
 @pytest.fixture(autouse=True)

@@ -73,7 +73,9 @@ cli.add_command(
         params=[
             *kedro_run.params,
             click.Option(["--datasets"], help="Datasets of the grid, comma separated."),
-            click.Option(["--methods"], help="Methods of the grid, comma separated."),
+            click.Option(
+                ["--methods"], help="Methods of the grid by their labels, comma separated."
+            ),
             click.Option(["--shifts"], help="Shifts of the grid, comma separated."),
             click.Option(["--seeds"], help="Number of seeds."),
             click.Option(["--run-id"], help="Name of the run; that of an old one completes it."),

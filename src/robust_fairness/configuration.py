@@ -79,7 +79,7 @@ def default_loader() -> ConfigLoader:
 
 
 def node_parameters(selected: grid.Grid, written: dict[str, Any]) -> dict[str, Any]:
-    """Parameters by dataset: ``source``, ``shifted`` by test set, and ``cell`` by method."""
+    """Parameters by dataset: ``source``, ``shifted`` by test set, and ``cell`` by label."""
     complete: dict[str, Any] = {}
     for dataset in selected.datasets:
         source = dict((written.get("datasets") or {}).get(dataset.name) or {})
@@ -97,12 +97,12 @@ def node_parameters(selected: grid.Grid, written: dict[str, Any]) -> dict[str, A
             },
         }
         for cell in dataset.cells:
-            own[cell.method] = {
+            own[cell.label] = {
                 "cell": {
                     "dataset": dataset.name,
-                    "label": cell.method,
+                    "label": cell.label,
                     "method": _named(written, "methods", cell.method),
-                    "network": _named(written, "networks", dataset.network),
+                    "network": _named(written, "networks", cell.network),
                     "protocol": (written.get("protocols") or {}).get(dataset.protocol) or {},
                     "settings": dict(cell.settings),
                     "trials": list(cell.trials),

@@ -5,6 +5,7 @@ so the configuration loader hands itself over here when it is made; every way in
 (run, registry, viz, notebooks) makes one.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,6 +16,9 @@ from robust_fairness.registry import names
 OPTIONS = ("groupings", "search_by", "contact_sheet", "seeds")
 SHARED = ("metrics", "selections")  # given for all datasets, or by one for itself
 AXES = ("datasets", "methods", "shifts", "seeds")
+LABEL = re.compile(r"\w[\w-]*", re.ASCII)  # part of names of files, of nodes and in MLflow
+# what stands beside the cells of a dataset in parameters, catalog and pipelines
+TAKEN = ("attributes", "samples", "shifted", "source", "states", "table")
 
 
 @dataclass(frozen=True)
@@ -36,12 +40,15 @@ class TestSet:
 class Cell:
     """A method on a dataset, with the trials beside the default one and the stages of a search.
 
-    ``settings`` are fields of the method, network or protocol that are other than configured
-    on this dataset, in every trial.
+    ``label`` is what the cell is called wherever methods are shown; ``method`` and ``network`` are
+    the configured ones that it trains. ``settings`` are fields of the method, network or protocol
+    that are other than configured on this dataset, in every trial.
     """
 
     dataset: str
+    label: str
     method: str
+    network: str
     trials: tuple[dict[str, Any], ...]
     search: tuple[dict[str, Any], ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -49,7 +56,7 @@ class Cell:
     @property
     def name(self) -> str:
         """Namespace of its nodes."""
-        return f"{self.dataset}.{self.method}"
+        return f"{self.dataset}.{self.label}"
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,6 @@ class DatasetGrid:
 
     name: str
     protocol: str
-    network: str
     seeds: int
     metrics: tuple[str, ...]
     selections: tuple[str, ...]
@@ -89,8 +95,8 @@ class Grid:
         """The part of the grid that was asked for.
 
         Args:
-            wanted: names of ``datasets``, ``methods`` and ``shifts`` (comma separated or lists)
-                and the number of ``seeds``; whatever is left out stays.
+            wanted: names of ``datasets``, ``methods`` (labels of cells) and ``shifts`` (comma
+                separated or lists) and the number of ``seeds``; whatever is left out stays.
 
         Raises:
             InputError: a name is not in the grid, or nothing would be left.
@@ -99,7 +105,7 @@ class Grid:
             if axis not in AXES:
                 raise unknown_name("axis of the grid", axis, AXES)
         datasets = _chosen("dataset", wanted.get("datasets"), [d.name for d in self.datasets])
-        methods = _chosen("method", wanted.get("methods"), [c.method for c in self.cells])
+        methods = _chosen("method", wanted.get("methods"), [c.label for c in self.cells])
         shifts = _chosen(
             "shift", wanted.get("shifts"), [t.shift for d in self.datasets for t in d.test_sets]
         )
@@ -108,7 +114,7 @@ class Grid:
                 dataset,
                 seeds=_seeds(wanted.get("seeds", dataset.seeds)),
                 test_sets=tuple(t for t in dataset.test_sets if t.shift in shifts),
-                cells=tuple(c for c in dataset.cells if c.method in methods),
+                cells=tuple(c for c in dataset.cells if c.label in methods),
             )
             for dataset in self.datasets
             if dataset.name in datasets
@@ -166,22 +172,18 @@ def _dataset(
     known = ("protocol", "network", "shifts", "methods", *SHARED, *OPTIONS)
     fields = {**shared, **_fields(given, place, known)}
     _require("dataset", name, parameters.get("datasets"), "dataset")
-    for kind, section in (("protocol", "protocols"), ("network", "networks")):
-        configured = parameters.get(section) or {}
-        if fields.get(kind) not in configured:
-            raise unknown_name(f"{kind} of {place}", str(fields.get(kind)), configured)
+    _require_configured("protocol", fields.get("protocol"), place, parameters)
+    if "network" in fields:
+        _require_configured("network", fields["network"], place, parameters)
     methods = _mapping(fields.get("methods"), f"methods of {place}")
     if not methods:
         raise InputError(f"{place}: methods: none given, allowed: at least one")
-    for method in methods:
-        _require("method", method, parameters.get("methods"), "method")
     shifts = _mapping(fields.get("shifts"), f"shifts of {place}")
     for shift in shifts:
         _require("shift", shift, parameters.get("shifts"), "shift")
     return DatasetGrid(
         name=name,
         protocol=fields["protocol"],
-        network=fields["network"],
         seeds=_seeds(fields.get("seeds", 1)),
         metrics=_list(fields.get("metrics", ["accuracy"]), f"metrics of {place}"),
         selections=_list(fields.get("selections", ["accuracy"]), f"selections of {place}"),
@@ -190,7 +192,10 @@ def _dataset(
             for shift, severities in shifts.items()
             for test_set in _test_sets(shift, severities, f"{shift} of {place}")
         ),
-        cells=tuple(_cell(name, method, options) for method, options in methods.items()),
+        cells=tuple(
+            _cell(name, str(label), options, fields.get("network"), parameters)
+            for label, options in methods.items()
+        ),
         groupings=tuple(
             _list(columns, f"groupings of {place}")
             for columns in _list(fields.get("groupings", []), f"groupings of {place}")
@@ -211,12 +216,26 @@ def _test_sets(shift: str, severities: Any, place: str) -> tuple[TestSet, ...]:
     return test_sets
 
 
-def _cell(dataset: str, method: str, options: Any) -> Cell:
-    place = f"{method} of {dataset} in experiment.yml"
-    fields = _fields(options, place, ("settings", "trials", "search"))
+def _cell(
+    dataset: str, label: str, options: Any, network: str | None, parameters: Mapping[str, Any]
+) -> Cell:
+    """A cell; its method is called as the cell is, and its network is the dataset's, by default."""
+    place = f"{label} of {dataset} in experiment.yml"
+    if not LABEL.fullmatch(label) or label in TAKEN:
+        raise InputError(
+            f"{place}: label {label!r}, allowed: letters, digits, '_' and, after the first, '-', "
+            f"but none of {', '.join(TAKEN)}"
+        )
+    fields = _fields(options, place, ("method", "network", "settings", "trials", "search"))
+    method = str(fields.get("method", label))
+    _require("method", method, parameters.get("methods"), "method", place)
+    network = fields.get("network", network)
+    _require_configured("network", network, place, parameters)
     return Cell(
         dataset,
+        label,
         method,
+        str(network),
         trials=_list(fields.get("trials", []), f"trials of {place}"),
         search=_list(fields.get("search", []), f"search of {place}"),
         settings=_mapping(fields.get("settings"), f"settings of {place}"),
@@ -245,10 +264,25 @@ def _list(value: Any, place: str) -> tuple[Any, ...]:
     return tuple(value)
 
 
-def _require(kind: str, name: str, configured: Mapping[str, Any] | None, room: str) -> None:
+def _require(
+    kind: str,
+    name: str,
+    configured: Mapping[str, Any] | None,
+    room: str,
+    place: str = "experiment.yml",
+) -> None:
     """A name of the grid is a key of the parameters, or the file of its room itself."""
     if name not in (configured or {}) and name not in names(room):
-        raise unknown_name(f"{kind} in experiment.yml", name, {*(configured or {}), *names(room)})
+        raise unknown_name(f"{kind} in {place}", name, {*(configured or {}), *names(room)})
+
+
+def _require_configured(kind: str, name: Any, place: str, parameters: Mapping[str, Any]) -> None:
+    """A network or protocol of the grid is a key of the parameters."""
+    configured = parameters.get(f"{kind}s") or {}
+    if name is None:
+        raise InputError(f"{place}: {kind}: none given, allowed: {', '.join(sorted(configured))}")
+    if str(name) not in configured:
+        raise unknown_name(f"{kind} of {place}", str(name), configured)
 
 
 _loader: Any = None

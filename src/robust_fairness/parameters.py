@@ -97,6 +97,9 @@ class Protocol(BaseModel):
     other papers), nor the kind of whitening (``standardise``: each feature on its own; ``pca``
     and ``zca`` decorrelate, which on one-hot columns amplifies directions of almost no
     variance), nor whether weight decay is an L2 term (Adam's own, the default) or decoupled.
+
+    ``augmentation`` changes the pictures of training batches, never those that are predicted:
+    ``randaugment`` with torchvision's defaults, drawn for every picture anew in every epoch.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -109,6 +112,7 @@ class Protocol(BaseModel):
     momentum: float = Field(0.9, ge=0, lt=1, description="of sgd")
     schedule: Literal["cosine", "constant"] = "cosine"
     preprocessing: Literal["standardise", "pca", "zca", "none"] = "standardise"
+    augmentation: Literal["none", "randaugment"] = "none"
     precision: Literal["float32", "float64"] = "float32"
     device: Literal["auto", "cpu", "cuda"] = "auto"
     threads: int = Field(1, ge=1, description="CPU threads; one is fastest for small networks")
@@ -197,7 +201,7 @@ class CellParameters(Settings):
 
     Attributes:
         dataset: name of the dataset in the grid.
-        label: name of the method in the grid.
+        label: what the cell is called in the grid, and wherever methods are shown.
         method: the method and its hyperparameters.
         network: the network and its sizes.
         protocol: how all methods are trained.

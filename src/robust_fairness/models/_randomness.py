@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-PURPOSES = ("weights", "heads", "batches", "dropout")
+PURPOSES = ("weights", "heads", "batches", "dropout", "augmentation")
 
 
 class Randomness:
@@ -49,6 +49,15 @@ class Randomness:
         """A number below 2^63 from the generator of the first seed, to seed others with."""
         first = self.generators[0]
         return int(torch.randint(2**62, (), generator=first, device=self.device))
+
+    def integers(self, shape: Sequence[int], below: int) -> Tensor:
+        """Whole numbers from 0, all below ``below`` alike, int64 ``[replica, *shape]``."""
+        return self.spread(
+            [
+                torch.randint(below, tuple(shape), generator=g, device=self.device)
+                for g in self.generators
+            ]
+        )
 
     def uniform(self, shape: Sequence[int], bound: float) -> Tensor:
         """Uniform numbers in [-bound, bound), ``[replica, *shape]`` of the default dtype."""

@@ -27,7 +27,7 @@ def _of_dataset(dataset: DatasetGrid, nodes: Sequence[Node]) -> Pipeline:
                 nodes,
                 namespace=cell.name,
                 inputs={name: full for name, full in shared.items() if name in used},
-                tags=[f"dataset.{dataset.name}", f"method.{cell.method}"],
+                tags=[f"dataset.{dataset.name}", f"method.{cell.label}"],
             )
             for cell in dataset.cells
         ]

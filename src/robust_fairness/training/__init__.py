@@ -33,9 +33,10 @@ def train(
 
     Raises:
         InputError: the samples or settings do not fit (an empty part, a device that is absent,
-            a trial given twice, an attribute that does not exist, a checkpoint that is corrupted).
+            a trial given twice, an attribute that does not exist, augmentation of what is no
+            picture, a checkpoint that is corrupted).
     """
-    search.require_attributes(samples, cell)
+    search.require_fitting(samples, cell)
     trained = search.Trained(samples, cell)
     trained.extend(cell.replicas())
     search.run_stages(trained)

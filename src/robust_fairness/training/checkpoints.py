@@ -10,6 +10,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +35,13 @@ def root() -> Path:
 
 
 def key(arrays: Mapping[str, np.ndarray], settings: Mapping[str, Any]) -> str:
-    """SHA-256 over input arrays, settings, the training's source code and torch's version."""
+    """SHA-256 over input arrays, settings, the training's source code, torch and torchvision."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
         digest.update(f"{name} {array.dtype} {array.shape}".encode())
         digest.update(array.data)
-    described = {**settings, "torch": torch.__version__}
+    described = {**settings, "torch": torch.__version__, "torchvision": version("torchvision")}
     digest.update(json.dumps(described, sort_keys=True, default=str).encode())
     package = Path(robust_fairness.__file__).parent
     for source in sorted(path for room in SOURCES for path in (package / room).glob("*.py")):

@@ -28,7 +28,7 @@ from robust_fairness.models._randomness import DropoutNoise, Randomness
 from robust_fairness.parameters import CellParameters, Protocol, Replica
 from robust_fairness.registry import find
 from robust_fairness.samples import REQUIRED_PARTS, Groups, Samples, groups_of, numbers_of
-from robust_fairness.training import attributes, checkpoints, preprocessing
+from robust_fairness.training import attributes, augmentation, checkpoints, preprocessing
 from robust_fairness.training.checkpoints import Checkpoint
 from robust_fairness.training.preprocessing import Preprocessing
 from robust_fairness.training.progress import progress
@@ -173,6 +173,8 @@ class Stack:
 
         self.dropout = Randomness(seeds, "dropout", self.device)
         self.order = Randomness(seeds, "batches", self.device)
+        self.augmentation = Randomness(seeds, "augmentation")
+        self.augment = augmentation.named(first.protocol.augmentation, self.x)
         weights = Randomness(seeds, "weights")
         self.model = self._new_model(samples, weights)
         problem = Problem(
@@ -231,10 +233,18 @@ class Stack:
         y = y.to(self.dtype) if y.is_floating_point() else y
         return self.preprocessing.standardise_outcome(y.expand(len(self.splits), -1))
 
-    def batch(self, rows: Tensor) -> Batch:
-        """The batch of the rows ``[replica, m]``, with fresh dropout masks."""
+    def batch(self, rows: Tensor, augmented: bool = False) -> Batch:
+        """The batch of the rows ``[replica, m]``, with fresh dropout masks.
+
+        Args:
+            rows: row numbers.
+            augmented: whether their pictures are changed as the protocol says.
+        """
+        x = self.x[rows]
+        if augmented and self.augment:
+            x = self.augment(x, self.augmentation)
         return Batch(
-            x=self.preprocessing(self.x[rows].to(self.dtype)),
+            x=self.preprocessing(x.to(self.dtype)),
             y=self.y.gather(1, rows),
             group=self.group[rows],
             cell=self.cells[rows],
@@ -245,7 +255,7 @@ class Stack:
         )
 
     def training_batches(self) -> Iterator[Batch]:
-        """All training rows in order, in blocks as large as prediction takes."""
+        """All training rows in order as they are, in blocks as large as prediction takes."""
         for rows in self.train.split(rows_at_once(self.x), dim=1):
             yield self.batch(rows)
 
@@ -285,7 +295,7 @@ class Stack:
         self.method.train()
         losses: dict[str, list[Tensor]] = {name: [] for name in self.players}
         for rows in self.epoch_batches(visiting_order):
-            for step in steps(self.model, self.batch(rows)):
+            for step in steps(self.model, self.batch(rows, augmented=True)):
                 apply(step, self.players, self.optimisers)
                 for player, loss in step.losses.items():
                     losses[player].append(loss.detach())
@@ -308,6 +318,7 @@ class Stack:
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         tensors |= {f"method.{name}": value for name, value in self.method.state_dict().items()}
         tensors |= {"dropout": self.dropout.state(), "order": self.order.state()}
+        tensors["augmentation"] = self.augmentation.state()
         tensors["history"] = torch.stack(self.history)
         for player, optimiser in self.optimisers.items():
             for number, values in optimiser.state_dict()["state"].items():
@@ -326,6 +337,7 @@ class Stack:
             )
         self.dropout.restore(state["dropout"])
         self.order.restore(state["order"])
+        self.augmentation.restore(state["augmentation"])
         self.history = list(state["history"].to(self.device))
         for player, optimiser in self.optimisers.items():
             moments: dict[int, dict[str, Tensor]] = {}

@@ -8,7 +8,7 @@ from typing import Any
 from robust_fairness.errors import InputError
 from robust_fairness.parameters import CellParameters, Replica, require_replicas
 from robust_fairness.samples import Samples, require_categorical
-from robust_fairness.training import evaluation, fitting, prediction, selection
+from robust_fairness.training import augmentation, evaluation, fitting, prediction, selection
 from robust_fairness.training.checkpoints import Checkpoint, threads
 from robust_fairness.training.prediction import UNSHIFTED
 from robust_fairness.training.records import Fitted, Prediction
@@ -61,15 +61,15 @@ class Trained:
         return str(selection.choose(scores, [criterion])["trial"].iloc[0])
 
 
-def require_attributes(samples: Samples, cell: CellParameters) -> None:
-    """Check all attributes that a cell's settings name, before any of its replicas is trained.
+def require_fitting(samples: Samples, cell: CellParameters) -> None:
+    """Check that a cell's settings fit the samples, before any of its replicas is trained.
 
     Groupings would fail when predictions are scored, and what a trial or a stage of the search
     is told when its turn comes: after hours of training.
 
     Raises:
-        InputError: an attribute to mitigate does not exist, or one of a grouping does not exist
-            or is continuous.
+        InputError: an attribute to mitigate does not exist, one of a grouping does not exist or
+            is continuous, or what is no picture is to be augmented.
     """
     choices = [
         {name: value} for stage in cell.search for name, values in stage.items() for value in values
@@ -77,6 +77,7 @@ def require_attributes(samples: Samples, cell: CellParameters) -> None:
     for replica in cell.replicas([{}, *cell.trials, *choices]):
         with _naming(f"{cell.dataset}.{cell.label}: trial {replica.trial}"):
             fitting.mitigated_attributes(samples, replica.method)
+            augmentation.require_augmentable(replica.protocol.augmentation, samples)
     for columns in cell.groupings:
         with _naming(f"{cell.dataset}: groupings, {' & '.join(columns)}"):
             require_categorical(samples.attributes, columns)

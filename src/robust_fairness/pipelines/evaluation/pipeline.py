@@ -52,13 +52,13 @@ def _collecting(dataset: DatasetGrid) -> Pipeline:
         [
             Node(
                 collect,
-                {cell.method: cell.method for cell in dataset.cells},
+                {cell.label: cell.label for cell in dataset.cells},
                 ["table", "states"],
                 name="collect",
             )
         ],
         namespace=dataset.name,
-        inputs={cell.method: f"{cell.name}.metrics" for cell in dataset.cells},
+        inputs={cell.label: f"{cell.name}.metrics" for cell in dataset.cells},
         outputs={"table": f"{dataset.name}_table", "states": f"{dataset.name}_states"},
         tags=[f"dataset.{dataset.name}", "fan_in"],
     )

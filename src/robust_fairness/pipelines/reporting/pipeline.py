@@ -37,7 +37,7 @@ def report(metrics: Any, manifest: dict[str, Any], **parts: Any) -> str:
     cells = [
         {
             "dataset": cell.dataset,
-            "method": cell.method,
+            "method": cell.label,
             **_state(cell, parts.get(f"{cell.dataset}_states")),
         }
         for cell in full_grid().cells
@@ -56,7 +56,7 @@ def _state(cell: Cell, states: Any) -> dict[str, str]:
         return {"state": "failed", "reason": str(states)}
     rows = [] if states is None else states.to_dict("records")
     found = {row["method"]: {"state": row["state"], "reason": row["reason"]} for row in rows}
-    return found.get(cell.method, {"state": "not selected", "reason": ""})
+    return found.get(cell.label, {"state": "not selected", "reason": ""})
 
 
 def create_pipeline() -> Pipeline:

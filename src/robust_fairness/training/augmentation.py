@@ -1,0 +1,254 @@
+"""Augmentation of training pictures: RandAugment, for whole batches on the device.
+
+Source: Cubuk et al., "RandAugment: Practical automated data augmentation with a reduced search
+space" (CVPR workshops 2020), with the operations and defaults of ``torchvision.transforms.v2``: of
+14 operations two are drawn for every picture, with replacement, and applied one after the other at
+magnitude 9 of 30; of the nine operations that have a direction each is as likely. Places that
+nothing is moved to are black.
+
+torchvision's own transform draws once a call, so that all pictures of a batch would see the same
+two operations. Here every picture draws its own, and the pictures of a batch that drew the same
+are changed together; the result is the one of torchvision's operations on single pictures.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from math import atan, degrees
+
+import numpy as np
+import torch
+from jaxtyping import Int64, UInt8
+from torch import Tensor
+
+from robust_fairness.errors import InputError
+from robust_fairness.models._model import PICTURE_AXES
+from robust_fairness.models._randomness import Randomness
+from robust_fairness.samples import Samples
+
+NONE = "none"
+AT_ONCE = 2  # operations on a picture
+MAGNITUDE, MAGNITUDES = 9, 31
+CHANNELS = (1, 3)  # that torchvision's operations on colours are defined for
+VALUES = 256  # of a pixel
+
+# Operations that only move pixels, those that change each number by itself, and the others.
+MOVES = ("shear_x", "shear_y", "translate_x", "translate_y", "rotate")
+TONES = ("brightness", "posterize", "solarize")
+OTHERS = ("identity", "color", "contrast", "sharpness", "autocontrast", "equalize")
+OPERATIONS = (*MOVES, *TONES, *OTHERS)
+DIRECTED = (*MOVES, "brightness", "color", "contrast", "sharpness")
+
+# An operation with its direction; those that only move pixels first, then those of single numbers.
+KINDS = tuple(
+    (name, direction)
+    for name in OPERATIONS
+    for direction in ((1, -1) if name in DIRECTED else (1,))
+)
+MOVING = sum(name in MOVES for name, _ in KINDS)
+GATHERED = sum(name in MOVES + TONES for name, _ in KINDS)  # by one look-up for all of them
+
+Pictures = UInt8[Tensor, "rows channels height width"]
+
+
+def require_augmentable(name: str, samples: Samples) -> None:
+    """Check that rows can be augmented.
+
+    Args:
+        name: ``augmentation`` of the protocol.
+        samples: the dataset.
+
+    Raises:
+        InputError: rows are no uint8 pictures of one or three channels.
+    """
+    if name == NONE:
+        return
+    if isinstance(samples.x, dict):
+        told = f"rows are several arrays: {', '.join(samples.x)}"
+    else:
+        shape = samples.x.shape[1:]
+        if samples.x.dtype == np.uint8 and len(shape) == PICTURE_AXES and shape[0] in CHANNELS:
+            return
+        told = f"rows are {samples.x.dtype} of shape {shape}"
+    raise InputError(
+        f"augmentation: {name} and {told}, allowed: uint8 pictures of 1 or 3 channels, or {NONE}"
+    )
+
+
+def named(name: str, x: Tensor) -> "RandAugment | None":
+    """The augmentation ``name`` of rows ``[n, ...]``, for the device they lie on; None for none."""
+    return None if name == NONE else RandAugment(x.shape[-2], x.shape[-1], x.device)
+
+
+class RandAugment:
+    """Changes every picture by operations of its own.
+
+    Of pictures of one channel torchvision leaves ``color`` away, and the other operations take the
+    channel for the brightness.
+
+    Args:
+        height: of the pictures.
+        width: of the pictures.
+        device: where they lie.
+    """
+
+    def __init__(self, height: int, width: int, device: torch.device) -> None:
+        self.size = (height, width)
+        self.sources = sources_of_places(height, width).to(device)
+        self.tones = new_tones().to(device)
+
+    def __call__(
+        self,
+        pictures: UInt8[Tensor, "replicas rows channels height width"],
+        randomness: Randomness,
+    ) -> UInt8[Tensor, "replicas rows channels height width"]:
+        """Augmented copies of the pictures of a batch.
+
+        Args:
+            pictures: uint8 ``[replica, row, channel, height, width]``.
+            randomness: of the replicas, on the CPU: which pictures are changed together is then
+                known without asking the device.
+        """
+        kinds = drawn_kinds(randomness, pictures.shape[1])
+        return self.changed(pictures.flatten(0, 1), kinds.flatten(0, 1)).view_as(pictures)
+
+    def changed(self, pictures: Pictures, kinds: Int64[Tensor, "rows operations"]) -> Pictures:
+        """The pictures after the operations that each drew, in their order.
+
+        Args:
+            pictures: uint8 ``[row, channel, height, width]``, on the device.
+            kinds: places in ``KINDS``, int64 ``[row, operation]``, on the CPU.
+        """
+        for kind in kinds.unbind(1):
+            order = kind.argsort(stable=True)
+            parts = self._in_order(pictures[order.to(pictures.device)], kind[order])
+            pictures = torch.cat(parts)[order.argsort().to(pictures.device)]
+        return pictures
+
+    def _in_order(self, pictures: Pictures, kind: Int64[Tensor, " rows"]) -> list[Tensor]:
+        """Parts of the changed pictures, which lie in the order of their kinds."""
+        counts = kind.bincount(minlength=len(KINDS)).tolist()
+        moving, toning = sum(counts[:MOVING]), sum(counts[MOVING:GATHERED])
+        to_move, to_tone, *others = pictures.split([moving, toning, *counts[GATHERED:]])
+        gathered = kind[: moving + toning].to(pictures.device)
+        parts = [
+            moved(to_move, self.sources[gathered[:moving]]),
+            retoned(to_tone, self.tones[gathered[moving:] - MOVING]),
+        ]
+        for (name, direction), some in zip(KINDS[GATHERED:], others, strict=True):
+            if len(some):
+                parts.append(operation(name, direction, *self.size)(some))
+        return parts
+
+
+def drawn_kinds(randomness: Randomness, rows: int) -> Int64[Tensor, "replicas rows operations"]:
+    """What a batch draws: an operation, and a direction that some heed.
+
+    Args:
+        randomness: of the replicas.
+        rows: of the batch.
+
+    Returns:
+        Places in ``KINDS``, int64 ``[replica, row, operation]``.
+    """
+    each = torch.tensor(
+        [
+            KINDS.index((name, direction if name in DIRECTED else 1))
+            for name in OPERATIONS
+            for direction in (1, -1)
+        ]
+    )
+    return each[randomness.integers((rows, AT_ONCE), len(each))]
+
+
+def moved(pictures: Pictures, sources: Int64[Tensor, "rows places"]) -> Pictures:
+    """Pictures whose pixels come from other places.
+
+    Args:
+        pictures: uint8 ``[row, channel, height, width]``.
+        sources: place that each pixel comes from, counted from 1; 0 is black.
+    """
+    flat = torch.nn.functional.pad(pictures.flatten(2), (1, 0))
+    places = sources[:, None].expand(-1, pictures.shape[1], -1)
+    return flat.gather(2, places).view_as(pictures)
+
+
+def retoned(pictures: Pictures, tones: UInt8[Tensor, "rows values"]) -> Pictures:
+    """Pictures whose numbers are replaced one by one.
+
+    Args:
+        pictures: uint8 ``[row, channel, height, width]``.
+        tones: what stands for each value, uint8 ``[row, 256]``.
+    """
+    return tones.gather(1, pictures.flatten(1).long()).view_as(pictures)
+
+
+def sources_of_places(height: int, width: int) -> Int64[Tensor, "kinds places"]:
+    """Where every pixel comes from under the operations that move pixels, from 1; 0 is black.
+
+    They are torchvision's own operations, on a picture of numbered pixels.
+    """
+    # float32 counts to 2^24, so to a picture of 4096 x 4096 pixels
+    numbered = torch.arange(1.0, height * width + 1).view(1, 1, height, width)
+    kinds = KINDS[:MOVING]
+    found = [operation(name, direction, height, width)(numbered) for name, direction in kinds]
+    return torch.cat(found).flatten(1).long()
+
+
+def new_tones() -> UInt8[Tensor, "kinds values"]:
+    """What each value of a pixel becomes under the operations on single numbers.
+
+    They are torchvision's own operations, on a picture that has every value.
+    """
+    every = torch.arange(VALUES, dtype=torch.uint8).view(1, 1, 1, VALUES)
+    kinds = KINDS[MOVING:GATHERED]
+    found = [operation(name, direction, 1, VALUES)(every) for name, direction in kinds]
+    return torch.cat(found).flatten(1)
+
+
+@cache
+def operation(name: str, direction: int, height: int, width: int) -> Callable[[Tensor], Tensor]:
+    """An operation of torchvision at the magnitude of RandAugment's defaults.
+
+    Args:
+        name: one of ``OPERATIONS``.
+        direction: 1 or -1.
+        height: of the pictures.
+        width: of the pictures.
+    """
+    from torchvision.transforms.v2 import functional
+
+    def affine(
+        picture: Tensor, x: float = 0.0, y: float = 0.0, right: int = 0, down: int = 0
+    ) -> Tensor:
+        """Shear by degrees about the first pixel, or move by pixels."""
+        changed: Tensor = functional.affine(
+            picture, angle=0.0, translate=[right, down], scale=1.0, shear=[x, y],
+            center=[0, 0] if x or y else None,
+        )  # fmt: skip
+        return changed
+
+    def strength(most: float) -> float:
+        """The magnitude, of which 30 is the most, in the single precision of torchvision."""
+        return direction * float(torch.linspace(0, most, MAGNITUDES)[MAGNITUDE])
+
+    slant = degrees(atan(strength(0.3)))
+    factor = 1 + strength(0.9)
+    operations: dict[str, Callable[[Tensor], Tensor]] = {
+        "shear_x": lambda picture: affine(picture, x=slant),
+        "shear_y": lambda picture: affine(picture, y=slant),
+        "translate_x": lambda picture: affine(picture, right=int(strength(150 / 331 * width))),
+        "translate_y": lambda picture: affine(picture, down=int(strength(150 / 331 * height))),
+        "rotate": lambda picture: functional.rotate(picture, strength(30)),
+        "brightness": lambda picture: functional.adjust_brightness(picture, factor),
+        "color": lambda picture: functional.adjust_saturation(picture, factor),
+        "contrast": lambda picture: functional.adjust_contrast(picture, factor),
+        "sharpness": lambda picture: functional.adjust_sharpness(picture, factor),
+        "posterize": lambda picture: functional.posterize(picture, round(8 - strength(4))),
+        "solarize": lambda picture: functional.solarize(
+            picture, (VALUES - 1) * float(torch.linspace(1, 0, MAGNITUDES)[MAGNITUDE])
+        ),
+        "autocontrast": functional.autocontrast,
+        "equalize": functional.equalize,
+        "identity": lambda picture: picture,
+    }
+    return operations[name]
