@@ -230,7 +230,7 @@ def test_states_say_why_a_cell_failed():
 def test_report_tells_every_cell_of_the_full_grid_its_state(monkeypatch, of_dataset, expected):
     given = {}
 
-    def page(metrics, cells, manifest, pictures) -> str:
+    def page(metrics, cells, manifest, pictures, further) -> str:
         given.update({(cell["dataset"], cell["method"]): cell["state"] for cell in cells})
         return ""
 

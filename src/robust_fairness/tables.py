@@ -9,6 +9,16 @@ METRICS = {
 }  # fmt: skip
 SELECTION = {"selection": "str", "trial": "str", "seed": "int64", "score": "float64"}
 HISTORY = {"trial": "str", "seed": "int64", "epoch": "int64", "quantity": "str", "value": "float64"}
+# How far test sets are from the training set, and how well a classifier of real rows knows
+# generated ones.
+DISTANCES = {
+    "dataset": "str", "shift": "str", "severity": "float64", "space": "str", "value": "float64",
+    "n": "int64",
+}  # fmt: skip
+GENERATOR_QUALITY = {
+    "generator": "str", "classifier": "str", "rows": "int64", "accuracy": "float64",
+    "real_rows": "int64", "real_accuracy": "float64",
+}  # fmt: skip
 
 
 def table(columns: dict[str, str], rows: list[dict]) -> pd.DataFrame:

@@ -40,3 +40,15 @@ class History(_Table):
     """Training curves."""
 
     columns = tables.HISTORY
+
+
+class Distances(_Table):
+    """How far test sets are from the training set."""
+
+    columns = tables.DISTANCES
+
+
+class GeneratorQuality(_Table):
+    """How well classifiers of real rows know generated ones."""
+
+    columns = tables.GENERATOR_QUALITY

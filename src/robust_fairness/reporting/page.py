@@ -16,11 +16,16 @@ from markupsafe import Markup
 from PIL import Image
 from plotly.offline import get_plotlyjs
 
-from robust_fairness.reporting import bias_mitigation, equalized_robustness, kernel_fairness
+from robust_fairness.reporting import (
+    bias_mitigation,
+    equalized_robustness,
+    kernel_fairness,
+    latent_shift,
+)
 from robust_fairness.reporting.figures import FIGURES, trade_off
 from robust_fairness.reporting.statistics import distinct
 
-PAPERS = (equalized_robustness, bias_mitigation, kernel_fairness)
+PAPERS = (equalized_robustness, bias_mitigation, kernel_fairness, latent_shift)
 LONG = 40  # rows; a longer table is folded
 MOST_ROWS = 1000  # of a view on the page; the files hold all
 KEYS = ["dataset", "method", "trial", "selection", "shift", "severity", "attribute", "metric"]
@@ -57,6 +62,7 @@ def report(
     cells: Sequence[Mapping[str, str]],
     manifest: Mapping[str, Any],
     pictures: Mapping[str, np.ndarray] | None = None,
+    further: Mapping[str, pd.DataFrame] | None = None,
 ) -> str:
     """The page of a run as HTML; the same arguments give the same text.
 
@@ -66,13 +72,14 @@ def report(
             of the full grid.
         manifest: what the run knows of itself.
         pictures: contact sheets by dataset, uint8 ``[height, width, 3]``.
+        further: tables of ``views.FURTHER`` by name, where the run has them.
     """
     template = files("robust_fairness.reporting") / "templates" / "report.html"
     # autoescape: names of datasets and groups come from data files
     page = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
         template.read_text(encoding="utf-8")
     )
-    made = [_paper(metrics, paper) for paper in PAPERS]
+    made = [_paper(metrics, paper, further) for paper in PAPERS]
     return page.render(
         plotly=Markup(get_plotlyjs()),  # noqa: S704 - the library's own source
         manifest=manifest,
@@ -135,12 +142,14 @@ def _number(mean: float, deviation: float) -> str:
     return f"{mean:.4g}" if pd.isna(deviation) else f"{mean:.4g} ± {deviation:.2g}"
 
 
-def _paper(metrics: pd.DataFrame, paper: Any) -> dict[str, Any]:
+def _paper(
+    metrics: pd.DataFrame, paper: Any, further: Mapping[str, pd.DataFrame] | None
+) -> dict[str, Any]:
     """Views and claims of a paper; views without anything run are named, not shown.
 
     A paper of which nothing was run has neither.
     """
-    made = [(view, view.make(metrics)) for view in paper.VIEWS]
+    made = [(view, view.rows(metrics, further)) for view in paper.VIEWS]
     claims = paper.claims(metrics)
     return {
         "title": paper.TITLE,
@@ -148,6 +157,7 @@ def _paper(metrics: pd.DataFrame, paper: Any) -> dict[str, Any]:
             {
                 "id": view.id,
                 "title": view.title,
+                "note": view.note,
                 "table": _html(frame.head(MOST_ROWS)),
                 "rows": len(frame),
                 "folded": len(frame) > LONG,

@@ -1,6 +1,6 @@
 """Views: one table of scores, seen as each paper's tables and figures."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -9,6 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from robust_fairness.reporting.statistics import distinct, wilson_interval
+from robust_fairness.tables import DISTANCES, GENERATOR_QUALITY, table
 
 PUBLISHED = {
     "view": "str", "dataset": "str", "method": "str", "trial": "str", "shift": "str",
@@ -16,6 +17,8 @@ PUBLISHED = {
     "value": "float64", "std": "float64", "note": "str", "notion": "str", "weight": "float64",
 }  # fmt: skip
 NUMBERS = [name for name, kind in PUBLISHED.items() if kind == "float64"]
+# Tables beside the metrics, which few runs have.
+FURTHER = {"distances": DISTANCES, "generator_quality": GENERATOR_QUALITY}
 PLACE = ["dataset", "method", "trial", "shift", "severity", "attribute", "group", "metric"]
 
 
@@ -26,14 +29,27 @@ class View:
     Attributes:
         id: short name, for links.
         title: what the paper calls it and what it shows.
-        make: metrics to the rows shown; none where nothing of it was run.
+        make: metrics, and the further tables of ``needs`` by name, to the rows shown; none where
+            nothing of it was run.
         draw: these rows to a figure, for what the paper shows as one.
+        needs: names of further tables, of ``FURTHER``.
+        note: what the paper says of it in words, and where.
     """
 
     id: str
     title: str
-    make: Callable[[pd.DataFrame], pd.DataFrame]
+    make: Callable[..., pd.DataFrame]
     draw: Callable[[pd.DataFrame], go.Figure] | None = None
+    needs: tuple[str, ...] = ()
+    note: str = ""
+
+    def rows(
+        self, metrics: pd.DataFrame, further: Mapping[str, pd.DataFrame] | None = None
+    ) -> pd.DataFrame:
+        """The rows shown; a further table that is not there has no rows."""
+        given = further or {}
+        needed = {name: given.get(name, table(FURTHER[name], [])) for name in self.needs}
+        return self.make(metrics, **needed)
 
 
 @cache

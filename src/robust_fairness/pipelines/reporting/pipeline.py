@@ -1,5 +1,6 @@
 """The reporting pipeline."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from kedro.pipeline import Node, Pipeline
@@ -8,6 +9,8 @@ from robust_fairness.errors import Failure
 from robust_fairness.grid import Cell, full_grid, selected_grid
 
 SHEET = "_contact_sheet"
+# Endings of the names of further tables, and the table that those of all datasets make together.
+FURTHER = {"_distances": "distances", "_generator_quality": "generator_quality"}
 
 
 def collect(**tables: Any) -> Any:
@@ -30,7 +33,8 @@ def report(metrics: Any, manifest: dict[str, Any], **parts: Any) -> str:
     Args:
         metrics: the tidy table.
         manifest: what the run knows of itself.
-        parts: ``{dataset}_states`` and ``{dataset}_contact_sheet``, where there is one.
+        parts: ``{dataset}_states`` and, where there is one, ``{dataset}_contact_sheet``,
+            ``{dataset}_distances`` and ``{dataset}_generator_quality``.
     """
     from robust_fairness import reporting
 
@@ -47,7 +51,19 @@ def report(metrics: Any, manifest: dict[str, Any], **parts: Any) -> str:
         for name, picture in parts.items()
         if name.endswith(SHEET) and not isinstance(picture, Failure)
     }
-    return reporting.report(metrics, cells, manifest, pictures)
+    return reporting.report(metrics, cells, manifest, pictures, _further(parts))
+
+
+def _further(parts: Mapping[str, Any]) -> dict[str, Any]:
+    """The further tables of the datasets that have them, joined; what failed is left out."""
+    import pandas as pd
+
+    found: dict[str, list[Any]] = {}
+    for name, part in parts.items():
+        for ending, table in FURTHER.items():
+            if name.endswith(ending) and not isinstance(part, Failure):
+                found.setdefault(table, []).append(part)
+    return {name: pd.concat(some, ignore_index=True) for name, some in found.items()}
 
 
 def _state(cell: Cell, states: Any) -> dict[str, str]:

@@ -1,0 +1,194 @@
+"""Distance of one set of rows to another by nearest neighbours (Control+Shift, Eq. 3).
+
+Squared distances are products of matrices, ``|x|^2 + |y|^2 - 2 x.y``, in blocks, so that neither
+the sets as numbers nor the distances of all pairs are ever held.
+
+- **Pixels** (uint8) are whole numbers, and so are all their products: these are exact in float32 as
+  long as no sum exceeds 2^24, which 1,024 columns of numbers up to 128 do not. The distance is
+  that of exact arithmetic, in units of [0, 1].
+- **Other numbers** are multiplied in float64 around the mean of the set of neighbours, and the
+  distance to the winner is computed anew from the difference of the two rows. With N the largest
+  distance of a row from that mean, distances above N / 10,000 are right to 1e-6 of themselves; of
+  neighbours that are closer another one of these may be taken.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from robust_fairness.errors import InputError
+
+LEVELS = 255  # of a pixel above 0
+MIDDLE = 128  # so that a pixel less this is at most 128 in size
+EXACT_COLUMNS = 2**24 // MIDDLE**2  # whose products sum exactly in float32
+# A block of rows is larger than those of the others, which become numbers anew for each of it.
+BLOCK_BYTES, OTHER_BLOCK_BYTES = 2**27, 2**25  # as float64
+MOST_ROWS = 4096  # of a block
+
+
+def mean_nearest_distance(
+    rows: np.ndarray, others: np.ndarray | None = None, device: str = "cpu"
+) -> float:
+    """1-NN distance (Eq. 3): the mean over the rows of the distance to the nearest other one.
+
+    It is not symmetric: the paper's ``1NN(D_train, D_shift)`` has the shifted set as the rows.
+
+    Args:
+        rows: what is looked from, for example shifted test rows ``[n, ...]``; see
+            ``nearest_distances``.
+        others: what is looked for, for example training rows ``[m, ...]``; None for the other
+            rows of the same set.
+        device: torch device that computes.
+
+    Raises:
+        InputError: see ``nearest_distances``.
+    """
+    return float(nearest_distances(rows, others, device).mean())
+
+
+def nearest_distances(
+    rows: np.ndarray, others: np.ndarray | None = None, device: str = "cpu"
+) -> np.ndarray:
+    """Euclidean distance of every row to the nearest row of another set.
+
+    Args:
+        rows: uint8 pixels ``[n, ...]``, whose distance is that of numbers in [0, 1], or other
+            numbers ``[n, ...]``; all axes but the first are one vector.
+        others: rows of the same kind and width ``[m, ...]``; None for the other rows of the same
+            set (leave-one-out). Given a set itself, every distance is 0.
+        device: torch device that computes, with float64; the arrays stay where they are, a
+            few hundred MB at most of them go there.
+
+    Returns:
+        float64 ``[n]``.
+
+    Raises:
+        InputError: a set is empty, or has a single row whose neighbours it should itself be;
+            widths differ; pixels against other numbers; a value that is not finite, or whose
+            square is not.
+    """
+    among = others is not None
+    rows = _flat("rows", rows)
+    others = _flat("others", others) if others is not None else rows
+    if not among and len(rows) == 1:
+        raise InputError("1-NN distance: rows has a single row, which has no other; allowed: 2")
+    if rows.shape[1] != others.shape[1]:
+        raise InputError(
+            f"1-NN distance: rows have {rows.shape[1]} columns and others {others.shape[1]}, "
+            "allowed: as many"
+        )
+    if (rows.dtype == np.uint8) != (others.dtype == np.uint8):
+        raise InputError(
+            f"1-NN distance: rows are {rows.dtype} and others {others.dtype}, allowed: both uint8 "
+            "pixels, or neither"
+        )
+    if rows.dtype == np.uint8:
+        square, _ = _nearest(rows, others, None, among, device)
+        return np.sqrt(square) / LEVELS
+    square, winner = _nearest(rows, others, others.mean(0, dtype=np.float64), among, device)
+    if not np.isfinite(square).all():
+        raise InputError("1-NN distance: values whose squares are too large for a number")
+    return _direct(rows, others, winner)
+
+
+def _flat(name: str, array: np.ndarray) -> np.ndarray:
+    """The array as ``[rows, columns]``, uint8 or of numbers that are all finite."""
+    if array.ndim == 0 or array.size == 0:
+        raise InputError(f"1-NN distance: {name} is empty (shape {array.shape})")
+    flat = array.reshape(len(array), -1)
+    if flat.dtype == np.uint8:
+        return flat
+    if not (np.issubdtype(flat.dtype, np.floating) or np.issubdtype(flat.dtype, np.integer)):
+        raise InputError(f"1-NN distance: {name} is {flat.dtype}, allowed: numbers")
+    for block in _blocks(flat):
+        finite = np.isfinite(flat[block]).all(1)
+        if not finite.all():
+            bad = block.start + int(finite.argmin())
+            raise InputError(f"1-NN distance: row {bad} of {name} holds a value that is not finite")
+    return flat
+
+
+def _blocks(flat: np.ndarray, most_bytes: int = BLOCK_BYTES) -> Iterator[slice]:
+    """Slices of rows that fill no more than so many bytes as float64, but hold one at least."""
+    size = max(1, min(MOST_ROWS, most_bytes // (8 * flat.shape[1])))
+    return (slice(first, min(first + size, len(flat))) for first in range(0, len(flat), size))
+
+
+def _nearest(
+    rows: np.ndarray, others: np.ndarray, centre: np.ndarray | None, among: bool, device: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Squared distance to the nearest other row ``[n]`` and its number.
+
+    Args:
+        rows: ``[n, d]``.
+        others: ``[m, d]``.
+        centre: float64 ``[d]`` that is subtracted; None for pixels.
+        among: whether a row's own place counts.
+        device: torch device.
+    """
+    squares = np.empty(len(rows))
+    winners = np.empty(len(rows), dtype=np.int64)
+    middle = None if centre is None else torch.from_numpy(centre).to(device)
+    for block in _blocks(rows):
+        x = _numbers(rows[block], middle, device)
+        best = torch.full((len(x),), torch.inf, dtype=torch.float64, device=device)
+        winner = torch.zeros(len(x), dtype=torch.int64, device=device)
+        for other in _blocks(others, OTHER_BLOCK_BYTES):
+            y = _numbers(others[other], middle, device)
+            # |x|^2 is the same for all of a row: left out until the end
+            square = _less_twice_products(_square_lengths(y), x, y)
+            if not among:
+                _leave_out_own(square, block, other)
+            found, place = square.min(1)
+            # the first of several that are equal, whatever the blocks
+            better = found < best
+            best = torch.where(better, found, best)
+            winner = torch.where(better, place + other.start, winner)
+        squares[block] = (best + _square_lengths(x)).clamp(min=0).cpu().numpy()
+        winners[block] = winner.cpu().numpy()
+    return squares, winners
+
+
+def _numbers(block: np.ndarray, middle: Tensor | None, device: str) -> Tensor:
+    """A block of rows as float32 whole numbers, or as float64 around the middle."""
+    if middle is None:
+        pixels = torch.from_numpy(np.array(block)).to(device)
+        return pixels.to(torch.float32).sub_(MIDDLE)
+    return torch.from_numpy(block.astype(np.float64)).to(device).sub_(middle)
+
+
+def _less_twice_products(lengths: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """``|y|^2 - 2 x.y`` of every two rows, float64; exact of whole numbers."""
+    if x.dtype == torch.float64:
+        return torch.addmm(lengths, x, y.T, alpha=-2)
+    total = lengths.expand(len(x), -1).clone()
+    for a, b in zip(x.split(EXACT_COLUMNS, 1), y.split(EXACT_COLUMNS, 1), strict=True):
+        total.sub_(a @ b.T, alpha=2)
+    return total
+
+
+def _square_lengths(x: Tensor) -> Tensor:
+    """``|x|^2`` of every row, float64: exact of whole numbers, which have integer squares."""
+    if x.dtype == torch.float64:
+        return torch.linalg.vecdot(x, x)
+    parts = x.split(EXACT_COLUMNS, 1)
+    return torch.stack([torch.linalg.vecdot(part, part).double() for part in parts]).sum(0)
+
+
+def _leave_out_own(square: Tensor, block: slice, other: slice) -> None:
+    """Put the distances of rows to themselves out of reach."""
+    first, last = max(block.start, other.start), min(block.stop, other.stop)
+    if first < last:
+        own = torch.arange(first, last, device=square.device)
+        square[own - block.start, own - other.start] = torch.inf
+
+
+def _direct(rows: np.ndarray, others: np.ndarray, winner: np.ndarray) -> np.ndarray:
+    """Distances of rows to their winners from the differences, ``[n]``."""
+    distances = np.empty(len(rows))
+    for block in _blocks(rows):
+        difference = rows[block].astype(np.float64) - others[winner[block]].astype(np.float64)
+        distances[block] = np.linalg.norm(difference, axis=1)
+    return distances

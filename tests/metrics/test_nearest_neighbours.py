@@ -1,0 +1,177 @@
+"""1-NN distances between sets, against other libraries and by hand."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial import cKDTree
+from scipy.spatial.distance import cdist
+from sklearn.datasets import load_digits
+from sklearn.neighbors import NearestNeighbors
+
+from robust_fairness import tables
+from robust_fairness.catalog.schemas import Distances
+from robust_fairness.errors import InputError
+from robust_fairness.metrics import nearest_neighbours as module
+from robust_fairness.metrics.nearest_neighbours import mean_nearest_distance, nearest_distances
+from robust_fairness.metrics.set_distances import set_distances
+
+
+@pytest.fixture(params=["one block", "many blocks"])
+def blocks(request, monkeypatch):
+    """Everything at once, and blocks that cut through both sets unevenly."""
+    if request.param == "many blocks":
+        monkeypatch.setattr(module, "MOST_ROWS", 7)
+    return request.param
+
+
+def pictures(rng, rows, shape=(3, 8, 8)):
+    return rng.integers(0, 256, (rows, *shape), dtype=np.uint8)
+
+
+def test_pixels_equal_scikit_learn_on_real_digits(blocks):
+    """Of 1,797 scans in sixteen grey levels, many of which are nearly equal."""
+    digits = (load_digits().images * 15).astype(np.uint8)[:, None]
+    rows, others = digits[:300], digits[300:900]
+    as_numbers = [one.reshape(len(one), -1) / 255 for one in (rows, others)]
+    search = NearestNeighbors(n_neighbors=1, algorithm="brute").fit(as_numbers[1])
+    expected = search.kneighbors(as_numbers[0])[0][:, 0]
+    np.testing.assert_allclose(nearest_distances(rows, others), expected, rtol=1e-12)
+    found = mean_nearest_distance(rows, others)
+    assert found == pytest.approx(expected.mean(), rel=1e-12)
+    assert found != pytest.approx(mean_nearest_distance(others, rows), rel=1e-3)
+
+
+def test_numbers_equal_a_tree_of_scipy(blocks):
+    """float32 features far from zero, of some axes."""
+    rng = np.random.default_rng(0)
+    rows, others = (rng.normal(50, 1, (n, 2, 3)).astype(np.float32) for n in (53, 41))
+    tree = cKDTree(others.reshape(41, -1).astype(np.float64))
+    expected = tree.query(rows.reshape(53, -1).astype(np.float64))[0]
+    np.testing.assert_allclose(nearest_distances(rows, others), expected, rtol=1e-6)
+
+
+def test_wide_pictures_are_exact():
+    """Black and white of more columns than float32 sums exactly at once, one pixel apart."""
+    wide = np.zeros((3, 1, 64, 80), dtype=np.uint8)
+    wide[1:] = 255
+    near = wide.copy()
+    near[0, 0, 0, 0], near[1, 0, 5, 5], near[2, 0, 63, 79] = 1, 253, 250
+    np.testing.assert_array_equal(nearest_distances(near, wide), np.sqrt([1, 4, 25]) / 255)
+
+
+def test_near_copies_far_from_the_origin_are_told_apart():
+    """The trap of |x|^2 + |y|^2 - 2 x.y: nothing but rounding is left of it."""
+    rng = np.random.default_rng(1)
+    others = 1000 + rng.normal(size=(40, 30))
+    rows = others + 1e-3 * rng.normal(size=others.shape)
+    expected = cdist(rows, others).min(1)
+    np.testing.assert_allclose(nearest_distances(rows, others), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["pixels", "numbers"])
+def test_a_set_is_at_distance_zero_of_itself_unless_rows_are_left_out(blocks, kind):
+    """Left out, the nearest other row counts: another copy of it, where there is one."""
+    rng = np.random.default_rng(2)
+    rows = pictures(rng, 30) if kind == "pixels" else rng.normal(size=(30, 5))
+    assert (nearest_distances(rows, rows) == 0).all()
+    unit = 255 if kind == "pixels" else 1
+    between = cdist(*[rows.reshape(30, -1) / unit] * 2)
+    np.fill_diagonal(between, np.inf)
+    np.testing.assert_allclose(nearest_distances(rows), between.min(1), rtol=1e-9)
+    twice = np.concatenate([rows, rows[4:5]])
+    assert np.flatnonzero(nearest_distances(twice) == 0).tolist() == [4, 30]
+
+
+@given(st.integers(0, 10_000), st.integers(1, 9), st.integers(1, 9), st.integers(1, 6))
+def test_more_neighbours_are_never_further(seed, n, m, columns):
+    """And distances are those of all pairs, whatever the order of the others."""
+    rng = np.random.default_rng(seed)
+    rows, others = rng.normal(size=(n, columns)), rng.normal(size=(m + 1, columns))
+    all_of_them = nearest_distances(rows, others)
+    assert (all_of_them <= nearest_distances(rows, others[:m])).all()
+    np.testing.assert_allclose(all_of_them, cdist(rows, others).min(1), rtol=1e-9)
+    np.testing.assert_array_equal(all_of_them, nearest_distances(rows, others[::-1].copy()))
+
+
+def test_memory_does_not_grow_with_the_pairs(monkeypatch):
+    """No product is larger than a block of both sets."""
+    seen = []
+    products = module._less_twice_products
+
+    def watched(lengths, x, y):
+        seen.append((len(x), len(y)))
+        return products(lengths, x, y)
+
+    monkeypatch.setattr(module, "_less_twice_products", watched)
+    monkeypatch.setattr(module, "BLOCK_BYTES", 1)
+    rng = np.random.default_rng(3)
+    rows, others = np.split(pictures(rng, 5000, (1, 2, 2)), [500])
+    nearest_distances(rows, others)
+    assert max(n * m for n, m in seen) <= module.MOST_ROWS**2
+    assert sum(n * m for n, m in seen) == 500 * 4500
+
+
+@pytest.mark.parametrize(
+    ("rows", "others", "message"),
+    [
+        (np.empty((0, 3)), np.ones((2, 3)), "rows is empty"),
+        (np.ones((2, 3)), np.empty((0, 3)), "others is empty"),
+        (np.ones((2, 0)), np.ones((2, 0)), "rows is empty"),
+        (np.ones((2, 3)), np.ones((2, 4)), "rows have 3 columns and others 4"),
+        (np.ones((2, 3)), np.array([[1, 2, 3], [1, np.nan, 3]]), "row 1 of others holds"),
+        (np.array([[np.inf]]), np.ones((2, 1)), "row 0 of rows holds"),
+        (np.ones((2, 3), np.uint8), np.ones((2, 3)), "rows are uint8 and others float64"),
+        (np.array([["a"]]), np.ones((2, 1)), "rows is <U1, allowed: numbers"),
+        (np.array([[1e200]]), np.array([[0.0], [1e200]]), "too large"),
+        (np.ones((1, 3)), None, "a single row"),
+    ],
+)
+def test_what_has_no_distance_is_refused(rows, others, message):
+    with pytest.raises(InputError, match=message):
+        nearest_distances(rows, others)
+
+
+def test_a_late_value_that_is_not_finite_is_named(blocks):
+    rows = np.ones((30, 2))
+    rows[23, 1] = np.nan
+    with pytest.raises(InputError, match="row 23 of rows"):
+        nearest_distances(rows, np.ones((3, 2)))
+
+
+def test_distances_of_a_dataset_are_rows_of_the_table():
+    """In pixels and in features; the unshifted set stands among them."""
+    rng = np.random.default_rng(4)
+    training = pictures(rng, 20)
+    plain = training[:6].copy()
+    plain[:, 0, 0, 0] ^= 1  # one level of one pixel
+    darker = plain // 2
+    frame = set_distances(
+        "d_extend",
+        training,
+        {("none", 0.0): plain, ("extend", 15.0): darker},
+        lambda seen: seen.mean((2, 3)),
+    )
+    Distances().validate(frame)
+    assert list(frame.columns) == list(tables.DISTANCES)
+    places = frame[["shift", "severity", "space", "n"]].itertuples(index=False, name=None)
+    assert list(places) == [
+        ("none", 0.0, "pixels", 6),
+        ("extend", 15.0, "pixels", 6),
+        ("none", 0.0, "features", 6),
+        ("extend", 15.0, "features", 6),
+    ]
+    value = frame.set_index(["space", "shift"])["value"]
+    assert value["pixels", "none"] == pytest.approx(1 / 255)
+    flat = darker.reshape(6, -1) / 255, training.reshape(20, -1) / 255
+    assert value["pixels", "extend"] == pytest.approx(cdist(*flat).min(1).mean())
+    means = darker.mean((2, 3)), training.mean((2, 3))
+    assert value["features", "extend"] == pytest.approx(cdist(*means).min(1).mean())
+
+
+def test_distances_without_an_origin_or_of_numbers_are_refused():
+    training = np.zeros((4, 1, 2, 2), np.uint8)
+    with pytest.raises(InputError, match="distances of d: no unshifted test set"):
+        set_distances("d", training, {("extend", 15.0): training})
+    with pytest.raises(InputError, match="distances of d: pictures that are not uint8"):
+        set_distances("d", training, {("none", 0.0): training / 255})

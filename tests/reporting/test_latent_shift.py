@@ -1,0 +1,384 @@
+"""Views and claims of Control+Shift, on made-up scores whose right answers are known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from robust_fairness import tables
+from robust_fairness.catalog.schemas import Distances, GeneratorQuality, Metrics
+from robust_fairness.errors import Failure
+from robust_fairness.pipelines.reporting.pipeline import _further
+from robust_fairness.reporting import latent_shift as study
+from robust_fairness.reporting import report
+from robust_fairness.reporting.views import published
+
+VIEWS = {view.id: view for view in study.VIEWS}
+ANGLES = (5.0, 15.0, 30.0)
+RADII = (0.9, 1.0, 1.1)
+SEEDS = 4
+# Accuracy unshifted and slope per degree, by label: the middle over seeds.
+CELLS = {
+    "resnet20": (0.80, -0.004),
+    "resnet20_randaugment": (0.88, -0.002),
+    "vit": (0.70, -0.008),
+    "vit_randaugment": (0.75, -0.006),
+    "rbf_svm": (0.60, -0.010),
+}
+# A dataset's own factor of all slopes.
+DATASETS = {
+    "shapes_extend": ("extend", 1.0),
+    "shapes_overlap": ("overlap", 1.0),
+    "shapes_overlap_large": ("overlap", 0.97),
+    "shapes_overlap_full": ("overlap", 0.0),
+    "shapes_truncation": ("truncation", 40.0),
+}
+PER_DEGREE = {"pixels": 0.1, "features": 0.5}  # of 1-NN distance above the origin
+ORIGIN = {"pixels": 2.0, "features": 7.0}
+
+
+def row(**fields) -> dict:
+    """A row of the table."""
+    plain = {
+        "dataset": "shapes_extend", "method": "resnet20", "network": "resnet20",
+        "trial": "default", "seed": 0, "selection": "accuracy", "shift": "none", "severity": 0.0,
+        "attribute": "", "group": "", "metric": "accuracy", "value": 0.5, "n": 300, "note": "",
+    }  # fmt: skip
+    return plain | fields
+
+
+def tilt(seed: int) -> float:
+    """What a seed adds to its slope, as a share of it; 0 in the mean."""
+    return 0.02 * (seed - (SEEDS - 1) / 2)
+
+
+def made_up() -> pd.DataFrame:
+    """Accuracies on lines: a seed has its own slope and its own accuracy."""
+    rows = []
+    for dataset, (shift, factor) in DATASETS.items():
+        for method, (accuracy, slope) in CELLS.items():
+            for seed in range(SEEDS):
+                key = {
+                    "dataset": dataset, "method": method, "seed": seed,
+                    "network": method.removesuffix("_randaugment"),
+                }  # fmt: skip
+                own = accuracy + 0.01 * tilt(seed)
+                rows.append(row(**key, value=own))
+                for severity in RADII if shift == "truncation" else ANGLES:
+                    start = RADII[0] if shift == "truncation" else 0.0
+                    change = factor * slope * (1 + tilt(seed)) * (severity - start)
+                    rows.append(row(**key, shift=shift, severity=severity, value=own + change))
+    others = [
+        row(metric="delta_eo", attribute="class", value=0.3),
+        row(shift="gaussian_noise", severity=0.1, value=0.1),
+        row(trial="learning_rate=1", value=0.1),
+        row(dataset="diabetes", method="erm", value=0.7),
+    ]
+    return tables.table(tables.METRICS, rows + others)
+
+
+def distances() -> pd.DataFrame:
+    """Distances that rise with the angle; overlap's were not measured."""
+    rows = [
+        {
+            "dataset": "shapes_extend", "shift": shift, "severity": severity, "space": space,
+            "value": ORIGIN[space] + PER_DEGREE[space] * severity, "n": 300,
+        }
+        for space in ORIGIN
+        for shift, severity in (("none", 0.0), *(("extend", angle) for angle in ANGLES))
+    ]  # fmt: skip
+    return tables.table(tables.DISTANCES, rows)
+
+
+def generator_quality() -> pd.DataFrame:
+    return tables.table(
+        tables.GENERATOR_QUALITY,
+        [
+            {
+                "generator": "shapes", "classifier": "svm", "rows": 200, "accuracy": 0.95,
+                "real_rows": 360, "real_accuracy": 0.99,
+            }
+        ],
+    )  # fmt: skip
+
+
+FURTHER = {"distances": distances(), "generator_quality": generator_quality()}
+
+
+def view(name: str, metrics: pd.DataFrame | None = None, **further) -> pd.DataFrame:
+    """Rows of a view."""
+    return VIEWS[name].rows(made_up() if metrics is None else metrics, further)
+
+
+def test_the_made_up_tables_are_tables():
+    for schema, frame in (
+        (Metrics, made_up()),
+        (Distances, distances()),
+        (GeneratorQuality, generator_quality()),
+    ):
+        schema().validate(frame)
+
+
+def test_slopes_are_those_of_the_made_up_lines():
+    """By degree and by distance, with the interval of seeds around them."""
+    found = view("latent_slopes", **FURTHER).set_index(["dataset", "method", "against"])
+    for method, (_, slope) in CELLS.items():
+        line = found.loc[("shapes_extend", method, "angle")]
+        assert line["slope"] == pytest.approx(slope, rel=1e-9)
+        assert line["intercept"] == pytest.approx(0, abs=1e-12)
+        assert slope * (1 + tilt(SEEDS - 1)) <= line["low"] < line["slope"]
+        assert line["slope"] < line["high"] <= slope * (1 + tilt(0))
+        assert (line["points"], line["units"]) == (4 * SEEDS, SEEDS)
+        assert 0.99 < line["R squared"] < 1
+        for space, rise in PER_DEGREE.items():
+            by_distance = found.loc[("shapes_extend", method, f"1-NN distance, {space}")]
+            assert by_distance["slope"] == pytest.approx(slope / rise, rel=1e-9)
+            assert by_distance["intercept"] == pytest.approx(-slope / rise * ORIGIN[space])
+    against_r = found.loc[("shapes_truncation", "vit", "R")]
+    assert against_r["slope"] == pytest.approx(-0.008 * 40)
+    assert against_r["intercept"] == pytest.approx(0.008 * 40 * 0.9)
+    assert against_r["points"] == 3 * SEEDS  # the unshifted set's own R is not known
+    whole = found.loc[("shapes_overlap_full", "vit", "angle")]
+    assert whole["slope"] == pytest.approx(0, abs=1e-12)
+    assert whole["points"] == 3 * SEEDS
+
+
+def test_lines_without_distances_say_so():
+    """Of the datasets that have none, while others have."""
+    found = view("latent_slopes", **FURTHER)
+    missing = found[found["against"] == "1-NN distance"]
+    assert set(missing["dataset"]) == set(DATASETS) - {"shapes_extend"}
+    assert (missing["note"] == "not run").all()
+    assert missing["slope"].isna().all()
+    sets = view("latent_test_sets", **FURTHER)
+    assert set(sets[sets["note"] == "not run"]["dataset"]) == set(DATASETS) - {"shapes_extend"}
+    without = view("latent_slopes")
+    assert (without["against"] == "1-NN distance").sum() == len(CELLS) * len(DATASETS)
+    assert view("latent_figure_6").empty
+
+
+def test_lines_of_figure_6_go_through_all_cells_of_a_kind():
+    """Equal to scipy's, and drawn from the nearest to the furthest test set."""
+    rows = view("latent_figure_6", **FURTHER)
+    pixels = rows[rows["space"] == "pixels"]
+    every = view("latent_slopes", **FURTHER).query(
+        "method == 'all together' and against == '1-NN distance, pixels'"
+    )
+    for kind, methods in (
+        ("with augmentation", {"resnet20_randaugment", "vit_randaugment"}),
+        ("without augmentation", {"resnet20", "vit", "rbf_svm"}),
+    ):
+        some = pixels[pixels["augmentation"] == kind]
+        assert set(some["method"]) == methods
+        assert some.groupby("method")["distance"].apply(list).iloc[0] == [2.0, 2.5, 3.5, 5.0]
+        line = stats.linregress(some["distance"], some["ours"])
+        np.testing.assert_allclose(
+            some["fitted"], line.intercept + line.slope * some["distance"], atol=1e-12
+        )
+        told = every[every["augmentation"] == kind].iloc[0]
+        assert told["slope"] == pytest.approx(line.slope)
+        assert told["units"] == len(methods)
+    augmented = every[every["augmentation"] == "with augmentation"].iloc[0]
+    assert augmented["note"] == "no interval: fewer than 3 units"
+    figure = VIEWS["latent_figure_6"].draw(rows)
+    drawn = [trace for trace in figure.data if trace.mode == "lines" and len(trace.x)]
+    assert len(drawn) == 4  # two spaces, with and without
+    assert {trace.line.dash for trace in drawn} == {"solid", "dash"}
+    assert all(np.all(np.diff(trace.x) >= 0) for trace in drawn)
+    points = [trace for trace in figure.data if trace.mode == "markers"]
+    assert {trace.marker.symbol for trace in points} == {"circle", "x"}
+
+
+def test_test_sets_are_measured_from_the_unshifted_one():
+    rows = view("latent_test_sets", **FURTHER)
+    own = rows[(rows["dataset"] == "shapes_extend") & (rows["space"] == "features")]
+    assert own[["shift", "severity"]].to_numpy().tolist() == [
+        ["extend", 5.0], ["extend", 15.0], ["extend", 30.0], ["none", 0.0],
+    ]  # fmt: skip
+    assert own["above the unshifted set"].tolist() == pytest.approx([2.5, 7.5, 15.0, 0.0])
+    assert (own["rows"] == 300).all()
+    assert "diabetes" not in set(rows["dataset"])
+
+
+def test_figure_1_shows_the_strongest_set():
+    rows = view("latent_figure_1").set_index(["dataset", "method"])
+    found = rows.loc[("shapes_overlap", "resnet20")]
+    assert (found["severity"], found["seeds"]) == (30.0, SEEDS)
+    assert (found["unshifted"], found["shifted"]) == pytest.approx((0.80, 0.68))
+    assert len(rows) == len(CELLS) * len(DATASETS)
+    figure = VIEWS["latent_figure_1"].draw(view("latent_figure_1"))
+    diagonal = [trace for trace in figure.data if trace.mode == "lines"]
+    assert len(diagonal) == len(DATASETS)
+    assert all(list(trace.x) == list(trace.y) for trace in diagonal)
+
+
+def test_figure_3_has_a_line_a_network_with_the_interval_of_its_seeds():
+    rows = view("latent_figure_3")
+    assert set(rows["dataset"]) == {"shapes_extend", "shapes_overlap", "shapes_truncation"}
+    line = rows[(rows["dataset"] == "shapes_extend") & (rows["method"] == "vit")]
+    assert line["severity"].tolist() == [0.0, 5.0, 15.0, 30.0]
+    assert line["ours"].tolist() == pytest.approx([0.7, 0.66, 0.58, 0.46])
+    values = [0.7 + 0.01 * tilt(seed) - 0.008 * (1 + tilt(seed)) * 30.0 for seed in range(SEEDS)]
+    low, high = stats.t.interval(0.95, SEEDS - 1, np.mean(values), stats.sem(values))
+    assert (line["low"].iloc[-1], line["high"].iloc[-1]) == pytest.approx((low, high))
+    radii = rows[(rows["dataset"] == "shapes_truncation") & (rows["method"] == "vit")]
+    assert radii["severity"].tolist() == list(RADII)
+    figure = VIEWS["latent_figure_3"].draw(rows)
+    drawn = [trace for trace in figure.data if trace.name == "vit, without augmentation"]
+    assert len(drawn) == 3
+    of_extend = next(
+        trace for trace in drawn if len(trace.x) == 4 and trace.y[0] == line["ours"].iloc[0]
+    )
+    assert list(of_extend.error_y.array)[-1] == pytest.approx(high - np.mean(values))
+    titles = [one.text for one in figure.layout.annotations]
+    assert "shapes_truncation, truncation (R)" in titles
+
+
+def test_an_angle_of_zero_is_the_unshifted_set_once():
+    """Whether the grid has it or not; but for a training set of all latent space."""
+    metrics = made_up()
+    again = metrics[(metrics["shift"] == "none") & metrics["dataset"].isin(DATASETS)]
+    shift = again["dataset"].map(lambda name: DATASETS[name][0])
+    angles = again[shift != "truncation"].assign(shift=shift, severity=0.0)
+    both = pd.concat([metrics, angles], ignore_index=True)
+    pd.testing.assert_frame_equal(view("latent_figure_3", both), view("latent_figure_3", metrics))
+    rows = view("latent_figure_5_training_sets", both)
+    whole = rows[(rows["training set"] == "full support") & (rows["method"] == "vit")]
+    assert whole["severity"].tolist() == [0.0, *ANGLES]
+
+
+def test_figure_4_pairs_cells_with_and_without_augmentation():
+    """RBF-SVM has no partner."""
+    rows = view("latent_figure_4")
+    assert set(rows["method"]) == set(CELLS) - {"rbf_svm"}
+    assert set(rows["shift"]) == {"extend"}
+    points = view("latent_figure_4_slopes").set_index("method")
+    for method in set(CELLS) - {"rbf_svm"}:
+        assert points.loc[method, ["unshifted", "slope"]].tolist() == pytest.approx(CELLS[method])
+    figure = VIEWS["latent_figure_4"].draw(rows)
+    assert [one.text for one in figure.layout.annotations] == [
+        "shapes_extend, with augmentation", "shapes_extend, without augmentation",
+    ]  # fmt: skip
+    assert {trace.name for trace in figure.data} == {"resnet20", "vit"}
+    slopes = VIEWS["latent_figure_4_slopes"].draw(view("latent_figure_4_slopes"))
+    assert {len(trace.x) for trace in slopes.data} == {2}
+
+
+def test_the_drop_stands_beside_the_only_number_of_the_paper():
+    rows = view("latent_drop").set_index("method")
+    assert rows.loc["resnet20_randaugment", "ours"] == pytest.approx(-0.06)
+    assert rows.loc["resnet20_randaugment", "published"] == -0.10
+    assert "4.2.1" in rows.loc["resnet20_randaugment", "note"]
+    assert np.isnan(rows.loc["resnet20", "published"])
+    assert len(published("latent_shift")) == 1
+
+
+def test_figure_5_compares_training_sets_of_a_network():
+    """Twice as large and full support beside the dataset without the ending."""
+    rows = view("latent_figure_5_training_sets")
+    assert set(rows["dataset"]) == {"shapes_overlap"}
+    assert set(rows["method"]) == {"resnet20", "vit", "rbf_svm"}
+    own = rows[(rows["method"] == "resnet20") & (rows["severity"] == 30)].set_index("training set")
+    assert own["ours"].to_dict() == pytest.approx(
+        {"standard": -0.12, "twice as large": -0.1164, "full support": 0.0}, abs=1e-12
+    )
+    figure = VIEWS["latent_figure_5_training_sets"].draw(rows)
+    assert {trace.name for trace in figure.data} == set(own.index)
+    biases = view("latent_figure_5_biases")
+    assert set(biases["dataset"]) == {"shapes_overlap"}
+    assert biases[biases["severity"] == 15].set_index("method")["ours"].to_dict() == pytest.approx(
+        {"resnet20": -0.06, "vit": -0.12, "rbf_svm": -0.15}
+    )
+    points = view("latent_figure_5_slopes")
+    assert len(points) == 9
+    large = points.set_index(["dataset", "method"]).loc[("shapes_overlap_large", "vit")]
+    assert large["slope"] == pytest.approx(-0.00776)
+
+
+def test_a_network_of_one_training_set_is_not_in_figure_5_left():
+    metrics = made_up()
+    other = metrics["dataset"].str.endswith(("_large", "_full"))
+    metrics = metrics[~other | (metrics["method"] == "resnet20")]
+    assert set(view("latent_figure_5_training_sets", metrics)["method"]) == {"resnet20"}
+    assert len(view("latent_figure_5_slopes", metrics)) == 5
+
+
+def test_quality_of_a_generator_has_an_interval():
+    rows = view("latent_quality", **FURTHER)
+    interval = stats.binomtest(190, 200).proportion_ci(method="wilson")
+    assert (rows["low"].item(), rows["high"].item()) == pytest.approx(tuple(interval))
+    assert rows["accuracy on real test rows"].item() == 0.99
+    assert view("latent_quality").empty
+
+
+def test_claims_that_are_true_by_construction_hold():
+    claims = study.claims(made_up())
+    found = claims.set_index(["dataset", "ordering"])["verdict"]
+    held = {
+        ("shapes_extend", "accuracy of vit: extend 30 < unshifted"),
+        ("shapes_truncation", "accuracy of resnet20_randaugment: truncation 1.1 < unshifted"),
+        ("shapes_extend", "unshifted accuracy: vit < vit_randaugment"),
+        ("shapes_extend", "slope under extend: resnet20 < resnet20_randaugment"),
+        ("shapes_overlap", "slope of resnet20: standard < full support"),
+        ("shapes_overlap", "slope of resnet20: twice as large < full support"),
+        ("shapes_overlap", "slope: rbf_svm < resnet20"),
+        ("shapes_overlap", "slope: vit < resnet20"),
+    }
+    assert held <= set(found.index)
+    assert (found == "holds").all()
+    against = claims.set_index("ordering")["ours"]
+    assert against["slope: vit < resnet20"] == pytest.approx(-0.004)
+    turned = made_up()
+    is_vit = turned["method"] == "vit"
+    turned["method"] = (
+        turned["method"].where(~is_vit, "resnet20").mask(turned["method"] == "resnet20", "vit")
+    )
+    found = study.claims(turned).set_index(["dataset", "ordering"])["verdict"]
+    assert found["shapes_overlap", "slope: vit < resnet20"] == "does not hold"
+
+
+def test_one_seed_is_shown_without_an_interval():
+    metrics = made_up()
+    metrics = metrics[metrics["seed"] == 0]
+    rows = view("latent_figure_3", metrics)
+    assert rows["low"].isna().all()
+    assert (rows["seeds"] == 1).all()
+    slopes = view("latent_slopes", metrics, **FURTHER)
+    line = slopes[(slopes["against"] == "angle") & (slopes["method"] == "vit")].iloc[0]
+    assert line["slope"] == pytest.approx(-0.008 * (1 + tilt(0)))
+    assert line["note"] == "no interval: fewer than 3 units"
+    assert set(study.claims(metrics)["verdict"]) == {"not resolved"}
+
+
+def test_nothing_is_shown_of_a_run_without_latent_shifts():
+    other = tables.table(tables.METRICS, [row(dataset="diabetes"), row(shift="gaussian_noise")])
+    for metrics in (other, other.iloc[:0]):
+        assert all(view.rows(metrics).empty for view in study.VIEWS)
+        assert study.claims(metrics).empty
+    assert "Control+Shift" not in report(other, [], {"run_id": "x"}).split("<main>")[1]
+
+
+def test_page_shows_every_view_with_what_the_paper_says():
+    page = report(made_up(), [], {"run_id": "x"}, further=FURTHER)
+    for one in study.VIEWS:
+        assert f'id="{one.id}"' in page
+        assert (f'id="figure-{one.id}"' in page) == (one.draw is not None)
+    assert "augmentation raised the baseline accuracy" in page
+    without = report(made_up(), [], {"run_id": "x"})
+    assert "Not run here: Figure 6: Delta-accuracy against 1-NN distance; Quality of" in without
+    assert 'id="latent_figure_6"' not in without
+
+
+def test_further_tables_of_datasets_are_joined_and_failures_left_out():
+    parts = {
+        "a_distances": distances(),
+        "b_distances": distances().assign(dataset="b"),
+        "c_distances": Failure("c.distances", "disk full"),
+        "a_generator_quality": generator_quality(),
+        "a_states": pd.DataFrame(),
+    }
+    found = _further(parts)
+    assert set(found) == {"distances", "generator_quality"}
+    Distances().validate(found["distances"])
+    assert len(found["distances"]) == 2 * len(distances())
+    assert set(found["distances"]["dataset"]) == {"shapes_extend", "b"}
