@@ -1,4 +1,4 @@
-"""What picture networks of torch's own layers share: stages cut into early layers, features, head."""
+"""Networks of stages, cut into early layers, features and head."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -31,7 +31,7 @@ class Parameters(BaseModel):
 
 
 def body(parameters: Parameters, channels: int) -> Body:
-    """torchvision's blocks and transitions after one convolution of 2 k channels."""
+    """Blocks and transitions of torchvision after one convolution of 2 k channels."""
     stem = conv3x3(channels, 2 * parameters.growth)
     net = DenseNet(parameters.growth, parameters.layers, 2 * parameters.growth, BOTTLENECK)
     nn.init.kaiming_normal_(stem.weight)  # as torchvision's own layers

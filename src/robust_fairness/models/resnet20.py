@@ -47,7 +47,7 @@ class PaddedShortcut(nn.Module):
 
 
 def block(inputs: int, outputs: int, stride: int) -> nn.Module:
-    """torchvision's block with the shortcut that the source takes on CIFAR-10."""
+    """Block of torchvision with the shortcut that the source takes on CIFAR-10."""
     changes = stride > 1 or inputs != outputs
     shortcut = PaddedShortcut(outputs - inputs, stride) if changes else None
     return BasicBlock(inputs, outputs, stride, shortcut)

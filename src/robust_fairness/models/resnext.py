@@ -35,7 +35,7 @@ class Parameters(BaseModel):
 
 
 def block(parameters: Parameters, inputs: int, outputs: int, stride: int) -> nn.Module:
-    """torchvision's block; its shortcut is a 1 x 1 convolution where the shape changes."""
+    """Block of torchvision; its shortcut is a 1 x 1 convolution where the shape changes."""
     changes = stride > 1 or inputs != outputs
     shortcut = nn.Sequential(conv1x1(inputs, outputs, stride), nn.BatchNorm2d(outputs))
     return Bottleneck(

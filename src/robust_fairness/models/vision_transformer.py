@@ -51,7 +51,7 @@ class Tokens(nn.Module):
         self.project = nn.Conv2d(channels, net.hidden_dim, size, stride=size)
         deviation = (channels * size[0] * size[1]) ** -0.5
         nn.init.trunc_normal_(self.project.weight, std=deviation)
-        nn.init.zeros_(self.project.bias)
+        nn.init.zeros_(self.project.bias)  # type: ignore[arg-type]
         self.class_token = net.class_token
         self.places = net.encoder.pos_embedding
 
@@ -101,7 +101,7 @@ class ClassToken(nn.Module):
 
 
 def body(parameters: Parameters, channels: int, side: int, patch: int) -> Body:
-    """torchvision's network in pieces."""
+    """The network of torchvision in pieces."""
     p = parameters
     net = VisionTransformer(side, patch, p.depth, p.heads, p.width, p.hidden)
     blocks = [AttentionBlock(block) for block in net.encoder.layers]
