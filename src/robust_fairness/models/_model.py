@@ -105,6 +105,30 @@ class SingleModel(Model):
         self.load_state_dict(state, assign=True)
 
 
+class FittedAtOnce(SingleModel):
+    """A network that one call fits on training rows: there are no steps and no epochs."""
+
+    @abstractmethod
+    def rows_to_fit(self, count: int) -> Tensor:
+        """Places of the training rows that it is to be fitted on, int64 ``[m]``.
+
+        Args:
+            count: number of training rows.
+        """
+
+    @abstractmethod
+    def fit_at_once(self, x: Tensor, y: Tensor) -> None:
+        """Fit on these training rows.
+
+        Args:
+            x: preprocessed inputs ``[1, m, ...]``.
+            y: int64 classes ``[1, m]``.
+
+        Raises:
+            InputError: the rows cannot be fitted.
+        """
+
+
 def initialised(build: Callable[[], Module], randomness: Randomness) -> Module:
     """A module of torch's own layers with weights drawn from ``randomness`` alone.
 

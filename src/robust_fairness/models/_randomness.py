@@ -101,7 +101,7 @@ class Randomness:
 
 
 class DropoutNoise:
-    """The dropout masks of one batch: each layer draws once, so two passes share a mask."""
+    """What layers draw for one batch: each layer draws once, so two passes share a mask."""
 
     def __init__(self, randomness: Randomness) -> None:
         self._randomness = randomness
@@ -112,4 +112,10 @@ class DropoutNoise:
         if id(layer) not in self._masks:
             kept = self._randomness.bernoulli(x.shape[1:], 1 - rate)
             self._masks[id(layer)] = kept.to(x.dtype).div_(1 - rate)
+        return self._masks[id(layer)]
+
+    def uniform(self, layer: torch.nn.Module, shape: Sequence[int]) -> Tensor:
+        """Numbers in [0, 1) of ``layer``, ``[replica, *shape]`` of the default dtype."""
+        if id(layer) not in self._masks:
+            self._masks[id(layer)] = self._randomness.uniform(shape, 0.5) + 0.5
         return self._masks[id(layer)]

@@ -23,7 +23,7 @@ from robust_fairness.methods._method import (
     plain_steps,
     shuffled,
 )
-from robust_fairness.models._model import Model
+from robust_fairness.models._model import FittedAtOnce, Model
 from robust_fairness.models._randomness import DropoutNoise, Randomness
 from robust_fairness.parameters import CellParameters, Protocol, Replica
 from robust_fairness.registry import find
@@ -46,6 +46,7 @@ SCHEDULES: dict[str, Callable[[float], float]] = {
 Steps = Callable[[Model, Batch], Iterator[Step]]
 VisitingOrder = Callable[[TrainingRows, torch.Generator], Tensor]
 
+PLAIN_METHOD = "erm"
 NUMBERS_AT_ONCE = 2**21  # numbers of the inputs of one block of rows
 MOST_ROWS_AT_ONCE = 8192
 
@@ -177,6 +178,7 @@ class Stack:
         self.augment = augmentation.named(first.protocol.augmentation, self.x)
         weights = Randomness(seeds, "weights")
         self.model = self._new_model(samples, weights)
+        require_plain_training(self.model, cell)
         problem = Problem(
             classes=len(samples.classes),
             groups=len(groups.names),
@@ -197,6 +199,7 @@ class Stack:
         self.optimisers = {
             name: OPTIMISERS[self.protocol.optimiser](owned, **optimiser_options(self.protocol))
             for name, owned in self.players.items()
+            if owned
         }
         self.history: list[Tensor] = []
 
@@ -274,7 +277,9 @@ class Stack:
     def run_epoch(self) -> None:
         """Train one epoch; note each player's mean loss and the loss on validation rows."""
         number, warm_up = len(self.history), self.replicas[0].method.warm_up_epochs
-        if number < warm_up:
+        if isinstance(self.model, FittedAtOnce):
+            losses = self._fit_at_once(self.model)
+        elif number < warm_up:
             losses = self._train_epoch(number / warm_up, plain_steps, shuffled)
         else:
             done = (number - warm_up) / (self.protocol.epochs - warm_up)
@@ -282,6 +287,13 @@ class Stack:
         absent = self.x.new_full((len(self.replicas),), torch.nan, dtype=self.dtype)
         means = [torch.stack(values or [absent]).mean(0) for values in losses.values()]
         self.history.append(torch.stack([*means, self.validation_loss()]))
+
+    def _fit_at_once(self, model: FittedAtOnce) -> dict[str, list[Tensor]]:
+        """In the place of all epochs: fit the network; no player makes a step."""
+        places = model.rows_to_fit(self.train.shape[1]).to(self.device)
+        batch = self.batch(self.train[:, places])
+        model.fit_at_once(batch.x, batch.y)
+        return {name: [] for name in self.players}
 
     def _train_epoch(
         self, done: float, steps: Steps, visiting_order: VisitingOrder
@@ -352,7 +364,8 @@ class Stack:
         state = checkpoint.load()
         if state is not None:
             self.restore(state)
-        start, total = len(self.history), self.protocol.epochs
+        start = len(self.history)
+        total = 1 if isinstance(self.model, FittedAtOnce) else self.protocol.epochs
         description = f"{self.cell.dataset}.{self.cell.label} x{len(self.replicas)}"
         saved = time.monotonic()
         for epoch in progress(range(start, total), description, total, start):
@@ -467,6 +480,19 @@ def cells_of(groups: Groups, samples: Samples) -> np.ndarray:
     pairs = groups.index[known] * len(samples.classes) + samples.y[known]
     cells[known] = np.unique(pairs, return_inverse=True)[1]
     return cells
+
+
+def require_plain_training(model: Model, cell: CellParameters) -> None:
+    """Check that a network which no step improves is trained by the method that needs none.
+
+    Raises:
+        InputError: another method is to train it.
+    """
+    if isinstance(model, FittedAtOnce) and cell.method.name != PLAIN_METHOD:
+        raise InputError(
+            f"method {cell.method.name}: network {cell.network.name} is fitted at once, not by "
+            f"steps, allowed: method {PLAIN_METHOD}"
+        )
 
 
 def build_model(
