@@ -21,10 +21,10 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from robust_fairness.checkpoints import ROOT_VARIABLE, threads
 from robust_fairness.parameters import CellParameters
 from robust_fairness.samples import Samples
 from robust_fairness.training import fitting
-from robust_fairness.training.checkpoints import ROOT_VARIABLE, threads
 
 METHODS = (
     "erm", "group_upweighting", "group_dro", "rubi", "lnl", "irmv1", "lff", "spectral_decoupling",

@@ -16,10 +16,10 @@ import numpy as np
 import pandas as pd
 import torch
 
+from robust_fairness.checkpoints import ROOT_VARIABLE, threads
 from robust_fairness.parameters import CellParameters
 from robust_fairness.samples import Samples
 from robust_fairness.training import fitting
-from robust_fairness.training.checkpoints import ROOT_VARIABLE, threads
 
 
 def adult_like(rows: int, features: int) -> Samples:

@@ -70,7 +70,7 @@ class RunRecord:
     def after_dataset_saved(self, dataset_name: str) -> None:
         """Drop the checkpoints of models that are saved."""
         if dataset_name.endswith(".models"):
-            from robust_fairness.training.checkpoints import drop
+            from robust_fairness.checkpoints import drop
 
             drop(dataset_name.removesuffix(".models"))
 

@@ -23,8 +23,8 @@ from kedro.framework.session import KedroServiceSession
 from kedro.io.core import generate_timestamp
 from kedro.utils import find_kedro_project
 
-from robust_fairness.catalog._atomic import written_aside
 from robust_fairness.errors import InputError, unknown_name
+from robust_fairness.writing import written_aside
 
 FOLDER = Path("data/08_reporting/manifests")
 PACKAGES = ("robust-fairness", "torch", "numpy", "pandas", "scikit-learn", "kedro", "safetensors")
@@ -347,7 +347,7 @@ def rerun(run_id: str) -> str:
 @contextmanager
 def _no_checkpoints() -> Iterator[None]:
     """A checkpoint would hand out the numbers that are to be computed again."""
-    from robust_fairness.training.checkpoints import ROOT_VARIABLE
+    from robust_fairness.checkpoints import ROOT_VARIABLE
 
     before = os.environ.get(ROOT_VARIABLE)
     with tempfile.TemporaryDirectory() as empty:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional
 
+from robust_fairness.checkpoints import threads
 from robust_fairness.errors import InputError
 from robust_fairness.methods._method import Batch, Problem, TrainingRows
 from robust_fairness.methods.erm import Erm
@@ -33,7 +34,6 @@ from robust_fairness.models import mlp
 from robust_fairness.models._layers import Linear
 from robust_fairness.models._model import Model
 from robust_fairness.models._randomness import Randomness
-from robust_fairness.training.checkpoints import threads
 from robust_fairness.training.fitting import Stack, apply, is_per_replica
 from tests.training.conftest import make_cell, make_samples
 

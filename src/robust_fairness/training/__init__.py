@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from robust_fairness import tables
+from robust_fairness.checkpoints import threads
 from robust_fairness.parameters import CellParameters
 from robust_fairness.samples import Samples
 from robust_fairness.training import evaluation, prediction, search, selection
-from robust_fairness.training.checkpoints import threads
 from robust_fairness.training.prediction import UNSHIFTED
 from robust_fairness.training.records import Fitted, Prediction
 

@@ -12,6 +12,8 @@ import torch
 from pydantic import BaseModel
 from torch import Tensor
 
+from robust_fairness import checkpoints
+from robust_fairness.checkpoints import Checkpoint
 from robust_fairness.errors import InputError, unknown_name
 from robust_fairness.methods._losses import task_loss
 from robust_fairness.methods._method import (
@@ -26,12 +28,11 @@ from robust_fairness.methods._method import (
 from robust_fairness.models._model import FittedAtOnce, Model
 from robust_fairness.models._randomness import DropoutNoise, Randomness
 from robust_fairness.parameters import CellParameters, Protocol, Replica
+from robust_fairness.progress import progress
 from robust_fairness.registry import find
 from robust_fairness.samples import REQUIRED_PARTS, Groups, Samples, groups_of, numbers_of
-from robust_fairness.training import attributes, augmentation, checkpoints, preprocessing
-from robust_fairness.training.checkpoints import Checkpoint
+from robust_fairness.training import attributes, augmentation, preprocessing
 from robust_fairness.training.preprocessing import Preprocessing
-from robust_fairness.training.progress import progress
 from robust_fairness.training.records import Fitted
 
 OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
@@ -47,6 +48,8 @@ Steps = Callable[[Model, Batch], Iterator[Step]]
 VisitingOrder = Callable[[TrainingRows, torch.Generator], Tensor]
 
 PLAIN_METHOD = "erm"
+# The code that decides a training's numbers.
+ROOMS = ("training", "methods", "models", "metrics")
 NUMBERS_AT_ONCE = 2**21  # numbers of the inputs of one block of rows
 MOST_ROWS_AT_ONCE = 8192
 
@@ -539,4 +542,4 @@ def training_key(samples: Samples, cell: CellParameters, replicas: Sequence[Repl
         "replicas": [repr(replica) for replica in replicas],
         "device": str(device_of(replicas[0].protocol)),
     }
-    return checkpoints.key(arrays, settings)
+    return checkpoints.key(arrays, settings, ROOMS)

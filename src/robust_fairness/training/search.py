@@ -5,11 +5,11 @@ from contextlib import contextmanager
 from itertools import product
 from typing import Any
 
+from robust_fairness.checkpoints import Checkpoint, threads
 from robust_fairness.errors import InputError
 from robust_fairness.parameters import CellParameters, Replica, require_replicas
 from robust_fairness.samples import Samples, require_categorical
 from robust_fairness.training import augmentation, evaluation, fitting, prediction, selection
-from robust_fairness.training.checkpoints import Checkpoint, threads
 from robust_fairness.training.prediction import UNSHIFTED
 from robust_fairness.training.records import Fitted, Prediction
 

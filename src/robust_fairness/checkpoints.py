@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -22,11 +22,10 @@ from torch import Tensor
 
 import robust_fairness
 from robust_fairness.errors import InputError
+from robust_fairness.writing import written_aside
 
 ROOT_VARIABLE = "ROBUST_FAIRNESS_CHECKPOINTS"
 STATE = "state.safetensors"
-# The code that decides a training's numbers; a change of it makes old checkpoints unfit.
-SOURCES = ("training", "methods", "models", "metrics")
 
 
 def root() -> Path:
@@ -34,8 +33,15 @@ def root() -> Path:
     return Path(os.environ.get(ROOT_VARIABLE) or "data/checkpoints")
 
 
-def key(arrays: Mapping[str, np.ndarray], settings: Mapping[str, Any]) -> str:
-    """SHA-256 over input arrays, settings, the training's source code, torch and torchvision."""
+def key(arrays: Mapping[str, np.ndarray], settings: Mapping[str, Any], rooms: Sequence[str]) -> str:
+    """SHA-256 over input arrays, settings, source code and versions of torch and torchvision.
+
+    Args:
+        arrays: what is trained on, by name.
+        settings: what else the numbers depend on.
+        rooms: folders of the package with the code that decides the numbers: a change of it
+            makes old checkpoints unfit.
+    """
     digest = hashlib.sha256()
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
@@ -44,7 +50,7 @@ def key(arrays: Mapping[str, np.ndarray], settings: Mapping[str, Any]) -> str:
     described = {**settings, "torch": torch.__version__, "torchvision": version("torchvision")}
     digest.update(json.dumps(described, sort_keys=True, default=str).encode())
     package = Path(robust_fairness.__file__).parent
-    for source in sorted(path for room in SOURCES for path in (package / room).glob("*.py")):
+    for source in sorted(path for room in rooms for path in (package / room).glob("*.py")):
         digest.update(source.read_bytes())
     return digest.hexdigest()
 
@@ -63,13 +69,9 @@ class Checkpoint:
 
     def save(self, state: Mapping[str, Tensor]) -> None:
         """Write the state so that a kill at any moment leaves the old or the new one."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        aside = self.path.with_suffix(f".{os.getpid()}.part")
         copies = {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
-        save_file(copies, aside, metadata={"content": self.content})
-        with aside.open("rb") as file:
-            os.fsync(file.fileno())
-        aside.replace(self.path)
+        with written_aside(self.path) as aside:
+            save_file(copies, aside, metadata={"content": self.content})
 
     def load(self) -> dict[str, Tensor] | None:
         """The newest state, or None where there is none.

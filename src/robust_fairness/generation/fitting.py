@@ -1,0 +1,304 @@
+"""Training of a generator: Adam, averaged weights, resumable at any moment."""
+
+import copy
+import time
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+import torch
+from jaxtyping import Int, UInt8
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor
+
+from robust_fairness import checkpoints
+from robust_fairness.checkpoints import Checkpoint, threads
+from robust_fairness.errors import InputError
+from robust_fairness.generation import edm, unet
+from robust_fairness.generation.generator import (
+    Device,
+    Generator,
+    Settings,
+    device_of,
+    same_every_time,
+)
+from robust_fairness.progress import progress
+from robust_fairness.tables import table
+
+HISTORY = {"step": "int64", "pictures": "int64", "loss": "float64"}
+# The code that decides a training's numbers.
+ROOMS = ("generation",)
+
+
+class GeneratorParameters(BaseModel):
+    """How a generator is trained.
+
+    Noise levels, Adam's constants and the averaging are Karras et al.'s (Tables 1 and 7); the
+    sizes are those of 8 x 8 digits on a CPU, see docs/generation.md. Averages of weights have a
+    half-life of ``half_life`` pictures, but never more than ``half_life_share`` of those seen so
+    far: without that, averages of a short training would still hold its first weights.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    network: unet.Parameters = unet.Parameters()
+    preconditioning: edm.Preconditioning = edm.Preconditioning()
+    sampler: edm.Sampler = edm.Sampler()
+    noise_mean: float = Field(-1.2, description="P_mean, of ln(sigma)")
+    noise_deviation: float = Field(1.2, ge=0, description="P_std, of ln(sigma)")
+    pictures: int = Field(25_600, ge=1, description="seen in training, each as often as it comes")
+    batch_size: int = Field(64, ge=1)
+    learning_rate: float = Field(2e-3, gt=0)
+    ramp_up: int = Field(1_000, ge=0, description="pictures until the learning rate is reached")
+    schedule: Literal["constant", "cosine"] = "cosine"
+    half_life: int = Field(500_000, ge=1)
+    half_life_share: float = Field(0.05, gt=0)
+    mirrored: bool = Field(False, description="whether pictures may be seen left to right")
+    seed: int = Field(0, ge=0)
+    device: Device = "auto"
+    precision: Literal["float32", "bfloat16"] = "float32"
+    threads: int = Field(1, ge=1, description="CPU threads")
+    checkpoint_seconds: float = Field(30, ge=0, description="least time between two checkpoints")
+
+    @property
+    def steps(self) -> int:
+        """Steps of the optimiser: as many as it takes to see the pictures."""
+        return -(-self.pictures // self.batch_size)
+
+    def rate(self, step: int) -> float:
+        """Learning rate of a step, counted from 0."""
+        ramp = min(1.0, (step + 1) * self.batch_size / max(1, self.ramp_up))
+        done = step / self.steps if self.schedule == "cosine" else 0.0
+        return self.learning_rate * ramp * (1 + float(np.cos(np.pi * done))) / 2
+
+    def averaging(self, step: int) -> float:
+        """Share of the old average that a step, counted from 0, keeps."""
+        seen = (step + 1) * self.batch_size
+        return float(0.5 ** (self.batch_size / min(self.half_life, seen * self.half_life_share)))
+
+
+class Training:
+    """A generator in training: network, averages, optimiser and losses.
+
+    Random numbers of a step are drawn from the seed and the step's number, so that a checkpoint
+    need not hold any generator's state.
+
+    Args:
+        parameters: how it is trained.
+        pictures: what it learns.
+        labels: class of every picture.
+        classes: names of the classes.
+
+    Raises:
+        InputError: pictures, labels and classes do not fit one another or the network.
+    """
+
+    def __init__(
+        self,
+        parameters: GeneratorParameters,
+        pictures: UInt8[Tensor, "n c h w"],
+        labels: Int[Tensor, " n"],
+        classes: Sequence[str],
+    ) -> None:
+        _require_pictures(pictures, labels, classes)
+        self.parameters = p = parameters
+        self.settings = Settings(
+            classes=tuple(classes),
+            shape=tuple(pictures.shape[1:]),
+            network=p.network,
+            preconditioning=p.preconditioning,
+            sampler=p.sampler,
+        )
+        self.device = device_of(p.device)
+        network = self.settings.build(p.seed).to(self.device)
+        self.denoiser = edm.Denoiser(network, p.preconditioning)
+        self.average = copy.deepcopy(network).requires_grad_(False)
+        self.weights = list(network.parameters())
+        self.optimiser = torch.optim.Adam(self.weights, lr=p.learning_rate, foreach=True)
+        self.pictures, self.labels = pictures.to(self.device), labels.to(self.device)
+        self.losses = torch.zeros(p.steps, device=self.device)
+        self.step = 0
+
+    def run_step(self) -> None:
+        """One batch: loss, gradient, Adam, average."""
+        p = self.parameters
+        rows = self.rows()
+        own = [self.device] if self.device.type == "cuda" else []
+        with torch.random.fork_rng(devices=own), same_every_time():
+            torch.manual_seed(stream(p.seed, "step", self.step))
+            x = edm.from_pixels(self.pictures[rows])
+            if p.mirrored:
+                turned = torch.rand(len(x), 1, 1, 1, device=self.device) < 0.5  # noqa: PLR2004
+                x = torch.where(turned, x.flip(3), x)
+            normal = torch.randn(len(x), device=self.device)
+            sigmas = edm.training_sigmas(normal, p.noise_mean, p.noise_deviation)
+            with torch.autocast(
+                self.device.type, torch.bfloat16, enabled=p.precision == "bfloat16"
+            ):
+                loss = edm.loss(self.denoiser, x, self.labels[rows], sigmas, torch.randn_like(x))
+            for weight, gradient in zip(
+                self.weights, torch.autograd.grad(loss, self.weights), strict=True
+            ):
+                weight.grad = gradient
+        self.optimiser.param_groups[0]["lr"] = p.rate(self.step)
+        self.optimiser.step()
+        with torch.no_grad():
+            torch._foreach_lerp_(
+                list(self.average.parameters()), self.weights, 1 - p.averaging(self.step)
+            )
+        self.losses[self.step] = loss.detach()
+        self.step += 1
+
+    def rows(self) -> Tensor:
+        """Numbers of the pictures of the next batch, int64: round after round in a new order."""
+        count, size = len(self.pictures), self.parameters.batch_size
+        first = self.step * size
+        rounds = range(first // count, (first + size - 1) // count + 1)
+        orders = []
+        for number in rounds:
+            draws = torch.Generator().manual_seed(stream(self.parameters.seed, "order", number))
+            orders.append(torch.randperm(count, generator=draws))
+        start = first - rounds[0] * count
+        return torch.cat(orders)[start : start + size].to(self.device)
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything that the next step depends on, by name."""
+        tensors = {f"weights/{name}": one for name, one in self._network().items()}
+        tensors |= {f"average/{name}": one for name, one in self.average.state_dict().items()}
+        for number, moments in self.optimiser.state_dict()["state"].items():
+            tensors |= {f"adam/{number}/{name}": one for name, one in moments.items()}
+        return tensors | {"losses": self.losses[: self.step]}
+
+    def _network(self) -> dict[str, Tensor]:
+        return self.denoiser.network.state_dict()
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Go on where ``state`` was taken."""
+        parts: dict[str, dict[str, Tensor]] = {"weights": {}, "average": {}}
+        moments: dict[int, dict[str, Tensor]] = {}
+        for name, value in state.items():
+            part, _, rest = name.partition("/")
+            if part in parts:
+                parts[part][rest] = value
+            elif part == "adam":
+                number, _, quantity = rest.partition("/")
+                moments.setdefault(int(number), {})[quantity] = value
+        self.denoiser.network.load_state_dict(parts["weights"])
+        self.average.load_state_dict(parts["average"])
+        self.optimiser.load_state_dict({**self.optimiser.state_dict(), "state": moments})
+        self.step = len(state["losses"])
+        self.losses[: self.step] = state["losses"].to(self.device)
+
+    def train_to_end(self, checkpoint: Checkpoint, name: str) -> None:
+        """Train all steps, going on from the checkpoint where there is one.
+
+        Raises:
+            InputError: the loss is not finite any more; the last checkpoint before it is kept.
+        """
+        state = checkpoint.load()
+        if state is not None:
+            self.restore(state)
+        p, saved = self.parameters, time.monotonic()
+        for step in progress(range(self.step, p.steps), name, p.steps, self.step):
+            self.run_step()
+            last = step == p.steps - 1
+            if last or time.monotonic() - saved >= p.checkpoint_seconds:
+                self._require_finite()
+                checkpoint.save(self.state())
+                saved = time.monotonic()
+
+    def _require_finite(self) -> None:
+        broken = (~self.losses[: self.step].isfinite()).nonzero()
+        if len(broken):
+            raise InputError(
+                f"generator: the loss is not finite in step {int(broken[0])}, "
+                f"allowed: a learning_rate below {self.parameters.learning_rate}"
+            )
+
+    def generator(self) -> Generator:
+        """The generator of the averaged weights."""
+        weights = {name: one.clone() for name, one in self.average.unet.state_dict().items()}
+        return Generator(self.settings, weights, self.parameters.device)
+
+    def curve(self) -> pd.DataFrame:
+        """Loss of every step so far, ``HISTORY``; ``pictures`` are those seen after it."""
+        losses = self.losses[: self.step].double().tolist()
+        size = self.parameters.batch_size
+        return table(
+            HISTORY,
+            [
+                {"step": step, "pictures": (step + 1) * size, "loss": loss}
+                for step, loss in enumerate(losses)
+            ],
+        )
+
+
+def fit(
+    parameters: GeneratorParameters,
+    pictures: UInt8[Tensor, "n c h w"],
+    labels: Int[Tensor, " n"],
+    classes: Sequence[str],
+    name: str,
+) -> tuple[Generator, pd.DataFrame]:
+    """Train a generator, or go on where a killed training stopped.
+
+    On the CPU a resumed training ends with the same bits as an undisturbed one.
+
+    Args:
+        parameters: how it is trained.
+        pictures: what it learns.
+        labels: class of every picture.
+        classes: names of the classes, in the order of the labels.
+        name: folder of its checkpoints, which ``checkpoints.drop`` deletes once the generator is
+            saved; also the name of its progress bar.
+
+    Returns:
+        The generator, and the loss of every step as ``HISTORY``.
+
+    Raises:
+        InputError: see ``Training``; or its checkpoint is corrupted, or the loss is not finite.
+    """
+    with threads(parameters.threads):
+        training = Training(parameters, pictures, labels, classes)
+        checkpoint = Checkpoint(name, training_key(parameters, pictures, labels, classes))
+        training.train_to_end(checkpoint, name)
+        return training.generator(), training.curve()
+
+
+def training_key(
+    parameters: GeneratorParameters, pictures: Tensor, labels: Tensor, classes: Sequence[str]
+) -> str:
+    """Name of the checkpoint of a training: everything that its numbers depend on."""
+    arrays = {"pictures": pictures.cpu().numpy(), "labels": labels.cpu().numpy()}
+    settings = parameters.model_dump(exclude={"checkpoint_seconds", "sampler"})
+    settings |= {"classes": list(classes), "device": str(device_of(parameters.device))}
+    return checkpoints.key(arrays, settings, ROOMS)
+
+
+def stream(seed: int, purpose: Literal["step", "order"], number: int) -> int:
+    """Seed, below 2^63, of the random numbers of a step or of the order of a round."""
+    sequence = np.random.SeedSequence([seed, ("step", "order").index(purpose), number])
+    return int(sequence.generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def _require_pictures(pictures: Tensor, labels: Tensor, classes: Sequence[str]) -> None:
+    """Check that pictures, labels and classes tell of the same.
+
+    Raises:
+        InputError: there is no picture, lengths differ, or a class has no picture.
+    """
+    if not len(pictures) or len(pictures) != len(labels):
+        raise InputError(
+            f"generator: {len(pictures)} pictures and {len(labels)} labels, "
+            "allowed: at least one, and one label a picture"
+        )
+    low, high = int(labels.min()), int(labels.max())
+    if low < 0 or high >= len(classes):
+        raise InputError(
+            f"generator: labels {low} to {high}, allowed: 0 to {len(classes) - 1}, the classes"
+        )
+    counts = torch.bincount(labels.cpu(), minlength=len(classes))
+    if not counts.all():
+        without = classes[int((counts == 0).nonzero()[0])]
+        raise InputError(f"generator: no picture of class {without!r}, allowed: some of every one")

@@ -1,0 +1,290 @@
+"""A generator: a class-conditional decoder of latents, complete in one safetensors file."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from jaxtyping import Float, Int, UInt8
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from robust_fairness.errors import InputError
+from robust_fairness.generation import edm, unet
+from robust_fairness.writing import written_aside
+
+HEADER = "robust_fairness"
+KIND = "generator"
+# How files of torch.save, of pickle and of numpy begin. None of them is ever read.
+FOREIGN = {b"PK\x03\x04": "a zip archive", b"\x80": "a pickle", b"\x93NUMPY": "a numpy file"}
+LONGEST_MESSAGE = 200  # letters of a library's own words
+
+Device = Literal["auto", "cpu", "cuda"]
+
+
+class Settings(BaseModel):
+    """Everything that a generator is but its weights.
+
+    Attributes:
+        classes: names of the classes, in the order of their labels.
+        shape: channels, height and width of a picture.
+        network: sizes of the network.
+        preconditioning: how the network is scaled.
+        sampler: how latents become pictures.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    classes: tuple[str, ...] = Field(min_length=1)
+    shape: tuple[int, int, int]
+    network: unet.Parameters = unet.Parameters()
+    preconditioning: edm.Preconditioning = edm.Preconditioning()
+    sampler: edm.Sampler = edm.Sampler()
+
+    def build(self, seed: int = 0) -> unet.Network:
+        """The network with fresh weights.
+
+        Raises:
+            InputError: sizes and pictures do not fit, see ``unet.options``.
+        """
+        channels, height, width = self.shape
+        return unet.build(self.network, channels, (height, width), len(self.classes), seed)
+
+
+class Generator:
+    """Decodes latents to pictures of a class, always in the same way.
+
+    Args:
+        settings: what it is.
+        weights: of the network, by diffusers' own names; their averages over the training.
+        device: ``auto`` takes the GPU where there is one.
+
+    Raises:
+        InputError: weights are missing, unknown or of another shape, or there is no such device.
+    """
+
+    def __init__(
+        self, settings: Settings, weights: Mapping[str, Tensor], device: Device = "auto"
+    ) -> None:
+        self.settings = settings
+        self.device = device_of(device)
+        self.weights = {
+            name: weights[name].detach().to("cpu", torch.float32).contiguous()
+            for name in sorted(weights)
+        }
+        network = settings.build()
+        _require_fit(network.unet.state_dict(), self.weights)
+        network.unet.load_state_dict(self.weights)
+        self._denoiser = self._prepared(network)
+
+    def _prepared(self, network: nn.Module) -> edm.Denoiser:
+        sampler = self.settings.sampler
+        network = network.to(self.device, getattr(torch, sampler.precision))
+        network = network.eval().requires_grad_(False)
+        if sampler.compiled:
+            network = torch.compile(network)
+        return edm.Denoiser(network, self.settings.preconditioning)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes, in the order of their labels."""
+        return self.settings.classes
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Channels, height and width of a picture."""
+        return self.settings.shape
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over settings and weights: the same latents and labels, the same pictures."""
+        digest = hashlib.sha256(self._described().encode())
+        for name, weight in self.weights.items():
+            digest.update(f"{name} {tuple(weight.shape)}".encode())
+            digest.update(weight.numpy().data)
+        return digest.hexdigest()
+
+    def _described(self) -> str:
+        return json.dumps({"kind": KIND, **self.settings.model_dump(mode="json")}, sort_keys=True)
+
+    def with_sampler(self, sampler: edm.Sampler) -> "Generator":
+        """The same network behind another sampler."""
+        settings = self.settings.model_copy(update={"sampler": sampler})
+        return Generator(settings, self.weights, self.device.type)  # type: ignore[arg-type]
+
+    def decode(
+        self, latents: Float[Tensor, "n c h w"], labels: Int[Tensor, " n"]
+    ) -> UInt8[Tensor, "n c h w"]:
+        """Pictures of latents, all in one batch.
+
+        A picture's last bits may depend on the size of the batch, since libraries choose their
+        algorithms by it; whoever needs the same picture gives batches of the same size.
+
+        Args:
+            latents: at the scale of N(0, I), float32.
+            labels: class of every picture.
+
+        Returns:
+            On the latents' device.
+
+        Raises:
+            InputError: latents are of another shape than pictures, a label is out of range, or
+                the pictures are not finite.
+        """
+        if latents.shape[1:] != self.shape:
+            raise InputError(
+                f"generator: latents of shape {tuple(latents.shape[1:])}, allowed: {self.shape}"
+            )
+        last = len(self.classes) - 1
+        if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) <= last:
+            raise InputError(
+                f"generator: labels {int(labels.min())} to {int(labels.max())}, "
+                f"allowed: 0 to {last}"
+            )
+        with torch.inference_mode(), same_every_time():
+            pictures = edm.heun(
+                self._denoiser,
+                latents.to(self.device, torch.float32),
+                labels.to(self.device),
+                edm.schedule(self.settings.sampler),
+            )
+            if not pictures.isfinite().all():
+                raise InputError("generator: pictures that are not finite; its weights are broken")
+            return edm.to_pixels(pictures).to(latents.device)
+
+    def grid(self, columns: int, seed: int = 0) -> UInt8[Tensor, "classes columns c h w"]:
+        """Some pictures of every class, from the same latents in every class.
+
+        Args:
+            columns: pictures of each class.
+            seed: of the latents.
+        """
+        draws = torch.Generator().manual_seed(seed)
+        latents = torch.randn(columns, *self.shape, generator=draws)
+        count = len(self.classes)
+        labels = torch.arange(count).repeat_interleave(columns)
+        pictures = self.decode(latents.repeat(count, 1, 1, 1), labels)
+        return pictures.unflatten(0, (count, columns))
+
+    def save(self, path: Path) -> None:
+        """Write one safetensors file: weights, and settings as JSON in its header."""
+        with written_aside(path) as aside:
+            save_file(self.weights, aside, metadata={HEADER: self._described()})
+
+
+def load(path: Path, device: Device = "auto", classes: Sequence[str] | None = None) -> Generator:
+    """Read a generator from its file; nothing in it is ever executed.
+
+    Args:
+        path: what ``Generator.save`` wrote.
+        device: ``auto`` takes the GPU where there is one.
+        classes: names of the classes that the generator has to have, in order.
+
+    Raises:
+        InputError: no such file, no safetensors file, no generator, settings or weights that do
+            not fit one another, or other classes.
+    """
+    _require_safetensors(path)
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        raise InputError(f"{path}: corrupted safetensors file ({error})") from error
+    settings = _settings(metadata.get(HEADER, ""), path)
+    if classes is not None and settings.classes != tuple(classes):
+        raise InputError(
+            f"{path}: {len(settings.classes)} classes ({', '.join(settings.classes):.80}), "
+            f"allowed: {len(classes)} ({', '.join(classes):.80})"
+        )
+    try:
+        return Generator(settings, weights, device)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def device_of(name: Device) -> torch.device:
+    """The device of a name; ``auto`` takes the GPU where there is one.
+
+    Raises:
+        InputError: cuda is asked for and there is none.
+    """
+    if name == "cuda" and not torch.cuda.is_available():
+        raise InputError("generator: no cuda device here; allowed: auto, cpu")
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return torch.device(name)
+
+
+def same_every_time() -> Any:
+    """A block in which cuDNN takes only algorithms that give the same bits every time."""
+    return torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True)
+
+
+def _require_safetensors(path: Path) -> None:
+    """Refuse what is no safetensors file by how it begins.
+
+    Raises:
+        InputError: no such file, or one of another kind; the message says which.
+    """
+    try:
+        with path.open("rb") as file:
+            start = file.read(9)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}; allowed: a safetensors file") from None
+    for magic, kind in FOREIGN.items():
+        # A safetensors file begins with the length of its header in eight bytes, then a brace.
+        if start.startswith(magic) and start[8:] != b"{":
+            raise InputError(
+                f"{path}: {kind}, which could execute code, allowed: a safetensors file; "
+                "published files are converted by robust-fairness convert-edm"
+            )
+
+
+def _settings(text: str, path: Path) -> Settings:
+    """Settings from the header of a file.
+
+    Raises:
+        InputError: they are missing, or not those of a generator.
+    """
+    try:
+        described = json.loads(text)
+        kind = described.pop("kind")
+    except (ValueError, KeyError, AttributeError, TypeError):
+        kind = ""
+    if kind != KIND:
+        raise InputError(f"{path}: no settings of a generator in its header, allowed: a generator")
+    try:
+        return Settings.model_validate(described)
+    except ValidationError as error:
+        found = error.errors(include_url=False)[0]
+        where = ".".join(map(str, found["loc"])) or "settings"
+        raise InputError(f"{path}: {where}: {found['msg']}"[:LONGEST_MESSAGE]) from None
+
+
+def _require_fit(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> None:
+    """Check that weights are those of the network.
+
+    Raises:
+        InputError: some are missing, unknown or of another shape.
+    """
+    for problem, names in (
+        ("missing", sorted(wanted.keys() - given.keys())),
+        ("unknown", sorted(given.keys() - wanted.keys())),
+    ):
+        if names:
+            raise InputError(
+                f"generator: {len(names)} weights are {problem}, first {names[0]}; "
+                "allowed: those of its settings' network"
+            )
+    for name, tensor in wanted.items():
+        if tensor.shape != given[name].shape:
+            raise InputError(
+                f"generator: {name} has shape {tuple(given[name].shape)}, "
+                f"allowed: {tuple(tensor.shape)}, as its settings say"
+            )

@@ -1,0 +1,49 @@
+"""Small generators."""
+
+import pytest
+import torch
+
+from robust_fairness.generation import edm, unet
+from robust_fairness.generation.fitting import GeneratorParameters
+from robust_fairness.generation.generator import Generator, Settings
+
+NETWORK = unet.Parameters(channels=(8, 16), groups=4)
+CLASSES = ("dark", "light", "striped")
+
+
+@pytest.fixture(autouse=True)
+def own_checkpoints(tmp_path, monkeypatch):
+    """Keep every test's checkpoints apart."""
+    monkeypatch.setenv("ROBUST_FAIRNESS_CHECKPOINTS", str(tmp_path / "checkpoints"))
+
+
+def make_generator(seed: int = 0, **settings) -> Generator:
+    """An untrained generator of 4 x 4 pictures whose network does not answer zero."""
+    values = {
+        "classes": CLASSES,
+        "shape": (1, 4, 4),
+        "network": NETWORK,
+        "sampler": edm.Sampler(steps=3),
+    }
+    made = Settings.model_validate({**values, **settings})
+    weights = made.build(seed).unet.state_dict()
+    draws = torch.Generator().manual_seed(seed)
+    for name in ("conv_out.weight", "conv_out.bias"):
+        weights[name] = torch.randn(weights[name].shape, generator=draws) * 0.1
+    return Generator(made, weights, "cpu")
+
+
+def make_pictures(count: int = 90) -> tuple[torch.Tensor, torch.Tensor]:
+    """Pictures of three classes that a glance tells apart, with a little noise."""
+    draws = torch.Generator().manual_seed(0)
+    labels = torch.arange(count) % 3
+    stripes = torch.tensor([20, 230]).repeat(2).expand(4, 4)
+    plain = torch.stack([torch.full((4, 4), 20), torch.full((4, 4), 230), stripes])
+    noise = torch.randint(-15, 16, (count, 1, 4, 4), generator=draws)
+    return (plain[labels][:, None] + noise).to(torch.uint8), labels
+
+
+def make_parameters(**changes) -> GeneratorParameters:
+    """A training of some steps."""
+    values = {"network": NETWORK, "pictures": 400, "batch_size": 20, "sampler": {"steps": 6}}
+    return GeneratorParameters.model_validate({**values, "device": "cpu", **changes})

@@ -1,0 +1,77 @@
+"""The network: sizes, weights of a seed, what it is told."""
+
+import pytest
+import torch
+from diffusers import UNet2DModel
+
+from robust_fairness.errors import InputError
+from robust_fairness.generation import unet
+from tests.generation.conftest import NETWORK
+
+# As its converted form is published: OpenAI's ImageNet-64 network.
+IMAGENET_64 = unet.Parameters(
+    channels=(192, 384, 576, 768),
+    layers=3,
+    attention=(32, 16, 8),
+    head_width=64,
+    conditioning="scale_shift",
+    resampling="resnet",
+    frequency_shift=0,
+    cosine_first=True,
+)
+
+
+def test_weights_depend_on_the_seed_alone():
+    torch.manual_seed(1)
+    first = unet.build(NETWORK, 1, (4, 4), 3, 7).state_dict()
+    torch.manual_seed(2)
+    before = torch.random.get_rng_state()
+    second = unet.build(NETWORK, 1, (4, 4), 3, 7).state_dict()
+    assert torch.equal(torch.random.get_rng_state(), before)
+    other = unet.build(NETWORK, 1, (4, 4), 3, 8).state_dict()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert not torch.equal(first["unet.conv_in.weight"], other["unet.conv_in.weight"])
+
+
+def test_an_untrained_network_answers_zero():
+    network = unet.build(NETWORK, 3, (4, 8), 3, 0)
+    answer = network(torch.randn(2, 3, 4, 8), torch.tensor([-1.5, 1.0]), torch.tensor([0, 2]))
+    assert torch.equal(answer, torch.zeros(2, 3, 4, 8))
+
+
+def test_the_answer_depends_on_noise_and_class():
+    network = unet.build(NETWORK, 1, (4, 4), 3, 0)
+    torch.nn.init.normal_(network.unet.conv_out.weight)
+    x = torch.randn(1, 1, 4, 4).expand(3, -1, -1, -1)
+    one, other, third = network(x, torch.tensor([-1.5, 1.0, -1.5]), torch.tensor([0, 0, 2]))
+    assert not torch.allclose(one, other, atol=1e-3)
+    assert not torch.allclose(one, third, atol=1e-3)
+
+
+def test_published_network_has_its_published_size():
+    """296 million parameters (Karras et al., Table 7, ADM for ImageNet-64)."""
+    with torch.device("meta"):
+        network = UNet2DModel(**unet.options(IMAGENET_64, 3, (64, 64), 1000))
+    assert round(sum(one.numel() for one in network.parameters()) / 1e6) == 296
+
+
+def test_level_with_attention_is_the_one_that_is_named():
+    options = unet.options(unet.Parameters(channels=(32, 64, 64), attention=(16,)), 3, (32, 32), 10)
+    assert options["down_block_types"] == ("DownBlock2D", "AttnDownBlock2D", "DownBlock2D")
+    assert options["up_block_types"] == ("UpBlock2D", "AttnUpBlock2D", "UpBlock2D")
+
+
+@pytest.mark.parametrize(
+    ("settings", "size", "classes", "message"),
+    [
+        ({"channels": (32, 32, 32)}, (8, 6), 2, "8 x 6, allowed: .* multiples of 4"),
+        ({"channels": (32, 32)}, (0, 8), 2, "multiples of 2"),
+        ({"channels": (32, 48)}, (8, 8), 2, "network.groups: 32"),
+        ({"attention": (5,)}, (8, 8), 2, r"network.attention: 5, allowed: .*\[8, 4\]"),
+        ({"head_width": 7}, (8, 8), 2, "network.head_width: 7"),
+        ({}, (8, 8), 0, "no class"),
+    ],
+)
+def test_sizes_that_do_not_fit_are_refused(settings, size, classes, message):
+    with pytest.raises(InputError, match=message):
+        unet.build(unet.Parameters(**settings), 1, size, classes, 0)
