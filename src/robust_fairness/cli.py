@@ -308,7 +308,7 @@ def _write(texts: dict[Path, str]) -> None:
     """Write all files or, where one cannot be written, none of them new."""
     from contextlib import ExitStack
 
-    from robust_fairness.catalog._atomic import written_aside
+    from robust_fairness.writing import written_aside
 
     try:
         with ExitStack() as together:

@@ -23,8 +23,8 @@ from kedro.framework.session import KedroServiceSession
 from kedro.io.core import generate_timestamp
 from kedro.utils import find_kedro_project
 
-from robust_fairness.catalog._atomic import written_aside
 from robust_fairness.errors import InputError, unknown_name
+from robust_fairness.writing import written_aside
 
 FOLDER = Path("data/08_reporting/manifests")
 PACKAGES = ("robust-fairness", "torch", "numpy", "pandas", "scikit-learn", "kedro", "safetensors")

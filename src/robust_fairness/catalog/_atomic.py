@@ -1,14 +1,13 @@
-"""Files that are written aside and renamed, so that a crash leaves the old one or the new one."""
+"""Kedro datasets of local files that are saved atomically."""
 
 import os
 from abc import abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
-from glob import escape
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from kedro.io import AbstractVersionedDataset, DatasetError, Version
+
+from robust_fairness.writing import written_aside
 
 
 class AtomicDataset(AbstractVersionedDataset[Any, Any]):
@@ -71,39 +70,3 @@ class AtomicDataset(AbstractVersionedDataset[Any, Any]):
 
     def _describe(self) -> dict[str, Any]:
         return {"filepath": str(self._filepath), "version": self._version}
-
-
-@contextmanager
-def written_aside(path: Path) -> Iterator[Path]:
-    """A path to write to, which takes the place of ``path`` when the block ends without error.
-
-    What killed processes left behind of the same file is removed.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        yield aside
-        with aside.open("rb") as file:
-            os.fsync(file.fileno())
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
-        _remove_leftovers(path)
-
-
-def _remove_leftovers(path: Path) -> None:
-    """Delete what killed processes wrote aside of a file; those that live may still write."""
-    for left in path.parent.glob(f".{escape(path.name)}.*.part"):
-        owner = left.name.split(".")[-2]
-        if owner.isdigit() and not _lives(int(owner)):
-            left.unlink(missing_ok=True)
-
-
-def _lives(process: int) -> bool:
-    try:
-        os.kill(process, 0)  # asks only
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

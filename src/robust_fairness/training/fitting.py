@@ -26,12 +26,12 @@ from robust_fairness.methods._method import (
 from robust_fairness.models._model import Model
 from robust_fairness.models._randomness import DropoutNoise, Randomness
 from robust_fairness.parameters import CellParameters, Protocol, Replica
+from robust_fairness.progress import progress
 from robust_fairness.registry import find
 from robust_fairness.samples import REQUIRED_PARTS, Groups, Samples, groups_of, numbers_of
 from robust_fairness.training import attributes, checkpoints, preprocessing
 from robust_fairness.training.checkpoints import Checkpoint
 from robust_fairness.training.preprocessing import Preprocessing
-from robust_fairness.training.progress import progress
 from robust_fairness.training.records import Fitted
 
 OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
