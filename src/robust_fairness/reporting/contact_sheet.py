@@ -1,4 +1,6 @@
-"""A contact sheet: some pictures of every class side by side."""
+"""Contact sheets: some pictures of every class, or the same latents at every severity."""
+
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -8,14 +10,15 @@ from robust_fairness.samples import Samples
 GAP = 2  # pixels between pictures
 PICTURE_AXES = 4  # row, channel, height, width
 HEIGHT = 96  # smaller pictures are enlarged to about this
+COLOURS = 3
 
 
 def contact_sheet(samples: Samples, columns: int = 10) -> np.ndarray:
     """The first training rows of every class, a class a row (Figure A10 of the study).
 
     Args:
-        samples: samples of pictures, uint8 ``[n, 3, height, width]``; their first split tells
-            the training rows.
+        samples: samples of pictures, uint8 ``[n, 1 or 3, height, width]``; their first split
+            tells the training rows.
         columns: pictures of each class.
 
     Returns:
@@ -25,17 +28,55 @@ def contact_sheet(samples: Samples, columns: int = 10) -> np.ndarray:
         InputError: the samples are no pictures.
     """
     x = samples.arrays.get("x")
-    if x is None or x.ndim != PICTURE_AXES or x.dtype != np.uint8:
+    if x is None or not _are_pictures(x):
         raise InputError("contact_sheet: the samples are no pictures, allowed: uint8 (n, 3, h, w)")
     training = samples.rows(samples.split_names[0], "train")
-    scale = max(1, HEIGHT // x.shape[2])
-    height, width = (GAP + scale * size for size in x.shape[2:])
-    sheet = np.full(
-        (GAP + height * len(samples.classes), GAP + width * columns, x.shape[1]), 255, np.uint8
+    labels = range(len(samples.classes))
+    return _sheet(
+        [x[training[samples.y[training] == label][:columns]] for label in labels], columns
     )
-    for label in range(len(samples.classes)):
-        for column, row in enumerate(training[samples.y[training] == label][:columns]):
-            picture = x[row].transpose(1, 2, 0).repeat(scale, axis=0).repeat(scale, axis=1)
-            top, left = GAP + label * height, GAP + column * width
-            sheet[top : top + height - GAP, left : left + width - GAP] = picture
+
+
+def family_sheet(pictures: Mapping[float, np.ndarray], rows: int = 10) -> np.ndarray:
+    """The same draws z at every severity, a draw a row, a severity a column.
+
+    Args:
+        pictures: from severity, the training one first, to uint8 ``[n, 1 or 3, height, width]``
+            of the same rows in the same order.
+        rows: how many of the first rows are shown.
+
+    Returns:
+        uint8 ``[height, width, 3]``; small pictures are enlarged by a whole number.
+
+    Raises:
+        InputError: there is no severity, or what they have is no pictures of one shape.
+
+    Source: Friedman and Chowers, "Control+Shift", Figures 2 and 7 to 9.
+    """
+    columns = list(pictures.values())
+    if not columns or not all(map(_are_pictures, columns)):
+        raise InputError("family_sheet: no pictures, allowed: uint8 (n, 1 or 3, h, w) a severity")
+    shapes = {column.shape for column in columns}
+    if len(shapes) > 1:
+        raise InputError(f"family_sheet: pictures of {sorted(shapes)}, allowed: one shape")
+    return _sheet(np.stack([column[:rows] for column in columns], axis=1), len(columns))
+
+
+def _are_pictures(x: np.ndarray) -> bool:
+    return x.ndim == PICTURE_AXES and x.dtype == np.uint8 and x.shape[1] in (1, COLOURS)
+
+
+def _sheet(rows: Sequence[np.ndarray] | np.ndarray, columns: int) -> np.ndarray:
+    """Rows of pictures, each uint8 ``[up to columns, channels, h, w]``, on white."""
+    if not len(rows):
+        raise InputError("contact sheet: no row of pictures, allowed: one and more")
+    size = rows[0].shape[2:]
+    scale = max(1, HEIGHT // size[0])
+    height, width = (GAP + scale * side for side in size)
+    sheet = np.full((GAP + height * len(rows), GAP + width * columns, COLOURS), 255, np.uint8)
+    for row, pictures in enumerate(rows):
+        for column, picture in enumerate(pictures):
+            tile = picture.transpose(1, 2, 0).repeat(scale, axis=0).repeat(scale, axis=1)
+            top, left = GAP + row * height, GAP + column * width
+            sheet[top : top + height - GAP, left : left + width - GAP] = tile
     return sheet

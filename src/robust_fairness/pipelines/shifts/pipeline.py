@@ -5,6 +5,7 @@ from typing import Any
 
 from kedro.pipeline import Node, Pipeline
 
+from robust_fairness.errors import InputError
 from robust_fairness.grid import DatasetGrid, selected_grid
 from robust_fairness.parameters import TestSetParameters
 from robust_fairness.registry import find
@@ -15,10 +16,18 @@ def shift(samples: Any, test_set: TestSetParameters) -> Any:
 
     Shifts that draw random numbers name ``places`` among their arguments, the places of these
     rows in the dataset: a row's noise depends on its place, not on the number of splits.
+
+    Raises:
+        InputError: the shift is a subset of latent space, which given samples do not have.
     """
     import numpy as np
 
     module = find("shift", test_set.shift.name)
+    if not hasattr(module, "apply"):
+        raise InputError(
+            f"shift {test_set.shift.name}: of the latents of a generated dataset, "
+            "allowed here: shifts of given samples"
+        )
     places = np.flatnonzero((samples.splits == "test").any(axis=1))
     offered = {"places": places} if "places" in signature(module.apply).parameters else {}
     return module.apply(

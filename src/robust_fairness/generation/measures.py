@@ -1,0 +1,136 @@
+"""What latents of a shift measure: angles, norms and Eq. 2 of Control+Shift, as tables."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import BaseModel
+
+from robust_fairness.draws import uniform_rows
+from robust_fairness.errors import InputError
+from robust_fairness.generation import latents
+from robust_fairness.generation.families import Family
+from robust_fairness.generation.supports import Support, intensity, norms
+from robust_fairness.registry import find
+from robust_fairness.tables import table
+
+ANGLES = {
+    "shift": "str", "dimension": "int64", "severity": "float64", "quantity": "str",
+    "mean": "float64", "deviation": "float64", "n": "int64",
+}  # fmt: skip
+INTENSITIES = {
+    "shift": "str", "dimension": "int64", "training_severity": "float64", "severity": "float64",
+    "measure": "str", "value": "float64", "error": "float64", "n": "int64",
+}  # fmt: skip
+MEASURES: tuple[Literal["volume", "mass"], ...] = ("volume", "mass")
+CHANCES = 3  # stream of a seed, beside those of labels and targets
+
+
+def angle_table(
+    shift: str,
+    parameters: BaseModel,
+    severities: Sequence[float],
+    dimension: int,
+    rows: int,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Angles of a shift's latents to the targets, and their norms, at every severity.
+
+    Args:
+        shift: name of a latent shift.
+        parameters: its parameters.
+        severities: in its own unit.
+        dimension: of the latents.
+        rows: latents that are measured, the same draws at every severity.
+        seed: seed of draws and targets.
+
+    Returns:
+        A frame of ``ANGLES``: mean and standard deviation over rows of the angle to t1 and to t2
+        and of the angle between any two latents of neighbouring rows, all in degrees, and of the
+        norm in units of sqrt(d).
+
+    Raises:
+        InputError: fewer than two rows, a severity out of its range, or a dimension below 2.
+    """
+    if rows <= 1:
+        raise InputError(f"angle_table: {rows} rows, allowed: 2 and more")
+    z = latents.draws(seed, np.arange(rows), dimension)
+    targets = latents.targets(seed, dimension)
+    found = []
+    for severity in severities:
+        moved = Family(shift, severity, parameters, seed, seed).moved(z)
+        quantities = {
+            "angle to t1": latents.angles(moved, targets.first),
+            "angle to t2": latents.angles(moved, targets.second),
+            "angle between two": latents.angles(moved[1:], moved[:-1]),
+            "norm": norms(moved) / np.sqrt(dimension),
+        }
+        for quantity, values in quantities.items():
+            found.append(
+                {
+                    "shift": shift, "dimension": dimension, "severity": severity,
+                    "quantity": quantity, "mean": values.mean(),
+                    "deviation": values.std(ddof=1), "n": len(values),
+                }
+            )  # fmt: skip
+    return table(ANGLES, found)
+
+
+def intensity_table(
+    shift: str,
+    parameters: BaseModel,
+    training_severity: float,
+    severities: Sequence[float],
+    dimension: int,
+    rows: int,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Eq. 2 between a shift's training set and each of its shifted sets, by Monte Carlo.
+
+    The supports are estimated from one half of the rows, what is counted from the other.
+
+    Args:
+        shift: name of a latent shift that offers ``support``.
+        parameters: its parameters.
+        training_severity: of its training set.
+        severities: of the shifted sets.
+        dimension: of the latents.
+        rows: draws for the supports, and as many for what is counted.
+        seed: seed of draws and targets.
+
+    Returns:
+        A frame of ``INTENSITIES``, for each severity by volume and by mass (see
+        ``supports.intensity``).
+
+    Raises:
+        InputError: no rows, a severity out of its range, or a dimension below 2.
+    """
+    if rows <= 0:
+        raise InputError(f"intensity_table: {rows} rows, allowed: 1 and more")
+    z = latents.draws(seed, np.arange(2 * rows), dimension)
+    chance = uniform_rows([seed, CHANCES], np.arange(rows), (1,))[:, 0].astype(np.float64)
+    targets = latents.targets(seed, dimension)
+
+    def family(severity: float) -> Family:
+        return Family(shift, severity, parameters, seed, seed)
+
+    def support(severity: float) -> Support:
+        moved = family(severity).moved(z[:rows])
+        found: Support = find("shift", shift).support(moved, severity, targets, parameters)
+        return found
+
+    training = support(training_severity)
+    found = []
+    for severity in severities:
+        shifted, moved = support(severity), family(severity).moved(z[rows:])
+        for measure in MEASURES:
+            estimate = intensity(training, shifted, moved, chance, measure)
+            found.append(
+                {
+                    "shift": shift, "dimension": dimension, "severity": severity,
+                    "training_severity": training_severity, "measure": measure,
+                    "value": estimate.value, "error": estimate.error, "n": estimate.n,
+                }
+            )  # fmt: skip
+    return table(INTENSITIES, found)
