@@ -79,15 +79,14 @@ def default_loader() -> ConfigLoader:
 
 
 def node_parameters(selected: grid.Grid, written: dict[str, Any]) -> dict[str, Any]:
-    """Parameters by dataset: ``source``, ``shifted`` by test set, and ``cell`` by label."""
-    complete: dict[str, Any] = {}
+    """Parameters by dataset: ``source``, ``shifted`` by test set, and ``cell`` by label.
+
+    Those of generators stand beside them: ``generator``, ``source`` and the referee's ``cell``.
+    """
+    complete = {one.name: _generator_parameters(one, written) for one in selected.generators}
     for dataset in selected.datasets:
-        source = dict((written.get("datasets") or {}).get(dataset.name) or {})
         own: dict[str, Any] = {
-            "source": {
-                "source": {"name": source.pop("source", dataset.name), **source},
-                "splits": dataset.seeds,
-            },
+            "source": _source(written, dataset.name, dataset.name, dataset.seeds),
             "shifted": {
                 test_set.name: {
                     "shift": _named(written, "shifts", test_set.shift),
@@ -95,6 +94,7 @@ def node_parameters(selected: grid.Grid, written: dict[str, Any]) -> dict[str, A
                 }
                 for test_set in dataset.test_sets
             },
+            "test_sets": {t.name: [t.shift, t.severity] for t in dataset.test_sets},
         }
         for cell in dataset.cells:
             own[cell.label] = {
@@ -112,11 +112,42 @@ def node_parameters(selected: grid.Grid, written: dict[str, Any]) -> dict[str, A
                     "seeds": list(range(dataset.seeds)),
                     "metrics": list(dataset.metrics),
                     "selections": list(dataset.selections),
-                    "test_sets": {t.name: [t.shift, t.severity] for t in dataset.test_sets},
+                    "test_sets": own["test_sets"],
                 }
             }
         complete[dataset.name] = own
     return complete
+
+
+def _source(written: dict[str, Any], dataset: str, name: str, splits: int) -> dict[str, Any]:
+    """Where samples called ``name`` come from: a configured dataset, or a file of datasets/."""
+    options = dict((written.get("datasets") or {}).get(dataset) or {})
+    source = {"name": options.pop("source", dataset), **options}
+    return {"dataset": name, "source": source, "splits": splits}
+
+
+def _generator_parameters(generator: grid.Generator, written: dict[str, Any]) -> dict[str, Any]:
+    """Parameters of a generator: ``generator`` and, where it has real pictures, its referee's."""
+    options = written["generators"][generator.name]
+    own: dict[str, Any] = {
+        "generator": {
+            "name": generator.name,
+            **{name: options[name] for name in ("training", "file") if name in options},
+        }
+    }
+    if generator.source:
+        own["source"] = _source(written, generator.source, generator.name, 1)
+        own["referee"] = {
+            "cell": {
+                "dataset": generator.name,
+                "label": "referee",
+                "method": {"name": "erm"},
+                "network": _named(written, "networks", generator.network),
+                "protocol": written["protocols"][generator.protocol] or {},
+                "seeds": [0],
+            }
+        }
+    return own
 
 
 def _named(written: dict[str, Any], section: str, name: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from robust_fairness.errors import InputError, unknown_name
 from robust_fairness.registry import names
 
 OPTIONS = ("groupings", "search_by", "contact_sheet", "seeds")
+GENERATED = "generated"  # the dataset source whose pictures a generator makes
 SHARED = ("metrics", "selections")  # given for all datasets, or by one for itself
 AXES = ("datasets", "methods", "shifts", "seeds")
 LABEL = re.compile(r"\w[\w-]*", re.ASCII)  # part of names of files, of nodes and in MLflow
@@ -60,12 +61,27 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class Generator:
+    """A generator of pictures, trained on a dataset of real ones or read from a file.
+
+    The referee is a classifier of the same real pictures, which tells what generated ones are
+    worth; there is none where no ``source`` is named.
+    """
+
+    name: str
+    source: str = ""
+    network: str = ""
+    protocol: str = ""
+    trained: bool = True
+
+
+@dataclass(frozen=True)
 class DatasetGrid:
     """Everything that runs on one dataset; metrics and selections are the grid's by default.
 
     ``contact_sheet`` asks for a picture of some rows; ``groupings`` are combinations of
     attributes that group metrics are scored for, beside each attribute on its own. ``seeds`` is
-    the number of its seeds.
+    the number of its seeds. ``generator`` is what makes its pictures, where they are made.
     """
 
     name: str
@@ -78,6 +94,7 @@ class DatasetGrid:
     groupings: tuple[tuple[str, ...], ...] = ()
     search_by: str | None = None
     contact_sheet: bool = False
+    generator: Generator | None = None
 
 
 @dataclass(frozen=True)
@@ -90,6 +107,12 @@ class Grid:
     def cells(self) -> tuple[Cell, ...]:
         """All cells, dataset by dataset."""
         return tuple(cell for dataset in self.datasets for cell in dataset.cells)
+
+    @property
+    def generators(self) -> tuple[Generator, ...]:
+        """The generators of its datasets, each once."""
+        found = [dataset.generator for dataset in self.datasets if dataset.generator]
+        return tuple(dict.fromkeys(found))
 
     def narrowed(self, wanted: Mapping[str, Any]) -> "Grid":
         """The part of the grid that was asked for.
@@ -202,6 +225,32 @@ def _dataset(
         ),
         search_by=fields.get("search_by"),
         contact_sheet=bool(fields.get("contact_sheet", False)),
+        generator=_generator(name, parameters),
+    )
+
+
+def _generator(dataset: str, parameters: Mapping[str, Any]) -> Generator | None:
+    """The generator of a dataset whose source is ``generated``."""
+    options = (parameters.get("datasets") or {}).get(dataset) or {}
+    if options.get("source", dataset) != GENERATED:
+        return None
+    configured = parameters.get("generators") or {}
+    name = options.get("generator")
+    if name not in configured:
+        raise unknown_name(f"generator of {dataset} in parameters", str(name), configured)
+    place = f"generator {name} in parameters"
+    fields = _fields(configured[name], place, ("source", "file", "training", "referee"))
+    if not fields.get("source"):
+        if not fields.get("file"):
+            raise InputError(f"{place}: neither source nor file, allowed: one of them, or both")
+        return Generator(str(name), trained=False)
+    source = str(fields["source"])
+    _require("dataset", source, parameters.get("datasets"), "dataset", place)
+    referee = _fields(fields.get("referee"), f"referee of {place}", ("network", "protocol"))
+    for kind in ("network", "protocol"):
+        _require_configured(kind, referee.get(kind), f"referee of {place}", parameters)
+    return Generator(
+        str(name), source, referee["network"], referee["protocol"], trained="file" not in fields
     )
 
 

@@ -16,6 +16,9 @@ from robust_fairness.runners import first_line
 
 logger = logging.getLogger(__name__)
 
+# Names of what long work makes, and keeps pieces of in folders of the same names.
+UNFINISHED, SHIFTED = (".models", ".referee", ".generator", ".samples"), ".shifted."
+
 
 class RunRecord:
     """Pins a run's data to versions and keeps its manifest.
@@ -68,8 +71,8 @@ class RunRecord:
 
     @hook_impl
     def after_dataset_saved(self, dataset_name: str) -> None:
-        """Drop the checkpoints of models that are saved."""
-        if dataset_name.endswith(".models"):
+        """Drop what was kept to go on from: checkpoints of models, chunks of pictures."""
+        if dataset_name.endswith(UNFINISHED) or SHIFTED in dataset_name:
             from robust_fairness.checkpoints import drop
 
             drop(dataset_name.removesuffix(".models"))

@@ -6,6 +6,7 @@ Names are looked up when a value is checked, so that importing this module impor
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -169,12 +170,36 @@ class SourceParameters(Settings):
     """Where a dataset comes from.
 
     Attributes:
+        dataset: what it is called.
         source: the file of ``datasets/`` that reads it, with its parameters.
         splits: number of named splits.
     """
 
+    dataset: str
     source: Annotated[Named, _named("dataset")]
     splits: int = Field(ge=1)
+
+
+def _training_of_a_generator(value: Any) -> Any:
+    from robust_fairness.generation.fitting import GeneratorParameters
+
+    return GeneratorParameters.model_validate(value)
+
+
+class GeneratorSettings(Settings):
+    """How a generator comes about.
+
+    Attributes:
+        name: what it is called; folder of its checkpoints.
+        training: how it is trained, ``generation.fitting.GeneratorParameters``.
+        file: the safetensors file of one that was trained elsewhere.
+    """
+
+    name: str
+    training: Annotated[SerializeAsAny[BaseModel], BeforeValidator(_training_of_a_generator)] = (
+        Field(default={}, validate_default=True)
+    )
+    file: Path | None = None
 
 
 class TestSetParameters(Settings):
@@ -193,6 +218,19 @@ class TestSetParameters(Settings):
     @model_validator(mode="after")
     def _severity_fits(self) -> "TestSetParameters":
         find("shift", self.shift.name).check(self.severity)
+        return self
+
+
+class GivenTestSetParameters(TestSetParameters):
+    """A shift of samples that are given, such as noise; no subset of latent space."""
+
+    @model_validator(mode="after")
+    def _samples_are_given(self) -> "GivenTestSetParameters":
+        if not hasattr(find("shift", self.shift.name), "apply"):
+            raise InputError(
+                f"shift {self.shift.name}: a subset of latent space, which only a dataset of "
+                "source 'generated' has; allowed here: a shift of given samples"
+            )
         return self
 
 

@@ -32,9 +32,7 @@ def contact_sheet(samples: Samples, columns: int = 10) -> np.ndarray:
         raise InputError("contact_sheet: the samples are no pictures, allowed: uint8 (n, 3, h, w)")
     training = samples.rows(samples.split_names[0], "train")
     labels = range(len(samples.classes))
-    return _sheet(
-        [x[training[samples.y[training] == label][:columns]] for label in labels], columns
-    )
+    return sheet([x[training[samples.y[training] == label][:columns]] for label in labels], columns)
 
 
 def family_sheet(pictures: Mapping[float, np.ndarray], rows: int = 10) -> np.ndarray:
@@ -59,14 +57,14 @@ def family_sheet(pictures: Mapping[float, np.ndarray], rows: int = 10) -> np.nda
     shapes = {column.shape for column in columns}
     if len(shapes) > 1:
         raise InputError(f"family_sheet: pictures of {sorted(shapes)}, allowed: one shape")
-    return _sheet(np.stack([column[:rows] for column in columns], axis=1), len(columns))
+    return sheet(np.stack([column[:rows] for column in columns], axis=1), len(columns))
 
 
 def _are_pictures(x: np.ndarray) -> bool:
     return x.ndim == PICTURE_AXES and x.dtype == np.uint8 and x.shape[1] in (1, COLOURS)
 
 
-def _sheet(rows: Sequence[np.ndarray] | np.ndarray, columns: int) -> np.ndarray:
+def sheet(rows: Sequence[np.ndarray] | np.ndarray, columns: int) -> np.ndarray:
     """Rows of pictures, each uint8 ``[up to columns, channels, h, w]``, on white."""
     if not len(rows):
         raise InputError("contact sheet: no row of pictures, allowed: one and more")

@@ -18,6 +18,16 @@ def ingest(source: SourceParameters) -> tuple[Any, Any]:
     return samples, samples.table()
 
 
+def generate(source: SourceParameters, generator: Any) -> tuple[Any, Any]:
+    """Make a dataset of a generator's pictures."""
+    from robust_fairness.datasets import generated
+
+    parameters: Any = source.source.parameters
+    name = f"{source.dataset}.samples"
+    samples = generated.generate(parameters, generator, source.splits, name)
+    return samples, samples.table()
+
+
 def draw(samples: Any) -> Any:
     """A picture of some rows of every class."""
     from robust_fairness.reporting.contact_sheet import contact_sheet
@@ -31,7 +41,16 @@ def create_pipeline() -> Pipeline:
 
 
 def _of_dataset(dataset: DatasetGrid) -> Pipeline:
-    nodes = [Node(ingest, "params:source", ["samples", "attributes"], name="ingest")]
+    made = ["samples", "attributes"]
+    if dataset.generator:
+        generator = f"{dataset.generator.name}.generator"
+        return Pipeline(
+            [Node(generate, ["params:source", generator], made, name="generate")],
+            namespace=dataset.name,
+            inputs={generator: generator},
+            tags=[f"dataset.{dataset.name}"],
+        )
+    nodes = [Node(ingest, "params:source", made, name="ingest")]
     if dataset.contact_sheet:
         nodes.append(Node(draw, "samples", "contact_sheet", name="draw_contact_sheet"))
     return Pipeline(

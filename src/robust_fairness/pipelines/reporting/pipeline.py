@@ -78,7 +78,9 @@ def _state(cell: Cell, states: Any) -> dict[str, str]:
 def create_pipeline() -> Pipeline:
     """Collect, summarise and report what the grid has."""
     datasets = [dataset.name for dataset in selected_grid().datasets]
-    drawn = [dataset.name for dataset in selected_grid().datasets if dataset.contact_sheet]
+    drawn = [f"{one.name}{SHEET}" for one in selected_grid().datasets if one.contact_sheet]
+    made = [one.name for one in selected_grid().datasets if one.generator]
+    further = [f"{name}{ending}" for name in made for ending in FURTHER]
     return Pipeline(
         [
             Node(
@@ -95,7 +97,7 @@ def create_pipeline() -> Pipeline:
                     "metrics": "metrics",
                     "manifest": "manifest",
                     **{f"{name}_states": f"{name}_states" for name in datasets},
-                    **{f"{name}{SHEET}": f"{name}{SHEET}" for name in drawn},
+                    **{name: name for name in (*drawn, *further)},
                 },
                 "report",
                 name="report",

@@ -2,10 +2,17 @@
 
 from kedro.pipeline import Pipeline
 
-from robust_fairness.pipelines import evaluation, ingestion, reporting, shifts, training
+from robust_fairness.pipelines import (
+    evaluation,
+    generation,
+    ingestion,
+    reporting,
+    shifts,
+    training,
+)
 
 
 def create_pipeline() -> Pipeline:
     """From raw files to the report, for everything in the grid."""
-    rooms = (ingestion, shifts, training, evaluation, reporting)
+    rooms = (generation, ingestion, shifts, training, evaluation, reporting)
     return Pipeline([room.create_pipeline() for room in rooms])

@@ -5,13 +5,16 @@ from typing import Any
 
 from kedro.pipeline import Node, Pipeline
 
-from robust_fairness.errors import InputError
-from robust_fairness.grid import DatasetGrid, selected_grid
-from robust_fairness.parameters import TestSetParameters
+from robust_fairness.grid import DatasetGrid, TestSet, selected_grid
+from robust_fairness.parameters import (
+    GivenTestSetParameters,
+    SourceParameters,
+    TestSetParameters,
+)
 from robust_fairness.registry import find
 
 
-def shift(samples: Any, test_set: TestSetParameters) -> Any:
+def shift(samples: Any, test_set: GivenTestSetParameters) -> Any:
     """Shift the rows that some split tests on; no other row is asked for.
 
     Shifts that draw random numbers name ``places`` among their arguments, the places of these
@@ -20,19 +23,31 @@ def shift(samples: Any, test_set: TestSetParameters) -> Any:
     Raises:
         InputError: the shift is a subset of latent space, which given samples do not have.
     """
-    import numpy as np
-
-    module = find("shift", test_set.shift.name)
-    if not hasattr(module, "apply"):
-        raise InputError(
-            f"shift {test_set.shift.name}: of the latents of a generated dataset, "
-            "allowed here: shifts of given samples"
-        )
-    places = np.flatnonzero((samples.splits == "test").any(axis=1))
+    module, places = find("shift", test_set.shift.name), _tested(samples)
     offered = {"places": places} if "places" in signature(module.apply).parameters else {}
     return module.apply(
         samples.take(places), test_set.severity, test_set.shift.parameters, **offered
     )
+
+
+def shift_generated(
+    samples: Any, test_set: TestSetParameters, source: SourceParameters, generator: Any
+) -> Any:
+    """Shift the test rows of a generated dataset: in latent space, or as given pictures."""
+    from robust_fairness.datasets import generated
+
+    if hasattr(find("shift", test_set.shift.name), "apply"):
+        return shift(samples, test_set)
+    name = f"{source.dataset}.shifted.{TestSet(test_set.shift.name, test_set.severity).name}"
+    parameters: Any = source.source.parameters
+    return generated.shifted(samples.take(_tested(samples)), parameters, test_set, generator, name)
+
+
+def _tested(samples: Any) -> Any:
+    """Row numbers that some split tests on."""
+    import numpy as np
+
+    return np.flatnonzero((samples.splits == "test").any(axis=1))
 
 
 def create_pipeline() -> Pipeline:
@@ -41,11 +56,14 @@ def create_pipeline() -> Pipeline:
 
 
 def _of_dataset(dataset: DatasetGrid) -> Pipeline:
+    generator = f"{dataset.generator.name}.generator" if dataset.generator else ""
+    function = shift_generated if generator else shift
+    further = ["params:source", generator] if generator else []
     return Pipeline(
         [
             Node(
-                shift,
-                ["samples", f"params:shifted.{test_set.name}"],
+                function,
+                ["samples", f"params:shifted.{test_set.name}", *further],
                 test_set.name,
                 name=f"shift_{test_set.name}",
                 tags=[f"shift.{test_set.shift}"],
@@ -53,6 +71,7 @@ def _of_dataset(dataset: DatasetGrid) -> Pipeline:
             for test_set in dataset.test_sets
         ],
         namespace=dataset.name,
+        inputs={generator: generator} if generator and dataset.test_sets else None,
         outputs={t.name: f"{dataset.name}.shifted.{t.name}" for t in dataset.test_sets},
         tags=[f"dataset.{dataset.name}"],
     )

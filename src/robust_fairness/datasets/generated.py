@@ -1,0 +1,137 @@
+"""Pictures of a generator, whose training rows come from a subset of its latent space.
+
+What other sources read, this one makes: its rows are the places of a family of latents, so that a
+test row keeps its draw z and its label at every severity of a shift (Control+Shift, 3.2).
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+from pydantic import BaseModel, ConfigDict, Field
+
+from robust_fairness import checkpoints
+from robust_fairness.datasets._files import Files
+from robust_fairness.errors import InputError
+from robust_fairness.generation.chunks import Chunks, Decoder
+from robust_fairness.generation.families import Family
+from robust_fairness.parameters import TestSetParameters
+from robust_fairness.samples import REQUIRED_PARTS, Samples
+
+# Parts begin at places of their own, so that the test rows are the same however many rows are
+# trained on.
+FIRST_PLACES = {"test": 0, "val": 2**24, "train": 2**25}
+
+
+class Parameters(BaseModel):
+    """Which subset is trained on, and how many pictures there are.
+
+    The numbers of rows are those of CIFAR-10 (4.1), and as many validation rows as the paper does
+    not tell of. ``seed`` decides draws and labels, ``target_seed`` t1 and t2, which stay the same
+    throughout a study. ``batch`` is what the generator is given at once; it shapes the last bits.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    generator: str
+    subset: TestSetParameters
+    seed: int = Field(0, ge=0)
+    target_seed: int = Field(0, ge=0)
+    train_rows: int = Field(50_000, ge=1, le=2**24)
+    val_rows: int = Field(5_000, ge=1, le=2**24)
+    test_rows: int = Field(10_000, ge=1, le=2**24)
+    batch: int = Field(64, ge=1)
+    chunk: int = Field(1024, ge=1)
+
+
+def load(parameters: Parameters, files: Files, splits: int) -> Samples:
+    """Refuse: these pictures are made, not read.
+
+    Raises:
+        InputError: always.
+    """
+    raise InputError(
+        f"dataset generated: made by {parameters.generator}, read from no file; "
+        "allowed: the generation pipeline, or generate(parameters, generator, ...)"
+    )
+
+
+def generate(parameters: Parameters, generator: Decoder, splits: int, name: str) -> Samples:
+    """All parts of the dataset, from the subset that is trained on.
+
+    Every named split is the same one: replicas differ in their other seeds only.
+
+    Args:
+        parameters: subset and numbers of rows.
+        generator: makes pictures of latents and labels.
+        splits: number of named splits.
+        name: folder of its chunks, which ``checkpoints.drop`` deletes once the samples are saved.
+
+    Returns:
+        Samples whose ``id`` is the place of a row in its family and whose only attribute is its
+        class.
+
+    Raises:
+        InputError: sizes do not fit, or a chunk cannot be written.
+    """
+    rows = {
+        "train": parameters.train_rows,
+        "val": parameters.val_rows,
+        "test": parameters.test_rows,
+    }
+    places = np.concatenate([FIRST_PLACES[part] + np.arange(count) for part, count in rows.items()])
+    parts = pd.Categorical(np.repeat(list(rows), list(rows.values())), REQUIRED_PARTS)
+    chunks = _chunks(parameters, parameters.subset, generator, name)
+    y = chunks.labels(places)
+    classes = tuple(generator.classes)
+    return Samples(
+        x=chunks.pictures(places),
+        y=y,
+        attributes=pd.DataFrame({"class": pd.Categorical.from_codes(y, pd.Index(classes))}),
+        id=places,
+        splits=pd.DataFrame({f"split_{number}": parts for number in range(splits)}),
+        classes=classes,
+        sensitive=("class",),
+        sources={parameters.generator: generator.fingerprint},
+    )
+
+
+def shifted(
+    samples: Samples,
+    parameters: Parameters,
+    test_set: TestSetParameters,
+    generator: Decoder,
+    name: str,
+) -> Samples:
+    """The same draws and labels, from another subset of latent space.
+
+    Args:
+        samples: rows that ``generate`` gave.
+        parameters: those that it was given.
+        test_set: the subset, and its severity.
+        generator: makes pictures of latents and labels.
+        name: folder of its chunks.
+
+    Raises:
+        InputError: a chunk cannot be written.
+    """
+    return replace(samples, x=_chunks(parameters, test_set, generator, name).pictures(samples.id))
+
+
+def _chunks(
+    parameters: Parameters, subset: TestSetParameters, generator: Decoder, name: str
+) -> Chunks:
+    family = Family(
+        subset.shift.name,
+        subset.severity,
+        subset.shift.parameters,
+        parameters.seed,
+        parameters.target_seed,
+    )
+    return Chunks(
+        generator,
+        family,
+        checkpoints.root() / name,
+        batch=parameters.batch,
+        chunk=parameters.chunk,
+    )

@@ -1,0 +1,159 @@
+"""The generation pipeline."""
+
+from typing import Any
+
+from kedro.pipeline import Node, Pipeline
+
+from robust_fairness.grid import DatasetGrid, Generator, selected_grid
+from robust_fairness.parameters import CellParameters, GeneratorSettings, SourceParameters
+from robust_fairness.pipelines._cells import shifted_inputs
+from robust_fairness.pipelines.ingestion.pipeline import ingest
+
+COLUMNS = 10  # pictures of every class that are shown
+
+
+def fit(samples: Any, generator: GeneratorSettings) -> tuple[Any, Any]:
+    """Train a generator on the training rows of real pictures."""
+    import torch
+
+    from robust_fairness.generation import fitting
+
+    rows = samples.rows(samples.split_names[0], "train")
+    return fitting.fit(
+        generator.training,
+        torch.from_numpy(samples.x[rows]),
+        torch.from_numpy(samples.y[rows]),
+        samples.classes,
+        f"{generator.name}.generator",
+    )
+
+
+def read(generator: GeneratorSettings) -> Any:
+    """A generator that was trained elsewhere."""
+    from robust_fairness.generation.generator import load
+
+    return load(generator.file)
+
+
+def draw(generator: Any) -> Any:
+    """Pictures of every class, a class a row."""
+    from robust_fairness.reporting.contact_sheet import sheet
+
+    return sheet(generator.grid(COLUMNS).numpy())
+
+
+def train_referee(samples: Any, cell: CellParameters) -> Any:
+    """A classifier of real pictures, which tells what generated ones are worth."""
+    from robust_fairness import training
+
+    return training.train(samples, cell)[0]
+
+
+def measure(
+    samples: Any,
+    source: SourceParameters,
+    test_sets: dict[str, Any],
+    referee: Any = None,
+    real: Any = None,
+    cell: CellParameters | None = None,
+    **shifted: Any,
+) -> tuple[Any, Any]:
+    """How far test sets are from the training pictures, and what a referee makes of them.
+
+    Args:
+        samples: the generated dataset.
+        source: its parameters.
+        test_sets: shift and severity of the shifted test sets by name.
+        referee: a classifier of real pictures, where there are any.
+        real: the real pictures.
+        cell: how the referee was trained.
+        shifted: shifted test sets by name.
+    """
+    from robust_fairness import tables
+    from robust_fairness.training.referee import Referee, distances, quality
+
+    judge = Referee(referee[0], real, cell) if cell else None
+    named = {(shift, severity): shifted[name] for name, (shift, severity) in test_sets.items()}
+    generator = source.source.parameters.generator  # type: ignore[attr-defined]
+    unjudged = tables.table(tables.GENERATOR_QUALITY, [])
+    scored = quality(generator, samples, judge) if judge else unjudged
+    return distances(source.dataset, samples, named, judge), scored
+
+
+def draw_family(
+    samples: Any, source: SourceParameters, test_sets: dict[str, Any], **shifted: Any
+) -> Any:
+    """The same draws at every severity of the dataset's own shift, a draw a row."""
+    from robust_fairness.reporting.contact_sheet import family_sheet
+
+    subset = source.source.parameters.subset  # type: ignore[attr-defined]
+    test = samples.rows(samples.split_names[0], "test")
+    pictures = {subset.severity: samples.x[test]}
+    pictures |= {
+        severity: shifted[name].x
+        for name, (shift, severity) in test_sets.items()
+        if shift == subset.shift.name
+    }
+    return family_sheet(pictures)
+
+
+def create_pipeline() -> Pipeline:
+    """Every generator of the grid, and what its pictures are like in every dataset of them."""
+    grid = selected_grid()
+    generated = [dataset for dataset in grid.datasets if dataset.generator]
+    return Pipeline([*map(_of_generator, grid.generators), *map(_of_dataset, generated)])
+
+
+def _of_generator(generator: Generator) -> Pipeline:
+    settings, sheet = "params:generator", "sample_grid"
+    if generator.trained:
+        made = Node(fit, ["samples", settings], ["generator", "loss"], name="fit")
+    else:
+        made = Node(read, settings, "generator", name="read")
+    nodes = [made, Node(draw, "generator", sheet, name="draw_sample_grid")]
+    if generator.source:
+        nodes += [
+            Node(ingest, "params:source", ["samples", "attributes"], name="ingest"),
+            Node(
+                train_referee, ["samples", "params:referee.cell"], "referee", name="train_referee"
+            ),
+        ]
+    return Pipeline(
+        nodes,
+        namespace=generator.name,
+        outputs={sheet: f"{generator.name}_{sheet}"},
+        tags=[f"generator.{generator.name}"],
+    )
+
+
+def _of_dataset(dataset: DatasetGrid) -> Pipeline:
+    name, generator = dataset.name, dataset.generator
+    own = {
+        "samples": "samples",
+        "source": "params:source",
+        "test_sets": "params:test_sets",
+        **shifted_inputs(dataset),
+    }
+    judged = {}
+    if generator and generator.source:
+        judged = {
+            "referee": f"{generator.name}.referee",
+            "real": f"{generator.name}.samples",
+            "cell": f"params:{generator.name}.referee.cell",
+        }
+    outside = {one: f"{name}.shifted.{one}" for one in shifted_inputs(dataset)}
+    outside |= {one: one for one in judged.values() if not one.startswith("params:")}
+    nodes = [
+        Node(measure, own | judged, ["distances", "generator_quality"], name="measure"),
+    ]
+    if dataset.contact_sheet:
+        nodes.append(Node(draw_family, own, "contact_sheet", name="draw_contact_sheet"))
+    made = ("distances", "generator_quality", "contact_sheet")
+    return Pipeline(
+        nodes,
+        namespace=name,
+        inputs=outside,
+        parameters={one for one in judged.values() if one.startswith("params:")},
+        outputs={one: f"{name}_{one}" for one in made[: len(nodes) + 1]},
+        tags=[f"dataset.{name}"],
+    )
