@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from robust_fairness.errors import InputError
-from robust_fairness.reporting.contact_sheet import GAP, contact_sheet
+from robust_fairness.reporting.contact_sheet import GAP, contact_sheet, family_sheet
 from robust_fairness.samples import Samples
 
 
@@ -44,3 +44,34 @@ def test_features_have_no_contact_sheet():
     samples = make(np.zeros((2, 3), np.float32), [0, 1], ["train", "train"])
     with pytest.raises(InputError, match="contact_sheet: the samples are no pictures"):
         contact_sheet(samples)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_family_has_a_row_a_draw_and_a_column_a_severity(channels):
+    """Grey pictures have three equal colours; rows beyond those asked for are left out."""
+    rng = np.random.default_rng(1)
+    pictures = {
+        severity: rng.integers(0, 256, (4, channels, 48, 30)).astype(np.uint8)
+        for severity in (0.0, 15.0, 5.0)
+    }
+    sheet = family_sheet(pictures, rows=2)
+    height, width = 96 + GAP, 60 + GAP
+    assert sheet.shape == (2 * height + GAP, 3 * width + GAP, 3)
+    for row in range(2):
+        for column, severity in enumerate((0.0, 15.0, 5.0)):
+            top, left = GAP + row * height, GAP + column * width
+            tile = sheet[top : top + 96 : 2, left : left + 60 : 2]
+            assert (tile == pictures[severity][row].transpose(1, 2, 0)).all()
+    assert (sheet[:GAP] == 255).all()
+
+
+def test_a_family_of_no_pictures_or_of_different_ones_is_refused():
+    """One line each."""
+    one = np.zeros((2, 3, 8, 8), np.uint8)
+    for wrong in ({}, {0.0: one.astype(np.float32)}, {0.0: one[0]}, {0.0: one[:, :2]}):
+        with pytest.raises(InputError, match="family_sheet: no pictures"):
+            family_sheet(wrong)
+    with pytest.raises(InputError, match="allowed: one shape"):
+        family_sheet({0.0: one, 5.0: one[:1]})
+    with pytest.raises(InputError, match="no row of pictures"):
+        family_sheet({0.0: one[:0]})

@@ -153,7 +153,7 @@ WRONG = {
 def test_a_severity_out_of_range_is_refused_in_one_line(module):
     values, message = WRONG[module]
     for severity in (*values, float("nan"), float("inf"), -float("inf")):
-        for wrong in (lambda at: module.check(at), lambda at: moved(module, at, 8)):
+        for wrong in (module.check, lambda at: moved(module, at, 8)):
             with pytest.raises(InputError, match=message) as caught:
                 wrong(severity)
             assert "\n" not in str(caught.value)

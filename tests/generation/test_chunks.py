@@ -1,0 +1,304 @@
+"""Chunks: the same pictures however they are cut, interrupted and asked for."""
+
+import errno
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from robust_fairness.errors import InputError
+from robust_fairness.generation import chunks as module
+from robust_fairness.generation import latents
+from robust_fairness.generation.chunks import Chunks
+from robust_fairness.generation.families import Family
+from robust_fairness.shifts import extend, gaussian_noise, overlap, truncation
+
+SHAPE = (1, 4, 4)
+FAMILY = Family("extend", 15.0, extend.Parameters(), seed=3)
+PLACES = st.lists(st.integers(0, 60), min_size=1, max_size=12)
+
+
+@dataclass
+class Dependent:
+    """A decoder whose pictures depend on all the rows beside them and on their place."""
+
+    fingerprint: str = "made up"
+    classes: tuple[str, ...] = ("a", "b", "c")
+    shape: tuple[int, int, int] = SHAPE
+    sizes: list[int] = field(default_factory=list)
+    stop_at: int = 10**9
+    wait: float = 0.0
+
+    def decode(self, latents: Tensor, labels: Tensor) -> Tensor:
+        if len(self.sizes) >= self.stop_at:
+            raise KeyboardInterrupt
+        time.sleep(self.wait)
+        self.sizes.append(len(latents))
+        place = torch.arange(len(latents))[:, None, None, None]
+        mixed = 40 * latents + 1000 * latents.sum() + 7 * labels[:, None, None, None] + place
+        return mixed.remainder(256).floor().to(torch.uint8)
+
+
+def chunks(root: Path, decoder: Dependent | None = None, **options) -> Chunks:
+    options = {"batch": 4, "chunk": 12} | options
+    return Chunks(decoder or Dependent(), options.pop("family", FAMILY), root, **options)
+
+
+def expected(places: np.ndarray, batch: int = 4, family: Family = FAMILY) -> np.ndarray:
+    """Restated: the picture at a place is that of the whole batch it belongs to."""
+    found = []
+    for place in places.tolist():
+        first = place // batch * batch
+        beside = np.arange(first, first + batch)
+        z = latents.draws(family.seed, beside, 16)
+        targets = latents.targets(family.target_seed, 16)
+        moved = extend.subset(z, family.severity, targets, extend.Parameters())
+        labels = torch.from_numpy(latents.labels(family.seed, beside, 3))
+        whole = Dependent().decode(torch.from_numpy(moved).reshape(batch, *SHAPE), labels)
+        found.append(whole[place - first].numpy())
+    return np.stack(found)
+
+
+@given(places=PLACES, more=PLACES, chunk=st.integers(1, 9))
+def test_pictures_are_the_same_whatever_is_asked_for_and_was_made(
+    places, more, chunk, tmp_path_factory
+):
+    """In any order, repeated, before and after others, for any chunk size, read or made."""
+    root = tmp_path_factory.mktemp("chunks")
+    asked, later = np.array(places), np.array(more)
+    made = chunks(root, chunk=4 * chunk)
+    np.testing.assert_array_equal(made.pictures(asked), expected(asked))
+    np.testing.assert_array_equal(made.pictures(later), expected(later))
+    np.testing.assert_array_equal(made.pictures(asked), expected(asked))
+    other = chunks(root, chunk=4)
+    np.testing.assert_array_equal(other.pictures(asked), expected(asked))
+    assert other.folder == made.folder
+
+
+def test_the_decoder_sees_batches_of_one_size_only_and_each_once(tmp_path):
+    decoder = Dependent()
+    made = chunks(tmp_path, decoder)
+    made.make(np.arange(5, 30))
+    assert decoder.sizes == [4] * 7
+    made.make(np.arange(5, 30))
+    assert decoder.sizes == [4] * 7
+    # of the first chunk rows 0 to 4 are lacking, and it is made anew; the others stay
+    made.make(np.arange(30))
+    assert decoder.sizes == [4] * (7 + 3)
+    assert made.pictures(np.array([], dtype=np.int64)).shape == (0, *SHAPE)
+
+
+def test_severities_share_places_and_labels(tmp_path):
+    """Two families that differ in severity: the same z, the same label."""
+    stronger = replace(FAMILY, severity=60.0)
+    places = np.arange(8)
+    np.testing.assert_array_equal(FAMILY.labels(places, 3), stronger.labels(places, 3))
+    both = [family.latents(places, 16) for family in (FAMILY, stronger)]
+    whole = replace(FAMILY, severity=90.0).latents(places, 16)
+    target = latents.targets(0, 16).first
+    for severity, found in zip((15, 60), both, strict=True):
+        share = (severity + 90) / 180
+        np.testing.assert_allclose(found, 4 * latents.slerp(target, whole, share), atol=1e-5)
+    made = chunks(tmp_path)
+    np.testing.assert_array_equal(made.labels(places), latents.labels(3, places, 3))
+    assert not np.array_equal(
+        made.pictures(places), chunks(tmp_path, family=stronger).pictures(places)
+    )
+
+
+def test_everything_that_shapes_the_numbers_is_in_the_name(tmp_path, monkeypatch):
+    """And nothing else: neither the folder nor the size of chunks."""
+    plain = chunks(tmp_path).content
+    others = [
+        chunks(tmp_path, Dependent(fingerprint="other")),
+        chunks(tmp_path, Dependent(classes=("a", "b"))),
+        chunks(tmp_path, Dependent(shape=(4, 2, 2))),
+        chunks(tmp_path, batch=6),
+        chunks(tmp_path, device="cuda bfloat16"),
+        chunks(tmp_path, family=replace(FAMILY, severity=15.5)),
+        chunks(tmp_path, family=replace(FAMILY, seed=4)),
+        chunks(tmp_path, family=replace(FAMILY, target_seed=4)),
+        chunks(tmp_path, family=replace(FAMILY, parameters=extend.Parameters(form="as_printed"))),
+        chunks(tmp_path, family=Family("overlap", 15.0, overlap.Parameters(), seed=3)),
+        chunks(tmp_path, family=Family("truncation", 15.0, truncation.Parameters(), seed=3)),
+    ]
+    names = {other.content for other in others} | {plain}
+    assert len(names) == len(others) + 1
+    monkeypatch.setattr(torch, "__version__", "0")
+    assert chunks(tmp_path).content not in names
+    monkeypatch.undo()
+    assert chunks(tmp_path / "elsewhere", chunk=4).content == plain
+
+
+def test_an_interrupted_work_goes_on_and_equals_an_undisturbed_one(tmp_path):
+    """Finished chunks are not made again; what was begun leaves nothing behind."""
+    places = np.arange(40)
+    stopped = Dependent(stop_at=7)  # in the third chunk
+    with pytest.raises(KeyboardInterrupt):
+        chunks(tmp_path / "a", stopped).make(places)
+    kept = sorted((tmp_path / "a").rglob("*"))
+    assert [path.name for path in kept if path.is_file()] == [
+        "0+12.safetensors",
+        "12+12.safetensors",
+    ]
+    resumed = Dependent()
+    found = chunks(tmp_path / "a", resumed).pictures(places)
+    assert len(resumed.sizes) == 10 - 6
+    np.testing.assert_array_equal(found, chunks(tmp_path / "b").pictures(places))
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
+
+
+CHILD = """
+import sys
+from pathlib import Path
+import numpy as np
+sys.path.insert(0, {root!r})
+from tests.generation.test_chunks import Dependent, chunks
+chunks(Path({folder!r}), Dependent(wait=0.02)).make(np.arange(600))
+"""
+
+
+def test_generation_survives_sigkill(tmp_path):
+    """A process killed in its midst: the next one goes on to the same bytes."""
+    root, folder = str(Path(__file__).parents[2]), tmp_path / "killed"
+    code = CHILD.format(root=root, folder=str(folder))
+    child = subprocess.Popen([sys.executable, "-c", code], env=os.environ)
+    deadline = time.monotonic() + 120
+    while len(list(folder.rglob("[0-9]*.safetensors"))) < 2:
+        assert time.monotonic() < deadline and child.poll() is None
+        time.sleep(0.005)
+    child.send_signal(signal.SIGKILL)
+    assert child.wait(30) == -signal.SIGKILL
+    finished = len(list(folder.rglob("[0-9]*.safetensors")))
+    assert 2 <= finished < 50
+    again = Dependent()
+    chunks(folder, again).make(np.arange(600))
+    assert len(again.sizes) == 150 - 3 * finished
+    chunks(tmp_path / "undisturbed").make(np.arange(600))
+    assert contents(folder) == contents(tmp_path / "undisturbed")
+
+
+def test_a_full_disk_is_one_line_and_keeps_finished_chunks(tmp_path, monkeypatch):
+    """Simulated: half of the file is written, then there is no space left."""
+    save = module.save_file
+
+    def full(arrays, path, metadata):
+        if arrays["places"][0] == 12:
+            Path(path).write_bytes(b"half")
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        save(arrays, path, metadata)
+
+    monkeypatch.setattr(module, "save_file", full)
+    with pytest.raises(InputError, match=r"12\+12.*No space left.*finished chunks are kept") as no:
+        chunks(tmp_path).make(np.arange(36))
+    assert "\n" not in str(no.value)
+    assert [Path(name).name for name in contents(tmp_path)] == ["0+12.safetensors"]
+    monkeypatch.undo()
+    decoder = Dependent()
+    found = chunks(tmp_path, decoder).pictures(np.arange(36))
+    assert len(decoder.sizes) == 6
+    np.testing.assert_array_equal(found, expected(np.arange(36)))
+
+
+def test_a_file_that_the_system_lets_grow_no_further_is_one_line_too(tmp_path):
+    """A real failing write: the first chunk is small, the second one is not."""
+    made = chunks(tmp_path, chunk=400)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    try:
+        with pytest.raises(InputError, match=r"400\+400.*chunk not written") as caught:
+            made.make(np.arange(390, 800))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "\n" not in str(caught.value)
+    assert [Path(name).name for name in contents(tmp_path)] == ["0+400.safetensors"]
+    np.testing.assert_array_equal(made.pictures(np.arange(390, 420)), expected(np.arange(390, 420)))
+
+
+def test_a_corrupted_chunk_and_one_of_another_set_are_named(tmp_path):
+    made = chunks(tmp_path)
+    made.make(np.arange(12))
+    (path,) = made.folder.iterdir()
+    other = chunks(tmp_path, Dependent(fingerprint="other"))
+    other.folder.mkdir()
+    path.rename(other.folder / path.name)
+    with pytest.raises(InputError, match=r"0\+12.*chunk of another set; delete it"):
+        other.make(np.arange(12))
+    (other.folder / path.name).write_bytes(b"torn")
+    with pytest.raises(InputError, match=r"0\+12.*corrupted chunk .*delete it"):
+        other.pictures(np.arange(12))
+
+
+def test_a_dropped_set_leaves_the_others(tmp_path):
+    first, second = chunks(tmp_path), chunks(tmp_path, batch=6)
+    for made in (first, second):
+        made.make(np.arange(12))
+    first.drop()
+    first.drop()
+    assert not first.folder.exists()
+    assert second.folder.exists()
+    np.testing.assert_array_equal(first.pictures(np.arange(3)), expected(np.arange(3)))
+
+
+def test_no_more_than_a_chunk_of_pictures_is_held_while_making(tmp_path, monkeypatch):
+    held = []
+    empty = np.empty
+
+    def counted(shape, dtype=float):
+        if dtype == np.uint8:
+            held.append(shape)
+        return empty(shape, dtype=dtype)
+
+    monkeypatch.setattr(module.np, "empty", counted)
+    chunks(tmp_path, chunk=8).make(np.arange(40))
+    assert held == [(8, *SHAPE)] * 5
+
+
+def test_what_is_decoded_has_to_be_pictures(tmp_path, monkeypatch):
+    for wrong in (lambda z, y: z, lambda z, y: z.to(torch.uint8)[:1]):
+        decoder = Dependent()
+        monkeypatch.setattr(decoder, "decode", wrong)
+        with pytest.raises(InputError, match=r"generator: decoded to .* allowed: torch.uint8"):
+            chunks(tmp_path, decoder).make(np.arange(2))
+    assert contents(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch": 0}, "batch: 0 rows, allowed: 1 and more"),
+        ({"chunk": 0}, "allowed: a multiple of the batch"),
+        ({"chunk": 10}, r"chunk: 10 places, allowed: a multiple of the batch \(4\)"),
+    ],
+)
+def test_bad_sizes_are_refused(tmp_path, options, message):
+    with pytest.raises(InputError, match=message):
+        chunks(tmp_path, **options)
+
+
+def test_bad_places_and_families_are_refused(tmp_path):
+    with pytest.raises(InputError, match="places: -1, allowed: 0 and larger"):
+        chunks(tmp_path).pictures(np.array([3, -1]))
+    with pytest.raises(InputError, match="shift gaussian_noise: one of given samples"):
+        Family("gaussian_noise", 0.1, gaussian_noise.Parameters())
+    with pytest.raises(InputError, match="did you mean 'extend'"):
+        Family("extent", 0.1, extend.Parameters())
+    with pytest.raises(InputError, match="allowed: 0 to 90"):
+        Family("extend", 91.0, extend.Parameters())
+    with pytest.raises(InputError, match="allowed: 2 and more"):
+        chunks(tmp_path, Dependent(shape=(1, 1, 1))).make(np.arange(3))
