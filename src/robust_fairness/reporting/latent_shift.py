@@ -133,10 +133,11 @@ def draw_figure_1(rows: pd.DataFrame) -> go.Figure:
         **_told_by("augmentation"),
     )  # fmt: skip
     ends = [float(rows[["unshifted", "shifted"]].min().min()), 1.0]
-    line = go.Scatter(
-        x=ends, y=ends, mode="lines", line={"dash": "dot", "color": "grey"}, showlegend=False
-    )
-    figure.add_trace(line, row="all", col="all")
+    for x, y in dict.fromkeys((trace.xaxis, trace.yaxis) for trace in figure.data):
+        line = {"dash": "dot", "color": "grey"}
+        figure.add_scatter(
+            x=ends, y=ends, mode="lines", line=line, showlegend=False, xaxis=x, yaxis=y
+        )
     return _titled(figure, "Accuracy under the strongest shift against unshifted accuracy", rows)
 
 
