@@ -120,7 +120,9 @@ def test_root_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
 
 
 def test_unknown_dataset_gives_the_nearest_names(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"did you mean 'adult'\? Allowed: adult, communities"):
+    with pytest.raises(
+        InputError, match=r"did you mean 'adult'\? Allowed: adult, cifar10, communities"
+    ):
         fetch("adlut", tmp_path)
 
 

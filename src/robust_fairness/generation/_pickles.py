@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 from torch import Tensor
@@ -86,7 +86,7 @@ class _Machine:
         self.stack: list[Any] = []
         self.memory: dict[int, Any] = {}
 
-    def run(self, file: io.BufferedIOBase) -> Any:
+    def run(self, file: BinaryIO) -> Any:
         try:
             for instruction, argument, _ in pickletools.genops(file):
                 self.take(instruction.name, argument)
