@@ -10,8 +10,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from mlflow import MlflowClient
 
-from robust_fairness.catalog.arrays import PredictionsDataset
+from robust_fairness.catalog.arrays import ModelsDataset, PredictionsDataset
+from robust_fairness.tracking import EXPERIMENT
 from tests.project import Project, hearing_interrupts, small
 
 SMOKE = ("run", "--env=smoke")
@@ -340,3 +342,77 @@ def test_table_prints_the_tidy_rows(project):
     lines = project.kedro("table", "--format", "json").splitlines()
     assert len([json.loads(line) for line in lines]) == len(table)
     assert project.kedro("table", "--format", "markdown").startswith("| dataset | method |")
+
+
+def mlflow_parameters(project: Project) -> dict[str, dict[str, str]]:
+    """What MLflow was told of every cell, by its label."""
+    client = MlflowClient(f"sqlite:///{project.root / 'mlflow.db'}")
+    experiment = client.get_experiment_by_name(EXPERIMENT).experiment_id
+    runs = [run.data for run in client.search_runs([experiment])]
+    return {run.tags["method"]: run.params for run in runs if "cell" in run.tags}
+
+
+def test_cells_of_one_method_are_told_apart_by_their_labels(project):
+    """Two networks and an augmentation train on one dataset; every table and page shows labels."""
+    sizes = {"draws": 1, "train_rows": 64, "val_rows": 64, "test_rows": 64}
+    project.configure("smoke/parameters.yml", {"datasets": {"biased_digits": sizes}})
+    project.configure(
+        "base/parameters.yml",
+        {"networks": {"narrow": {"name": "biased_mnist_cnn", "width": 4}}},
+    )
+    project.configure(
+        "smoke/experiment.yml",
+        {
+            "datasets": {
+                "diabetes": None,
+                "biased_digits": {
+                    "seeds": 1,
+                    "selections": ["accuracy"],
+                    "metrics": ["accuracy"],
+                    "protocol": "biased_digits",
+                    "methods": {
+                        "erm": {"network": "narrow"},
+                        "wide": {"method": "erm", "network": "biased_mnist_cnn"},
+                        "narrow-randaugment": {
+                            "method": "erm",
+                            "network": "narrow",
+                            "settings": {"augmentation": "randaugment"},
+                        },
+                    },
+                },
+            }
+        },
+    )
+    project.kedro(*SMOKE, "--run-id", "all", ROBUST_FAIRNESS_MLFLOW="on")
+    labels = {"erm", "wide", "narrow-randaugment"}
+    metrics = project.metrics("all")
+    assert set(metrics["method"]) == labels
+    assert set(metrics["network"]) == {"biased_mnist_cnn"}
+    assert metrics["value"].notna().all()
+    page = project.file("report.html", "all").read_text()
+    for label in labels:
+        assert f'<td>{label}</td><td class="done">done</td>' in page
+    told = mlflow_parameters(project)
+    assert told.keys() == labels
+    assert {one["method.name"] for one in told.values()} == {"erm"}
+    assert [told[label]["network.parameters.width"] for label in ("erm", "wide")] == ["4", "32"]
+    assert told["narrow-randaugment"]["settings.augmentation"] == "randaugment"
+    weights = {
+        label: ModelsDataset(
+            filepath=str(project.file(f"biased_digits/{label}/models.safetensors", "all"))
+        )
+        .load()[0]
+        .state["model.top.layers.weight"]
+        for label in labels
+    }
+    assert weights["wide"].shape[1] == 64
+    assert weights["erm"].shape == weights["narrow-randaugment"].shape == (10, 8)
+    assert not np.array_equal(weights["erm"], weights["narrow-randaugment"])
+
+    project.kedro(*SMOKE, "--run-id", "one", "--methods", "narrow-randaugment")
+    again = project.metrics("one")
+    before = metrics[metrics["method"] == "narrow-randaugment"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(again, before)
+    said = project.kedro(*SMOKE, "--methods", "narow-randaugment", status=1)
+    assert "unknown method of the grid 'narow-randaugment': did you mean 'narrow-rand" in said
+    assert "Traceback" not in said

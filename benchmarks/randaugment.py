@@ -1,0 +1,120 @@
+"""RandAugment of batches: its share of a training step, and what it costs picture by picture.
+
+python benchmarks/randaugment.py --networks biased_mnist_cnn,resnet18 --batch-size 128 --side 32
+"""
+
+import argparse
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import torch
+import torchvision
+from torchvision.transforms import v2
+
+from robust_fairness.models._randomness import Randomness
+from robust_fairness.parameters import CellParameters
+from robust_fairness.samples import Samples
+from robust_fairness.training import fitting
+from robust_fairness.training.augmentation import RandAugment
+from robust_fairness.training.checkpoints import threads
+
+
+def pictures(count: int, side: int) -> Samples:
+    """Random pictures of two classes; all but the last two train."""
+    rng = np.random.default_rng(0)
+    part = np.full(count, "train", dtype=object)
+    part[-2:] = "val", "test"
+    return Samples(
+        x=rng.integers(0, 256, (count, 3, side, side), dtype=np.uint8),
+        y=rng.integers(0, 2, count),
+        attributes=pd.DataFrame(index=range(count)),
+        id=np.arange(count),
+        splits=pd.DataFrame({"split_0": pd.Categorical(part, ["train", "val", "test"])}),
+        classes=("no", "yes"),
+    )
+
+
+def milliseconds(action: Callable[[], object], device: str) -> float:
+    """Processor time of an action; where there is a GPU, wall time until it has ended there."""
+    clock = time.perf_counter if device == "cuda" else time.process_time
+    start = clock()
+    action()
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return 1000 * (clock() - start)
+
+
+def spread(values: list[float], form: str) -> str:
+    """Median and range."""
+    return f"{statistics.median(values):{form}} ({min(values):{form}} to {max(values):{form}})"
+
+
+def main() -> None:
+    """Print the time of augmenting a batch, beside picture by picture and beside whole steps."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--networks", default="biased_mnist_cnn,resnet18")
+    parser.add_argument("--batch-size", type=int, default=128)
+    parser.add_argument("--side", type=int, default=32)
+    parser.add_argument("--steps", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    print(
+        f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, {device}, "
+        f"torch {torch.__version__}, torchvision {torchvision.__version__}, "
+        f"{options.threads} thread(s), batches of {options.batch_size} x 3 x "
+        f"{options.side} x {options.side}"
+    )
+    samples = pictures(options.batch_size * options.steps + 2, options.side)
+    batch = torch.from_numpy(samples.x[: options.batch_size]).to(device)
+    augment = RandAugment(options.side, options.side, batch.device)
+    randomness, single = Randomness([0], "augmentation"), v2.RandAugment()
+
+    def together() -> float:
+        return milliseconds(lambda: augment(batch[None], randomness), device)
+
+    def alone() -> float:
+        return milliseconds(lambda: [single(picture) for picture in batch], device)
+
+    with threads(options.threads):
+        pairs = [(together(), alone()) for _ in range(options.repeats + 1)][1:]
+        print(
+            f"a batch at once {spread([one for one, _ in pairs], '.1f')} ms, "
+            f"picture by picture / at once {spread([two / one for one, two in pairs], '.1f')}"
+        )
+        for network in options.networks.split(","):
+            stack = stack_of(network, options.batch_size, samples)
+            pairs = [
+                (together(), milliseconds(stack.run_epoch, device) / options.steps)
+                for _ in range(options.repeats + 1)
+            ][1:]
+            print(
+                f"{network:18} a step with it {spread([two for _, two in pairs], '.1f')} ms, its "
+                f"share {spread([one / two for one, two in pairs], '.1%')}"
+            )
+
+
+def stack_of(network: str, batch_size: int, samples: Samples) -> fitting.Stack:
+    """One replica of plain training on augmented pictures."""
+    protocol = {"batch_size": batch_size, "epochs": 1000, "augmentation": "randaugment"}
+    cell = CellParameters.model_validate(
+        {
+            "dataset": "noise",
+            "label": network,
+            "method": {"name": "erm"},
+            "network": {"name": network},
+            "protocol": protocol,
+            "seeds": [0],
+        }
+    )
+    return fitting.Stack(samples, cell, cell.replicas())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,25 @@
+"""Trained generators, which save and load themselves."""
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from robust_fairness.catalog._atomic import AtomicDataset
+
+MODULE = "robust_fairness.generation.generator"
+
+
+class GeneratorDataset(AtomicDataset):
+    """A ``Generator`` in one safetensors file, its settings in the header.
+
+    The module is imported when a file is read: listing the catalog needs neither torch nor the
+    library of the network.
+    """
+
+    def read(self, path: Path) -> Any:
+        """Read the generator."""
+        return import_module(MODULE).load(path)
+
+    def write(self, data: Any, path: Path) -> None:
+        """Write the generator."""
+        data.save(path)
