@@ -81,7 +81,7 @@ def default_loader() -> ConfigLoader:
 def node_parameters(selected: grid.Grid, written: dict[str, Any]) -> dict[str, Any]:
     """Parameters by dataset: ``source``, ``shifted`` by test set, and ``cell`` by label.
 
-    Those of generators stand beside them: ``generator``, ``source`` and the referee's ``cell``.
+    Those of generators stand beside them: ``generator``, ``source`` and ``referee``, a cell.
     """
     complete = {one.name: _generator_parameters(one, written) for one in selected.generators}
     for dataset in selected.datasets:
@@ -138,14 +138,12 @@ def _generator_parameters(generator: grid.Generator, written: dict[str, Any]) ->
     if generator.source:
         own["source"] = _source(written, generator.source, generator.name, 1)
         own["referee"] = {
-            "cell": {
-                "dataset": generator.name,
-                "label": "referee",
-                "method": {"name": "erm"},
-                "network": _named(written, "networks", generator.network),
-                "protocol": written["protocols"][generator.protocol] or {},
-                "seeds": [0],
-            }
+            "dataset": generator.name,
+            "label": "referee",
+            "method": {"name": "erm"},
+            "network": _named(written, "networks", generator.network),
+            "protocol": written["protocols"][generator.protocol] or {},
+            "seeds": [0],
         }
     return own
 

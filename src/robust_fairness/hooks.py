@@ -16,8 +16,9 @@ from robust_fairness.runners import first_line
 
 logger = logging.getLogger(__name__)
 
-# Names of what long work makes, and keeps pieces of in folders of the same names.
-UNFINISHED, SHIFTED = (".models", ".referee", ".generator", ".samples"), ".shifted."
+# Endings of names of what long work makes; it keeps pieces in a folder of that name, or its cell's.
+UNFINISHED, SHIFTED = (".models", "_referee", "_generator", ".samples"), ".shifted."
+READ = (".samples", "_real")  # names of samples that come from files
 
 
 class RunRecord:
@@ -75,7 +76,8 @@ class RunRecord:
         if dataset_name.endswith(UNFINISHED) or SHIFTED in dataset_name:
             from robust_fairness.checkpoints import drop
 
-            drop(dataset_name.removesuffix(".models"))
+            cell, is_referee, _ = dataset_name.partition("_referee")
+            drop(f"{cell}.referee" if is_referee else dataset_name.removesuffix(".models"))
 
     @hook_impl
     def after_pipeline_run(self, run_params: dict[str, Any], pipeline: Any, catalog: Any) -> None:
@@ -125,7 +127,7 @@ def _pin_inputs(pinned: Mapping[str, str], pipeline: Any, catalog: Any) -> dict[
 
 
 def _note_samples(run_id: str, data: Mapping[str, Any]) -> None:
-    sources = {name: value.sources for name, value in data.items() if name.endswith(".samples")}
+    sources = {name: value.sources for name, value in data.items() if name.endswith(READ)}
     if sources:
         provenance.note_inputs(run_id, sources)
 

@@ -24,7 +24,7 @@ def fit(samples: Any, generator: GeneratorSettings) -> tuple[Any, Any]:
         torch.from_numpy(samples.x[rows]),
         torch.from_numpy(samples.y[rows]),
         samples.classes,
-        f"{generator.name}.generator",
+        f"{generator.name}_generator",
     )
 
 
@@ -39,7 +39,7 @@ def draw(generator: Any) -> Any:
     """Pictures of every class, a class a row."""
     from robust_fairness.reporting.contact_sheet import sheet
 
-    return sheet(generator.grid(COLUMNS).numpy())
+    return sheet(generator.grid(COLUMNS).numpy(), COLUMNS)
 
 
 def train_referee(samples: Any, cell: CellParameters) -> Any:
@@ -105,23 +105,24 @@ def create_pipeline() -> Pipeline:
 
 
 def _of_generator(generator: Generator) -> Pipeline:
-    settings, sheet = "params:generator", "sample_grid"
+    settings = "params:generator"
     if generator.trained:
-        made = Node(fit, ["samples", settings], ["generator", "loss"], name="fit")
+        made = Node(fit, ["real", settings], ["generator", "loss"], name="fit")
     else:
         made = Node(read, settings, "generator", name="read")
-    nodes = [made, Node(draw, "generator", sheet, name="draw_sample_grid")]
+    nodes = [made, Node(draw, "generator", "sample_grid", name="draw_sample_grid")]
     if generator.source:
         nodes += [
-            Node(ingest, "params:source", ["samples", "attributes"], name="ingest"),
-            Node(
-                train_referee, ["samples", "params:referee.cell"], "referee", name="train_referee"
-            ),
+            Node(ingest, "params:source", ["real", "attributes"], name="ingest"),
+            Node(train_referee, ["real", "params:referee"], "referee", name="train_referee"),
         ]
+    # what other namespaces read has no dot in its name
+    shared = {"real", "generator", "referee", "sample_grid"}
+    shared &= {one for node in nodes for one in node.outputs}
     return Pipeline(
         nodes,
         namespace=generator.name,
-        outputs={sheet: f"{generator.name}_{sheet}"},
+        outputs={one: f"{generator.name}_{one}" for one in sorted(shared)},
         tags=[f"generator.{generator.name}"],
     )
 
@@ -134,26 +135,20 @@ def _of_dataset(dataset: DatasetGrid) -> Pipeline:
         "test_sets": "params:test_sets",
         **shifted_inputs(dataset),
     }
-    judged = {}
-    if generator and generator.source:
-        judged = {
-            "referee": f"{generator.name}.referee",
-            "real": f"{generator.name}.samples",
-            "cell": f"params:{generator.name}.referee.cell",
-        }
     outside = {one: f"{name}.shifted.{one}" for one in shifted_inputs(dataset)}
-    outside |= {one: one for one in judged.values() if not one.startswith("params:")}
-    nodes = [
-        Node(measure, own | judged, ["distances", "generator_quality"], name="measure"),
-    ]
+    judged, parameters = {}, {}
+    if generator and generator.source:
+        judged = {"referee": "referee", "real": "real", "cell": "params:referee"}
+        outside |= {"referee": f"{generator.name}_referee", "real": f"{generator.name}_real"}
+        parameters = {"params:referee": f"params:{generator.name}.referee"}
+    nodes = [Node(measure, own | judged, ["distances", "generator_quality"], name="measure")]
     if dataset.contact_sheet:
         nodes.append(Node(draw_family, own, "contact_sheet", name="draw_contact_sheet"))
-    made = ("distances", "generator_quality", "contact_sheet")
     return Pipeline(
         nodes,
         namespace=name,
         inputs=outside,
-        parameters={one for one in judged.values() if one.startswith("params:")},
-        outputs={one: f"{name}_{one}" for one in made[: len(nodes) + 1]},
+        parameters=parameters,
+        outputs={one: f"{name}_{one}" for node in nodes for one in node.outputs},
         tags=[f"dataset.{name}"],
     )

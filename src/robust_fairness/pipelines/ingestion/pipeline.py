@@ -43,11 +43,10 @@ def create_pipeline() -> Pipeline:
 def _of_dataset(dataset: DatasetGrid) -> Pipeline:
     made = ["samples", "attributes"]
     if dataset.generator:
-        generator = f"{dataset.generator.name}.generator"
         return Pipeline(
-            [Node(generate, ["params:source", generator], made, name="generate")],
+            [Node(generate, ["params:source", "generator"], made, name="generate")],
             namespace=dataset.name,
-            inputs={generator: generator},
+            inputs={"generator": f"{dataset.generator.name}_generator"},
             tags=[f"dataset.{dataset.name}"],
         )
     nodes = [Node(ingest, "params:source", made, name="ingest")]

@@ -56,9 +56,10 @@ def create_pipeline() -> Pipeline:
 
 
 def _of_dataset(dataset: DatasetGrid) -> Pipeline:
-    generator = f"{dataset.generator.name}.generator" if dataset.generator else ""
-    function = shift_generated if generator else shift
-    further = ["params:source", generator] if generator else []
+    function, further, outside = shift, [], {}
+    if dataset.generator and dataset.test_sets:
+        function, further = shift_generated, ["params:source", "generator"]
+        outside = {"generator": f"{dataset.generator.name}_generator"}
     return Pipeline(
         [
             Node(
@@ -71,7 +72,7 @@ def _of_dataset(dataset: DatasetGrid) -> Pipeline:
             for test_set in dataset.test_sets
         ],
         namespace=dataset.name,
-        inputs={generator: generator} if generator and dataset.test_sets else None,
+        inputs=outside,
         outputs={t.name: f"{dataset.name}.shifted.{t.name}" for t in dataset.test_sets},
         tags=[f"dataset.{dataset.name}"],
     )
