@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
-from math import cos, pi, prod
+from math import cos, isnan, pi, prod
 from typing import Any
 
 import numpy as np
@@ -400,7 +400,7 @@ class Stack:
         ]
 
     def curves(self) -> list[dict[str, Any]]:
-        """Rows of the history table."""
+        """Rows of the history table; a player that made no step in an epoch has none there."""
         quantities = [f"{player}_loss" for player in self.players] + ["validation_loss"]
         values = torch.stack(self.history).tolist()  # [epoch][quantity][replica]
         return [
@@ -414,6 +414,7 @@ class Stack:
             for number, replica in enumerate(self.replicas)
             for row, quantity in enumerate(quantities)
             for epoch in range(len(values))
+            if not isnan(values[epoch][row][number])
         ]
 
 
