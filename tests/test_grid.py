@@ -157,7 +157,14 @@ def test_wrong_experiments_are_refused(change, message):
 
 def test_every_environment_has_a_valid_grid_and_complete_parameters():
     """All cells of every environment pass their own checks; nothing is left to chance."""
-    from robust_fairness.parameters import CellParameters, SourceParameters, TestSetParameters
+    from robust_fairness.parameters import (
+        CellParameters,
+        FamilyParameters,
+        GeneratedTestSetParameters,
+        GeneratorSettings,
+        GivenTestSetParameters,
+        SourceParameters,
+    )
 
     for env in ENVIRONMENTS:
         loader = load(env)
@@ -166,10 +173,15 @@ def test_every_environment_has_a_valid_grid_and_complete_parameters():
             own = parameters[dataset.name]
             SourceParameters.model_validate(own["source"])
             for test_set in dataset.test_sets:
-                TestSetParameters.model_validate(own["shifted"][test_set.name])
+                kind = GeneratedTestSetParameters if dataset.generator else GivenTestSetParameters
+                kind.model_validate(own["shifted"][test_set.name])
             for cell in dataset.cells:
                 settings = CellParameters.model_validate(own[cell.label]["cell"])
                 assert len(settings.replicas()) == dataset.seeds * (1 + len(cell.trials))
+            if dataset.generator:
+                FamilyParameters.model_validate(own["family"])
+        for generator in loader.full_grid.generators:
+            GeneratorSettings.model_validate(parameters[generator.name]["generator"])
 
 
 def test_settings_of_a_cell_hold_in_every_trial_and_change_no_name():
@@ -218,5 +230,9 @@ def test_pipeline_has_no_free_input_and_a_place_for_every_output(env):
     )
     datasets = loader.full_grid.datasets
     pictures = sum(dataset.contact_sheet for dataset in datasets)
-    # four nodes a cell; ingestion and collection a dataset; three at the end
-    assert len(pipeline.nodes) == 4 * len(cells) + 2 * len(datasets) + pictures + test_sets + 3
+    generated = [dataset for dataset in datasets if dataset.generator]
+    # four nodes a cell; ingestion and collection a dataset, and measuring, if it is generated;
+    # ingestion, referee, training and pictures a generator; three at the end
+    made = len(generated) + 4 * len(loader.full_grid.generators)
+    expected = 4 * len(cells) + 2 * len(datasets) + pictures + test_sets + made + 3
+    assert len(pipeline.nodes) == expected

@@ -81,21 +81,28 @@ def default_loader() -> ConfigLoader:
 def node_parameters(selected: grid.Grid, written: dict[str, Any]) -> dict[str, Any]:
     """Parameters by dataset: ``source``, ``shifted`` by test set, and ``cell`` by label.
 
-    Those of generators stand beside them: ``generator``, ``source`` and ``referee``, a cell.
+    A generated dataset has ``family`` as well, what is measured of it. Parameters of generators
+    stand beside those of datasets: ``generator``, ``source`` and ``referee``, a cell.
     """
     complete = {one.name: _generator_parameters(one, written) for one in selected.generators}
     for dataset in selected.datasets:
+        source = _source(written, dataset.name, dataset.name, dataset.seeds)
+        made_by = {"source": source} if dataset.generator else {}
         own: dict[str, Any] = {
-            "source": _source(written, dataset.name, dataset.name, dataset.seeds),
+            "source": source,
             "shifted": {
                 test_set.name: {
                     "shift": _named(written, "shifts", test_set.shift),
                     "severity": test_set.severity,
+                    **made_by,
                 }
                 for test_set in dataset.test_sets
             },
-            "test_sets": {t.name: [t.shift, t.severity] for t in dataset.test_sets},
         }
+        test_sets = {t.name: [t.shift, t.severity] for t in dataset.test_sets}
+        if dataset.generator:
+            referee = complete[dataset.generator.name].get("referee")
+            own["family"] = {**made_by, "test_sets": test_sets, "referee": referee}
         for cell in dataset.cells:
             own[cell.label] = {
                 "cell": {
@@ -112,7 +119,7 @@ def node_parameters(selected: grid.Grid, written: dict[str, Any]) -> dict[str, A
                     "seeds": list(range(dataset.seeds)),
                     "metrics": list(dataset.metrics),
                     "selections": list(dataset.selections),
-                    "test_sets": own["test_sets"],
+                    "test_sets": test_sets,
                 }
             }
         complete[dataset.name] = own

@@ -234,6 +234,16 @@ class GivenTestSetParameters(TestSetParameters):
         return self
 
 
+class GeneratedTestSetParameters(TestSetParameters):
+    """A shift of a generated dataset: of its latents, or of the pictures as given.
+
+    Attributes:
+        source: how the dataset is made.
+    """
+
+    source: SourceParameters
+
+
 class CellParameters(Settings):
     """The complete settings of one cell, dataset x method.
 
@@ -328,6 +338,31 @@ class CellParameters(Settings):
         """The criterion that decides between the stages of the search; "" where there is none."""
         criteria = [name for name in (self.search_by, *self.selections) if name]
         return next((name for name in criteria if name != EVERY), "")
+
+
+class FamilyParameters(Settings):
+    """What is measured of a generated dataset.
+
+    Attributes:
+        source: how it is made.
+        test_sets: shift and severity of its shifted test sets, by name.
+        referee: how the classifier of real pictures was trained; None where there are none.
+    """
+
+    source: SourceParameters
+    test_sets: dict[str, tuple[str, float]]
+    referee: CellParameters | None = None
+
+    @property
+    def generator(self) -> str:
+        """Name of the generator."""
+        name: str = self.made.generator
+        return name
+
+    @property
+    def made(self) -> Any:
+        """Parameters of ``datasets.generated``."""
+        return self.source.source.parameters
 
 
 def trial_name(override: Mapping[str, Any]) -> str:

@@ -16,12 +16,13 @@ from robust_fairness.reporting.views import published
 VIEWS = {view.id: view for view in study.VIEWS}
 ANGLES = (5.0, 15.0, 30.0)
 RADII = (0.9, 1.0, 1.1)
+TRANSFORMER = "vision_transformer"
 SEEDS = 4
 # Accuracy unshifted and slope per degree, by label: the middle over seeds.
 CELLS = {
     "resnet20": (0.80, -0.004),
     "resnet20_randaugment": (0.88, -0.002),
-    "vit": (0.70, -0.008),
+    TRANSFORMER: (0.70, -0.008),
     "vit_randaugment": (0.75, -0.006),
     "rbf_svm": (0.60, -0.010),
 }
@@ -134,11 +135,11 @@ def test_slopes_are_those_of_the_made_up_lines():
             by_distance = found.loc[("shapes_extend", method, f"1-NN distance, {space}")]
             assert by_distance["slope"] == pytest.approx(slope / rise, rel=1e-9)
             assert by_distance["intercept"] == pytest.approx(-slope / rise * ORIGIN[space])
-    against_r = found.loc[("shapes_truncation", "vit", "R")]
+    against_r = found.loc[("shapes_truncation", TRANSFORMER, "R")]
     assert against_r["slope"] == pytest.approx(-0.008 * 40)
     assert against_r["intercept"] == pytest.approx(0.008 * 40 * 0.9)
     assert against_r["points"] == 3 * SEEDS  # the unshifted set's own R is not known
-    whole = found.loc[("shapes_overlap_full", "vit", "angle")]
+    whole = found.loc[("shapes_overlap_full", TRANSFORMER, "angle")]
     assert whole["slope"] == pytest.approx(0, abs=1e-12)
     assert whole["points"] == 3 * SEEDS
 
@@ -166,7 +167,7 @@ def test_lines_of_figure_6_go_through_all_cells_of_a_kind():
     )
     for kind, methods in (
         ("with augmentation", {"resnet20_randaugment", "vit_randaugment"}),
-        ("without augmentation", {"resnet20", "vit", "rbf_svm"}),
+        ("without augmentation", {"resnet20", TRANSFORMER, "rbf_svm"}),
     ):
         some = pixels[pixels["augmentation"] == kind]
         assert set(some["method"]) == methods
@@ -215,13 +216,15 @@ def test_figure_1_shows_the_strongest_set():
 def test_figure_3_has_a_line_a_network_with_the_interval_of_its_seeds():
     rows = view("latent_figure_3")
     assert set(rows["dataset"]) == {"shapes_extend", "shapes_overlap", "shapes_truncation"}
-    line = rows[(rows["dataset"] == "shapes_extend") & (rows["method"] == "vit")]
+    line = rows[(rows["dataset"] == "shapes_extend") & (rows["method"] == TRANSFORMER)]
     assert line["severity"].tolist() == [0.0, 5.0, 15.0, 30.0]
     assert line["ours"].tolist() == pytest.approx([0.7, 0.66, 0.58, 0.46])
     values = [0.7 + 0.01 * tilt(seed) - 0.008 * (1 + tilt(seed)) * 30.0 for seed in range(SEEDS)]
     low, high = stats.t.interval(0.95, SEEDS - 1, np.mean(values), stats.sem(values))
     assert (line["low"].iloc[-1], line["high"].iloc[-1]) == pytest.approx((low, high))
-    radii = rows[(rows["dataset"] == "shapes_truncation") & (rows["method"] == "vit")]
+    radii = rows[
+        (rows["dataset"] == "shapes_truncation") & (rows["method"] == TRANSFORMER)
+    ]
     assert radii["severity"].tolist() == list(RADII)
     figure = VIEWS["latent_figure_3"].draw(rows)
     drawn = [trace for trace in figure.data if trace.name == "vit, without augmentation"]
@@ -243,7 +246,9 @@ def test_an_angle_of_zero_is_the_unshifted_set_once():
     both = pd.concat([metrics, angles], ignore_index=True)
     pd.testing.assert_frame_equal(view("latent_figure_3", both), view("latent_figure_3", metrics))
     rows = view("latent_figure_5_training_sets", both)
-    whole = rows[(rows["training set"] == "full support") & (rows["method"] == "vit")]
+    whole = rows[
+        (rows["training set"] == "full support") & (rows["method"] == TRANSFORMER)
+    ]
     assert whole["severity"].tolist() == [0.0, *ANGLES]
 
 
@@ -259,7 +264,7 @@ def test_figure_4_pairs_cells_with_and_without_augmentation():
     assert [one.text for one in figure.layout.annotations] == [
         "shapes_extend, with augmentation", "shapes_extend, without augmentation",
     ]  # fmt: skip
-    assert {trace.name for trace in figure.data} == {"resnet20", "vit"}
+    assert {trace.name for trace in figure.data} == {"resnet20", TRANSFORMER}
     slopes = VIEWS["latent_figure_4_slopes"].draw(view("latent_figure_4_slopes"))
     assert {len(trace.x) for trace in slopes.data} == {2}
 
@@ -277,7 +282,7 @@ def test_figure_5_compares_training_sets_of_a_network():
     """Twice as large and full support beside the dataset without the ending."""
     rows = view("latent_figure_5_training_sets")
     assert set(rows["dataset"]) == {"shapes_overlap"}
-    assert set(rows["method"]) == {"resnet20", "vit", "rbf_svm"}
+    assert set(rows["method"]) == {"resnet20", TRANSFORMER, "rbf_svm"}
     own = rows[(rows["method"] == "resnet20") & (rows["severity"] == 30)].set_index("training set")
     assert own["ours"].to_dict() == pytest.approx(
         {"standard": -0.12, "twice as large": -0.1164, "full support": 0.0}, abs=1e-12
@@ -287,11 +292,13 @@ def test_figure_5_compares_training_sets_of_a_network():
     biases = view("latent_figure_5_biases")
     assert set(biases["dataset"]) == {"shapes_overlap"}
     assert biases[biases["severity"] == 15].set_index("method")["ours"].to_dict() == pytest.approx(
-        {"resnet20": -0.06, "vit": -0.12, "rbf_svm": -0.15}
+        {"resnet20": -0.06, TRANSFORMER: -0.12, "rbf_svm": -0.15}
     )
     points = view("latent_figure_5_slopes")
     assert len(points) == 9
-    large = points.set_index(["dataset", "method"]).loc[("shapes_overlap_large", "vit")]
+    large = points.set_index(["dataset", "method"]).loc[
+        ("shapes_overlap_large", TRANSFORMER)
+    ]
     assert large["slope"] == pytest.approx(-0.00776)
 
 
@@ -329,9 +336,11 @@ def test_claims_that_are_true_by_construction_hold():
     against = claims.set_index("ordering")["ours"]
     assert against["slope: vit < resnet20"] == pytest.approx(-0.004)
     turned = made_up()
-    is_vit = turned["method"] == "vit"
+    is_vit = turned["method"] == TRANSFORMER
     turned["method"] = (
-        turned["method"].where(~is_vit, "resnet20").mask(turned["method"] == "resnet20", "vit")
+        turned["method"]
+        .where(~is_vit, "resnet20")
+        .mask(turned["method"] == "resnet20", TRANSFORMER)
     )
     found = study.claims(turned).set_index(["dataset", "ordering"])["verdict"]
     assert found["shapes_overlap", "slope: vit < resnet20"] == "does not hold"
@@ -344,7 +353,9 @@ def test_one_seed_is_shown_without_an_interval():
     assert rows["low"].isna().all()
     assert (rows["seeds"] == 1).all()
     slopes = view("latent_slopes", metrics, **FURTHER)
-    line = slopes[(slopes["against"] == "angle") & (slopes["method"] == "vit")].iloc[0]
+    line = slopes[(slopes["against"] == "angle") & (slopes["method"] == TRANSFORMER)].iloc[
+        0
+    ]
     assert line["slope"] == pytest.approx(-0.008 * (1 + tilt(0)))
     assert line["note"] == "no interval: fewer than 3 units"
     assert set(study.claims(metrics)["verdict"]) == {"not resolved"}

@@ -31,7 +31,7 @@ TRAINING_SETS = {LARGE: "twice as large", FULL: "full support"}
 STANDARD = "standard"
 WITH, WITHOUT = "with augmentation", "without augmentation"
 # Weak to strong, and what Figure 5 compares them with (4.2.3).
-WEAKER_BIASES = ("rbf_svm", "mlp_mixer", "vit")
+WEAKER_BIASES = ("rbf_svm", "mlp_mixer", "vision_transformer")
 STRONGEST_BIAS = "resnet20"
 NOT_RUN = "not run"
 CELL = ["dataset", "shift", "method", "network", "augmentation"]

@@ -5,7 +5,7 @@ from typing import Any
 from kedro.pipeline import Node, Pipeline
 
 from robust_fairness.grid import DatasetGrid, Generator, selected_grid
-from robust_fairness.parameters import CellParameters, GeneratorSettings, SourceParameters
+from robust_fairness.parameters import CellParameters, FamilyParameters, GeneratorSettings
 from robust_fairness.pipelines._cells import shifted_inputs
 from robust_fairness.pipelines.ingestion.pipeline import ingest
 
@@ -50,48 +50,37 @@ def train_referee(samples: Any, cell: CellParameters) -> Any:
 
 
 def measure(
-    samples: Any,
-    source: SourceParameters,
-    test_sets: dict[str, Any],
-    referee: Any = None,
-    real: Any = None,
-    cell: CellParameters | None = None,
-    **shifted: Any,
+    samples: Any, family: FamilyParameters, referee: Any = None, real: Any = None, **shifted: Any
 ) -> tuple[Any, Any]:
     """How far test sets are from the training pictures, and what a referee makes of them.
 
     Args:
         samples: the generated dataset.
-        source: its parameters.
-        test_sets: shift and severity of the shifted test sets by name.
+        family: what it is and which test sets it has.
         referee: a classifier of real pictures, where there are any.
         real: the real pictures.
-        cell: how the referee was trained.
         shifted: shifted test sets by name.
     """
     from robust_fairness import tables
     from robust_fairness.training.referee import Referee, distances, quality
 
-    judge = Referee(referee[0], real, cell) if cell else None
-    named = {(shift, severity): shifted[name] for name, (shift, severity) in test_sets.items()}
-    generator = source.source.parameters.generator  # type: ignore[attr-defined]
+    judge = Referee(referee[0], real, family.referee) if family.referee else None
+    named = {place: shifted[name] for name, place in family.test_sets.items()}
     unjudged = tables.table(tables.GENERATOR_QUALITY, [])
-    scored = quality(generator, samples, judge) if judge else unjudged
-    return distances(source.dataset, samples, named, judge), scored
+    scored = quality(family.generator, samples, judge) if judge else unjudged
+    return distances(family.source.dataset, samples, named, judge), scored
 
 
-def draw_family(
-    samples: Any, source: SourceParameters, test_sets: dict[str, Any], **shifted: Any
-) -> Any:
+def draw_family(samples: Any, family: FamilyParameters, **shifted: Any) -> Any:
     """The same draws at every severity of the dataset's own shift, a draw a row."""
     from robust_fairness.reporting.contact_sheet import family_sheet
 
-    subset = source.source.parameters.subset  # type: ignore[attr-defined]
+    subset = family.made.subset
     test = samples.rows(samples.split_names[0], "test")
     pictures = {subset.severity: samples.x[test]}
     pictures |= {
         severity: shifted[name].x
-        for name, (shift, severity) in test_sets.items()
+        for name, (shift, severity) in family.test_sets.items()
         if shift == subset.shift.name
     }
     return family_sheet(pictures)
@@ -129,18 +118,12 @@ def _of_generator(generator: Generator) -> Pipeline:
 
 def _of_dataset(dataset: DatasetGrid) -> Pipeline:
     name, generator = dataset.name, dataset.generator
-    own = {
-        "samples": "samples",
-        "source": "params:source",
-        "test_sets": "params:test_sets",
-        **shifted_inputs(dataset),
-    }
+    own = {"samples": "samples", "family": "params:family", **shifted_inputs(dataset)}
     outside = {one: f"{name}.shifted.{one}" for one in shifted_inputs(dataset)}
-    judged, parameters = {}, {}
+    judged = {}
     if generator and generator.source:
-        judged = {"referee": "referee", "real": "real", "cell": "params:referee"}
-        outside |= {"referee": f"{generator.name}_referee", "real": f"{generator.name}_real"}
-        parameters = {"params:referee": f"params:{generator.name}.referee"}
+        judged = {"referee": "referee", "real": "real"}
+        outside |= {one: f"{generator.name}_{one}" for one in judged}
     nodes = [Node(measure, own | judged, ["distances", "generator_quality"], name="measure")]
     if dataset.contact_sheet:
         nodes.append(Node(draw_family, own, "contact_sheet", name="draw_contact_sheet"))
@@ -148,7 +131,6 @@ def _of_dataset(dataset: DatasetGrid) -> Pipeline:
         nodes,
         namespace=name,
         inputs=outside,
-        parameters=parameters,
         outputs={one: f"{name}_{one}" for node in nodes for one in node.outputs},
         tags=[f"dataset.{name}"],
     )

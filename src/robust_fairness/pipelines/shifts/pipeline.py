@@ -7,14 +7,19 @@ from kedro.pipeline import Node, Pipeline
 
 from robust_fairness.grid import DatasetGrid, TestSet, selected_grid
 from robust_fairness.parameters import (
+    GeneratedTestSetParameters,
     GivenTestSetParameters,
-    SourceParameters,
     TestSetParameters,
 )
 from robust_fairness.registry import find
 
 
-def shift(samples: Any, test_set: GivenTestSetParameters) -> Any:
+def shift_given(samples: Any, test_set: GivenTestSetParameters) -> Any:
+    """Shift a dataset that is read."""
+    return shift(samples, test_set)
+
+
+def shift(samples: Any, test_set: TestSetParameters) -> Any:
     """Shift the rows that some split tests on; no other row is asked for.
 
     Shifts that draw random numbers name ``places`` among their arguments, the places of these
@@ -30,17 +35,20 @@ def shift(samples: Any, test_set: GivenTestSetParameters) -> Any:
     )
 
 
-def shift_generated(
-    samples: Any, test_set: TestSetParameters, source: SourceParameters, generator: Any
-) -> Any:
+def shift_generated(samples: Any, test_set: GeneratedTestSetParameters, generator: Any) -> Any:
     """Shift the test rows of a generated dataset: in latent space, or as given pictures."""
     from robust_fairness.datasets import generated
 
     if hasattr(find("shift", test_set.shift.name), "apply"):
         return shift(samples, test_set)
-    name = f"{source.dataset}.shifted.{TestSet(test_set.shift.name, test_set.severity).name}"
-    parameters: Any = source.source.parameters
-    return generated.shifted(samples.take(_tested(samples)), parameters, test_set, generator, name)
+    name = TestSet(test_set.shift.name, test_set.severity).name
+    return generated.shifted(
+        samples.take(_tested(samples)),
+        test_set.source.source.parameters,
+        test_set,
+        generator,
+        f"{test_set.source.dataset}.shifted.{name}",
+    )
 
 
 def _tested(samples: Any) -> Any:
@@ -56,9 +64,9 @@ def create_pipeline() -> Pipeline:
 
 
 def _of_dataset(dataset: DatasetGrid) -> Pipeline:
-    function, further, outside = shift, [], {}
+    function, further, outside = shift_given, [], {}
     if dataset.generator and dataset.test_sets:
-        function, further = shift_generated, ["params:source", "generator"]
+        function, further = shift_generated, ["generator"]
         outside = {"generator": f"{dataset.generator.name}_generator"}
     return Pipeline(
         [
