@@ -13,7 +13,9 @@ IMAGENET_64 = unet.Parameters(
     channels=(192, 384, 576, 768),
     layers=3,
     attention=(32, 16, 8),
+    middle_attention=True,
     head_width=64,
+    groups=32,
     conditioning="scale_shift",
     resampling="resnet",
     frequency_shift=0,
@@ -66,9 +68,9 @@ def test_level_with_attention_is_the_one_that_is_named():
     [
         ({"channels": (32, 32, 32)}, (8, 6), 2, "8 x 6, allowed: .* multiples of 4"),
         ({"channels": (32, 32)}, (0, 8), 2, "multiples of 2"),
-        ({"channels": (32, 48)}, (8, 8), 2, "network.groups: 32"),
+        ({"channels": (32, 36)}, (8, 8), 2, "network.groups: 8"),
         ({"attention": (5,)}, (8, 8), 2, r"network.attention: 5, allowed: .*\[8, 4\]"),
-        ({"head_width": 7}, (8, 8), 2, "network.head_width: 7"),
+        ({"middle_attention": True, "head_width": 7}, (8, 8), 2, "network.head_width: 7"),
         ({}, (8, 8), 0, "no class"),
     ],
 )

@@ -47,9 +47,9 @@ class GeneratorParameters(BaseModel):
     sampler: edm.Sampler = edm.Sampler()
     noise_mean: float = Field(-1.2, description="P_mean, of ln(sigma)")
     noise_deviation: float = Field(1.2, ge=0, description="P_std, of ln(sigma)")
-    pictures: int = Field(25_600, ge=1, description="seen in training, each as often as it comes")
-    batch_size: int = Field(64, ge=1)
-    learning_rate: float = Field(2e-3, gt=0)
+    pictures: int = Field(20_480, ge=1, description="seen in training, each as often as it comes")
+    batch_size: int = Field(32, ge=1)
+    learning_rate: float = Field(4e-3, gt=0)
     ramp_up: int = Field(1_000, ge=0, description="pictures until the learning rate is reached")
     schedule: Literal["constant", "cosine"] = "cosine"
     half_life: int = Field(500_000, ge=1)
@@ -98,7 +98,7 @@ class Training:
         self,
         parameters: GeneratorParameters,
         pictures: UInt8[Tensor, "n c h w"],
-        labels: Int[Tensor, " n"],
+        labels: Int[Tensor, " rows"],
         classes: Sequence[str],
     ) -> None:
         _require_pictures(pictures, labels, classes)
@@ -114,7 +114,8 @@ class Training:
         network = self.settings.build(p.seed).to(self.device)
         self.denoiser = edm.Denoiser(network, p.preconditioning)
         self.average = copy.deepcopy(network).requires_grad_(False)
-        self.weights = list(network.parameters())
+        self.weights: list[Tensor] = list(network.parameters())
+        self.averages: list[Tensor] = list(self.average.parameters())
         self.optimiser = torch.optim.Adam(self.weights, lr=p.learning_rate, foreach=True)
         self.pictures, self.labels = pictures.to(self.device), labels.to(self.device)
         self.losses = torch.zeros(p.steps, device=self.device)
@@ -144,9 +145,7 @@ class Training:
         self.optimiser.param_groups[0]["lr"] = p.rate(self.step)
         self.optimiser.step()
         with torch.no_grad():
-            torch._foreach_lerp_(
-                list(self.average.parameters()), self.weights, 1 - p.averaging(self.step)
-            )
+            torch._foreach_lerp_(self.averages, self.weights, 1 - p.averaging(self.step))
         self.losses[self.step] = loss.detach()
         self.step += 1
 
@@ -237,7 +236,7 @@ class Training:
 def fit(
     parameters: GeneratorParameters,
     pictures: UInt8[Tensor, "n c h w"],
-    labels: Int[Tensor, " n"],
+    labels: Int[Tensor, " rows"],
     classes: Sequence[str],
     name: str,
 ) -> tuple[Generator, pd.DataFrame]:

@@ -86,9 +86,8 @@ class Generator:
         sampler = self.settings.sampler
         network = network.to(self.device, getattr(torch, sampler.precision))
         network = network.eval().requires_grad_(False)
-        if sampler.compiled:
-            network = torch.compile(network)
-        return edm.Denoiser(network, self.settings.preconditioning)
+        called: Any = torch.compile(network) if sampler.compiled else network
+        return edm.Denoiser(called, self.settings.preconditioning)
 
     @property
     def classes(self) -> tuple[str, ...]:

@@ -13,9 +13,9 @@ class Parameters(BaseModel):
     """Sizes of the network.
 
     The defaults are small: 8 x 8 digits on a CPU. OpenAI's ImageNet-64 network is ``channels``
-    (192, 384, 576, 768), ``layers`` 3, ``attention`` (32, 16, 8), ``head_width`` 64,
-    ``conditioning`` scale_shift, ``resampling`` resnet, ``frequency_shift`` 0 and
-    ``cosine_first``.
+    (192, 384, 576, 768), ``layers`` 3, ``attention`` (32, 16, 8), ``middle_attention``,
+    ``head_width`` 64, ``groups`` 32, ``conditioning`` scale_shift, ``resampling`` resnet,
+    ``frequency_shift`` 0 and ``cosine_first``.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -25,12 +25,13 @@ class Parameters(BaseModel):
     )
     layers: int = Field(1, ge=1, description="residual blocks of a level on the way down")
     attention: tuple[int, ...] = Field((), description="heights of pictures that have attention")
-    middle_attention: bool = Field(True, description="whether the lowest level has attention")
+    middle_attention: bool = Field(False, description="whether the lowest level has attention")
     head_width: int = Field(8, ge=1, description="channels of a head of the attention")
-    groups: int = Field(32, ge=1, description="of the normalisation; must divide all channels")
+    groups: int = Field(8, ge=1, description="of the normalisation; must divide all channels")
     dropout: float = Field(0.0, ge=0, lt=1)
     conditioning: Literal["default", "scale_shift"] = Field(
-        "default", description="how noise and class enter a block: added, or as scale and shift"
+        "scale_shift",
+        description="how noise and class enter a block: as scale and shift, or (default) added",
     )
     resampling: Literal["conv", "resnet"] = Field(
         "conv", description="whether a convolution or a residual block halves and doubles"
@@ -142,6 +143,7 @@ def build(
     made_with = options(parameters, channels, size, classes)
     from diffusers import UNet2DModel
 
+    unet: Any  # the library's mixins hide from type checkers that it is a module
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         unet = UNet2DModel(**made_with)
