@@ -4,8 +4,9 @@ from functools import partial
 
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
-from torchvision.models.resnet import conv1x1, conv3x3
+from torchvision.models.resnet import conv3x3
 
+from robust_fairness.models._layers import PointConvolution
 from robust_fairness.models._randomness import Randomness
 from robust_fairness.models._staged import (
     Body,
@@ -54,7 +55,7 @@ class PreActivatedBlock(nn.Module):
             conv3x3(outputs, outputs),
         )
         changes = stride > 1 or inputs != outputs
-        self.shortcut = conv1x1(inputs, outputs, stride) if changes else None
+        self.shortcut = PointConvolution(inputs, outputs, stride) if changes else None
 
     def forward(self, x: Tensor) -> Tensor:
         """Map ``[row, inputs, height, width]`` to ``[row, outputs, ...]``."""

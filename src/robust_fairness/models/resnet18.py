@@ -5,9 +5,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor, nn
-from torchvision.models import resnet18
+from torchvision.models import ResNet, resnet18
 
-from robust_fairness.models._layers import SingleHead
+from robust_fairness.models._layers import PointConvolution, SingleHead
 from robust_fairness.models._model import SingleModel, initialised, pictures, require_pictures
 from robust_fairness.models._randomness import DropoutNoise, Randomness
 
@@ -28,6 +28,17 @@ class Parameters(BaseModel):
     features: Literal["third_stage", "last_stage"] = "third_stage"
 
 
+def whole(outputs: int) -> ResNet:
+    """The network of torchvision, with shortcuts that have second derivatives."""
+    net = resnet18(num_classes=outputs)
+    for stage in (net.layer2, net.layer3, net.layer4):
+        given, taken, *_ = stage[0].conv1.weight.shape
+        shortcut = PointConvolution(taken, given, stride=2)
+        shortcut.weight = stage[0].downsample[0].weight
+        stage[0].downsample[0] = shortcut
+    return net
+
+
 class ResNet18(SingleModel):
     """torchvision's network in three pieces: early layers, features and head."""
 
@@ -38,7 +49,7 @@ class ResNet18(SingleModel):
         super().__init__()
         self.averaged = parameters.features == "last_stage"
         self.feature_width = LAST_STAGE if self.averaged else THIRD_STAGE
-        net = initialised(partial(resnet18, num_classes=outputs), randomness)
+        net = initialised(partial(whole, outputs), randomness)
         self.first = nn.Sequential(
             net.conv1, net.bn1, net.relu, net.maxpool, net.layer1, net.layer2
         )
@@ -63,7 +74,7 @@ class ResNet18(SingleModel):
         if inputs is not None or self.averaged:
             linear = partial(nn.Linear, inputs or self.feature_width, outputs)
             return SingleHead(initialised(linear, randomness))
-        net = initialised(partial(resnet18, num_classes=outputs), randomness)
+        net = initialised(partial(whole, outputs), randomness)
         return SingleHead(nn.Sequential(net.layer4, net.avgpool, nn.Flatten(), net.fc))
 
 

@@ -4,8 +4,9 @@ from functools import partial
 
 from pydantic import BaseModel, ConfigDict, Field
 from torch import nn
-from torchvision.models.resnet import Bottleneck, conv1x1, conv3x3
+from torchvision.models.resnet import Bottleneck, conv3x3
 
+from robust_fairness.models._layers import PointConvolution
 from robust_fairness.models._randomness import Randomness
 from robust_fairness.models._staged import (
     Body,
@@ -17,6 +18,7 @@ from robust_fairness.models._staged import (
 )
 
 STACKS = False
+ROUNDING = 1e-9
 
 
 class Parameters(BaseModel):
@@ -37,15 +39,15 @@ class Parameters(BaseModel):
 def block(parameters: Parameters, inputs: int, outputs: int, stride: int) -> nn.Module:
     """Block of torchvision; its shortcut is a 1 x 1 convolution where the shape changes."""
     changes = stride > 1 or inputs != outputs
-    shortcut = nn.Sequential(conv1x1(inputs, outputs, stride), nn.BatchNorm2d(outputs))
+    shortcut = nn.Sequential(PointConvolution(inputs, outputs, stride), nn.BatchNorm2d(outputs))
     return Bottleneck(
         inputs,
         outputs // Bottleneck.expansion,
         stride,
         shortcut if changes else None,
         groups=parameters.cardinality,
-        # torchvision scales the width of a group to 64 planes
-        base_width=64 * parameters.group_width / parameters.planes,
+        # torchvision scales the width of a group to 64 planes and rounds down
+        base_width=(1 + ROUNDING) * 64 * parameters.group_width / parameters.planes,
     )
 
 

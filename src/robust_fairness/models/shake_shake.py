@@ -6,8 +6,9 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 from torch.nn import functional
-from torchvision.models.resnet import conv1x1, conv3x3
+from torchvision.models.resnet import conv3x3
 
+from robust_fairness.models._layers import PointConvolution
 from robust_fairness.models._randomness import DropoutNoise, Randomness
 from robust_fairness.models._staged import (
     Body,
@@ -46,8 +47,8 @@ class HalvingShortcut(nn.Module):
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
-        self.straight = conv1x1(inputs, outputs // 2, stride=2)
-        self.shifted = conv1x1(inputs, outputs // 2, stride=2)
+        self.straight = PointConvolution(inputs, outputs // 2, stride=2)
+        self.shifted = PointConvolution(inputs, outputs // 2, stride=2)
         self.normalise = nn.BatchNorm2d(outputs)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -90,7 +91,9 @@ class ShakeShakeBlock(Noisy):
         if stride > 1:
             self.shortcut = HalvingShortcut(inputs, outputs)
         elif inputs != outputs:
-            self.shortcut = nn.Sequential(conv1x1(inputs, outputs), nn.BatchNorm2d(outputs))
+            self.shortcut = nn.Sequential(
+                PointConvolution(inputs, outputs), nn.BatchNorm2d(outputs)
+            )
         else:
             self.shortcut = nn.Identity()
 
