@@ -222,9 +222,7 @@ def test_figure_3_has_a_line_a_network_with_the_interval_of_its_seeds():
     values = [0.7 + 0.01 * tilt(seed) - 0.008 * (1 + tilt(seed)) * 30.0 for seed in range(SEEDS)]
     low, high = stats.t.interval(0.95, SEEDS - 1, np.mean(values), stats.sem(values))
     assert (line["low"].iloc[-1], line["high"].iloc[-1]) == pytest.approx((low, high))
-    radii = rows[
-        (rows["dataset"] == "shapes_truncation") & (rows["method"] == TRANSFORMER)
-    ]
+    radii = rows[(rows["dataset"] == "shapes_truncation") & (rows["method"] == TRANSFORMER)]
     assert radii["severity"].tolist() == list(RADII)
     figure = VIEWS["latent_figure_3"].draw(rows)
     drawn = [trace for trace in figure.data if trace.name == "vit, without augmentation"]
@@ -246,9 +244,7 @@ def test_an_angle_of_zero_is_the_unshifted_set_once():
     both = pd.concat([metrics, angles], ignore_index=True)
     pd.testing.assert_frame_equal(view("latent_figure_3", both), view("latent_figure_3", metrics))
     rows = view("latent_figure_5_training_sets", both)
-    whole = rows[
-        (rows["training set"] == "full support") & (rows["method"] == TRANSFORMER)
-    ]
+    whole = rows[(rows["training set"] == "full support") & (rows["method"] == TRANSFORMER)]
     assert whole["severity"].tolist() == [0.0, *ANGLES]
 
 
@@ -296,9 +292,7 @@ def test_figure_5_compares_training_sets_of_a_network():
     )
     points = view("latent_figure_5_slopes")
     assert len(points) == 9
-    large = points.set_index(["dataset", "method"]).loc[
-        ("shapes_overlap_large", TRANSFORMER)
-    ]
+    large = points.set_index(["dataset", "method"]).loc[("shapes_overlap_large", TRANSFORMER)]
     assert large["slope"] == pytest.approx(-0.00776)
 
 
@@ -353,9 +347,7 @@ def test_one_seed_is_shown_without_an_interval():
     assert rows["low"].isna().all()
     assert (rows["seeds"] == 1).all()
     slopes = view("latent_slopes", metrics, **FURTHER)
-    line = slopes[(slopes["against"] == "angle") & (slopes["method"] == TRANSFORMER)].iloc[
-        0
-    ]
+    line = slopes[(slopes["against"] == "angle") & (slopes["method"] == TRANSFORMER)].iloc[0]
     assert line["slope"] == pytest.approx(-0.008 * (1 + tilt(0)))
     assert line["note"] == "no interval: fewer than 3 units"
     assert set(study.claims(metrics)["verdict"]) == {"not resolved"}

@@ -18,9 +18,10 @@ def fit(samples: Any, generator: GeneratorSettings) -> tuple[Any, Any]:
 
     from robust_fairness.generation import fitting
 
+    training: Any = generator.training
     rows = samples.rows(samples.split_names[0], "train")
     return fitting.fit(
-        generator.training,
+        training,
         torch.from_numpy(samples.x[rows]),
         torch.from_numpy(samples.y[rows]),
         samples.classes,
@@ -32,7 +33,8 @@ def read(generator: GeneratorSettings) -> Any:
     """A generator that was trained elsewhere."""
     from robust_fairness.generation.generator import load
 
-    return load(generator.file)
+    file: Any = generator.file
+    return load(file)
 
 
 def draw(generator: Any) -> Any:

@@ -41,10 +41,11 @@ def shift_generated(samples: Any, test_set: GeneratedTestSetParameters, generato
 
     if hasattr(find("shift", test_set.shift.name), "apply"):
         return shift(samples, test_set)
+    parameters: Any = test_set.source.source.parameters
     name = TestSet(test_set.shift.name, test_set.severity).name
     return generated.shifted(
         samples.take(_tested(samples)),
-        test_set.source.source.parameters,
+        parameters,
         test_set,
         generator,
         f"{test_set.source.dataset}.shifted.{name}",
@@ -64,14 +65,13 @@ def create_pipeline() -> Pipeline:
 
 
 def _of_dataset(dataset: DatasetGrid) -> Pipeline:
-    function, further, outside = shift_given, [], {}
-    if dataset.generator and dataset.test_sets:
-        function, further = shift_generated, ["generator"]
-        outside = {"generator": f"{dataset.generator.name}_generator"}
+    made = bool(dataset.generator and dataset.test_sets)
+    further = ["generator"] if made else []
+    outside = {one: f"{dataset.generator.name}_{one}" for one in further if dataset.generator}
     return Pipeline(
         [
             Node(
-                function,
+                shift_generated if made else shift_given,
                 ["samples", f"params:shifted.{test_set.name}", *further],
                 test_set.name,
                 name=f"shift_{test_set.name}",
