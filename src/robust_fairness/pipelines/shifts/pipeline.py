@@ -1,5 +1,6 @@
 """The shifts pipeline."""
 
+from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
@@ -65,14 +66,15 @@ def create_pipeline() -> Pipeline:
 
 
 def _of_dataset(dataset: DatasetGrid) -> Pipeline:
-    made = bool(dataset.generator and dataset.test_sets)
-    further = ["generator"] if made else []
-    outside = {one: f"{dataset.generator.name}_{one}" for one in further if dataset.generator}
+    function: Callable[..., Any] = shift_given
+    outside: dict[str, str] = {}
+    if dataset.generator and dataset.test_sets:
+        function, outside = shift_generated, {"generator": f"{dataset.generator.name}_generator"}
     return Pipeline(
         [
             Node(
-                shift_generated if made else shift_given,
-                ["samples", f"params:shifted.{test_set.name}", *further],
+                function,
+                ["samples", f"params:shifted.{test_set.name}", *outside],
                 test_set.name,
                 name=f"shift_{test_set.name}",
                 tags=[f"shift.{test_set.shift}"],
