@@ -8,11 +8,13 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import torch
 from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor
 
 from robust_fairness import checkpoints
 from robust_fairness.datasets._files import Files
-from robust_fairness.errors import InputError
+from robust_fairness.errors import InputError, unknown_name
 from robust_fairness.generation.chunks import Chunks, Decoder
 from robust_fairness.generation.families import Family
 from robust_fairness.parameters import TestSetParameters
@@ -28,7 +30,8 @@ class Parameters(BaseModel):
 
     The numbers of rows are those of CIFAR-10 (4.1), and as many validation rows as the paper does
     not tell of. ``seed`` decides draws and labels, ``target_seed`` t1 and t2, which stay the same
-    throughout a study. ``batch`` is what the generator is given at once; it shapes the last bits.
+    throughout a study. ``classes`` are those of the generator's that are made, all unless given.
+    ``batch`` is what the generator is given at once; it shapes the last bits.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -40,8 +43,35 @@ class Parameters(BaseModel):
     train_rows: int = Field(50_000, ge=1, le=2**24)
     val_rows: int = Field(5_000, ge=1, le=2**24)
     test_rows: int = Field(10_000, ge=1, le=2**24)
+    classes: tuple[str, ...] = ()
     batch: int = Field(64, ge=1)
     chunk: int = Field(1024, ge=1)
+
+
+class OfClasses:
+    """A generator of some of its classes, such as ten of ImageNet's thousand.
+
+    Args:
+        generator: makes pictures of all of them.
+        classes: names of those that are asked for; labels are their places here.
+
+    Raises:
+        InputError: the generator has no such class, or one is named twice.
+    """
+
+    def __init__(self, generator: Decoder, classes: tuple[str, ...]) -> None:
+        for one in classes:
+            if one not in generator.classes:
+                raise unknown_name("class of the generator", one, generator.classes)
+        if len(set(classes)) < len(classes):
+            raise InputError(f"classes: {', '.join(classes)}, allowed: each once")
+        self.generator, self.classes = generator, classes
+        self.shape, self.fingerprint = generator.shape, generator.fingerprint
+        self.labels = torch.tensor([generator.classes.index(one) for one in classes])
+
+    def decode(self, latents: Tensor, labels: Tensor) -> Tensor:
+        """Pictures of latents; labels are places in ``classes``."""
+        return self.generator.decode(latents, self.labels[labels])
 
 
 def load(parameters: Parameters, files: Files, splits: int) -> Samples:
@@ -72,7 +102,7 @@ def generate(parameters: Parameters, generator: Decoder, splits: int, name: str)
         class.
 
     Raises:
-        InputError: sizes do not fit, or a chunk cannot be written.
+        InputError: sizes or classes do not fit, or a chunk cannot be written.
     """
     rows = {
         "train": parameters.train_rows,
@@ -83,7 +113,7 @@ def generate(parameters: Parameters, generator: Decoder, splits: int, name: str)
     parts = pd.Categorical(np.repeat(list(rows), list(rows.values())), REQUIRED_PARTS)
     chunks = _chunks(parameters, parameters.subset, generator, name)
     y = chunks.labels(places)
-    classes = tuple(generator.classes)
+    classes = tuple(chunks.decoder.classes)
     return Samples(
         x=chunks.pictures(places),
         y=y,
@@ -129,7 +159,7 @@ def _chunks(
         parameters.target_seed,
     )
     return Chunks(
-        generator,
+        OfClasses(generator, parameters.classes) if parameters.classes else generator,
         family,
         checkpoints.root() / name,
         batch=parameters.batch,
