@@ -31,7 +31,8 @@ class Parameters(BaseModel):
     The numbers of rows are those of CIFAR-10 (4.1), and as many validation rows as the paper does
     not tell of. ``seed`` decides draws and labels, ``target_seed`` t1 and t2, which stay the same
     throughout a study. ``classes`` are those of the generator's that are made, all unless given.
-    ``batch`` is what the generator is given at once; it shapes the last bits.
+    ``batch`` is what the generator is given at once; it and the ``threads`` of the CPU shape the
+    last bits.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -45,6 +46,7 @@ class Parameters(BaseModel):
     test_rows: int = Field(10_000, ge=1, le=2**24)
     classes: tuple[str, ...] = ()
     batch: int = Field(64, ge=1)
+    threads: int = Field(1, ge=1)
     chunk: int = Field(1024, ge=1)
 
 
@@ -114,8 +116,10 @@ def generate(parameters: Parameters, generator: Decoder, splits: int, name: str)
     chunks = _chunks(parameters, parameters.subset, generator, name)
     y = chunks.labels(places)
     classes = tuple(chunks.decoder.classes)
+    with checkpoints.threads(parameters.threads):
+        pictures = chunks.pictures(places)
     return Samples(
-        x=chunks.pictures(places),
+        x=pictures,
         y=y,
         attributes=pd.DataFrame({"class": pd.Categorical.from_codes(y, pd.Index(classes))}),
         id=places,
@@ -145,7 +149,9 @@ def shifted(
     Raises:
         InputError: a chunk cannot be written.
     """
-    return replace(samples, x=_chunks(parameters, test_set, generator, name).pictures(samples.id))
+    chunks = _chunks(parameters, test_set, generator, name)
+    with checkpoints.threads(parameters.threads):
+        return replace(samples, x=chunks.pictures(samples.id))
 
 
 def _chunks(
