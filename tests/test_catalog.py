@@ -3,7 +3,6 @@
 import base64
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -421,8 +420,8 @@ def test_no_pickle_on_any_load_path():
         ):
             assert danger not in text, f"{path.name}: {danger}"
         # torch's own reader of tensors, which executes nothing, is for published networks only
-        for call in re.findall(r"torch\.load\([^)]*\)", text):
-            assert "weights_only=True" in call, f"{path.name}: {call}"
+        for line in text.splitlines():
+            assert "torch.load(" not in line or "weights_only=True" in line, f"{path.name}: {line}"
 
 
 def test_pictures_come_back_and_preview_as_png(tmp_path):
