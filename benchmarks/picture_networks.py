@@ -48,7 +48,7 @@ def main() -> None:
     parser.add_argument("--networks", default=NETWORKS)
     parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--size", type=int, default=32)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     options = parser.parse_args()

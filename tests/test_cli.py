@@ -26,6 +26,7 @@ def test_every_pipeline_has_a_name(project):
     assert set(yaml.safe_load(project.kedro("registry", "list"))) == {
         "__default__",
         "evaluation",
+        "generation",
         "ingestion",
         "reporting",
         "robust_fairness",
@@ -47,7 +48,7 @@ def test_a_mistyped_environment_is_one_line_in_any_command(project, words):
     said = project.kedro(*words, status=1, KEDRO_ENV="papr")
     assert said.splitlines() == [
         "Error: unknown environment 'papr': did you mean 'paper'? "
-        "Allowed: base, local, paper, reduced, smoke"
+        "Allowed: base, digits_full, local, paper, reduced, smoke"
     ]
 
 
@@ -55,7 +56,9 @@ def test_a_mistake_in_the_grid_is_one_line_in_commands_of_kedro(tmp_path):
     project = Project.copied_to(tmp_path)
     project.configure("smoke/experiment.yml", {"datasets": {"diabetes": {"methods": {"emr": {}}}}})
     said = project.kedro("registry", "list", status=1, KEDRO_ENV="smoke")
-    assert said.startswith("Error: unknown method in experiment.yml 'emr': did you mean 'erm'?")
+    assert said.startswith(
+        "Error: unknown method in emr of diabetes in experiment.yml 'emr': did you mean 'erm'?"
+    )
     assert len(said.splitlines()) == 1
 
 
