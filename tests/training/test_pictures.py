@@ -242,5 +242,5 @@ def test_method_after_a_warm_up_starts_from_the_plainly_trained_network():
             np.testing.assert_array_equal(array, other.state[name])
     history = training.train(samples, make_cell("cuma", epochs=4, method_warm_up_epochs=2))[2]
     adversary = history[history["quantity"] == "adversary_loss"].set_index("epoch")["value"]
-    assert adversary.loc[[0, 1]].isna().all()
-    assert adversary.loc[[2, 3]].notna().all()
+    assert sorted(set(adversary.index)) == [2, 3]
+    assert adversary.notna().all()
