@@ -8,12 +8,13 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, Field
+import torch
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from robust_fairness import checkpoints
 from robust_fairness.datasets._files import Files
 from robust_fairness.errors import InputError
-from robust_fairness.generation.chunks import Chunks, Decoder
+from robust_fairness.generation.chunks import Chunks, Decoder, require_sizes
 from robust_fairness.generation.families import Family
 from robust_fairness.parameters import TestSetParameters
 from robust_fairness.samples import REQUIRED_PARTS, Samples
@@ -42,6 +43,14 @@ class Parameters(BaseModel):
     test_rows: int = Field(10_000, ge=1, le=2**24)
     batch: int = Field(64, ge=1)
     chunk: int = Field(1024, ge=1)
+
+    @model_validator(mode="after")
+    def _can_be_made(self) -> "Parameters":
+        """Refuse now what would fail once the generator is trained."""
+        shift = self.subset.shift
+        Family(shift.name, self.subset.severity, shift.parameters)
+        require_sizes(self.batch, self.chunk)
+        return self
 
 
 def load(parameters: Parameters, files: Files, splits: int) -> Samples:
@@ -134,4 +143,13 @@ def _chunks(
         checkpoints.root() / name,
         batch=parameters.batch,
         chunk=parameters.chunk,
+        device=_device(generator),
     )
+
+
+def _device(generator: Decoder) -> str:
+    """Name of the device that decodes, by which chunks of different ones are told apart."""
+    device = getattr(generator, "device", torch.device("cpu"))
+    if device.type == "cuda":
+        return f"cuda {torch.cuda.get_device_name(device)}"
+    return str(device.type)
