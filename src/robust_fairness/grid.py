@@ -232,26 +232,47 @@ def _dataset(
 def _generator(dataset: str, parameters: Mapping[str, Any]) -> Generator | None:
     """The generator of a dataset whose source is ``generated``."""
     options = (parameters.get("datasets") or {}).get(dataset) or {}
-    if options.get("source", dataset) != GENERATED:
+    if not _is_generated(dataset, parameters):
         return None
-    configured = parameters.get("generators") or {}
-    name = options.get("generator")
+    configured = _mapping(parameters.get("generators"), "generators in parameters")
+    name = str(options.get("generator"))
     if name not in configured:
-        raise unknown_name(f"generator of {dataset} in parameters", str(name), configured)
+        raise unknown_name(f"generator of {dataset} in parameters", name, configured)
     place = f"generator {name} in parameters"
+    _require_own_name(name, place, parameters)
     fields = _fields(configured[name], place, ("source", "file", "training", "referee"))
     if not fields.get("source"):
         if not fields.get("file"):
             raise InputError(f"{place}: neither source nor file, allowed: one of them, or both")
-        return Generator(str(name), trained=False)
+        if fields.get("referee"):
+            raise InputError(f"{place}: referee without source, allowed: both, or no referee")
+        return Generator(name, trained=False)
     source = str(fields["source"])
     _require("dataset", source, parameters.get("datasets"), "dataset", place)
+    if _is_generated(source, parameters):
+        raise InputError(f"{place}: source {source} is generated, allowed: a dataset that is read")
     referee = _fields(fields.get("referee"), f"referee of {place}", ("network", "protocol"))
     for kind in ("network", "protocol"):
         _require_configured(kind, referee.get(kind), f"referee of {place}", parameters)
     return Generator(
-        str(name), source, referee["network"], referee["protocol"], trained="file" not in fields
+        name, source, referee["network"], referee["protocol"], trained=not fields.get("file")
     )
+
+
+def _is_generated(dataset: str, parameters: Mapping[str, Any]) -> bool:
+    """Whether a generator makes the pictures of a dataset."""
+    options = (parameters.get("datasets") or {}).get(dataset) or {}
+    return bool(options.get("source", dataset) == GENERATED)
+
+
+def _require_own_name(generator: str, place: str, parameters: Mapping[str, Any]) -> None:
+    """A generator is called as no dataset is: both have parameters and nodes of their name."""
+    if not LABEL.fullmatch(generator):
+        raise InputError(
+            f"{place}: name {generator!r}, allowed: letters, digits, '_' and, after the first, '-'"
+        )
+    if generator in (parameters.get("datasets") or {}) or generator in names("dataset"):
+        raise InputError(f"{place}: a dataset is called {generator}, allowed: a name of its own")
 
 
 def _test_sets(shift: str, severities: Any, place: str) -> tuple[TestSet, ...]:

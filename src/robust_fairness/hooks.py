@@ -76,8 +76,9 @@ class RunRecord:
         if dataset_name.endswith(UNFINISHED) or SHIFTED in dataset_name:
             from robust_fairness.checkpoints import drop
 
-            cell, is_referee, _ = dataset_name.partition("_referee")
-            drop(f"{cell}.referee" if is_referee else dataset_name.removesuffix(".models"))
+            generator = dataset_name.removesuffix("_referee")
+            is_referee = generator != dataset_name
+            drop(f"{generator}.referee" if is_referee else dataset_name.removesuffix(".models"))
 
     @hook_impl
     def after_pipeline_run(self, run_params: dict[str, Any], pipeline: Any, catalog: Any) -> None:

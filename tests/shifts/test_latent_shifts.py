@@ -9,8 +9,7 @@ from pydantic import ValidationError
 from robust_fairness import registry
 from robust_fairness.errors import InputError
 from robust_fairness.generation import latents
-from robust_fairness.parameters import TestSetParameters
-from robust_fairness.pipelines.shifts.pipeline import shift
+from robust_fairness.parameters import GivenTestSetParameters, TestSetParameters
 from robust_fairness.shifts import _latent, extend, full_support, overlap, truncation
 
 LATENT = (extend, full_support, overlap, truncation)
@@ -187,6 +186,6 @@ def test_given_samples_cannot_be_shifted_in_latent_space():
     )
     assert test_set.shift.parameters == extend.Parameters(form="as_printed")
     with pytest.raises(InputError, match="shift extend: a subset of latent space"):
-        GivenTestSetParameters.model_validate(test_set.model_dump())
+        GivenTestSetParameters.model_validate({"shift": {"name": "extend"}, "severity": 15})
     with pytest.raises(InputError, match="allowed: 0 to 90"):
         TestSetParameters.model_validate({"shift": {"name": "extend"}, "severity": 91})

@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor
 
 from robust_fairness import checkpoints
 from robust_fairness.datasets._files import Files
 from robust_fairness.errors import InputError, unknown_name
-from robust_fairness.generation.chunks import Chunks, Decoder
+from robust_fairness.generation.chunks import Chunks, Decoder, require_sizes
 from robust_fairness.generation.families import Family
 from robust_fairness.parameters import TestSetParameters
 from robust_fairness.samples import REQUIRED_PARTS, Samples
@@ -48,6 +48,14 @@ class Parameters(BaseModel):
     batch: int = Field(64, ge=1)
     threads: int = Field(1, ge=1)
     chunk: int = Field(1024, ge=1)
+
+    @model_validator(mode="after")
+    def _can_be_made(self) -> "Parameters":
+        """Refuse now what would fail once the generator is trained."""
+        shift = self.subset.shift
+        Family(shift.name, self.subset.severity, shift.parameters)
+        require_sizes(self.batch, self.chunk)
+        return self
 
 
 class OfClasses:
@@ -170,4 +178,13 @@ def _chunks(
         checkpoints.root() / name,
         batch=parameters.batch,
         chunk=parameters.chunk,
+        device=f"{_device(generator)}, {parameters.threads} threads",
     )
+
+
+def _device(generator: Decoder) -> str:
+    """Name of the device that decodes, by which chunks of different ones are told apart."""
+    device = getattr(generator, "device", torch.device("cpu"))
+    if device.type == "cuda":
+        return f"cuda {torch.cuda.get_device_name(device)}"
+    return str(device.type)

@@ -55,6 +55,18 @@ class Decoder(Protocol):
         """Pictures, uint8 ``[n, *shape]``, of float32 ``[n, *shape]`` and int64 ``[n]``."""
 
 
+def require_sizes(batch: int, chunk: int) -> None:
+    """Check the numbers of rows of a batch and of a chunk.
+
+    Raises:
+        InputError: there is no batch, or no whole number of them in a chunk.
+    """
+    if batch < 1:
+        raise InputError(f"batch: {batch} rows, allowed: 1 and more")
+    if chunk < 1 or chunk % batch:
+        raise InputError(f"chunk: {chunk} places, allowed: a multiple of the batch ({batch})")
+
+
 @dataclass(frozen=True)
 class Chunks:
     """The pictures at some places of a family, made when asked for and kept on disk.
@@ -84,12 +96,7 @@ class Chunks:
         Raises:
             InputError: there is no batch, or no whole number of them in a chunk.
         """
-        if self.batch < 1:
-            raise InputError(f"batch: {self.batch} rows, allowed: 1 and more")
-        if self.chunk < 1 or self.chunk % self.batch:
-            raise InputError(
-                f"chunk: {self.chunk} places, allowed: a multiple of the batch ({self.batch})"
-            )
+        require_sizes(self.batch, self.chunk)
 
     @cached_property
     def content(self) -> str:

@@ -181,7 +181,7 @@ class Stack:
         self.augment = augmentation.named(first.protocol.augmentation, self.x)
         weights = Randomness(seeds, "weights")
         self.model = self._new_model(samples, weights)
-        require_plain_training(self.model, cell)
+        require_plain_training(self.model, cell, self.protocol)
         problem = Problem(
             classes=len(samples.classes),
             groups=len(groups.names),
@@ -486,16 +486,25 @@ def cells_of(groups: Groups, samples: Samples) -> np.ndarray:
     return cells
 
 
-def require_plain_training(model: Model, cell: CellParameters) -> None:
+def require_plain_training(model: Model, cell: CellParameters, protocol: Protocol) -> None:
     """Check that a network which no step improves is trained by the method that needs none.
 
+    Nor does it see the batches whose pictures are augmented.
+
     Raises:
-        InputError: another method is to train it.
+        InputError: another method is to train it, or on augmented pictures.
     """
-    if isinstance(model, FittedAtOnce) and cell.method.name != PLAIN_METHOD:
+    if not isinstance(model, FittedAtOnce):
+        return
+    if cell.method.name != PLAIN_METHOD:
         raise InputError(
             f"method {cell.method.name}: network {cell.network.name} is fitted at once, not by "
             f"steps, allowed: method {PLAIN_METHOD}"
+        )
+    if protocol.augmentation != "none":
+        raise InputError(
+            f"augmentation {protocol.augmentation}: network {cell.network.name} is fitted at "
+            "once, to no augmented batch, allowed: none"
         )
 
 

@@ -4,20 +4,27 @@ from typing import Any
 
 from kedro.pipeline import Node, Pipeline
 
+from robust_fairness.errors import InputError
 from robust_fairness.grid import DatasetGrid, Generator, selected_grid
 from robust_fairness.parameters import CellParameters, FamilyParameters, GeneratorSettings
 from robust_fairness.pipelines._cells import shifted_inputs
 from robust_fairness.pipelines.ingestion.pipeline import ingest
 
 COLUMNS = 10  # pictures of every class that are shown
+PICTURE_AXES = 4
 
 
 def fit(samples: Any, generator: GeneratorSettings) -> tuple[Any, Any]:
-    """Train a generator on the training rows of real pictures."""
+    """Train a generator on the training rows of real pictures.
+
+    Raises:
+        InputError: the dataset has no pictures or no classes, or see ``generation.fitting.fit``.
+    """
     import torch
 
     from robust_fairness.generation import fitting
 
+    _require_pictures(samples, generator.name)
     training: Any = generator.training
     rows = samples.rows(samples.split_names[0], "train")
     return fitting.fit(
@@ -29,12 +36,42 @@ def fit(samples: Any, generator: GeneratorSettings) -> tuple[Any, Any]:
     )
 
 
-def read(generator: GeneratorSettings) -> Any:
-    """A generator that was trained elsewhere."""
+def read(generator: GeneratorSettings, real: Any = None) -> Any:
+    """A generator that was trained elsewhere.
+
+    Args:
+        generator: names its file.
+        real: the real pictures, where there are any; their classifier judges its own.
+
+    Raises:
+        InputError: no such file, no generator, or other classes or sizes than the real pictures.
+    """
     from robust_fairness.generation.generator import load
 
     file: Any = generator.file
-    return load(file)
+    if real is None:
+        return load(file)
+    _require_pictures(real, generator.name)
+    found = load(file, classes=real.classes)
+    if found.shape != real.x.shape[1:]:
+        raise InputError(
+            f"{file}: pictures of {found.shape}, allowed: {real.x.shape[1:]}, as the real ones"
+        )
+    return found
+
+
+def _require_pictures(samples: Any, generator: str) -> None:
+    """Check that a source has what a generator makes.
+
+    Raises:
+        InputError: it has no pictures, or no classes.
+    """
+    x = samples.arrays.get("x")
+    if x is None or x.dtype != "uint8" or x.ndim != PICTURE_AXES or not samples.classes:
+        raise InputError(
+            f"generator {generator}: its source has no pictures of classes, allowed: a dataset "
+            "of uint8 (n, channels, height, width)"
+        )
 
 
 def draw(generator: Any) -> Any:
@@ -100,7 +137,8 @@ def _of_generator(generator: Generator) -> Pipeline:
     if generator.trained:
         made = Node(fit, ["real", settings], ["generator", "loss"], name="fit")
     else:
-        made = Node(read, settings, "generator", name="read")
+        real = ["real"] if generator.source else []
+        made = Node(read, [settings, *real], "generator", name="read")
     nodes = [made, Node(draw, "generator", "sample_grid", name="draw_sample_grid")]
     if generator.source:
         nodes += [

@@ -1,0 +1,213 @@
+"""Generated datasets: rows at their places, the same draws and labels at every severity."""
+
+from dataclasses import dataclass, field
+from math import prod
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from robust_fairness import checkpoints
+from robust_fairness.datasets import generated
+from robust_fairness.datasets._files import Files
+from robust_fairness.errors import InputError
+from robust_fairness.generation import latents
+from robust_fairness.parameters import SourceParameters, TestSetParameters
+from robust_fairness.shifts import extend, overlap, truncation
+
+SHAPE = (1, 4, 4)
+ROWS = {"train": 11, "val": 5, "test": 7}
+# Where the parts begin; numbers of rows shift none of them.
+PLACES = {"train": 2**25 + np.arange(11), "val": 2**24 + np.arange(5), "test": np.arange(7)}
+SUBSETS = {"extend": extend, "overlap": overlap, "truncation": truncation}
+
+
+@pytest.fixture(autouse=True)
+def own_checkpoints(tmp_path, monkeypatch):
+    """Keep every test's chunks apart."""
+    monkeypatch.setenv("ROBUST_FAIRNESS_CHECKPOINTS", str(tmp_path / "checkpoints"))
+
+
+@dataclass
+class Plain:
+    """A decoder of each row on its own that keeps what it was asked for."""
+
+    fingerprint: str = "made up"
+    classes: tuple[str, ...] = ("cat", "dog", "ant")
+    shape: tuple[int, int, int] = SHAPE
+    asked: list[int] = field(default_factory=list)
+
+    def decode(self, latents: Tensor, labels: Tensor) -> Tensor:
+        self.asked.append(len(latents))
+        return pictures_of(latents, labels)
+
+
+class OnDevice(Plain):
+    """The same on a device of its own."""
+
+    device = torch.device("meta")
+
+
+def pictures_of(latents: Tensor, labels: Tensor) -> Tensor:
+    """Pictures that tell latents and labels apart."""
+    return (40 * latents + 128 + labels[:, None, None, None]).clamp(0, 255).to(torch.uint8)
+
+
+def parameters(name: str = "extend", severity: float = 0.0, **changes) -> generated.Parameters:
+    rows = {f"{part}_rows": count for part, count in ROWS.items()}
+    values = {"generator": "g", "subset": subset(name, severity), "batch": 3, "chunk": 6, "seed": 5}
+    return generated.Parameters.model_validate(values | rows | changes)
+
+
+def subset(name: str, severity: float) -> TestSetParameters:
+    return TestSetParameters.model_validate({"shift": {"name": name}, "severity": severity})
+
+
+def generate(splits: int = 2, decoder: Plain | None = None, **changes):
+    return generated.generate(parameters(**changes), decoder or Plain(), splits, "d.samples")
+
+
+def expected(places: np.ndarray, name: str, severity: float, seed: int = 5) -> np.ndarray:
+    """Restated: every picture from the draw and the label of its place."""
+    z = latents.draws(seed, places, prod(SHAPE))
+    module = SUBSETS[name]
+    moved = module.subset(z, severity, latents.targets(0, prod(SHAPE)), module.Parameters())
+    labels = torch.from_numpy(latents.labels(seed, places, 3))
+    return pictures_of(torch.from_numpy(moved).reshape(-1, *SHAPE), labels).numpy()
+
+
+@pytest.mark.parametrize(("name", "severity"), [("extend", 0), ("overlap", 20), ("truncation", 1)])
+def test_every_part_holds_the_pictures_of_its_places(name, severity):
+    """And labels, and class as the only attribute, in every split alike."""
+    samples = generate(name=name, severity=severity, splits=3)
+    assert samples.split_names == ("split_0", "split_1", "split_2")
+    for split in samples.split_names:
+        for part, places in PLACES.items():
+            rows = samples.rows(split, part)
+            np.testing.assert_array_equal(samples.id[rows], places)
+            np.testing.assert_array_equal(samples.x[rows], expected(places, name, severity))
+            np.testing.assert_array_equal(samples.y[rows], latents.labels(5, places, 3))
+    assert len(samples) == sum(ROWS.values())
+    assert samples.classes == ("cat", "dog", "ant")
+    assert samples.sensitive == ("class",)
+    named = [samples.classes[label] for label in samples.y]
+    assert samples.attributes["class"].tolist() == named
+    assert samples.attributes["class"].cat.categories.tolist() == ["cat", "dog", "ant"]
+
+
+def test_a_class_without_a_row_is_still_one():
+    """Names of the generator's classes, not of those that happened to be drawn."""
+    samples = generate(train_rows=1, val_rows=1, test_rows=1)
+    assert len(np.unique(samples.y)) < 3
+    assert samples.attributes["class"].cat.categories.tolist() == ["cat", "dog", "ant"]
+
+
+def test_a_larger_training_set_begins_with_the_smaller_one_and_leaves_the_others():
+    """Twice as many rows, no multiple of batch or chunk: the study of dataset sizes."""
+    small, large = generate(), generate(train_rows=2 * ROWS["train"])
+    for part in ("val", "test"):
+        ours, theirs = (one.rows("split_0", part) for one in (small, large))
+        np.testing.assert_array_equal(small.x[ours], large.x[theirs])
+        np.testing.assert_array_equal(small.y[ours], large.y[theirs])
+        np.testing.assert_array_equal(small.id[ours], large.id[theirs])
+    ours, theirs = small.rows("split_0", "train"), large.rows("split_0", "train")
+    assert len(theirs) == 22
+    np.testing.assert_array_equal(small.x[ours], large.x[theirs[:11]])
+    np.testing.assert_array_equal(small.y[ours], large.y[theirs[:11]])
+    assert len(np.unique(large.id)) == len(large)
+
+
+@pytest.mark.parametrize(("name", "severity"), [("extend", 45), ("overlap", 45), ("truncation", 1)])
+def test_shifted_rows_keep_draw_and_label_and_change_the_picture(name, severity):
+    """Also those of another subset than the trained one."""
+    samples = generate()
+    test = samples.take(samples.rows("split_0", "test"))
+    shifted = generated.shifted(test, parameters(), subset(name, severity), Plain(), "d.shifted.s")
+    np.testing.assert_array_equal(shifted.id, PLACES["test"])
+    np.testing.assert_array_equal(shifted.y, test.y)
+    np.testing.assert_array_equal(shifted.x, expected(PLACES["test"], name, severity))
+    assert (shifted.x != test.x).any(axis=(1, 2, 3)).all()
+    assert shifted.rows("split_1", "test").tolist() == list(range(7))
+
+
+def test_the_same_subset_as_a_test_set_is_the_unshifted_one():
+    samples = generate(name="truncation", severity=0.8)
+    test = samples.take(samples.rows("split_0", "test"))
+    given = parameters("truncation", 0.8)
+    again = generated.shifted(test, given, given.subset, Plain(), "d.shifted.same")
+    np.testing.assert_array_equal(again.x, test.x)
+
+
+def test_seeds_of_draws_and_of_targets_reach_the_pictures():
+    plain, drawn, aimed = generate(), generate(seed=6), generate(target_seed=1)
+    np.testing.assert_array_equal(
+        drawn.x[drawn.rows("split_0", "val")], expected(PLACES["val"], "extend", 0, seed=6)
+    )
+    np.testing.assert_array_equal(aimed.y, plain.y)
+    assert not np.array_equal(aimed.x, plain.x)
+
+
+def test_samples_come_from_the_generator_by_its_hash():
+    samples = generate(decoder=Plain(fingerprint="0123abcd"))
+    assert samples.sources == {"g": "0123abcd"}
+
+
+def test_batches_are_of_one_size_and_chunks_lie_below_the_name_until_dropped():
+    """A second attempt decodes nothing."""
+    decoder = Plain()
+    first = generate(decoder=decoder)
+    assert set(decoder.asked) == {3}
+    # 2^24 and 2^25 are 1 and 2 more than multiples of 3: parts begin within a batch
+    assert len(decoder.asked) == 3 + 2 + 5
+    again = generate(decoder=decoder)
+    assert len(decoder.asked) == 3 + 2 + 5
+    np.testing.assert_array_equal(again.x, first.x)
+    kept = sorted((checkpoints.root() / "d.samples").rglob("*.safetensors"))
+    assert len(kept) == 2 + 1 + 3
+    checkpoints.drop("d.samples")
+    assert not list(checkpoints.root().rglob("*.safetensors"))
+
+
+def test_chunks_of_another_device_are_not_taken():
+    """It rounds otherwise."""
+    decoder = OnDevice()
+    generate()
+    generate(decoder=decoder)
+    assert decoder.asked
+    assert len(list((checkpoints.root() / "d.samples").iterdir())) == 2
+
+
+def test_nothing_is_read():
+    with pytest.raises(InputError, match="dataset generated: made by g, read from no file") as told:
+        generated.load(parameters(), Files(Path("nowhere")), 1)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"subset": {"shift": {"name": "extent"}, "severity": 0}}, "did you mean 'extend'"),
+        (
+            {"subset": {"shift": {"name": "contrast"}, "severity": 0.5}},
+            "shift contrast: one of given samples, allowed: a subset of latent space",
+        ),
+        ({"subset": {"shift": {"name": "extend"}, "severity": 91}}, "an angle in degrees"),
+        ({"subset": {"shift": {"name": "truncation"}, "severity": 0}}, "truncation"),
+        ({"subset": {"shift": {"name": "extend", "from": 1}, "severity": 0}}, "from"),
+        ({"batch": 4, "chunk": 6}, "chunk: 6 places, allowed: a multiple of the batch .4"),
+        ({"train_rows": 0}, "train_rows"),
+        ({"test_rows": 2**24 + 1}, "test_rows"),
+        ({"generator": None}, "generator"),
+        ({"rows": 3}, "rows: Extra inputs"),
+    ],
+)
+def test_bad_settings_are_refused_before_anything_is_made(change, message):
+    """In one line: what cannot be made is not found out after the training of a generator."""
+    values = {"generator": "g", "subset": {"shift": {"name": "extend"}, "severity": 0}, **change}
+    source = {"name": "generated", **values}
+    with pytest.raises(InputError, match=message) as told:
+        SourceParameters.model_validate({"dataset": "d", "source": source, "splits": 1})
+    assert "\n" not in str(told.value)
+    assert not checkpoints.root().exists()
