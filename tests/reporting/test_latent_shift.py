@@ -23,7 +23,7 @@ CELLS = {
     "resnet20": (0.80, -0.004),
     "resnet20_randaugment": (0.88, -0.002),
     TRANSFORMER: (0.70, -0.008),
-    "vit_randaugment": (0.75, -0.006),
+    f"{TRANSFORMER}_randaugment": (0.75, -0.006),
     "rbf_svm": (0.60, -0.010),
 }
 # A dataset's own factor of all slopes.
@@ -166,7 +166,7 @@ def test_lines_of_figure_6_go_through_all_cells_of_a_kind():
         "method == 'all together' and against == '1-NN distance, pixels'"
     )
     for kind, methods in (
-        ("with augmentation", {"resnet20_randaugment", "vit_randaugment"}),
+        ("with augmentation", {"resnet20_randaugment", f"{TRANSFORMER}_randaugment"}),
         ("without augmentation", {"resnet20", TRANSFORMER, "rbf_svm"}),
     ):
         some = pixels[pixels["augmentation"] == kind]
@@ -225,7 +225,7 @@ def test_figure_3_has_a_line_a_network_with_the_interval_of_its_seeds():
     radii = rows[(rows["dataset"] == "shapes_truncation") & (rows["method"] == TRANSFORMER)]
     assert radii["severity"].tolist() == list(RADII)
     figure = VIEWS["latent_figure_3"].draw(rows)
-    drawn = [trace for trace in figure.data if trace.name == "vit, without augmentation"]
+    drawn = [trace for trace in figure.data if trace.name == f"{TRANSFORMER}, without augmentation"]
     assert len(drawn) == 3
     of_extend = next(
         trace for trace in drawn if len(trace.x) == 4 and trace.y[0] == line["ours"].iloc[0]
@@ -316,19 +316,19 @@ def test_claims_that_are_true_by_construction_hold():
     claims = study.claims(made_up())
     found = claims.set_index(["dataset", "ordering"])["verdict"]
     held = {
-        ("shapes_extend", "accuracy of vit: extend 30 < unshifted"),
+        ("shapes_extend", f"accuracy of {TRANSFORMER}: extend 30 < unshifted"),
         ("shapes_truncation", "accuracy of resnet20_randaugment: truncation 1.1 < unshifted"),
-        ("shapes_extend", "unshifted accuracy: vit < vit_randaugment"),
+        ("shapes_extend", f"unshifted accuracy: {TRANSFORMER} < {TRANSFORMER}_randaugment"),
         ("shapes_extend", "slope under extend: resnet20 < resnet20_randaugment"),
         ("shapes_overlap", "slope of resnet20: standard < full support"),
         ("shapes_overlap", "slope of resnet20: twice as large < full support"),
         ("shapes_overlap", "slope: rbf_svm < resnet20"),
-        ("shapes_overlap", "slope: vit < resnet20"),
+        ("shapes_overlap", f"slope: {TRANSFORMER} < resnet20"),
     }
     assert held <= set(found.index)
     assert (found == "holds").all()
     against = claims.set_index("ordering")["ours"]
-    assert against["slope: vit < resnet20"] == pytest.approx(-0.004)
+    assert against[f"slope: {TRANSFORMER} < resnet20"] == pytest.approx(-0.004)
     turned = made_up()
     is_vit = turned["method"] == TRANSFORMER
     turned["method"] = (
@@ -337,7 +337,7 @@ def test_claims_that_are_true_by_construction_hold():
         .mask(turned["method"] == "resnet20", TRANSFORMER)
     )
     found = study.claims(turned).set_index(["dataset", "ordering"])["verdict"]
-    assert found["shapes_overlap", "slope: vit < resnet20"] == "does not hold"
+    assert found["shapes_overlap", f"slope: {TRANSFORMER} < resnet20"] == "does not hold"
 
 
 def test_one_seed_is_shown_without_an_interval():
