@@ -121,6 +121,7 @@ def small(project: Project) -> Project:
                 "diabetes": {"methods": {"erm": {}, "cuma": {"trials": []}}},
                 "diabetes_continuous": None,
                 "biased_digits": None,
+                "digits_extend": None,
             },
         },
     )

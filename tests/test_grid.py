@@ -155,6 +155,136 @@ def test_wrong_experiments_are_refused(change, message):
         grid.read({"datasets": {"d": {**DATASET, **change}}}, PARAMETERS)
 
 
+GENERATED = {
+    "datasets": {
+        "d": {"source": "generated", "generator": "g"},
+        "e": {},
+        "f": {"source": "generated", "generator": "g"},
+    },
+    "generators": {"g": {"source": "e", "referee": {"network": "mlp", "protocol": "p"}}},
+}
+
+
+def generated_grid(change: dict, of_d: dict | None = None) -> grid.Grid:
+    """The grid with two generated datasets, of which ``g`` is changed."""
+    generators = {"g": {**GENERATED["generators"]["g"], **change}}
+    datasets = {**GENERATED["datasets"], "d": {**GENERATED["datasets"]["d"], **(of_d or {})}}
+    written = {**PARAMETERS, "datasets": datasets, "generators": generators}
+    return grid.read({"datasets": {"d": DATASET, "e": DATASET, "f": DATASET}}, written)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, grid.Generator("g", "e", "mlp", "p")),
+        ({"file": "g.safetensors"}, grid.Generator("g", "e", "mlp", "p", trained=False)),
+        ({"file": None}, grid.Generator("g", "e", "mlp", "p")),
+        (
+            {"source": None, "referee": None, "file": "g.safetensors"},
+            grid.Generator("g", trained=False),
+        ),
+    ],
+)
+def test_generators_are_read_once_and_only_for_the_datasets_that_they_make(change, expected):
+    """Trained on a source, or from a file with a source for its referee, or without."""
+    found = generated_grid(change)
+    assert found.generators == (expected,)
+    assert [dataset.generator for dataset in found.datasets] == [expected, None, expected]
+    assert found.narrowed({"datasets": "e"}).generators == ()
+
+
+def test_parameters_of_a_generator_stand_beside_those_of_its_datasets():
+    """The referee is a cell of the real pictures; a family knows it and its test sets."""
+    written = {**PARAMETERS, **GENERATED}
+    found = grid.read({"datasets": {"d": DATASET}}, written)
+    own = node_parameters(found, written)
+    assert own["g"]["generator"] == {"name": "g"}
+    assert own["g"]["source"] == {"dataset": "g", "source": {"name": "e"}, "splits": 1}
+    assert own["g"]["referee"]["network"] == {"name": "mlp"}
+    assert own["d"]["family"]["referee"] == own["g"]["referee"]
+    assert own["d"]["family"]["test_sets"] == own["d"]["m"]["cell"]["test_sets"]
+    source = {"name": "generated", "generator": "g"}
+    assert own["d"]["family"]["source"] == {"dataset": "d", "source": source, "splits": 1}
+    assert own["d"]["shifted"]["t_2"]["source"] == own["d"]["source"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"source": None, "referee": None}, "g in parameters: neither source nor file, allowed"),
+        ({"source": None, "file": "a"}, "g in parameters: referee without source"),
+        ({"source": "ee"}, "unknown dataset in generator g in parameters 'ee': did you mean 'e'"),
+        ({"source": "f"}, "source f is generated, allowed: a dataset that is read"),
+        ({"source": "generated"}, "source generated is generated"),
+        ({"fiel": "a"}, "unknown field of generator g in parameters 'fiel': did you mean 'file'"),
+        ({"referee": None}, "referee of generator g in parameters: network: none given"),
+        (
+            {"referee": {"network": "mpl", "protocol": "p"}},
+            "network of referee of generator g in parameters 'mpl': did you mean 'mlp'",
+        ),
+        ({"referee": {"network": "mlp", "protocol": "q"}}, "unknown protocol of referee of gen"),
+        ({"referee": {"netwrk": "mlp"}}, "did you mean 'network'"),
+        ({"referee": "mlp"}, "referee of generator g in parameters: 'mlp', allowed: names and"),
+    ],
+)
+def test_wrong_generators_are_refused(change, message):
+    """In one line."""
+    with pytest.raises(InputError, match=message) as told:
+        generated_grid(change)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("generators", "name", "message"),
+    [
+        ({"gan": {}}, "gen", "unknown generator of d in parameters 'gen': did you mean 'gan'"),
+        ({}, None, "unknown generator of d in parameters 'None'"),
+        ("gen", "gen", "generators in parameters: 'gen', allowed: names and their settings"),
+        ({"e": {}}, "e", "generator e in parameters: a dataset is called e, allowed: a name of"),
+        ({"digits": {}}, "digits", "generator digits in parameters: a dataset is called digits"),
+        ({"g.h": {}}, "g.h", "generator g.h in parameters: name 'g.h', allowed: letters, digits"),
+    ],
+)
+def test_wrong_names_of_generators_are_refused(generators, name, message):
+    """Unknown ones, and those that nodes and files cannot carry beside datasets' names."""
+    datasets = {"d": {"source": "generated", "generator": name}, "e": {}}
+    written = {**PARAMETERS, "datasets": datasets, "generators": generators}
+    with pytest.raises(InputError, match=message) as told:
+        grid.read({"datasets": {"d": DATASET}}, written)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"training": {"picturez": 3}}, "training.picturez: Extra inputs"),
+        ({"training": {"network": {"channel": 3}}}, "training.network.channel: Extra inputs"),
+        ({"training": {"pictures": 0}}, "training.pictures: .* greater than or equal to 1"),
+        ({"training": {"sampler": {"steps": "many"}}}, "training.sampler.steps"),
+        ({"file": 3}, "file: "),
+    ],
+)
+def test_wrong_settings_of_a_generator_are_one_line(settings, message):
+    """Found when Kedro checks parameters, before the first node."""
+    from robust_fairness.parameters import GeneratorSettings
+
+    with pytest.raises(InputError, match=message) as told:
+        GeneratorSettings.model_validate({"name": "g", **settings})
+    assert "\n" not in str(told.value)
+
+
+def test_a_subset_of_latent_space_is_refused_where_samples_are_given():
+    """Only generated datasets have latents; given pictures of theirs are shifted as others."""
+    from robust_fairness.parameters import GeneratedTestSetParameters, GivenTestSetParameters
+
+    latent = {"shift": {"name": "extend"}, "severity": 15}
+    with pytest.raises(InputError, match="shift extend: a subset of latent space, which only"):
+        GivenTestSetParameters.model_validate(latent)
+    own = load("smoke")["parameters"]["digits_extend"]
+    for shift in (latent, {"shift": {"name": "contrast"}, "severity": 1}):
+        GeneratedTestSetParameters.model_validate({**shift, "source": own["source"]})
+
+
 def test_every_environment_has_a_valid_grid_and_complete_parameters():
     """All cells of every environment pass their own checks; nothing is left to chance."""
     from robust_fairness.parameters import (

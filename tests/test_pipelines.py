@@ -10,13 +10,17 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from kedro.framework.project import pipelines
 from pydantic import BaseModel
 
 from robust_fairness import tables
 from robust_fairness.configuration import ConfigLoader
-from robust_fairness.errors import Failure
-from robust_fairness.parameters import TestSetParameters
+from robust_fairness.errors import Failure, InputError
+from robust_fairness.generation import unet
+from robust_fairness.generation.generator import Generator, Settings
+from robust_fairness.hooks import RunRecord
+from robust_fairness.parameters import GeneratorSettings, TestSetParameters
 from robust_fairness.pipelines import (
     evaluation,
     generation,
@@ -27,6 +31,8 @@ from robust_fairness.pipelines import (
     training,
 )
 from robust_fairness.pipelines._collecting import STATES, join, states
+from robust_fairness.pipelines.generation.pipeline import fit as fit_generator
+from robust_fairness.pipelines.generation.pipeline import read as read_generator
 from robust_fairness.pipelines.reporting.pipeline import report
 from robust_fairness.pipelines.shifts.pipeline import shift
 from robust_fairness.registry import find
@@ -190,6 +196,82 @@ def test_a_shift_is_asked_for_the_rows_of_test_parts_only_and_their_places_if_it
         )
         shift(pictures_of_two_splits(), test_set)
     assert asked == [([2, 5, 7, 11], 1), ([2, 5, 7, 11], 1, [2, 5, 7, 11])]
+
+
+def save_generator(path: Path, classes: tuple[str, ...], shape: tuple[int, int, int]) -> Generator:
+    """An untrained generator in a file."""
+    network = unet.Parameters(channels=(8, 16), groups=4)
+    settings = Settings(classes=classes, shape=shape, network=network)
+    made = Generator(settings, settings.build().unet.state_dict(), "cpu")
+    made.save(path)
+    return made
+
+
+def test_a_generator_of_a_file_has_the_classes_and_the_size_of_the_real_pictures(tmp_path):
+    """Else its pictures could not be judged; without real ones it may have any."""
+    path, real = tmp_path / "g.safetensors", pictures_of_two_splits()
+    settings = GeneratorSettings(name="g", file=path)
+    other = save_generator(path, ("one", "two"), (3, 6, 6))
+    assert read_generator(settings).fingerprint == other.fingerprint
+    with pytest.raises(InputError, match=r"g.safetensors: 2 classes .*, allowed: 1 .only") as told:
+        read_generator(settings, real)
+    assert "\n" not in str(told.value)
+    save_generator(path, ("only",), (3, 6, 6))
+    message = r"g.safetensors: pictures of \(3, 6, 6\), allowed: \(3, 5, 5\)"
+    with pytest.raises(InputError, match=message):
+        read_generator(settings, real)
+    larger = replace(real, x=real.x.repeat(2, axis=2).repeat(2, axis=3)[:, :, :6, :6])
+    assert read_generator(settings, larger).classes == ("only",)
+
+
+def test_what_is_no_generator_is_not_read(tmp_path):
+    """A file that is not there, and a pickle, which is not opened as one."""
+    path = tmp_path / "g.safetensors"
+    settings = GeneratorSettings(name="g", file=path)
+    with pytest.raises(InputError, match="g.safetensors: No such file or directory; allowed"):
+        read_generator(settings)
+    torch.save({"weights": torch.ones(2)}, path)
+    with pytest.raises(InputError, match="g.safetensors: a zip archive, which could execute code"):
+        read_generator(settings)
+    path.write_bytes(b"\x80\x04N.")  # None, pickled
+    with pytest.raises(InputError, match="g.safetensors: a pickle, which could execute code"):
+        read_generator(settings)
+
+
+@pytest.mark.parametrize("change", [{"classes": ()}, {"x": np.zeros((12, 4), np.float32)}, "dict"])
+def test_a_generator_learns_from_pictures_of_classes_only(change):
+    """Tables, continuous outcomes and named sets of arrays are refused in one line."""
+    real = pictures_of_two_splits()
+    if change == "dict":
+        change = {"x": {"ehr": np.zeros((12, 4), np.float32)}}
+    if "classes" in change:
+        change = {**change, "y": np.zeros(12, np.float32)}
+    with pytest.raises(InputError, match="generator g: its source has no pictures of classes"):
+        fit_generator(replace(real, **change), GeneratorSettings(name="g"))
+
+
+@pytest.mark.parametrize(
+    ("saved", "dropped"),
+    [
+        ("d.erm.models", "d.erm"),
+        ("g_referee", "g.referee"),
+        ("g_generator", "g_generator"),
+        ("d.samples", "d.samples"),
+        ("d.shifted.extend_15", "d.shifted.extend_15"),
+        ("d_referee.erm.models", "d_referee.erm"),
+        ("d_referee.samples", "d_referee.samples"),
+        ("d.erm.metrics", None),
+    ],
+)
+def test_what_is_kept_to_go_on_from_goes_with_what_was_made(saved, dropped, tmp_path, monkeypatch):
+    """And nothing else does."""
+    monkeypatch.setenv("ROBUST_FAIRNESS_CHECKPOINTS", str(tmp_path))
+    names = {"d.erm", "g.referee", "g_generator", "d.samples", "d.shifted.extend_15"}
+    names |= {"d_referee.erm", "d_referee.samples", "d.referee"}
+    for name in names:
+        (tmp_path / name).mkdir()
+    RunRecord().after_dataset_saved(saved)
+    assert {path.name for path in tmp_path.iterdir()} == names - {dropped}
 
 
 def test_tables_are_joined_without_those_that_failed():

@@ -82,7 +82,7 @@ def expected(places: np.ndarray, name: str, severity: float, seed: int = 5) -> n
 def test_every_part_holds_the_pictures_of_its_places(name, severity):
     """And labels, and class as the only attribute, in every split alike."""
     samples = generate(name=name, severity=severity, splits=3)
-    assert samples.split_names == ("split_0", "split_1", "split_2")
+    assert samples.split_names == ["split_0", "split_1", "split_2"]
     for split in samples.split_names:
         for part, places in PLACES.items():
             rows = samples.rows(split, part)

@@ -128,6 +128,21 @@ def test_methods_of_steps_refuse_it(method):
         training.train(make_samples(), make_svm_cell(method))
 
 
+def test_augmentation_is_refused():
+    """It sees no augmented batch; also where the cell's settings or a trial ask for it."""
+    samples = make_pictures()
+    message = "augmentation randaugment: network rbf_svm is fitted at once, to no augmented batch"
+    changed = {"augmentation": "randaugment"}
+    cell = make_svm_cell()
+    for asking in (
+        cell.model_copy(update={"settings": changed}),
+        cell.model_copy(update={"trials": (changed,)}),
+        cell.model_copy(update={"protocol": cell.protocol.model_copy(update=changed)}),
+    ):
+        with pytest.raises(InputError, match=message):
+            training.train(samples, asking)
+
+
 def test_what_cannot_be_fitted_is_refused():
     """In one line each."""
     with pytest.raises(InputError, match="network rbf_svm: not applicable to a continuous outcome"):
