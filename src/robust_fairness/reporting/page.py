@@ -61,7 +61,7 @@ def report(
     metrics: pd.DataFrame,
     cells: Sequence[Mapping[str, str]],
     manifest: Mapping[str, Any],
-    pictures: Mapping[str, np.ndarray] | None = None,
+    pictures: Mapping[str, tuple[np.ndarray, str]] | None = None,
     further: Mapping[str, pd.DataFrame] | None = None,
 ) -> str:
     """The page of a run as HTML; the same arguments give the same text.
@@ -71,7 +71,7 @@ def report(
         cells: dataset, method, state ("done", "failed", "not selected") and reason of every cell
             of the full grid.
         manifest: what the run knows of itself.
-        pictures: contact sheets by dataset, uint8 ``[height, width, 3]``.
+        pictures: contact sheets by dataset, uint8 ``[height, width, 3]``, and what each shows.
         further: tables of ``views.FURTHER`` by name, where the run has them.
     """
     template = files("robust_fairness.reporting") / "templates" / "report.html"
@@ -86,7 +86,7 @@ def report(
         manifest_text=json.dumps(manifest, indent=2, default=str),
         cells=cells,
         datasets=[
-            {**_dataset(metrics, name), "picture": _png((pictures or {}).get(name))}
+            {**_dataset(metrics, name), "picture": _png(*(pictures or {}).get(name, (None,)))}
             for name in dict.fromkeys(metrics["dataset"])
         ],
         papers=[paper for paper in made if paper["views"] or paper["claims"]],
@@ -107,13 +107,13 @@ def _dataset(metrics: pd.DataFrame, name: str) -> dict[str, Any]:
     }
 
 
-def _png(picture: np.ndarray | None) -> str:
-    """A picture as text that a page can hold; "" where there is none."""
+def _png(picture: np.ndarray | None, shows: str = "") -> dict[str, str]:
+    """A picture as text that a page can hold, and what it shows; empty where there is none."""
     if picture is None:
-        return ""
+        return {}
     content = BytesIO()
     Image.fromarray(picture).save(content, format="PNG")
-    return base64.b64encode(content.getvalue()).decode()
+    return {"content": base64.b64encode(content.getvalue()).decode(), "shows": shows}
 
 
 def _overview(metrics: pd.DataFrame) -> pd.DataFrame:

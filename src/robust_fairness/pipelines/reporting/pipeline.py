@@ -9,6 +9,9 @@ from robust_fairness.errors import Failure
 from robust_fairness.grid import Cell, full_grid, selected_grid
 
 SHEET = "_contact_sheet"
+# What the sheets show: of a dataset that is read, and of one that is generated.
+CLASSES = "The first training rows of each class, a class a row."
+FAMILY = "The same test draws, a draw a row; the unshifted set first, then severity by severity."
 # Endings of the names of further tables, and the table that those of all datasets make together.
 FURTHER = {"_distances": "distances", "_generator_quality": "generator_quality"}
 
@@ -46,8 +49,9 @@ def report(metrics: Any, manifest: dict[str, Any], **parts: Any) -> str:
         }
         for cell in full_grid().cells
     ]
+    generated = {f"{one.name}{SHEET}" for one in full_grid().datasets if one.generator}
     pictures = {
-        name.removesuffix(SHEET): picture
+        name.removesuffix(SHEET): (picture, FAMILY if name in generated else CLASSES)
         for name, picture in parts.items()
         if name.endswith(SHEET) and not isinstance(picture, Failure)
     }
