@@ -76,9 +76,11 @@ def _require_pictures(samples: Any, generator: str) -> None:
 
 def draw(generator: Any) -> Any:
     """Pictures of every class, a class a row."""
+    from robust_fairness.checkpoints import threads
     from robust_fairness.reporting.contact_sheet import sheet
 
-    return sheet(generator.grid(COLUMNS).numpy(), COLUMNS)
+    with threads(1):
+        return sheet(generator.grid(COLUMNS).numpy(), COLUMNS)
 
 
 def train_referee(samples: Any, cell: CellParameters) -> Any:
@@ -101,13 +103,17 @@ def measure(
         shifted: shifted test sets by name.
     """
     from robust_fairness import tables
+    from robust_fairness.checkpoints import threads
     from robust_fairness.training.referee import Referee, distances, quality
 
-    judge = Referee(referee[0], real, family.referee) if family.referee else None
     named = {place: shifted[name] for name, place in family.test_sets.items()}
-    unjudged = tables.table(tables.GENERATOR_QUALITY, [])
-    scored = quality(family.generator, samples, judge) if judge else unjudged
-    return distances(family.source.dataset, samples, named, judge), scored
+    name, cell = family.source.dataset, family.referee
+    if cell is None:
+        return distances(name, samples, named, None), tables.table(tables.GENERATOR_QUALITY, [])
+    with threads(cell.protocol.threads):
+        judge = Referee(referee[0], real, cell)
+        scored = quality(family.generator, samples, judge)
+        return distances(name, samples, named, judge), scored
 
 
 def draw_family(samples: Any, family: FamilyParameters, **shifted: Any) -> Any:
