@@ -212,3 +212,27 @@ def test_bad_settings_are_refused_before_anything_is_made(change, message):
         SourceParameters.model_validate({"dataset": "d", "source": source, "splits": 1})
     assert "\n" not in str(told.value)
     assert not checkpoints.root().exists()
+
+
+def test_some_classes_of_a_generator_are_labelled_anew_and_drawn_as_themselves():
+    """Label 0 is the first class asked for, whatever its place in the generator."""
+    samples = generate(classes=("ant", "cat"), train_rows=40)
+    assert samples.classes == ("ant", "cat")
+    assert set(samples.y) == {0, 1}
+    z = latents.draws(5, samples.id, prod(SHAPE))
+    moved = extend.subset(z, 0.0, latents.targets(0, prod(SHAPE)), extend.Parameters())
+    own = torch.from_numpy(np.array([2, 0])[samples.y])
+    drawn = pictures_of(torch.from_numpy(moved).reshape(-1, *SHAPE), own)
+    np.testing.assert_array_equal(samples.x, drawn.numpy())
+
+
+@pytest.mark.parametrize(
+    ("classes", "message"),
+    [
+        (("cat", "dgo"), "unknown class of the generator 'dgo': did you mean 'dog'"),
+        (("cat", "cat"), "classes: cat, cat, allowed: each once"),
+    ],
+)
+def test_classes_that_a_generator_does_not_have_are_refused(classes, message):
+    with pytest.raises(InputError, match=message):
+        generate(classes=classes)
