@@ -69,6 +69,7 @@ def test_harm_is_done_by_python_and_not_here(tmp_path, name, protocol) -> None:
         # as it once was: storages within pickles are read without restraint
         patched.setattr(torch, "load", functools.partial(torch.load, weights_only=False))
         try:
+            # of our own making: shows that the same bytes do harm where Python reads them
             pickle.loads(content)
         except Exception as error:
             assert marker.exists(), error
@@ -90,6 +91,7 @@ def test_files_of_pytorch_with_harm_are_refused_by_name(tmp_path, zipped) -> Non
     marker, path = tmp_path / "marker", tmp_path / "network.pt"
     content = {"weight": torch.zeros(2), "harm": Call(os.system, f"touch '{marker}'")}
     torch.save(content, path, _use_new_zipfile_serialization=zipped)
+    # of our own making: shows that the same file does harm where PyTorch reads it unrestrained
     torch.load(path, weights_only=False)
     assert marker.exists()
     marker.unlink()

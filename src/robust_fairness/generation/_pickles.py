@@ -283,6 +283,7 @@ def _tensor_of(value: Any, file: Path) -> Tensor:
 def _numbers_of(content: bytes) -> Tensor:
     """The numbers of a stored storage ``[n]``."""
     try:
+        # PyTorch's restricted reader: a storage of numbers, no call of anything named
         storage = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     except Exception as error:
         raise ValueError("no storage") from error

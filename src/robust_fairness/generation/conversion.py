@@ -5,7 +5,6 @@ imported or called: pickles are read by ``_pickles`` or by PyTorch as weights on
 """
 
 import json
-import os
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -26,6 +25,7 @@ from robust_fairness.generation._published import (
     from_openai,
     network_settings,
 )
+from robust_fairness.writing import written_aside
 
 HEADER = "robust_fairness"  # entry of the metadata of a generator's file, its settings as JSON
 KIND = "generator"
@@ -172,6 +172,7 @@ def _plain_weights(path: Path) -> dict[str, Tensor]:
     """A state dictionary, by PyTorch's reader of weights only."""
     _require_sound_zip(path)
     try:
+        # PyTorch's restricted reader: tensors and plain containers, no call of anything named
         found = torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
@@ -342,14 +343,9 @@ def write_safetensors(path: Path, settings: Settings, weights: Weights) -> None:
 
 @contextmanager
 def _aside(output: Path) -> Iterator[Path]:
-    """A path to write to, which becomes ``output`` when the block ends without error."""
-    aside = output.with_name(f".{output.name}.{os.getpid()}.part")
+    """A path to write to, which becomes ``output``; what goes wrong is told in one line."""
     try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        try:
+        with written_aside(output) as aside:
             yield aside
-            aside.replace(output)
-        finally:
-            aside.unlink(missing_ok=True)
     except (OSError, SafetensorError) as error:
         raise InputError(f"{output}: cannot be written: {error}") from error

@@ -14,13 +14,13 @@ from torch import Tensor
 
 from robust_fairness import checkpoints
 from robust_fairness.checkpoints import Checkpoint, threads
+from robust_fairness.devices import device_named
 from robust_fairness.errors import InputError
 from robust_fairness.generation import edm, unet
 from robust_fairness.generation.generator import (
     Device,
     Generator,
     Settings,
-    device_of,
     same_every_time,
 )
 from robust_fairness.progress import progress
@@ -110,7 +110,7 @@ class Training:
             preconditioning=p.preconditioning,
             sampler=p.sampler,
         )
-        self.device = device_of(p.device)
+        self.device = device_named(p.device, "generator")
         network = self.settings.build(p.seed).to(self.device)
         self.denoiser = edm.Denoiser(network, p.preconditioning)
         self.average = copy.deepcopy(network).requires_grad_(False)
@@ -271,7 +271,10 @@ def training_key(
     """Name of the checkpoint of a training: everything that its numbers depend on."""
     arrays = {"pictures": pictures.cpu().numpy(), "labels": labels.cpu().numpy()}
     settings = parameters.model_dump(exclude={"checkpoint_seconds", "sampler"})
-    settings |= {"classes": list(classes), "device": str(device_of(parameters.device))}
+    settings |= {
+        "classes": list(classes),
+        "device": str(device_named(parameters.device, "generator")),
+    }
     return checkpoints.key(arrays, settings, ROOMS)
 
 

@@ -14,6 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from robust_fairness.devices import device_named
 from robust_fairness.errors import InputError
 from robust_fairness.generation import edm, unet
 from robust_fairness.writing import written_aside
@@ -72,7 +73,7 @@ class Generator:
         self, settings: Settings, weights: Mapping[str, Tensor], device: Device = "auto"
     ) -> None:
         self.settings = settings
-        self.device = device_of(device)
+        self.device = device_named(device, "generator")
         self.weights = {
             name: weights[name].detach().to("cpu", torch.float32).contiguous()
             for name in sorted(weights)
@@ -205,19 +206,6 @@ def load(path: Path, device: Device = "auto", classes: Sequence[str] | None = No
         return Generator(settings, weights, device)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-
-
-def device_of(name: Device) -> torch.device:
-    """The device of a name; ``auto`` takes the GPU where there is one.
-
-    Raises:
-        InputError: cuda is asked for and there is none.
-    """
-    if name == "cuda" and not torch.cuda.is_available():
-        raise InputError("generator: no cuda device here; allowed: auto, cpu")
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return torch.device(name)
 
 
 def same_every_time() -> Any:

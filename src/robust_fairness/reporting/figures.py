@@ -21,6 +21,16 @@ def style(number: int) -> dict[str, str]:
     return {"color": COLOURS[number % len(COLOURS)], "symbol": MARKERS[number % len(MARKERS)]}
 
 
+def told_by(column: str) -> dict[str, object]:
+    """Options of plotly express: colours and markers that differ by a column."""
+    return {
+        "color": column,
+        "symbol": column,
+        "color_discrete_sequence": list(COLOURS),
+        "symbol_sequence": list(MARKERS),
+    }
+
+
 def pareto_front(quality: np.ndarray, unfairness: np.ndarray) -> np.ndarray:
     """Which points no other point beats in both, bool ``[n]``: higher quality, lower unfairness."""
     better = (quality[None] >= quality[:, None]) & (unfairness[None] <= unfairness[:, None])

@@ -18,7 +18,7 @@ import plotly.graph_objects as go
 
 from robust_fairness.metrics.permutation import holm
 from robust_fairness.reporting import claims as claimed
-from robust_fairness.reporting.figures import COLOURS, MARKERS, QUALITY
+from robust_fairness.reporting.figures import QUALITY, told_by
 from robust_fairness.reporting.statistics import distinct
 from robust_fairness.reporting.views import View, published
 
@@ -284,7 +284,7 @@ def draw_figure_2(rows: pd.DataFrame) -> go.Figure:
     """A line a notion; bars are the deviation over splits."""
     figure = px.line(
         rows, x="rows", y="ours", error_y="deviation", facet_col="dataset", markers=True,
-        **_told_by("notion"),
+        **told_by("notion"),
     )  # fmt: skip
     return _titled(figure, "Score by number of rows")
 
@@ -316,7 +316,7 @@ def draw_figure_3(rows: pd.DataFrame) -> go.Figure:
     panels = rows["panel"].nunique()
     figure = px.line(
         rows, x="probability", y="share", facet_row="panel", facet_col="weight", markers=True,
-        height=200 * panels + 150, facet_row_spacing=0.2 / panels, **_told_by("group"),
+        height=200 * panels + 150, facet_row_spacing=0.2 / panels, **told_by("group"),
     )  # fmt: skip
     return _titled(figure, "Predicted probabilities by group")
 
@@ -368,21 +368,11 @@ def draw_figure_4(rows: pd.DataFrame) -> go.Figure:
     figure = px.line(
         rows, x="score", y="quality", facet_col="study", facet_row="notion", markers=True,
         hover_data=["weight", "metric", "splits"], height=300 * rows["notion"].nunique() + 120,
-        facet_col_spacing=0.07, **_told_by("attributes"),
+        facet_col_spacing=0.07, **told_by("attributes"),
     )  # fmt: skip
     figure.update_xaxes(matches=None)
     figure.update_yaxes(matches=None, showticklabels=True)
     return _titled(figure, "Accuracy, or mean squared error, against the joint score")
-
-
-def _told_by(column: str) -> dict:
-    """Colours and markers that differ by a column."""
-    return {
-        "color": column,
-        "symbol": column,
-        "color_discrete_sequence": list(COLOURS),
-        "symbol_sequence": list(MARKERS),
-    }
 
 
 def _titled(figure: go.Figure, title: str) -> go.Figure:

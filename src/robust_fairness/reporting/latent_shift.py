@@ -17,7 +17,7 @@ import plotly.graph_objects as go
 
 from robust_fairness.metrics import robustness_slope
 from robust_fairness.reporting import claims as claimed
-from robust_fairness.reporting.figures import COLOURS, MARKERS
+from robust_fairness.reporting.figures import COLOURS, told_by
 from robust_fairness.reporting.statistics import distinct, mean_interval, wilson_interval
 from robust_fairness.reporting.views import View, published
 
@@ -130,7 +130,7 @@ def draw_figure_1(rows: pd.DataFrame) -> go.Figure:
     figure = px.scatter(
         _panelled(rows), x="unshifted", y="shifted", facet_col="panel", facet_col_wrap=3,
         hover_name="method", hover_data=["severity", "seeds"], **_bars(rows, "shifted"),
-        **_told_by("augmentation"),
+        **told_by("augmentation"),
     )  # fmt: skip
     ends = [float(rows[["unshifted", "shifted"]].min().min()), 1.0]
     for x, y in dict.fromkeys((trace.xaxis, trace.yaxis) for trace in figure.data):
@@ -218,7 +218,7 @@ def draw_slopes(rows: pd.DataFrame) -> go.Figure:
     figure = px.scatter(
         _panelled(rows), x="unshifted", y="slope", facet_col="panel", facet_col_wrap=3,
         hover_name="method", hover_data=["seeds"], **_bars(rows, "slope"),
-        **_told_by("augmentation"),
+        **told_by("augmentation"),
     )  # fmt: skip
     return _titled(figure, "Robustness slope against test accuracy", rows)
 
@@ -422,7 +422,7 @@ def _lines(
     rows = _panelled(rows)
     figure = px.line(
         rows, x="severity", y="ours", facet_col="panel", facet_col_wrap=3, markers=True,
-        line_dash=line_dash, hover_data=["seeds"], **_bars(rows, "ours"), **_told_by(colour),
+        line_dash=line_dash, hover_data=["seeds"], **_bars(rows, "ours"), **told_by(colour),
     )  # fmt: skip
     figure.update_xaxes(matches=None, showticklabels=True)
     return _titled(figure, title, rows)
@@ -433,16 +433,6 @@ def _bars(rows: pd.DataFrame, middle: str) -> dict:
     return {
         "error_y": (rows["high"] - rows[middle]).to_numpy(),
         "error_y_minus": (rows[middle] - rows["low"]).to_numpy(),
-    }
-
-
-def _told_by(column: str) -> dict:
-    """Colours and markers that differ by a column."""
-    return {
-        "color": column,
-        "symbol": column,
-        "color_discrete_sequence": list(COLOURS),
-        "symbol_sequence": list(MARKERS),
     }
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from robust_fairness import checkpoints
 from robust_fairness.checkpoints import Checkpoint
+from robust_fairness.devices import device_named
 from robust_fairness.errors import InputError, unknown_name
 from robust_fairness.methods._losses import task_loss
 from robust_fairness.methods._method import (
@@ -139,11 +140,7 @@ def device_of(protocol: Protocol) -> torch.device:
     Raises:
         InputError: cuda is asked for and there is none.
     """
-    if protocol.device == "cuda" and not torch.cuda.is_available():
-        raise InputError("protocol.device: no cuda device here; allowed: auto, cpu")
-    if protocol.device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return torch.device(protocol.device)
+    return device_named(protocol.device, "protocol.device")
 
 
 class Stack:
