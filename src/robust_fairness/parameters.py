@@ -129,13 +129,16 @@ class Named(BaseModel):
     parameters: SerializeAsAny[BaseModel]
 
 
-def _named(kind: str) -> BeforeValidator:
-    """Turn ``{name: cuma, alpha: 1}`` into the parameters that ``methods/cuma.py`` declares."""
+def named(kind: str) -> BeforeValidator:
+    """Turn ``{name: cuma, alpha: 1}`` into the parameters that ``methods/cuma.py`` declares.
+
+    A name alone stands for its defaults.
+    """
 
     def resolve(value: Any) -> Any:
-        if not isinstance(value, dict):
+        if isinstance(value, Named):
             return value
-        values = dict(value)
+        values = dict(value) if isinstance(value, dict) else {"name": value}
         name = str(values.pop("name", ""))
         try:
             parameters = find(kind, name).Parameters.model_validate(values)
@@ -176,7 +179,7 @@ class SourceParameters(Settings):
     """
 
     dataset: str
-    source: Annotated[Named, _named("dataset")]
+    source: Annotated[Named, named("dataset")]
     splits: int = Field(ge=1)
 
 
@@ -212,7 +215,7 @@ class TestSetParameters(Settings):
 
     __test__ = False  # no test case, whatever its name
 
-    shift: Annotated[Named, _named("shift")]
+    shift: Annotated[Named, named("shift")]
     severity: float
 
     @model_validator(mode="after")
@@ -271,8 +274,8 @@ class CellParameters(Settings):
 
     dataset: str
     label: str
-    method: Annotated[Named, _named("method")]
-    network: Annotated[Named, _named("network")]
+    method: Annotated[Named, named("method")]
+    network: Annotated[Named, named("network")]
     protocol: Protocol = Protocol()
     settings: dict[str, Any] = {}
     trials: tuple[dict[str, Any], ...] = ()

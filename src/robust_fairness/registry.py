@@ -11,14 +11,21 @@ from typing import Any
 
 from robust_fairness.errors import unknown_name
 
-ROOMS = {"method": "methods", "dataset": "datasets", "shift": "shifts", "network": "models"}
+ROOMS = {
+    "method": "methods",
+    "dataset": "datasets",
+    "shift": "shifts",
+    "network": "models",
+    "objective": "objectives",
+    "miner": "miners",
+}
 
 
 def names(kind: str) -> list[str]:
     """Names of all things of one kind, sorted.
 
     Args:
-        kind: "method", "dataset", "shift" or "network".
+        kind: key of ``ROOMS``, such as "method".
     """
     room = import_module(f"robust_fairness.{ROOMS[kind]}")
     return sorted(module.name for module in iter_modules(room.__path__) if module.name[0] != "_")

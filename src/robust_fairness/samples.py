@@ -12,6 +12,7 @@ from robust_fairness.errors import InputError, unknown_name
 # rows are, for data whose bias is known (Biased MNIST).
 PARTS = ("train", "val", "unbiased_val", "test")
 REQUIRED_PARTS = ("train", "val", "test")
+OF_SPLIT = "@"  # ``class_size@split_3`` is the attribute ``class_size`` for split_3 alone
 
 Arrays = np.ndarray | dict[str, np.ndarray]
 
@@ -25,7 +26,8 @@ class Samples:
             training rows), uint8 images ``[n, c, h, w]``, or a named set of such arrays.
         y: int64 class index ``[n]``, or float32 outcome ``[n]`` when ``classes`` is empty.
         attributes: sensitive or bias variables, ``n`` rows; a categorical column defines
-            groups, a float column is continuous.
+            groups, a float column is continuous. A column ``name@split`` is the attribute
+            ``name`` as it is for that split, see ``of_split``.
         id: what the row is called in its source, ``[n]`` int64 or str.
         splits: ``n`` rows, one categorical column a *named split*, with values in ``PARTS``; a
             missing value keeps the row out of that split. A replica names the split it uses.
@@ -37,6 +39,8 @@ class Samples:
         perturbation: float32 ``[n, d]`` or None: what a shift adds to the features *after*
             preprocessing, in its units (standard deviations of the training rows).
         sources: SHA-256 of every file that the samples were read from, by file name.
+        downstream: bool ``n`` rows, one column a named split: the rows that classifiers of frozen
+            embeddings are fitted on; None for the training rows.
     """
 
     x: Arrays
@@ -50,6 +54,7 @@ class Samples:
     given: str = ""
     perturbation: np.ndarray | None = None
     sources: dict[str, str] = field(default_factory=dict)
+    downstream: pd.DataFrame | None = None
 
     def __post_init__(self) -> None:
         """Check that all parts tell of the same rows.
@@ -60,11 +65,14 @@ class Samples:
         """
         lengths = {name: len(array) for name, array in self.arrays.items()}
         lengths |= {name: len(getattr(self, name)) for name in ("y", "attributes", "id", "splits")}
+        if self.downstream is not None:
+            lengths["downstream"] = len(self.downstream)
         if len(set(lengths.values())) != 1:
             raise InputError(f"samples: parts differ in length: {lengths}")
+        known = {str(name).partition(OF_SPLIT)[0] for name in self.attributes}
         for name in self.sensitive:
-            if name not in self.attributes:
-                raise unknown_name("sensitive attribute", name, self.attributes.columns)
+            if name not in known:
+                raise unknown_name("sensitive attribute", name, known)
         if self.given and self.given not in self.attributes:
             raise unknown_name("given attribute", self.given, self.attributes.columns)
         if (
@@ -102,6 +110,27 @@ class Samples:
             raise unknown_name("split", split, self.splits.columns)
         return np.flatnonzero((self.splits[split] == part).to_numpy())
 
+    def downstream_rows(self, split: str) -> np.ndarray:
+        """Row numbers that classifiers of frozen embeddings are fitted on, int64 ``[m]``.
+
+        Raises:
+            InputError: no split of that name.
+        """
+        if self.downstream is None:
+            return self.rows(split, "train")
+        if split not in self.downstream:
+            raise unknown_name("split", split, self.downstream.columns)
+        return np.flatnonzero(self.downstream[split].to_numpy())
+
+    def of_split(self, split: str) -> "Samples":
+        """The samples as one split sees them: attributes that differ by split are its own."""
+        names = [str(name) for name in self.attributes]
+        if not any(OF_SPLIT in name for name in names):
+            return self
+        own = {name: name.partition(OF_SPLIT)[0] for name in names}
+        kept = [name for name in names if name.partition(OF_SPLIT)[2] in ("", split)]
+        return replace(self, attributes=self.attributes[kept].rename(columns=own))
+
     def given_values(self) -> pd.Series:
         """What equalised odds conditions on, ``[n]``: classes as categories, or numbers."""
         if self.given:
@@ -130,6 +159,9 @@ class Samples:
             id=self.id[rows],
             splits=self.splits.iloc[rows].reset_index(drop=True),
             perturbation=None if self.perturbation is None else self.perturbation[rows],
+            downstream=None
+            if self.downstream is None
+            else self.downstream.iloc[rows].reset_index(drop=True),
         )
 
 

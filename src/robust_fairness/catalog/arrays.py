@@ -13,6 +13,7 @@ from robust_fairness.catalog._mapping import mapped
 from robust_fairness.errors import InputError
 
 HEADER = "robust_fairness"
+FRAMES = ("attributes", "splits", "downstream")  # tables of samples
 
 Arrays = dict[str, np.ndarray]
 
@@ -63,8 +64,10 @@ class SamplesDataset(ArraysDataset):
             "named": isinstance(data.x, dict),
             "text_id": data.id.dtype.kind == "U",
         }
-        for kind in ("attributes", "splits"):
+        for kind in FRAMES:
             frame = getattr(data, kind)
+            if frame is None:
+                continue
             rest[kind] = {}
             for name in frame:
                 column = frame[name]
@@ -80,7 +83,7 @@ class SamplesDataset(ArraysDataset):
 
         x = {name.removeprefix("x/"): array for name, array in arrays.items() if name[:2] == "x/"}
         frames = {}
-        for kind in ("attributes", "splits"):
+        for kind in (kind for kind in FRAMES if kind in rest):
             columns = {}
             for name, categories in rest[kind].items():
                 values = arrays[f"{kind}/{name}"]

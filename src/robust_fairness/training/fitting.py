@@ -50,7 +50,7 @@ VisitingOrder = Callable[[TrainingRows, torch.Generator], Tensor]
 
 PLAIN_METHOD = "erm"
 # The code that decides a training's numbers.
-ROOMS = ("training", "methods", "models", "metrics")
+ROOMS = ("training", "methods", "objectives", "miners", "models", "metrics")
 NUMBERS_AT_ONCE = 2**21  # numbers of the inputs of one block of rows
 MOST_ROWS_AT_ONCE = 8192
 

@@ -1,0 +1,1 @@
+"""Objectives of deep metric learning, one a file: the loss of a batch of embeddings."""
