@@ -46,6 +46,9 @@ def equal(a: Samples, b: Samples) -> None:
         pd.testing.assert_frame_equal(getattr(a, name), getattr(b, name))
     np.testing.assert_equal({"x": a.x, "y": a.y, "id": a.id}, {"x": b.x, "y": b.y, "id": b.id})
     np.testing.assert_equal(a.perturbation, b.perturbation)
+    assert (a.downstream is None) == (b.downstream is None)
+    if a.downstream is not None:
+        pd.testing.assert_frame_equal(a.downstream, b.downstream)
 
 
 def test_samples_come_back_as_they_were(tmp_path):
@@ -74,6 +77,7 @@ def test_samples_come_back_as_they_were(tmp_path):
         classes=("no", "yes"),
         sensitive=("kind",),
         sources={"file": "0" * 64},
+        downstream=pd.DataFrame({"s": [True, False, False, True, False, True]}),
     )
     dataset = SamplesDataset(filepath=str(tmp_path / "samples.safetensors"))
     dataset.save(samples)
@@ -104,6 +108,28 @@ def test_weights_of_any_shape_and_layout_come_back_as_they_were(tmp_path_factory
     assert found.state.keys() == state.keys()
     for name, array in state.items():
         np.testing.assert_array_equal(found.state[name], array, strict=True)
+
+
+def test_what_replicas_share_is_stored_once(tmp_path):
+    """Large arrays that are equal; others, and small ones, are their own."""
+    weights = np.random.default_rng(0).normal(size=(200, 100)).astype(np.float32)
+    other = weights.copy()
+    other[-1, -1] += 1
+    heads = [np.full(3, value) for value in (1.0, 2.0, 2.0)]
+    states = [
+        {"model.features": one, "model.head": head}
+        for one, head in zip((weights, weights.copy(), other), heads, strict=True)
+    ]
+    models = [
+        Fitted(f"classifier={number}", 0, "split", {"name": "embedding"}, "none", state)
+        for number, state in enumerate(states)
+    ]
+    dataset = ModelsDataset(filepath=str(tmp_path / "models.safetensors"))
+    dataset.save(models)
+    assert 2 < (tmp_path / "models.safetensors").stat().st_size / weights.nbytes < 2.1
+    for found, model in zip(dataset.load(), models, strict=True):
+        assert found.trial == model.trial
+        np.testing.assert_equal(found.state, model.state)
 
 
 @given(id=st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=5)))

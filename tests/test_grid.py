@@ -359,7 +359,7 @@ def test_pipeline_has_no_free_input_and_a_place_for_every_output(env):
         sum(len(d.test_sets) for d in loader.full_grid.datasets),
     )
     datasets = loader.full_grid.datasets
-    pictures = sum(dataset.contact_sheet for dataset in datasets)
+    pictures = sum(bool(dataset.contact_sheet) for dataset in datasets)
     generated = [dataset for dataset in datasets if dataset.generator]
     # four nodes a cell; ingestion and collection a dataset, and measuring, if it is generated;
     # ingestion, referee, training and pictures a generator; three at the end

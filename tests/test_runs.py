@@ -395,7 +395,7 @@ def test_cells_of_one_method_are_told_apart_by_their_labels(project):
     told = mlflow_parameters(project)
     assert told.keys() == labels
     assert {one["method.name"] for one in told.values()} == {"erm"}
-    assert [told[label]["network.parameters.width"] for label in ("erm", "wide")] == ["4", "32"]
+    assert [told[label]["network.width"] for label in ("erm", "wide")] == ["4", "32"]
     assert told["narrow-randaugment"]["settings.augmentation"] == "randaugment"
     weights = {
         label: ModelsDataset(

@@ -1,5 +1,7 @@
 """Groups of attributes and of their combinations."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robust_fairness.errors import InputError
-from robust_fairness.samples import groups_of
+from robust_fairness.samples import Samples, groups_of
 
 # Names that differ in length and order from their categories' order, numbers, and one unused.
 CATEGORIES = (["b", "a", "c & d"], [2, 10, 1], ["only"], ["x", "y"], [])
@@ -80,3 +82,56 @@ def test_what_defines_no_groups_is_refused(columns, message):
     frame = pd.DataFrame({"sex": pd.Categorical(["f", "m"]), "age": [20.0, 30.0]})
     with pytest.raises(InputError, match=message):
         groups_of(frame, columns)
+
+
+def imbalanced() -> Samples:
+    """Four rows, two splits, one attribute that differs by split."""
+    sides = ["majority", "minority"]
+    attributes = pd.DataFrame(
+        {
+            "colour": pd.Categorical(["red", "red", "blue", "blue"]),
+            "side@a": pd.Categorical(["majority", "minority"] * 2, sides),
+            "side@b": pd.Categorical(["minority"] * 4, sides),
+        }
+    )
+    splits = {
+        "a": pd.Categorical(["train", "train", "val", "test"]),
+        "b": pd.Categorical(["test", "val", "train", "train"]),
+    }
+    return Samples(
+        x=np.zeros((4, 1), dtype=np.float32),
+        y=np.zeros(4, dtype=np.int64),
+        attributes=attributes,
+        id=np.arange(4),
+        splits=pd.DataFrame(splits),
+        classes=("only",),
+        sensitive=("side",),
+        downstream=pd.DataFrame({"a": [True, False, False, False], "b": [False, True, True, True]}),
+    )
+
+
+def test_each_split_sees_its_own_value_of_an_attribute_that_differs_by_split():
+    """Those of the other splits vanish; other attributes stay, and so do rows and order."""
+    samples = imbalanced()
+    for split in ("a", "b"):
+        seen = samples.of_split(split)
+        assert list(seen.attributes) == ["colour", "side"]
+        assert seen.attributes["side"].equals(samples.attributes[f"side@{split}"].rename("side"))
+        assert not seen.differs_by_split
+        assert seen.of_split(split) is seen
+
+
+def test_rows_of_downstream_classifiers_are_the_splits_own_or_its_training_rows():
+    """They need not be training rows, and go along when rows are taken."""
+    samples = imbalanced()
+    assert samples.downstream_rows("b").tolist() == [1, 2, 3]
+    assert samples.take(np.array([3, 0])).downstream_rows("b").tolist() == [0]
+    assert replace(samples, downstream=None).downstream_rows("b").tolist() == [2, 3]
+    with pytest.raises(InputError, match="split 'c'"):
+        samples.downstream_rows("c")
+
+
+def test_a_sensitive_attribute_that_no_split_has_is_refused():
+    """The message names the attributes as splits see them."""
+    with pytest.raises(InputError, match=r"sensitive attribute 'sides'.*side"):
+        replace(imbalanced(), sensitive=("sides",))

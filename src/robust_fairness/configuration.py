@@ -81,7 +81,8 @@ def default_loader() -> ConfigLoader:
 def node_parameters(selected: grid.Grid, written: dict[str, Any]) -> dict[str, Any]:
     """Parameters by dataset: ``source``, ``shifted`` by test set, and ``cell`` by label.
 
-    A generated dataset has ``family`` as well, what is measured of it. Parameters of generators
+    A generated dataset has ``family`` as well, what is measured of it; one whose contact sheet is
+    of an attribute has ``contact_sheet``. Parameters of generators
     stand beside those of datasets: ``generator``, ``source`` and ``referee``, a cell.
     """
     complete = {one.name: _generator_parameters(one, written) for one in selected.generators}
@@ -99,6 +100,8 @@ def node_parameters(selected: grid.Grid, written: dict[str, Any]) -> dict[str, A
                 for test_set in dataset.test_sets
             },
         }
+        if isinstance(dataset.contact_sheet, str):
+            own["contact_sheet"] = {"attribute": dataset.contact_sheet}
         test_sets = {t.name: [t.shift, t.severity] for t in dataset.test_sets}
         if dataset.generator:
             referee = complete[dataset.generator.name].get("referee")

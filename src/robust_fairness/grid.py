@@ -79,7 +79,8 @@ class Generator:
 class DatasetGrid:
     """Everything that runs on one dataset; metrics and selections are the grid's by default.
 
-    ``contact_sheet`` asks for a picture of some rows; ``groupings`` are combinations of
+    ``contact_sheet`` asks for a picture of some rows, of every class or, where it names an
+    attribute, of every value of that; ``groupings`` are combinations of
     attributes that group metrics are scored for, beside each attribute on its own. ``seeds`` is
     the number of its seeds. ``generator`` is what makes its pictures, where they are made.
     """
@@ -93,7 +94,7 @@ class DatasetGrid:
     cells: tuple[Cell, ...]
     groupings: tuple[tuple[str, ...], ...] = ()
     search_by: str | None = None
-    contact_sheet: bool = False
+    contact_sheet: bool | str = False
     generator: Generator | None = None
 
 
@@ -224,9 +225,19 @@ def _dataset(
             for columns in _list(fields.get("groupings", []), f"groupings of {place}")
         ),
         search_by=fields.get("search_by"),
-        contact_sheet=bool(fields.get("contact_sheet", False)),
+        contact_sheet=_contact_sheet(fields.get("contact_sheet", False), name, parameters),
         generator=_generator(name, parameters),
     )
+
+
+def _contact_sheet(value: Any, dataset: str, parameters: Mapping[str, Any]) -> bool | str:
+    """Whether there is one, or the attribute that it is of."""
+    if isinstance(value, bool) or (
+        isinstance(value, str) and not _is_generated(dataset, parameters)
+    ):
+        return value
+    allowed = "true, false" + ("" if _is_generated(dataset, parameters) else ", an attribute")
+    raise InputError(f"contact_sheet of {dataset} in experiment.yml: {value!r}, allowed: {allowed}")
 
 
 def _generator(dataset: str, parameters: Mapping[str, Any]) -> Generator | None:

@@ -17,6 +17,7 @@ from pydantic import (
     Field,
     SerializeAsAny,
     ValidationError,
+    model_serializer,
     model_validator,
 )
 
@@ -101,6 +102,9 @@ class Protocol(BaseModel):
 
     ``augmentation`` changes the pictures of training batches, never those that are predicted:
     ``randaugment`` with torchvision's defaults, drawn for every picture anew in every epoch.
+
+    ``two_steps`` multiplies the learning rate by 0.3 after 40 % and again after 80 % of the epochs
+    (epochs 50 and 100 of 125, "Is Fairness Only Metric Deep?", D.3).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -111,7 +115,7 @@ class Protocol(BaseModel):
     weight_decay: float = Field(1e-5, ge=0)
     optimiser: Literal["adam", "adamw", "sgd"] = "adam"
     momentum: float = Field(0.9, ge=0, lt=1, description="of sgd")
-    schedule: Literal["cosine", "constant"] = "cosine"
+    schedule: Literal["cosine", "constant", "two_steps"] = "cosine"
     preprocessing: Literal["standardise", "pca", "zca", "none"] = "standardise"
     augmentation: Literal["none", "randaugment"] = "none"
     precision: Literal["float32", "float64"] = "float32"
@@ -127,6 +131,11 @@ class Named(BaseModel):
 
     name: str
     parameters: SerializeAsAny[BaseModel]
+
+    @model_serializer
+    def _as_written(self) -> dict[str, Any]:
+        """The form in which it is given: ``{name: cuma, alpha: 1}``."""
+        return {"name": self.name, **self.parameters.model_dump()}
 
 
 def named(kind: str) -> BeforeValidator:
@@ -181,6 +190,16 @@ class SourceParameters(Settings):
     dataset: str
     source: Annotated[Named, named("dataset")]
     splits: int = Field(ge=1)
+
+
+class ContactSheetParameters(Settings):
+    """What a contact sheet has a row for.
+
+    Attributes:
+        attribute: name of an attribute, every value of which has a row.
+    """
+
+    attribute: str
 
 
 def _training_of_a_generator(value: Any) -> Any:

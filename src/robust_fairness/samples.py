@@ -100,6 +100,11 @@ class Samples:
         """Names of the splits."""
         return [str(name) for name in self.splits.columns]
 
+    @property
+    def differs_by_split(self) -> bool:
+        """Whether an attribute is another for each split, see ``of_split``."""
+        return any(OF_SPLIT in str(name) for name in self.attributes)
+
     def rows(self, split: str, part: str) -> np.ndarray:
         """Row numbers of one part (of ``PARTS``) of a named split, int64 ``[m]``.
 
@@ -124,9 +129,9 @@ class Samples:
 
     def of_split(self, split: str) -> "Samples":
         """The samples as one split sees them: attributes that differ by split are its own."""
-        names = [str(name) for name in self.attributes]
-        if not any(OF_SPLIT in name for name in names):
+        if not self.differs_by_split:
             return self
+        names = [str(name) for name in self.attributes]
         own = {name: name.partition(OF_SPLIT)[0] for name in names}
         kept = [name for name in names if name.partition(OF_SPLIT)[2] in ("", split)]
         return replace(self, attributes=self.attributes[kept].rename(columns=own))

@@ -103,7 +103,18 @@ def golden_problem() -> Problem:
     """The reference's problem: 5 groups, 4 classes; its groups stand for group and class."""
     counts = torch.bincount(torch.tensor(PROBLEM["group"]))[None]
     model = Net(PROBLEM["lff_bias_init"])
-    return Problem(4, 5, (5,), counts, 40, 16, Randomness([0], "heads"), lambda: model)
+    return Problem(
+        4,
+        5,
+        (5,),
+        counts,
+        40,
+        16,
+        Randomness([0], "heads"),
+        lambda: model,
+        1e-3,
+        Randomness([0], "mining"),
+    )
 
 
 def golden_batch(rows: list[int]) -> Batch:

@@ -39,7 +39,7 @@ def make_method(name, classes=2, widths=(2,), **options):
     weights = Randomness(SEEDS, "weights")
     model = linear.build(linear.Parameters(), (3,), classes or 1, weights).double()
     counts = torch.ones(2, 1, dtype=torch.long)
-    problem = Problem(classes, 0, widths, counts, 40, 40, heads, lambda: model)
+    problem = Problem(classes, 0, widths, counts, 40, 40, heads, lambda: model, 1e-3, heads)
     return kind(parameters.model_construct(None, **values), model, problem)
 
 

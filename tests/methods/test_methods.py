@@ -30,7 +30,9 @@ def build(method, parameters, groups=2, classes=2, rows=24, dropout=0.25):
     ).double()
     cell_counts = torch.ones(2, groups * classes, dtype=torch.long)
     heads = Randomness(SEEDS, "heads")
-    problem = Problem(classes, groups, (groups,), cell_counts, rows, rows, heads, lambda: model)
+    problem = Problem(
+        classes, groups, (groups,), cell_counts, rows, rows, heads, lambda: model, 1e-3, heads
+    )
     values = {name: getattr(parameters, name) for name in type(parameters).model_fields}
     stacked = type(parameters).model_construct(**values | {"alpha": ALPHA})
     found = method(stacked, model, problem).double()

@@ -1,11 +1,18 @@
 """Contact sheets."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from robust_fairness.errors import InputError
-from robust_fairness.reporting.contact_sheet import GAP, contact_sheet, family_sheet
+from robust_fairness.reporting.contact_sheet import (
+    GAP,
+    attribute_sheet,
+    contact_sheet,
+    family_sheet,
+)
 from robust_fairness.samples import Samples
 
 
@@ -37,6 +44,27 @@ def test_each_class_has_a_row_of_its_first_training_pictures():
         assert np.array_equal(tile(row, column)[::2, ::2], x[number].transpose(1, 2, 0))
         assert np.array_equal(tile(row, column)[1::2, 1::2], x[number].transpose(1, 2, 0))
     assert (tile(0, 1) == 255).all()
+
+
+def test_each_value_of_an_attribute_has_a_row():
+    """In the order of its values, as the first split sees the attribute."""
+    x = np.random.default_rng(2).integers(0, 256, (4, 3, 96, 96)).astype(np.uint8)
+    samples = make(x, [0, 0, 1, 1], ["train", "train", "train", "test"])
+    tones = pd.Categorical(["VI", "I", "VI", "I"], ["I", "II", "VI"])
+    other = pd.Categorical(["II"] * 4, ["I", "II", "VI"])
+    samples = replace(samples, attributes=pd.DataFrame({"tone@s": tones, "tone@t": other}))
+    sheet = attribute_sheet(samples, "tone", columns=2)
+    step = 96 + GAP
+
+    def tile(row: int, column: int) -> np.ndarray:
+        top, left = GAP + row * step, GAP + column * step
+        return sheet[top : top + 96, left : left + 96]
+
+    for row, column, number in ((0, 0, 1), (2, 0, 0), (2, 1, 2)):
+        assert np.array_equal(tile(row, column), x[number].transpose(1, 2, 0))
+    assert (tile(1, 0) == 255).all()
+    with pytest.raises(InputError, match="tine"):
+        attribute_sheet(samples, "tine")
 
 
 def test_features_have_no_contact_sheet():

@@ -8,8 +8,14 @@ from robust_fairness.parameters import CellParameters
 from robust_fairness.samples import Samples
 
 # Networks of methods that do not train every network.
-NETWORKS = {"donini": {"name": "linear"}}
 MLP = {"name": "mlp", "hidden": 12, "features": 8, "head_hidden": 6}
+EMBEDDING = {
+    "name": "embedding",
+    "backbone": MLP,
+    "dimensions": 5,
+    "classifier": "logistic_regression",
+}
+NETWORKS = {"donini": {"name": "linear"}, "metric_learning": EMBEDDING, "parade": EMBEDDING}
 
 
 def make_samples(

@@ -36,11 +36,13 @@ TRIALS = {
     "irmv1": ({"weight": 3.0},),
     "laftr": ALPHAS,
     "lff": ({"amplification": 0.9}, {"memory": 0.1}),
+    "metric_learning": ({"objective": "triplet", "miner": "semi_hard"},),
+    "parade": ({"alpha": 1.0, "rho": 10.0},),
     "lnl": ({"gradient_factor": -1.0}, {"entropy_weight": 1.0}),
     "rubi": (),
     "spectral_decoupling": ({"weight": 0.1}, {"shift": 2.0}),
 }
-CLASSIFIERS = ("donini", "lff", "rubi", "spectral_decoupling")
+CLASSIFIERS = ("donini", "lff", "metric_learning", "parade", "rubi", "spectral_decoupling")
 
 
 def largest_difference(a, b) -> float:

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
@@ -111,6 +111,8 @@ class Problem:
         batch_size: rows of a batch; the last one of an epoch may be smaller.
         heads: source of initial weights for further networks.
         new_model: builds one more stack of the same network, for methods that train two.
+        learning_rate: of the protocol, before its schedule.
+        mining: source of what is drawn from batches during training.
         training_batches: gives the training rows of every replica once, in order, in blocks, for
             methods that need them all before the first step.
     """
@@ -123,6 +125,8 @@ class Problem:
     batch_size: int
     heads: Randomness
     new_model: Callable[[], Model]
+    learning_rate: float
+    mining: Randomness
     training_batches: Callable[[], Iterable[Batch]] = tuple
 
     def require_classes(self, method: str) -> None:
@@ -167,6 +171,9 @@ class Problem:
 class Method(nn.Module, ABC):
     """How a network is trained: yields the steps of one batch.
 
+    ``TRAINS_HEAD``: whether it trains the network's head; otherwise the network must be one whose
+    head is fitted once its features are trained.
+
     Networks and buffers that a method owns are attributes of this module, so that a checkpoint
     holds them. They are never part of the saved model.
 
@@ -175,6 +182,8 @@ class Method(nn.Module, ABC):
         model: the stack of networks to train.
         problem: the task.
     """
+
+    TRAINS_HEAD: ClassVar[bool] = True
 
     def __init__(self, parameters: Any, model: Model, problem: Problem) -> None:
         super().__init__()
@@ -189,6 +198,17 @@ class Method(nn.Module, ABC):
         """Parameters of every player by name; one optimiser each."""
         own = list(self.parameters())
         return {"model": model.parameters()} | ({"adversary": own} if own else {})
+
+    def optimiser_options(self, player: str) -> dict[str, float]:
+        """Options of a player's optimiser that are other than the protocol's, such as ``lr``."""
+        return {}
+
+    def spaces(self, model: Model, batch: Batch) -> dict[str, Tensor]:
+        """Embeddings of the rows that are kept of validation rows, by name ``[replica, row, d]``.
+
+        Those of networks that are not saved can be had while it trains only.
+        """
+        return {}
 
     def epoch(self, rows: TrainingRows, generator: torch.Generator) -> Tensor:
         """Places in ``rows`` that one replica visits in an epoch, in order, int64.

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-PURPOSES = ("weights", "heads", "batches", "dropout", "augmentation")
+PURPOSES = ("weights", "heads", "batches", "dropout", "augmentation", "mining")
 
 
 class Randomness:

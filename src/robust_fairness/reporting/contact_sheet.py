@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from robust_fairness.errors import InputError
-from robust_fairness.samples import Samples
+from robust_fairness.samples import Samples, groups_of
 
 GAP = 2  # pixels between pictures
 PICTURE_AXES = 4  # row, channel, height, width
@@ -27,12 +27,35 @@ def contact_sheet(samples: Samples, columns: int = 10) -> np.ndarray:
     Raises:
         InputError: the samples are no pictures.
     """
+    return _first_rows(samples, samples.y, len(samples.classes), columns)
+
+
+def attribute_sheet(samples: Samples, attribute: str, columns: int = 10) -> np.ndarray:
+    """The first training rows of every value of an attribute, a value a row.
+
+    Args:
+        samples: see ``contact_sheet``.
+        attribute: a categorical attribute, as the first split sees it.
+        columns: pictures of each value.
+
+    Returns:
+        See ``contact_sheet``; a value without training rows has an empty row.
+
+    Raises:
+        InputError: the samples are no pictures, or the attribute does not exist or is continuous.
+    """
+    groups = groups_of(samples.of_split(samples.split_names[0]).attributes, [attribute])
+    return _first_rows(samples, groups.index, len(groups.names), columns)
+
+
+def _first_rows(samples: Samples, labels: np.ndarray, count: int, columns: int) -> np.ndarray:
+    """A sheet of the first training rows of each of so many labels."""
     x = samples.arrays.get("x")
     if x is None or not _are_pictures(x):
         raise InputError("contact_sheet: the samples are no pictures, allowed: uint8 (n, 3, h, w)")
     training = samples.rows(samples.split_names[0], "train")
-    labels = range(len(samples.classes))
-    return sheet([x[training[samples.y[training] == label][:columns]] for label in labels], columns)
+    rows = [x[training[labels[training] == label][:columns]] for label in range(count)]
+    return sheet(rows, columns)
 
 
 def family_sheet(pictures: Mapping[float, np.ndarray], rows: int = 10) -> np.ndarray:

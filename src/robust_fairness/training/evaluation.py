@@ -6,6 +6,7 @@ import pandas as pd
 
 from robust_fairness import tables
 from robust_fairness.metrics import evaluate, find_metric
+from robust_fairness.models._model import description
 from robust_fairness.parameters import (
     EVERY,
     CellParameters,
@@ -33,8 +34,9 @@ def score(
         unshifted: the dataset, of which the replica's split tells the training rows.
         groupings: combinations of attributes, beside each alone.
     """
-    seen = samples.without_inputs().take(prediction.rows)
-    train = unshifted.without_inputs().take(unshifted.rows(prediction.split, "train"))
+    split = prediction.split
+    seen = samples.without_inputs().of_split(split).take(prediction.rows)
+    train = unshifted.without_inputs().of_split(split).take(unshifted.rows(split, "train"))
     return evaluate(metrics, seen, prediction.outputs, prediction.values, train, groupings)
 
 
@@ -58,6 +60,7 @@ def metric_rows(
     for row in selection.to_dict("records"):
         chosen.setdefault((row["trial"], row["seed"]), []).append(row["selection"])
     rows = []
+    network = network_description(cell)
     for prediction in predictions:
         shift, severity = shifts[prediction.test_set]
         samples = test_sets[prediction.test_set]
@@ -67,7 +70,7 @@ def metric_rows(
             where = {
                 "dataset": cell.dataset,
                 "method": cell.label,
-                "network": cell.network.name,
+                "network": network,
                 "trial": prediction.trial,
                 "seed": prediction.seed,
                 "selection": criterion,
@@ -76,6 +79,12 @@ def metric_rows(
             }
             rows += [where | one for one in scores]
     return tables.table(tables.METRICS, rows)
+
+
+def network_description(cell: CellParameters) -> str:
+    """What the table calls the network of a cell."""
+    replica, *_ = cell.replicas([{}])
+    return description(cell.network.name, replica.network)
 
 
 def metrics_of(metrics: Sequence[str], test_set: str) -> list[str]:

@@ -27,6 +27,7 @@ from robust_fairness.methods._method import (
     shuffled,
 )
 from robust_fairness.models._model import FittedAtOnce, Model
+from robust_fairness.models.embedding import Embedding
 from robust_fairness.models._randomness import DropoutNoise, Randomness
 from robust_fairness.parameters import CellParameters, Protocol, Replica
 from robust_fairness.progress import progress
@@ -44,6 +45,7 @@ OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 SCHEDULES: dict[str, Callable[[float], float]] = {
     "cosine": lambda done: (1 + cos(pi * done)) / 2,
     "constant": lambda done: 1.0,
+    "two_steps": lambda done: 0.3 ** ((done >= 0.4) + (done >= 0.8)),  # noqa: PLR2004
 }
 Steps = Callable[[Model, Batch], Iterator[Step]]
 VisitingOrder = Callable[[TrainingRows, torch.Generator], Tensor]
@@ -55,12 +57,26 @@ NUMBERS_AT_ONCE = 2**21  # numbers of the inputs of one block of rows
 MOST_ROWS_AT_ONCE = 8192
 
 
+def trainings(replicas: Sequence[Replica], network: str) -> list[list[Replica]]:
+    """Replicas that share one training: they differ in what is fitted after it alone."""
+    after = getattr(find("network", network), "AFTER_TRAINING", ())
+    if not after:
+        return [[replica] for replica in replicas]
+    found: dict[str, list[Replica]] = {}
+    for replica in replicas:
+        sizes = replica.network.model_dump(exclude=set(after))
+        key = repr((replica.seed, replica.method, sizes, replica.protocol))
+        found.setdefault(key, []).append(replica)
+    return list(found.values())
+
+
 def stacks(replicas: Sequence[Replica], samples: Samples, network: str) -> list[list[Replica]]:
     """Replicas that can train at once: alike but for seeds and the method's float fields.
 
-    Networks of torch's own layers train one by one.
+    Networks of torch's own layers train one by one, and so do splits with attributes of their own.
     """
     splits = samples.split_names
+    apart = samples.differs_by_split
 
     def shape(replica: Replica) -> str:
         alike = {
@@ -68,8 +84,9 @@ def stacks(replicas: Sequence[Replica], samples: Samples, network: str) -> list[
             for name, value in replica.method.model_dump().items()
             if not is_per_replica(replica.method, name)
         }
-        counts = [len(samples.rows(replica.split(splits), part)) for part in REQUIRED_PARTS]
-        return repr((alike, replica.network, replica.protocol, counts))
+        split = replica.split(splits)
+        counts = [len(samples.rows(split, part)) for part in REQUIRED_PARTS]
+        return repr((alike, replica.network, replica.protocol, counts, split if apart else ""))
 
     if not find("network", network).STACKS:
         return [[replica] for replica in replicas]
@@ -158,11 +175,15 @@ class Stack:
         self.device = device_of(first.protocol)
         self.dtype = getattr(torch, first.protocol.precision)
         self.splits = [replica.split(samples.split_names) for replica in replicas]
+        samples = samples.of_split(self.splits[0])
         self.train = part_rows(samples, self.splits, "train").to(self.device)
         self.validation = part_rows(samples, self.splits, "val").to(self.device)
         groups = mitigated_groups(samples, first.method)
         cells = cells_of(groups, samples)
         self.x = torch.from_numpy(samples.arrays["x"]).to(self.device)
+        self.outputs = len(samples.classes) or 1
+        downstream = samples.downstream_rows(self.splits[0])
+        self.downstream = torch.from_numpy(downstream).to(self.device)
         self.group = torch.from_numpy(groups.index).to(self.device)
         like = self.x.new_zeros(0, dtype=self.dtype)
         mitigated = mitigated_attributes(samples, first.method)
@@ -174,11 +195,13 @@ class Stack:
 
         self.dropout = Randomness(seeds, "dropout", self.device)
         self.order = Randomness(seeds, "batches", self.device)
+        self.mining = Randomness(seeds, "mining", self.device)
         self.augmentation = Randomness(seeds, "augmentation")
         self.augment = augmentation.named(first.protocol.augmentation, self.x)
         weights = Randomness(seeds, "weights")
-        self.model = self._new_model(samples, weights)
+        self.model = self._new_model(weights, first)
         require_plain_training(self.model, cell, self.protocol)
+        require_head(self.model, cell)
         problem = Problem(
             classes=len(samples.classes),
             groups=len(groups.names),
@@ -187,7 +210,9 @@ class Stack:
             rows=len(samples),
             batch_size=self.protocol.batch_size,
             heads=Randomness(seeds, "heads"),
-            new_model=lambda: self._new_model(samples, weights),
+            new_model=lambda: self._new_model(weights, first),
+            learning_rate=self.protocol.learning_rate,
+            mining=self.mining,
             training_batches=self.training_batches,
         )
         values = stack_parameters([replica.method for replica in replicas], like)
@@ -196,21 +221,22 @@ class Stack:
         self.players = {
             name: list(owned) for name, owned in self.method.players(self.model).items()
         }
+        options = {
+            name: optimiser_options(self.protocol) | self.method.optimiser_options(name)
+            for name in self.players
+        }
+        self.learning_rates = {name: one["lr"] for name, one in options.items()}
         self.optimisers = {
-            name: OPTIMISERS[self.protocol.optimiser](owned, **optimiser_options(self.protocol))
+            name: OPTIMISERS[self.protocol.optimiser](owned, **options[name])
             for name, owned in self.players.items()
             if owned
         }
         self.history: list[Tensor] = []
 
-    def _new_model(self, samples: Samples, weights: Randomness) -> Model:
-        model = build_model(
-            self.cell.network.name,
-            self.replicas[0].network,
-            samples.arrays["x"].shape[1:],
-            len(samples.classes) or 1,
-            weights,
-        )
+    def _new_model(self, weights: Randomness, replica: Replica) -> Model:
+        shape = tuple(self.x.shape[1:])
+        name = self.cell.network.name
+        model = build_model(name, replica.network, shape, self.outputs, weights)
         return model.to(self.device, self.dtype)
 
     def _cell_counts(self) -> Tensor:
@@ -298,11 +324,11 @@ class Stack:
     def _train_epoch(
         self, done: float, steps: Steps, visiting_order: VisitingOrder
     ) -> dict[str, list[Tensor]]:
-        """One epoch at the learning rate of that share of the schedule; losses by player."""
-        rate = self.protocol.learning_rate * SCHEDULES[self.protocol.schedule](done)
-        for optimiser in self.optimisers.values():
+        """One epoch at the learning rates of that share of the schedule; losses by player."""
+        share = SCHEDULES[self.protocol.schedule](done)
+        for player, optimiser in self.optimisers.items():
             for group in optimiser.param_groups:
-                group["lr"] = rate
+                group["lr"] = self.learning_rates[player] * share
         self.model.train()
         self.method.train()
         losses: dict[str, list[Tensor]] = {name: [] for name in self.players}
@@ -315,8 +341,10 @@ class Stack:
 
     @torch.no_grad()
     def validation_loss(self) -> Tensor:
-        """Mean task loss on each replica's validation rows, ``[replica]``."""
+        """Mean task loss on each replica's validation rows, ``[replica]``; NaN without a head."""
         self.model.eval()
+        if isinstance(self.model, Embedding) and self.model.awaits_classifier:
+            return self.x.new_full((len(self.replicas),), torch.nan, dtype=self.dtype)
         losses = [
             task_loss(
                 self.model(self.preprocessing(self.x[rows].to(self.dtype))), self.y.gather(1, rows)
@@ -325,12 +353,20 @@ class Stack:
         ]
         return torch.cat(losses, dim=1).mean(1)
 
+    def _streams(self) -> dict[str, Randomness]:
+        """The random numbers that training draws, by what for."""
+        return {
+            "dropout": self.dropout,
+            "order": self.order,
+            "augmentation": self.augmentation,
+            "mining": self.mining,
+        }
+
     def state(self) -> dict[str, Tensor]:
         """Everything that the next epoch depends on, by name."""
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         tensors |= {f"method.{name}": value for name, value in self.method.state_dict().items()}
-        tensors |= {"dropout": self.dropout.state(), "order": self.order.state()}
-        tensors["augmentation"] = self.augmentation.state()
+        tensors |= {name: one.state() for name, one in self._streams().items()}
         tensors["history"] = torch.stack(self.history)
         for player, optimiser in self.optimisers.items():
             for number, values in optimiser.state_dict()["state"].items():
@@ -347,9 +383,8 @@ class Stack:
                     if name.startswith(prefix)
                 }
             )
-        self.dropout.restore(state["dropout"])
-        self.order.restore(state["order"])
-        self.augmentation.restore(state["augmentation"])
+        for name, stream in self._streams().items():
+            stream.restore(state[name])
         self.history = list(state["history"].to(self.device))
         for player, optimiser in self.optimisers.items():
             moments: dict[int, dict[str, Tensor]] = {}
@@ -375,29 +410,92 @@ class Stack:
                 checkpoint.save(self.state())
                 saved = time.monotonic()
 
-    def fitted(self) -> list[Fitted]:
-        """The trained replicas, one by one."""
+    @torch.no_grad()
+    def classified(
+        self, model: Embedding, replicas: Sequence[Replica]
+    ) -> Iterator[dict[str, Tensor]]:
+        """State of the trained network with the classifier of each of these replicas.
+
+        Args:
+            model: the network of this stack.
+            replicas: those that share the training of its only one.
+        """
+        model.eval()
+        rows = self.downstream[None]
+        blocks = (self.batch(some).x for some in rows.split(rows_at_once(self.x), dim=1))
+        embeddings = torch.cat([model.features(x) for x in blocks], dim=1)
+        for replica in replicas:
+            model.choose_classifier(replica.network)
+            model.fit_classifier(embeddings, self.y.gather(1, rows), self.group[rows])
+            yield from model.replica_states()
+
+    def kept_of_validation(
+        self, replicas: Sequence[Replica]
+    ) -> dict[tuple[str, int], dict[str, np.ndarray]]:
+        """What only the training knows of validation rows, by trial and seed: name to ``[m, d]``.
+
+        Args:
+            replicas: as of ``fitted``.
+        """
+        self.model.eval()
+        self.method.eval()
+        with torch.no_grad():
+            blocks = [
+                self.method.spaces(self.model, self.batch(rows))
+                for rows in self.validation.split(rows_at_once(self.x), dim=1)
+            ]
+        found = {
+            name: torch.cat([block[name] for block in blocks], dim=1).float().cpu().numpy()
+            for name in blocks[0]
+        }
+        return {
+            (one.trial, one.seed): {name: all_[self._place(n)] for name, all_ in found.items()}
+            for n, one in enumerate(replicas)
+        }
+
+    def fitted(self, replicas: Sequence[Replica]) -> list[Fitted]:
+        """The trained replicas, one by one.
+
+        Args:
+            replicas: those of this stack, or all that share the training of its only one.
+        """
+        found = (
+            list(self.classified(self.model, replicas))
+            if isinstance(self.model, Embedding) and not self.model.linear
+            else self.model.replica_states()
+        )
         preprocessing = self.preprocessing.state_dict()
         states = [
             {f"model.{name}": value for name, value in state.items()}
-            | {f"preprocessing.{name}": value[number] for name, value in preprocessing.items()}
-            for number, state in enumerate(self.model.replica_states())
+            | {
+                f"preprocessing.{name}": value[self._place(number)]
+                for name, value in preprocessing.items()
+            }
+            for number, state in enumerate(found)
         ]
         return [
             Fitted(
                 trial=replica.trial,
                 seed=replica.seed,
-                split=split,
+                split=self.splits[self._place(number)],
                 network={"name": self.cell.network.name, **replica.network.model_dump()},
                 preprocessing=self.protocol.preprocessing,
                 # copies in C order: safetensors writes memory as it lies
                 state={key: value.cpu().numpy().copy("C") for key, value in state.items()},
             )
-            for replica, split, state in zip(self.replicas, self.splits, states, strict=True)
+            for number, (replica, state) in enumerate(zip(replicas, states, strict=True))
         ]
 
-    def curves(self) -> list[dict[str, Any]]:
-        """Rows of the history table; a player that made no step in an epoch has none there."""
+    def _place(self, number: int) -> int:
+        """Place in the stack of the ``number``-th of the replicas that it trains or shares."""
+        return number if len(self.replicas) > 1 else 0
+
+    def curves(self, replicas: Sequence[Replica]) -> list[dict[str, Any]]:
+        """Rows of the history table; a player that made no step in an epoch has none there.
+
+        Args:
+            replicas: as of ``fitted``.
+        """
         quantities = [f"{player}_loss" for player in self.players] + ["validation_loss"]
         values = torch.stack(self.history).tolist()  # [epoch][quantity][replica]
         return [
@@ -406,12 +504,12 @@ class Stack:
                 "seed": replica.seed,
                 "epoch": epoch,
                 "quantity": quantity,
-                "value": values[epoch][row][number],
+                "value": values[epoch][row][self._place(number)],
             }
-            for number, replica in enumerate(self.replicas)
+            for number, replica in enumerate(replicas)
             for row, quantity in enumerate(quantities)
             for epoch in range(len(values))
-            if not isnan(values[epoch][row][number])
+            if not isnan(values[epoch][row][self._place(number)])
         ]
 
 
@@ -505,6 +603,26 @@ def require_plain_training(model: Model, cell: CellParameters, protocol: Protoco
         )
 
 
+def require_head(model: Model, cell: CellParameters) -> None:
+    """Check that the network's head is either trained or fitted afterwards.
+
+    Raises:
+        InputError: nothing would come to the head, or training it would be in vain.
+    """
+    afterwards = isinstance(model, Embedding) and not model.linear
+    if afterwards == method_class(cell.method.name).TRAINS_HEAD:
+        allowed = (
+            "classifier linear, or method metric_learning or parade"
+            if afterwards
+            else "a network 'embedding' whose classifier is fitted afterwards, such as "
+            "logistic_regression"
+        )
+        raise InputError(
+            f"method {cell.method.name}: does not fit the head of network {cell.network.name}, "
+            f"allowed: {allowed}"
+        )
+
+
 def build_model(
     name: str,
     parameters: BaseModel,
@@ -533,6 +651,7 @@ def method_class(name: str) -> type[Method]:
 def training_key(samples: Samples, cell: CellParameters, replicas: Sequence[Replica]) -> str:
     """Name of the checkpoint of these replicas: everything that their numbers depend on."""
     splits = samples.splits
+    samples = samples.of_split(replicas[0].split(samples.split_names))
     arrays = {
         **samples.arrays,
         "y": samples.y,

@@ -1,5 +1,6 @@
 """What training leaves behind: fitted models and predictions, as plain arrays."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
@@ -53,6 +54,8 @@ class Prediction:
     values: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
 
 
+LARGE = 2**16  # bytes of an array that is worth comparing with others
+
 Record = TypeVar("Record", Fitted, Prediction)
 
 
@@ -60,11 +63,30 @@ def to_arrays(records: Sequence[Fitted | Prediction]) -> tuple[dict[str, np.ndar
     """Split records into arrays by unique name and the rest, which JSON can hold.
 
     An array is named ``{record number}/{field}``, one of a dictionary ``.../{key}`` behind it.
+    Large arrays that are equal, such as the weights of trials which share a training, are there
+    once: ``same`` of the rest tells under which name.
     """
+    arrays, rest = _apart(records)
+    first: dict[tuple, str] = {}
+    for name, array in list(arrays.items()):
+        if array.nbytes < LARGE:
+            continue
+        content = np.asarray(array, order="C")
+        digest = hashlib.blake2b(content.view(np.uint8).data).hexdigest()
+        kept = first.setdefault((array.shape, array.dtype.str, digest), name)
+        if kept != name:
+            del arrays[name]
+            number, _, path = name.partition("/")
+            rest[int(number)].setdefault("same", {})[path] = kept
+    return arrays, rest
+
+
+def _apart(records: Sequence[Fitted | Prediction]) -> tuple[dict[str, np.ndarray], list[dict]]:
+    """All arrays by name, and the rest."""
     arrays: dict[str, np.ndarray] = {}
     rest = []
     for number, record in enumerate(records):
-        plain = {}
+        plain: dict[str, Any] = {}
         for one in fields(record):
             value = getattr(record, one.name)
             if isinstance(value, np.ndarray):
@@ -82,7 +104,10 @@ def from_arrays(
 ) -> list[Record]:
     """Records of ``kind`` from what ``to_arrays`` gave."""
     found: list[dict[str, Any]] = [dict(plain) for plain in rest]
-    for name, array in arrays.items():
+    whole = dict(arrays)
+    for number, plain in enumerate(found):
+        whole |= {f"{number}/{path}": arrays[kept] for path, kept in plain.pop("same", {}).items()}
+    for name, array in whole.items():
         number, attribute, *key = name.split("/", 2)
         if key:
             found[int(number)].setdefault(attribute, {})[key[0]] = array

@@ -2,8 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import product
 from typing import Any
+
+import numpy as np
 
 from robust_fairness.checkpoints import Checkpoint, threads
 from robust_fairness.errors import InputError
@@ -37,20 +40,32 @@ class Trained:
         """
         require_replicas([*self.replicas, *replicas])
         fitted: list[Fitted] = []
-        for together in fitting.stacks(replicas, self.samples, self.cell.network.name):
+        kept: dict[tuple[str, int], dict[str, np.ndarray]] = {}
+        network = self.cell.network.name
+        sharing = {id(one[0]): one for one in fitting.trainings(replicas, network)}
+        firsts = [one[0] for one in sharing.values()]
+        for together in fitting.stacks(firsts, self.samples, network):
+            trained = [one for first in together for one in sharing[id(first)]]
             with threads(together[0].protocol.threads):
                 stack = fitting.Stack(self.samples, self.cell, together)
                 content = fitting.training_key(self.samples, self.cell, together)
                 stack.train_to_end(Checkpoint(f"{self.cell.dataset}.{self.cell.label}", content))
-                fitted += stack.fitted()
-                self.curves += stack.curves()
+                fitted += stack.fitted(trained)
+                self.curves += stack.curves(trained)
+                kept |= stack.kept_of_validation(trained)
         position = {(one.trial, one.seed): number for number, one in enumerate(replicas)}
         fitted.sort(key=lambda one: position[one.trial, one.seed])
         with threads(self.cell.protocol.threads):
             for part in prediction.validation_parts(self.samples):
-                self.validation += prediction.predict(
+                predicted = prediction.predict(
                     self.samples, fitted, self.cell, {UNSHIFTED: self.samples}, part
                 )
+                if part == "val":
+                    predicted = [
+                        replace(one, values=one.values | kept[one.trial, one.seed])
+                        for one in predicted
+                    ]
+                self.validation += predicted
         self.replicas += replicas
         self.fitted += fitted
 
@@ -75,12 +90,13 @@ def require_fitting(samples: Samples, cell: CellParameters) -> None:
         {name: value} for stage in cell.search for name, values in stage.items() for value in values
     ]
     for replica in cell.replicas([{}, *cell.trials, *choices]):
+        seen = samples.of_split(replica.split(samples.split_names))
         with _naming(f"{cell.dataset}.{cell.label}: trial {replica.trial}"):
-            fitting.mitigated_attributes(samples, replica.method)
+            fitting.mitigated_attributes(seen, replica.method)
             augmentation.require_augmentable(replica.protocol.augmentation, samples)
     for columns in cell.groupings:
         with _naming(f"{cell.dataset}: groupings, {' & '.join(columns)}"):
-            require_categorical(samples.attributes, columns)
+            require_categorical(samples.of_split(samples.split_names[0]).attributes, columns)
 
 
 @contextmanager

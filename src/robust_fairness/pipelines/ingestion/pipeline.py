@@ -5,7 +5,7 @@ from typing import Any
 from kedro.pipeline import Node, Pipeline
 
 from robust_fairness.grid import DatasetGrid, selected_grid
-from robust_fairness.parameters import SourceParameters
+from robust_fairness.parameters import ContactSheetParameters, SourceParameters
 from robust_fairness.registry import find
 
 
@@ -35,6 +35,13 @@ def draw(samples: Any) -> Any:
     return contact_sheet(samples)
 
 
+def draw_attribute(samples: Any, sheet: ContactSheetParameters) -> Any:
+    """A picture of some rows of every value of an attribute."""
+    from robust_fairness.reporting.contact_sheet import attribute_sheet
+
+    return attribute_sheet(samples, sheet.attribute)
+
+
 def create_pipeline() -> Pipeline:
     """One node a dataset of the grid, and one for the pictures of those that ask for it."""
     return Pipeline([_of_dataset(dataset) for dataset in selected_grid().datasets])
@@ -50,7 +57,10 @@ def _of_dataset(dataset: DatasetGrid) -> Pipeline:
             tags=[f"dataset.{dataset.name}"],
         )
     nodes = [Node(ingest, "params:source", made, name="ingest")]
-    if dataset.contact_sheet:
+    if isinstance(dataset.contact_sheet, str):
+        told = ["samples", "params:contact_sheet"]
+        nodes.append(Node(draw_attribute, told, "contact_sheet", name="draw_contact_sheet"))
+    elif dataset.contact_sheet:
         nodes.append(Node(draw, "samples", "contact_sheet", name="draw_contact_sheet"))
     return Pipeline(
         nodes,

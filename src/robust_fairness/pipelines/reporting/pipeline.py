@@ -6,12 +6,13 @@ from typing import Any
 from kedro.pipeline import Node, Pipeline
 
 from robust_fairness.errors import Failure
-from robust_fairness.grid import Cell, full_grid, selected_grid
+from robust_fairness.grid import Cell, DatasetGrid, full_grid, selected_grid
 
 SHEET = "_contact_sheet"
 # What the sheets show: of a dataset that is read, and of one that is generated.
 CLASSES = "The first training rows of each class, a class a row."
 FAMILY = "The same test draws, a draw a row; the unshifted set first, then severity by severity."
+ATTRIBUTE = "The first training rows of each value of {}, a value a row in their order."
 # Endings of the names of further tables, and the table that those of all datasets make together.
 FURTHER = {"_distances": "distances", "_generator_quality": "generator_quality"}
 
@@ -49,13 +50,21 @@ def report(metrics: Any, manifest: dict[str, Any], **parts: Any) -> str:
         }
         for cell in full_grid().cells
     ]
-    generated = {f"{one.name}{SHEET}" for one in full_grid().datasets if one.generator}
+    datasets = {one.name: one for one in full_grid().datasets}
     pictures = {
-        name.removesuffix(SHEET): (picture, FAMILY if name in generated else CLASSES)
+        name.removesuffix(SHEET): (picture, _caption(datasets[name.removesuffix(SHEET)]))
         for name, picture in parts.items()
         if name.endswith(SHEET) and not isinstance(picture, Failure)
     }
     return reporting.report(metrics, cells, manifest, pictures, _further(parts))
+
+
+def _caption(dataset: DatasetGrid) -> str:
+    """What the contact sheet of a dataset shows."""
+    if dataset.generator:
+        return FAMILY
+    of = dataset.contact_sheet
+    return ATTRIBUTE.format(of) if isinstance(of, str) else CLASSES
 
 
 def _further(parts: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,142 @@
+"""Deep metric learning: an embedding in which rows of a class are near one another."""
+
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, ClassVar
+
+import torch
+from pydantic import Field, SerializeAsAny
+from torch import Tensor, nn
+
+from robust_fairness.errors import InputError
+from robust_fairness.methods._method import (
+    Batch,
+    Method,
+    MethodParameters,
+    Problem,
+    Step,
+    TrainingRows,
+)
+from robust_fairness.miners._batches import class_batches
+from robust_fairness.models._model import Model
+from robust_fairness.models.embedding import Embedding
+from robust_fairness.objectives._objective import Objective, objective_class
+from robust_fairness.parameters import Named, named
+from robust_fairness.registry import find
+
+ObjectiveName = Annotated[SerializeAsAny[Named], named("objective")]
+MinerName = Annotated[SerializeAsAny[Named], named("miner")]
+
+
+class Parameters(MethodParameters):
+    """What is learnt, from which triplets of which batches.
+
+    ``objective`` and ``miner`` are names, or a name with its own fields: ``{name: margin, beta:
+    1.2}``. ``per_class``: rows of a class in a batch (SPC-n, A.1; n is 2, 4 or 8 usually).
+    ``embedding_learning_rate``: of the last layer where it is not the protocol's (1e-4 for LFW,
+    D.3).
+    """
+
+    objective: ObjectiveName = Field("margin", validate_default=True)  # type: ignore[arg-type]
+    miner: MinerName = Field("distance_weighted", validate_default=True)  # type: ignore[arg-type]
+    per_class: int = Field(2, ge=2)
+    embedding_learning_rate: float | None = Field(None, gt=0)
+
+
+class Mined(nn.Module):
+    """An objective together with the miner of its triplets.
+
+    Args:
+        objective: name and parameters.
+        miner: name and parameters; of no effect where the objective takes all pairs.
+        classes: number of classes.
+        model: the network.
+        problem: the task.
+    """
+
+    def __init__(
+        self, objective: Named, miner: Named, classes: int, model: Embedding, problem: Problem
+    ) -> None:
+        super().__init__()
+        found: type[Objective] = objective_class(objective.name)
+        if found.NORMALISED != model.normalised:
+            told = "of length 1" if found.NORMALISED else "as they come"
+            raise InputError(
+                f"objective {objective.name}: takes embeddings {told}, allowed: network "
+                f"embedding with normalised {str(found.NORMALISED).lower()}"
+            )
+        self.objective = found(objective.parameters, classes, model.feature_width, problem.heads)
+        self.miner, self.mining = miner, problem.mining
+        self.learning_rate = self.objective.learning_rate(problem.learning_rate)
+
+    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """Loss of embeddings ``[row, d]`` with int64 labels ``[row]``, a scalar."""
+        triplets = None
+        if self.objective.MINED:
+            (generator,) = self.mining.generators
+            mine = find("miner", self.miner.name).mine
+            triplets = mine(embeddings.detach(), labels, self.miner.parameters, generator)
+        loss: Tensor = self.objective(embeddings, labels, triplets)
+        return loss
+
+
+class MetricLearning(Method):
+    """Train the embedding by an objective; the classifier on it is fitted afterwards.
+
+    Source: "Is Fairness Only Metric Deep?" (ICLR 2022), A.1 and D.3.
+    """
+
+    TRAINS_HEAD: ClassVar[bool] = False
+
+    def __init__(self, parameters: Any, model: Model, problem: Problem) -> None:
+        super().__init__(parameters, model, problem)
+        p = self.parameters_of_method
+        problem.require_classes("metric_learning")
+        self.target = Mined(
+            p.objective, p.miner, problem.classes, require_embedding(model), problem
+        )
+
+    def players(self, model: Model) -> dict[str, Iterable[nn.Parameter]]:
+        """The network, its last layer where it learns at a rate of its own, and the proxies."""
+        model = require_embedding(model)
+        own = {"objective": list(self.target.parameters())}
+        if self.parameters_of_method.embedding_learning_rate:
+            own["embedding"] = list(model.projection.parameters())
+        apart = {id(one) for one in own.get("embedding", ())}
+        rest = [one for one in model.parameters() if id(one) not in apart]
+        return {"model": rest} | {name: some for name, some in own.items() if some}
+
+    def optimiser_options(self, player: str) -> dict[str, float]:
+        """Learning rates of proxies and boundaries, which have no weight decay (D.3)."""
+        if player == "objective":
+            return {"lr": self.target.learning_rate, "weight_decay": 0.0}
+        if player == "embedding":
+            return {"lr": self.parameters_of_method.embedding_learning_rate}
+        return {}
+
+    def epoch(self, rows: TrainingRows, generator: torch.Generator) -> Tensor:
+        """Batches of ``per_class`` rows of each of their classes."""
+        per_class = self.parameters_of_method.per_class
+        return class_batches(rows.y, self.problem.batch_size, per_class, generator)
+
+    def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
+        """One step on the objective."""
+        loss = self.target(model.features(batch.x, batch.noise)[0], batch.y[0])[None]
+        yield Step(dict.fromkeys(self.players(model), loss))
+
+    def spaces(self, model: Model, batch: Batch) -> dict[str, Tensor]:
+        """The embedding itself."""
+        return {"embedding": model.features(batch.x)}
+
+
+def require_embedding(model: Model) -> Embedding:
+    """The network, where it is one that embeds.
+
+    Raises:
+        InputError: it is another one.
+    """
+    if not isinstance(model, Embedding):
+        raise InputError(
+            "method: metric learning trains an embedding, allowed: network embedding, with any "
+            "other as its backbone"
+        )
+    return model
