@@ -6,17 +6,18 @@ the pictures had, and ``RandomHorizontalFlip``: 8 to 100 % of the area, an aspec
 Training Strategies and Generalization Performance in Deep Metric Learning" (ICML 2020), which fair
 metric learning takes over (D.3); of faces it takes the mirror image alone.
 
-torchvision crops picture by picture. Bilinear resizing is a matrix for the rows of a picture and
-one for its columns; here the matrices of a batch are made at once, and mirroring turns the second
-one round. The result is that of torchvision in floating point, rounded, as on GPUs; its arithmetic
-for uint8 on some CPUs rounds twice and may differ by one.
+torchvision crops picture by picture. A part is never larger than the picture, so that resizing
+stretches it and antialiasing changes nothing: every pixel lies between four of the part. Here a
+batch is looked up at once, mirrored or not. The result is that of torchvision in floating point,
+rounded, as on GPUs; its arithmetic for uint8 on some CPUs rounds twice and may differ by one.
 """
 
 from math import log
 
 import torch
-from jaxtyping import Bool, Float32, Int64, UInt8
+from jaxtyping import Bool, Float64, Int64, UInt8
 from torch import Tensor
+from torch.nn import functional
 
 from robust_fairness.models._randomness import Randomness
 
@@ -107,23 +108,26 @@ def cropped(pictures: Pictures, boxes: Boxes, mirrored: Mirrored) -> Pictures:
         boxes: first row and column, height and width of each part, int64 ``[replica, row, 4]``.
         mirrored: which are mirrored, bool ``[replica, row]``.
     """
+    height, width = pictures.shape[-2:]
     top, left, tall, wide = boxes.to(pictures.device).flatten(0, 1).unbind(-1)
-    rows = resizing(top, tall, pictures.shape[-2])
-    columns = resizing(left, wide, pictures.shape[-1])
-    turned = mirrored.to(pictures.device).flatten()[:, None, None]
+    rows, columns = sources(top, tall, height), sources(left, wide, width)
+    turned = mirrored.to(pictures.device).flatten()[:, None]
     columns = torch.where(turned, columns.flip(1), columns)
-    numbers = pictures.flatten(0, 1).float()
-    resized = rows[:, None] @ (numbers @ columns.mT[:, None])
+    shape = (len(rows), height, width)
+    places = torch.stack([columns[:, None].expand(shape), rows[..., None].expand(shape)], dim=-1)
+    resized = functional.grid_sample(
+        pictures.flatten(0, 1).float(), places.float(), padding_mode="border", align_corners=False
+    )
     return resized.round().clamp(0, BRIGHTEST).to(torch.uint8).view_as(pictures)
 
 
-def resizing(
+def sources(
     start: Int64[Tensor, " rows"], length: Int64[Tensor, " rows"], size: int
-) -> Float32[Tensor, "rows size size"]:
-    """Matrices that resize parts of a line to the whole line, bilinear with antialiasing.
+) -> Float64[Tensor, "rows size"]:
+    """Where the places of a line come from that a part of it is stretched to.
 
-    A place of the result has weights that fall linearly from its own place in the part to nothing
-    at a distance of one place of the result, or of the part where that is wider.
+    The middles of the first and the last place of the part are where it ends: nothing is taken
+    from beside it.
 
     Args:
         start: first place of each part, int64 ``[row]``.
@@ -131,12 +135,9 @@ def resizing(
         size: places of the line.
 
     Returns:
-        float32 ``[row, place of the result, place of the line]``.
+        float64 ``[row, place]``: -1 is the beginning of the line and 1 its end.
     """
-    places = torch.arange(size, dtype=torch.float64, device=start.device)
-    step = (length / size).double()[:, None, None]
-    centre = step * (places[:, None] + 0.5)
-    offset = places - start[:, None, None]
-    inside = (offset >= 0) & (offset < length[:, None, None])
-    weights = (1 - (offset + 0.5 - centre).abs() / step.clamp(min=1)).clamp(min=0) * inside
-    return (weights / weights.sum(-1, keepdim=True)).float()
+    centres = torch.arange(size, dtype=torch.float64, device=start.device) + 0.5
+    first, count = start[:, None].double(), length[:, None].double()
+    within = torch.minimum((centres * count / size).clamp(min=0.5), count - 0.5)
+    return 2 * (first + within) / size - 1
