@@ -100,8 +100,10 @@ class Protocol(BaseModel):
     and ``zca`` decorrelate, which on one-hot columns amplifies directions of almost no
     variance), nor whether weight decay is an L2 term (Adam's own, the default) or decoupled.
 
-    ``augmentation`` changes the pictures of training batches, never those that are predicted:
-    ``randaugment`` with torchvision's defaults, drawn for every picture anew in every epoch.
+    ``augmentation`` changes the pictures of training batches, never those that are predicted,
+    drawn for every picture anew in every epoch: ``randaugment``; ``crop_and_flip``, a random part
+    at the size of the whole and in half of the cases its mirror image; ``flip``, the mirror image
+    alone; all with torchvision's defaults.
 
     ``two_steps`` multiplies the learning rate by 0.3 after 40 % and again after 80 % of the epochs
     (epochs 50 and 100 of 125, "Is Fairness Only Metric Deep?", D.3).
@@ -117,7 +119,7 @@ class Protocol(BaseModel):
     momentum: float = Field(0.9, ge=0, lt=1, description="of sgd")
     schedule: Literal["cosine", "constant", "two_steps"] = "cosine"
     preprocessing: Literal["standardise", "pca", "zca", "none"] = "standardise"
-    augmentation: Literal["none", "randaugment"] = "none"
+    augmentation: Literal["none", "randaugment", "crop_and_flip", "flip"] = "none"
     precision: Literal["float32", "float64"] = "float32"
     device: Literal["auto", "cpu", "cuda"] = "auto"
     threads: int = Field(1, ge=1, description="CPU threads; one is fastest for small networks")

@@ -216,5 +216,8 @@ def test_what_is_no_picture_is_not_augmented(samples, told, monkeypatch):
 
 def test_unknown_augmentations_are_refused():
     """What is allowed is named."""
-    with pytest.raises(InputError, match="augmentation: Input should be 'none' or 'randaugment'"):
+    with pytest.raises(
+        InputError,
+        match="augmentation: Input should be 'none', 'randaugment', 'crop_and_flip' or 'flip'",
+    ):
         make_cell(augmentation="trivialaugment")

@@ -1,6 +1,7 @@
 """Layers of a stack of replicas: every weight has a leading replica axis."""
 
 from math import sqrt
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -121,6 +122,26 @@ class PointConvolution(nn.Conv2d):
     def forward(self, x: Tensor) -> Tensor:
         """Map ``[row, inputs, height, width]`` to ``[row, outputs, ...]``."""
         return functional.conv2d(x[..., :: self.step, :: self.step], self.weight)
+
+
+def replace_shortcuts(*stages: Any) -> None:
+    """Give the shortcuts of torchvision's residual stages second derivatives; the same weights.
+
+    Args:
+        stages: of stride 2, changed in place.
+    """
+    for stage in stages:
+        shortcut = stage[0].downsample
+        outputs, inputs, *_ = shortcut[0].weight.shape
+        point = PointConvolution(inputs, outputs, stride=2)
+        point.weight = shortcut[0].weight
+        shortcut[0] = point
+
+
+def unit_length(x: Tensor) -> Tensor:
+    """Vectors ``[..., width]`` of length 1; one of length 0 stays, with a finite gradient."""
+    length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+    return x / torch.where(length > 0, length, 1)
 
 
 class SingleHead(nn.Module):

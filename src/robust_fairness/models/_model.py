@@ -5,10 +5,12 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import torch
+from pydantic import BaseModel
 from torch import Tensor, nn
 
 from robust_fairness.errors import InputError
 from robust_fairness.models._randomness import DropoutNoise, Randomness
+from robust_fairness.registry import find
 
 PICTURE_AXES = 3  # channels, height, width
 
@@ -127,6 +129,17 @@ class FittedAtOnce(SingleModel):
         Raises:
             InputError: the rows cannot be fitted.
         """
+
+
+def description(name: str, parameters: BaseModel) -> str:
+    """What a network is called in a table: what its file's ``describe`` says, else its name.
+
+    Args:
+        name: of the network.
+        parameters: its parameters.
+    """
+    describe = getattr(find("network", name), "describe", None)
+    return name if describe is None else str(describe(parameters))
 
 
 def initialised(build: Callable[[], Module], randomness: Randomness) -> Module:

@@ -1,22 +1,19 @@
 """Support vector machines with a Gaussian kernel, fitted by scikit-learn."""
 
 import logging
-from collections.abc import Mapping
 from itertools import combinations
 from math import prod
 from typing import Any, Literal
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
-from robust_fairness.errors import InputError
-from robust_fairness.models._model import FittedAtOnce
-from robust_fairness.models._randomness import DropoutNoise, Randomness
+from robust_fairness.models._fitted import FittedClassifier, require_classes
+from robust_fairness.models._randomness import Randomness
 
 STACKS = False
-KERNEL_VALUES_AT_ONCE = 2**23  # of a block of rows with all support vectors
 CACHE = 500  # MB of kernel values that scikit-learn keeps
 LOGGER = logging.getLogger(__name__)
 
@@ -39,7 +36,7 @@ class Parameters(BaseModel):
     max_rows: int = Field(5000, ge=2, description="most training rows")
 
 
-class RbfSvm(FittedAtOnce):
+class RbfSvm(FittedClassifier):
     """Decision values of the fitted machine, by torch in float64.
 
     Outputs are those of scikit-learn's ``decision_function``: for two classes plus and minus half
@@ -52,7 +49,6 @@ class RbfSvm(FittedAtOnce):
         randomness: draws the rows where there are too many.
     """
 
-    piecewise_linear = False
     support: Tensor  # [vector, input]
     coefficients: Tensor  # [vector, pair of classes], 0 for vectors of other classes
     intercepts: Tensor  # [pair of classes]
@@ -62,72 +58,40 @@ class RbfSvm(FittedAtOnce):
     def __init__(
         self, parameters: Parameters, inputs: int, classes: int, randomness: Randomness
     ) -> None:
-        super().__init__()
+        super().__init__("rbf_svm", inputs, classes)
         self.parameters_of_network, self.randomness = parameters, randomness
-        self.early_width = self.feature_width = inputs
-        self.classes, self.pairs = classes, list(combinations(range(classes), 2))
         empty = torch.zeros(0, inputs, dtype=torch.float64)
         self.register_buffer("support", empty)
-        self.register_buffer("coefficients", empty.new_zeros(0, len(self.pairs)))
-        self.register_buffer("intercepts", empty.new_zeros(len(self.pairs)))
+        self.register_buffer("coefficients", empty.new_zeros(0, 0))
+        self.register_buffer("intercepts", empty.new_zeros(0))
         self.register_buffer("gamma", empty.new_zeros(()))
         self.register_buffer("rows", torch.zeros(2, dtype=torch.int64))
 
-    def early(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        """The inputs, ``[1, row, input]``."""
-        return x.flatten(2)
-
-    def late(self, early: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        """The same."""
-        return early
-
-    def head(self, features: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        """Decision values ``[1, row, class]``."""
-        block = max(1, KERNEL_VALUES_AT_ONCE // max(1, len(self.support)))
-        values = torch.cat([self.values(rows) for rows in features[0].double().split(block)])
-        return values.to(features.dtype)[None]
+    def numbers_of_a_row(self) -> int:
+        """Kernel values with all support vectors."""
+        return len(self.support)
 
     def values(self, x: Tensor) -> Tensor:
-        """Decision values ``[row, class]`` of inputs ``[row, input]``, float64."""
+        """Decision values ``[row, known class]`` of inputs ``[row, input]``, float64."""
         products = x @ self.support.mT
         squares = x.square().sum(1, keepdim=True) + self.support.square().sum(1) - 2 * products
         decisions = (-self.gamma * squares).exp() @ self.coefficients + self.intercepts
-        return one_against_rest(decisions, self.classes)
-
-    def new_head(
-        self, outputs: int, randomness: Randomness, inputs: int | None = None
-    ) -> nn.Module:
-        """There is none.
-
-        Raises:
-            InputError: always.
-        """
-        raise InputError("network rbf_svm: has no head that could be trained, allowed: method erm")
+        return one_against_rest(decisions, len(self.present))
 
     def rows_to_fit(self, count: int) -> Tensor:
         """All places, or ``max_rows`` of them, drawn by the seed, int64 ``[m]``."""
         taken = min(self.parameters_of_network.max_rows, count)
         if taken < count:
             LOGGER.warning("rbf_svm: fits %d of %d training rows (max_rows)", taken, count)
-        self.rows = torch.tensor([taken, count]).to(self.rows.device)
+        self.keep(rows=torch.tensor([taken, count]))
         (generator,) = self.randomness.generators
         return torch.randperm(count, generator=generator)[:taken].sort().values
 
-    def fit_at_once(self, x: Tensor, y: Tensor) -> None:
-        """Fit scikit-learn's machine.
-
-        Raises:
-            InputError: a class has no row among them.
-        """
+    def fit(self, inputs: Tensor, labels: Tensor) -> None:
+        """Fit scikit-learn's machine."""
         from sklearn.svm import SVC
 
-        p, inputs, labels = self.parameters_of_network, x[0].flatten(1).cpu().double(), y[0].cpu()
-        present = len(labels.unique())
-        if present < self.classes:
-            raise InputError(
-                f"network rbf_svm: {present} of {self.classes} classes are among its "
-                f"{len(labels)} training rows, allowed: all of them"
-            )
+        p = self.parameters_of_network
         machine = SVC(C=p.penalty, gamma=p.gamma, cache_size=CACHE).fit(inputs, labels)
         self.take(machine, inputs)
 
@@ -140,30 +104,21 @@ class RbfSvm(FittedAtOnce):
             machine: the fitted ``SVC``.
             inputs: what it was fitted on ``[row, input]``.
         """
-        device = self.support.device
         dual = torch.tensor(machine.dual_coef_, dtype=torch.float64)  # [class - 1, vector]
         owner = torch.repeat_interleave(torch.tensor(machine.n_support_).long())
-        sign = -1 if self.classes == 2 else 1  # noqa: PLR2004
+        sign = -1 if len(self.present) == 2 else 1  # noqa: PLR2004
         columns = [
             torch.where(owner == first, dual[second - 1], 0)
             + torch.where(owner == second, dual[first], 0)
-            for first, second in self.pairs
+            for first, second in combinations(range(len(self.present)), 2)
         ]
-        self.support = inputs[torch.from_numpy(machine.support_).long()].to(device)
-        self.coefficients = sign * torch.stack(columns, dim=1).to(device)
-        intercepts = torch.tensor(machine.intercept_, dtype=torch.float64)
-        self.intercepts = sign * intercepts.to(device)
         scale = 1 / (inputs.shape[1] * inputs.var(correction=0))
-        gamma = scale if machine.gamma == "scale" else scale.new_tensor(machine.gamma)
-        self.gamma = gamma.to(device)
-
-    def load_state_dict(
-        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
-    ) -> Any:
-        """Take a fitted state, which has as many support vectors as it has."""
-        for name, value in state_dict.items():
-            getattr(self, name)  # an unknown name is an error
-            setattr(self, name, value)
+        self.keep(
+            support=inputs[torch.from_numpy(machine.support_).long()],
+            coefficients=sign * torch.stack(columns, dim=1),
+            intercepts=sign * torch.tensor(machine.intercept_, dtype=torch.float64),
+            gamma=scale if machine.gamma == "scale" else scale.new_tensor(machine.gamma),
+        )
 
 
 def one_against_rest(decisions: Tensor, classes: int) -> Tensor:
@@ -202,6 +157,5 @@ def build(
     Raises:
         InputError: the outcome is continuous.
     """
-    if outputs == 1:
-        raise InputError("network rbf_svm: not applicable to a continuous outcome")
+    require_classes("rbf_svm", outputs)
     return RbfSvm(parameters, prod(inputs), outputs, randomness)

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict
 from torch import Tensor, nn
 from torchvision.models import ResNet, resnet18
 
-from robust_fairness.models._layers import PointConvolution, SingleHead
+from robust_fairness.models._layers import SingleHead, replace_shortcuts
 from robust_fairness.models._model import SingleModel, initialised, pictures, require_pictures
 from robust_fairness.models._randomness import DropoutNoise, Randomness
 
@@ -31,11 +31,7 @@ class Parameters(BaseModel):
 def whole(outputs: int) -> ResNet:
     """The network of torchvision, with shortcuts that have second derivatives."""
     net = resnet18(num_classes=outputs)
-    for stage in (net.layer2, net.layer3, net.layer4):
-        given, taken, *_ = stage[0].conv1.weight.shape
-        shortcut = PointConvolution(taken, given, stride=2)
-        shortcut.weight = stage[0].downsample[0].weight
-        stage[0].downsample[0] = shortcut
+    replace_shortcuts(net.layer2, net.layer3, net.layer4)
     return net
 
 

@@ -1,5 +1,7 @@
 """Augmentation of training pictures: RandAugment, for whole batches on the device.
 
+Random parts of pictures and mirror images, the other ones, are in ``cropping.py``.
+
 Source: Cubuk et al., "RandAugment: Practical automated data augmentation with a reduced search
 space" (CVPR workshops 2020), with the operations and defaults of ``torchvision.transforms.v2``: of
 14 operations two are drawn for every picture, with replacement, and applied one after the other at
@@ -24,6 +26,7 @@ from robust_fairness.errors import InputError
 from robust_fairness.models._model import PICTURE_AXES
 from robust_fairness.models._randomness import Randomness
 from robust_fairness.samples import Samples
+from robust_fairness.training.cropping import crop_and_flip, flip
 
 NONE = "none"
 AT_ONCE = 2  # operations on a picture
@@ -74,9 +77,12 @@ def require_augmentable(name: str, samples: Samples) -> None:
     )
 
 
-def named(name: str, x: Tensor) -> "RandAugment | None":
+def named(name: str, x: Tensor) -> Callable[[Tensor, Randomness], Tensor] | None:
     """The augmentation ``name`` of rows ``[n, ...]``, for the device they lie on; None for none."""
-    return None if name == NONE else RandAugment(x.shape[-2], x.shape[-1], x.device)
+    if name == NONE:
+        return None
+    plain = {"crop_and_flip": crop_and_flip, "flip": flip}
+    return plain.get(name) or RandAugment(x.shape[-2], x.shape[-1], x.device)
 
 
 class RandAugment:

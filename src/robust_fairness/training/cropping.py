@@ -1,0 +1,143 @@
+"""Random parts and mirror images of training pictures, for whole batches on the device.
+
+Source: ``torchvision.transforms.v2.RandomResizedCrop`` with its defaults, back to the size that
+the pictures had, and ``RandomHorizontalFlip``: 8 to 100 % of the area, an aspect ratio of 3/4 to
+4/3, bilinear with antialiasing. They are the training transforms of Roth et al., "Revisiting
+Training Strategies and Generalization Performance in Deep Metric Learning" (ICML 2020), which fair
+metric learning takes over (D.3); of faces it takes the mirror image alone.
+
+torchvision crops picture by picture. A part is never larger than the picture, so that resizing
+stretches it and antialiasing changes nothing: every pixel lies between four of the part. Here a
+batch is looked up at once, mirrored or not. The result is that of torchvision in floating point,
+rounded, as on GPUs; its arithmetic for uint8 on some CPUs rounds twice and may differ by one.
+"""
+
+from math import log
+
+import torch
+from jaxtyping import Bool, Float64, Int64, UInt8
+from torch import Tensor
+from torch.nn import functional
+
+from robust_fairness.models._randomness import Randomness
+
+AREA = (0.08, 1.0)  # share of the picture
+ASPECT = (3 / 4, 4 / 3)  # width over height
+ATTEMPTS = 10  # to draw a part that fits into the picture
+BRIGHTEST = 255
+
+Pictures = UInt8[Tensor, "replicas rows channels height width"]
+Boxes = Int64[Tensor, "replicas rows 4"]
+Mirrored = Bool[Tensor, "replicas rows"]
+
+
+def crop_and_flip(pictures: Pictures, randomness: Randomness) -> Pictures:
+    """A random part of every picture at the size of the whole, in half of the cases mirrored.
+
+    Args:
+        pictures: uint8 ``[replica, row, channel, height, width]``.
+        randomness: of the replicas, on the CPU.
+    """
+    boxes = drawn_boxes(randomness, pictures.shape[1], pictures.shape[-2], pictures.shape[-1])
+    return cropped(pictures, boxes, drawn_flips(randomness, pictures.shape[1]))
+
+
+def flip(pictures: Pictures, randomness: Randomness) -> Pictures:
+    """Pictures of which half are mirrored.
+
+    Args:
+        pictures: uint8 ``[replica, row, channel, height, width]``.
+        randomness: of the replicas, on the CPU.
+    """
+    mirrored = drawn_flips(randomness, pictures.shape[1]).to(pictures.device)
+    return torch.where(mirrored[..., None, None, None], pictures.flip(-1), pictures)
+
+
+def drawn_flips(randomness: Randomness, rows: int) -> Mirrored:
+    """Which pictures of a batch are mirrored, bool ``[replica, row]``."""
+    return randomness.integers((rows,), 2).bool()
+
+
+def drawn_boxes(randomness: Randomness, rows: int, height: int, width: int) -> Boxes:
+    """Parts of the pictures of a batch: first row and column, height and width.
+
+    Args:
+        randomness: of the replicas.
+        rows: of the batch.
+        height: of the pictures.
+        width: of the pictures.
+
+    Returns:
+        int64 ``[replica, row, 4]``.
+    """
+    uniform = (randomness.uniform((rows, 2 * ATTEMPTS + 2), 0.5) + 0.5).double()
+    areas, aspects, place = uniform.split([ATTEMPTS, ATTEMPTS, 2], dim=-1)
+    area = height * width * (AREA[0] + (AREA[1] - AREA[0]) * areas)
+    low, high = map(log, ASPECT)
+    aspect = (low + (high - low) * aspects).exp()
+    sides = torch.stack([area / aspect, area * aspect], dim=-1).sqrt().round().long()
+    whole = torch.tensor([height, width])
+    fits = ((sides > 0) & (sides <= whole)).all(-1)
+    first = fits.long().argmax(-1)[..., None, None].expand(-1, -1, 1, 2)
+    side = sides.gather(2, first)[:, :, 0]
+    box = torch.cat([(place * (whole - side + 1)).long(), side], dim=-1)
+    return torch.where(fits.any(-1, keepdim=True), box, central_box(height, width))
+
+
+def central_box(height: int, width: int) -> Int64[Tensor, " 4"]:
+    """The largest part in the middle whose aspect ratio is allowed, where none that fits is drawn.
+
+    Args:
+        height: of the picture.
+        width: of the picture.
+    """
+    low, high = ASPECT
+    tall, wide = height, width
+    if width / height < low:
+        tall = round(width / low)
+    elif width / height > high:
+        wide = round(height * high)
+    return torch.tensor([(height - tall) // 2, (width - wide) // 2, tall, wide])
+
+
+def cropped(pictures: Pictures, boxes: Boxes, mirrored: Mirrored) -> Pictures:
+    """Parts of pictures at the size of the whole, some of them mirrored.
+
+    Args:
+        pictures: uint8 ``[replica, row, channel, height, width]``, on the device.
+        boxes: first row and column, height and width of each part, int64 ``[replica, row, 4]``.
+        mirrored: which are mirrored, bool ``[replica, row]``.
+    """
+    height, width = pictures.shape[-2:]
+    top, left, tall, wide = boxes.to(pictures.device).flatten(0, 1).unbind(-1)
+    rows, columns = sources(top, tall, height), sources(left, wide, width)
+    turned = mirrored.to(pictures.device).flatten()[:, None]
+    columns = torch.where(turned, columns.flip(1), columns)
+    shape = (len(rows), height, width)
+    places = torch.stack([columns[:, None].expand(shape), rows[..., None].expand(shape)], dim=-1)
+    resized = functional.grid_sample(
+        pictures.flatten(0, 1).float(), places.float(), padding_mode="border", align_corners=False
+    )
+    return resized.round().clamp(0, BRIGHTEST).to(torch.uint8).view_as(pictures)
+
+
+def sources(
+    start: Int64[Tensor, " rows"], length: Int64[Tensor, " rows"], size: int
+) -> Float64[Tensor, "rows size"]:
+    """Where the places of a line come from that a part of it is stretched to.
+
+    The middles of the first and the last place of the part are where it ends: nothing is taken
+    from beside it.
+
+    Args:
+        start: first place of each part, int64 ``[row]``.
+        length: places of each part, int64 ``[row]``.
+        size: places of the line.
+
+    Returns:
+        float64 ``[row, place]``: -1 is the beginning of the line and 1 its end.
+    """
+    centres = torch.arange(size, dtype=torch.float64, device=start.device) + 0.5
+    first, count = start[:, None].double(), length[:, None].double()
+    within = torch.minimum((centres * count / size).clamp(min=0.5), count - 0.5)
+    return 2 * (first + within) / size - 1

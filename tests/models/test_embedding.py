@@ -1,0 +1,396 @@
+"""Embeddings: pieces, classifiers of frozen embeddings, rebalancing, states, descriptions."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from torch.nn import functional
+
+from robust_fairness import training
+from robust_fairness.catalog.arrays import ModelsDataset
+from robust_fairness.errors import InputError
+from robust_fairness.models import embedding
+from robust_fairness.models._fitted import ABSENT
+from robust_fairness.models._layers import unit_length
+from robust_fairness.models._model import description
+from robust_fairness.models._randomness import DropoutNoise, Randomness
+from robust_fairness.parameters import CellParameters
+from robust_fairness.registry import find
+from robust_fairness.training import prediction
+from robust_fairness.training.records import Fitted
+from tests.training.conftest import make_cell, make_samples, own_checkpoints  # noqa: F401
+from tests.training.test_pictures import make_pictures
+
+SMALL = {"name": "resnet20", "widths": (4, 8), "blocks": 1}
+FITTED = ("logistic_regression", "rbf_svm", "k_means", "random_forest")
+REBALANCINGS = ("none", "oversampling", "domain_independent")
+
+
+def build(shape=(3, 8, 8), outputs=3, seed=0, backbone=SMALL, **options):
+    """A network of few dimensions."""
+    parameters = embedding.Parameters(backbone=backbone, **{"dimensions": 5} | options)
+    return embedding.build(parameters, shape, outputs, Randomness([seed], "weights"))
+
+
+def rows(shape=(3, 8, 8), count=6, seed=0):
+    """Noise in [0, 1]."""
+    return torch.rand(1, count, *shape, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize(
+    ("backbone", "shape", "width"),
+    [
+        (SMALL, (3, 8, 8), 8),
+        ("resnet18", (3, 16, 16), 256),
+        ("resnet50", (3, 40, 40), 2048),
+        ({"name": "vision_transformer", "width": 8, "heads": 2, "depth": 2}, (1, 8, 8), 8),
+        ({"name": "mlp", "hidden": 12, "features": 7}, (4,), 7),
+        ("linear", (4,), 4),
+    ],
+)
+def test_pieces_fit_together(backbone, shape, width):
+    """Whatever the backbone: its features are averaged, projected and of length 1."""
+    network, x = build(shape, backbone=backbone).eval(), rows(shape, 3)
+    shared, features = network.shared(x), network.features(x)
+    assert shared.shape == (1, 3, width)
+    assert network.shared_width == width
+    below = network.backbone.features(x)
+    torch.testing.assert_close(shared, below if below.ndim == 3 else below.mean((-1, -2)))
+    weight, bias = network.projection.layers.weight, network.projection.layers.bias
+    expected = functional.normalize(shared @ weight.T + bias, dim=-1)
+    torch.testing.assert_close(network.embed(shared), expected)
+    torch.testing.assert_close(features, expected)
+    torch.testing.assert_close(network.late(network.early(x)), expected)
+    assert features.shape == (1, 3, network.feature_width)
+    torch.testing.assert_close(network(x), network.head(features))
+    assert network.early(x).shape[2] == network.early_width
+    other = network.new_projection(Randomness([1], "heads"))
+    torch.testing.assert_close(
+        network.embed(shared, other), functional.normalize(other(shared), dim=-1)
+    )
+    plain = build(shape, backbone=backbone, normalised=False).eval()
+    torch.testing.assert_close(plain.features(x), shared @ weight.T + bias)
+
+
+def test_a_vector_of_length_0_stays_and_has_a_gradient():
+    """Finite, as that of every other row."""
+    x = torch.tensor([[0.0, 0.0], [3.0, 4.0]], requires_grad=True)
+    found = unit_length(x)
+    torch.testing.assert_close(found, torch.tensor([[0, 0], [0.6, 0.8]]))
+    found.square().sum().backward()
+    assert x.grad.isfinite().all()
+    found = unit_length(x[:1])
+    (gradient,) = torch.autograd.grad(found.sum(), x)
+    assert gradient.equal(torch.tensor([[1.0, 1.0], [0.0, 0.0]]))
+
+
+def test_gradients_reach_every_weight_and_none_is_idle():
+    """The backbone's own head is not there."""
+    network = build(dimensions=4)
+    outputs = network(rows(count=12), DropoutNoise(Randomness([0], "dropout")))[0]
+    functional.cross_entropy(outputs, torch.arange(12) % 3).backward()
+    assert [name for name, one in network.named_parameters() if not one.grad.any()] == []
+    assert not [name for name, _ in network.named_parameters() if name.startswith("backbone.top")]
+
+
+def test_initial_weights_do_not_depend_on_the_classifier():
+    """Trials that differ in it start and end with the same embedding."""
+    one, other = build().state_dict(), build(classifier="k_means").state_dict()
+    assert {name for name in one if name not in other} == {
+        "top.layers.weight",
+        "top.layers.bias",
+    }
+    assert all(one[name].equal(value) for name, value in other.items())
+    assert not one["projection.layers.weight"].equal(
+        build(seed=1).state_dict()["projection.layers.weight"]
+    )
+
+
+def test_piecewise_linear_only_where_it_is():
+    """Without normalisation, with the linear layer."""
+    assert build(normalised=False).piecewise_linear
+    assert not build().piecewise_linear
+    assert not build(normalised=False, classifier="k_means").piecewise_linear
+
+
+def problem(classes=3, count=150):
+    """Real digits as embeddings, classes, and groups that lean on them; some are missing."""
+    x, y = load_digits(n_class=classes, return_X_y=True)
+    group = (y + (np.arange(len(y)) % 3 == 0)) % 2
+    group[::11] = -1
+    x = torch.tensor(x[None, :count] / 16)
+    return x, torch.tensor(y[None, :count]), torch.tensor(group[None, :count])
+
+
+def fitted(classes=3, seed=0, data=None, **options):
+    """A network whose classifier is fitted on digits, as if these were embeddings."""
+    network = build(outputs=classes, seed=seed, dimensions=64, **options).double()
+    network.fit_classifier(*(data or problem(classes)))
+    return network
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_classifier_is_the_network_of_that_name(name):
+    """With its defaults, on these rows."""
+    x, y, group = problem()
+    module = find("network", name)
+    alone = module.build(module.Parameters(), (64,), 3, Randomness([0], "heads"))
+    alone.rows_to_fit(y.shape[1])
+    alone.fit_at_once(x, y)
+    network = fitted(classifier=name)
+    assert network.head(x).equal(alone.head(x))
+    assert (network.head(x).argmax(-1) == y).double().mean() > 0.8
+    kept = network.top
+    network.fit_classifier(x, y, group)
+    assert network.top is not kept
+    assert network.head(x).equal(alone.head(x))
+
+
+def test_outputs_before_the_fit_are_refused():
+    """So that no method of steps trains without a head; nor is the linear layer fitted."""
+    network, x = build(classifier="rbf_svm"), rows()
+    assert network.awaits_classifier
+    assert network.features(x).shape == (1, 6, 5)
+    message = "classifier rbf_svm is fitted on the embeddings of a trained network .*: linear"
+    with pytest.raises(InputError, match=message):
+        network(x)
+    assert not build().awaits_classifier
+    assert not fitted(classifier="rbf_svm").awaits_classifier
+    with pytest.raises(InputError, match="classifier linear is trained by steps"):
+        build().fit_classifier(*problem())
+
+
+def test_methods_of_steps_refuse_a_fitted_classifier():
+    """In one line, before a step."""
+    network = {"name": "embedding", "backbone": SMALL, "classifier": "logistic_regression"}
+    with pytest.raises(InputError, match="trained by no step, allowed with this method: linear"):
+        training.train(make_pictures(96, 16), make_cell(seeds=(0,), network=network))
+
+
+def test_rows_too_many_for_a_machine_are_thinned_out(monkeypatch):
+    """By the seed, and the same each time."""
+    module = find("network", "rbf_svm")
+    monkeypatch.setattr(module.Parameters.model_fields["max_rows"], "default", 40)
+    module.Parameters.model_rebuild(force=True)
+    try:
+        network = fitted(classifier="rbf_svm")
+        assert network.top[0].rows.tolist() == [40, 150]
+        again = fitted(classifier="rbf_svm")
+        assert again.top[0].support.equal(network.top[0].support)
+    finally:
+        monkeypatch.undo()
+        module.Parameters.model_rebuild(force=True)
+
+
+def test_oversampling_makes_groups_equal():
+    """All rows are kept, only their own are drawn again, and rows without a group stand once."""
+    group = torch.tensor([0] * 50 + [2] * 7 + [-1] * 5 + [1] * 20)
+    (places,) = embedding.rebalanced("oversampling", group, Randomness([0], "heads"))
+    counts = {int(one): int((group[places] == one).sum()) for one in group.unique()}
+    assert counts == {-1: 5, 0: 50, 1: 50, 2: 50}
+    assert set(places.tolist()) == set(range(len(group)))
+    seen = places.bincount()
+    assert (seen[group <= 0] == 1).all()
+    assert len(seen[group == 2].unique()) > 1
+    (again,) = embedding.rebalanced("oversampling", group, Randomness([0], "heads"))
+    (other,) = embedding.rebalanced("oversampling", group, Randomness([1], "heads"))
+    assert again.equal(places)
+    assert not other.equal(places)
+
+
+def test_oversampled_classifier_is_scikit_learns_of_these_rows():
+    """The logistic regression of the rows that were drawn."""
+    x, y, group = problem()
+    network = fitted(classifier="logistic_regression", rebalancing="oversampling")
+    (places,) = embedding.rebalanced("oversampling", group[0], Randomness([0], "heads"))
+    machine = LogisticRegression(max_iter=1000).fit(x[0, places], y[0, places])
+    np.testing.assert_allclose(network.head(x)[0], machine.decision_function(x[0]), atol=1e-9)
+    assert len(network.top) == 1
+
+
+def test_domain_independent_sums_over_groups():
+    """scikit-learn's regressions of every group, of whose rows those without one are none."""
+    x, y, group = problem()
+    network = fitted(classifier="logistic_regression", rebalancing="domain_independent")
+    assert len(network.top) == 2
+    expected = sum(
+        LogisticRegression(max_iter=1000)
+        .fit(x[0, group[0] == number], y[0, group[0] == number])
+        .decision_function(x[0])
+        for number in (0, 1)
+    )
+    np.testing.assert_allclose(network.head(x)[0], expected, atol=1e-9)
+
+
+def test_a_class_that_a_group_lacks_has_its_lowest_output():
+    """So that the order of classes does not hang on a number added to a group's outputs."""
+    x, y, _ = problem(5, 250)
+    y[y == 4] = 3
+    group = (y == 2).long() + (y == 1).long()  # classes 1 and 2 against 0 and 3; none has 4
+    network = fitted(
+        5, data=(x, y, group), classifier="logistic_regression", rebalancing="domain_independent"
+    )
+    found, parts = network.head(x)[0].numpy(), []
+    for number, own in ((0, [0, 3]), (1, [1, 2])):
+        chosen = group[0] == number
+        half = LogisticRegression(max_iter=1000).fit(x[0, chosen], y[0, chosen])
+        half = half.decision_function(x[0]) / 2
+        part = np.tile(-np.abs(half)[:, None], (1, 5))
+        part[:, own] = np.stack([-half, half], axis=1)
+        parts.append(part)
+    np.testing.assert_allclose(found[:, :4], sum(parts)[:, :4], atol=1e-9)
+    assert (found[:, 4] == ABSENT).all()
+    assert (found.argmax(1) == y[0].numpy()).mean() > 0.6
+
+
+@pytest.mark.parametrize("rebalancing", REBALANCINGS[1:])
+def test_groups_that_nobody_knows_are_refused(rebalancing):
+    """In one line."""
+    x, y, group = problem()
+    with pytest.raises(InputError, match=f"rebalancing {rebalancing} and no row of a known group"):
+        fitted(data=(x, y, group * 0 - 1), classifier="k_means", rebalancing=rebalancing)
+
+
+def test_another_classifier_after_the_same_training():
+    """Equals the one of a network that was built for it; the linear layer is another training."""
+    data = problem()
+    network = fitted(classifier="rbf_svm")
+    wanted = network.parameters_of_network.model_copy(
+        update={"classifier": "k_means", "rebalancing": "oversampling"}
+    )
+    network.choose_classifier(wanted)
+    assert network.awaits_classifier
+    network.fit_classifier(*data)
+    expected = fitted(classifier="k_means", rebalancing="oversampling")
+    assert network.head(data[0]).equal(expected.head(data[0]))
+    (state,), (other,) = network.replica_states(), expected.replica_states()
+    assert state.keys() == other.keys()
+    assert all(one.equal(other[name]) for name, one in state.items())
+    for one, classifier in ((build(), "k_means"), (network, "linear")):
+        asked = one.parameters_of_network.model_copy(
+            update={"classifier": classifier, "rebalancing": "none"}
+        )
+        with pytest.raises(InputError, match="allowed: trainings of their own"):
+            one.choose_classifier(asked)
+
+
+@pytest.mark.parametrize("name", FITTED)
+@pytest.mark.parametrize("rebalancing", REBALANCINGS)
+def test_saved_embeddings_predict_the_same(name, rebalancing, tmp_path):
+    """From the file of a cell's models, whatever the classifier's shape."""
+    samples = make_pictures(96, 16)
+    fields = {"backbone": SMALL, "dimensions": 5, "classifier": name, "rebalancing": rebalancing}
+    parameters = embedding.Parameters(**fields)
+    network = build((3, 16, 16), **fields).eval()
+    x = torch.tensor(samples.x[None] / 255, dtype=torch.float32)
+    y = torch.tensor(samples.y[None])
+    group = torch.tensor(samples.attributes["tint"].cat.codes.to_numpy()[None]).long()
+    with torch.no_grad():
+        network.fit_classifier(network.features(x), y, group)
+        expected = network(x)
+    (state,) = network.replica_states()
+    model = {f"model.{key}": value.numpy() for key, value in state.items()}
+    prepared = {
+        "preprocessing.centre": np.zeros(1),
+        "preprocessing.matrix": np.full(1, np.float32(1 / 255)),
+        "preprocessing.outcome": np.array([0.0, 1.0]),
+    }
+    prepared = {key: value.astype(np.float32) for key, value in prepared.items()}
+    told = {"name": "embedding", **parameters.model_dump()}
+    one = Fitted("default", 0, "split_0", told, "none", model | prepared)
+    dataset = ModelsDataset(filepath=str(tmp_path / "models.safetensors"))
+    dataset.save([one])
+    (again,) = dataset.load()
+    cell = CellParameters.model_validate(
+        make_cell(seeds=(0,)).model_dump()
+        | {"method": {"name": "erm"}, "network": told, "metrics": ["accuracy"]}
+    )
+    (seen,) = prediction.predict(samples, [again], cell, {"": samples})
+    np.testing.assert_allclose(seen.outputs, expected[0, seen.rows], rtol=1e-4, atol=1e-4)
+    assert (seen.outputs.argmax(1) == expected[0, seen.rows].argmax(1).numpy()).all()
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_curvature_of_a_classified_embedding_is_a_number(name):
+    """By power iteration; that of a forest is 0."""
+    from robust_fairness.methods._losses import task_loss
+    from robust_fairness.metrics.curvature import power_iteration_curvature
+
+    network, x = build(classifier=name, dimensions=6).double().eval(), rows(count=20).double()
+    y = torch.arange(20)[None] % 3
+    network.fit_classifier(network.features(x), y, y * 0)
+    found = power_iteration_curvature(lambda one: task_loss(network(one), y), x)
+    assert found.isfinite().all()
+    assert found.any() == (name != "random_forest")
+
+
+@pytest.mark.parametrize("method", ["erm", "adv_debias"])
+@pytest.mark.parametrize(
+    ("samples", "backbone"), [(make_pictures(96, 16), SMALL), (make_samples(), "mlp")]
+)
+def test_methods_of_steps_train_the_linear_layer(method, samples, backbone):
+    """Of pictures and tables; saved replicas predict the same."""
+    network = {"name": "embedding", "backbone": backbone, "dimensions": 4}
+    cell = make_cell(method, seeds=(0,), epochs=2, network=network)
+    fitted_ones, validation, _ = training.train(samples, cell)
+    again = prediction.predict(samples, fitted_ones, cell, {"": samples}, "val")
+    np.testing.assert_array_equal(again[0].outputs, validation[0].outputs)
+
+
+def test_parameters_go_through_json():
+    """As the file of a model keeps them; fields of the backbone are complete and checked."""
+    backbone = {"name": "resnet50", "weights": "some/net.pth"}
+    parameters = embedding.Parameters(backbone=backbone)
+    kept = json.loads(json.dumps(parameters.model_dump()))
+    assert embedding.Parameters.model_validate(kept) == parameters
+    assert parameters.backbone["mean"] == [0.485, 0.456, 0.406]
+    name, fields = parameters.network()
+    assert (name, str(fields.weights)) == ("resnet50", "some/net.pth")
+    assert description("embedding", parameters) == "embedding of resnet50, pretrained"
+    assert description("embedding", embedding.Parameters()) == "embedding of resnet20"
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"backbone": "resnet21"}, "did you mean 'resnet20'"),
+        ({"backbone": {"name": "resnet20", "depth": 3}}, "network resnet20: depth: Extra inputs"),
+        ({"backbone": "embedding"}, "network embedding, allowed: one that is trained by steps"),
+        ({"backbone": "rbf_svm"}, "network rbf_svm, allowed: one that is trained by steps"),
+        ({"classifier": "resnet20"}, "network resnet20 is trained by steps, allowed: linear, or"),
+        ({"classifier": "rbf_smv"}, "did you mean 'rbf_svm'"),
+        ({"rebalancing": "oversampling"}, "rebalancing oversampling: allowed with a classifier"),
+        ({"dimensions": 0}, "greater than or equal to 1"),
+    ],
+)
+def test_bad_settings_are_refused(fields, message):
+    """In one line each."""
+    with pytest.raises(InputError, match=message) as caught:
+        make_cell(network={"name": "embedding", **fields})
+    assert "\n" not in str(caught.value)
+
+
+def test_trials_change_the_classifier():
+    """By the fields that decide nothing before the end of training."""
+    network = {"name": "embedding", "backbone": SMALL, "classifier": "logistic_regression"}
+    trials = ({"classifier": "rbf_svm"}, {"rebalancing": "oversampling"})
+    replicas = make_cell(trials=trials, seeds=(0,), network=network).replicas()
+    assert [one.trial for one in replicas] == [
+        "default",
+        "classifier=rbf_svm",
+        "rebalancing=oversampling",
+    ]
+    alike = [one.network.model_dump(exclude=set(embedding.AFTER_TRAINING)) for one in replicas]
+    assert alike[0] == alike[1] == alike[2]
+
+
+def test_outcomes_that_do_not_fit_are_refused():
+    """A continuous one has the linear layer alone."""
+    assert build(outputs=1)(rows()).shape == (1, 6, 1)
+    with pytest.raises(InputError, match="classifier k_means: not applicable to a continuous"):
+        build(outputs=1, classifier="k_means")
+    with pytest.raises(InputError, match="network resnet20: rows have shape"):
+        build((5,))

@@ -1,0 +1,300 @@
+"""Classifiers that are fitted at once: scikit-learn's own, absent classes, states, plain training.
+
+Support vector machines have tests of their own beside these.
+"""
+
+import logging
+
+import numpy as np
+import pytest
+import torch
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_digits
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import SVC
+
+from robust_fairness import training
+from robust_fairness.catalog.arrays import ModelsDataset
+from robust_fairness.errors import InputError
+from robust_fairness.models import _fitted, random_forest
+from robust_fairness.models._fitted import ABSENT
+from robust_fairness.models._randomness import Randomness
+from robust_fairness.registry import find
+from robust_fairness.training import fitting, prediction
+from tests.training.conftest import make_cell, make_samples, own_checkpoints  # noqa: F401
+from tests.training.test_pictures import make_pictures
+
+CLASSIFIERS = {
+    "logistic_regression": {},
+    "rbf_svm": {},
+    "k_means": {},
+    "random_forest": {"trees": 7},
+}
+
+
+def build(name, inputs, classes, seed=0, **options):
+    """A classifier that is yet to be fitted."""
+    module = find("network", name)
+    randomness = Randomness([seed], "weights")
+    return module.build(module.Parameters(**options), (inputs,), classes, randomness)
+
+
+def fitted_on(name, x, y, classes, seed=0, **options):
+    """A classifier fitted on given rows."""
+    network = build(name, x.shape[1], classes, seed, **options)
+    network.fit_at_once(torch.tensor(x)[None], torch.tensor(y)[None])
+    return network
+
+
+def outputs_of(network, x):
+    """Outputs in float64 ``[row, class]``."""
+    return network(torch.tensor(x)[None].double())[0].detach().numpy()
+
+
+def drawn_seed(seed=0):
+    """The seed that a classifier hands to scikit-learn."""
+    return Randomness([seed], "weights").integer() % 2**32
+
+
+def digits(classes, rows=300):
+    """Real digits in [0, 1], and their classes."""
+    found = load_digits(n_class=classes)
+    return (found.data[:rows] / 16).astype(np.float32), found.target[:rows]
+
+
+@pytest.mark.parametrize("classes", [2, 3, 10])
+@pytest.mark.parametrize("penalty", [1.0, 0.05])
+def test_logistic_regression_is_scikit_learns(classes, penalty):
+    """Its probabilities and decisions, of rows that it has and has not seen."""
+    x, y = digits(classes)
+    network = fitted_on("logistic_regression", x[:200], y[:200], classes, penalty=penalty)
+    expected = LogisticRegression(C=penalty, max_iter=1000).fit(x[:200].astype(float), y[:200])
+    found = outputs_of(network, x)
+    softmax = torch.tensor(found).softmax(1)
+    np.testing.assert_allclose(softmax, expected.predict_proba(x), atol=1e-9)
+    decision = found[:, 1] - found[:, 0] if classes == 2 else found
+    np.testing.assert_allclose(decision, expected.decision_function(x.astype(float)), atol=1e-9)
+    np.testing.assert_array_equal(found.argmax(1), expected.predict(x))
+
+
+def test_logistic_regression_says_where_it_has_not_converged(caplog):
+    """In one line, and no warning of the library."""
+    x, y = digits(3)
+    with caplog.at_level(logging.WARNING):
+        fitted_on("logistic_regression", x, y, 3, iterations=2)
+    assert caplog.messages == ["logistic_regression: not converged after 2 iterations"]
+
+
+@pytest.mark.parametrize(("classes", "clusters"), [(2, None), (10, None), (3, 17), (10, 4)])
+def test_k_means_gives_the_majority_class_of_scikit_learns_cluster(classes, clusters):
+    """Logits are minus squared distances to the nearest centroid that has the class."""
+    x, y = digits(classes)
+    network = fitted_on("k_means", x[:200], y[:200], classes, clusters=clusters)
+    machine = KMeans(clusters or classes, random_state=drawn_seed()).fit(x[:200].astype(float))
+    owner = np.array(
+        [
+            np.bincount(y[:200][machine.labels_ == number], minlength=classes).argmax()
+            for number in range(machine.n_clusters)
+        ]
+    )
+    found = outputs_of(network, x)
+    np.testing.assert_array_equal(found.argmax(1), owner[machine.predict(x.astype(float))])
+    squares = ((x[:, None].astype(float) - machine.cluster_centers_) ** 2).sum(-1)
+    for number in range(classes):
+        own = squares[:, owner == number]
+        expected = -own.min(1) if own.shape[1] else np.full(len(x), ABSENT)
+        np.testing.assert_allclose(found[:, number], expected, atol=1e-9)
+
+
+def test_k_means_has_no_more_clusters_than_distinct_rows():
+    """Three points, seen often, whose classes are then known."""
+    x, y = np.eye(3, dtype=np.float32)[np.arange(30) % 3], np.arange(30) % 3
+    network = fitted_on("k_means", x, y, 3, clusters=8)
+    assert len(network.centroids) == 3
+    np.testing.assert_allclose(outputs_of(network, np.eye(3)), 2 * np.eye(3) - 2, atol=1e-12)
+
+
+@pytest.mark.parametrize("classes", [2, 3, 10])
+@pytest.mark.parametrize("options", [{}, {"depth": 3}, {"least_rows": 5}])
+def test_random_forest_is_scikit_learns(classes, options):
+    """The whole forest's probabilities; a probability of 0 has the least logarithm."""
+    x, y = digits(classes)
+    network = fitted_on("random_forest", x[:200], y[:200], classes, seed=3, trees=9, **options)
+    names = {"depth": "max_depth", "least_rows": "min_samples_leaf"}
+    machine = RandomForestClassifier(
+        9, random_state=drawn_seed(3), **{names[name]: value for name, value in options.items()}
+    )
+    expected = machine.fit(x[:200], y[:200]).predict_proba(x)
+    found = outputs_of(network, x)
+    np.testing.assert_allclose(np.exp(found), expected, atol=1e-12)
+    np.testing.assert_allclose(torch.tensor(found).softmax(1), expected, atol=1e-12)
+    assert (found[expected == 0] == np.log(random_forest.LEAST_PROBABILITY)).all()
+    assert int((network.offsets.diff() > 0).sum()) == sum(
+        tree.get_n_leaves() for tree in machine.estimators_
+    )
+
+
+def test_random_forest_compares_inputs_as_scikit_learn_does():
+    """In single precision, on thresholds between neighbouring numbers."""
+    x = np.random.default_rng(0).integers(0, 5, (400, 3)) * np.float64(0.1)
+    y = np.random.default_rng(1).integers(0, 2, 400)
+    network = fitted_on("random_forest", x, y, 2, trees=20)
+    machine = RandomForestClassifier(20, random_state=drawn_seed()).fit(x, y)
+    nudged = np.concatenate([x, np.nextafter(x, 1), x + 0.05])
+    np.testing.assert_allclose(
+        np.exp(outputs_of(network, nudged)), machine.predict_proba(nudged), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_a_class_without_rows_is_never_predicted(name, caplog):
+    """It is said; the others are as if it did not exist, and all numbers are finite."""
+    x, y = digits(4)
+    kept = y != 2
+    with caplog.at_level(logging.WARNING):
+        network = fitted_on(name, x[kept], y[kept], 5, **CLASSIFIERS[name])
+    told = f"{name}: 3 of 5 classes are among its {kept.sum()} training rows"
+    assert caplog.messages == [f"{told}, the others are never predicted"]
+    named = np.array([0, 1, 9, 2])[y[kept]]
+    others = fitted_on(name, x[kept], named, 3, **CLASSIFIERS[name])
+    found = outputs_of(network, x)
+    np.testing.assert_array_equal(found[:, [0, 1, 3]], outputs_of(others, x))
+    assert (found[:, [2, 4]] == ABSENT).all()
+    single = network(torch.tensor(x)[None])
+    assert single.dtype == torch.float32
+    assert single.square().isfinite().all()
+    assert (single.softmax(-1)[0, :, [2, 4]] == 0).all()
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_a_single_class_is_predicted_everywhere(name):
+    """There is nothing to fit."""
+    x, _ = digits(3)
+    network = fitted_on(name, x, np.full(len(x), 2), 3)
+    expected = np.tile([ABSENT, ABSENT, 0], (len(x), 1))
+    np.testing.assert_array_equal(outputs_of(network, x), expected)
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_rows_that_are_no_numbers_are_refused(name):
+    """In one line."""
+    x, y = digits(3)
+    x[[5, 7], 3] = np.nan, np.inf
+    message = f"network {name}: 2 of 300 training rows are not finite"
+    with pytest.raises(InputError, match=message):
+        fitted_on(name, x, y, 3)
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+@pytest.mark.parametrize("present", [[0], [0, 2], [0, 1, 2]])
+def test_a_state_holds_everything(name, present):
+    """Within another module too, whatever was fitted there before; devices and types stay."""
+    x, y = digits(3)
+    kept = np.isin(y, present)
+    network = fitted_on(name, x[kept], y[kept], 3, **CLASSIFIERS[name])
+    for other in (build(name, 64, 3), fitted_on(name, x[:20], y[:20], 3, seed=5)):
+        whole = torch.nn.ModuleDict({"head": other})
+        state = {f"head.{key}": value for key, value in network.state_dict().items()}
+        whole.load_state_dict(state)
+        np.testing.assert_array_equal(outputs_of(other, x), outputs_of(network, x))
+    with pytest.raises(RuntimeError, match="Unexpected key"):
+        other.load_state_dict(network.state_dict() | {"further": torch.zeros(1)})
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_blocks_of_rows_give_what_all_rows_give(name, monkeypatch):
+    """Memory is bounded by blocks."""
+    x, y = digits(3)
+    network = fitted_on(name, x, y, 3, **CLASSIFIERS[name])
+    whole = outputs_of(network, x)
+    monkeypatch.setattr(_fitted, "NUMBERS_AT_ONCE", 7 * network.numbers_of_a_row())
+    np.testing.assert_allclose(outputs_of(network, x), whole, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["k_means", "random_forest"])
+def test_draws_belong_to_the_seed(name):
+    """And to nothing else, such as numpy's or torch's own generators."""
+    x, y = digits(10)
+    one, again, other = (
+        fitted_on(name, x[:150], y[:150], 10, seed=seed, **CLASSIFIERS[name]) for seed in (0, 0, 1)
+    )
+    assert np.array_equal(outputs_of(one, x), outputs_of(again, x))
+    assert not np.array_equal(outputs_of(one, x), outputs_of(other, x))
+
+
+MACHINES = {
+    "logistic_regression": (LogisticRegression(max_iter=1000), "decision_function"),
+    "rbf_svm": (SVC(), "decision_function"),
+    "random_forest": (RandomForestClassifier(7, random_state=drawn_seed(0)), "predict_proba"),
+}
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("samples", [make_samples(classes=3), make_pictures(160, 8)])
+def test_plain_training_fits_a_replicas_own_rows(name, samples):
+    """Tables and pictures, preprocessed as for every network; predictions in float32."""
+    cell = make_cell(seeds=(0,), network={"name": name, **CLASSIFIERS[name]}, precision="float32")
+    (fitted,), (validation, *_), history = training.train(samples, cell)
+    train = samples.rows(fitted.split, "train")
+    x = samples.arrays["x"].astype(np.float32)
+    x = x / np.float32(255) if x.ndim > 2 else (x - x[train].mean(0)) / x[train].std(0)
+    x = x.reshape(len(x), -1)
+    machine, decide = MACHINES[name]
+    machine.fit(x[train], samples.y[train])
+    expected = getattr(machine, decide)(x[validation.rows])
+    found = validation.outputs if decide != "predict_proba" else np.exp(validation.outputs)
+    far = np.abs(found - expected).max(1) > 1e-3
+    # a row on a threshold may fall on its other side, since inputs differ by their rounding
+    assert far.mean() <= (0.05 if name == "random_forest" else 0)
+    assert history["epoch"].unique().tolist() == [0]
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_saved_classifiers_predict_the_same(name, tmp_path):
+    """From the file of a cell's models, with the curvature that metrics ask for."""
+    samples = make_samples(classes=3)
+    cell = make_cell(seeds=(0, 1), network={"name": name, **CLASSIFIERS[name]})
+    fitted, validation, _ = training.train(samples, cell)
+    dataset = ModelsDataset(filepath=str(tmp_path / "models.safetensors"))
+    dataset.save(fitted)
+    again = dataset.load()
+    for one, seen in zip(
+        prediction.predict(samples, again, cell, {"": samples}, "val"), validation, strict=True
+    ):
+        np.testing.assert_array_equal(one.outputs, seen.outputs)
+    for tested in prediction.predict(samples, again, cell, {"": samples}):
+        curvature = tested.values["curvature"]
+        assert np.isfinite(curvature).all()
+        assert (curvature > 0).any() == (name != "random_forest")
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_a_checkpoint_holds_the_classifier(name):
+    """A stack that goes on from it has nothing left to do."""
+    samples = make_samples(classes=3)
+    cell = make_cell(seeds=(0,), network={"name": name, **CLASSIFIERS[name]})
+    first, second = (fitting.Stack(samples, cell, cell.replicas()) for _ in range(2))
+    checkpoint = fitting.Checkpoint("toy", name)
+    first.train_to_end(checkpoint)
+    second.model.fit_at_once = None
+    second.train_to_end(checkpoint)
+    expected, found = first.fitted()[0].state, second.fitted()[0].state
+    assert expected.keys() == found.keys()
+    for key, value in expected.items():
+        assert value.dtype == found[key].dtype
+        np.testing.assert_array_equal(value, found[key])
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_other_methods_and_continuous_outcomes_are_refused(name):
+    """In one line each."""
+    cell = make_cell("adv_debias", seeds=(0,), network={"name": name})
+    message = f"method adv_debias: network {name} is fitted at once, not by steps"
+    with pytest.raises(InputError, match=message):
+        training.train(make_samples(), cell)
+    with pytest.raises(InputError, match=f"network {name}: not applicable to a continuous"):
+        build(name, 4, 1)
+    message = f"network {name}: has no head that could be trained"
+    with pytest.raises(InputError, match=message):
+        build(name, 4, 3).new_head(2, Randomness([0], "heads"))
