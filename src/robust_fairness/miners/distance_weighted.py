@@ -1,0 +1,95 @@
+"""Distance-weighted mining: negatives of all distances alike (Definition 6)."""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int64
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from torch import Tensor
+
+from robust_fairness.miners._miner import Triplets, anchors, choose, distances
+
+DIAMETER = 2.0  # of the unit sphere: no two points are farther apart
+
+
+class Parameters(BaseModel):
+    """Where the inverse density is cut; the values are those of D.3.
+
+    ``smallest_distance`` is lambda: nearer negatives weigh what one at this distance weighs.
+    Definition 6 prints a clip of the weight itself (at 0.5, which would draw nearly alike); the
+    published code, whose settings the paper uses, clips the distance.
+
+    ``largest_distance``: D.3 clips the maximum distance to 1.4, which is where the margin
+    objective's loss of a negative ends (beta + gamma). ``farther`` reads it: ``clipped``
+    gives farther negatives the weight of that distance, which is nearly the smallest there is;
+    ``left_out`` draws none of them unless an anchor has no others, then from all alike (between
+    random directions of 128 dimensions more than half of the distances are larger). ``null``
+    cuts nothing, as the published code of Roth et al., where the cut is commented out: the
+    density falls again beyond the square root of two, so that the rarest and
+    farthest negatives, which teach nothing, weigh most. Hence the default.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    smallest_distance: float = Field(0.5, gt=0, lt=DIAMETER)
+    largest_distance: float | None = Field(1.4, gt=0, le=DIAMETER)
+    farther: Literal["clipped", "left_out"] = "clipped"
+
+    @model_validator(mode="after")
+    def _in_order(self) -> "Parameters":
+        largest = self.largest_distance
+        if largest is not None and largest <= self.smallest_distance:
+            raise ValueError(
+                f"largest_distance {largest:g}, "
+                f"allowed: above smallest_distance, which is {self.smallest_distance:g}"
+            )
+        return self
+
+
+def log_inverse_density(distance: Float[Tensor, "..."], dimensions: int) -> Float[Tensor, "..."]:
+    r"""Logarithm of 1 / q for the distance of two random points of a unit sphere.
+
+    .. math:: q(d) \propto d^{D - 2} (1 - d^2 / 4)^{(D - 3) / 2}
+
+    Definition 6 prints :math:`1 - d / 4`, which is the density of no sphere. Finite for every
+    distance above 0: from the diameter on, it is taken just short of it.
+
+    Args:
+        distance: above 0.
+        dimensions: D, of the space around the sphere.
+    """
+    within = (1 - distance.square() / 4).clamp(min=torch.finfo(distance.dtype).eps)
+    return (2 - dimensions) * distance.log() - (dimensions - 3) / 2 * within.log()
+
+
+def mine(
+    embeddings: Float[Tensor, "row dimension"],
+    labels: Int64[Tensor, " row"],
+    parameters: Parameters,
+    generator: torch.Generator,
+) -> Triplets:
+    """One triplet for every row that has a positive and a negative; none where no row has.
+
+    The positive is any other row of the class; a negative is drawn in proportion to 1 / q of its
+    distance, compared with the other negatives of the same anchor.
+
+    Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), Definition 6, after
+    Wu et al., "Sampling Matters in Deep Embedding Learning" (ICCV 2017).
+
+    Args:
+        embeddings: of a batch, without gradients; of unit norm.
+        labels: class of every row.
+        parameters: where the weights are cut.
+        generator: source of the draws.
+    """
+    found = anchors(labels, generator)
+    distance, largest = distances(embeddings)[found.anchor], parameters.largest_distance
+    kept = distance.clamp(parameters.smallest_distance, largest)
+    log_weights = log_inverse_density(kept, embeddings.shape[1])
+    allowed = found.negatives
+    if largest is not None and parameters.farther == "left_out":
+        near = allowed & (distance <= largest)
+        # clipped, those that are all too far weigh alike
+        allowed = torch.where(near.any(1, keepdim=True), near, allowed)
+    negative = choose(log_weights.masked_fill(~allowed, -torch.inf), generator)
+    return Triplets(found.anchor, found.positive, negative)

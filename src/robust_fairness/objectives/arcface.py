@@ -1,0 +1,84 @@
+"""ArcFace loss (Definition 13)."""
+
+from math import degrees, pi
+
+import torch
+from jaxtyping import Float, Int64
+from pydantic import BaseModel, ConfigDict, Field
+from pytorch_metric_learning.losses import ArcFaceLoss
+from torch import Tensor, nn
+
+from robust_fairness.models._model import initialised
+from robust_fairness.models._randomness import Randomness
+from robust_fairness.objectives._cosine import Cosine
+from robust_fairness.objectives._objective import BatchObjective
+
+
+class Parameters(BaseModel):
+    """Values of D.3."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    margin: float = Field(0.5, ge=0, lt=pi, description="gamma: of the angle, in radians")
+    scale: float = Field(16.0, gt=0, description="s: radius of the sphere")
+    learning_rate: float = Field(5e-4, ge=0, description="of the class centres")
+
+
+class Loss(ArcFaceLoss):
+    """The library's, with a finite gradient for an embedding that equals its centre."""
+
+    def get_angles(self, cosine_of_target_classes: Float[Tensor, " row"]) -> Float[Tensor, " row"]:
+        """Angles in radians; from 0 and pi on without a gradient."""
+        end = 1 - torch.finfo(cosine_of_target_classes.dtype).eps
+        return torch.acos(cosine_of_target_classes.clamp(-end, end))
+
+
+class ArcFace(BatchObjective):
+    r"""Cross-entropy of cosines to class centres, with the own angle made larger by a margin.
+
+    .. math:: -\frac{1}{b} \sum_i \log \frac{e^{s \cos(\theta_{iy} + \gamma)}}
+              {e^{s \cos(\theta_{iy} + \gamma)} + \sum_{c \ne y_i} e^{s \cos \theta_{ic}}}
+
+    Definition 13 prints the cosine of a product that is a cosine already, and sums over the rows
+    of the batch in the place of the classes: Deng et al. (CVPR 2019) is followed. Where the angle
+    and the margin exceed pi, the library continues with :math:`\cos \theta - \gamma \sin \gamma`.
+    The published code of Roth et al. also raises negative cosines to 0, which stops their
+    gradients and is not followed.
+
+    Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), Definition 13; the loss
+    is pytorch-metric-learning's. Centres begin as in the published code: lengths matter to
+    how fast Adam turns them.
+    """
+
+    def __init__(
+        self, parameters: Parameters, classes: int, dimensions: int, randomness: Randomness
+    ) -> None:
+        super().__init__(parameters, classes, dimensions, randomness)
+        bound = dimensions**-0.5
+
+        def uniform(weights: Tensor) -> None:
+            nn.init.uniform_(weights, -bound, bound)
+
+        self.loss = initialised(
+            lambda: Loss(
+                classes,
+                dimensions,
+                margin=degrees(parameters.margin),
+                scale=parameters.scale,
+                weight_init_func=uniform,
+                distance=Cosine(),
+            ),
+            randomness,
+        )
+
+    def of_batch(
+        self, embeddings: Float[Tensor, "row dimension"], labels: Int64[Tensor, " row"]
+    ) -> Float[Tensor, ""]:
+        """Mean over the rows."""
+        loss: Tensor = self.loss(embeddings, labels)
+        return loss
+
+    def learning_rate(self, protocol_rate: float) -> float:
+        """That of the class centres (D.3), whatever the network's is."""
+        rate: float = self.parameters_of_objective.learning_rate
+        return rate

@@ -1,0 +1,59 @@
+"""Contrastive loss (Definition 7)."""
+
+import torch
+from jaxtyping import Float, Int64
+from pydantic import BaseModel, ConfigDict, Field
+from pytorch_metric_learning.distances import LpDistance
+from pytorch_metric_learning.losses import ContrastiveLoss
+from pytorch_metric_learning.reducers import MeanReducer
+from torch import Tensor
+
+from robust_fairness.miners._miner import Triplets
+from robust_fairness.models._randomness import Randomness
+from robust_fairness.objectives._objective import MinedObjective
+
+
+class Parameters(BaseModel):
+    """The margin, which the paper does not give; 1 as in the published code of Roth et al."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    margin: float = Field(
+        1.0, gt=0, description="gamma: distance at which negatives stop mattering"
+    )
+
+
+class Contrastive(MinedObjective):
+    r"""Positives are drawn together, negatives pushed apart up to a margin.
+
+    .. math:: \frac{1}{t} \sum_{(a, p, n)} d(a, p) + [\gamma - d(a, n)]_+
+
+    The pairs S of the definition are those of t triplets: anchor and positive, anchor and
+    negative. It divides by the rows b of a batch, which is t where every row is an anchor.
+
+    Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), Definition 7; the loss
+    is pytorch-metric-learning's.
+    """
+
+    def __init__(
+        self, parameters: Parameters, classes: int, dimensions: int, randomness: Randomness
+    ) -> None:
+        super().__init__(parameters, classes, dimensions, randomness)
+        self.loss = ContrastiveLoss(
+            pos_margin=0,
+            neg_margin=parameters.margin,
+            distance=LpDistance(normalize_embeddings=False),
+            reducer=MeanReducer(),
+        )
+
+    def of_triplets(
+        self,
+        embeddings: Float[Tensor, "row dimension"],
+        labels: Int64[Tensor, " row"],
+        triplets: Triplets,
+    ) -> Float[Tensor, ""]:
+        """Mean over the positive pairs plus mean over the negative pairs."""
+        # Twice over, for the same means: the library takes a single pair for none.
+        indices = tuple(torch.cat([places, places]) for places in triplets)
+        loss: Tensor = self.loss(embeddings, labels, indices)
+        return loss

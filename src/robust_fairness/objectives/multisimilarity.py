@@ -1,0 +1,72 @@
+"""Multisimilarity loss (Definition 11)."""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int64
+from pydantic import BaseModel, ConfigDict, Field
+from pytorch_metric_learning.losses import MultiSimilarityLoss
+from pytorch_metric_learning.miners import MultiSimilarityMiner
+from pytorch_metric_learning.reducers import AvgNonZeroReducer, MeanReducer
+from torch import Tensor
+
+from robust_fairness.models._randomness import Randomness
+from robust_fairness.objectives._cosine import Cosine
+from robust_fairness.objectives._objective import BatchObjective
+
+REDUCERS = {"rows": MeanReducer, "active": AvgNonZeroReducer}
+
+
+class Parameters(BaseModel):
+    """Values of D.3, and of which rows the mean is.
+
+    ``mean_over``: all ``rows`` of the batch (1 / b, as printed) or those that have a loss
+    (``active``, the published code of Roth et al.).
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    alpha: float = Field(2.0, gt=0, description="sharpness for positives")
+    beta: float = Field(40.0, gt=0, description="sharpness for negatives")
+    base: float = Field(0.5, description="lambda: similarity between positives and negatives")
+    epsilon: float = Field(0.1, ge=0, description="slack of what is left out")
+    mean_over: Literal["rows", "active"] = "rows"
+
+
+class Multisimilarity(BatchObjective):
+    r"""Soft hinges on the similarities of every row's hard positives and hard negatives.
+
+    .. math:: \frac{1}{b} \sum_i \frac{1}{\alpha} \log (1 + \sum_p e^{-\alpha (s_{ip} - \lambda)})
+              + \frac{1}{\beta} \log (1 + \sum_n e^{\beta (s_{in} - \lambda)})
+
+    Positives count that are less similar than the most similar negative plus epsilon, and
+    negatives that are more similar than the least similar positive minus epsilon. Definition 11
+    prints these conditions for each other's pairs and a similarity of 0 for all others; they are
+    left out of the sums, as in Wang et al. (CVPR 2019) and the published code. So a row
+    without positives, or without negatives, has no loss.
+
+    Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), Definition 11; loss and
+    choice of pairs are pytorch-metric-learning's.
+    """
+
+    def __init__(
+        self, parameters: Parameters, classes: int, dimensions: int, randomness: Randomness
+    ) -> None:
+        super().__init__(parameters, classes, dimensions, randomness)
+        self.miner = MultiSimilarityMiner(parameters.epsilon, distance=Cosine())
+        self.loss = MultiSimilarityLoss(
+            parameters.alpha,
+            parameters.beta,
+            parameters.base,
+            distance=Cosine(),
+            reducer=REDUCERS[parameters.mean_over](),
+        )
+
+    def of_batch(
+        self, embeddings: Float[Tensor, "row dimension"], labels: Int64[Tensor, " row"]
+    ) -> Float[Tensor, ""]:
+        """Mean over the rows."""
+        # Twice over, for the same sets: the library takes a single pair for none.
+        pairs = tuple(torch.cat([places, places]) for places in self.miner(embeddings, labels))
+        loss: Tensor = self.loss(embeddings, labels, pairs)
+        return loss

@@ -1,0 +1,67 @@
+"""N-pair loss (Definition 10)."""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int64
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from robust_fairness.objectives._objective import BatchObjective
+
+
+class Parameters(BaseModel):
+    """The regularisation of D.3, and of what.
+
+    ``regularised``: squared norms of the embeddings (``squared_norm``, as printed) or the norms
+    themselves (``norm``, the published code of Roth et al.).
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    regularisation: float = Field(0.005, ge=0, description="nu")
+    regularised: Literal["squared_norm", "norm"] = "squared_norm"
+
+
+class NPair(BatchObjective):
+    r"""A positive has to be more alike than all negatives of a batch together.
+
+    .. math:: \frac{1}{b} \sum_{(a, p)} \log (1 + \sum_n \exp(a^T n - a^T p))
+              + \frac{\nu}{b} \sum_i |x_i|^2
+
+    Over all pairs of a class, which is one for every anchor in batches of two rows a class; the
+    published code of Roth et al. draws one where there are more. Embeddings are not normalised:
+    lengths are part of what is learnt.
+
+    The loss is pytorch-metric-learning's NTXentLoss at temperature 1 (tested), but for two
+    things: that compares every positive pair with every negative pair of the batch, of
+    which ten classes in a batch have millions, and its logarithm ends where the largest negative
+    is some 87 above the positive (in float32), beyond which it has no gradient. Its NPairsLoss is
+    another loss.
+
+    Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), Definition 10.
+    """
+
+    NORMALISED = False
+
+    def of_batch(
+        self, embeddings: Float[Tensor, "row dimension"], labels: Int64[Tensor, " row"]
+    ) -> Float[Tensor, ""]:
+        """Sum over all positive pairs, divided by the number of rows."""
+        similarity = embeddings @ embeddings.T
+        different = labels[:, None] != labels
+        same = ~different
+        same.fill_diagonal_(False)
+        # the lowest number, not minus infinity: an anchor without negatives has a loss of 0
+        lowest = torch.finfo(similarity.dtype).min
+        negatives = similarity.masked_fill(~different, lowest).logsumexp(1, keepdim=True)
+        excess = (negatives - similarity).masked_fill(~same, lowest)
+        loss = softplus(excess).sum() / len(embeddings)
+        return loss + self.parameters_of_objective.regularisation * self._size(embeddings)
+
+    def _size(self, embeddings: Float[Tensor, "row dimension"]) -> Float[Tensor, ""]:
+        """Mean norm, or squared norm, of the embeddings."""
+        if self.parameters_of_objective.regularised == "squared_norm":
+            return embeddings.square().sum(1).mean()
+        return torch.linalg.vector_norm(embeddings, dim=1).mean()

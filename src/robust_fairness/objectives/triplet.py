@@ -1,0 +1,63 @@
+"""Triplet loss (Definition 8)."""
+
+from typing import Literal
+
+from jaxtyping import Float, Int64
+from pydantic import BaseModel, ConfigDict, Field
+from pytorch_metric_learning.distances import LpDistance
+from pytorch_metric_learning.losses import TripletMarginLoss
+from pytorch_metric_learning.reducers import MeanReducer
+from torch import Tensor
+
+from robust_fairness.miners._miner import Triplets
+from robust_fairness.models._randomness import Randomness
+from robust_fairness.objectives._objective import MinedObjective
+
+POWERS = {"euclidean": 1, "squared": 2}
+
+
+class Parameters(BaseModel):
+    """The margin of D.3, and which distance.
+
+    ``distance``: the definition has the distance (``euclidean``, the default), the published code
+    of Roth et al., whose settings the paper uses, and Schroff et al. its square (``squared``).
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    margin: float = Field(0.2, gt=0, description="gamma: how much farther a negative has to be")
+    distance: Literal["euclidean", "squared"] = "euclidean"
+
+
+class Triplet(MinedObjective):
+    r"""A negative has to be farther from the anchor than the positive, by a margin.
+
+    .. math:: \frac{1}{t} \sum_{(a, p, n)} [d(a, p) - d(a, n) + \gamma]_+
+
+    The definition divides by the rows b of a batch, which is the number t of triplets where
+    every row is an anchor. Triplets without a loss count.
+
+    Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), Definition 8; the loss
+    is pytorch-metric-learning's.
+    """
+
+    def __init__(
+        self, parameters: Parameters, classes: int, dimensions: int, randomness: Randomness
+    ) -> None:
+        super().__init__(parameters, classes, dimensions, randomness)
+        power = POWERS[parameters.distance]
+        self.loss = TripletMarginLoss(
+            parameters.margin,
+            distance=LpDistance(normalize_embeddings=False, power=power),
+            reducer=MeanReducer(),
+        )
+
+    def of_triplets(
+        self,
+        embeddings: Float[Tensor, "row dimension"],
+        labels: Int64[Tensor, " row"],
+        triplets: Triplets,
+    ) -> Float[Tensor, ""]:
+        """Mean over the triplets."""
+        loss: Tensor = self.loss(embeddings, labels, tuple(triplets))
+        return loss
