@@ -42,7 +42,8 @@ TRIALS = {
     "rubi": (),
     "spectral_decoupling": ({"weight": 0.1}, {"shift": 2.0}),
 }
-CLASSIFIERS = ("donini", "lff", "metric_learning", "parade", "rubi", "spectral_decoupling")
+CLASSIFIERS = ("donini", "lff", "rubi", "spectral_decoupling")
+EMBEDDERS = ("metric_learning", "parade")  # whose network refuses a continuous outcome
 
 
 def largest_difference(a, b) -> float:
@@ -56,7 +57,7 @@ def largest_difference(a, b) -> float:
         (method, groups, classes)
         for method in METHODS
         for groups, classes in [(2, 2), (3, 3), (2, 0)]
-        if classes or method not in CLASSIFIERS
+        if classes or method not in CLASSIFIERS + EMBEDDERS
     ],
 )
 def test_stack_equals_training_one_by_one(method, groups, classes):

@@ -36,8 +36,8 @@ class Parameters(MethodParameters):
     D.3).
     """
 
-    objective: ObjectiveName = Field("margin", validate_default=True)  # type: ignore[arg-type]
-    miner: MinerName = Field("distance_weighted", validate_default=True)  # type: ignore[arg-type]
+    objective: ObjectiveName = Field("margin", validate_default=True)
+    miner: MinerName = Field("distance_weighted", validate_default=True)
     per_class: int = Field(2, ge=2)
     embedding_learning_rate: float | None = Field(None, gt=0)
 
@@ -58,7 +58,7 @@ class Mined(nn.Module):
     ) -> None:
         super().__init__()
         found: type[Objective] = objective_class(objective.name)
-        if found.NORMALISED != model.normalised:
+        if model.normalised != found.NORMALISED:
             told = "of length 1" if found.NORMALISED else "as they come"
             raise InputError(
                 f"objective {objective.name}: takes embeddings {told}, allowed: network "
@@ -90,7 +90,6 @@ class MetricLearning(Method):
     def __init__(self, parameters: Any, model: Model, problem: Problem) -> None:
         super().__init__(parameters, model, problem)
         p = self.parameters_of_method
-        problem.require_classes("metric_learning")
         self.target = Mined(
             p.objective, p.miner, problem.classes, require_embedding(model), problem
         )
@@ -98,12 +97,13 @@ class MetricLearning(Method):
     def players(self, model: Model) -> dict[str, Iterable[nn.Parameter]]:
         """The network, its last layer where it learns at a rate of its own, and the proxies."""
         model = require_embedding(model)
-        own = {"objective": list(self.target.parameters())}
+        own: dict[str, list[nn.Parameter]] = {"objective": list(self.target.parameters())}
         if self.parameters_of_method.embedding_learning_rate:
             own["embedding"] = list(model.projection.parameters())
         apart = {id(one) for one in own.get("embedding", ())}
         rest = [one for one in model.parameters() if id(one) not in apart]
-        return {"model": rest} | {name: some for name, some in own.items() if some}
+        found: dict[str, Iterable[nn.Parameter]] = {"model": rest}
+        return found | {name: some for name, some in own.items() if some}
 
     def optimiser_options(self, player: str) -> dict[str, float]:
         """Learning rates of proxies and boundaries, which have no weight decay (D.3)."""

@@ -11,9 +11,9 @@ from torch.nn import functional
 
 from robust_fairness.methods._method import Batch, GroupMethodParameters, Problem, Step
 from robust_fairness.methods.metric_learning import (
+    MetricLearning,
     Mined,
     MinerName,
-    MetricLearning,
     ObjectiveName,
     require_embedding,
 )
@@ -59,7 +59,6 @@ class Parade(MetricLearning):
     """
 
     def __init__(self, parameters: Any, model: Model, problem: Problem) -> None:
-        problem.require_classes("parade")
         super().__init__(parameters, model, problem)
         p, network = self.parameters_of_method, require_embedding(model)
         problem.require_attributes("parade")
@@ -78,9 +77,9 @@ class Parade(MetricLearning):
             network.new_projection(problem.heads) for _ in self.widths
         )
         self.adversaries = initialised(adversaries, problem.heads)
-        self.attribute_objectives = nn.ModuleList(
-            Mined(objective, miner, values, network, problem) for values in self.widths
-        )
+        objectives = [Mined(objective, miner, values, network, problem) for values in self.widths]
+        self.attribute_learning_rate = objectives[0].learning_rate
+        self.attribute_objectives = nn.ModuleList(objectives)
 
     def players(self, model: Model) -> dict[str, Iterable[nn.Parameter]]:
         """Those of the classes, and heads, objectives and adversaries of the attributes."""
@@ -94,7 +93,7 @@ class Parade(MetricLearning):
     def optimiser_options(self, player: str) -> dict[str, float]:
         """No weight decay where DiVA has none."""
         if player == "attribute_objectives":
-            return {"lr": self.attribute_objectives[0].learning_rate, "weight_decay": 0.0}
+            return super().optimiser_options("objective") | {"lr": self.attribute_learning_rate}
         if player == "adversary":
             rate = self.parameters_of_method.separation_learning_rate
             return {"weight_decay": 0.0} | ({"lr": rate} if rate else {})
@@ -123,7 +122,7 @@ class Parade(MetricLearning):
             ]
         ).mean()
         total = target + p.alpha * attribute_loss + p.rho * correlation
-        losses = {name: total for name in self.players(model)}
+        losses = dict.fromkeys(self.players(model), total)
         losses |= {"adversary": -p.rho * correlation}
         yield Step({name: loss.view(1) for name, loss in losses.items()})
 

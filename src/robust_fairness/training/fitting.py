@@ -27,8 +27,8 @@ from robust_fairness.methods._method import (
     shuffled,
 )
 from robust_fairness.models._model import FittedAtOnce, Model
-from robust_fairness.models.embedding import Embedding
 from robust_fairness.models._randomness import DropoutNoise, Randomness
+from robust_fairness.models.embedding import Embedding
 from robust_fairness.parameters import CellParameters, Protocol, Replica
 from robust_fairness.progress import progress
 from robust_fairness.registry import find
@@ -425,7 +425,7 @@ class Stack:
         blocks = (self.batch(some).x for some in rows.split(rows_at_once(self.x), dim=1))
         embeddings = torch.cat([model.features(x) for x in blocks], dim=1)
         for replica in replicas:
-            model.choose_classifier(replica.network)
+            model.choose_classifier(replica.network)  # type: ignore[arg-type]
             model.fit_classifier(embeddings, self.y.gather(1, rows), self.group[rows])
             yield from model.replica_states()
 

@@ -76,8 +76,8 @@ def to_arrays(records: Sequence[Fitted | Prediction]) -> tuple[dict[str, np.ndar
         kept = first.setdefault((array.shape, array.dtype.str, digest), name)
         if kept != name:
             del arrays[name]
-            number, _, path = name.partition("/")
-            rest[int(number)].setdefault("same", {})[path] = kept
+            record, _, path = name.partition("/")
+            rest[int(record)].setdefault("same", {})[path] = kept
     return arrays, rest
 
 
@@ -108,9 +108,9 @@ def from_arrays(
     for number, plain in enumerate(found):
         whole |= {f"{number}/{path}": arrays[kept] for path, kept in plain.pop("same", {}).items()}
     for name, array in whole.items():
-        number, attribute, *key = name.split("/", 2)
+        record, attribute, *key = name.split("/", 2)
         if key:
-            found[int(number)].setdefault(attribute, {})[key[0]] = array
+            found[int(record)].setdefault(attribute, {})[key[0]] = array
         else:
-            found[int(number)][attribute] = array
+            found[int(record)][attribute] = array
     return [kind(**attributes) for attributes in found]
