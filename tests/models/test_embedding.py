@@ -313,6 +313,20 @@ def test_saved_embeddings_predict_the_same(name, rebalancing, tmp_path):
     assert (seen.outputs.argmax(1) == expected[0, seen.rows].argmax(1).numpy()).all()
 
 
+def test_a_checkpoint_holds_as_many_classifiers_as_were_fitted():
+    """Taken by a network that has none, or another number."""
+    x, _, _ = problem()
+    options = {"classifier": "logistic_regression"}
+    fits = [fitted(**options, rebalancing=name) for name in REBALANCINGS]
+    states = [{key: value.clone() for key, value in one.state_dict().items()} for one in fits]
+    outputs = [one.head(x) for one in fits]
+    for other in (*fits, build(outputs=3, dimensions=64, **options).double()):
+        for state, expected in zip(states, outputs, strict=True):
+            other.load_state_dict(state)
+            assert other.head(x).equal(expected)
+    assert not outputs[0].equal(outputs[1])
+
+
 @pytest.mark.parametrize("name", FITTED)
 def test_curvature_of_a_classified_embedding_is_a_number(name):
     """By power iteration; that of a forest is 0."""

@@ -200,6 +200,8 @@ class Classifiers(nn.ModuleList):
             for name in state_dict
             if name.startswith(prefix)
         }
+        while len(self) > len(numbers):
+            self.pop(-1)
         while len(self) < len(numbers):
             self.append(self.new())
         super()._load_from_state_dict(state_dict, prefix, *options, **more)
