@@ -70,7 +70,8 @@ def present(
             f"{where}: {len(missing)} pictures that {annotations} names are missing, first "
             f"{missing[0]}; only_present: true uses the others"
         )
-    return table[there]
+    kept: pd.DataFrame = table[there]
+    return kept
 
 
 def require_annotated(table: pd.DataFrame, source: Source, where: str, annotations: str) -> None:

@@ -1,8 +1,10 @@
 """CARS196: photographs of 196 models of cars (Krause et al. 2013), the Stanford Cars."""
 
+import zlib
 from contextlib import ExitStack
 from io import BytesIO
 from pathlib import PurePosixPath
+from struct import Struct
 from typing import Any, Literal
 
 import numpy as np
@@ -24,6 +26,10 @@ from robust_fairness.errors import InputError
 from robust_fairness.samples import Samples
 
 NAME, NUMBER = "fname", "class"  # fields of an annotation
+# of a MATLAB file of version 5: bytes before the first variable, what they end in (little endian),
+# kind and size of a variable, and the kind that is compressed
+HEADER, VERSION, TAG, COMPRESSED = 128, b"\x00\x01IM", Struct("<II"), 15
+MOST_BYTES = 256 * 2**20  # of a variable; the official annotations have 2.9 million
 
 
 class Parameters(ClassPictureParameters, extra="forbid", frozen=True):
@@ -162,10 +168,11 @@ def _fields(files: Files, name: str) -> tuple[list[str], list[Any]]:
 
 
 def _matlab(files: Files, name: str, variable: str) -> np.ndarray:
-    """A variable of a MATLAB file (version 5), in one dimension."""
+    """A variable of a MATLAB file, in one dimension."""
     from scipy.io import loadmat
 
     content = files.content(name)
+    _require_sound(content, name)
     try:
         found = loadmat(BytesIO(content), squeeze_me=True, variable_names=(variable,))
     except Exception as error:  # SciPy's reader raises what the bytes happen to lead to
@@ -174,3 +181,33 @@ def _matlab(files: Files, name: str, variable: str) -> np.ndarray:
     if variable not in found:
         raise InputError(f"{name}: no variable {variable}, allowed: a file that holds it")
     return np.atleast_1d(found[variable])
+
+
+def _require_sound(content: bytes, name: str) -> None:
+    """Check that a MATLAB file is compressed, as the official ones are, and its checksums right.
+
+    SciPy's reader trusts the lengths in a file: where they are damaged it can end the whole
+    process, which no exception tells of.
+    """
+    if content[124:HEADER] != VERSION:
+        raise InputError(f"{name}: no MATLAB file, allowed: version 5, as of the development kit")
+    start = HEADER
+    while start < len(content):
+        kind, size = TAG.unpack(content[start : start + TAG.size].ljust(TAG.size, b"\0"))
+        start += TAG.size
+        if kind != COMPRESSED:
+            raise InputError(
+                f"{name}: damaged, or not compressed, allowed: compressed variables, as in the "
+                "development kit, or a .csv file of fname and class"
+            )
+        variable = zlib.decompressobj()
+        try:
+            variable.decompress(content[start : start + size], MOST_BYTES)
+        except zlib.error as error:
+            raise InputError(f"{name}: damaged MATLAB file: {error}") from error
+        if not variable.eof or variable.unused_data:
+            raise InputError(
+                f"{name}: damaged MATLAB file: a variable is cut off, or larger than "
+                f"{MOST_BYTES >> 20} MiB"
+            )
+        start += size

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 from io import BytesIO
+from itertools import islice
 from pathlib import PurePosixPath
 from typing import Literal
 
@@ -26,9 +27,10 @@ from robust_fairness.samples import Samples
 COLOR = "color"
 PRIMARY = "has_primary_color"
 PART_COLOR = r"^(?P<part>has_\w+_color)::(?P<color>.+)$"
-# A row is picture, attribute, whether it is there, how sure the annotator was, and seconds; some
+# A row is picture, attribute, whether it was seen, how sure the annotator was, and seconds; some
 # rows of the official file have a number more.
-FIELDS, MOST_FIELDS = ("picture", "attribute", "there"), 9
+FIELDS = ("picture", "attribute", "seen")
+MOST_DIGITS = 18
 ROWS_AT_ONCE = 200_000
 
 logger = logging.getLogger(__name__)
@@ -57,7 +59,7 @@ class Parameters(ClassPictureParameters, extra="forbid", frozen=True):
 
     folder: str = "cub200/CUB_200_2011"
     color: Literal["species", "image"] = "species"
-    sensitive: tuple[Literal["color", "class"], ...] = Field((COLOR,), min_length=1)
+    sensitive: tuple[Literal["color", "class"], ...] = Field(("color",), min_length=1)
 
     @field_validator("folder")
     @classmethod
@@ -107,24 +109,23 @@ def _pictures(files: Files, folder: str) -> pd.DataFrame:
         raise InputError(
             f"{labels}: picture {missing[0]} is there or in images.txt only, allowed: in both"
         )
-    of_picture = numbers.loc[names.index].map(
-        dict(zip(classes.index.astype(str), classes, strict=True))
-    )
-    folders = names.map(lambda name: PurePosixPath(name).parent.name)
-    wrong = of_picture.isna() | (of_picture != folders)
-    if wrong.any():
-        first = wrong.index[wrong][0]
-        raise InputError(
-            f"{labels}, picture {first}: class {numbers[first]} ({of_picture[first]}), allowed: "
-            f"the class of classes.txt that its folder is called by, {folders[first]}"
-        )
+    if classes.duplicated().any():
+        again = classes[classes.duplicated()].iloc[0]
+        raise InputError(f"{folder}/classes.txt: two rows of {again}, allowed: each class once")
+    by_text = dict(zip(classes.index.astype(str), classes, strict=True))
+    of_picture = [by_text.get(number, "no class") for number in numbers.loc[names.index]]
+    folders = [PurePosixPath(name).parent.name for name in names]
+    for picture, found, expected in zip(names.index, of_picture, folders, strict=True):
+        if found != expected:
+            raise InputError(
+                f"{labels}, picture {picture}: class {numbers[picture]} ({found}), allowed: the "
+                f"class that its folder {expected!r} is called by in classes.txt"
+            )
     twice = names[names.duplicated()]
     if len(twice):
         raise InputError(f"{folder}/images.txt: two rows of {twice.iloc[0]}, allowed: one")
-    categories = pd.Index(classes.drop_duplicates(), dtype=object)
-    return pd.DataFrame(
-        {"name": names, CLASS: pd.Categorical(of_picture, categories)}, index=names.index
-    ).rename_axis("number")
+    species = pd.Categorical(of_picture, pd.Index(classes, dtype=object))
+    return pd.DataFrame({"name": names, CLASS: species}, index=names.index)
 
 
 def _numbered(files: Files, name: str) -> pd.Series:
@@ -157,7 +158,9 @@ def _with_colors(table: pd.DataFrame, files: Files, parameters: Parameters) -> p
     # [picture, primary colour]: whether the bird has it, and how many of its parts
     whole = seen[:, parts.index.get_indexer(primary.index)].astype(np.int64)
     of_part = parts["part"] != PRIMARY
-    count = [seen[:, of_part & (parts["color"] == color)].sum(axis=1) for color in primary]
+    count = [
+        seen[:, (of_part & (parts["color"] == color)).to_numpy()].sum(axis=1) for color in primary
+    ]
     if parameters.color == "species":
         species = table[CLASS].cat.codes.to_numpy()
         votes = np.zeros((len(table[CLASS].cat.categories), len(primary)), dtype=np.int64)
@@ -165,13 +168,13 @@ def _with_colors(table: pd.DataFrame, files: Files, parameters: Parameters) -> p
         votes = votes[species]
     else:
         votes = np.where(whole, 1 + np.stack(count, axis=1), 0)
-    known = votes.any(axis=1)
+    known = votes.max(axis=1) > 0
     if not known.any():
         raise InputError(f"{labels}: no picture has a primary colour, allowed: some have")
     if not known.all():
         logger.info("%s: %d pictures without a colour are left out", labels, (~known).sum())
     colors = pd.Categorical.from_codes(votes.argmax(axis=1), pd.Index(primary, dtype=object))
-    return table.assign(**{COLOR: colors})[known]
+    return table.assign(**{COLOR: colors}).loc[table.index[known]]
 
 
 def _attributes_file(files: Files, folder: str) -> str:
@@ -211,26 +214,25 @@ def _seen(
     """
     seen = np.zeros((len(pictures), len(wanted)), dtype=bool)
     labelled = np.zeros(len(pictures), dtype=bool)
-    allowed = {"picture": pictures, "attribute": attributes, "there": pd.Index([0, 1])}
-    meaning = {
-        "picture": "the numbers of images.txt",
-        "attribute": f"the numbers of {attributes_name}",
-        "there": "0 or 1",
-    }
+    allowed = (pictures, attributes, pd.Index([0, 1]))
+    meaning = ("the numbers of images.txt", f"the numbers of {attributes_name}", "0 or 1")
+    first = 1
     for block in _blocks(files.content(name), name):
-        for field in FIELDS:
-            wrong = ~block[field].isin(allowed[field]).to_numpy()
+        for field, values, index, text in zip(FIELDS, block.T, allowed, meaning, strict=True):
+            wrong = index.get_indexer(pd.Index(values)) < 0
             if wrong.any():
-                first = int(wrong.argmax())
+                row = int(wrong.argmax())
                 raise InputError(
-                    f"{name}, line {block.index[first] + 1}: {field} {block[field].iloc[first]}, "
-                    f"allowed: {meaning[field]}"
+                    f"{name}, row {first + row}, {field}: {values[row]}, allowed: {text}"
                 )
-        rows = pictures.get_indexer(block["picture"])
+        rows, columns = (
+            pictures.get_indexer(pd.Index(block[:, 0])),
+            wanted.get_indexer(pd.Index(block[:, 1])),
+        )
         labelled[rows] = True
-        columns = wanted.get_indexer(block["attribute"])
-        true = (block["there"] == 1).to_numpy() & (columns >= 0)
+        true = (block[:, 2] == 1) & (columns >= 0)
         seen[rows[true], columns[true]] = True
+        first += len(block)
     if not labelled.all():
         raise InputError(
             f"{name}: no row of {(~labelled).sum()} pictures, first number "
@@ -239,20 +241,23 @@ def _seen(
     return seen
 
 
-def _blocks(content: bytes, name: str) -> Iterator[pd.DataFrame]:
-    """Rows of the file of labels as numbers, missing where there is none, a block at a time."""
-    try:
-        blocks = pd.read_csv(
-            BytesIO(content),
-            sep=r"\s+",
-            header=None,
-            names=[*FIELDS, *map(str, range(len(FIELDS), MOST_FIELDS))],
-            usecols=list(FIELDS),
-            index_col=False,
-            low_memory=False,  # one type a column, in all of a block
-            chunksize=ROWS_AT_ONCE,
-        )
-        for block in blocks:
-            yield block.apply(pd.to_numeric, errors="coerce")
-    except ValueError as error:  # pandas' own errors among them
-        raise InputError(f"{name}: no table: {str(error).strip()}") from error
+def _blocks(content: bytes, name: str) -> Iterator[np.ndarray]:
+    """The fields of the rows of the file of labels, int64 ``[block, 3]``; empty lines are none."""
+    lines = filter(bytes.strip, BytesIO(content))
+    first = 1
+    while block := list(islice(lines, ROWS_AT_ONCE)):
+        cells = [line.split(None, len(FIELDS))[: len(FIELDS)] for line in block]
+        for row, found in enumerate(cells, first):
+            if len(found) < len(FIELDS) or not all(map(_is_whole, found)):
+                shown = block[row - first].decode(errors="replace").strip()[:40]
+                raise InputError(
+                    f"{name}, row {row}: {shown!r}, allowed: whole numbers {', '.join(FIELDS)}, "
+                    "and others behind them"
+                )
+        yield np.array(cells).astype(np.int64)
+        first += len(block)
+
+
+def _is_whole(cell: bytes) -> bool:
+    """Whether a cell is a whole number that an int64 holds."""
+    return cell.isdigit() and len(cell) <= MOST_DIGITS

@@ -189,6 +189,7 @@ def _predicted(files: Files, name: str) -> pd.Series:
         raise InputError(
             f"{name}, line {twice.index[0]}: a second row of {twice[NAME].iloc[0]}, allowed: one"
         )
-    races = pd.Categorical(table[PREDICTION].str.capitalize(), pd.Index(RACES, dtype=object))
+    named = table[PREDICTION].str.capitalize()
+    races = pd.Categorical(named.where(named.isin(RACES)), pd.Index(RACES, dtype=object))
     people = table[NAME].str.rpartition("_")[0]
     return pd.Series(races, index=pd.Index(people + "/" + table[NAME], dtype=object))
