@@ -251,6 +251,24 @@ def test_missing_files_are_named(tmp_path):
         load(tmp_path)
 
 
+def test_one_person_alone_is_refused(tmp_path):
+    """There is nobody to tell them from."""
+    scores = np.full((len(NAMES), len(COLUMNS)), -1.0)
+    scores[:12] = 1
+    make(tmp_path, scores)
+    with pytest.raises(InputError, match="class: pictures of 1 class only, Ada_Lovelace, allowed"):
+        load(tmp_path)
+
+
+def test_two_faces_of_one_name_are_refused(tmp_path):
+    """Wherever in a zip file they are."""
+    make(tmp_path, zipped=True)
+    with zipfile.ZipFile(tmp_path / "lfw" / "lfw-deepfunneled.zip", "a") as archive:
+        archive.writestr(f"elsewhere/{NAMES[0]}", jpeg(9))
+    with pytest.raises(InputError, match=f"two pictures {NAMES[0]}, allowed: one of a name"):
+        load(tmp_path)
+
+
 @pytest.mark.parametrize("stranger", ["Ada_Lovelace/Grace_Hopper_0009.jpg", "Ada_Lovelace/x.jpg"])
 def test_a_picture_of_another_name_is_refused(tmp_path, stranger):
     """Whose it is is not guessed."""

@@ -143,12 +143,17 @@ def samples_of(
 def _large_classes(table: pd.DataFrame, min_pictures: int) -> pd.DataFrame:
     """The rows of classes with pictures enough."""
     counts = table[CLASS].value_counts()
-    large = counts.index[(counts >= min_pictures) & (counts > 0)]
-    if len(large) < 2:
-        most = counts.sort_values(ascending=False).iloc[:2].min()
+    large = counts.index[counts >= min_pictures]
+    filled = counts[counts > 0].sort_values(ascending=False)
+    if len(filled) < 2:
         raise InputError(
-            f"min_pictures: {min_pictures} leaves {len(large)} of {(counts > 0).sum()} classes, "
-            f"allowed: what leaves two or more, here up to {most}"
+            f"{CLASS}: pictures of {len(filled)} class only, {filled.index[0]}, allowed: of two "
+            "or more"
+        )
+    if len(large) < 2:
+        raise InputError(
+            f"min_pictures: {min_pictures} leaves {len(large)} of {len(filled)} classes, "
+            f"allowed: what leaves two or more, here up to {filled.iloc[1]}"
         )
     kept = table[CLASS].isin(large)
     if not kept.all():
@@ -156,7 +161,7 @@ def _large_classes(table: pd.DataFrame, min_pictures: int) -> pd.DataFrame:
             "min_pictures: %d of %d pictures are left out, of %d classes",
             (~kept).sum(),
             len(table),
-            (counts > 0).sum() - len(large),
+            len(filled) - len(large),
         )
     return table[kept]
 
