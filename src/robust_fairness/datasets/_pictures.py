@@ -45,25 +45,28 @@ class Source:
     formats: Mapping[str, str]
 
 
-def _folder(path: Path, formats: Mapping[str, str]) -> Source:
-    names = {file.name for file in path.iterdir() if file.suffix.lower() in formats}
+def _folder(path: Path, formats: Mapping[str, str], depth: int) -> Source:
+    files = path.glob("/".join("*" * depth))
+    names = {file.relative_to(path).as_posix() for file in files if file.suffix.lower() in formats}
     return Source(names, lambda name: (path / name).read_bytes(), formats)
 
 
-def _zip(archive: zipfile.ZipFile, formats: Mapping[str, str]) -> Source:
+def _zip(archive: zipfile.ZipFile, formats: Mapping[str, str], depth: int) -> Source:
     members: dict[str, str] = {}
     for member in archive.namelist():
         path = PurePosixPath(member)
-        if path.suffix.lower() in formats and members.setdefault(path.name, member) != member:
-            raise InputError(
-                f"{archive.filename}: two pictures {path.name}, allowed: one of a name"
-            )
+        name = "/".join(path.parts[-depth:])
+        if path.suffix.lower() in formats and members.setdefault(name, member) != member:
+            raise InputError(f"{archive.filename}: two pictures {name}, allowed: one of a name")
     return Source(set(members), lambda name: archive.read(members[name]), formats)
 
 
 @contextmanager
 def opened(
-    root: Path, name: str, formats: Mapping[str, str] = MappingProxyType(JPEG)
+    root: Path,
+    name: str,
+    formats: Mapping[str, str] = MappingProxyType(JPEG),
+    depth: int = 1,
 ) -> Iterator[Source]:
     """The pictures of the folder ``name`` below ``root``, or of ``name.zip``.
 
@@ -72,25 +75,43 @@ def opened(
         name: the folder, by its path below the root.
         formats: Pillow's names of the formats that pictures may have, by suffix in small letters;
             files of other suffixes are left alone.
+        depth: how many last parts of its path a picture is called by; 1 takes the files of the
+            folder, 2 those of its folders (``person/person_0001.jpg``).
 
     Raises:
         InputError: there is neither, or the zip file is damaged.
     """
     path, archive = root / name, root / f"{name}.zip"
     if path.is_dir():
-        yield _folder(path, formats)
+        yield _folder(path, formats, depth)
     elif archive.is_file():
         try:
             content = zipfile.ZipFile(archive)
         except (zipfile.BadZipFile, OSError) as error:
             raise InputError(f"{archive}: no readable zip file: {error}") from error
         with content:
-            yield _zip(content, formats)
+            yield _zip(content, formats, depth)
     else:
         raise InputError(
             f"{name} is missing: looked for the folder {path} and for {archive}; put the "
             f"pictures there, or let {ROOT_VARIABLE} name the folder that holds them"
         )
+
+
+def joined(sources: Mapping[str, Source]) -> Source:
+    """Pictures of several places as one, each called by its place and its name there.
+
+    Args:
+        sources: the places, by what they are called; of the same formats.
+    """
+    formats = {suffix: kind for each in sources.values() for suffix, kind in each.formats.items()}
+    names = {f"{place}/{name}" for place, each in sources.items() for name in each.names}
+
+    def read(name: str) -> bytes:
+        place, _, own = name.partition("/")
+        return sources[place].read(own)
+
+    return Source(names, read, formats)
 
 
 def decode(

@@ -27,6 +27,22 @@ class SplitParameters(BaseModel, extra="forbid", frozen=True):
     seed: NonNegativeInt = 0
 
 
+class ClassSplitParameters(BaseModel, extra="forbid", frozen=True):
+    """How the rows of a dataset are split within each class.
+
+    Source: *Is Fairness Only Metric Deep?* (ICLR 2022), 3.3: halves of the rows of every class.
+
+    Attributes:
+        test_fraction: fraction of the rows of a class that is its test part.
+        val_fraction: fraction of its other rows that is cut off for validation.
+        seed: seed of the splits; split k depends on it and on k only.
+    """
+
+    test_fraction: Fraction = 0.5
+    val_fraction: Fraction = 0.2
+    seed: NonNegativeInt = 0
+
+
 def random_splits(rows: int, count: int, parameters: SplitParameters) -> pd.DataFrame:
     """Named random splits ``split_0``, ``split_1``, ... of exact sizes.
 
@@ -107,6 +123,52 @@ def _splits(
         generator = np.random.default_rng([parameters.seed, k])
         drawn = np.concatenate([generator.permutation(parts[:shuffled]), parts[shuffled:]])
         splits[f"split_{k}"] = pd.Categorical(drawn, list(REQUIRED_PARTS))
+    return pd.DataFrame(splits)
+
+
+def class_splits(labels: pd.Series, count: int, parameters: ClassSplitParameters) -> pd.DataFrame:
+    """Named random splits of the rows of every class.
+
+    A class keeps a training row first, then it has a test row, then validation rows: a class of
+    one row trains only, one of two rows is not validated.
+
+    Args:
+        labels: class of every row, categorical.
+        count: number of splits.
+        parameters: fractions and seed.
+
+    Returns:
+        One row for every row of ``labels``, as of ``random_splits``.
+
+    Raises:
+        InputError: no split is asked for, or a part would have no row.
+    """
+    if count < 1:
+        raise InputError(f"splits: {count} asked for, allowed: 1 or more")
+    codes = labels.cat.codes.to_numpy()
+    rows_of = np.split(
+        np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes[codes >= 0]))[:-1]
+    )
+    splits = {}
+    for k in range(count):
+        generator = np.random.default_rng([parameters.seed, k])
+        parts = np.full(len(labels), "train", dtype=object)
+        for rows in rows_of:
+            shuffled = generator.permutation(rows)
+            test = min(max(1, round(parameters.test_fraction * len(rows))), max(len(rows) - 1, 0))
+            left = len(rows) - test
+            validation = min(round(parameters.val_fraction * left), max(left - 1, 0))
+            parts[shuffled[:test]] = "test"
+            parts[shuffled[test : test + validation]] = "val"
+        for part in REQUIRED_PARTS:
+            if not (parts == part).any():
+                raise InputError(
+                    f"test_fraction {parameters.test_fraction} and val_fraction "
+                    f"{parameters.val_fraction} leave the {part} part of {len(labels)} rows in "
+                    f"{len(rows_of)} classes empty, allowed: classes with more rows, or larger "
+                    "fractions"
+                )
+        splits[f"split_{k}"] = pd.Categorical(parts, list(REQUIRED_PARTS))
     return pd.DataFrame(splits)
 
 

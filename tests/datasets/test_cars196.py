@@ -1,0 +1,330 @@
+"""CARS196: annotations, classes and decoding, on the real subset and on generated files."""
+
+import csv
+import zipfile
+from io import BytesIO
+
+import numpy as np
+import pytest
+from PIL import Image
+from pydantic import ValidationError
+from scipy.io import loadmat, savemat
+from torchvision import transforms
+
+from robust_fairness.datasets import cars196
+from robust_fairness.datasets._files import Files
+from robust_fairness.errors import InputError
+
+MODELS = ("Acura RL Sedan 2012", "Ram C/V Cargo Van Minivan 2012", "smart fortwo 2012")
+FIELDS = ("bbox_x1", "bbox_y1", "bbox_x2", "bbox_y2", "class", "fname")
+PARTS = {"cars_train": "cars_train_annos.mat", "cars_test": "cars_test_annos_withlabels.mat"}
+
+
+def jpeg(brightness: int, size: tuple[int, int] = (30, 20)) -> bytes:
+    """A picture of one colour with a black frame left and right of the central square."""
+    picture = Image.new("RGB", size)
+    left = (size[0] - size[1]) // 2
+    picture.paste((brightness, 100, 200), (left, 0, size[0] - left, size[1]))
+    content = BytesIO()
+    picture.save(content, format="JPEG", quality=95)
+    return content.getvalue()
+
+
+def annotations(path, names, numbers, fields=FIELDS) -> None:
+    """A file of annotations, as the development kit has it."""
+    table = np.empty((1, len(names)), dtype=[(field, object) for field in fields])
+    for place, (name, number) in enumerate(zip(names, numbers, strict=True)):
+        values = {"class": number, "fname": name}
+        table[0, place] = tuple(values.get(field, 7) for field in fields)
+    savemat(path, {"annotations": table}, do_compression=True)
+
+
+def write_names(path, names) -> None:
+    """The file of the names of the classes."""
+    table = np.empty((1, len(names)), dtype=object)
+    table[0] = names
+    savemat(path, {"class_names": table}, do_compression=True)
+
+
+def make(root, zipped: bool = False) -> dict[str, tuple[int, int]]:
+    """A small CARS196 below ``root``: class number and brightness of each picture."""
+    folder = root / "cars196"
+    folder.mkdir()
+    write_names(folder / "cars_meta.mat", list(MODELS))
+    found = {}
+    for first, (part, file) in enumerate(PARTS.items()):
+        # both parts have pictures of the same names
+        names = [f"{number:05}.jpg" for number in range(1, 20)]
+        numbers = [(number + first) % 3 + 1 for number in range(19)]
+        annotations(folder / file, names, numbers)
+        contents = {}
+        for place, (name, number) in enumerate(zip(names, numbers, strict=True)):
+            brightness = 120 * first + 6 * place
+            found[f"{part}/{name}"] = (number, brightness)
+            contents[name] = jpeg(brightness)
+        if zipped:
+            with zipfile.ZipFile(folder / f"{part}.zip", "w") as archive:
+                for name, content in contents.items():
+                    archive.writestr(f"{part}/{name}", content)
+        else:
+            (folder / part).mkdir()
+            for name, content in contents.items():
+                (folder / part / name).write_bytes(content)
+    return found
+
+
+def load(root, **options):
+    """The samples below ``root``."""
+    return cars196.load(cars196.Parameters(**{"size": 8, **options}), Files(root), 2)
+
+
+TRAINING = {"pictures": "cars196/cars_train", "annotations": "cars196/cars_train_annos.mat"}
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_both_official_parts_are_one_set(tmp_path, zipped):
+    """Each picture has its own class and pixels, though names are there twice."""
+    found = make(tmp_path, zipped=zipped)
+    samples = load(tmp_path)
+    assert samples.id.tolist() == sorted(found)
+    assert samples.classes == MODELS
+    assert [found[name][0] for name in samples.id] == (samples.y + 1).tolist()
+    assert samples.sensitive == ("class",)
+    assert [samples.classes[y] for y in samples.y] == samples.attributes["class"].tolist()
+    middle = samples.x[:, 0, 2:6, 2:6].astype(int)  # JPEG rings at the frame, which is cut away
+    expected = np.array([found[name][1] for name in samples.id])
+    assert abs(middle - expected[:, None, None]).max() < 6
+    assert len(samples.sources) == 4
+    for split in samples.split_names:
+        tested = np.bincount(samples.y[samples.rows(split, "test")])
+        assert (abs(tested - np.bincount(samples.y) / 2) <= 0.5).all()
+
+
+def test_one_part_alone_and_a_table_of_its_classes(tmp_path):
+    """A CSV file with the columns of the same names is as good."""
+    found = make(tmp_path)
+    samples = load(tmp_path, **TRAINING)
+    assert samples.id.tolist() == [name for name in sorted(found) if "train" in name]
+    lines = [f"{name.partition('/')[2]},1,{found[name][0]}" for name in reversed(samples.id)]
+    (tmp_path / "cars196" / "own.csv").write_text("\n".join(["fname,width,class", *lines]))
+    again = load(tmp_path, **TRAINING | {"annotations": "cars196/own.csv"})
+    assert np.array_equal(again.x, samples.x)
+    assert np.array_equal(again.y, samples.y)
+    assert again.splits.equals(samples.splits)
+
+
+def test_classes_with_few_pictures_are_left_out(tmp_path):
+    """Of the training part the first class has seven pictures, the others six."""
+    make(tmp_path)
+    assert np.bincount(load(tmp_path, **TRAINING).y).tolist() == [7, 6, 6]
+    with pytest.raises(InputError, match="min_pictures: 7 leaves 1 of 3 classes, .* up to 6"):
+        load(tmp_path, **TRAINING, min_pictures=7)
+
+
+def test_a_class_of_one_picture_trains(tmp_path):
+    """It cannot be tested."""
+    make(tmp_path)
+    names = [f"{number:05}.jpg" for number in range(1, 20)]
+    annotations(tmp_path / "cars196" / "cars_train_annos.mat", names, [1] * 10 + [3] * 8 + [2])
+    samples = load(tmp_path, **TRAINING)
+    assert (samples.splits.iloc[18] == "train").all()
+    assert load(tmp_path, **TRAINING, min_pictures=2).classes == (MODELS[0], MODELS[2])
+
+
+def test_pictures_and_annotations_have_to_match(tmp_path):
+    """Missing ones are named, or left out by choice; unknown ones are named."""
+    make(tmp_path)
+    folder = tmp_path / "cars196" / "cars_test"
+    (folder / "00004.jpg").rename(tmp_path / "elsewhere.jpg")
+    with pytest.raises(InputError, match=r"cars_test: 1 pictures that .* missing, first 00004.jpg"):
+        load(tmp_path)
+    assert len(load(tmp_path, only_present=True)) == 37
+    (tmp_path / "elsewhere.jpg").rename(folder / "00020.jpg")
+    with pytest.raises(InputError, match=r"cars_test: 1 pictures without a row in .*, first 00020"):
+        load(tmp_path, only_present=True)
+    for path in folder.iterdir():
+        path.unlink()
+    with pytest.raises(
+        InputError, match="labels.mat: none of its 19 pictures is among the 0 of ca"
+    ):
+        load(tmp_path, only_present=True)
+    folder.rmdir()
+    with pytest.raises(InputError, match="cars196/cars_test is missing: looked for the folder"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize("file", ["cars_meta.mat", "cars_train_annos.mat"])
+def test_missing_and_damaged_files_are_named(tmp_path, file):
+    """Cut anywhere, or with a byte changed: one line of the file's name, or the same samples."""
+    make(tmp_path)
+    expected = load(tmp_path, **TRAINING)
+    path = tmp_path / "cars196" / file
+    sound = path.read_bytes()
+    refused = 0
+    rng = np.random.default_rng(0)
+    for trial in range(60):
+        content = bytearray(sound)
+        if trial % 2:
+            content[rng.integers(len(content))] ^= int(rng.integers(1, 256))
+        else:
+            del content[rng.integers(len(content)) :]
+        path.write_bytes(content)
+        try:
+            found = load(tmp_path, **TRAINING)
+        except InputError as error:
+            refused += 1
+            assert str(error).startswith(f"cars196/{file}") and "\n" not in str(error)
+        else:  # a byte of the text before the variables
+            assert found.classes == expected.classes and np.array_equal(found.y, expected.y)
+    assert refused > 40
+    path.unlink()
+    with pytest.raises(InputError, match=f"cars196/{file} is missing: looked for"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"), [(0, "0"), (4, "4"), (1.5, "1.5"), ("a", "a"), ([], ""), ([1, 2], "")]
+)
+def test_a_class_that_does_not_exist_is_named(tmp_path, number, shown):
+    """With its picture."""
+    make(tmp_path)
+    annotations(tmp_path / "cars196" / "cars_train_annos.mat", ["1.jpg", "2.jpg"], [1, number])
+    message = f"cars_train_annos.mat, class of 2.jpg: '{shown}', allowed: 1 to 3, as many as"
+    with pytest.raises(InputError, match=message):
+        load(tmp_path)
+
+
+def test_annotations_of_another_kind_are_refused(tmp_path):
+    """Without classes, as those that the development kit has of the test part; or one twice."""
+    make(tmp_path)
+    path = tmp_path / "cars196" / "cars_train_annos.mat"
+    annotations(path, ["1.jpg"], [1], fields=("bbox_x1", "fname"))
+    with pytest.raises(InputError, match=r"annos.mat, annotations: no field class, allowed: field"):
+        load(tmp_path)
+    annotations(path, ["1.jpg", "1.jpg"], [1, 2])
+    with pytest.raises(InputError, match=r"annos.mat: two rows of 1.jpg, allowed: one"):
+        load(tmp_path)
+    savemat(path, {"annotations": np.arange(3)}, do_compression=True)
+    with pytest.raises(InputError, match=r"annos.mat, annotations: no field fname, allowed"):
+        load(tmp_path)
+    savemat(path, {"annotations": np.arange(3)})
+    with pytest.raises(InputError, match=r"annos.mat: damaged, or not compressed, allowed: comp"):
+        load(tmp_path)
+    path.write_bytes(b"no MATLAB file" * 20)
+    with pytest.raises(InputError, match=r"annos.mat: no MATLAB file, allowed: version 5, as of"):
+        load(tmp_path)
+    savemat(path, {"others": np.arange(3)}, do_compression=True)
+    with pytest.raises(InputError, match=r"annos.mat: no variable annotations, allowed: a file"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["a", "a"], "class_names: 'a' twice, allowed: each class once"),
+        ([1, 2], "class_names: allowed: one text or several"),
+    ],
+)
+def test_names_of_classes_are_checked(tmp_path, names, message):
+    """Before any annotation is read."""
+    make(tmp_path)
+    write_names(tmp_path / "cars196" / "cars_meta.mat", names)
+    with pytest.raises(InputError, match=f"cars196/cars_meta.mat, {message}"):
+        load(tmp_path)
+
+
+def test_grey_tiny_and_damaged_pictures(tmp_path):
+    """Grey ones have three equal channels, tiny ones are enlarged, damaged ones named."""
+    make(tmp_path)
+    folder = tmp_path / "cars196" / "cars_train"
+    content = BytesIO()
+    Image.new("L", (30, 20), 77).save(content, format="JPEG")
+    (folder / "00001.jpg").write_bytes(content.getvalue())
+    (folder / "00002.jpg").write_bytes(jpeg(130, (1, 1)))
+    samples = load(tmp_path, **TRAINING)
+    assert (samples.x[0] == 77).all()
+    assert abs(samples.x[1].astype(int) - np.array([130, 100, 200])[:, None, None]).max() < 6
+    with pytest.raises(InputError, match=r"picture cars_train/00002.jpg \(row 1\): 1 x 1 pixels"):
+        load(tmp_path, **TRAINING, crop=(2, 2))
+    for damaged in (b"", b"no picture", jpeg(9)[:-30]):
+        (folder / "00003.jpg").write_bytes(damaged)
+        with pytest.raises(InputError, match=r"picture cars_train/00003.jpg \(row 2\): "):
+            load(tmp_path, **TRAINING)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"pictures": "cars196/cars_train"}, "annotations: 2 files of 1 folders, allowed: one a f"),
+        ({"pictures": ()}, "at least 1 item"),
+        ({"pictures": ("a/cars", "b/cars")}, "two folders cars, cars, allowed: each with a last"),
+        ({"pictures": ("../cars", "cars")}, "allowed: a path below the data root"),
+        ({"sensitive": ("color",)}, "'class'"),
+        ({"sensitive": ()}, "Field required"),
+    ],
+)
+def test_wrong_parameters_are_refused(options, message):
+    """Before any file is read."""
+    with pytest.raises(ValidationError, match=message):
+        cars196.Parameters(**options)
+
+
+def test_real_pictures_have_their_own_classes(shared_data):
+    """960 of 40 models, by the index beside them or by the official annotations."""
+    options = {"pictures": "cars196/cars_train_subset_160px", "size": 16}
+    files = Files(shared_data)
+    own = cars196.Parameters(**options, annotations="cars196/cars_train_subset.csv")
+    samples = cars196.load(own, files, 2)
+    official = cars196.Parameters(
+        **options, annotations="cars196/cars_train_annos.mat", only_present=True
+    )
+    again = cars196.load(official, Files(shared_data), 2)
+    assert np.array_equal(again.x, samples.x) and np.array_equal(again.id, samples.id)
+    assert np.array_equal(again.y, samples.y) and again.splits.equals(samples.splits)
+    with (shared_data / "cars196" / "cars_train_subset.csv").open(newline="") as index:
+        models = {row["fname"]: row["class_name"] for row in csv.DictReader(index)}
+    assert len(samples) == 960
+    assert [samples.classes[y] for y in samples.y] == [
+        models[name.rpartition("/")[2]] for name in samples.id
+    ]
+    assert np.bincount(samples.y).tolist() == [24] * 40
+    names = loadmat(shared_data / "cars196" / "cars_meta.mat", squeeze_me=True)["class_names"]
+    assert samples.classes == tuple(names[::5])
+    for split in samples.split_names:
+        assert np.bincount(samples.y[samples.rows(split, "test")]).tolist() == [12] * 40
+        assert np.bincount(samples.y[samples.rows(split, "train")]).min() >= 9
+    published = transforms.Compose([transforms.Lambda(central_square), transforms.Resize((16, 16))])
+    with zipfile.ZipFile(shared_data / "cars196" / "cars_train_subset_160px.zip") as archive:
+        for row in (0, 471, 959):
+            name = samples.id[row].rpartition("/")[2]
+            car = Image.open(archive.open(f"cars_train/{name}"))
+            pixels = np.asarray(published(car)).transpose(2, 0, 1)
+            assert np.array_equal(samples.x[row], pixels)
+
+
+def central_square(picture: Image.Image) -> Image.Image:
+    """The largest square around the centre."""
+    side = min(picture.size)
+    left, top = (picture.width - side) // 2, (picture.height - side) // 2
+    return picture.crop((left, top, left + side, top + side))
+
+
+def test_the_real_annotations_are_those_of_the_official_training_part(shared_data):
+    """8,144 of 196 models, 24 to 68 of each."""
+    files = Files(shared_data)
+    names = cars196._class_names(files, "cars196/cars_meta.mat")
+    table = cars196._annotations(files, "cars196/cars_train_annos.mat", names)
+    assert len(names) == 196 and len(table) == 8_144
+    counts = table["class"].value_counts()
+    assert (counts.min(), counts.max(), counts.idxmax()) == (24, 68, "GMC Savana Van 2012")
+    with pytest.raises(
+        InputError, match="7184 pictures that .* names are missing, first 00001.jpg"
+    ):
+        cars196.load(
+            cars196.Parameters(
+                pictures="cars196/cars_train_subset_160px",
+                annotations="cars196/cars_train_annos.mat",
+            ),
+            files,
+            1,
+        )

@@ -1,0 +1,354 @@
+"""CUB-200-2011 in its official layout, with generated pictures: the data are not at hand."""
+
+import zipfile
+from collections import Counter
+from io import BytesIO
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+from pydantic import ValidationError
+
+from robust_fairness.datasets import cub200
+from robust_fairness.datasets._files import Files
+from robust_fairness.errors import InputError
+
+SPECIES = ("001.Black_footed_Albatross", "002.Laysan_Albatross", "017.Cardinal")
+COLORS = ("blue", "grey", "red")
+PARTS = ("wing", "breast", "primary")
+# as in the official file: other attributes before, between and after those of colours
+ATTRIBUTES = [
+    "has_bill_shape::hooked",
+    *(f"has_{part}_color::{color}" for part in PARTS for color in COLORS),
+    "has_wing_color::pink",  # no bird's primary colour
+    "has_tail_pattern::solid",
+]
+
+
+def jpeg(pixels: np.ndarray, quality: int = 95) -> bytes:
+    """A JPEG file, of a colour or a grey picture."""
+    content = BytesIO()
+    Image.fromarray(pixels).save(content, format="JPEG", quality=quality)
+    return content.getvalue()
+
+
+def numbered(texts, start: int = 1) -> str:
+    """Lines of a number and a text."""
+    return "".join(f"{number} {text}\n" for number, text in enumerate(texts, start))
+
+
+def make(root, counts=(12, 10, 8), seen=None, beside: bool = True, zipped: bool = False):
+    """A small CUB-200-2011 below ``root``: names, species and what was seen in each picture."""
+    rng = np.random.default_rng(0)
+    folder = root / "cub200" / "CUB_200_2011"
+    (folder / "attributes").mkdir(parents=True)
+    species = np.repeat(np.arange(len(counts)), counts)
+    names = [
+        f"{SPECIES[number]}/{SPECIES[number][4:]}_{row:04}_{900 + row}.jpg"
+        for row, number in enumerate(species)
+    ]
+    if seen is None:
+        seen = rng.random((len(names), len(ATTRIBUTES))) < 0.4
+    (folder / "images.txt").write_text(numbered(names))
+    (folder / "classes.txt").write_text(numbered(SPECIES[: len(counts)]))
+    (folder / "image_class_labels.txt").write_text(numbered(species + 1))
+    place = folder.parent if beside else folder
+    (place / "attributes.txt").write_text(numbered(ATTRIBUTES))
+    lines = [
+        f"{picture} {attribute} {int(there)} {rng.integers(1, 5)} {rng.random() * 9:.3f}"
+        for (picture, row) in enumerate(seen, 1)
+        for attribute, there in enumerate(row, 1)
+    ]
+    lines[3] = lines[3].rpartition(" ")[0] + " 0 7.1"  # as some rows of the official file
+    (folder / "attributes" / "image_attribute_labels.txt").write_text("\n".join(lines) + "\n")
+    contents = {
+        name: jpeg(np.full((12, 16, 3), (8 * row, 100, 200), dtype=np.uint8))
+        for row, name in enumerate(names)
+    }
+    if zipped:
+        with zipfile.ZipFile(folder / "images.zip", "w") as archive:
+            for name, content in contents.items():
+                archive.writestr(f"CUB_200_2011/images/{name}", content)
+    else:
+        for name, content in contents.items():
+            path = folder / "images" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+    return names, species, seen
+
+
+def load(root, **options):
+    """The samples below ``root``."""
+    return cub200.load(cub200.Parameters(**{"size": 8, **options}), Files(root), 2)
+
+
+def column(part: str, color: str) -> int:
+    """Place of an attribute."""
+    return ATTRIBUTES.index(f"has_{part}_color::{color}")
+
+
+def mode_of_species(species, seen) -> list[str | None]:
+    """The most frequent primary colour of each picture's species, told one by one."""
+    found = {}
+    for number in set(species):
+        votes = Counter()
+        for row in np.flatnonzero(species == number):
+            votes.update(color for color in COLORS if seen[row, column("primary", color)])
+        best = max(votes.values(), default=0)
+        found[number] = next((c for c in COLORS if votes[c] == best), None) if best else None
+    return [found[number] for number in species]
+
+
+def mode_of_image(seen) -> list[str | None]:
+    """Of each picture's primary colours the one that most other parts have, told one by one."""
+    found: list[str | None] = []
+    for row in seen:
+        primary = [color for color in COLORS if row[column("primary", color)]]
+        count = {color: sum(row[column(part, color)] for part in PARTS) for color in primary}
+        found.append(max(primary, key=lambda color: count[color]) if primary else None)
+    return found
+
+
+@pytest.mark.parametrize(("beside", "zipped"), [(True, False), (False, True)])
+def test_each_picture_has_its_species_its_pixels_and_its_color(tmp_path, beside, zipped):
+    """Wherever the names of the attributes are and whatever holds the pictures."""
+    names, species, seen = make(tmp_path, beside=beside, zipped=zipped)
+    samples = load(tmp_path)
+    assert samples.id.tolist() == names
+    assert samples.classes == SPECIES
+    assert np.array_equal(samples.y, species)
+    assert samples.sensitive == ("color",)
+    assert samples.attributes["color"].tolist() == mode_of_species(species, seen)
+    assert samples.x.shape == (30, 3, 8, 8)
+    assert abs(samples.x[:, 0].astype(int) - (8 * np.arange(30))[:, None, None]).max() < 4
+    assert len(samples.sources) == 6
+
+
+@given(st.integers(0, 2**32), st.sampled_from((0.1, 0.3, 0.7)))
+def test_colors_are_modes(tmp_path_factory, seed, share):
+    """Of species and of pictures; equal ones are decided by the order of the file."""
+    rng = np.random.default_rng(seed)
+    seen = rng.random((30, len(ATTRIBUTES))) < share
+    root = tmp_path_factory.mktemp("birds")
+    names, species, _ = make(root, seen=seen)
+    for color, expected in (
+        ("species", mode_of_species(species, seen)),
+        ("image", mode_of_image(seen)),
+    ):
+        kept = [name for name, value in zip(names, expected, strict=True) if value]
+        parameters = cub200.Parameters(color=color)
+        table = cub200._pictures(files := Files(root), parameters.folder)
+        if not kept:
+            with pytest.raises(InputError, match="no picture has a primary colour"):
+                cub200._with_colors(table, files, parameters)
+            continue
+        table = cub200._with_colors(table, files, parameters)
+        assert table["name"].tolist() == kept
+        assert table["color"].tolist() == [value for value in expected if value]
+
+
+def test_a_file_in_blocks_is_the_same(tmp_path, monkeypatch):
+    """However long a block is."""
+    make(tmp_path)
+    whole = load(tmp_path, color="image")
+    monkeypatch.setattr(cub200, "ROWS_AT_ONCE", 7)
+    assert load(tmp_path, color="image").attributes.equals(whole.attributes)
+
+
+def test_halves_of_every_species_are_tested(tmp_path):
+    """Each split draws its own; half of the rows of a species, rounded, is its test part."""
+    _, species, _ = make(tmp_path, counts=(40, 30, 20))
+    samples = load(tmp_path, sensitive=("class",))
+    for split in samples.split_names:
+        tested = np.bincount(species[samples.rows(split, "test")])
+        assert tested.tolist() == [20, 15, 10]
+    assert not samples.splits["split_0"].equals(samples.splits["split_1"])
+
+
+def test_classes_alone_need_no_attributes(tmp_path):
+    """They are the attribute then; both may be asked for, colours first or last."""
+    make(tmp_path)
+    both = load(tmp_path, sensitive=("class", "color"))
+    assert list(both.attributes) == ["class", "color"]
+    (tmp_path / "cub200" / "attributes.txt").unlink()
+    samples = load(tmp_path, sensitive=("class",))
+    assert samples.attributes["class"].cat.categories.tolist() == list(SPECIES)
+    assert np.array_equal(samples.attributes["class"].cat.codes, samples.y)
+    with pytest.raises(InputError, match=r"^cub200/attributes.txt is missing: looked for"):
+        load(tmp_path)
+
+
+def test_the_color_of_a_species_counts_all_of_its_pictures(tmp_path):
+    """Also those whose file is not there."""
+    names, species, seen = make(tmp_path)
+    for name in names[:3]:
+        (tmp_path / "cub200" / "CUB_200_2011" / "images" / name).unlink()
+    with pytest.raises(InputError, match=f"3 pictures that .*images.txt names .*first {names[0]}"):
+        load(tmp_path)
+    samples = load(tmp_path, only_present=True)
+    assert samples.id.tolist() == names[3:]
+    assert samples.attributes["color"].tolist() == mode_of_species(species, seen)[3:]
+
+
+def test_species_with_few_pictures_are_left_out(tmp_path):
+    """The others are numbered anew; none or one left is refused with what would be."""
+    make(tmp_path)
+    samples = load(tmp_path, min_pictures=9)
+    assert samples.classes == SPECIES[:2]
+    assert np.bincount(samples.y).tolist() == [12, 10]
+    message = "min_pictures: 11 leaves 1 of 3 classes, allowed: what leaves two or more, here up to"
+    with pytest.raises(InputError, match=f"{message} 10"):
+        load(tmp_path, min_pictures=11)
+
+
+def test_a_species_and_a_color_of_one_picture(tmp_path, caplog):
+    """The picture trains, whatever the split; the log tells of the colour."""
+    seen = np.zeros((21, len(ATTRIBUTES)), dtype=bool)
+    seen[:, column("primary", "grey")] = True
+    seen[20] = False
+    seen[20, column("primary", "red")] = True
+    make(tmp_path, counts=(12, 8, 1), seen=seen)
+    samples = load(tmp_path)
+    assert (samples.splits.iloc[20] == "train").all()
+    assert samples.attributes["color"].value_counts().to_dict() == {"grey": 20, "red": 1}
+    assert "color: only one picture of red" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "message"),
+    [
+        ("images.txt", "2 001", "x 001", r"images.txt, line 2: 'x 001.*allowed: a number and a t"),
+        ("images.txt", "2 001", "1 001", "images.txt, line 2: a second row of 1, allowed: one"),
+        ("images.txt", "_0001_901", "_0000_900", "images.txt: two rows of 001.*_0000_900.jpg, all"),
+        ("images.txt", "30 017", "31 017", "class_labels.txt: picture 30 is there or in images.tx"),
+        ("image_class_labels.txt", "30 3\n", "30 4\n", r"picture 30: class 4 \(no class\), allowe"),
+        ("image_class_labels.txt", "30 3\n", "30 2\n", r"picture 30: class 2 \(002.Laysan_Alba.*"),
+        ("image_class_labels.txt", "30 3\n", "30\n", "line 30: '30', allowed: a number and a text"),
+        ("classes.txt", "3 017.Cardinal", "3 002.Laysan_Albatross", "two rows of 002.Laysan_Alba"),
+        ("classes.txt", "1 001", "1 002", r"picture 1: class 1 \(002.Black_.*folder '001.Black_"),
+        ("../attributes.txt", "primary", "secondary", "attributes.txt: allowed: rows has_primary_"),
+        ("../attributes.txt", "primary_color::red", "primary_color::blue", "one a colour"),
+        ("../attributes.txt", "12 has", "11 has", "line 12: a second row of 11, allowed: one"),
+    ],
+)
+def test_damaged_lists_are_named(tmp_path, file, old, new, message):
+    """With the row and what is allowed, in one line."""
+    make(tmp_path)
+    path = tmp_path / "cub200" / "CUB_200_2011" / file
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(InputError, match=message) as raised:
+        load(tmp_path)
+    assert str(raised.value).startswith("cub200/") and "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda rows: [*rows[:5], "99 1 0 1 2.0", *rows[5:]], "row 6, picture: 99, allowed: the n"),
+        (
+            lambda rows: [*rows[:5], "1 99 0 1 2.0"],
+            "row 6, attribute: 99, allowed: the numbers of ",
+        ),
+        (lambda rows: ["1 1 2 1 2.0", *rows], "row 1, seen: 2, allowed: 0 or 1"),
+        (
+            lambda rows: ["1 x 1 1 2.0", *rows],
+            "row 1: '1 x 1 1 2.0', allowed: whole numbers pic",
+        ),
+        (lambda rows: [*rows, "1 1"], "row 361: '1 1', allowed: whole numbers picture"),
+        (lambda rows: rows[12:], "no row of 1 pictures, first number 1, allowed: labels of every"),
+        (lambda rows: rows[:-24], "no row of 2 pictures, first number 29, allowed: labels of"),
+        (
+            lambda rows: [*rows, "", "\xff \xfe 1"],
+            r"row 361: '.* 1', allowed: whole numbers pictur",
+        ),
+        (lambda rows: [*rows, "1 1 " + "9" * 30], "row 361: '1 1 9+', allowed: whole numbers"),
+        (lambda rows: [], "no row of 30 pictures, first number 1"),
+    ],
+)
+def test_labels_that_do_not_fit_the_pictures_are_named(tmp_path, change, message):
+    """Nothing is guessed, and nothing read half."""
+    make(tmp_path)
+    path = tmp_path / "cub200" / "CUB_200_2011" / "attributes" / "image_attribute_labels.txt"
+    path.write_text("\n".join(change(path.read_text().splitlines())))
+    with pytest.raises(InputError, match=message) as raised:
+        load(tmp_path)
+    assert str(raised.value).startswith("cub200/CUB_200_2011/attributes/image_attribute_labels.txt")
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        ("images.txt", "CUB_200_2011/images.txt is missing: looked for"),
+        ("classes.txt", "CUB_200_2011/classes.txt is missing: looked for"),
+        ("image_class_labels.txt", "CUB_200_2011/image_class_labels.txt is missing: looked for"),
+        ("attributes/image_attribute_labels.txt", "image_attribute_labels.txt is missing: looked"),
+    ],
+)
+def test_a_missing_file_is_named(tmp_path, file, message):
+    """With its place."""
+    make(tmp_path)
+    (tmp_path / "cub200" / "CUB_200_2011" / file).unlink()
+    with pytest.raises(InputError, match=message):
+        load(tmp_path)
+
+
+def test_missing_pictures_are_named(tmp_path):
+    """The folder, or a picture in it that the list does not know."""
+    names, _, _ = make(tmp_path)
+    images = tmp_path / "cub200" / "CUB_200_2011" / "images"
+    stranger = images / SPECIES[0] / "Stranger.jpg"
+    stranger.write_bytes(jpeg(np.zeros((8, 8, 3), dtype=np.uint8)))
+    with pytest.raises(InputError, match=r"1 pictures without a row in .*, first 001.*/Stranger"):
+        load(tmp_path)
+    stranger.unlink()
+    for name in names:
+        (images / name).unlink()
+    with pytest.raises(InputError, match=r"images.txt: none of its 30 pictures is among the 0 of"):
+        load(tmp_path, only_present=True)
+    images.rename(images.with_name("pictures"))
+    with pytest.raises(InputError, match="CUB_200_2011/images is missing: looked for the folder"):
+        load(tmp_path)
+
+
+def test_grey_and_tiny_pictures_are_pictures(tmp_path):
+    """Grey ones have three equal channels, tiny ones are enlarged unless a crop is larger."""
+    names, _, _ = make(tmp_path)
+    images = tmp_path / "cub200" / "CUB_200_2011" / "images"
+    (images / names[1]).write_bytes(jpeg(np.full((9, 30), 77, dtype=np.uint8)))
+    (images / names[2]).write_bytes(jpeg(np.full((1, 1, 3), 200, dtype=np.uint8)))
+    samples = load(tmp_path)
+    assert (samples.x[1] == 77).all()
+    assert (samples.x[2] == 200).all()
+    with pytest.raises(InputError, match=r"picture .*_0002_902.jpg \(row 2\): 1 x 1 pixels, allow"):
+        load(tmp_path, crop=(2, 2))
+
+
+@pytest.mark.parametrize("content", [b"", b"GIF89a", jpeg(np.zeros((64, 64, 3), np.uint8))[:-200]])
+def test_a_damaged_picture_is_named_with_its_row(tmp_path, content):
+    """In one line."""
+    names, _, _ = make(tmp_path)
+    (tmp_path / "cub200" / "CUB_200_2011" / "images" / names[4]).write_bytes(content)
+    with pytest.raises(InputError, match=rf"picture {names[4]} \(row 4\): "):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"color": "both"}, "'species' or 'image'"),
+        ({"sensitive": ()}, "at least 1 item"),
+        ({"sensitive": ("colour",)}, "'color' or 'class'"),
+        ({"sensitive": ("color", "color")}, "color is given twice, allowed: once"),
+        ({"folder": "../elsewhere"}, "allowed: a path below the data root"),
+        ({"min_pictures": 0}, "greater than 0"),
+        ({"test_fraction": 1.0}, "less than 1"),
+    ],
+)
+def test_wrong_parameters_are_refused(options, message):
+    """Before any file is read."""
+    with pytest.raises(ValidationError, match=message):
+        cub200.Parameters(**options)

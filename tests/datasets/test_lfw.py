@@ -1,0 +1,389 @@
+"""LFW: people, races and splits; faces of the real subset never leave this test."""
+
+import csv
+import gzip
+import zipfile
+from collections import Counter
+from io import BytesIO
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+from pydantic import ValidationError
+from torchvision import transforms
+
+from robust_fairness.datasets import lfw
+from robust_fairness.datasets._files import Files
+from robust_fairness.errors import InputError
+
+PEOPLE = {"Ada_Lovelace": 12, "Alan_M_Turing": 4, "Grace_Hopper": 12, "Only_Once": 1}
+NAMES = [
+    f"{person}/{person}_{number:04}.jpg"
+    for person, count in PEOPLE.items()
+    for number in range(1, count + 1)
+]
+# the first columns of the file of Kumar et al., and one that is not read
+COLUMNS = ("Male", "Asian", "White", "Black", "Indian", "Strong Nose-Mouth Lines")
+
+
+def jpeg(brightness: int, size: tuple[int, int] = (20, 30)) -> bytes:
+    """A picture of one colour with a black frame above and below the central square."""
+    picture = Image.new("RGB", size)
+    top = (size[1] - size[0]) // 2
+    picture.paste((brightness, 100, 200), (0, top, size[0], size[1] - top))
+    content = BytesIO()
+    picture.save(content, format="JPEG", quality=95)
+    return content.getvalue()
+
+
+def row(name: str, scores) -> str:
+    """A row of the file of Kumar et al.: person with spaces, number, scores."""
+    person, _, number = name.rpartition("/")[2].removesuffix(".jpg").rpartition("_")
+    return "\t".join([person.replace("_", " "), str(int(number)), *map(repr, scores)])
+
+
+def kumar(names, scores) -> str:
+    """The whole file."""
+    head = ["# generated scores of faces", "\t".join(["#", "person", "imagenum", *COLUMNS])]
+    return "\n".join([*head, *map(row, names, scores)]) + "\n"
+
+
+def make(root, scores=None, zipped: bool = False) -> np.ndarray:
+    """A small LFW below ``root``; the scores of its pictures, ``[picture, column]``."""
+    if scores is None:
+        scores = np.random.default_rng(0).normal(size=(len(NAMES), len(COLUMNS)))
+    folder = root / "lfw"
+    folder.mkdir()
+    (folder / "lfw_attributes.txt").write_text(kumar(NAMES, scores.tolist()))
+    contents = {name: jpeg(8 * place) for place, name in enumerate(NAMES)}
+    if zipped:
+        with zipfile.ZipFile(folder / "lfw-deepfunneled.zip", "w") as archive:
+            for name, content in contents.items():
+                archive.writestr(f"lfw-deepfunneled/{name}", content)
+    else:
+        for name, content in contents.items():
+            path = folder / "lfw-deepfunneled" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+    return scores
+
+
+def load(root, **options):
+    """The samples below ``root``."""
+    return lfw.load(lfw.Parameters(**{"size": 8, **options}), Files(root), 2)
+
+
+def races(scores) -> list[str | None]:
+    """The highest of the four scores, where it is over 0; told one by one."""
+    found = []
+    for values in scores:
+        own = dict(zip(COLUMNS, values, strict=True))
+        best = max(lfw.RACES, key=lambda race: own[race])
+        found.append(best if own[best] > 0 else None)
+    return found
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_each_face_has_its_person_its_pixels_and_its_race(tmp_path, zipped):
+    """Whatever holds the files; faces without a race are left out, people numbered anew."""
+    expected = races(make(tmp_path, zipped=zipped))
+    samples = load(tmp_path)
+    kept = [place for place, race in enumerate(expected) if race]
+    assert 16 < len(kept) < len(NAMES)
+    assert samples.id.tolist() == [NAMES[place] for place in kept]
+    assert [samples.classes[y] for y in samples.y] == [
+        NAMES[place].partition("/")[0] for place in kept
+    ]
+    assert samples.attributes["race"].tolist() == [expected[place] for place in kept]
+    assert samples.sensitive == ("race",)
+    middle = samples.x[:, 0, 2:6, 2:6].astype(int)  # JPEG rings at the frame, which is cut away
+    assert abs(middle - 8 * np.array(kept)[:, None, None]).max() < 6
+    assert set(samples.sources) == {"lfw/lfw_attributes.txt", "lfw/lfw-deepfunneled"}
+
+
+@given(st.lists(st.floats(-2, 2), min_size=4, max_size=4), st.floats(-2, 2))
+def test_scores_are_read_by_the_names_of_their_columns(scores, other):
+    """Read from the columns of their names, whatever stands beside them."""
+    values = [other, *scores, other]
+    header = ["person", "imagenum", *COLUMNS]
+    cells = row(NAMES[0], values).split("\t")
+    name, found = lfw._scores("file", 3, header, cells)
+    assert name == NAMES[0]
+    assert dict(zip(lfw.RACES, found, strict=True)) == {
+        race: values[COLUMNS.index(race)] for race in lfw.RACES
+    }
+
+
+@pytest.mark.parametrize(
+    ("asian", "white", "black", "indian", "race"),
+    [
+        (0.1, -1.0, -1.0, -1.0, "Asian"),
+        (0.1, 0.2, 0.15, 0.05, "White"),
+        (-2.0, -0.1, -0.3, 1e-9, "Indian"),
+        (0.5, 0.1, 0.5, 0.1, "Asian"),  # of equal ones the first in alphabetical order
+        (0.0, 0.0, 0.0, 0.0, None),
+        (-0.1, -0.2, -0.3, -0.4, None),
+    ],
+)
+def test_one_race_of_several_scores(tmp_path, asian, white, black, indian, race):
+    """As D.1 of the paper has it, and the highest where several are over 0."""
+    scores = np.full((len(NAMES), len(COLUMNS)), 1.0)
+    scores[:, 1:5] = (-1, 3, -1, -1)
+    scores[4, 1:5] = (asian, white, black, indian)
+    make(tmp_path, scores)
+    samples = load(tmp_path)
+    found = dict(zip(samples.id, samples.attributes["race"], strict=True))
+    assert found.get(NAMES[4]) == race
+    assert len(samples) == len(NAMES) - (race is None)
+
+
+def test_faces_without_a_row_are_left_out_and_counted(tmp_path, caplog):
+    """As some are in the official files; rows without a face only if that is wanted."""
+    scores = np.full((len(NAMES), len(COLUMNS)), 1.0)
+    make(tmp_path, scores)
+    file = tmp_path / "lfw" / "lfw_attributes.txt"
+    file.write_text(kumar(NAMES[2:], scores[2:].tolist()))
+    with caplog.at_level("INFO"):
+        samples = load(tmp_path)
+    assert samples.id.tolist() == NAMES[2:]
+    assert "2 of 29 pictures have no row in lfw/lfw_attributes.txt, 0 are of none" in caplog.text
+    more = [*NAMES, "No_Picture/No_Picture_0001.jpg"]
+    file.write_text(kumar(more, np.ones((len(more), len(COLUMNS))).tolist()))
+    with pytest.raises(InputError, match=r"1 pictures that lfw/lfw_att.* names are missing, first"):
+        load(tmp_path)
+    assert len(load(tmp_path, only_present=True)) == len(NAMES)
+
+
+def test_the_order_of_the_file_does_not_matter(tmp_path):
+    """Nor does that of its columns, or gzip."""
+    scores = make(tmp_path)
+    expected = load(tmp_path)
+    file = tmp_path / "lfw" / "lfw_attributes.txt"
+    file.unlink()
+    lines = ["\t".join(["#", "imagenum", *reversed(COLUMNS), "person"])]
+    for name, values in reversed(list(zip(NAMES, scores.tolist(), strict=True))):
+        person, number, *rest = row(name, values).split("\t")
+        lines.append("\t".join([number, *reversed(rest), person]))
+    file.with_name("lfw_attributes.txt.gz").write_bytes(gzip.compress("\r\n".join(lines).encode()))
+    samples = load(tmp_path)
+    assert samples.attributes.equals(expected.attributes)
+    assert samples.splits.equals(expected.splits)
+    assert np.array_equal(samples.id, expected.id)
+
+
+def test_people_and_races_of_one_picture(tmp_path, caplog):
+    """A person of one picture trains; a race of one picture is told; min_pictures leaves out."""
+    scores = np.full((len(NAMES), len(COLUMNS)), 1.0)
+    scores[:, 1] = 2
+    scores[7, 4] = 3
+    make(tmp_path, scores)
+    samples = load(tmp_path)
+    only = samples.id.tolist().index("Only_Once/Only_Once_0001.jpg")
+    assert (samples.splits.iloc[only] == "train").all()
+    assert "race: only one picture of Indian" in caplog.text
+    assert samples.attributes["race"].cat.categories.tolist() == ["Asian", "Indian"]
+    assert load(tmp_path, min_pictures=5).classes == ("Ada_Lovelace", "Grace_Hopper")
+    with pytest.raises(InputError, match="min_pictures: 13 leaves 0 of 4 classes, .* up to 12"):
+        load(tmp_path, min_pictures=13)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("#\tperson", "person", "no column person, allowed: a line of '#', person, imagenum and"),
+        ("\tIndian", "\tIndien", "no column Indian, allowed: a line of '#', person, imagenum"),
+        ("Ada Lovelace\t2\t", "Ada Lovelace\t1\t", "line 4: a second row of Ada_Lovelace/Ada_Lo"),
+        ("Ada Lovelace\t2\t", "Ada Lovelace\tx\t", "line 4: 'Ada Lovelace' 'x', allowed: a person"),
+        ("Ada Lovelace\t2\t", "\t2\t", "line 4: '' '2', allowed: a person and the number of the"),
+        ("Ada Lovelace\t2\t", "Ada Lovelace\t2\t1\t", "line 4: 9 cells, allowed: 8, between tabs"),
+        (
+            "Ada Lovelace\t2\t1.0\t1.0",
+            "Ada Lovelace\t2\t1.0\tnan",
+            "line 4, Asian: 'nan', allowed:",
+        ),
+        (
+            "Ada Lovelace\t2\t1.0\t1.0",
+            "Ada Lovelace\t2\t1.0\t?",
+            r"line 4, Asian: '\?', allowed: a",
+        ),
+    ],
+)
+def test_damaged_scores_are_named(tmp_path, old, new, message):
+    """With line, column and what is allowed, in one line."""
+    make(tmp_path, np.full((len(NAMES), len(COLUMNS)), 1.0))
+    file = tmp_path / "lfw" / "lfw_attributes.txt"
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new, 1))
+    with pytest.raises(InputError, match=f"^lfw/lfw_attributes.txt.*{message}") as raised:
+        load(tmp_path)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no column person"),
+        ("# only\n# comments\n", "no column person"),
+        (kumar([], []), "none of its 0 pictures is among the 29 of lfw/lfw-deepfunneled, allowed"),
+        (kumar(["A_B/A_B_0001.jpg"], [[1.0] * 6]), "none of its 1 pictures is among the 29 of"),
+        (kumar(NAMES, [[-1.0] * 6] * 29), "none of the 29 pictures has a race, allowed: some of A"),
+    ],
+)
+def test_a_file_that_does_not_fit_the_faces_is_named(tmp_path, text, message):
+    """Empty, of other pictures, or without a race."""
+    make(tmp_path)
+    (tmp_path / "lfw" / "lfw_attributes.txt").write_text(text)
+    with pytest.raises(InputError, match=f"^lfw/lfw_attributes.txt: {message}"):
+        load(tmp_path, only_present=True)
+
+
+def test_missing_files_are_named(tmp_path):
+    """Attributes first, then pictures."""
+    make(tmp_path)
+    with pytest.raises(InputError, match="lfw/elsewhere is missing: looked for the folder"):
+        load(tmp_path, pictures="lfw/elsewhere")
+    with pytest.raises(InputError, match="lfw/lfw_predicted_attributes.csv is missing: looked"):
+        load(tmp_path, attribute="predicted")
+    (tmp_path / "lfw" / "lfw_attributes.txt").unlink()
+    with pytest.raises(InputError, match="lfw/lfw_attributes.txt is missing: looked for"):
+        load(tmp_path)
+
+
+def test_one_person_alone_is_refused(tmp_path):
+    """There is nobody to tell them from."""
+    scores = np.full((len(NAMES), len(COLUMNS)), -1.0)
+    scores[:12] = 1
+    make(tmp_path, scores)
+    with pytest.raises(InputError, match="class: pictures of 1 class only, Ada_Lovelace, allowed"):
+        load(tmp_path)
+
+
+def test_two_faces_of_one_name_are_refused(tmp_path):
+    """Wherever in a zip file they are."""
+    make(tmp_path, zipped=True)
+    with zipfile.ZipFile(tmp_path / "lfw" / "lfw-deepfunneled.zip", "a") as archive:
+        archive.writestr(f"elsewhere/{NAMES[0]}", jpeg(9))
+    with pytest.raises(InputError, match=f"two pictures {NAMES[0]}, allowed: one of a name"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize("stranger", ["Ada_Lovelace/Grace_Hopper_0009.jpg", "Ada_Lovelace/x.jpg"])
+def test_a_picture_of_another_name_is_refused(tmp_path, stranger):
+    """Whose it is is not guessed."""
+    make(tmp_path)
+    (tmp_path / "lfw" / "lfw-deepfunneled" / stranger).write_bytes(jpeg(0))
+    with pytest.raises(InputError, match=f"picture {stranger}, allowed: Person/Person_0001.jpg"):
+        load(tmp_path)
+
+
+def test_grey_tiny_and_damaged_faces(tmp_path):
+    """Grey ones have three equal channels, tiny ones are enlarged, damaged ones named."""
+    make(tmp_path, np.full((len(NAMES), len(COLUMNS)), 1.0))
+    folder = tmp_path / "lfw" / "lfw-deepfunneled"
+    content = BytesIO()
+    Image.new("L", (20, 30), 77).save(content, format="JPEG")
+    (folder / NAMES[1]).write_bytes(content.getvalue())
+    (folder / NAMES[2]).write_bytes(jpeg(130, (1, 1)))
+    samples = load(tmp_path)
+    assert (samples.x[1] == 77).all()
+    assert abs(samples.x[2].astype(int) - np.array([130, 100, 200])[:, None, None]).max() < 6
+    (folder / NAMES[3]).write_bytes(jpeg(0)[:-50])
+    with pytest.raises(InputError, match=rf"picture {NAMES[3]} \(row 3\): .*truncated"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"attribute": "race"}, "'kumar' or 'predicted'"),
+        ({"pictures": "/lfw"}, "allowed: a path below the data root"),
+        ({"attributes": "../lfw.txt"}, "allowed: a path below the data root"),
+        ({"size": 0}, "greater than 0"),
+        ({"crop": "circle"}, "square"),
+        ({"sensitive": ("race",)}, "Extra inputs are not permitted"),
+    ],
+)
+def test_wrong_parameters_are_refused(options, message):
+    """Before any file is read."""
+    with pytest.raises(ValidationError, match=message):
+        lfw.Parameters(**options)
+
+
+REAL = {
+    "pictures": "lfw/lfw-deepfunneled-subset",
+    "attribute": "predicted",
+    "only_present": True,
+    "size": 16,
+}
+
+
+def real_predictions(folder) -> dict[str, str]:
+    """Race of every row of the shared file of predictions, read line by line."""
+    text = gzip.decompress((folder / "lfw" / "lfw_predicted_attributes.csv.gz").read_bytes())
+    return {row["name"]: row["df_race"] for row in csv.DictReader(text.decode().splitlines())}
+
+
+def test_real_faces_have_their_own_people_and_predictions(shared_data):
+    """1,714 faces, of whom 1,283 have a prediction of one of the four races."""
+    samples = lfw.load(lfw.Parameters(**REAL), Files(shared_data), 2)
+    predictions = real_predictions(shared_data)
+    with zipfile.ZipFile(shared_data / "lfw" / "lfw-deepfunneled-subset.zip") as archive:
+        names = [name.partition("/")[2] for name in archive.namelist() if name.endswith(".jpg")]
+        assert len(names) == 1_714
+        races = {name: predictions.get(name.rpartition("/")[2], "").capitalize() for name in names}
+        expected = sorted(name for name in names if races[name] in lfw.RACES)
+        assert samples.id.tolist() == expected and len(samples) == 1_283
+        assert samples.sensitive == ("predicted_race",)
+        assert samples.attributes["predicted_race"].tolist() == [races[name] for name in expected]
+        resized = transforms.Resize((16, 16))
+        for place in (0, 640, 1_282):
+            face = Image.open(archive.open(f"lfw-deepfunneled/{expected[place]}"))
+            pixels = np.asarray(resized(face)).transpose(2, 0, 1)
+            assert np.array_equal(samples.x[place], pixels)
+    people = [name.partition("/")[0] for name in expected]
+    assert [samples.classes[y] for y in samples.y] == people
+    counts = Counter(people)
+    assert samples.classes == tuple(sorted(counts)) and len(counts) == 416
+    for split in samples.split_names:
+        tested = Counter(people[place] for place in samples.rows(split, "test"))
+        assert all(abs(tested[person] - count / 2) <= 0.5 for person, count in counts.items())
+        assert not any(tested[person] for person, count in counts.items() if count == 1)
+
+
+def test_real_people_of_few_pictures_can_be_left_out(shared_data):
+    """Counted after the faces of no race are."""
+    samples = lfw.load(lfw.Parameters(**REAL, min_pictures=4), Files(shared_data), 1)
+    predictions = real_predictions(shared_data)
+    with zipfile.ZipFile(shared_data / "lfw" / "lfw-deepfunneled-subset.zip") as archive:
+        names = [name.split("/") for name in archive.namelist() if name.endswith(".jpg")]
+    four = {"asian", "black", "indian", "white"}
+    counts = Counter(name[-2] for name in names if predictions.get(name[-1]) in four)
+    assert samples.classes == tuple(sorted(person for person in counts if counts[person] >= 4))
+    assert len(samples) == sum(count for count in counts.values() if count >= 4) == 825
+
+
+def test_real_predictions_without_a_face_are_counted(shared_data):
+    """The subset has 1,673 of 12,949."""
+    parameters = lfw.Parameters(**{**REAL, "only_present": False})
+    with pytest.raises(InputError, match="11276 pictures that .* names are missing, first AJ_Cook"):
+        lfw.load(parameters, Files(shared_data), 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name,df_race\nA_B_0001.jpg,martian\n", "line 2, df_race: 'martian', allowed: asian, bla"),
+        ("name,df_race\nA_B_0001.jpg,\n", "line 2, df_race: '', allowed: asian, black, indian"),
+        ("name,df_race\n" + "A_B_0001.jpg,white\n" * 2, "line 3: a second row of A_B_0001.jpg, al"),
+        ("name,df_race\nA_B_0001.jpg,white\n", ": none of its 1 pictures is among the 29 of lfw"),
+        ("name,race\nA_B_0001.jpg,white\n", "df_race"),
+    ],
+)
+def test_damaged_predictions_are_named(tmp_path, text, message):
+    """With line, column and what is allowed."""
+    make(tmp_path)
+    (tmp_path / "lfw" / "lfw_predicted_attributes.csv").write_text(text)
+    with pytest.raises(InputError, match=f"^lfw/lfw_predicted_attributes.csv.*{message}"):
+        load(tmp_path, attribute="predicted")
