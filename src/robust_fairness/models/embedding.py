@@ -30,8 +30,6 @@ from robust_fairness.models._randomness import DropoutNoise, Randomness
 from robust_fairness.registry import find
 
 STACKS = False
-# Fields that decide only what is fitted on the embeddings of a trained network.
-AFTER_TRAINING = ("classifier", "rebalancing")
 LINEAR = "linear"
 POOLED_AXES = 3  # replica, row, feature
 
@@ -115,6 +113,15 @@ class Parameters(BaseModel):
 def describe(parameters: Parameters) -> str:
     """What the network is called in a table, for example ``embedding of resnet50, pretrained``."""
     return f"embedding of {description(*parameters.network())}"
+
+
+def trained_as(parameters: Parameters) -> Parameters:
+    """The same but for what is fitted on the embeddings of a trained network: equal trainings."""
+    if parameters.classifier == LINEAR:
+        return parameters
+    return parameters.model_copy(
+        update={"classifier": "logistic_regression", "rebalancing": "none"}
+    )
 
 
 class Classifiers(nn.ModuleList):
@@ -299,7 +306,7 @@ class Embedding(SingleModel):
         """Take what another trial of the same training fits; a fitted classifier is dropped.
 
         Args:
-            parameters: those of the network but for the fields in ``AFTER_TRAINING``.
+            parameters: of equal ``trained_as`` as the network's own.
 
         Raises:
             InputError: one of the two is the linear layer, which is trained with the rest.

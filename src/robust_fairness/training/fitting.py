@@ -59,13 +59,13 @@ MOST_ROWS_AT_ONCE = 8192
 
 def trainings(replicas: Sequence[Replica], network: str) -> list[list[Replica]]:
     """Replicas that share one training: they differ in what is fitted after it alone."""
-    after = getattr(find("network", network), "AFTER_TRAINING", ())
-    if not after:
+    trained_as = getattr(find("network", network), "trained_as", None)
+    if trained_as is None:
         return [[replica] for replica in replicas]
     found: dict[str, list[Replica]] = {}
     for replica in replicas:
-        sizes = replica.network.model_dump(exclude=set(after))
-        key = repr((replica.seed, replica.method, sizes, replica.protocol))
+        trained = trained_as(replica.network)
+        key = repr((replica.seed, replica.method, trained, replica.protocol))
         found.setdefault(key, []).append(replica)
     return list(found.values())
 
