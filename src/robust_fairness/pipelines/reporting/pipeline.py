@@ -6,14 +6,32 @@ from typing import Any
 from kedro.pipeline import Node, Pipeline
 
 from robust_fairness.errors import Failure
-from robust_fairness.grid import Cell, full_grid, selected_grid
+from robust_fairness.grid import Cell, DatasetGrid, full_grid, selected_grid
+from robust_fairness.parameters import CellParameters
 
 SHEET = "_contact_sheet"
 # What the sheets show: of a dataset that is read, and of one that is generated.
 CLASSES = "The first training rows of each class, a class a row."
 FAMILY = "The same test draws, a draw a row; the unshifted set first, then severity by severity."
+PLANE = ".embedding_plane"
 # Endings of the names of further tables, and the table that those of all datasets make together.
-FURTHER = {"_distances": "distances", "_generator_quality": "generator_quality"}
+OF_GENERATED = {"_distances": "distances", "_generator_quality": "generator_quality"}
+FURTHER = OF_GENERATED | {PLANE: "planes"}
+
+
+def draw(samples: Any, validation: Any, selection: Any, cell: CellParameters) -> Any:
+    """The validation embeddings of a cell in the plane, one replica's."""
+    from robust_fairness.checkpoints import threads
+    from robust_fairness.reporting.embedding_plane import chosen, planes
+
+    name = f"{cell.dataset}.{cell.label}"
+    trial, seed = chosen(selection)
+    own = [one for one in validation if (one.trial, one.seed, one.part) == (trial, seed, "val")]
+    with threads(cell.protocol.threads):
+        found = [
+            planes(name, samples.of_split(one.split), seed, one.rows, one.values) for one in own
+        ]
+    return found[0]
 
 
 def collect(**tables: Any) -> Any:
@@ -37,7 +55,8 @@ def report(metrics: Any, manifest: dict[str, Any], **parts: Any) -> str:
         metrics: the tidy table.
         manifest: what the run knows of itself.
         parts: ``{dataset}_states`` and, where there is one, ``{dataset}_contact_sheet``,
-            ``{dataset}_distances`` and ``{dataset}_generator_quality``.
+            ``{dataset}_distances``, ``{dataset}_generator_quality`` and
+            ``{dataset}.{method}.embedding_plane``.
     """
     from robust_fairness import reporting
 
@@ -84,9 +103,12 @@ def create_pipeline() -> Pipeline:
     datasets = [dataset.name for dataset in selected_grid().datasets]
     drawn = [f"{one.name}{SHEET}" for one in selected_grid().datasets if one.contact_sheet]
     made = [one.name for one in selected_grid().datasets if one.generator]
-    further = [f"{name}{ending}" for name in made for ending in FURTHER]
+    further = [f"{name}{ending}" for name in made for ending in OF_GENERATED]
+    planes = [_of_dataset(dataset) for dataset in selected_grid().datasets]
+    further += sorted(name for one in planes for name in one.all_outputs())
     return Pipeline(
         [
+            *planes,
             Node(
                 collect,
                 {name: f"{name}_table" for name in datasets},
@@ -107,5 +129,28 @@ def create_pipeline() -> Pipeline:
                 name="report",
                 tags=["fan_in"],
             ),
+        ]
+    )
+
+
+def _of_dataset(dataset: DatasetGrid) -> Pipeline:
+    """A node for the embeddings of every cell that is drawn."""
+    own = {"samples": "samples", "validation": "validation", "selection": "selection"}
+    return Pipeline(
+        [
+            Pipeline(
+                [
+                    Node(
+                        draw,
+                        {**own, "cell": "params:cell"},
+                        PLANE.removeprefix("."),
+                        name="draw_embedding_plane",
+                    )
+                ],
+                namespace=cell.name,
+                inputs={"samples": f"{dataset.name}.samples"},
+                tags=[f"dataset.{dataset.name}", f"method.{cell.label}"],
+            )
+            for cell in dataset.drawn_cells
         ]
     )
