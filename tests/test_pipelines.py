@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import torch
 from kedro.framework.project import pipelines
+from kedro.io import DataCatalog
 from pydantic import BaseModel
 
 from robust_fairness import tables
@@ -330,3 +331,66 @@ def test_report_tells_every_cell_of_the_full_grid_its_state(monkeypatch, of_data
         ("digits_extend", "rbf_svm"),
     ]
     assert given == {**expected, **dict.fromkeys(others, "not selected")}
+
+
+def with_planes(**grid_of_run: str) -> ConfigLoader:
+    """The smoke grid, of which two cells of diabetes are drawn in the plane, narrowed."""
+    loader = use("smoke", **grid_of_run)
+    for name in ("full_grid", "selected_grid"):
+        found = getattr(loader, name)
+        datasets = tuple(
+            replace(one, embedding_planes=("cuma", "erm") if one.name == "diabetes" else ())
+            for one in found.datasets
+        )
+        loader.__dict__[name] = replace(found, datasets=datasets)
+    return loader
+
+
+def test_embeddings_of_the_cells_that_are_named_are_drawn_and_reported():
+    """A node a cell, from what training keeps; the report takes all of them."""
+    loader = with_planes()
+    pipeline = robust_fairness.create_pipeline()
+    nodes = [node for node in pipeline.nodes if node.name.endswith("draw_embedding_plane")]
+    assert {node.namespace for node in nodes} == {"diabetes.cuma", "diabetes.erm"}
+    for node in nodes:
+        cell = node.namespace
+        assert set(node.inputs) == {
+            "diabetes.samples", f"{cell}.validation", f"{cell}.selection", f"params:{cell}.cell",
+        }  # fmt: skip
+        assert node.outputs == [f"{cell}.embedding_plane"]
+        assert node.tags == {"dataset.diabetes", f"method.{cell.partition('.')[2]}"}
+    made = {f"diabetes.{label}.embedding_plane" for label in ("cuma", "erm")}
+    asked = next(node for node in pipeline.nodes if node.name == "report")
+    assert made <= set(asked.inputs)
+    catalog = DataCatalog.from_config(loader["catalog"])
+    for name in made:
+        assert name in catalog
+        assert catalog.get(name)._filepath.name == "embedding_plane.parquet"
+
+
+def test_a_narrower_grid_draws_only_its_own_cells():
+    with_planes(datasets="diabetes", methods="erm")
+    names = {node.name for node in reporting.create_pipeline().nodes}
+    assert names == {"diabetes.erm.draw_embedding_plane", "collect", "summarise", "report"}
+
+
+def test_planes_of_cells_reach_the_page_joined_without_those_that_failed(monkeypatch):
+    given = {}
+
+    def page(metrics, cells, manifest, pictures, further) -> str:
+        given.update(further)
+        return ""
+
+    def plane(method: str) -> pd.DataFrame:
+        plain = {name: 0 if kind != "str" else "" for name, kind in tables.PLANES.items()}
+        return tables.table(tables.PLANES, [{**plain, "dataset": "d", "method": method}])
+
+    monkeypatch.setattr("robust_fairness.reporting.report", page)
+    use("smoke")
+    parts = {
+        "d.parade.embedding_plane": plane("parade"),
+        "d.margin.embedding_plane": plane("margin"),
+        "d.triplet.embedding_plane": Failure("d.triplet.train", "no memory"),
+    }
+    report(pd.DataFrame(), {}, **parts)
+    assert given["planes"]["method"].tolist() == ["parade", "margin"]

@@ -178,7 +178,8 @@ def class_sizes(metrics: pd.DataFrame) -> pd.DataFrame:
     chosen = rows.drop_duplicates("dataset")[["dataset", *first]]
     rows = rows.merge(chosen, on=["dataset", *first])
     # "value & class"; no value of these attributes has that sign in its name
-    rows = rows.assign(**{"class": rows["group"].str.partition(" & ")[2], "rows": rows["n"]})
+    named = rows["group"].str.extract(r"^.*? & (?P<name>.*)$")["name"]
+    rows = rows.assign(**{"class": named, "rows": rows["n"]})
     return rows.groupby(["dataset", "class"], as_index=False, sort=False).agg(rows=("rows", "sum"))
 
 
