@@ -34,7 +34,7 @@ from robust_fairness.pipelines import (
 from robust_fairness.pipelines._collecting import STATES, join, states
 from robust_fairness.pipelines.generation.pipeline import fit as fit_generator
 from robust_fairness.pipelines.generation.pipeline import read as read_generator
-from robust_fairness.pipelines.reporting.pipeline import report
+from robust_fairness.pipelines.reporting.pipeline import collect_planes, report
 from robust_fairness.pipelines.shifts.pipeline import shift
 from robust_fairness.registry import find
 from robust_fairness.samples import Samples
@@ -72,7 +72,8 @@ def test_every_node_carries_the_tags_of_its_place():
         expected = {f"{kind}.{dataset}"} if dataset else set()
         expected |= {f"method.{method}"} if method else set()
         expected |= {f"shift.{shift}"} if shift else set()
-        expected |= {"fan_in"} if node.name.endswith(("collect", "report")) else set()
+        joins = node.name.endswith(("collect", "report", "collect_embedding_planes"))
+        expected |= {"fan_in"} if joins else set()
         assert node.tags == expected, node.name
 
 
@@ -84,6 +85,7 @@ def test_every_node_takes_one_parameter_of_its_own_namespace_that_is_typed():
         names = [name.removeprefix("params:") for name in node.inputs if "params:" in name]
         told = node.name.endswith(("collect", "summarise", "report", "draw", "sample_grid"))
         told |= node.name == "biased_digits.draw_contact_sheet"
+        told |= node.name.endswith("collect_embedding_planes")
         assert len(names) == (0 if told else 1), node.name
         models = [
             parameter.annotation
@@ -359,19 +361,26 @@ def test_embeddings_of_the_cells_that_are_named_are_drawn_and_reported():
         }  # fmt: skip
         assert node.outputs == [f"{cell}.embedding_plane"]
         assert node.tags == {"dataset.diabetes", f"method.{cell.partition('.')[2]}"}
-    made = {f"diabetes.{label}.embedding_plane" for label in ("cuma", "erm")}
+    joining = next(one for one in pipeline.nodes if one.name.endswith("collect_embedding_planes"))
+    made = [f"diabetes.{label}.embedding_plane" for label in ("erm", "cuma")]
+    assert sorted(joining.inputs) == sorted(made)
+    assert joining.tags == {"dataset.diabetes", "fan_in"}
     asked = next(node for node in pipeline.nodes if node.name == "report")
-    assert made <= set(asked.inputs)
+    assert joining.outputs == ["diabetes_embedding_planes"]
+    assert set(joining.outputs) <= set(asked.inputs)
     catalog = DataCatalog.from_config(loader["catalog"])
-    for name in made:
-        assert name in catalog
-        assert catalog.get(name)._filepath.name == "embedding_plane.parquet"
+    files = [catalog.get(name)._filepath for name in (*made, *joining.outputs)]
+    assert [path.name for path in files] == ["embedding_plane.parquet"] * 2 + [
+        "embedding_planes.parquet"
+    ]
+    assert len({str(path) for path in files}) == 3
 
 
 def test_a_narrower_grid_draws_only_its_own_cells():
     with_planes(datasets="diabetes", methods="erm")
     names = {node.name for node in reporting.create_pipeline().nodes}
-    assert names == {"diabetes.erm.draw_embedding_plane", "collect", "summarise", "report"}
+    own = {"diabetes.erm.draw_embedding_plane", "diabetes.collect_embedding_planes"}
+    assert names == own | {"collect", "summarise", "report"}
 
 
 def test_planes_of_cells_reach_the_page_joined_without_those_that_failed(monkeypatch):
@@ -387,10 +396,9 @@ def test_planes_of_cells_reach_the_page_joined_without_those_that_failed(monkeyp
 
     monkeypatch.setattr("robust_fairness.reporting.report", page)
     use("smoke")
-    parts = {
-        "d.parade.embedding_plane": plane("parade"),
-        "d.margin.embedding_plane": plane("margin"),
-        "d.triplet.embedding_plane": Failure("d.triplet.train", "no memory"),
-    }
-    report(pd.DataFrame(), {}, **parts)
+    failed = Failure("d.triplet.train", "no memory")
+    joined = collect_planes(parade=plane("parade"), triplet=failed, margin=plane("margin"))
+    assert joined.dtypes.astype(str).to_dict() == plane("m").dtypes.astype(str).to_dict()
+    assert list(collect_planes(triplet=failed)) == list(tables.PLANES)
+    report(pd.DataFrame(), {}, d_embedding_planes=joined, e_embedding_planes=failed)
     assert given["planes"]["method"].tolist() == ["parade", "margin"]

@@ -13,10 +13,10 @@ SHEET = "_contact_sheet"
 # What the sheets show: of a dataset that is read, and of one that is generated.
 CLASSES = "The first training rows of each class, a class a row."
 FAMILY = "The same test draws, a draw a row; the unshifted set first, then severity by severity."
-PLANE = ".embedding_plane"
+PLANE, PLANES = "embedding_plane", "_embedding_planes"
 # Endings of the names of further tables, and the table that those of all datasets make together.
 OF_GENERATED = {"_distances": "distances", "_generator_quality": "generator_quality"}
-FURTHER = OF_GENERATED | {PLANE: "planes"}
+FURTHER = OF_GENERATED | {PLANES: "planes"}
 
 
 def draw(samples: Any, validation: Any, selection: Any, cell: CellParameters) -> Any:
@@ -56,7 +56,7 @@ def report(metrics: Any, manifest: dict[str, Any], **parts: Any) -> str:
         manifest: what the run knows of itself.
         parts: ``{dataset}_states`` and, where there is one, ``{dataset}_contact_sheet``,
             ``{dataset}_distances``, ``{dataset}_generator_quality`` and
-            ``{dataset}.{method}.embedding_plane``.
+            ``{dataset}_embedding_planes``.
     """
     from robust_fairness import reporting
 
@@ -75,6 +75,16 @@ def report(metrics: Any, manifest: dict[str, Any], **parts: Any) -> str:
         if name.endswith(SHEET) and not isinstance(picture, Failure)
     }
     return reporting.report(metrics, cells, manifest, pictures, _further(parts))
+
+
+def collect_planes(**planes: Any) -> Any:
+    """Join the planes of a dataset's cells; a cell that failed has left none."""
+    import pandas as pd
+
+    from robust_fairness import tables
+
+    found = [plane for plane in planes.values() if not isinstance(plane, Failure)]
+    return pd.concat([tables.table(tables.PLANES, []), *found], ignore_index=True)
 
 
 def _further(parts: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,11 +114,11 @@ def create_pipeline() -> Pipeline:
     drawn = [f"{one.name}{SHEET}" for one in selected_grid().datasets if one.contact_sheet]
     made = [one.name for one in selected_grid().datasets if one.generator]
     further = [f"{name}{ending}" for name in made for ending in OF_GENERATED]
-    planes = [_of_dataset(dataset) for dataset in selected_grid().datasets]
-    further += sorted(name for one in planes for name in one.all_outputs())
+    embedded = [dataset for dataset in selected_grid().datasets if dataset.drawn_cells]
+    further += [f"{dataset.name}{PLANES}" for dataset in embedded]
     return Pipeline(
         [
-            *planes,
+            *map(_planes, embedded),
             Node(
                 collect,
                 {name: f"{name}_table" for name in datasets},
@@ -133,24 +143,30 @@ def create_pipeline() -> Pipeline:
     )
 
 
-def _of_dataset(dataset: DatasetGrid) -> Pipeline:
-    """A node for the embeddings of every cell that is drawn."""
-    own = {"samples": "samples", "validation": "validation", "selection": "selection"}
-    return Pipeline(
-        [
-            Pipeline(
-                [
-                    Node(
-                        draw,
-                        {**own, "cell": "params:cell"},
-                        PLANE.removeprefix("."),
-                        name="draw_embedding_plane",
-                    )
-                ],
-                namespace=cell.name,
-                inputs={"samples": f"{dataset.name}.samples"},
-                tags=[f"dataset.{dataset.name}", f"method.{cell.label}"],
-            )
-            for cell in dataset.drawn_cells
-        ]
+def _planes(dataset: DatasetGrid) -> Pipeline:
+    """A node for the embeddings of every cell that is drawn, and one that joins them."""
+    drawing = Node(
+        draw,
+        {name: name for name in ("samples", "validation", "selection")} | {"cell": "params:cell"},
+        PLANE,
+        name="draw_embedding_plane",
     )
+    cells = dataset.drawn_cells
+    labels = {cell.label: cell.label for cell in cells}
+    joining = Pipeline(
+        [Node(collect_planes, labels, PLANES.strip("_"), name="collect_embedding_planes")],
+        namespace=dataset.name,
+        inputs={cell.label: f"{cell.name}.{PLANE}" for cell in cells},
+        outputs={PLANES.strip("_"): f"{dataset.name}{PLANES}"},
+        tags=[f"dataset.{dataset.name}", "fan_in"],
+    )
+    drawn = [
+        Pipeline(
+            [drawing],
+            namespace=cell.name,
+            inputs={"samples": f"{dataset.name}.samples"},
+            tags=[f"dataset.{dataset.name}", f"method.{cell.label}"],
+        )
+        for cell in cells
+    ]
+    return Pipeline([*drawn, joining])
