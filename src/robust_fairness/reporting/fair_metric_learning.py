@@ -121,6 +121,7 @@ def numbers(view: str, metrics: pd.DataFrame) -> pd.DataFrame:
     """The numbers of a table beside ours; gaps between races also as they were printed."""
     theirs = published(PAPER)
     theirs = theirs[theirs["view"] == view].drop(columns="view")
+    metrics = metrics[metrics["dataset"].isin(theirs["dataset"])]
     of_names = (theirs["dataset"] == NAMES) & theirs["metric"].str.endswith("_worst_gap")
     again = theirs[of_names].assign(note="the same number beside |White - mean of the others|")
     again["metric"] = again["metric"].str.replace("_worst_gap", AGAINST_WHITE)
