@@ -45,6 +45,19 @@ def test_grid_is_read():
     assert [d.metrics for d in found.datasets] == [("accuracy",), ("x",)]
 
 
+def test_embeddings_are_drawn_of_cells_that_the_dataset_has():
+    """A cell that a narrower grid leaves out is not drawn there."""
+    found = grid.read({"datasets": {"d": {**DATASET, "embedding_planes": ["n"]}}}, PARAMETERS)
+    assert [cell.name for cell in found.datasets[0].drawn_cells] == ["d.n"]
+    assert found.narrowed({"methods": "m"}).datasets[0].drawn_cells == ()
+    for wrong, message in (
+        (["k"], "unknown embedding_planes of d in experiment.yml 'k'"),
+        ("n", "embedding_planes of d in experiment.yml: 'n', allowed: a list"),
+    ):
+        with pytest.raises(InputError, match=message):
+            grid.read({"datasets": {"d": {**DATASET, "embedding_planes": wrong}}}, PARAMETERS)
+
+
 LABELLED = {
     "n": None,
     "plain": {"method": "m"},

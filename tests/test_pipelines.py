@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import torch
 from kedro.framework.project import pipelines
+from kedro.io import DataCatalog
 from pydantic import BaseModel
 
 from robust_fairness import tables
@@ -33,7 +34,7 @@ from robust_fairness.pipelines import (
 from robust_fairness.pipelines._collecting import STATES, join, states
 from robust_fairness.pipelines.generation.pipeline import fit as fit_generator
 from robust_fairness.pipelines.generation.pipeline import read as read_generator
-from robust_fairness.pipelines.reporting.pipeline import report
+from robust_fairness.pipelines.reporting.pipeline import collect_planes, report
 from robust_fairness.pipelines.shifts.pipeline import shift
 from robust_fairness.registry import find
 from robust_fairness.samples import Samples
@@ -71,7 +72,8 @@ def test_every_node_carries_the_tags_of_its_place():
         expected = {f"{kind}.{dataset}"} if dataset else set()
         expected |= {f"method.{method}"} if method else set()
         expected |= {f"shift.{shift}"} if shift else set()
-        expected |= {"fan_in"} if node.name.endswith(("collect", "report")) else set()
+        joins = node.name.endswith(("collect", "report", "collect_embedding_planes"))
+        expected |= {"fan_in"} if joins else set()
         assert node.tags == expected, node.name
 
 
@@ -83,6 +85,7 @@ def test_every_node_takes_one_parameter_of_its_own_namespace_that_is_typed():
         names = [name.removeprefix("params:") for name in node.inputs if "params:" in name]
         told = node.name.endswith(("collect", "summarise", "report", "draw", "sample_grid"))
         told |= node.name == "biased_digits.draw_contact_sheet"
+        told |= node.name.endswith("collect_embedding_planes")
         assert len(names) == (0 if told else 1), node.name
         models = [
             parameter.annotation
@@ -330,3 +333,72 @@ def test_report_tells_every_cell_of_the_full_grid_its_state(monkeypatch, of_data
         ("digits_extend", "rbf_svm"),
     ]
     assert given == {**expected, **dict.fromkeys(others, "not selected")}
+
+
+def with_planes(**grid_of_run: str) -> ConfigLoader:
+    """The smoke grid, of which two cells of diabetes are drawn in the plane, narrowed."""
+    loader = use("smoke", **grid_of_run)
+    for name in ("full_grid", "selected_grid"):
+        found = getattr(loader, name)
+        datasets = tuple(
+            replace(one, embedding_planes=("cuma", "erm") if one.name == "diabetes" else ())
+            for one in found.datasets
+        )
+        loader.__dict__[name] = replace(found, datasets=datasets)
+    return loader
+
+
+def test_embeddings_of_the_cells_that_are_named_are_drawn_and_reported():
+    """A node a cell, from what training keeps; the report takes all of them."""
+    loader = with_planes()
+    pipeline = robust_fairness.create_pipeline()
+    nodes = [node for node in pipeline.nodes if node.name.endswith("draw_embedding_plane")]
+    assert {node.namespace for node in nodes} == {"diabetes.cuma", "diabetes.erm"}
+    for node in nodes:
+        cell = node.namespace
+        assert set(node.inputs) == {
+            "diabetes.samples", f"{cell}.validation", f"{cell}.selection", f"params:{cell}.cell",
+        }  # fmt: skip
+        assert node.outputs == [f"{cell}.embedding_plane"]
+        assert node.tags == {"dataset.diabetes", f"method.{cell.partition('.')[2]}"}
+    joining = next(one for one in pipeline.nodes if one.name.endswith("collect_embedding_planes"))
+    made = [f"diabetes.{label}.embedding_plane" for label in ("erm", "cuma")]
+    assert sorted(joining.inputs) == sorted(made)
+    assert joining.tags == {"dataset.diabetes", "fan_in"}
+    asked = next(node for node in pipeline.nodes if node.name == "report")
+    assert joining.outputs == ["diabetes_embedding_planes"]
+    assert set(joining.outputs) <= set(asked.inputs)
+    catalog = DataCatalog.from_config(loader["catalog"])
+    files = [catalog.get(name)._filepath for name in (*made, *joining.outputs)]
+    assert [path.name for path in files] == ["embedding_plane.parquet"] * 2 + [
+        "embedding_planes.parquet"
+    ]
+    assert len({str(path) for path in files}) == 3
+
+
+def test_a_narrower_grid_draws_only_its_own_cells():
+    with_planes(datasets="diabetes", methods="erm")
+    names = {node.name for node in reporting.create_pipeline().nodes}
+    own = {"diabetes.erm.draw_embedding_plane", "diabetes.collect_embedding_planes"}
+    assert names == own | {"collect", "summarise", "report"}
+
+
+def test_planes_of_cells_reach_the_page_joined_without_those_that_failed(monkeypatch):
+    given = {}
+
+    def page(metrics, cells, manifest, pictures, further) -> str:
+        given.update(further)
+        return ""
+
+    def plane(method: str) -> pd.DataFrame:
+        plain = {name: 0 if kind != "str" else "" for name, kind in tables.PLANES.items()}
+        return tables.table(tables.PLANES, [{**plain, "dataset": "d", "method": method}])
+
+    monkeypatch.setattr("robust_fairness.reporting.report", page)
+    use("smoke")
+    failed = Failure("d.triplet.train", "no memory")
+    joined = collect_planes(parade=plane("parade"), triplet=failed, margin=plane("margin"))
+    assert joined.dtypes.astype(str).to_dict() == plane("m").dtypes.astype(str).to_dict()
+    assert list(collect_planes(triplet=failed)) == list(tables.PLANES)
+    report(pd.DataFrame(), {}, d_embedding_planes=joined, e_embedding_planes=failed)
+    assert given["planes"]["method"].tolist() == ["parade", "margin"]

@@ -13,7 +13,7 @@ from typing import Any
 from robust_fairness.errors import InputError, unknown_name
 from robust_fairness.registry import names
 
-OPTIONS = ("groupings", "search_by", "contact_sheet", "seeds")
+OPTIONS = ("groupings", "search_by", "contact_sheet", "embedding_planes", "seeds")
 GENERATED = "generated"  # the dataset source whose pictures a generator makes
 SHARED = ("metrics", "selections")  # given for all datasets, or by one for itself
 AXES = ("datasets", "methods", "shifts", "seeds")
@@ -82,7 +82,8 @@ class DatasetGrid:
     ``contact_sheet`` asks for a picture of some rows, of every class or, where it names an
     attribute, of every value of that; ``groupings`` are combinations of
     attributes that group metrics are scored for, beside each attribute on its own. ``seeds`` is
-    the number of its seeds. ``generator`` is what makes its pictures, where they are made.
+    the number of its seeds. ``embedding_planes`` are labels of cells whose embeddings of validation
+    rows are drawn. ``generator`` is what makes its pictures, where they are made.
     """
 
     name: str
@@ -95,7 +96,13 @@ class DatasetGrid:
     groupings: tuple[tuple[str, ...], ...] = ()
     search_by: str | None = None
     contact_sheet: bool | str = False
+    embedding_planes: tuple[str, ...] = ()
     generator: Generator | None = None
+
+    @property
+    def drawn_cells(self) -> tuple[Cell, ...]:
+        """The cells of ``embedding_planes`` that this grid has."""
+        return tuple(cell for cell in self.cells if cell.label in self.embedding_planes)
 
 
 @dataclass(frozen=True)
@@ -205,6 +212,10 @@ def _dataset(
     shifts = _mapping(fields.get("shifts"), f"shifts of {place}")
     for shift in shifts:
         _require("shift", shift, parameters.get("shifts"), "shift")
+    planes = _list(fields.get("embedding_planes", []), f"embedding_planes of {place}")
+    for label in planes:
+        if label not in methods:
+            raise unknown_name(f"embedding_planes of {place}", str(label), methods)
     return DatasetGrid(
         name=name,
         protocol=fields["protocol"],
@@ -226,6 +237,7 @@ def _dataset(
         ),
         search_by=fields.get("search_by"),
         contact_sheet=_contact_sheet(fields.get("contact_sheet", False), name, parameters),
+        embedding_planes=planes,
         generator=_generator(name, parameters),
     )
 

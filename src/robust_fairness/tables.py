@@ -19,6 +19,12 @@ GENERATOR_QUALITY = {
     "generator": "str", "classifier": "str", "rows": "int64", "accuracy": "float64",
     "real_rows": "int64", "real_accuracy": "float64",
 }  # fmt: skip
+# Validation embeddings in the plane, for their figures: a row a point and attribute. ``space`` is
+# one of ``embedding`` and ``attribute_embedding``; ``row`` is that of the dataset's samples.
+PLANES = {
+    "dataset": "str", "method": "str", "seed": "int64", "space": "str", "row": "int64",
+    "x": "float64", "y": "float64", "label": "str", "attribute": "str", "group": "str",
+}  # fmt: skip
 
 
 def table(columns: dict[str, str], rows: list[dict]) -> pd.DataFrame:

@@ -52,3 +52,9 @@ class GeneratorQuality(_Table):
     """How well classifiers of real rows know generated ones."""
 
     columns = tables.GENERATOR_QUALITY
+
+
+class Planes(_Table):
+    """Validation embeddings in the plane."""
+
+    columns = tables.PLANES

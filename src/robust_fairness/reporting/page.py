@@ -19,13 +19,20 @@ from plotly.offline import get_plotlyjs
 from robust_fairness.reporting import (
     bias_mitigation,
     equalized_robustness,
+    fair_metric_learning,
     kernel_fairness,
     latent_shift,
 )
 from robust_fairness.reporting.figures import FIGURES, trade_off
 from robust_fairness.reporting.statistics import distinct
 
-PAPERS = (equalized_robustness, bias_mitigation, kernel_fairness, latent_shift)
+PAPERS = (
+    equalized_robustness,
+    bias_mitigation,
+    kernel_fairness,
+    latent_shift,
+    fair_metric_learning,
+)
 LONG = 40  # rows; a longer table is folded
 MOST_ROWS = 1000  # of a view on the page; the files hold all
 KEYS = ["dataset", "method", "trial", "selection", "shift", "severity", "attribute", "metric"]

@@ -9,7 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from robust_fairness.reporting.statistics import distinct, wilson_interval
-from robust_fairness.tables import DISTANCES, GENERATOR_QUALITY, table
+from robust_fairness.tables import DISTANCES, GENERATOR_QUALITY, PLANES, table
 
 PUBLISHED = {
     "view": "str", "dataset": "str", "method": "str", "trial": "str", "shift": "str",
@@ -18,7 +18,7 @@ PUBLISHED = {
 }  # fmt: skip
 NUMBERS = [name for name, kind in PUBLISHED.items() if kind == "float64"]
 # Tables beside the metrics, which few runs have.
-FURTHER = {"distances": DISTANCES, "generator_quality": GENERATOR_QUALITY}
+FURTHER = {"distances": DISTANCES, "generator_quality": GENERATOR_QUALITY, "planes": PLANES}
 PLACE = ["dataset", "method", "trial", "shift", "severity", "attribute", "group", "metric"]
 
 
@@ -67,7 +67,11 @@ def beside_published(paper: str, view: str, metrics: pd.DataFrame) -> pd.DataFra
     Cells that were not run have 0 seeds. Nothing is shown where no cell of the view was run.
     """
     theirs = published(paper)
-    theirs = theirs[theirs["view"] == view].drop(columns="view")
+    return beside(theirs[theirs["view"] == view].drop(columns="view"), metrics)
+
+
+def beside(theirs: pd.DataFrame, metrics: pd.DataFrame) -> pd.DataFrame:
+    """Published numbers, of any columns but ``view``, with ours as in ``beside_published``."""
     ours = over_seeds(metrics[metrics["metric"].isin(theirs["metric"])], PLACE)
     joined = theirs.merge(ours, on=PLACE, how="left")
     joined["seeds"] = joined["seeds"].fillna(0).astype(int)

@@ -7,14 +7,32 @@ from kedro.pipeline import Node, Pipeline
 
 from robust_fairness.errors import Failure
 from robust_fairness.grid import Cell, DatasetGrid, full_grid, selected_grid
+from robust_fairness.parameters import CellParameters
 
 SHEET = "_contact_sheet"
 # What the sheets show: of a dataset that is read, and of one that is generated.
 CLASSES = "The first training rows of each class, a class a row."
 FAMILY = "The same test draws, a draw a row; the unshifted set first, then severity by severity."
 ATTRIBUTE = "The first training rows of each value of {}, a value a row in their order."
+PLANE, PLANES = "embedding_plane", "_embedding_planes"
 # Endings of the names of further tables, and the table that those of all datasets make together.
-FURTHER = {"_distances": "distances", "_generator_quality": "generator_quality"}
+OF_GENERATED = {"_distances": "distances", "_generator_quality": "generator_quality"}
+FURTHER = OF_GENERATED | {PLANES: "planes"}
+
+
+def draw(samples: Any, validation: Any, selection: Any, cell: CellParameters) -> Any:
+    """The validation embeddings of a cell in the plane, one replica's."""
+    from robust_fairness.checkpoints import threads
+    from robust_fairness.reporting.embedding_plane import chosen, planes
+
+    name = f"{cell.dataset}.{cell.label}"
+    trial, seed = chosen(selection)
+    own = [one for one in validation if (one.trial, one.seed, one.part) == (trial, seed, "val")]
+    with threads(cell.protocol.threads):
+        found = [
+            planes(name, samples.of_split(one.split), seed, one.rows, one.values) for one in own
+        ]
+    return found[0]
 
 
 def collect(**tables: Any) -> Any:
@@ -38,7 +56,8 @@ def report(metrics: Any, manifest: dict[str, Any], **parts: Any) -> str:
         metrics: the tidy table.
         manifest: what the run knows of itself.
         parts: ``{dataset}_states`` and, where there is one, ``{dataset}_contact_sheet``,
-            ``{dataset}_distances`` and ``{dataset}_generator_quality``.
+            ``{dataset}_distances``, ``{dataset}_generator_quality`` and
+            ``{dataset}_embedding_planes``.
     """
     from robust_fairness import reporting
 
@@ -67,6 +86,16 @@ def _caption(dataset: DatasetGrid) -> str:
     return ATTRIBUTE.format(of) if isinstance(of, str) else CLASSES
 
 
+def collect_planes(**planes: Any) -> Any:
+    """Join the planes of a dataset's cells; a cell that failed has left none."""
+    import pandas as pd
+
+    from robust_fairness import tables
+
+    found = [plane for plane in planes.values() if not isinstance(plane, Failure)]
+    return pd.concat([tables.table(tables.PLANES, []), *found], ignore_index=True)
+
+
 def _further(parts: Mapping[str, Any]) -> dict[str, Any]:
     """The further tables of the datasets that have them, joined; what failed is left out."""
     import pandas as pd
@@ -93,9 +122,12 @@ def create_pipeline() -> Pipeline:
     datasets = [dataset.name for dataset in selected_grid().datasets]
     drawn = [f"{one.name}{SHEET}" for one in selected_grid().datasets if one.contact_sheet]
     made = [one.name for one in selected_grid().datasets if one.generator]
-    further = [f"{name}{ending}" for name in made for ending in FURTHER]
+    further = [f"{name}{ending}" for name in made for ending in OF_GENERATED]
+    embedded = [dataset for dataset in selected_grid().datasets if dataset.drawn_cells]
+    further += [f"{dataset.name}{PLANES}" for dataset in embedded]
     return Pipeline(
         [
+            *map(_planes, embedded),
             Node(
                 collect,
                 {name: f"{name}_table" for name in datasets},
@@ -118,3 +150,32 @@ def create_pipeline() -> Pipeline:
             ),
         ]
     )
+
+
+def _planes(dataset: DatasetGrid) -> Pipeline:
+    """A node for the embeddings of every cell that is drawn, and one that joins them."""
+    drawing = Node(
+        draw,
+        {name: name for name in ("samples", "validation", "selection")} | {"cell": "params:cell"},
+        PLANE,
+        name="draw_embedding_plane",
+    )
+    cells = dataset.drawn_cells
+    labels = {cell.label: cell.label for cell in cells}
+    joining = Pipeline(
+        [Node(collect_planes, labels, PLANES.strip("_"), name="collect_embedding_planes")],
+        namespace=dataset.name,
+        inputs={cell.label: f"{cell.name}.{PLANE}" for cell in cells},
+        outputs={PLANES.strip("_"): f"{dataset.name}{PLANES}"},
+        tags=[f"dataset.{dataset.name}", "fan_in"],
+    )
+    drawn = [
+        Pipeline(
+            [drawing],
+            namespace=cell.name,
+            inputs={"samples": f"{dataset.name}.samples"},
+            tags=[f"dataset.{dataset.name}", f"method.{cell.label}"],
+        )
+        for cell in cells
+    ]
+    return Pipeline([*drawn, joining])

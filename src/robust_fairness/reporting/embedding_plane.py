@@ -1,0 +1,119 @@
+"""Embeddings of validation rows in the plane, by t-SNE (Figures 2, 10 and 11 of finDML).
+
+Dullerud et al., "Is Fairness Only Metric Deep?". The classes and the attribute of a method that
+separates them live in two spaces; the same rows are drawn in both.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from robust_fairness.errors import InputError
+from robust_fairness.samples import Samples
+from robust_fairness.tables import PLANES, table
+
+SPACES = ("embedding", "attribute_embedding")
+MOST_POINTS = 1000
+FEWEST_POINTS = 4
+PERPLEXITY = 30.0  # scikit-learn's default
+NEIGHBOURS = 3  # rows to a unit of perplexity: no plane has more perplexity than a third of them
+SEED = 0  # of the points drawn and of t-SNE
+EVERY = "every"
+
+
+def chosen(selection: pd.DataFrame) -> tuple[str, int]:
+    """The replica that is drawn: the trial of the first criterion, its first seed.
+
+    Args:
+        selection: ``tables.SELECTION``; where it chooses every trial, the first one is taken.
+    """
+    by_criterion = selection[selection["selection"] != EVERY]
+    rows = by_criterion if len(by_criterion) else selection
+    trial = str(rows["trial"].iloc[0])
+    return trial, int(rows[rows["trial"] == trial]["seed"].min())
+
+
+def planes(
+    cell: str,
+    samples: Samples,
+    seed: int,
+    rows: np.ndarray,
+    values: Mapping[str, np.ndarray],
+) -> pd.DataFrame:
+    """The embeddings of a replica as ``tables.PLANES``, in every space that it has.
+
+    Args:
+        cell: dataset and label, ``dataset.label``.
+        samples: the dataset as the replica's split sees it.
+        seed: the replica's.
+        rows: int64 ``[n]`` row numbers of the embeddings in ``samples``.
+        values: quantities of these rows; those of ``SPACES``, each ``[n, d]``, are drawn.
+
+    Returns:
+        A row a point, space and sensitive attribute that has categories; the attribute is empty
+        where there is none, and its group where the value is missing.
+
+    Raises:
+        InputError: there is no embedding, too few rows, or one that is not finite.
+    """
+    spaces = {name: values[name] for name in SPACES if name in values}
+    if SPACES[0] not in spaces:
+        raise InputError(
+            f"embedding_planes: {cell} keeps no embedding of validation rows, allowed: cells of "
+            "a method that learns one, such as metric_learning or parade"
+        )
+    if len(rows) < FEWEST_POINTS:
+        raise InputError(
+            f"embedding_planes: {cell} has {len(rows)} validation rows, allowed: {FEWEST_POINTS} "
+            "and more"
+        )
+    dataset, _, method = cell.partition(".")
+    places = some(len(rows))
+    points = told(samples, rows[places])
+    found = []
+    for space, embedding in spaces.items():
+        if not np.isfinite(embedding).all():
+            raise InputError(f"embedding_planes: {cell} has values in its {space} that are none")
+        plane = in_plane(embedding[places])
+        own = points.assign(dataset=dataset, method=method, seed=seed, space=space)
+        number = own["place"].to_numpy()
+        found.append(own.assign(x=plane[number, 0], y=plane[number, 1]))
+    return table(PLANES, pd.concat(found)[list(PLANES)].to_dict("records"))
+
+
+def some(n: int) -> np.ndarray:
+    """Places int64 ``[m]`` of at most ``MOST_POINTS`` of n rows, drawn whatever they hold."""
+    if n <= MOST_POINTS:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(SEED).choice(n, MOST_POINTS, replace=False))
+
+
+def told(samples: Samples, rows: np.ndarray) -> pd.DataFrame:
+    """Columns place, row, label, attribute and group; a row a point and attribute."""
+    labels = [samples.classes[y] if samples.classes else f"{y:g}" for y in samples.y[rows]]
+    points = pd.DataFrame({"place": np.arange(len(rows)), "row": rows, "label": labels})
+    groups = {
+        name: samples.attributes[name].iloc[rows].astype(object)
+        for name in samples.sensitive
+        if isinstance(samples.attributes[name].dtype, pd.CategoricalDtype)
+    }
+    parts = [
+        points.assign(attribute=name, group=values.where(values.notna(), "").astype(str).to_numpy())
+        for name, values in groups.items()
+    ]
+    return pd.concat(parts or [points.assign(attribute="", group="")], ignore_index=True)
+
+
+def in_plane(points: np.ndarray) -> np.ndarray:
+    """t-SNE ``[m, 2]`` of points ``[m, d]``, always the same; equal points all lie at 0."""
+    from sklearn.manifold import TSNE
+
+    spread = np.ptp(points, axis=0)
+    if not spread.any():
+        return np.zeros((len(points), 2))
+    perplexity = min(PERPLEXITY, (len(points) - 1) / NEIGHBOURS)
+    # one column has no second component to start from
+    start = "pca" if points.shape[1] > 1 else "random"
+    reduction = TSNE(perplexity=perplexity, init=start, random_state=SEED, n_jobs=1)
+    return reduction.fit_transform(points.astype(np.float64)).astype(np.float64)
