@@ -13,6 +13,7 @@ import platform
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import torch
 from torch.nn.functional import normalize
@@ -51,10 +52,12 @@ def steps(
     dropout, now = Randomness([0], "dropout", device), clock_of(device)
     weights = [*network.parameters(), *objective.parameters()]
     adam = torch.optim.Adam(weights, lr=1e-4, fused=True)
-    all_labels = torch.arange(options.classes).repeat_interleave(options.batch_size)
-    while True:
-        rows = class_batches(all_labels, options.batch_size, 2, torch.Generator())
-        labels = all_labels[rows[: options.batch_size]].to(device)
+    every = torch.arange(options.classes).repeat_interleave(options.batch_size)
+    batches = class_batches(every, options.batch_size, 2, torch.Generator()).split(
+        options.batch_size
+    )
+    for rows in batches:
+        labels = every[rows].to(device)
         x = torch.rand(1, len(labels), 3, options.size, options.size, device=device)
         times = [now()]
         embeddings = network(x, DropoutNoise(dropout))[0]
@@ -74,7 +77,7 @@ def steps(
         times.append(now())
         yield {
             phase: after - before
-            for phase, before, after in zip(PHASES, times, times[1:], strict=True)
+            for phase, (before, after) in zip(PHASES, pairwise(times), strict=True)
         }
 
 

@@ -239,13 +239,17 @@ def test_n_pair_is_the_librarys_contrastive_softmax(power, regularised):
 
 
 def test_n_pair_goes_on_where_the_exponential_ends():
-    """In float32 the library's loss is 87 at most, without a gradient."""
+    """In float32 the library's loss of a pair is 87.3 at most, without a gradient."""
     x = torch.tensor([[20.0, 0.0], [-1.0, 0.0], [20.0, 0.0], [0.0, 1.0]], requires_grad=True)
-    loss = made("n_pair", regularisation=0.0)(x, torch.tensor([0, 0, 1, 1]))
-    # anchors 0 and 2: the negative 400, the positive -20 and 0; the others: -20 vs -20 + log, 0
-    expected = (420 + 400 + log(1 + exp(0.0) + exp(20.0)) + log(2 + exp(0.0))) / 4
-    assert float(loss.detach()) == pytest.approx(expected, rel=1e-5)
+    labels = torch.tensor([0, 0, 1, 1])
+    loss = made("n_pair", regularisation=0.0)(x, labels)
+    # similarities of anchors 0 to 3: positive -20, -20, 0, 0; largest negative 400, 0, 400, 0
+    small = log(1 + exp(0.0) + exp(20.0)) + log(1 + 2 * exp(0.0))
+    assert float(loss.detach()) == pytest.approx((420 + 400 + small) / 4, rel=1e-5)
     assert torch.autograd.grad(loss, x)[0].abs().max() > 1
+    dot = distances.DotProductSimilarity(normalize_embeddings=False)
+    library = losses.NTXentLoss(temperature=1, distance=dot)(x, labels)
+    assert float(library.detach()) == pytest.approx((2 * 87.34 + small) / 4, rel=1e-4)
 
 
 def test_margin_divided_by_pairs_is_the_librarys():
@@ -356,8 +360,9 @@ def test_an_embedding_that_is_its_centre_has_a_finite_gradient():
     """The angle's derivative is infinite there."""
     for sign in (1, -1):
         objective = made("arcface", dtype=torch.float32)
-        x = sign * normalised(objective.loss.W.detach().T)
-        loss, gradients = loss_of(objective, x.numpy(), np.arange(CLASSES))
+        with torch.no_grad():
+            objective.loss.W.copy_(torch.eye(DIMENSIONS, CLASSES))
+        loss, gradients = loss_of(objective, sign * np.eye(DIMENSIONS)[:CLASSES], range(CLASSES))
         assert loss.isfinite()
         assert all(one.isfinite().all() for one in gradients)
 
@@ -427,6 +432,15 @@ def test_boundaries_move_apart():
     objective = made("margin", margin=0.3)
     _, (_, gradient) = loss_of(objective, x, [0, 0, 1, 1], [(0, 1, 2), (1, 0, 3)])
     np.testing.assert_allclose(gradient, [1.0, 0, 0, 0, 0])
+
+
+@pytest.mark.parametrize("divisor", ["triplets", "pairs"])
+def test_triplets_that_keep_their_boundaries_have_no_loss(divisor):
+    """There is nothing to divide by."""
+    x = [[1.0, 0.0], [1.0, 0.0], [-1.0, 0.0]]
+    loss, gradients = loss_of(made("margin", divisor=divisor), x, [0, 0, 1], [(0, 1, 2)])
+    assert loss == 0
+    assert not any(one.any() for one in gradients)
 
 
 @pytest.mark.parametrize("name", RESTATED)

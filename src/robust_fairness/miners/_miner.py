@@ -84,6 +84,10 @@ def choose(
 def distances(embeddings: Float[Tensor, "row dimension"]) -> Float[Tensor, "row row"]:
     """Euclidean distance of every two rows.
 
-    From differences, not from products: nearby rows would lose half of their digits there.
+    From products, which is fastest, in float64: in float32 those of nearby rows would lose half
+    of their digits.
     """
-    return torch.cdist(embeddings, embeddings, compute_mode="donot_use_mm_for_euclid_dist")
+    x = embeddings.double()
+    squares = x.square().sum(1)
+    square = (squares[:, None] + squares).addmm_(x, x.T, alpha=-2)
+    return square.clamp_(min=0).sqrt_().to(embeddings.dtype)

@@ -28,7 +28,7 @@ class Loss(ArcFaceLoss):
     """The library's, with a finite gradient for an embedding that equals its centre."""
 
     def get_angles(self, cosine_of_target_classes: Float[Tensor, " row"]) -> Float[Tensor, " row"]:
-        """Angles in radians; from 0 and pi on without a gradient."""
+        """Angles in radians; without a gradient at 0 and pi, whatever torch's clamp does there."""
         end = 1 - torch.finfo(cosine_of_target_classes.dtype).eps
         return torch.acos(cosine_of_target_classes.clamp(-end, end))
 

@@ -35,10 +35,11 @@ class NPair(BatchObjective):
     lengths are part of what is learnt.
 
     The loss is pytorch-metric-learning's NTXentLoss at temperature 1 (tested), but for two
-    things: that compares every positive pair with every negative pair of the batch, of
-    which ten classes in a batch have millions, and its logarithm ends where the largest negative
-    is some 87 above the positive (in float32), beyond which it has no gradient. Its NPairsLoss is
-    another loss.
+    things: that compares every positive pair with every negative pair of the batch, twenty
+    million comparisons for 128 rows of ten classes, and its logarithm ends where a negative
+    is some 87 above the positive (in float32), beyond which it has no gradient. With more than
+    two rows a class, its mean over pairs is not the definition's 1 / b. The library's NPairsLoss
+    is another loss.
 
     Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), Definition 10.
     """
@@ -53,10 +54,8 @@ class NPair(BatchObjective):
         different = labels[:, None] != labels
         same = ~different
         same.fill_diagonal_(False)
-        # the lowest number, not minus infinity: an anchor without negatives has a loss of 0
-        lowest = torch.finfo(similarity.dtype).min
-        negatives = similarity.masked_fill(~different, lowest).logsumexp(1, keepdim=True)
-        excess = (negatives - similarity).masked_fill(~same, lowest)
+        negatives = similarity.masked_fill(~different, -torch.inf).logsumexp(1, keepdim=True)
+        excess = (negatives - similarity).masked_fill(~same, -torch.inf)
         loss = softplus(excess).sum() / len(embeddings)
         return loss + self.parameters_of_objective.regularisation * self._size(embeddings)
 
