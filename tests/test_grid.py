@@ -377,5 +377,7 @@ def test_pipeline_has_no_free_input_and_a_place_for_every_output(env):
     # four nodes a cell; ingestion and collection a dataset, and measuring, if it is generated;
     # ingestion, referee, training and pictures a generator; three at the end
     made = len(generated) + 4 * len(loader.full_grid.generators)
-    expected = 4 * len(cells) + 2 * len(datasets) + pictures + test_sets + made + 3
+    # a plane a drawn cell, and one node that joins those of a dataset
+    planes = sum(len(d.drawn_cells) + bool(d.drawn_cells) for d in datasets)
+    expected = 4 * len(cells) + 2 * len(datasets) + pictures + test_sets + made + planes + 3
     assert len(pipeline.nodes) == expected
