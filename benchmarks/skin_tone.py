@@ -16,7 +16,7 @@ import tracemalloc
 import numpy as np
 from PIL import Image
 
-from robust_fairness.datasets._pictures import AT_ONCE, Source, decode
+from robust_fairness.datasets._pictures import AT_ONCE, JPEG, Source, decode
 from robust_fairness.datasets._skin_tone import (
     ALIGNED,
     Patches,
@@ -42,8 +42,9 @@ def main() -> None:
             content = io.BytesIO()
             Image.fromarray(picture.transpose(1, 2, 0)).save(content, format="JPEG")
             contents[f"{number}.jpg"] = content.getvalue()
+        source = Source(set(contents), contents.__getitem__, JPEG)
         start = time.process_time()
-        decode(Source(set(contents), contents.__getitem__), list(contents), (64, 64), None)
+        decode(source, list(contents), (64, 64), None)
         decoding = time.process_time() - start
         landmarks = np.tile(np.array(ALIGNED), (options.faces, 1, 1))
         start = time.process_time()

@@ -8,9 +8,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from robust_fairness.datasets._splits import (
+    ClassSplitParameters,
     SplitParameters,
+    class_splits,
     official_splits,
     random_splits,
+    ranks,
     require_every_class,
     unit_splits,
 )
@@ -123,3 +126,114 @@ def test_class_missing_from_a_part_is_named_with_split_and_part() -> None:
     parts = pd.Categorical(["train", "val", "train", "test", "test", "test"])
     with pytest.raises(InputError, match=r"split_0: its val part has no row of class 'yes'"):
         require_every_class(pd.DataFrame({"split_0": parts}), labels)
+
+
+def classes_of(sizes: list[int], seed: int = 0) -> pd.Series:
+    """Rows of classes of the given sizes, in random order."""
+    names = [f"class {code}" for code in range(len(sizes))]
+    codes = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(sizes)), sizes))
+    return pd.Series(pd.Categorical.from_codes(codes, pd.Index(names)))
+
+
+@given(
+    st.lists(st.integers(0, 9), max_size=8),
+    st.integers(1, 3),
+    st.sampled_from([0.2, 0.25, 0.5, 0.8]),
+    st.sampled_from([0.1, 0.2, 0.5, 0.9]),
+    seeds,
+)
+def test_parts_of_a_class_have_the_sizes_that_counting_by_hand_gives(
+    sizes: list[int], count: int, test_fraction: float, val_fraction: float, seed: int
+) -> None:
+    sizes = [*sizes, 30]
+    labels = classes_of(sizes, seed)
+    parameters = ClassSplitParameters(
+        test_fraction=test_fraction, val_fraction=val_fraction, seed=seed
+    )
+    splits = class_splits(labels, count, parameters)
+    assert list(splits) == [f"split_{k}" for k in range(count)]
+    for _, parts in splits.items():
+        assert list(parts.cat.categories) == ["train", "val", "test"]
+        assert parts.notna().all()
+        for code, size in enumerate(sizes):
+            found = [parts[labels.cat.codes == code].eq(part).sum() for part in ("test", "val")]
+            tested = min(range(size + 1), key=lambda n: abs(test_fraction * size - n))
+            tested = 0 if size < 2 else min(max(tested, 1), size - 1)
+            left = size - tested
+            near = min(range(left + 1), key=lambda n: abs(val_fraction * left - n))
+            assert found == [tested, max(0, min(near, left - 1))]
+
+
+def test_small_classes_train_first_and_are_tested_second() -> None:
+    labels = classes_of([1, 2, 3, 4, 24])
+    parts = class_splits(labels, 1, ClassSplitParameters())["split_0"]
+    counts = pd.crosstab(labels, parts)[["train", "val", "test"]].to_numpy().tolist()
+    assert counts == [[1, 0, 0], [1, 0, 1], [2, 0, 1], [2, 0, 2], [10, 2, 12]]
+
+
+@given(seeds, st.integers(1, 4), st.integers(1, 4))
+def test_class_splits_do_not_depend_on_how_many_there_are(seed: int, few: int, many: int) -> None:
+    labels = classes_of([5, 9, 14])
+    parameters = ClassSplitParameters(seed=seed)
+    fewer, more = (class_splits(labels, count, parameters) for count in sorted((few, many)))
+    pd.testing.assert_frame_equal(fewer, more[list(fewer)])
+
+
+def test_class_splits_differ_from_each_other_and_by_seed() -> None:
+    labels = classes_of([20] * 10)
+    splits = pd.concat(
+        [
+            class_splits(labels, 5, ClassSplitParameters(seed=seed)).add_suffix(f" {seed}")
+            for seed in (0, 1)
+        ],
+        axis=1,
+    )
+    assert splits.T.drop_duplicates().shape[0] == 10
+
+
+def test_every_row_of_a_class_is_equally_often_in_every_part() -> None:
+    labels = classes_of([10, 20])
+    splits = class_splits(labels, 3000, ClassSplitParameters(test_fraction=0.4, val_fraction=0.5))
+    for part, share in (("test", 0.4), ("val", 0.3), ("train", 0.3)):
+        deviation = np.sqrt(share * (1 - share) / 3000)
+        assert np.abs((splits == part).mean(axis=1) - share).max() < 4.5 * deviation
+
+
+@pytest.mark.parametrize(
+    ("sizes", "options", "message"),
+    [
+        ([], {}, "leave the train part of the 0 rows of 0 classes empty"),
+        ([1, 1, 1], {}, "leave the val part of the 3 rows of 3 classes empty"),
+        ([2, 2], {}, "leave the val part of the 4 rows of 2 classes empty"),
+        ([9], {"val_fraction": 0.01}, "leave the val part of the 9 rows of 1 classes empty"),
+    ],
+)
+def test_empty_parts_of_class_splits_are_refused(
+    sizes: list[int], options: dict[str, float], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        class_splits(classes_of(sizes), 1, ClassSplitParameters(**options))
+
+
+def test_no_class_split_and_rows_without_a_class_are_refused() -> None:
+    with pytest.raises(InputError, match="splits: 0 asked for"):
+        class_splits(classes_of([9]), 0, ClassSplitParameters())
+    labels = pd.Series(pd.Categorical(["a", None, "a"]))
+    with pytest.raises(InputError, match="row 1 has no class"):
+        class_splits(labels, 1, ClassSplitParameters())
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"test_fraction": 0}, {"test_fraction": 1}, {"val_fraction": 1}, {"train_rows": 3}]
+)
+def test_wrong_parameters_of_class_splits_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValidationError):
+        ClassSplitParameters(**wrong)
+
+
+@given(st.lists(st.integers(-1, 5), max_size=40), seeds)
+def test_ranks_count_the_rows_of_every_code_once(codes: list[int], seed: int) -> None:
+    rank = ranks(np.array(codes, dtype=np.int64), np.random.default_rng(seed))
+    for code in set(codes):
+        found = sorted(rank[np.array(codes) == code].tolist())
+        assert found == list(range(codes.count(code)))

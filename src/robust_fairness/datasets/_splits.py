@@ -28,12 +28,11 @@ class SplitParameters(BaseModel, extra="forbid", frozen=True):
 
 
 class ClassSplitParameters(BaseModel, extra="forbid", frozen=True):
-    """How the rows of a dataset are split within each class.
-
-    Source: *Is Fairness Only Metric Deep?* (ICLR 2022), 3.3: halves of the rows of every class.
+    """How the rows of every class are split.
 
     Attributes:
-        test_fraction: fraction of the rows of a class that is its test part.
+        test_fraction: fraction of a class's rows that are tested ("Is Fairness Only Metric Deep?",
+            3.3: 50 - 50, "over number of data points per class").
         val_fraction: fraction of its other rows that is cut off for validation.
         seed: seed of the splits; split k depends on it and on k only.
     """
@@ -101,6 +100,71 @@ def official_splits(
     return _splits(training + test, training, training, count, parameters)
 
 
+def class_splits(labels: pd.Series, count: int, parameters: ClassSplitParameters) -> pd.DataFrame:
+    """Named random splits of the rows of every class: each class is in training and test.
+
+    A class's only row trains. One of two rows trains and the other is tested, whatever the
+    fractions are; a class of three or more is validated where ``val_fraction`` of its rows that
+    are not tested is nearer to one than to none. Halves of a row go to training.
+
+    Args:
+        labels: class of every row, categorical; a class may have no row.
+        count: number of splits.
+        parameters: fractions and seed.
+
+    Returns:
+        One row for every row of ``labels``, as of ``random_splits``.
+
+    Raises:
+        InputError: no split is asked for, a row has no class, or a part would have no row.
+    """
+    if count < 1:
+        raise InputError(f"splits: {count} asked for, allowed: 1 or more")
+    codes = labels.cat.codes.to_numpy().astype(np.int64)
+    if (codes < 0).any():
+        raise InputError(f"row {np.flatnonzero(codes < 0)[0]} has no class, allowed: one of every")
+    sizes = np.bincount(codes, minlength=len(labels.cat.categories))
+    tested = _nearest(parameters.test_fraction * sizes).clip(min=1).clip(max=(sizes - 1).clip(0))
+    left = sizes - tested
+    validated = _nearest(parameters.val_fraction * left).clip(max=(left - 1).clip(0))
+    for part, rows in zip(REQUIRED_PARTS, (left - validated, validated, tested), strict=True):
+        if not rows.any():
+            raise InputError(
+                f"test_fraction {parameters.test_fraction} and val_fraction "
+                f"{parameters.val_fraction} leave the {part} part of the {len(labels)} rows of "
+                f"{(sizes > 0).sum()} classes empty; every part needs a row"
+            )
+    splits = {}
+    for k in range(count):
+        rank = ranks(codes, np.random.default_rng([parameters.seed, k]))
+        parts = np.select(
+            [rank < tested[codes], rank < (tested + validated)[codes]], ["test", "val"], "train"
+        )
+        splits[f"split_{k}"] = pd.Categorical(parts, list(REQUIRED_PARTS))
+    return pd.DataFrame(splits)
+
+
+def ranks(codes: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """Place of every row in a random order of the rows that have its code.
+
+    Args:
+        codes: int64 ``[n]``.
+        generator: draws one order of all rows.
+
+    Returns:
+        int64 ``[n]``, from 0 within every code.
+    """
+    order = generator.permutation(len(codes))
+    rank = np.empty(len(codes), dtype=np.int64)
+    rank[order] = pd.Series(order).groupby(codes[order]).cumcount()
+    return rank
+
+
+def _nearest(values: np.ndarray) -> np.ndarray:
+    """The nearest whole numbers, int64; the smaller one of two."""
+    return np.ceil(values - 0.5).astype(np.int64)
+
+
 def _splits(
     rows: int, training: int, shuffled: int, count: int, parameters: SplitParameters
 ) -> pd.DataFrame:
@@ -123,52 +187,6 @@ def _splits(
         generator = np.random.default_rng([parameters.seed, k])
         drawn = np.concatenate([generator.permutation(parts[:shuffled]), parts[shuffled:]])
         splits[f"split_{k}"] = pd.Categorical(drawn, list(REQUIRED_PARTS))
-    return pd.DataFrame(splits)
-
-
-def class_splits(labels: pd.Series, count: int, parameters: ClassSplitParameters) -> pd.DataFrame:
-    """Named random splits of the rows of every class.
-
-    A class keeps a training row first, then it has a test row, then validation rows: a class of
-    one row trains only, one of two rows is not validated.
-
-    Args:
-        labels: class of every row, categorical.
-        count: number of splits.
-        parameters: fractions and seed.
-
-    Returns:
-        One row for every row of ``labels``, as of ``random_splits``.
-
-    Raises:
-        InputError: no split is asked for, or a part would have no row.
-    """
-    if count < 1:
-        raise InputError(f"splits: {count} asked for, allowed: 1 or more")
-    codes = labels.cat.codes.to_numpy()
-    rows_of = np.split(
-        np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes[codes >= 0]))[:-1]
-    )
-    splits = {}
-    for k in range(count):
-        generator = np.random.default_rng([parameters.seed, k])
-        parts = np.full(len(labels), "train", dtype=object)
-        for rows in rows_of:
-            shuffled = generator.permutation(rows)
-            test = min(max(1, round(parameters.test_fraction * len(rows))), max(len(rows) - 1, 0))
-            left = len(rows) - test
-            validation = min(round(parameters.val_fraction * left), max(left - 1, 0))
-            parts[shuffled[:test]] = "test"
-            parts[shuffled[test : test + validation]] = "val"
-        for part in REQUIRED_PARTS:
-            if not (parts == part).any():
-                raise InputError(
-                    f"test_fraction {parameters.test_fraction} and val_fraction "
-                    f"{parameters.val_fraction} leave the {part} part of {len(labels)} rows in "
-                    f"{len(rows_of)} classes empty, allowed: classes with more rows, or larger "
-                    "fractions"
-                )
-        splits[f"split_{k}"] = pd.Categorical(parts, list(REQUIRED_PARTS))
     return pd.DataFrame(splits)
 
 

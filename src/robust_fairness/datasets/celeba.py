@@ -5,14 +5,11 @@ ones. Pictures are decoded once.
 """
 
 import hashlib
-import io
-import logging
 import zipfile
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_integer_dtype
 from pydantic import (
     BaseModel,
     Field,
@@ -22,29 +19,27 @@ from pydantic import (
     model_validator,
 )
 
-from robust_fairness.datasets._files import Files
-from robust_fairness.datasets._pictures import Source, decode, opened
-from robust_fairness.datasets._skin_tone import (
-    ALIGNED,
-    HEIGHT,
-    POINTS,
-    WIDTH,
-    Patches,
-    SkinToneParameters,
-    measure,
-    skin_tones,
+from robust_fairness.datasets._celeba import (
+    IDENTITIES,
+    PICTURES,
+    SKIN_TONE,
+    Colours,
+    counted_table,
+    landmarks_of,
+    skin_tone_attributes,
+    whole_numbers,
+    with_pictures,
 )
+from robust_fairness.datasets._files import Files
+from robust_fairness.datasets._pictures import decode, opened
+from robust_fairness.datasets._skin_tone import SkinToneParameters
 from robust_fairness.datasets._splits import require_every_class
 from robust_fairness.errors import InputError, unknown_name
 from robust_fairness.samples import REQUIRED_PARTS, Samples
 
 ATTRIBUTES = "celeba/list_attr_celeba.txt"
 PARTITION = "celeba/list_eval_partition.txt"
-IDENTITIES = "celeba/identity_CelebA.txt"
 SPLIT = "split_0"
-SKIN_TONE = ("skin_tone", "light_or_dark", "ita")
-
-logger = logging.getLogger(__name__)
 
 Share = Annotated[float, Field(gt=0, lt=1)]
 
@@ -77,7 +72,7 @@ class Parameters(BaseModel, extra="forbid", frozen=True):
 
     target: str = "Blond_Hair"
     sensitive: Annotated[tuple[str, ...], Field(min_length=1)] = ("Male",)
-    pictures: str = "celeba/img_align_celeba"
+    pictures: str = PICTURES
     only_present: bool = False
     crop: Literal["square"] | tuple[PositiveInt, PositiveInt] | None = "square"
     size: tuple[PositiveInt, PositiveInt] = (128, 128)
@@ -125,7 +120,9 @@ def load(parameters: Parameters, files: Files, splits: int) -> Samples:
         if name not in table:
             raise unknown_name("attribute of CelebA", name, [*table.columns, *measured])
     with opened(files.root, parameters.pictures) as source:
-        table = _with_pictures(table, source, parameters)
+        table = with_pictures(
+            table, source, parameters.pictures, ATTRIBUTES, parameters.only_present
+        )
         parts = _limited(_parts(table, files, parameters), parameters)
         used = parts[parts.notna()]
         table = table.loc[used.index]
@@ -134,13 +131,13 @@ def load(parameters: Parameters, files: Files, splits: int) -> Samples:
         require_every_class(frame, labels)
         colours = None
         if parameters.skin_tone is not None:
-            colours = _Colours(*_landmarks(files, table.index, parameters.skin_tone))
+            colours = Colours(*landmarks_of(files, table.index, parameters.skin_tone))
         x, files.sources[parameters.pictures] = decode(
             source, list(table.index), parameters.size, parameters.crop, colours
         )
     attributes = pd.DataFrame({name: _named(table[name]) for name in annotated})
     if colours is not None and parameters.skin_tone is not None:
-        tones = _skin_tone_attributes(colours, parameters.skin_tone)
+        tones = skin_tone_attributes(colours, parameters.skin_tone)
         attributes = pd.concat([attributes, tones], axis=1)
     return Samples(
         x=x,
@@ -162,37 +159,13 @@ def _named(column: pd.Series) -> pd.Categorical:
 
 def _annotations(files: Files) -> pd.DataFrame:
     """The attributes by file name, -1 or 1."""
-    table = _counted_table(ATTRIBUTES, _attribute_text(files))
+    table = counted_table(ATTRIBUTES, _attribute_text(files))
     wrong = ~table.isin((-1, 1)).all(axis=1)
     if wrong.any():
         raise InputError(
             f"{ATTRIBUTES}, {table.index[wrong][0]}: allowed: -1 or 1 for each of its "
             f"{len(table.columns)} attributes"
         )
-    return table
-
-
-def _counted_table(name: str, text: str) -> pd.DataFrame:
-    """Numbers by file name, below a line with their count and one with their names."""
-    count, _, rest = text.partition("\n")
-    table = _table(name, rest, header=0)
-    if count.strip() != str(len(table)):
-        raise InputError(
-            f"{name}: {len(table)} rows, allowed: as many as its first line says, "
-            f"{count.strip()[:20]!r}"
-        )
-    return table.apply(pd.to_numeric, errors="coerce")
-
-
-def _table(name: str, text: str, header: int | None) -> pd.DataFrame:
-    """Rows of a file name and values, by file name."""
-    try:
-        table = pd.read_csv(io.StringIO(text), sep=r"\s+", header=header, index_col=0)
-    except ValueError as error:  # pandas' own errors among them
-        raise InputError(f"{name}: no table: {str(error).strip()}") from error
-    twice = table.index[table.index.duplicated()]
-    if len(twice):
-        raise InputError(f"{name}: two rows of {twice[0]}, allowed: one")
     return table
 
 
@@ -208,24 +181,6 @@ def _attribute_text(files: Files) -> str:
         raise InputError(f"{archive}: damaged, or without {ATTRIBUTES}: {error}") from error
     files.sources[ATTRIBUTES] = hashlib.sha256(found).hexdigest()
     return found.decode()
-
-
-def _with_pictures(table: pd.DataFrame, source: Source, parameters: Parameters) -> pd.DataFrame:
-    """The annotated rows whose picture is there; all must be unless only these are wanted."""
-    unknown = sorted(source.names - set(table.index))
-    if unknown:
-        raise InputError(
-            f"{parameters.pictures}: {len(unknown)} pictures without a row in {ATTRIBUTES}, "
-            f"first {unknown[0]}"
-        )
-    present = table.index.isin(source.names)
-    if not present.all() and not parameters.only_present:
-        missing = table.index[~present]
-        raise InputError(
-            f"{parameters.pictures}: {len(missing)} annotated pictures are missing, first "
-            f"{missing[0]}; only_present: true uses the others"
-        )
-    return table[present]
 
 
 def _parts(table: pd.DataFrame, files: Files, parameters: Parameters) -> pd.Series:
@@ -254,13 +209,11 @@ def _parts(table: pd.DataFrame, files: Files, parameters: Parameters) -> pd.Seri
 
 def _column(files: Files, name: str, rows: pd.Index) -> pd.Series:
     """The whole number that a file of two columns gives every row."""
-    table = _table(name, files.text(name), header=None)
-    if len(table.columns) != 1 or not is_integer_dtype(table.iloc[:, 0]):
-        raise InputError(f"{name}: allowed: a file name and a whole number in every row")
-    missing = rows.difference(table.index)
+    numbers = whole_numbers(files, name)
+    missing = rows.difference(numbers.index)
     if len(missing):
         raise InputError(f"{name}: no row of {missing[0]}, allowed: one of every picture")
-    return table.iloc[:, 0].loc[rows]
+    return numbers.loc[rows]
 
 
 def _limited(parts: pd.Series, parameters: Parameters) -> pd.Series:
@@ -275,76 +228,3 @@ def _limited(parts: pd.Series, parameters: Parameters) -> pd.Series:
         if asked is not None:
             limited[generator.permutation(rows)[asked:]] = None
     return limited
-
-
-class _Colours:
-    """Measures the patches of pictures while they are decoded.
-
-    Args:
-        landmarks: of all rows, float64 ``[n, 5, 2]``.
-        own: whether they are the picture's own, bool ``[n]``.
-    """
-
-    def __init__(self, landmarks: np.ndarray, own: np.ndarray) -> None:
-        self.landmarks, self.own = landmarks, own
-        self.blocks: list[Patches] = []
-
-    def __call__(self, start: int, pictures: np.ndarray) -> None:
-        """Take the next block of rows, uint8 ``[block, 3, height, width]``."""
-        height, width = pictures.shape[2:]
-        if abs(width - height * WIDTH / HEIGHT) > 1:
-            raise InputError(
-                f"skin_tone: pictures of {width} x {height} pixels, allowed: the aligned crop of "
-                f"{WIDTH} x {HEIGHT}, or the same made smaller or larger"
-            )
-        rows = slice(start, start + len(pictures))
-        self.blocks.append(measure(pictures, self.landmarks[rows]))
-
-
-def _landmarks(
-    files: Files, rows: pd.Index, parameters: SkinToneParameters
-) -> tuple[np.ndarray, np.ndarray]:
-    """Landmarks of the pictures ``[n, 5, 2]``, and which of them are their own ``[n]``."""
-    landmarks = np.tile(np.array(ALIGNED), (len(rows), 1, 1))
-    if parameters.positions == "aligned":
-        return landmarks, np.zeros(len(rows), dtype=bool)
-    name = parameters.landmarks
-    table = _counted_table(name, files.text(name))
-    columns = [f"{point}_{axis}" for point in POINTS for axis in "xy"]
-    if list(table.columns) != columns:
-        raise InputError(
-            f"{name}: columns {', '.join(map(str, table))}, allowed: {', '.join(columns)}"
-        )
-    wrong = ~np.isfinite(table.to_numpy(np.float64)).all(axis=1)
-    if wrong.any():
-        raise InputError(f"{name}, {table.index[wrong][0]}: allowed: {len(columns)} numbers")
-    own = rows.isin(table.index)
-    if not own.any():
-        raise InputError(
-            f"{name}: no row of any of the {len(rows)} pictures, allowed: some; "
-            "skin_tone: aligned takes the fixed positions"
-        )
-    landmarks[own] = table.loc[rows[own]].to_numpy(np.float64).reshape(-1, len(POINTS), 2)
-    if not own.all():
-        logger.warning(
-            "%s: no row of %d of %d pictures; their skin tone is measured at the fixed positions",
-            name,
-            (~own).sum(),
-            len(rows),
-        )
-    return landmarks, own
-
-
-def _skin_tone_attributes(colours: _Colours, parameters: SkinToneParameters) -> pd.DataFrame:
-    """Skin tone as attributes; the flags, where details are asked for, as categories."""
-    table = skin_tones(Patches.joined(colours.blocks), parameters)
-    missing = int(table["ita"].isna().sum())
-    if missing:
-        logger.warning("skin_tone: missing for %d of %d pictures", missing, len(table))
-    if not parameters.details:
-        return table[list(SKIN_TONE)]
-    table["own_landmarks"] = colours.own
-    for name, flag in table.select_dtypes(bool).items():
-        names = pd.Index([f"not {name}", str(name)], dtype=object)
-        table[name] = pd.Categorical.from_codes(flag.to_numpy().astype(int), names)
-    return table
