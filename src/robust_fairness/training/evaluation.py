@@ -33,8 +33,9 @@ def score(
         unshifted: the dataset, of which the replica's split tells the training rows.
         groupings: combinations of attributes, beside each alone.
     """
-    seen = samples.without_inputs().take(prediction.rows)
-    train = unshifted.without_inputs().take(unshifted.rows(prediction.split, "train"))
+    split = prediction.split
+    seen = samples.without_inputs().take(prediction.rows).of_split(split)
+    train = unshifted.without_inputs().take(unshifted.rows(split, "train")).of_split(split)
     return evaluate(metrics, seen, prediction.outputs, prediction.values, train, groupings)
 
 
