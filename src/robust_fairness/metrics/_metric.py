@@ -95,6 +95,11 @@ def metric(
     return register
 
 
+def declared(function: Callable[..., Any]) -> Metric:
+    """The metric that a function under the decorator is."""
+    return _METRICS[function.__name__]
+
+
 @cache
 def _scan() -> None:
     room = import_module("robust_fairness.metrics")
@@ -170,7 +175,7 @@ def evaluate(
         names: names of metrics, with their options.
         samples: the rows that were predicted.
         outputs: logits ``[n, classes]`` or outcomes ``[n, 1]``.
-        per_row: further arrays ``[n]`` by name.
+        per_row: further arrays ``[n, ...]`` by name.
         train: the rows that the model was trained on.
         groupings: combinations of categorical attributes, each an attribute of its own, called
             ``texture & digit_color``.
@@ -181,17 +186,18 @@ def evaluate(
     """
     prediction = outputs.argmax(-1) if samples.classes else outputs[:, 0]
     arrays = {"y": samples.y, "prediction": prediction, "outputs": outputs, **(per_row or {})}
+    asked = {argument for name in names for argument in find_metric(name).arguments}
     whole: dict[str, Any] = {"classes": samples.classes, "attributes": samples.attributes}
     offered = {*arrays, *whole, "group", "groups", *COLUMNS}
     if train is not None:
         whole |= {"train_y": train.y, "train_attributes": train.attributes}
         offered |= TRAINING
+    # rows of arrays are taken, and wide ones made, only where a metric asks for them
+    used = {name: array for name, array in arrays.items() if name in asked}
     grouped = by_attribute(
-        arrays, samples.attributes, whole.get("train_y"), whole.get("train_attributes"), groupings
+        used, samples.attributes, whole.get("train_y"), whole.get("train_attributes"), groupings
     )
-    # wide arrays: made where a metric takes them only
-    asked = any("attribute_columns" in find_metric(name).arguments for name in names)
-    columns = by_columns(arrays, samples, groupings) if asked else {}
+    columns = by_columns(used, samples, groupings) if "attribute_columns" in asked else {}
     task = "classification" if samples.classes else "regression"
     rows = []
     for name in names:
@@ -236,7 +242,8 @@ def by_attribute(
     for columns in [*alone, *groupings]:
         groups = groups_of(together, columns)
         group, train_group = np.split(groups.index, [len(attributes)])
-        arguments: dict[str, Any] = {name: array[group >= 0] for name, array in arrays.items()}
+        rows = slice(None) if (group >= 0).all() else group >= 0  # a view where all are known
+        arguments: dict[str, Any] = {name: array[rows] for name, array in arrays.items()}
         arguments |= {"group": group[group >= 0], "groups": groups.names}
         if train_y is not None:
             known = train_group >= 0

@@ -35,8 +35,8 @@ def score(
         groupings: combinations of attributes, beside each alone.
     """
     split = prediction.split
-    seen = samples.without_inputs().of_split(split).take(prediction.rows)
-    train = unshifted.without_inputs().of_split(split).take(unshifted.rows(split, "train"))
+    seen = samples.without_inputs().take(prediction.rows).of_split(split)
+    train = unshifted.without_inputs().take(unshifted.rows(split, "train")).of_split(split)
     return evaluate(metrics, seen, prediction.outputs, prediction.values, train, groupings)
 
 

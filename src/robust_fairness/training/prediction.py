@@ -1,11 +1,17 @@
-"""Predictions of fitted replicas on sample sets, with the curvature that metrics ask for."""
+"""Predictions of fitted replicas on sample sets, with the further quantities that are asked for.
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+These are curvatures and embeddings of rows, and what an embedding says of a row among all rows of
+its set: the place of its nearest neighbour of the same class, and its cluster.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from robust_fairness.methods._losses import task_loss
 from robust_fairness.metrics import find_metric
@@ -14,8 +20,15 @@ from robust_fairness.metrics.curvature import (
     one_shot_curvature,
     power_iteration_curvature,
 )
+from robust_fairness.metrics.representation import clusters, same_class_rank
 from robust_fairness.models._randomness import Randomness
-from robust_fairness.parameters import VALIDATION_PARTS, CellParameters
+from robust_fairness.parameters import (
+    EVERY,
+    VALIDATION_PARTS,
+    CellParameters,
+    goal_and_condition,
+    metric_and_part,
+)
 from robust_fairness.registry import find
 from robust_fairness.samples import Samples
 from robust_fairness.training import preprocessing
@@ -24,6 +37,7 @@ from robust_fairness.training.records import Fitted, Prediction
 
 UNSHIFTED = ""
 ONE_SHOT_STEP = 1.0  # h of Eq. 8, the paper's default
+PLACES = 3  # axis from which features are of places in a picture
 
 
 class FittedStack:
@@ -82,6 +96,19 @@ class FittedStack:
         outputs = self.model(self.inputs(samples, rows))
         return outputs if samples.classes else self.preprocessing.restore_outcome(outputs)
 
+    @torch.no_grad()
+    def embedding(self, samples: Samples, rows: Tensor) -> Tensor:
+        """Features averaged over places and divided by their length, float32 ``[replica, m, d]``.
+
+        A row of zeros stays one. A network whose attribute ``normalised`` is False keeps lengths.
+        """
+        features = self.model.features(self.inputs(samples, rows))
+        if features.ndim > PLACES:
+            features = features.flatten(PLACES).mean(-1)
+        if getattr(self.model, "normalised", True):
+            features = functional.normalize(features, dim=-1)
+        return features.to(torch.float32)
+
     def curvature(self, samples: Samples, rows: Tensor) -> Tensor:
         """Spectral norm of the loss's Hessian in the inputs (Eq. 4), ``[replica, m]``."""
         x = self.inputs(samples, rows)
@@ -101,9 +128,37 @@ class FittedStack:
         return one_shot_curvature(loss, x, ONE_SHOT_STEP).detach()
 
 
-PER_ROW: dict[str, Callable[[FittedStack, Samples, Tensor], Tensor]] = {
-    "curvature": FittedStack.curvature,
-    "curvature_one_shot": FittedStack.curvature_one_shot,
+@dataclass(frozen=True)
+class Quantity:
+    """What a replica tells of each row beside its output.
+
+    Attributes:
+        function: values ``[replica, m, ...]`` of the rows ``[replica, m]`` of samples.
+        unshifted_only: whether it is of the unshifted test rows only. Delta-ER is a property of
+            the original test set (Equalized Robustness, 5.1).
+    """
+
+    function: Callable[[FittedStack, Samples, Tensor], Tensor]
+    unshifted_only: bool
+
+
+EMBEDDING = "embedding"
+PER_ROW = {
+    "curvature": Quantity(FittedStack.curvature, unshifted_only=True),
+    "curvature_one_shot": Quantity(FittedStack.curvature_one_shot, unshifted_only=True),
+    EMBEDDING: Quantity(FittedStack.embedding, unshifted_only=False),
+}
+
+
+def _clusters(embedding: np.ndarray, y: np.ndarray, device: str) -> np.ndarray:
+    """As many clusters as classes occur (Definition 15)."""
+    return clusters(embedding, len(np.unique(y)), device=device)
+
+
+# Of the rows of a set as a whole: from all embeddings, all classes and a torch device.
+OF_SETS: dict[str, Callable[[np.ndarray, np.ndarray, str], np.ndarray]] = {
+    "same_class_rank": same_class_rank,
+    "cluster": _clusters,
 }
 
 
@@ -118,10 +173,45 @@ def validation_parts(samples: Samples) -> list[str]:
     return [part for part in VALIDATION_PARTS if (samples.splits == part).any(axis=None)]
 
 
-def per_row_quantities(metrics: Sequence[str]) -> list[str]:
-    """The further quantities of every row that these metrics ask for by their arguments."""
-    asked = {name for metric in metrics for name in find_metric(metric).arguments}
-    return [name for name in PER_ROW if name in asked]
+def due_quantities(cell: CellParameters, test_set: str, part: str) -> list[str]:
+    """The further quantities that are to be kept with predictions.
+
+    On test rows they are those that the cell's metrics ask for by their arguments, on validation
+    rows those that its criteria ask for. Where either asks for any that rests on the embedding,
+    it is kept with the validation predictions as well: pictures of it are made from there.
+
+    Args:
+        cell: the cell's settings.
+        test_set: name of the sample set.
+        part: part of the split.
+    """
+    metrics = _arguments(cell.metrics)
+    if part == "test":
+        asked = metrics
+        unshifted = test_set == UNSHIFTED
+    else:
+        asked = _arguments(_scored(cell, part))
+        if (metrics | _arguments(_scored(cell))) & {EMBEDDING, *OF_SETS}:
+            asked |= {EMBEDDING}
+        unshifted = False
+    found = [
+        name
+        for name, quantity in PER_ROW.items()
+        if name in asked and (unshifted or not quantity.unshifted_only)
+    ]
+    return found + [name for name in OF_SETS if name in asked]
+
+
+def _arguments(metrics: Iterable[str]) -> set[str]:
+    return {name for metric in metrics for name in find_metric(metric).arguments}
+
+
+def _scored(cell: CellParameters, part: str = "") -> set[str]:
+    """Metrics that the criteria of a cell score, on one validation part or on any."""
+    criteria = [*cell.selections, cell.search_by or EVERY]
+    parts = [one for name in criteria for one in goal_and_condition(name)[::2]]
+    scored = [metric_and_part(one) for one in parts if one not in ("", EVERY)]
+    return {metric for metric, its_part in scored if part in ("", its_part)}
 
 
 def predict(
@@ -136,21 +226,17 @@ def predict(
     Args:
         samples: the dataset that the replicas were trained on.
         fitted: the replicas.
-        cell: the cell's settings; its metrics tell which quantities of rows are due.
-        test_sets: sample sets by name. The dataset itself is called ``UNSHIFTED``, and the
-            quantities of rows are computed there only: Delta-ER is a property of the original
-            test set (5.1).
+        cell: the cell's settings; see ``due_quantities``.
+        test_sets: sample sets by name. The dataset itself is called ``UNSHIFTED``.
         part: part of the split.
     """
-    quantities = per_row_quantities(cell.metrics) if part == "test" else []
     predictions = []
     for stack in _stacks(fitted, test_sets, part):
         together = FittedStack(stack, samples, device_of(cell.protocol))
         for name, test_set in test_sets.items():
             rows = part_rows(test_set, [one.split for one in stack], part)
-            due = quantities if name == UNSHIFTED else []
             outputs = _in_blocks(together.outputs, test_set, rows)
-            values = {due_: _in_blocks(_bound(together, due_), test_set, rows) for due_ in due}
+            values = _values(together, test_set, rows, due_quantities(cell, name, part))
             predictions += [
                 Prediction(
                     trial=one.trial,
@@ -167,8 +253,25 @@ def predict(
     return predictions
 
 
+def _values(
+    stack: FittedStack, samples: Samples, rows: Tensor, due: Sequence[str]
+) -> dict[str, np.ndarray]:
+    """The quantities that are due, ``[replica, m, ...]`` by name.
+
+    A continuous outcome has no classes, and so neither neighbours of one nor clusters.
+    """
+    of_sets = [name for name in due if name in OF_SETS and samples.classes]
+    per_row = [name for name in PER_ROW if name in due or (name == EMBEDDING and of_sets)]
+    values = {name: _in_blocks(_bound(stack, name), samples, rows) for name in per_row}
+    for name in of_sets:
+        replicas = zip(values[EMBEDDING], rows.numpy(), strict=True)
+        found = [OF_SETS[name](one, samples.y[own], str(stack.device)) for one, own in replicas]
+        values[name] = np.stack(found)
+    return {name: values[name] for name in due if name in values}
+
+
 def _bound(stack: FittedStack, quantity: str) -> Callable[[Samples, Tensor], Tensor]:
-    return lambda samples, rows: PER_ROW[quantity](stack, samples, rows)
+    return lambda samples, rows: PER_ROW[quantity].function(stack, samples, rows)
 
 
 def _in_blocks(

@@ -41,7 +41,8 @@ class Prediction:
         part: part of the split that the rows are of.
         rows: int64 ``[n]`` row numbers in that sample set.
         outputs: float32 ``[n, classes]`` logits, or ``[n, 1]`` outcomes in their own units.
-        values: further quantities of every row ``[n]``, for example ``curvature``.
+        values: further quantities of every row ``[n, ...]``, for example ``curvature`` ``[n]`` or
+            ``embedding`` ``[n, d]``.
     """
 
     trial: str

@@ -1,0 +1,363 @@
+r"""How good an embedding is, overall and for the rows of each group.
+
+Source: Dullerud et al., "Is Fairness Only Metric Deep? Evaluating and Addressing Subgroup Gaps in
+Deep Metric Learning" (ICLR 2022): Eq. 1, Definitions 1 to 3, 14 and 15, D.4.
+
+Neighbours and clusters are those of the whole set of rows (D.4); a group's value is that of its own
+rows. So both are found once, as arrays of rows, and a metric of groups only averages them.
+
+**Numbers.** Distances are of float64 products around the mean row, in blocks: beside a float64 copy
+of the embedding nothing grows faster than the number of rows. Two squared distances count as equal
+where they differ by less than ``TIE`` of the largest squared distance of a row from that mean.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from robust_fairness.errors import InputError
+from robust_fairness.metrics._metric import Score, metric
+from robust_fairness.metrics._rates import EMPTY, by_group, rates
+
+ROWS = 1024  # of a block of pairs
+VALUES = 2**23  # of a block of rows against centres, or of rows to decompose
+TIE = 1e-12
+ITERATIONS = 20  # of k-means
+SEED = 0  # of its first centres
+CLUSTERING = f"k-means from random rows, at most {ITERATIONS} iterations, seed {SEED}"
+LEAST_VALUES = 2  # singular values of which a distribution can be other than uniform
+
+
+def same_class_rank(embedding: np.ndarray, y: np.ndarray, device: str = "cpu") -> np.ndarray:
+    """Place of the nearest other row of the same class among all other rows, by distance.
+
+    That is 1 and the number of rows of other classes that are at most as far away. Rows at the
+    same distance count as nearer: an embedding that puts all rows into one place is not close.
+
+    Args:
+        embedding: numbers ``[n, d]``.
+        y: class of every row ``[n]``.
+        device: torch device that computes, with float64.
+
+    Returns:
+        int64 ``[n]``; 0 where a class has no other row. A row with a value that is not finite is
+        left out as if it were not there, and has 0 itself.
+    """
+    rank = np.zeros(len(embedding), dtype=np.int64)
+    rows = _finite(embedding)
+    rows = rows[np.argsort(y[rows], kind="stable")]
+    if len(rows):
+        x = _around_mean(embedding, rows, device)
+        rank[rows] = _ranks(x, torch.from_numpy(y[rows]).to(device)).cpu().numpy()
+    return rank
+
+
+def _finite(embedding: np.ndarray) -> np.ndarray:
+    return np.flatnonzero(np.isfinite(embedding).all(axis=1))
+
+
+def _around_mean(embedding: np.ndarray, rows: np.ndarray, device: str) -> Tensor:
+    """Some rows around their mean, float64 ``[m, d]``."""
+    x = torch.from_numpy(embedding[rows]).to(device, torch.float64)
+    return x.sub_(x.mean(0))
+
+
+def _ranks(x: Tensor, y: Tensor) -> Tensor:
+    """``same_class_rank`` of rows that are sorted by class, int64 ``[n]``."""
+    lengths = torch.linalg.vecdot(x, x)
+    nearest = torch.full_like(lengths, torch.inf)
+    for a, b in _block_pairs(len(x)):
+        # sorted: only here do both blocks have rows of one class
+        if y[b.start] <= y[a.stop - 1]:
+            square = _squares(x, lengths, a, b)
+            square.masked_fill_(y[a, None] != y[b], torch.inf)
+            if a == b:
+                square.fill_diagonal_(torch.inf)
+            nearest[a] = torch.minimum(nearest[a], square.amin(1))
+            nearest[b] = torch.minimum(nearest[b], square.amin(0))
+    found = nearest < torch.inf
+    limit = torch.where(found, nearest + TIE * lengths.max(), -torch.inf)
+    rank = found.long()
+    for a, b in _block_pairs(len(x)):
+        square = _squares(x, lengths, a, b)
+        if y[b.start] <= y[a.stop - 1]:
+            square.masked_fill_(y[a, None] == y[b], torch.inf)
+        rank[a] += torch.count_nonzero(square <= limit[a, None], dim=1)
+        if a != b:
+            rank[b] += torch.count_nonzero(square <= limit[b], dim=0)
+    return rank
+
+
+def _block_pairs(rows: int) -> Iterator[tuple[slice, slice]]:
+    """Every two blocks of rows once, and each with itself."""
+    blocks = [slice(first, min(first + ROWS, rows)) for first in range(0, rows, ROWS)]
+    for number, a in enumerate(blocks):
+        for b in blocks[number:]:
+            yield a, b
+
+
+def _squares(x: Tensor, lengths: Tensor, a: slice, b: slice) -> Tensor:
+    """Squared distances of the rows of two blocks."""
+    return torch.addmm(lengths[a, None] + lengths[b], x[a], x[b].T, alpha=-2)
+
+
+def clusters(
+    embedding: np.ndarray, number: int, seed: int = SEED, device: str = "cpu"
+) -> np.ndarray:
+    """Cluster of every row by k-means (Lloyd 1982), int64 ``[n]``.
+
+    The first centres are rows drawn without replacement, and ``ITERATIONS`` steps are the most
+    that are taken: what the authors' toolbox takes (faiss, 20 iterations, one start). A centre
+    without rows stays where it is, so that some clusters may be empty. Own code, since the same
+    numbers are to come out whatever the number of threads and the release of a library.
+
+    Args:
+        embedding: numbers ``[n, d]``.
+        number: number of clusters; at most one a row.
+        seed: of the first centres.
+        device: torch device that computes, with float64.
+
+    Returns:
+        0 to ``number - 1``, or -1 for a row with a value that is not finite.
+
+    Raises:
+        InputError: fewer than one cluster.
+    """
+    if number < 1:
+        raise InputError(f"clusters: {number} of them, allowed: 1 or more")
+    cluster = np.full(len(embedding), -1, dtype=np.int64)
+    rows = _finite(embedding)
+    if len(rows):
+        first = np.random.default_rng(seed).permutation(len(rows))[:number]
+        found = _k_means(_around_mean(embedding, rows, device), torch.from_numpy(first).to(device))
+        cluster[rows] = found.cpu().numpy()
+    return cluster
+
+
+def _k_means(x: Tensor, first: Tensor) -> Tensor:
+    """Nearest centre of every row after the last step, int64 ``[n]``."""
+    centres = x[first]
+    labels = _nearest_centres(x, centres)
+    for _ in range(ITERATIONS):
+        counts = labels.bincount(minlength=len(centres))[:, None]
+        sums = torch.zeros_like(centres).index_add_(0, labels, x)
+        centres = torch.where(counts > 0, sums / counts.clamp(min=1), centres)
+        before, labels = labels, _nearest_centres(x, centres)
+        if torch.equal(before, labels):
+            break
+    return labels
+
+
+def _nearest_centres(x: Tensor, centres: Tensor) -> Tensor:
+    lengths = torch.linalg.vecdot(centres, centres)
+    blocks = x.split(max(1, VALUES // len(centres)))
+    return torch.cat([torch.addmm(lengths, one, centres.T, alpha=-2).argmin(1) for one in blocks])
+
+
+@metric(better="higher")
+def recall_at(same_class_rank: np.ndarray, *, k: float = 1) -> Score:
+    """Share of rows with a row of their class among their k nearest others (Definition 14)."""
+    one = np.zeros(len(same_class_rank), dtype=np.int64)
+    return group_recall_at(same_class_rank, one, ("all",), k=k)["all"]
+
+
+@metric(better="higher")
+def group_recall_at(
+    same_class_rank: np.ndarray, group: np.ndarray, groups: tuple[str, ...], *, k: float = 1
+) -> dict[str, Score]:
+    """The same within each group, with neighbours among all rows (k-close, Definition 1; D.4).
+
+    A row whose class has no other row counts as 0, and the note tells how many there are.
+    """
+    if k < 1 or k != int(k):
+        raise InputError(f"recall_at: k is {k:g}, allowed: a whole number of 1 or more")
+    alone = np.bincount(group[same_class_rank == 0], minlength=len(groups))
+    hits = (same_class_rank > 0) & (same_class_rank <= k)
+    scores = by_group(*rates(hits, group, len(groups)), groups)
+    for name, count in zip(groups, alone, strict=True):
+        if count:
+            note = f"{count} rows without another of their class count as 0"
+            scores[name] = Score(scores[name].value, scores[name].n, note)
+    return scores
+
+
+@metric(better="higher")
+def nmi(y: np.ndarray, cluster: np.ndarray) -> Score:
+    """Normalised mutual information of classes and clusters (Definition 15)."""
+    return group_nmi(y, cluster, np.zeros(len(y), dtype=np.int64), ("all",))["all"]
+
+
+@metric(better="higher")
+def group_nmi(
+    y: np.ndarray, cluster: np.ndarray, group: np.ndarray, groups: tuple[str, ...]
+) -> dict[str, Score]:
+    """The same of each group's rows, of clusters that were found among all rows (D.4).
+
+    D.4 prints it without the factor 2 of Definition 15, which is taken here. Rows of a single
+    class have 1 where they are in a single cluster, else 0: their classes have no entropy.
+    """
+    from sklearn.metrics import normalized_mutual_info_score
+
+    scores = {}
+    for name, rows in _rows_of(group, groups):
+        if not len(rows):
+            scores[name] = Score(None, 0, EMPTY)
+            continue
+        value = float(normalized_mutual_info_score(y[rows], cluster[rows]))
+        single = "a single class; " if (y[rows] == y[rows[0]]).all() else ""
+        scores[name] = Score(value, len(rows), single + CLUSTERING)
+    return scores
+
+
+def _rows_of(group: np.ndarray, groups: tuple[str, ...]) -> Iterator[tuple[str, np.ndarray]]:
+    """Name and row numbers of every group."""
+    order = np.argsort(group, kind="stable")
+    ends = np.cumsum(np.bincount(group, minlength=len(groups)))
+    return zip(groups, np.split(order, ends[:-1]), strict=True)
+
+
+@metric(better="lower", task="any")
+def u_kl(embedding: np.ndarray) -> Score:
+    r"""Distance of the singular values of the embedding from equal ones (Eq. 1).
+
+    .. math:: D_{KL}(U, S) = -\log m - \frac{1}{m} \sum_{i=1}^m \log \frac{s_i}{\sum_j s_j}
+
+    Here s are the m = min(n, d) singular values of the rows as they are (neither centred nor
+    squared). 0 means that all directions count alike. It is infinite, and so missing, where the
+    rows lie in fewer than m dimensions.
+    """
+    return group_u_kl(embedding, np.zeros(len(embedding), dtype=np.int64), ("all",))["all"]
+
+
+@metric(better="lower", task="any")
+def group_u_kl(
+    embedding: np.ndarray, group: np.ndarray, groups: tuple[str, ...]
+) -> dict[str, Score]:
+    """The same of the rows of each group (Definition 3, D.4).
+
+    With fewer rows than dimensions the value is of as many directions as there are rows, which
+    the note says: it does not compare with that of a larger group.
+    """
+    return {name: _u_kl(embedding, rows) for name, rows in _rows_of(group, groups)}
+
+
+def _u_kl(embedding: np.ndarray, rows: np.ndarray) -> Score:
+    count, dimensions = len(rows), embedding.shape[1]
+    if not count:
+        return Score(None, 0, EMPTY)
+    if min(count, dimensions) < LEAST_VALUES:
+        return Score(None, count, f"{count} rows of {dimensions} dimensions: one singular value")
+    triangle = _triangle(embedding, rows)
+    if not np.isfinite(triangle).all():
+        return Score(None, count, "the embedding is not finite")
+    values = np.linalg.svd(triangle, compute_uv=False)
+    rank = int((values > values[0] * max(count, dimensions) * np.finfo(np.float64).eps).sum())
+    if rank < len(values):
+        return Score(None, count, f"infinite: the rows lie in {rank} of {len(values)} dimensions")
+    value = -np.log(len(values)) - np.mean(np.log(values / values.sum()))
+    few = f"of {count} directions: fewer rows than dimensions" if count < dimensions else ""
+    return Score(max(float(value), 0.0), count, few)
+
+
+def _triangle(embedding: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Factor R of the rows, which has their singular values, from blocks of them."""
+    dimensions = embedding.shape[1]
+    triangle = np.empty((0, dimensions))
+    size = max(1, VALUES // dimensions)
+    for first in range(0, len(rows), size):
+        block = embedding[rows[first : first + size]].astype(np.float64)
+        if not np.isfinite(block).all():
+            return np.full((1, dimensions), np.nan)
+        triangle = np.linalg.qr(np.concatenate([triangle, block]), mode="r")
+    return triangle
+
+
+@metric(better="lower")
+def positive_alignment(embedding: np.ndarray, y: np.ndarray) -> Score:
+    """Mean squared distance of two rows of one class."""
+    one = np.zeros(len(y), dtype=np.int64)
+    return group_positive_alignment(embedding, y, one, ("all",))["all"]
+
+
+@metric(better="higher")
+def negative_alignment(embedding: np.ndarray, y: np.ndarray) -> Score:
+    """Mean squared distance of two rows of different classes."""
+    one = np.zeros(len(y), dtype=np.int64)
+    return group_negative_alignment(embedding, y, one, ("all",))["all"]
+
+
+@metric(better="lower")
+def group_positive_alignment(
+    embedding: np.ndarray, y: np.ndarray, group: np.ndarray, groups: tuple[str, ...]
+) -> dict[str, Score]:
+    """Mean squared distance of two rows of one class, one or both in the group (Definition 2)."""
+    sums, pairs = _pair_sums(embedding, y, group, len(groups))
+    return _means_of_pairs(sums, pairs, group, groups, "no two rows of one class")
+
+
+@metric(better="higher")
+def group_negative_alignment(
+    embedding: np.ndarray, y: np.ndarray, group: np.ndarray, groups: tuple[str, ...]
+) -> dict[str, Score]:
+    """Mean squared distance of rows of two classes, one or both in the group (Definition 2)."""
+    sums, pairs = _pair_sums(embedding, np.zeros_like(y), group, len(groups))
+    positive, positive_pairs = _pair_sums(embedding, y, group, len(groups))
+    sums, pairs = sums - positive, pairs - positive_pairs
+    return _means_of_pairs(sums, pairs, group, groups, "no two rows of different classes")
+
+
+def _pair_sums(
+    embedding: np.ndarray, y: np.ndarray, group: np.ndarray, groups: int
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""Sums of squared distances over pairs of one class of which one row or both are in a group.
+
+    With A the rows of a cell (a class in a group), C those of its class, n their numbers, Q sums
+    of squared lengths and S sums around the class's mean (so that the class's S is 0), the ordered
+    pairs of A and C sum to ``n_A Q_C + n_C Q_A`` and those of A and A to ``2 n_A Q_A - 2 |S_A|^2``.
+    Each pair within A is twice in both, and is taken off once.
+
+    Args:
+        embedding: numbers ``[n, d]``.
+        y: class of every row ``[n]``.
+        group: group of every row ``[n]``.
+        groups: number of groups.
+
+    Returns:
+        Sums float64 ``[groups]`` and numbers of pairs int64 ``[groups]``.
+    """
+    classes, y = np.unique(y, return_inverse=True)
+    keys, cell = np.unique(y * groups + group, return_inverse=True)
+    class_of, group_of = np.divmod(keys, groups)
+    rows, members = np.bincount(cell, minlength=len(keys)), np.bincount(y, minlength=len(classes))
+    squares, square_of_sums = np.zeros(len(keys)), np.zeros(len(keys))
+    for column in embedding.T:
+        x = column.astype(np.float64)
+        x -= (np.bincount(y, x, len(classes)) / members)[y]
+        squares += np.bincount(cell, x * x, len(keys))
+        square_of_sums += np.bincount(cell, x, len(keys)) ** 2
+    of_class = np.bincount(class_of, squares, len(classes))[class_of]
+    members = members[class_of]
+    sums = rows * of_class + members * squares - rows * squares + square_of_sums
+    pairs = rows * (members - 1) - rows * (rows - 1) // 2
+    totals = np.zeros(groups, dtype=np.int64)
+    np.add.at(totals, group_of, pairs)
+    return np.bincount(group_of, sums, groups), totals
+
+
+def _means_of_pairs(
+    sums: np.ndarray, pairs: np.ndarray, group: np.ndarray, groups: tuple[str, ...], none: str
+) -> dict[str, Score]:
+    """Means over pairs, one score a group; it rests on the group's rows."""
+    counts = np.bincount(group, minlength=len(groups))
+    scores = {}
+    for name, total, number, n in zip(groups, sums, pairs, counts, strict=True):
+        if not n or not number:
+            scores[name] = Score(None, int(n), none if n else EMPTY)
+        elif not np.isfinite(total):
+            scores[name] = Score(None, int(n), "the embedding is not finite")
+        else:
+            # a difference of sums may be 0 but for rounding
+            scores[name] = Score(max(float(total / number), 0.0), int(n))
+    return scores
