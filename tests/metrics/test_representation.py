@@ -80,7 +80,9 @@ def test_recall_equals_scikit_learns_neighbours_on_real_digits(blocks):
         NearestNeighbors(n_neighbors=9).fit(x.astype(np.float64)).kneighbors(return_distance=False)
     )
     for k in (1, 2, 4, 8):
-        expected = np.mean([(y[found[:k]] == label).any() for found, label in zip(near, y)])
+        expected = np.mean(
+            [(y[found[:k]] == label).any() for found, label in zip(near, y, strict=True)]
+        )
         assert 0.5 < expected < 1 or k > 2
         score = recall_at(rank, k=k)
         assert (score.value, score.n) == (pytest.approx(expected), 300)
