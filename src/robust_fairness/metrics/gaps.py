@@ -110,11 +110,11 @@ def light_dark_gap(scores: Mapping[str, Score]) -> Score:
     if not set(scores) <= {*LIGHT, *DARK}:
         return Score(None, 0, f"{NOT_APPLICABLE}groups that are no skin types I to VI")
     present = _present(scores)
-    sides = [[name for name in side if name in present] for side in (LIGHT, DARK)]
-    for side, found in zip((LIGHT, DARK), sides, strict=True):
+    light, dark = ([name for name in side if name in present] for side in (LIGHT, DARK))
+    for side, found in ((LIGHT, light), (DARK, dark)):
         if not found:
             return Score(None, 0, f"no rows of skin types {side[0]} to {side[-1]}")
-    return _no_gap(present) or _difference(scores, *sides)
+    return _no_gap(present) or _difference(scores, light, dark)
 
 
 def worst_group(scores: Mapping[str, Score], higher: bool) -> Score:

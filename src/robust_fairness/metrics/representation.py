@@ -6,9 +6,11 @@ Deep Metric Learning" (ICLR 2022): Eq. 1, Definitions 1 to 3, 14 and 15, D.4.
 Neighbours and clusters are those of the whole set of rows (D.4); a group's value is that of its own
 rows. So both are found once, as arrays of rows, and a metric of groups only averages them.
 
-**Numbers.** Distances are of float64 products around the mean row, in blocks: beside a float64 copy
-of the embedding nothing grows faster than the number of rows. Two squared distances count as equal
-where they differ by less than ``TIE`` of the largest squared distance of a row from that mean.
+**Numbers.** Distances are those of float64 products around the mean row, in blocks: beside copies
+of the embedding nothing grows faster than the number of rows. On the CPU products are made in
+float32 first, and those rows of a block anew whose answer the rounding could change; the result is
+that of float64. Two squared distances count as equal where they differ by less than ``TIE`` of the
+largest squared distance of a row from that mean.
 """
 
 from collections.abc import Iterator
@@ -21,8 +23,8 @@ from robust_fairness.errors import InputError
 from robust_fairness.metrics._metric import Score, metric
 from robust_fairness.metrics._rates import EMPTY, by_group, rates
 
-ROWS = 1024  # of a block of pairs
-VALUES = 2**23  # of a block of rows against centres, or of rows to decompose
+ROWS = 512  # of a block of pairs
+VALUES = 2**20  # of a block of rows against centres, or of rows to decompose
 TIE = 1e-12
 ITERATIONS = 20  # of k-means
 SEED = 0  # of its first centres
@@ -59,35 +61,61 @@ def _finite(embedding: np.ndarray) -> np.ndarray:
 
 
 def _around_mean(embedding: np.ndarray, rows: np.ndarray, device: str) -> Tensor:
-    """Some rows around their mean, float64 ``[m, d]``."""
+    """Some rows around their mean, of length 1 at most, float64 ``[m, d]``."""
     x = torch.from_numpy(embedding[rows]).to(device, torch.float64)
-    return x.sub_(x.mean(0))
+    x.sub_(x.mean(0))
+    longest = float(torch.linalg.vecdot(x, x).max()) ** 0.5
+    return x.div_(longest) if longest > 0 else x
+
+
+def _quick(x: Tensor) -> Tensor:
+    """The same in the numbers that a device multiplies fastest, and exactly enough to tell."""
+    return x.float() if x.is_cpu else x
+
+
+def _slack(x: Tensor) -> float:
+    """Bound of the error of a squared distance of quick numbers of length 1 at most."""
+    return (x.shape[1] + 4) * torch.finfo(torch.float32).eps
 
 
 def _ranks(x: Tensor, y: Tensor) -> Tensor:
     """``same_class_rank`` of rows that are sorted by class, int64 ``[n]``."""
-    lengths = torch.linalg.vecdot(x, x)
-    nearest = torch.full_like(lengths, torch.inf)
+    nearest = _nearest_of_class(x, y)
+    limit = torch.where(nearest < torch.inf, nearest + TIE, -torch.inf)
+    quick, slack = _quick(x), _slack(x)
+    low, high = ((limit + change).to(quick.dtype) for change in (-slack, slack))
+    rank = (nearest < torch.inf).long()
     for a, b in _block_pairs(len(x)):
-        # sorted: only here do both blocks have rows of one class
+        square = _squares(quick[a], quick[b])
         if y[b.start] <= y[a.stop - 1]:
-            square = _squares(x, lengths, a, b)
-            square.masked_fill_(y[a, None] != y[b], torch.inf)
+            square.masked_fill_(y[a, None] == y[b], torch.inf)
+        for rows, others, one in [(a, b, square), (b, a, square.T)][: 1 if a == b else 2]:
+            near, far = (_count(one <= bound[rows, None]) for bound in (low, high))
+            doubt = torch.nonzero(near != far)[:, 0]
+            if len(doubt):
+                exact = _squares(x[rows][doubt], x[others])
+                exact.masked_fill_(y[rows][doubt, None] == y[others], torch.inf)
+                near[doubt] = _count(exact <= limit[rows][doubt, None])
+            rank[rows] += near
+    return rank
+
+
+def _count(where: Tensor) -> Tensor:
+    """How many are true in each row, int32 ``[m]``."""
+    return where.view(torch.uint8).sum(1, dtype=torch.int32)
+
+
+def _nearest_of_class(x: Tensor, y: Tensor) -> Tensor:
+    """Squared distance to the nearest other row of the class; infinite where there is none."""
+    nearest = torch.full_like(x[:, 0], torch.inf)
+    for a, b in _block_pairs(len(x)):
+        if y[b.start] <= y[a.stop - 1]:  # else no class is in both, for they are sorted
+            square = _squares(x[a], x[b]).masked_fill_(y[a, None] != y[b], torch.inf)
             if a == b:
                 square.fill_diagonal_(torch.inf)
             nearest[a] = torch.minimum(nearest[a], square.amin(1))
             nearest[b] = torch.minimum(nearest[b], square.amin(0))
-    found = nearest < torch.inf
-    limit = torch.where(found, nearest + TIE * lengths.max(), -torch.inf)
-    rank = found.long()
-    for a, b in _block_pairs(len(x)):
-        square = _squares(x, lengths, a, b)
-        if y[b.start] <= y[a.stop - 1]:
-            square.masked_fill_(y[a, None] == y[b], torch.inf)
-        rank[a] += torch.count_nonzero(square <= limit[a, None], dim=1)
-        if a != b:
-            rank[b] += torch.count_nonzero(square <= limit[b], dim=0)
-    return rank
+    return nearest
 
 
 def _block_pairs(rows: int) -> Iterator[tuple[slice, slice]]:
@@ -98,9 +126,10 @@ def _block_pairs(rows: int) -> Iterator[tuple[slice, slice]]:
             yield a, b
 
 
-def _squares(x: Tensor, lengths: Tensor, a: slice, b: slice) -> Tensor:
-    """Squared distances of the rows of two blocks."""
-    return torch.addmm(lengths[a, None] + lengths[b], x[a], x[b].T, alpha=-2)
+def _squares(a: Tensor, b: Tensor) -> Tensor:
+    """Squared distances of every two rows ``[m, d]`` and ``[k, d]``."""
+    lengths = [torch.linalg.vecdot(one, one) for one in (a, b)]
+    return torch.addmm(lengths[0][:, None] + lengths[1], a, b.T, alpha=-2)
 
 
 def clusters(
@@ -138,22 +167,30 @@ def clusters(
 
 def _k_means(x: Tensor, first: Tensor) -> Tensor:
     """Nearest centre of every row after the last step, int64 ``[n]``."""
-    centres = x[first]
-    labels = _nearest_centres(x, centres)
+    quick, centres = _quick(x), x[first]
+    labels = _nearest_centres(x, quick, centres)
     for _ in range(ITERATIONS):
         counts = labels.bincount(minlength=len(centres))[:, None]
         sums = torch.zeros_like(centres).index_add_(0, labels, x)
         centres = torch.where(counts > 0, sums / counts.clamp(min=1), centres)
-        before, labels = labels, _nearest_centres(x, centres)
+        before, labels = labels, _nearest_centres(x, quick, centres)
         if torch.equal(before, labels):
             break
     return labels
 
 
-def _nearest_centres(x: Tensor, centres: Tensor) -> Tensor:
-    lengths = torch.linalg.vecdot(centres, centres)
-    blocks = x.split(max(1, VALUES // len(centres)))
-    return torch.cat([torch.addmm(lengths, one, centres.T, alpha=-2).argmin(1) for one in blocks])
+def _nearest_centres(x: Tensor, quick: Tensor, centres: Tensor) -> Tensor:
+    """Number of the nearest centre of every row; the first of equally near ones."""
+    size = max(1, VALUES // len(centres))
+    found = []
+    for exact, rough in zip(x.split(size), quick.split(size), strict=True):
+        square = _squares(rough, centres.to(rough.dtype))
+        nearest, label = square.min(1)
+        doubt = torch.nonzero(_count(square <= nearest[:, None] + 2 * _slack(x)) > 1)[:, 0]
+        if len(doubt):
+            label[doubt] = _squares(exact[doubt], centres).argmin(1)
+        found.append(label)
+    return torch.cat(found)
 
 
 @metric(better="higher")
@@ -270,7 +307,7 @@ def _triangle(embedding: np.ndarray, rows: np.ndarray) -> np.ndarray:
         block = embedding[rows[first : first + size]].astype(np.float64)
         if not np.isfinite(block).all():
             return np.full((1, dimensions), np.nan)
-        triangle = np.linalg.qr(np.concatenate([triangle, block]), mode="r")
+        triangle = np.asarray(np.linalg.qr(np.concatenate([triangle, block]), mode="r"))
     return triangle
 
 
@@ -332,11 +369,12 @@ def _pair_sums(
     class_of, group_of = np.divmod(keys, groups)
     rows, members = np.bincount(cell, minlength=len(keys)), np.bincount(y, minlength=len(classes))
     squares, square_of_sums = np.zeros(len(keys)), np.zeros(len(keys))
-    for column in embedding.T:
-        x = column.astype(np.float64)
-        x -= (np.bincount(y, x, len(classes)) / members)[y]
-        squares += np.bincount(cell, x * x, len(keys))
-        square_of_sums += np.bincount(cell, x, len(keys)) ** 2
+    with np.errstate(invalid="ignore"):  # a row that is not finite: no value, and the note says so
+        for column in embedding.T:
+            x = column.astype(np.float64)
+            x -= (np.bincount(y, x, len(classes)) / members)[y]
+            squares += np.bincount(cell, x * x, len(keys))
+            square_of_sums += np.bincount(cell, x, len(keys)) ** 2
     of_class = np.bincount(class_of, squares, len(classes))[class_of]
     members = members[class_of]
     sums = rows * of_class + members * squares - rows * squares + square_of_sums

@@ -1,0 +1,243 @@
+"""Gaps between groups, by hand and as metrics of every quantity."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from robust_fairness.errors import InputError
+from robust_fairness.metrics import Score, evaluate, find_metric, metric_names
+from robust_fairness.metrics.gaps import (
+    QUANTITIES,
+    halves_gap,
+    light_dark_gap,
+    majority_gap,
+    worst_gap,
+    worst_group,
+)
+from robust_fairness.metrics.representation import clusters, same_class_rank
+from robust_fairness.samples import Samples
+
+ENDINGS = ("majority_gap", "worst_gap", "halves_gap", "light_dark_gap")
+LOWER = {"u_kl", "positive_alignment"}
+values = st.lists(st.floats(0, 1, allow_subnormal=False), min_size=2, max_size=9)
+
+
+def scores_of(**given_values) -> dict[str, Score]:
+    """Scores of ten rows each; None for a group without rows."""
+    return {
+        name: Score(None, 0, "no rows") if value is None else Score(value, 10)
+        for name, value in given_values.items()
+    }
+
+
+FOUR = scores_of(a=0.9, b=0.5, c=0.6, d=0.2)
+
+
+def check(score: Score, value: float, n: int, note: str) -> None:
+    assert (score.value, score.n, score.note) == (pytest.approx(value), n, note)
+
+
+def test_gaps_by_hand():
+    """Of four groups, of which b has most training rows and a fewest."""
+    check(majority_gap(FOUR, np.array([1, 9, 5, 5])), 0.5 - 0.9, 20, "b less a")
+    check(worst_gap(FOUR, higher=True), 2 / 3 - 0.2, 40, "a, c, b less d")
+    check(worst_gap(FOUR, higher=False), 0.9 - 1.3 / 3, 40, "d, b, c less a")
+    check(halves_gap(FOUR, higher=True), 0.75 - 0.35, 40, "a, c less b, d")
+    check(halves_gap(FOUR, higher=False), 0.75 - 0.35, 40, "d, b less c, a")
+    check(worst_group(FOUR, higher=True), 0.2, 10, "group d")
+    check(worst_group(FOUR, higher=False), 0.9, 10, "group a")
+
+
+def test_ties_make_the_first_group_the_majority_and_the_last_the_minority():
+    """As a balanced control needs it, whose groups are called majority and minority."""
+    scores = scores_of(majority=0.7, minority=0.4)
+    check(majority_gap(scores, np.array([5, 5])), 0.3, 20, "majority less minority")
+    check(majority_gap(FOUR, np.array([3, 3, 3, 3])), 0.7, 20, "a less d")
+    check(majority_gap(FOUR, np.array([0, 3, 3, 0])), 0.3, 20, "b less d")
+
+
+def test_middle_group_is_in_neither_half():
+    check(halves_gap(scores_of(a=1.0, b=0.5, c=0.0), higher=True), 1, 20, "a less c")
+
+
+def test_group_without_rows_is_left_out_and_named():
+    """Of the majority, too: what has no rows here is no group here."""
+    scores = scores_of(a=0.9, b=None, c=0.6)
+    out = "; left out: b (no rows)"
+    check(majority_gap(scores, np.array([1, 9, 5])), -0.3, 20, "c less a" + out)
+    check(worst_gap(scores, higher=True), 0.3, 20, "a less c" + out)
+    check(halves_gap(scores, higher=True), 0.3, 20, "a less c" + out)
+    check(worst_group(scores, higher=True), 0.6, 10, "group c" + out)
+    tones = scores_of(I=0.9, II=None, VI=0.6)
+    check(light_dark_gap(tones), 0.3, 20, "I less VI; left out: II (no rows)")
+
+
+@pytest.mark.parametrize("scores", [scores_of(a=0.9, b=None), scores_of(a=None, b=None), {}])
+def test_fewer_than_two_groups_have_no_gap(scores):
+    missing = Score(None, 0, "fewer than two groups with rows")
+    assert majority_gap(scores, np.ones(len(scores), int)) == missing
+    assert worst_gap(scores, higher=True) == halves_gap(scores, higher=True) == missing
+
+
+def test_worst_of_no_groups_has_no_value():
+    assert worst_group(scores_of(a=None), higher=True) == Score(None, 0, "no rows")
+
+
+def test_group_with_rows_but_no_value_leaves_no_gap():
+    """A collapsed group is not to be left out of what tells of it."""
+    scores = {**FOUR, "e": Score(None, 7, "infinite")}
+    missing = Score(None, 0, "group e: infinite")
+    assert majority_gap(scores, np.arange(5)) == missing
+    assert worst_gap(scores, higher=True) == halves_gap(scores, higher=True) == missing
+    assert worst_group(scores, higher=True) == missing
+    assert light_dark_gap({"I": scores["e"], "IV": FOUR["a"]}).value is None
+
+
+def test_skin_types_are_averaged_type_by_type():
+    """Each counts alike; other groups have no such gap."""
+    tones = scores_of(I=0.9, II=0.6, IV=0.3, V=0.1, VI=0.2)
+    check(light_dark_gap(tones), 0.75 - 0.2, 50, "I, II less IV, V, VI")
+    assert light_dark_gap(FOUR).note == "not applicable: groups that are no skin types I to VI"
+    assert light_dark_gap(scores_of(I=0.9, II=0.8)).note == "no rows of skin types IV to VI"
+    assert light_dark_gap(scores_of(I=None, V=0.8)).note == "no rows of skin types I to III"
+
+
+@given(values, st.booleans(), st.integers(0, 100))
+def test_gaps_to_the_worst_and_between_halves_are_never_negative(found, higher, seed):
+    """And both are 0 only where they must be; order of groups changes no value."""
+    scores = {f"g{number}": Score(value, 1) for number, value in enumerate(found)}
+    sign = 1 if higher else -1
+    best_first = sorted(found, reverse=higher)
+    half = len(found) // 2
+    expected = {
+        worst_gap: sign * (np.mean(best_first[:-1]) - best_first[-1]),
+        halves_gap: sign * (np.mean(best_first[:half]) - np.mean(best_first[-half:])),
+    }
+    names = list(scores)
+    np.random.default_rng(seed).shuffle(names)
+    for gap, value in expected.items():
+        assert gap(scores, higher).value == pytest.approx(value, abs=1e-12)
+        assert gap(scores, higher).value >= -1e-12
+        assert gap({name: scores[name] for name in names}, higher).value == pytest.approx(
+            value, abs=1e-12
+        )
+    assert worst_group(scores, higher).value == best_first[-1]
+
+
+@pytest.fixture(scope="module")
+def case():
+    """Rows of skin types with an embedding, and training rows most of which are of type V."""
+    rng = np.random.default_rng(0)
+    rows = 240
+    y, tone = rng.integers(0, 4, rows), rng.integers(0, 6, rows)
+    x = rng.normal(size=(4, 6))[y] + rng.normal(size=(rows, 6)) * (1 + tone[:, None] / 3)
+    x = (x / np.linalg.norm(x, axis=1, keepdims=True)).astype(np.float32)
+    outputs = x[:, :4].astype(np.float64)
+    splits = pd.DataFrame({"s": pd.Categorical(["test"] * rows, ["train", "val", "test"])})
+    samples = Samples(
+        x=np.zeros((rows, 0), np.float32),
+        y=y,
+        attributes=pd.DataFrame(
+            {"tone": pd.Categorical.from_codes(tone, ["I", "II", "III", "IV", "V", "VI"])}
+        ),
+        id=np.arange(rows),
+        splits=splits,
+        classes=("0", "1", "2", "3"),
+    )
+    per_row = {
+        "embedding": x,
+        "same_class_rank": same_class_rank(x, y),
+        "cluster": clusters(x, 4),
+    }
+    train = samples.take(np.concatenate([np.flatnonzero(tone == 4), np.flatnonzero(tone != 1)]))
+    return samples, outputs, per_row, train
+
+
+@pytest.mark.parametrize("quantity", QUANTITIES)
+def test_metrics_are_gaps_of_the_group_metrics_rows(case, quantity):
+    """Majority is type V and minority type II, by the training rows."""
+    samples, outputs, per_row, train = case
+    names = [f"group_{quantity}", *(f"{quantity}_{ending}" for ending in ENDINGS)]
+    names.append(f"worst_group_{quantity}")
+    rows = evaluate(names, samples, outputs, per_row, train)
+    of = {row["group"]: row["value"] for row in rows if row["metric"] == names[0]}
+    found = {row["metric"]: row["value"] for row in rows if not row["group"]}
+    ranked = sorted(of.values(), reverse=quantity not in LOWER)
+    assert len(of) == 6
+    assert len(set(ranked)) > 1
+    assert found == {
+        f"{quantity}_majority_gap": pytest.approx(of["V"] - of["II"]),
+        f"{quantity}_worst_gap": pytest.approx(abs(np.mean(ranked[:-1]) - ranked[-1])),
+        f"{quantity}_halves_gap": pytest.approx(abs(np.mean(ranked[:3]) - np.mean(ranked[3:]))),
+        f"{quantity}_light_dark_gap": pytest.approx(
+            np.mean([of[name] for name in ("I", "II", "III")])
+            - np.mean([of[name] for name in ("IV", "V", "VI")])
+        ),
+        f"worst_group_{quantity}": pytest.approx(ranked[-1]),
+    }
+
+
+@pytest.mark.parametrize("quantity", QUANTITIES)
+def test_metrics_are_registered_with_what_selection_must_know(quantity):
+    """Gaps are better when lower, the worst group as its quantity is."""
+    of_groups = find_metric(f"group_{quantity}")
+    assert of_groups.better == ("lower" if quantity in LOWER else "higher")
+    assert find_metric(f"worst_group_{quantity}").better == of_groups.better
+    for ending in ENDINGS:
+        gap = find_metric(f"{quantity}_{ending}")
+        assert (gap.better, gap.task) == ("lower", of_groups.task)
+        assert set(gap.arguments) - set(of_groups.arguments) == (
+            {"train_group"} if ending == "majority_gap" else set()
+        )
+        assert gap.function.__doc__
+
+
+def test_names_of_the_gaps_are_all_there_is():
+    """Four for each of ten quantities."""
+    found = {name for name in metric_names() if name.endswith("_gap")}
+    assert found >= {f"{one}_{ending}" for one in QUANTITIES for ending in ENDINGS}
+    assert len(QUANTITIES) == 10
+
+
+def test_options_of_a_quantity_are_those_of_its_gaps(case):
+    """``recall_at_majority_gap(k=4)``."""
+    samples, outputs, per_row, train = case
+    names = ["group_recall_at(k=4)", "recall_at_majority_gap(k=4)", "recall_at_majority_gap"]
+    rows = evaluate(names, samples, outputs, per_row, train)
+    of = {row["group"]: row["value"] for row in rows if row["group"]}
+    four, one = (row["value"] for row in rows if not row["group"])
+    assert four == pytest.approx(of["V"] - of["II"])
+    assert four != one
+    with pytest.raises(InputError, match="recall_at: k is 0"):
+        evaluate(["worst_group_recall_at(k=0)"], samples, outputs, per_row, train)
+    with pytest.raises(InputError, match="nmi_worst_gap takes no options"):
+        find_metric("nmi_worst_gap(k=1)")
+
+
+def test_rows_of_unknown_group_are_left_out_of_wide_arrays(case):
+    """Arrays of rows may have further axes; neighbours stay those of all rows."""
+    samples, outputs, per_row, train = case
+    tone = samples.attributes["tone"].where(samples.y > 0)
+    samples = Samples(
+        **{**vars(samples), "attributes": pd.DataFrame({"tone": tone.astype("category")})}
+    )
+    known = samples.y > 0
+    rows = evaluate(["group_u_kl", "group_recall_at"], samples, outputs, per_row, train)
+    for row in rows:
+        mine = known & (tone == row["group"]).to_numpy()
+        assert row["n"] == mine.sum()
+        if row["metric"] == "group_u_kl":
+            expected = find_metric("u_kl").function(per_row["embedding"][mine]).value
+        else:
+            expected = np.mean(per_row["same_class_rank"][mine] == 1)
+        assert row["value"] == pytest.approx(expected)
+
+
+def test_embedding_that_was_not_kept_gives_no_rows(case):
+    """As any array that prediction did not leave."""
+    samples, outputs, _, train = case
+    names = [name for name in metric_names() if "recall_at" in name or "u_kl" in name]
+    assert len(names) > 10
+    assert evaluate(names, samples, outputs, {}, train) == []

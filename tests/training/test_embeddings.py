@@ -1,0 +1,210 @@
+"""Embeddings that are kept with predictions, and what metrics and selection make of them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from robust_fairness import training
+from robust_fairness.catalog.arrays import PredictionsDataset
+from robust_fairness.metrics.representation import clusters, same_class_rank
+from robust_fairness.training.evaluation import score
+from robust_fairness.training.fitting import part_rows
+from robust_fairness.training.prediction import UNSHIFTED, FittedStack, due_quantities, predict
+from robust_fairness.training.records import Prediction
+
+from .conftest import make_cell, make_samples
+from .test_pictures import make_picture_cell, make_pictures
+
+METRICS = ("group_recall_at", "worst_group_nmi", "u_kl", "delta_er_one_shot", "accuracy")
+
+
+def asking(cell, **fields):
+    """The cell with other metrics, selections and so on."""
+    given = cell.model_dump()
+    return cell.model_validate(
+        given
+        | {
+            "method": {"name": cell.method.name, **given["method"]["parameters"]},
+            "network": {"name": cell.network.name, **given["network"]["parameters"]},
+        }
+        | fields
+    )
+
+
+def fitted_cell(samples, cell):
+    """Replicas after one epoch of training."""
+    return training.train(samples, cell)[0]
+
+
+def features_by_hand(fitted, samples, rows) -> np.ndarray:
+    """One replica's features of the rows."""
+    stack = FittedStack([fitted], samples, torch.device("cpu"))
+    with torch.no_grad():
+        inputs = stack.inputs(samples, torch.from_numpy(rows)[None])
+        return stack.model.features(inputs)[0].double().numpy()
+
+
+@pytest.mark.parametrize("network", ["mlp", "resnet20"])
+def test_embedding_is_the_features_at_length_one(network):
+    """Of every replica, on every test set; neighbours and clusters are those of the whole set."""
+    if network == "mlp":
+        samples, cell = make_samples(classes=3), make_cell(seeds=(0, 1), epochs=1)
+    else:
+        samples, cell = make_pictures(), make_picture_cell(network=network)
+    cell = asking(cell, metrics=METRICS[:3])
+    fitted = fitted_cell(samples, cell)
+    x = samples.x + 1 if network == "mlp" else 255 - samples.x
+    test_sets = {UNSHIFTED: samples, "shifted": replace(samples, x=x)}
+    found = predict(samples, fitted, cell, test_sets)
+    assert len(found) == 4
+    for one in found:
+        (own,) = (other for other in fitted if other.seed == one.seed)
+        features = features_by_hand(own, test_sets[one.test_set], one.rows)
+        assert features.ndim == 2
+        expected = features / np.linalg.norm(features, axis=1, keepdims=True)
+        embedding, y = one.values["embedding"], samples.y[one.rows]
+        assert embedding.dtype == np.float32
+        np.testing.assert_allclose(embedding, expected, atol=2e-6)
+        np.testing.assert_array_equal(one.values["same_class_rank"], same_class_rank(embedding, y))
+        expected_clusters = clusters(embedding, len(np.unique(y)))
+        np.testing.assert_array_equal(one.values["cluster"], expected_clusters)
+    sets = {one.test_set: one.values["embedding"] for one in found if one.seed == 0}
+    assert not np.array_equal(sets[UNSHIFTED], sets["shifted"])
+
+
+def test_network_that_says_so_keeps_the_lengths(monkeypatch):
+    """Features of places are averaged first, and a row of zeros stays one."""
+    samples, cell = make_samples(), make_cell(seeds=(0,), epochs=1)
+    (fitted,) = fitted_cell(samples, cell)
+    stack = FittedStack([fitted], samples, torch.device("cpu"))
+    rows = part_rows(samples, ["split_0"], "test")
+    monkeypatch.setattr(stack.model, "normalised", False, raising=False)
+    expected = features_by_hand(fitted, samples, rows[0].numpy())
+    np.testing.assert_allclose(stack.embedding(samples, rows)[0], expected, rtol=1e-6)
+    monkeypatch.setattr(stack.model, "normalised", True)
+    places = np.random.default_rng(0).normal(size=(1, rows.shape[1], 4, 2, 3))
+    places[0, 5] = 0
+    monkeypatch.setattr(stack.model, "features", lambda x: torch.from_numpy(places))
+    expected = places[0].mean((-1, -2))
+    lengths = np.linalg.norm(expected, axis=1, keepdims=True)
+    lengths[5] = 1
+    np.testing.assert_allclose(stack.embedding(samples, rows)[0], expected / lengths, rtol=1e-5)
+
+
+def test_what_is_kept_is_what_is_asked_for():
+    """Curvatures on unshifted test rows; on validation rows, what criteria ask for."""
+    cell = asking(make_cell(), metrics=METRICS, selections=("accuracy", "every"))
+    everything = ["curvature_one_shot", "embedding", "same_class_rank", "cluster"]
+    assert due_quantities(cell, UNSHIFTED, "test") == everything
+    assert due_quantities(cell, "shifted", "test") == everything[1:]
+    assert due_quantities(cell, UNSHIFTED, "val") == ["embedding"]
+    chosen = asking(
+        make_cell(),
+        metrics=("accuracy",),
+        selections=("accuracy", "worst_group_recall_at(k=4)@unbiased_val"),
+        search_by="delta_dp with 0.9 of nmi",
+    )
+    assert due_quantities(chosen, UNSHIFTED, "test") == []
+    assert due_quantities(chosen, UNSHIFTED, "val") == ["embedding", "cluster"]
+    assert due_quantities(chosen, UNSHIFTED, "unbiased_val") == ["embedding", "same_class_rank"]
+    plain = asking(make_cell(), metrics=("delta_er", "accuracy"))
+    assert due_quantities(plain, UNSHIFTED, "val") == []
+    assert due_quantities(plain, "shifted", "test") == []
+
+
+def test_quantity_that_is_not_kept_is_that_of_an_embedding_all_the_same():
+    """Where only neighbours are asked for, the embedding is made and dropped."""
+    samples = make_samples()
+    whole = asking(make_cell(seeds=(0,), epochs=1), metrics=("recall_at", "u_kl"))
+    fitted = fitted_cell(samples, whole)
+    (both,) = predict(samples, fitted, whole, {UNSHIFTED: samples})
+    (one,) = predict(samples, fitted, asking(whole, metrics=["recall_at"]), {UNSHIFTED: samples})
+    assert set(one.values) == {"same_class_rank"}
+    np.testing.assert_array_equal(one.values["same_class_rank"], both.values["same_class_rank"])
+
+
+def test_trials_are_chosen_by_what_their_embeddings_are_worth():
+    """A network of one feature has no neighbours to speak of."""
+    samples = make_samples(rows=400, classes=4)
+    cell = asking(
+        make_cell(trials=({"features": 1},), seeds=(0, 1), epochs=8),
+        metrics=("group_recall_at",),
+        selections=("worst_group_recall_at", "nmi"),
+    )
+    fitted, validation, _ = training.train(samples, cell)
+    chosen = training.select(samples, validation, cell)
+    assert len(chosen) == 4
+    assert set(chosen["trial"]) == {"default"}
+    for row in chosen.to_dict("records"):
+        (one,) = (one for one in validation if (one.trial, one.seed) == (row["trial"], row["seed"]))
+        (found,) = score([row["selection"]], one, samples, samples)
+        assert row["score"] == found["value"]
+    predictions = training.predict(samples, fitted, chosen, cell, {})
+    table = training.evaluate(samples, predictions, chosen, cell, {})
+    assert set(table["group"]) == {"group 0", "group 1"}
+    assert table["value"].between(0, 1).all()
+
+
+def test_continuous_outcome_has_an_embedding_but_no_neighbours_of_a_class():
+    """Metrics of classes say that they do not apply."""
+    samples = make_samples(classes=0)
+    cell = asking(
+        make_cell(seeds=(0,), epochs=1),
+        metrics=("u_kl", "recall_at", "nmi"),
+        selections=("mean_squared_error",),
+    )
+    (found,) = predict(samples, fitted_cell(samples, cell), cell, {UNSHIFTED: samples})
+    assert set(found.values) == {"embedding"}
+    rows = score(cell.metrics, found, samples, samples)
+    assert [row["value"] is None for row in rows] == [False, True, True]
+    assert all("not applicable" in row["note"] for row in rows[1:])
+
+
+def test_attribute_of_a_split_is_scored_for_its_replicas():
+    """As the classes that are cut, which are others in every split."""
+    samples = make_samples()
+    sizes = {
+        f"class_size@{split}": pd.Categorical.from_codes(
+            (samples.y + number) % 2, ["majority", "minority"]
+        )
+        for number, split in enumerate(samples.split_names[:2])
+    }
+    samples = replace(
+        samples, attributes=samples.attributes.assign(**sizes), sensitive=("class_size",)
+    )
+    for number, split in enumerate(samples.split_names[:2]):
+        rows = samples.rows(split, "test")
+        outputs = np.eye(2, dtype=np.float32)[np.zeros(len(rows), int)]
+        one = Prediction("default", number, split, "", "test", rows, outputs)
+        found = score(["group_accuracy", "accuracy_majority_gap"], one, samples, samples)
+        assert {row["attribute"] for row in found} == {"kind", "class_size"}
+        of = {row["group"]: row["value"] for row in found if row["attribute"] == "class_size"}
+        assert (of["majority"], of["minority"]) == ((1, 0) if number == 0 else (0, 1))
+        (gap,) = (r for r in found if r["metric"] != "group_accuracy" and r["attribute"] != "kind")
+        sizes_of_training = samples.attributes[f"class_size@{split}"].iloc[
+            samples.rows(split, "train")
+        ]
+        majority = sizes_of_training.value_counts().idxmax()
+        assert gap["value"] == 2 * of[majority] - 1
+
+
+def test_arrays_with_further_axes_survive_their_file(tmp_path):
+    """Bit for bit, beside arrays of one number a row."""
+    rng = np.random.default_rng(0)
+    values = {
+        "embedding": rng.normal(size=(7, 3)).astype(np.float32),
+        "same_class_rank": np.arange(7),
+    }
+    written = Prediction(
+        "default", 0, "split_0", "", "val", np.arange(7), rng.normal(size=(7, 2)), values
+    )
+    dataset = PredictionsDataset(filepath=str(tmp_path / "predictions.safetensors"))
+    dataset.save([written])
+    (read,) = dataset.load()
+    assert set(read.values) == set(values)
+    for name, array in values.items():
+        assert read.values[name].dtype == array.dtype
+        np.testing.assert_array_equal(read.values[name], array)
