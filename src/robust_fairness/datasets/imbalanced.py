@@ -4,6 +4,7 @@ The protocol of "Is Fairness Only Metric Deep?" (ICLR 2022), 3.3: random classes
 training rows, and the others are given more, so that there are as many as in a balanced control.
 """
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
@@ -13,7 +14,7 @@ import pandas as pd
 from pydantic import BaseModel, BeforeValidator, Field, NonNegativeInt, PositiveInt, model_validator
 
 from robust_fairness.datasets._files import Files
-from robust_fairness.datasets._splits import ranks
+from robust_fairness.datasets._splits import ClassSplitParameters, class_splits, ranks
 from robust_fairness.errors import InputError, unknown_name
 from robust_fairness.parameters import Named, named
 from robust_fairness.registry import find
@@ -24,6 +25,8 @@ CLASS_SIZE = "class_size"
 SIZES = ("majority", "minority")
 CUT = 0.9
 EVENLY = 50  # per cent of the rows in either half of the control
+
+logger = logging.getLogger(__name__)
 
 
 def _source(value: Any) -> Any:
@@ -38,6 +41,8 @@ class Parameters(BaseModel, extra="forbid", frozen=True):
 
     Attributes:
         of: the dataset, by its source and fields: ``{source: cars196, size: 64}``.
+        split: splits within each class, as the paper has them (``{}`` for its 50 - 50), in the
+            place of the dataset's own.
         by: ``class``, or a categorical attribute of the dataset.
         minority: how many classes or values are cut, drawn anew for every split; or their names,
             the same in every split.
@@ -52,6 +57,7 @@ class Parameters(BaseModel, extra="forbid", frozen=True):
     """
 
     of: Annotated[Named, named("dataset"), BeforeValidator(_source)]
+    split: ClassSplitParameters | None = None
     by: str = BY_CLASS
     minority: PositiveInt | tuple[str, ...] = 50
     cut: Annotated[float, Field(ge=0, lt=1)] | None = None
@@ -95,7 +101,7 @@ class Sizes:
 def load(parameters: Parameters, files: Files, splits: int) -> Samples:
     """The dataset, with fewer training rows and the rows of its control as ``downstream``.
 
-    Test and validation rows are the dataset's own. Where it has fewer named splits than are asked
+    Test and validation rows are those of the dataset, or of ``split``. Where it has fewer named splits than are asked
     for, they are used again in turn, each time with other classes cut. The attribute
     ``class_size`` tells for each split which rows belong to what is cut; it is the same in the
     control. Rows whose attribute is missing stay in training, and belong to neither.
@@ -118,6 +124,9 @@ def load(parameters: Parameters, files: Files, splits: int) -> Samples:
     if CLASS_SIZE in samples.attributes:
         raise InputError(f"of: {source.name} has an attribute {CLASS_SIZE} already, allowed: none")
     values = _values(samples, parameters.by)
+    if parameters.split is not None:
+        labels = _values(samples, BY_CLASS)
+        samples = replace(samples, splits=class_splits(labels, splits, parameters.split))
     codes = values.cat.codes.to_numpy().astype(np.int64)
     attributes, parts, downstream = {}, {}, {}
     for k in range(splits):
@@ -144,7 +153,9 @@ def _values(samples: Samples, by: str) -> pd.Series:
         require_categorical(samples.attributes, [by])
         return samples.attributes[by]
     if not samples.classes:
-        raise InputError(f"by: {by}, but the outcome is a number, allowed: an attribute")
+        raise InputError(
+            "by and split: the outcome is a number, allowed: an attribute, and no split within classes"
+        )
     return pd.Series(pd.Categorical.from_codes(samples.y, pd.Index(samples.classes)))
 
 
@@ -183,6 +194,10 @@ def _of_split(
     available = np.bincount(codes[codes >= 0], minlength=len(names))
     minority = _minority(available, names, generator, parameters)
     sizes = _sizes(available, minority, parameters)
+    kept = (sizes.trained == sizes.control)[minority].sum()
+    if kept and not parameters.is_control:
+        told = (f"split_{k}", kept, minority.sum(), parameters.by)
+        logger.warning("%s: %d of %d values of %s are cut by no row: they have too few", *told)
     rank = ranks(codes, generator)
     found = []
     for size in (sizes.trained, sizes.control):

@@ -1,0 +1,205 @@
+"""People of CelebA: who is left, how they are split, whose skin tone; real faces stay here."""
+
+import gzip
+from collections import Counter
+from io import BytesIO
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+from pydantic import ValidationError
+
+from robust_fairness.datasets import celeba, celeba_identity
+from robust_fairness.datasets._files import Files
+from robust_fairness.errors import InputError
+
+# Pictures of every person, in no order.
+PEOPLE = {7: 6, 12: 4, 101: 9, 30: 3, 5: 1, 44: 4}
+POINTS = [
+    f"{point}_{axis}"
+    for point in ("lefteye", "righteye", "nose", "leftmouth", "rightmouth")
+    for axis in "xy"
+]
+USUAL = "69 111 108 111 88 135 71 152 106 152"
+# Of Table 23's categories, light to dark.
+SKINS = {"I": (233, 203, 167), "VI": (115, 82, 68)}
+
+
+def jpeg(colour: tuple[int, int, int] | int, size: tuple[int, int] = (89, 109)) -> bytes:
+    """A picture of one colour, or of one grey."""
+    mode = "L" if isinstance(colour, int) else "RGB"
+    content = BytesIO()
+    Image.new(mode, size, colour).save(content, format="JPEG", quality=95)
+    return content.getvalue()
+
+
+def make(root, people: dict[int, int] | None = None) -> dict[str, int]:
+    """A small CelebA below ``root``: light and dark pictures in turn; the person of each."""
+    folder = root / "celeba"
+    (folder / "img_align_celeba").mkdir(parents=True)
+    rows = [one for one, count in (people or PEOPLE).items() for _ in range(count)]
+    rows = np.random.default_rng(0).permutation(rows).tolist()
+    found = {f"{number:06}.jpg": person for number, person in enumerate(rows, 1)}
+    for place, name in enumerate(found):
+        content = jpeg(SKINS["I" if place % 2 == 0 else "VI"])
+        (folder / "img_align_celeba" / name).write_bytes(content)
+    (folder / "identity_CelebA.txt").write_text(
+        "".join(f"{name} {person}\n" for name, person in found.items())
+    )
+    return found
+
+
+def load(root, splits: int = 2, **options):
+    """The samples below ``root``."""
+    options = {"size": 8, "skin_tone": "aligned", **options}
+    parameters = celeba_identity.Parameters(**options)
+    return celeba_identity.load(parameters, Files(root), splits)
+
+
+@pytest.mark.parametrize("least", [1, 4, 5])
+def test_people_with_pictures_enough_are_the_classes(tmp_path, least):
+    """In the order of their numbers; each row is its own person's."""
+    found = make(tmp_path)
+    samples = load(tmp_path, min_pictures=least)
+    kept = sorted(person for person, count in PEOPLE.items() if count >= least)
+    assert samples.classes == tuple(map(str, kept))
+    assert samples.id.tolist() == [name for name, person in found.items() if person in kept]
+    assert [int(samples.classes[y]) for y in samples.y] == [found[name] for name in samples.id]
+    for split in samples.split_names:
+        tested = Counter(samples.y[samples.rows(split, "test")].tolist())
+        for code, person in enumerate(kept):
+            assert tested[code] == PEOPLE[person] // 2
+    assert not samples.splits["split_0"].equals(samples.splits["split_1"])
+
+
+def test_skin_tone_is_each_picture_s_own(tmp_path):
+    """Whichever pictures are left out."""
+    found = make(tmp_path)
+    samples = load(tmp_path)
+    names = list(found)
+    expected = ["I" if names.index(name) % 2 == 0 else "VI" for name in samples.id]
+    assert samples.attributes["skin_tone"].tolist() == expected
+    assert list(samples.attributes) == ["skin_tone", "light_or_dark", "ita"]
+    assert samples.sensitive == ("skin_tone",)
+    bright = samples.x.mean(axis=(1, 2, 3)) > 150
+    assert bright.tolist() == [tone == "I" for tone in expected]
+    assert set(samples.sources) == {"celeba/identity_CelebA.txt", "celeba/img_align_celeba"}
+
+
+def test_landmarks_of_pictures_that_are_left_out_do_not_matter(tmp_path):
+    """Nor the order of the file; one outside of its picture has no skin tone there."""
+    found = make(tmp_path)
+    kept = [name for name, person in found.items() if PEOPLE[person] >= 4]
+    lines = [f"{name} {USUAL}" for name in reversed(found) if name != kept[0]]
+    lines.append(f"{kept[0]} {USUAL.replace('88 135', '88 -900')}")
+    text = "\n".join([str(len(lines)), " ".join(POINTS), *lines])
+    (tmp_path / "celeba" / "list_landmarks_align_celeba.txt").write_text(text)
+    own = load(tmp_path, skin_tone="landmarks").attributes
+    fixed = load(tmp_path).attributes
+    assert own.iloc[0].isna().all()
+    assert own.iloc[1:].equals(fixed.iloc[1:])
+
+
+@pytest.mark.parametrize("size", [(89, 109), (1, 1)])
+def test_grey_pictures_are_flagged_and_can_be_left_without_skin_tone(tmp_path, size):
+    """Of one channel in the file; tiny ones as well."""
+    found = make(tmp_path)
+    for name in found:
+        (tmp_path / "celeba" / "img_align_celeba" / name).write_bytes(jpeg(200, size))
+    kept = load(tmp_path, skin_tone={"positions": "aligned", "details": True}).attributes
+    assert kept["ita"].eq(90).all() and kept["skin_tone"].eq("I").all()
+    for flag in ("not_yellow", "few_skin_pixels"):
+        assert kept[flag].eq(flag).all()
+    missing = load(tmp_path, skin_tone={"positions": "aligned", "flagged": "missing"}).attributes
+    assert missing.isna().all(axis=None)
+
+
+def test_people_and_pictures_have_to_match(tmp_path):
+    """A row without a picture is left out where that is asked for; pictures without a row never."""
+    make(tmp_path)
+    pictures = tmp_path / "celeba" / "img_align_celeba"
+    (pictures / "000005.jpg").unlink()
+    with pytest.raises(InputError, match="1 annotated pictures are missing, first 000005.jpg"):
+        load(tmp_path)
+    assert "000005.jpg" not in load(tmp_path, only_present=True, min_pictures=1).id
+    (pictures / "000999.jpg").write_bytes(jpeg((1, 2, 3)))
+    message = "1 pictures without a row in celeba/identity_CelebA.txt, first 000999.jpg"
+    with pytest.raises(InputError, match=message):
+        load(tmp_path, only_present=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("000001.jpg x\n", "allowed: a file name and a whole number in every row"),
+        ("000001.jpg 1 2\n", "allowed: a file name and a whole number in every row"),
+        ("000001.jpg 1\n000001.jpg 2\n", "two rows of 000001.jpg, allowed: one"),
+        ("", "no table"),
+    ],
+)
+def test_a_damaged_file_of_people_is_named(tmp_path, text, message):
+    """Before a picture is decoded."""
+    make(tmp_path)
+    (tmp_path / "celeba" / "identity_CelebA.txt").write_text(text)
+    with pytest.raises(InputError, match=f"^celeba/identity_CelebA.txt: .*{message}"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("people", "options", "message"),
+    [
+        (None, {"min_pictures": 7}, "min_pictures: 7 leaves 1 of 6 people of 27 pictures"),
+        (None, {"min_pictures": 99}, "min_pictures: 99 leaves 0 of 6 people"),
+        ({1: 1, 2: 1}, {"min_pictures": 1}, "leave the val part of the 2 rows of 2 classes empty"),
+        (None, {"skin_tone": "landmarks"}, "list_landmarks_align_celeba.txt is missing"),
+        (None, {"pictures": "celeba/none"}, "celeba/none is missing"),
+    ],
+)
+def test_what_cannot_be_split_or_measured_is_refused(tmp_path, people, options, message):
+    """In one line."""
+    make(tmp_path, people)
+    with pytest.raises(InputError, match=message) as raised:
+        load(tmp_path, **options)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sensitive": ()}, "at least 1 item"),
+        ({"sensitive": ("Male",)}, "skin_tone"),
+        ({"sensitive": ("ita", "ita")}, "an attribute is given twice"),
+        ({"min_pictures": 0}, "greater than 0"),
+        ({"size": 0}, "greater than 0"),
+        ({"skin_tone": "anywhere"}, "landmarks"),
+        ({"skin_tone": None}, "SkinToneParameters"),
+        ({"target": "Male"}, "Extra inputs"),
+    ],
+)
+def test_wrong_parameters_are_refused(options, message):
+    """Before any file is read."""
+    with pytest.raises(ValidationError, match=message):
+        celeba_identity.Parameters(**options)
+
+
+def test_real_people_of_four_pictures_and_more(shared_data):
+    """408 of them; skin tones equal those of the other source, measured on the same faces."""
+    options = {"pictures": "celeba/img_align_celeba_half_10k", "only_present": True, "size": 8}
+    samples = load(shared_data, 10, **options)
+    lines = gzip.decompress((shared_data / "celeba/identity_CelebA.txt.gz").read_bytes()).decode()
+    person = dict(line.split() for line in lines.splitlines()[:10_000])
+    counts = Counter(person.values())
+    kept = [name for name in person if counts[person[name]] >= 4]
+    assert samples.id.tolist() == kept and len(samples.classes) == 408
+    assert [samples.classes[y] for y in samples.y] == [person[name] for name in kept]
+    for split in samples.split_names:
+        for part, fewest in (("train", 2), ("test", 2)):
+            rows = np.bincount(samples.y[samples.rows(split, part)], minlength=408)
+            assert rows.min() >= fewest
+    assert samples.splits.T.drop_duplicates().shape[0] == 10
+    other = celeba.load(
+        celeba.Parameters(split="random", skin_tone="aligned", **options), Files(shared_data), 1
+    )
+    expected = other.attributes.set_index(pd.Index(other.id)).loc[kept, "skin_tone"]
+    assert samples.attributes["skin_tone"].tolist() == expected.tolist()

@@ -1,0 +1,102 @@
+"""Digits in colours: all the ink, colours as often as asked for, splits within each class."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+from scipy import stats
+from sklearn.datasets import load_digits
+
+from robust_fairness.datasets import coloured_digits
+from robust_fairness.datasets._files import Files
+
+NAMES = ["red", "orange", "yellow", "green", "blue", "purple"]
+
+
+def load(tmp_path: Path, splits: int = 1, **options):
+    """The digits with some parameters."""
+    parameters = coloured_digits.Parameters(**options)
+    return coloured_digits.load(parameters, Files(tmp_path), splits)
+
+
+def test_a_picture_is_its_ink_in_one_colour(tmp_path):
+    """Every pixel is the colour times the ink; the largest channel is the ink of ``digits``."""
+    samples = load(tmp_path)
+    counts = load_digits().images
+    ink = np.floor(counts * 255 / 16 + 0.5)
+    assert samples.x.shape == (1797, 3, 8, 8) and samples.x.dtype == np.uint8
+    assert np.array_equal(samples.x.max(axis=1), ink)
+    for name in NAMES:
+        rows = (samples.attributes["color"] == name).to_numpy()
+        assert rows.sum() > 30
+        colour = np.array(coloured_digits.COLORS[name])[None, :, None, None]
+        expected = ink[rows][:, None] * colour / 255
+        assert abs(samples.x[rows] - expected).max() <= 0.5
+    assert np.array_equal(samples.y, load_digits().target)
+    assert samples.classes == tuple("0123456789")
+    assert list(samples.sources) == ["scikit-learn/digits"]
+    assert list(samples.attributes) == ["color"] and samples.sensitive == ("color",)
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.3, 1.0])
+def test_colours_are_as_frequent_as_asked_for(tmp_path, correlation):
+    """Within each class: its own colour more often, the others in proportion."""
+    weights = np.array([6, 5, 4, 3, 2, 1])
+    samples = load(tmp_path, correlation=correlation, frequencies=tuple(weights))
+    codes = samples.attributes["color"].cat.codes.to_numpy()
+    for digit, own in enumerate([0, 0, 0, 1, 1, 2, 2, 3, 4, 5]):
+        found = np.bincount(codes[samples.y == digit], minlength=6)
+        expected = (1 - correlation) * weights / 21 + correlation * np.eye(6)[own]
+        if correlation == 1:
+            assert found[own] == found.sum()
+        else:
+            assert stats.chisquare(found, expected * found.sum()).pvalue > 1e-3
+    if correlation == 0:
+        table = np.array([np.bincount(codes[samples.y == d], minlength=6) for d in range(10)])
+        assert stats.chi2_contingency(table).pvalue > 1e-3
+
+
+def test_a_row_keeps_its_colour_whatever_the_split(tmp_path):
+    """Its seed alone changes it."""
+    first = load(tmp_path)
+    other_splits = load(tmp_path, splits=3, seed=5, test_fraction=0.3)
+    other_seed = load(tmp_path, color_seed=1)
+    assert np.array_equal(first.x, other_splits.x)
+    differ = first.attributes["color"].astype(str) != other_seed.attributes["color"].astype(str)
+    assert 0.3 < differ.mean() < 0.9
+
+
+def test_half_of_every_class_is_tested(tmp_path):
+    """In every split, which all differ."""
+    samples = load(tmp_path, splits=10, sensitive=("class", "color"))
+    assert list(samples.attributes) == ["class", "color"]
+    assert samples.attributes["class"].astype(int).tolist() == samples.y.tolist()
+    all_rows = np.bincount(samples.y)
+    for split in samples.split_names:
+        tested = np.bincount(samples.y[samples.rows(split, "test")])
+        assert (abs(tested - all_rows / 2) <= 0.5).all()
+        for name in NAMES:
+            colour = (samples.attributes["color"] == name).to_numpy()
+            assert colour[samples.rows(split, "test")].any()
+    assert samples.splits.T.drop_duplicates().shape[0] == 10
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"sensitive": ()},
+        {"sensitive": ("colour",)},
+        {"sensitive": ("color", "color")},
+        {"frequencies": (1, 1, 1, 1, 1, 0)},
+        {"frequencies": (1, 1, 1, 1, 1, float("inf"))},
+        {"frequencies": (1, 1)},
+        {"correlation": 1.1},
+        {"color_seed": -1},
+        {"train_rows": 5},
+    ],
+)
+def test_wrong_parameters_are_refused(wrong):
+    """Before anything is drawn."""
+    with pytest.raises(ValidationError):
+        coloured_digits.Parameters(**wrong)

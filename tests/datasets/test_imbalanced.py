@@ -1,0 +1,386 @@
+"""Cut classes and values: counted by hand, never from test or validation, the same control."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel, ValidationError
+
+from robust_fairness.datasets import imbalanced
+from robust_fairness.datasets._files import Files
+from robust_fairness.datasets._splits import ClassSplitParameters, class_splits
+from robust_fairness.errors import InputError
+from robust_fairness.parameters import Named
+from robust_fairness.samples import Samples
+
+
+class NoParameters(BaseModel):
+    """Of the data set that a test makes up."""
+
+
+@pytest.fixture
+def load_of(monkeypatch, tmp_path):
+    """Loads what is made of given samples."""
+
+    def load(samples: Samples, splits: int = 2, **options) -> Samples:
+        module = SimpleNamespace(load=lambda parameters, files, count: samples)
+        monkeypatch.setattr(imbalanced, "find", lambda kind, name: module)
+        of = Named(name="made_up", parameters=NoParameters())
+        return imbalanced.load(imbalanced.Parameters(of=of, **options), Files(tmp_path), splits)
+
+    return load
+
+
+def samples_of(labels: pd.Series, frame: pd.DataFrame, **attributes: pd.Categorical) -> Samples:
+    """Rows whose only feature is their number."""
+    rows = np.arange(len(labels))
+    return Samples(
+        x=rows[:, None].astype(np.float32),
+        y=labels.cat.codes.to_numpy().astype(np.int64),
+        attributes=pd.DataFrame(attributes, index=rows),
+        id=rows,
+        splits=frame,
+        classes=tuple(labels.cat.categories),
+    )
+
+
+def labels_of(sizes: list[int], seed: int = 0) -> pd.Series:
+    """Rows of classes of the given sizes in random order."""
+    names = pd.Index([f"class {code}" for code in range(len(sizes))])
+    codes = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(sizes)), sizes))
+    return pd.Series(pd.Categorical.from_codes(codes, names))
+
+
+def made_of(sizes: list[int], splits: int = 2, seed: int = 0) -> Samples:
+    """Classes of the given sizes, split within each."""
+    labels = labels_of(sizes, seed)
+    return samples_of(labels, class_splits(labels, splits, ClassSplitParameters(seed=seed)))
+
+
+def counted(samples: Samples, rows: np.ndarray) -> np.ndarray:
+    """Rows of every class."""
+    return np.bincount(samples.y[rows], minlength=len(samples.classes))
+
+
+def minority_of(samples: Samples, split: str) -> np.ndarray:
+    """Which classes are cut, bool ``[classes]``, and that all their rows say so."""
+    kinds = samples.of_split(split).attributes["class_size"]
+    found = np.zeros(len(samples.classes), dtype=bool)
+    for code in range(len(samples.classes)):
+        (kind,) = set(kinds[samples.y == code]) or {"majority"}
+        found[code] = kind == "minority"
+    return found
+
+
+FIXTURE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+
+
+@FIXTURE
+@given(
+    sizes=st.lists(st.integers(1, 40), min_size=4, max_size=9),
+    minority=st.integers(1, 3),
+    level=st.one_of(
+        st.tuples(st.just("cut"), st.sampled_from([0.0, 0.1, 0.5, 0.9, 0.99])),
+        st.tuples(st.just("percent"), st.sampled_from([50, 60, 75, 90, 99])),
+    ),
+    seed=st.integers(0, 99),
+)
+def test_rows_come_from_training_only_and_are_as_many_as_in_the_control(
+    load_of, sizes, minority, level, seed
+):
+    """Whatever the sizes of the classes are, singletons among them."""
+    original = made_of([30, 30, 30, *sizes], seed=seed)
+    try:
+        samples = load_of(original, minority=minority, seed=seed, **dict([level]))
+    except InputError as error:  # a small share of few rows is none
+        assert "nothing to cut" in str(error)
+        assert level in {("cut", 0.1), ("percent", 60)} or min(sizes) < 8
+        return
+    for split in ("split_0", "split_1"):
+        for part in ("val", "test"):
+            assert np.array_equal(samples.rows(split, part), original.rows(split, part))
+        available = original.rows(split, "train")
+        trained, control = samples.rows(split, "train"), samples.downstream_rows(split)
+        assert set(trained) <= set(available) and set(control) <= set(available)
+        assert len(trained) == len(control)
+        cut = minority_of(samples, split)
+        assert cut.sum() == minority
+        before, after = counted(samples, control), counted(samples, trained)
+        pool = counted(samples, available)
+        assert (after[cut] <= before[cut]).all() and (after[~cut] >= before[~cut]).all()
+        assert (before[pool > 0] >= 1).all() and (after[pool > 0] >= 1).all()
+        is_cut = np.append(cut, False)[samples.y]
+        assert set(trained[is_cut[trained]]) <= set(control[is_cut[control]])
+        assert set(control[~is_cut[control]]) <= set(trained[~is_cut[trained]])
+        if level[0] == "cut":
+            kept = [max(1, round((1 - level[1]) * rows)) for rows in before[cut]]
+            assert after[cut].tolist() == kept
+        if level in {("cut", 0.0), ("percent", 50)}:
+            assert np.array_equal(trained, control)
+        else:
+            assert after[cut].sum() < before[cut].sum()
+
+
+@pytest.mark.parametrize("classes", [3, 8, 40])
+@pytest.mark.parametrize("pool", [2, 10, 33, 66])
+@pytest.mark.parametrize("minority", [1, 2])
+def test_the_control_is_the_largest_that_can_be_refilled(classes, pool, minority):
+    """Of classes of one size: tried one by one, with every class cut to a single row."""
+    cut = np.arange(classes) < minority
+    parameters = imbalanced.Parameters(of="digits", cut=0)
+    sizes = imbalanced._sizes(np.full(classes, pool), cut, parameters)
+    possible = [
+        rows
+        for rows in range(1, pool + 1)
+        if minority * (rows - 1) <= (classes - minority) * (pool - rows)
+    ]
+    assert sizes.control.tolist() == [max(possible)] * classes
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=20), st.data())
+def test_shares_are_in_proportion_and_never_more_than_there_are(spare, data):
+    """Whole rows, within one of the exact share."""
+    total = data.draw(st.integers(0, sum(spare)))
+    found = imbalanced._shared(total, np.array(spare))
+    exact = total * np.array(spare) / max(1, sum(spare))
+    assert found.sum() == total
+    assert (found <= spare).all() and (abs(found - exact) < 1).all()
+
+
+@pytest.mark.parametrize("minority", [4, 10, 13])
+@pytest.mark.parametrize("percent", [50, 60, 70, 80, 90])
+def test_percent_is_the_ratio_of_a_class_of_either_kind(load_of, minority, percent):
+    """At a constant total, in classes of 202 training rows."""
+    samples = load_of(made_of([505] * 20), percent=percent, minority=minority)
+    cut = minority_of(samples, "split_0")
+    rows = counted(samples, samples.rows("split_0", "train"))
+    assert np.ptp(rows[cut]) == 0 and np.ptp(rows[~cut]) <= 1
+    fewer, more = rows[cut].mean(), rows[~cut].mean()
+    assert 100 * more / (fewer + more) == pytest.approx(percent, abs=0.6)
+    assert rows.sum() == 20 * (1 + 201 * (20 - minority) // 20)
+
+
+def test_degrees_of_imbalance_share_their_control_and_their_rows(load_of):
+    """More of it takes rows away from the minority and adds some to the majority."""
+    original = made_of([50] * 12, splits=3)
+    found = [
+        load_of(original, 3, minority=5, **level)
+        for level in ({"cut": 0}, {"percent": 60}, {"percent": 80}, {"cut": 0.9})
+    ]
+    for split in original.split_names:
+        cut = minority_of(found[0], split)[original.y]
+        for less, more in zip(found, found[1:], strict=False):
+            assert less.downstream.equals(more.downstream)
+            assert less.attributes.equals(more.attributes)
+            fewer, further = (set(one.rows(split, "train")) for one in (less, more))
+            assert all(cut[row] for row in fewer - further) and fewer - further
+            assert not any(cut[row] for row in further - fewer)
+
+
+def test_ten_splits_cut_ten_sets_of_classes(load_of):
+    """Also where the data set has one split, whose test rows are then those of all."""
+    for splits in (1, 4, 10):
+        original = made_of([20] * 30, splits=splits)
+        samples = load_of(original, 10, minority=8)
+        assert samples.split_names == [f"split_{k}" for k in range(10)]
+        cut = {tuple(minority_of(samples, split)) for split in samples.split_names}
+        assert len(cut) == 10
+        for k, split in enumerate(samples.split_names):
+            own = original.rows(f"split_{k % splits}", "test")
+            assert np.array_equal(samples.rows(split, "test"), own)
+    fewer, other = load_of(original, 3, minority=8), load_of(original, 10, minority=8, seed=1)
+    pd.testing.assert_frame_equal(fewer.splits, samples.splits[list(fewer.splits)])
+    assert not other.splits.equals(samples.splits)
+
+
+def test_every_class_is_cut_equally_often(load_of):
+    """And every row is equally often left out of the control."""
+    original = made_of([10] * 6, splits=1)
+    samples = load_of(original, 600, minority=2, cut=0.5)
+    cut = np.mean([minority_of(samples, split) for split in samples.split_names], axis=0)
+    assert abs(cut - 1 / 3).max() < 4.5 * np.sqrt(2 / 9 / 600)
+    used = samples.downstream.mean(axis=1)[original.rows("split_0", "train")]
+    share = used.mean()
+    assert abs(used - share).max() < 4.5 * np.sqrt(share * (1 - share) / 600)
+
+
+def test_values_of_an_attribute_are_cut_and_missing_ones_stay(load_of):
+    """The attribute of the row decides, its class does not."""
+    rng = np.random.default_rng(0)
+    labels = labels_of([100] * 4)
+    codes = rng.choice([-1, 0, 1, 2, 3], 400, p=[0.1, 0.4, 0.2, 0.2, 0.1])
+    color = pd.Categorical.from_codes(codes, pd.Index(["red", "blue", "green", "grey"]))
+    original = samples_of(labels, class_splits(labels, 2, ClassSplitParameters()), color=color)
+    samples = load_of(original, by="color", minority=("blue", "grey"), cut=0.75)
+    for split in ("split_0", "split_1"):
+        available = original.rows(split, "train")
+        trained, control = samples.rows(split, "train"), samples.downstream_rows(split)
+        own = samples.of_split(split).attributes
+        assert own.loc[codes == -1, "class_size"].isna().all()
+        assert own.loc[np.isin(codes, (1, 3)), "class_size"].eq("minority").all()
+        assert own.loc[np.isin(codes, (0, 2)), "class_size"].eq("majority").all()
+        missing = set(available[codes[available] == -1])
+        assert missing <= set(trained) and missing <= set(control)
+        assert len(trained) == len(control) < len(available)
+        for code in (1, 3):
+            rows = (codes[control] == code).sum()
+            assert (codes[trained] == code).sum() == round(0.25 * rows) < rows
+    assert samples.sensitive == ("class_size",)
+
+
+def test_everything_else_is_the_data_set_s_own(load_of):
+    """Further parts, inputs, classes; the attribute stands beside its own."""
+    labels = labels_of([30] * 4)
+    frame = class_splits(labels, 1, ClassSplitParameters())
+    parts = frame["split_0"].astype(object)
+    parts[parts.index[parts == "val"][:3]] = "unbiased_val"
+    frame["split_0"] = pd.Categorical(parts, ["train", "val", "unbiased_val", "test"])
+    color = pd.Categorical(np.repeat(["red", "blue"], 60))
+    original = samples_of(labels, frame, color=color)
+    samples = load_of(original, 1, minority=2, sensitive=("color", "class_size"))
+    assert samples.rows("split_0", "unbiased_val").tolist() == sorted(
+        parts.index[parts == "unbiased_val"]
+    )
+    assert samples.x is original.x and np.array_equal(samples.y, original.y)
+    assert samples.sensitive == ("color", "class_size")
+    assert list(samples.of_split("split_0").attributes) == ["color", "class_size"]
+
+
+def test_digits_are_cut_by_name_of_the_source(tmp_path):
+    """Real rows, 179 or so a class, of which 10 % are left."""
+    parameters = imbalanced.Parameters.model_validate(
+        {"of": {"source": "digits", "seed": 3}, "minority": 5}
+    )
+    samples = imbalanced.load(parameters, Files(tmp_path), 3)
+    assert len(samples) == 1797 and list(samples.sources) == ["scikit-learn/digits"]
+    for split in samples.split_names:
+        cut = minority_of(samples, split)
+        control = counted(samples, samples.downstream_rows(split))
+        trained = counted(samples, samples.rows(split, "train"))
+        assert trained.sum() == control.sum()
+        assert (trained[cut] / control[cut]).tolist() == pytest.approx([0.1] * 5, abs=0.01)
+        assert (abs(trained[~cut] / control[~cut] - 1.9) < 0.1).all()
+
+
+def test_any_data_set_can_be_split_within_each_class(load_of, tmp_path):
+    """In the place of splits of its own, also where those are fewer."""
+    options = {"of": "digits", "minority": 5, "split": {"test_fraction": 0.5, "seed": 4}}
+    samples = imbalanced.load(imbalanced.Parameters(**options), Files(tmp_path), 3)
+    rows = np.bincount(samples.y)
+    for split in samples.split_names:
+        assert (abs(counted(samples, samples.rows(split, "test")) - rows / 2) <= 0.5).all()
+    original = made_of([20] * 5, splits=1)
+    again = load_of(original, 3, minority=2, split={})
+    tested = {tuple(again.rows(split, "test")) for split in again.split_names}
+    assert len(tested) == 3
+
+
+def test_real_cars_of_forty_models(load_of, shared_data):
+    """24 pictures a model: 10 train, 5 of them in the control; half of the models keep one."""
+    models = pd.read_csv(shared_data / "cars196/cars_train_subset.csv")["class_name"]
+    labels = models.astype("category")
+    frame = class_splits(labels, 10, ClassSplitParameters())
+    original = samples_of(labels, frame)
+    expected = {50: (5, 5), 60: (4, 6), 70: (3, 7), 80: (2, 8), 90: (1, 9)}
+    for percent, (fewer, more) in expected.items():
+        samples = load_of(original, 10, percent=percent, minority=20)
+        for split in samples.split_names:
+            rows = counted(samples, samples.rows(split, "train"))
+            cut = minority_of(samples, split)
+            assert rows[cut].tolist() == [fewer] * 20 and rows[~cut].tolist() == [more] * 20
+    ninety = load_of(original, 10, cut=0.9, minority=20)
+    assert ninety.splits.equals(samples.splits)  # a tenth of five is less than one picture
+
+
+def test_parameters_survive_being_written_and_read():
+    """As the grid and checkpoints do with them."""
+    parameters = imbalanced.Parameters(of={"source": "digits", "seed": 3}, percent=70, minority=4)
+    again = imbalanced.Parameters.model_validate(parameters.model_dump())
+    assert again == parameters and again.of.parameters.seed == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"minority": 6}, "minority: 6, allowed: 1 to 4, since 5 of 5 values of class have two"),
+        ({"minority": 5}, "minority: 5, allowed: 1 to 4"),
+        ({"minority": ("class 9",)}, "unknown class 'class 9': did you mean"),
+        (
+            {"minority": tuple(f"class {code}" for code in range(5))},
+            "minority: all values of class that have training rows, allowed: some",
+        ),
+        ({"minority": 2, "by": "colour"}, "unknown attribute 'colour': did you mean 'color'"),
+        ({"minority": 2, "by": "age"}, "attribute 'age' is continuous"),
+        ({"minority": 2, "cut": 0.01}, "class: nothing to cut: of the 2 values of the minority"),
+        ({"minority": 2, "sensitive": ("colour",)}, "unknown sensitive attribute 'colour'"),
+    ],
+)
+def test_what_cannot_be_cut_is_refused_in_one_line(load_of, options, message):
+    """And says what can."""
+    original = made_of([20] * 5)
+    original.attributes["color"] = pd.Categorical(["red", "blue"] * 50)
+    original.attributes["age"] = np.arange(100.0)
+    with pytest.raises(InputError, match=message) as raised:
+        load_of(original, **options)
+    assert "\n" not in str(raised.value)
+
+
+def test_an_attribute_of_the_same_name_is_refused(load_of):
+    """Which one is meant is not guessed."""
+    original = made_of([20] * 5)
+    original.attributes["class_size"] = pd.Categorical(["red", "blue"] * 50)
+    with pytest.raises(InputError, match="of: made_up has an attribute class_size already"):
+        load_of(original, minority=2)
+
+
+@pytest.mark.parametrize(
+    ("of", "message"),
+    [
+        (
+            {"source": "imbalanced", "of": "digits", "minority": 2},
+            "of: attributes of imbalanced differ by split",
+        ),
+        (
+            {"source": "diabetes", "target": "continuous"},
+            "the outcome is a number, allowed: an attr",
+        ),
+    ],
+)
+def test_data_cut_before_or_without_classes_are_refused(tmp_path, of, message):
+    """One imbalance at a time; numbers have no classes."""
+    with pytest.raises(InputError, match=message):
+        imbalanced.load(imbalanced.Parameters(of=of, minority=2), Files(tmp_path), 1)
+
+
+def test_classes_too_small_to_lose_a_row_are_told(load_of, caplog):
+    """Here one of two training rows is in the control, and a class keeps one."""
+    samples = load_of(made_of([40, 40, 40, 4]), minority=("class 0", "class 3"))
+    assert "split_0: 1 of 2 values of class are cut by no row" in caplog.text
+    rows = counted(samples, samples.rows("split_0", "train"))
+    assert rows[3] == counted(samples, samples.downstream_rows("split_0"))[3] == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"of": "digitss"}, "unknown dataset 'digitss': did you mean 'digits'"),
+        ({"of": {"source": "digits", "sed": 3}}, "dataset digits: sed: Extra inputs"),
+        ({"of": "digits", "cut": 0.5, "percent": 60}, "cut and percent are both given"),
+        ({"of": "digits", "cut": 1}, "less than 1"),
+        ({"of": "digits", "percent": 40}, "greater than or equal to 50"),
+        ({"of": "digits", "percent": 100}, "less than 100"),
+        ({"of": "digits", "minority": 0}, "greater than 0"),
+        ({"of": "digits", "minority": ()}, "minority: allowed: a number, or different names"),
+        ({"of": "digits", "minority": ("1", "1")}, "minority: allowed: a number, or different"),
+        ({"of": "digits", "sensitive": ()}, "at least 1 item"),
+        ({"of": "digits", "split": {"train_rows": 5}}, "Extra inputs"),
+        ({}, "Field required"),
+    ],
+)
+def test_wrong_parameters_are_refused(options, message):
+    """Before anything is read."""
+    with pytest.raises(ValidationError, match=message):
+        imbalanced.Parameters(**options)
