@@ -52,7 +52,7 @@ class Parameters(BaseModel, extra="forbid", frozen=True):
             with 80 a class of the majority has 80 rows where one of the minority has 20, and 50
             is the control (Figures 3, 8 and 9).
         sensitive: attributes that methods mitigate: ``class_size`` (majority or minority) or those
-            of the dataset.
+            of the dataset but for its attribute ``class``, which is left out.
         seed: seed of the draws; split k depends on it, on k and on the dataset's own split.
     """
 
@@ -138,9 +138,11 @@ def load(parameters: Parameters, files: Files, splits: int) -> Samples:
         attributes[f"{CLASS_SIZE}{OF_SPLIT}{name}"] = pd.Categorical.from_codes(
             kind, pd.Index(SIZES, dtype=object)
         )
+    # groups of a single class would only repeat what is asked of class sizes
+    given = samples.attributes.drop(columns=[BY_CLASS], errors="ignore")
     return replace(
         samples,
-        attributes=pd.concat([samples.attributes, pd.DataFrame(attributes)], axis=1),
+        attributes=pd.concat([given, pd.DataFrame(attributes)], axis=1),
         splits=pd.DataFrame(parts),
         sensitive=parameters.sensitive,
         downstream=pd.DataFrame(downstream),

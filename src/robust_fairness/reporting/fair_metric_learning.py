@@ -329,7 +329,8 @@ def draw_planes(rows: pd.DataFrame, by: str) -> go.Figure:
     else:
         shown = rows.assign(panel=cell).drop_duplicates(["panel", "space", "row"])
     figure = px.scatter(
-        shown, x="x", y="y", facet_row="panel", facet_col="space", hover_data=["label", "group"],
+        shown.sort_values(by), x="x", y="y", facet_row="panel", facet_col="space",
+        category_orders={"panel": list(shown["panel"].unique())}, hover_data=["label", "group"],
         height=120 + 420 * shown["panel"].nunique(), **told_by(by),
     )  # fmt: skip
     figure.update_xaxes(matches=None, showticklabels=False, title_text="")

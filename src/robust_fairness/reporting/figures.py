@@ -27,7 +27,8 @@ def told_by(column: str) -> dict[str, object]:
         "color": column,
         "symbol": column,
         "color_discrete_sequence": list(COLOURS),
-        "symbol_sequence": list(MARKERS),
+        # one fewer than colours, so that pairs of both repeat late
+        "symbol_sequence": list(MARKERS[: len(COLOURS) - 1]),
     }
 
 
