@@ -5,9 +5,9 @@ precision at 1 (the same number as recall@1) and NMI, overall. Its default neigh
 need faiss; here it is given its own CustomKNN with cosine similarity in blocks, of several sizes,
 and scikit-learn's k-means with random starts and as many steps as ours.
 
-At 200,000 rows a whole run takes minutes: ``--memory-rows`` says of how many rows the peak memory is
-measured, ``--slice`` how many of them are looked from (their neighbours are among all). Clusters
-are measured over all rows for a few steps.
+At 200,000 rows a whole run takes minutes: ``--memory-rows`` says of how many rows the peak memory
+is measured, ``--slice`` how many of them are looked from (their neighbours are among all). Clusters
+are measured over all rows for two steps.
 """
 
 import argparse
@@ -161,7 +161,7 @@ def main() -> None:
             f"the fastest of {', '.join(map(str, BATCHES))}); ratio {spent / total:.2f}"
         )
         if options.memory_rows:
-            classes = options.memory_rows // 20
+            classes = options.memory_rows // 100
             measure_memory(options.memory_rows, options.slice, options.columns, classes)
 
 

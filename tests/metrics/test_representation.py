@@ -352,20 +352,26 @@ def test_zero_norm_embeddings_have_values():
 
 
 def test_memory_does_not_grow_with_the_pairs(monkeypatch):
-    """No matrix of distances is larger than a block."""
+    """No matrix of distances that is looked through is larger than a block."""
     seen = []
-    squares = module._squares
+    count, squares = module._count, module._squares
 
-    def watched(a, b):
+    def counted(where):
+        seen.append(where.shape)
+        return count(where)
+
+    def squared(a, b):
         seen.append((len(a), len(b)))
         return squares(a, b)
 
-    monkeypatch.setattr(module, "_squares", watched)
+    monkeypatch.setattr(module, "_count", counted)
+    monkeypatch.setattr(module, "_squares", squared)
     x, y, _ = make_embedding(0, 2000, classes=100)
     same_class_rank(x, y)
     assert max(a * b for a, b in seen) <= module.ROWS**2
-    assert len(seen) >= 10  # four blocks make ten pairs of them
+    assert len(seen) >= 2 * 16  # two bounds of every block against four
     seen.clear()
     monkeypatch.setattr(module, "VALUES", 5000)
     clusters(x, 100)
     assert max(a * b for a, b in seen) <= 5000
+    assert len(seen) >= 40

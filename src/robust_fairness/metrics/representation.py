@@ -75,7 +75,13 @@ def _quick(x: Tensor) -> Tensor:
 
 def _slack(x: Tensor) -> float:
     """Bound of the error of a squared distance of quick numbers of length 1 at most."""
-    return (x.shape[1] + 4) * torch.finfo(torch.float32).eps
+    return (x.shape[1] + 8) * torch.finfo(torch.float32).eps
+
+
+def _sides(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows ``[m, d + 2]`` twice, whose products are the squared distances of the rows of x."""
+    lengths, ones = torch.linalg.vecdot(x, x)[:, None], torch.ones_like(x[:, :1])
+    return torch.cat([-2 * x, lengths, ones], 1), torch.cat([x, ones, lengths], 1)
 
 
 def _ranks(x: Tensor, y: Tensor) -> Tensor:
@@ -84,9 +90,10 @@ def _ranks(x: Tensor, y: Tensor) -> Tensor:
     limit = torch.where(nearest < torch.inf, nearest + TIE, -torch.inf)
     quick, slack = _quick(x), _slack(x)
     low, high = ((limit + change).to(quick.dtype) for change in (-slack, slack))
+    left, right = _sides(quick)
     rank = (nearest < torch.inf).long()
     for a, b in _block_pairs(len(x)):
-        square = _squares(quick[a], quick[b])
+        square = left[a] @ right[b].T
         if y[b.start] <= y[a.stop - 1]:
             square.masked_fill_(y[a, None] == y[b], torch.inf)
         for rows, others, one in [(a, b, square), (b, a, square.T)][: 1 if a == b else 2]:
@@ -167,7 +174,7 @@ def clusters(
 
 def _k_means(x: Tensor, first: Tensor) -> Tensor:
     """Nearest centre of every row after the last step, int64 ``[n]``."""
-    quick, centres = _quick(x), x[first]
+    quick, centres = _sides(_quick(x))[0], x[first]
     labels = _nearest_centres(x, quick, centres)
     for _ in range(ITERATIONS):
         counts = labels.bincount(minlength=len(centres))[:, None]
@@ -182,9 +189,9 @@ def _k_means(x: Tensor, first: Tensor) -> Tensor:
 def _nearest_centres(x: Tensor, quick: Tensor, centres: Tensor) -> Tensor:
     """Number of the nearest centre of every row; the first of equally near ones."""
     size = max(1, VALUES // len(centres))
-    found = []
+    right, found = _sides(centres.to(quick.dtype))[1], []
     for exact, rough in zip(x.split(size), quick.split(size), strict=True):
-        square = _squares(rough, centres.to(rough.dtype))
+        square = rough @ right.T
         nearest, label = square.min(1)
         doubt = torch.nonzero(_count(square <= nearest[:, None] + 2 * _slack(x)) > 1)[:, 0]
         if len(doubt):
