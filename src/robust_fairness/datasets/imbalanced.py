@@ -101,10 +101,10 @@ class Sizes:
 def load(parameters: Parameters, files: Files, splits: int) -> Samples:
     """The dataset, with fewer training rows and the rows of its control as ``downstream``.
 
-    Test and validation rows are those of the dataset, or of ``split``. Where it has fewer named splits than are asked
-    for, they are used again in turn, each time with other classes cut. The attribute
-    ``class_size`` tells for each split which rows belong to what is cut; it is the same in the
-    control. Rows whose attribute is missing stay in training, and belong to neither.
+    Test and validation rows are those of the dataset, or of ``split``. Where the dataset has fewer
+    named splits than are asked for, they are used again in turn, each time with other classes cut.
+    The attribute ``class_size`` tells for each split which rows belong to what is cut; it is the
+    same in the control. Rows whose attribute is missing stay in training, and belong to neither.
 
     Args:
         parameters: the dataset, and what is cut.
@@ -156,7 +156,8 @@ def _values(samples: Samples, by: str) -> pd.Series:
         return samples.attributes[by]
     if not samples.classes:
         raise InputError(
-            "by and split: the outcome is a number, allowed: an attribute, and no split within classes"
+            "by and split: the outcome is a number, allowed: an attribute, and no split within "
+            "classes"
         )
     return pd.Series(pd.Categorical.from_codes(samples.y, pd.Index(samples.classes)))
 
