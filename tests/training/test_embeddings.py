@@ -23,15 +23,7 @@ METRICS = ("group_recall_at", "worst_group_nmi", "u_kl", "delta_er_one_shot", "a
 
 def asking(cell, **fields):
     """The cell with other metrics, selections and so on."""
-    given = cell.model_dump()
-    return cell.model_validate(
-        given
-        | {
-            "method": {"name": cell.method.name, **given["method"]["parameters"]},
-            "network": {"name": cell.network.name, **given["network"]["parameters"]},
-        }
-        | fields
-    )
+    return cell.model_validate(cell.model_dump() | fields)
 
 
 def fitted_cell(samples, cell):

@@ -8,7 +8,6 @@ import pandas as pd
 from pandas.api.types import is_integer_dtype
 
 from robust_fairness.datasets._files import Files
-from robust_fairness.datasets._pictures import Source
 from robust_fairness.datasets._skin_tone import (
     ALIGNED,
     HEIGHT,
@@ -77,37 +76,6 @@ def _table(name: str, text: str, header: int | None) -> pd.DataFrame:
     if len(twice):
         raise InputError(f"{name}: two rows of {twice[0]}, allowed: one")
     return table
-
-
-def with_pictures(
-    table: pd.DataFrame, source: Source, where: str, annotations: str, only_present: bool
-) -> pd.DataFrame:
-    """The annotated rows whose picture is there; all must be unless only these are wanted.
-
-    Args:
-        table: annotations by name of the picture.
-        source: the pictures.
-        where: what the place of the pictures is called.
-        annotations: name of the file that the table was read from.
-        only_present: whether annotations without a picture are left out.
-
-    Raises:
-        InputError: a picture has no row, or a row has no picture.
-    """
-    unknown = sorted(source.names - set(table.index))
-    if unknown:
-        raise InputError(
-            f"{where}: {len(unknown)} pictures without a row in {annotations}, first {unknown[0]}"
-        )
-    present = table.index.isin(list(source.names))
-    if not present.all() and not only_present:
-        missing = table.index[~present]
-        raise InputError(
-            f"{where}: {len(missing)} annotated pictures are missing, first {missing[0]}; "
-            "only_present: true uses the others"
-        )
-    found: pd.DataFrame = table[present]
-    return found
 
 
 class Colours:

@@ -43,56 +43,6 @@ class ClassPictureParameters(ClassSplitParameters, extra="forbid", frozen=True):
         return (size, size) if isinstance(size, int) else size
 
 
-def present(
-    table: pd.DataFrame, source: Source, where: str, annotations: str, only_present: bool
-) -> pd.DataFrame:
-    """The annotated rows whose picture is there; all must be unless only these are wanted.
-
-    Args:
-        table: annotations by name of the picture.
-        source: the pictures.
-        where: what the place of the pictures is called.
-        annotations: name of the file that the table was read from.
-        only_present: whether annotations without a picture are left out.
-
-    Raises:
-        InputError: an annotated picture is missing, or none is there.
-    """
-    there = table.index.isin(list(source.names))
-    if not there.any():
-        raise InputError(
-            f"{annotations}: none of its {len(table)} pictures is among the {len(source.names)} of "
-            f"{where}, allowed: annotations of these pictures"
-        )
-    if not there.all() and not only_present:
-        missing = table.index[~there]
-        raise InputError(
-            f"{where}: {len(missing)} pictures that {annotations} names are missing, first "
-            f"{missing[0]}; only_present: true uses the others"
-        )
-    kept: pd.DataFrame = table[there]
-    return kept
-
-
-def require_annotated(table: pd.DataFrame, source: Source, where: str, annotations: str) -> None:
-    """Check that every picture has its row.
-
-    Args:
-        table: annotations by name of the picture.
-        source: the pictures.
-        where: what the place of the pictures is called.
-        annotations: name of the file that the table was read from.
-
-    Raises:
-        InputError: a picture has no row.
-    """
-    unknown = sorted(source.names - set(table.index))
-    if unknown:
-        raise InputError(
-            f"{where}: {len(unknown)} pictures without a row in {annotations}, first {unknown[0]}"
-        )
-
-
 def samples_of(
     table: pd.DataFrame,
     sensitive: tuple[str, ...],

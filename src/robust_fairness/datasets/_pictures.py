@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 from PIL import Image, UnidentifiedImageError
 
 from robust_fairness.datasets._files import ROOT_VARIABLE
@@ -112,6 +113,60 @@ def joined(sources: Mapping[str, Source]) -> Source:
         return sources[place].read(own)
 
     return Source(names, read, formats)
+
+
+def present(
+    table: pd.DataFrame, source: Source, where: str, annotations: str, only_present: bool
+) -> pd.DataFrame:
+    """The annotated rows whose picture is there; all must be unless only these are wanted.
+
+    Args:
+        table: annotations by name of the picture.
+        source: the pictures.
+        where: what the place of the pictures is called.
+        annotations: name of the file that the table was read from.
+        only_present: whether annotations without a picture are left out.
+
+    Raises:
+        InputError: an annotated picture is missing, or none is there.
+    """
+    there = table.index.isin(list(source.names))
+    if not there.any():
+        raise InputError(
+            f"{annotations}: none of its {len(table)} pictures is among the {len(source.names)} of "
+            f"{where}, allowed: annotations of these pictures"
+        )
+    if not there.all() and not only_present:
+        missing = table.index[~there]
+        raise InputError(
+            f"{where}: {len(missing)} pictures that {annotations} names are missing, first "
+            f"{missing[0]}; only_present: true uses the others"
+        )
+    kept: pd.DataFrame = table[there]
+    return kept
+
+
+def with_pictures(
+    table: pd.DataFrame, source: Source, where: str, annotations: str, only_present: bool
+) -> pd.DataFrame:
+    """The annotated rows whose picture is there, where every picture has to have its row.
+
+    Args:
+        table: annotations by name of the picture.
+        source: the pictures.
+        where: what the place of the pictures is called.
+        annotations: name of the file that the table was read from.
+        only_present: whether annotations without a picture are left out.
+
+    Raises:
+        InputError: a picture has no row, or see ``present``.
+    """
+    unknown = sorted(source.names - set(table.index))
+    if unknown:
+        raise InputError(
+            f"{where}: {len(unknown)} pictures without a row in {annotations}, first {unknown[0]}"
+        )
+    return present(table, source, where, annotations, only_present)
 
 
 def decode(

@@ -14,13 +14,11 @@ from pydantic import Field, field_validator, model_validator
 from robust_fairness.datasets._class_pictures import (
     CLASS,
     ClassPictureParameters,
-    present,
-    require_annotated,
     samples_of,
 )
 from robust_fairness.datasets._files import Files
 from robust_fairness.datasets._own_tables import below_the_root
-from robust_fairness.datasets._pictures import joined, opened
+from robust_fairness.datasets._pictures import joined, opened, with_pictures
 from robust_fairness.datasets._tables import read_csv
 from robust_fairness.errors import InputError
 from robust_fairness.samples import Samples
@@ -97,8 +95,7 @@ def load(parameters: Parameters, files: Files, splits: int) -> Samples:
         for folder, file in zip(parameters.pictures, parameters.annotations, strict=True):
             source = stack.enter_context(opened(files.root, folder))
             table = _annotations(files, file, names)
-            require_annotated(table, source, folder, file)
-            table = present(table, source, folder, file, parameters.only_present)
+            table = with_pictures(table, source, folder, file, parameters.only_present)
             tables.append(table.set_axis(f"{_place(folder)}/" + table.index))
             sources[_place(folder)] = source
         source = joined(sources)

@@ -18,10 +18,9 @@ from robust_fairness.datasets._celeba import (
     landmarks_of,
     skin_tone_attributes,
     whole_numbers,
-    with_pictures,
 )
 from robust_fairness.datasets._files import Files
-from robust_fairness.datasets._pictures import decode, opened
+from robust_fairness.datasets._pictures import decode, opened, with_pictures
 from robust_fairness.datasets._skin_tone import SkinToneParameters
 from robust_fairness.datasets._splits import ClassSplitParameters, class_splits
 from robust_fairness.errors import InputError

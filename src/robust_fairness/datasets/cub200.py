@@ -14,13 +14,11 @@ from pydantic import Field, field_validator
 from robust_fairness.datasets._class_pictures import (
     CLASS,
     ClassPictureParameters,
-    present,
-    require_annotated,
     samples_of,
 )
 from robust_fairness.datasets._files import Files
 from robust_fairness.datasets._own_tables import below_the_root
-from robust_fairness.datasets._pictures import opened
+from robust_fairness.datasets._pictures import opened, with_pictures
 from robust_fairness.errors import InputError
 from robust_fairness.samples import Samples
 
@@ -90,8 +88,7 @@ def load(parameters: Parameters, files: Files, splits: int) -> Samples:
     where, index = f"{parameters.folder}/images", f"{parameters.folder}/images.txt"
     with opened(files.root, where, depth=2) as source:
         by_name = table.set_index("name")
-        require_annotated(by_name, source, where, index)
-        there = present(by_name, source, where, index, parameters.only_present).index
+        there = with_pictures(by_name, source, where, index, parameters.only_present).index
         if COLOR in parameters.sensitive:
             table = _with_colors(table, files, parameters)
         table = table[table["name"].isin(there)].set_index("name")

@@ -15,12 +15,11 @@ from pydantic import field_validator
 from robust_fairness.datasets._class_pictures import (
     CLASS,
     ClassPictureParameters,
-    present,
     samples_of,
 )
 from robust_fairness.datasets._files import Files
 from robust_fairness.datasets._own_tables import below_the_root
-from robust_fairness.datasets._pictures import Source, opened
+from robust_fairness.datasets._pictures import Source, opened, present
 from robust_fairness.datasets._tables import read_csv
 from robust_fairness.errors import InputError
 from robust_fairness.samples import Samples
