@@ -33,7 +33,7 @@ class Parameters(MethodParameters):
     ``objective`` and ``miner`` are names, or a name with its own fields: ``{name: margin, beta:
     1.2}``. ``per_class``: rows of a class in a batch (SPC-n, A.1; n is 2, 4 or 8 usually).
     ``embedding_learning_rate``: of the last layer where it is not the protocol's (1e-4 for LFW,
-    D.3).
+    D.3); those of attributes are last layers too.
     """
 
     objective: ObjectiveName = Field("margin", validate_default=True)

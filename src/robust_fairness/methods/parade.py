@@ -91,7 +91,10 @@ class Parade(MetricLearning):
         return super().players(model) | {name: some for name, some in own.items() if some}
 
     def optimiser_options(self, player: str) -> dict[str, float]:
-        """No weight decay where DiVA has none."""
+        """No weight decay where DiVA has none; all last layers learn at the same rate."""
+        if player == "attribute_heads":
+            rate = self.parameters_of_method.embedding_learning_rate
+            return {"lr": rate} if rate else {}
         if player == "attribute_objectives":
             return super().optimiser_options("objective") | {"lr": self.attribute_learning_rate}
         if player == "adversary":
