@@ -277,6 +277,8 @@ def test_metric_learning_brings_a_class_together():
             "method metric_learning: does not fit the head of network embedding",
         ),
         ("metric_learning", {"method_objective": "n_pair"}, "normalised false"),
+        ("metric_learning", {"method_warm_up_epochs": 1}, "warm_up_epochs 1 train the head"),
+        ("parade", {"method_attribute_objective": "n_pair"}, "normalised false"),
         (
             "metric_learning",
             {"network": {**EMBEDDING, "normalised": False}},

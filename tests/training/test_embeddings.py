@@ -10,7 +10,8 @@ import torch
 from robust_fairness import training
 from robust_fairness.catalog.arrays import PredictionsDataset
 from robust_fairness.metrics.representation import clusters, same_class_rank
-from robust_fairness.training.evaluation import score
+from robust_fairness.reporting.embedding_plane import in_plane
+from robust_fairness.training.evaluation import metric_rows, score
 from robust_fairness.training.fitting import part_rows
 from robust_fairness.training.prediction import UNSHIFTED, FittedStack, due_quantities, predict
 from robust_fairness.training.records import Prediction
@@ -200,3 +201,42 @@ def test_arrays_with_further_axes_survive_their_file(tmp_path):
     for name, array in values.items():
         assert read.values[name].dtype == array.dtype
         np.testing.assert_array_equal(read.values[name], array)
+
+
+def test_every_row_tells_the_network_of_its_own_trial():
+    """Trials may have other backbones."""
+    samples = make_samples()
+    other = {"backbone": {"name": "linear"}}
+    cell = make_cell("metric_learning", (other,), seeds=(0,), epochs=1)
+    cell = cell.model_copy(update={"metrics": ("accuracy",)})
+    fitted = fitted_cell(samples, cell)
+    found = predict(samples, fitted, cell, {UNSHIFTED: samples})
+    assert len({one.trial for one in found}) == 2
+    every = pd.DataFrame({"selection": "every", "trial": [one.trial for one in found], "seed": 0})
+    rows = metric_rows(found, every, cell, {UNSHIFTED: samples})
+    networks = rows.set_index("trial")["network"]
+    assert networks["default"] == "embedding of mlp"
+    assert set(networks.drop("default")) == {"embedding of linear"}
+
+
+def test_embeddings_of_length_zero_have_values():
+    """All rows in one place: no neighbour of the class is near, and no plane but a point."""
+    samples = make_samples(classes=3)
+    quantities = ("recall_at", "group_recall_at", "nmi", "group_nmi", "u_kl", "group_u_kl")
+    alignments = ("positive_alignment", "negative_alignment", "group_positive_alignment")
+    cell = asking(make_cell("metric_learning", seeds=(0,), epochs=1), metrics=quantities)
+    (fitted,) = fitted_cell(samples, cell)
+    state = {
+        name: np.zeros_like(array) if ".projection." in name else array
+        for name, array in fitted.state.items()
+    }
+    (found,) = predict(samples, [replace(fitted, state=state)], cell, {UNSHIFTED: samples})
+    assert not found.values["embedding"].any()
+    assert np.isfinite(found.outputs).all()
+    rows = score((*quantities, *alignments), found, samples, samples)
+    for name in ("recall_at", "group_recall_at", *alignments):
+        assert {row["value"] for row in rows if row["metric"] == name} == {0.0}, name
+    for row in rows:
+        assert row["value"] is None or np.isfinite(row["value"])
+        assert row["value"] is not None or row["note"]
+    assert not in_plane(found.values["embedding"]).any()

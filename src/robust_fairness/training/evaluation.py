@@ -6,7 +6,6 @@ import pandas as pd
 
 from robust_fairness import tables
 from robust_fairness.metrics import evaluate, find_metric
-from robust_fairness.models._model import description
 from robust_fairness.parameters import (
     EVERY,
     CellParameters,
@@ -60,7 +59,6 @@ def metric_rows(
     for row in selection.to_dict("records"):
         chosen.setdefault((row["trial"], row["seed"]), []).append(row["selection"])
     rows = []
-    network = network_description(cell)
     for prediction in predictions:
         shift, severity = shifts[prediction.test_set]
         samples = test_sets[prediction.test_set]
@@ -70,7 +68,7 @@ def metric_rows(
             where = {
                 "dataset": cell.dataset,
                 "method": cell.label,
-                "network": network,
+                "network": prediction.network,
                 "trial": prediction.trial,
                 "seed": prediction.seed,
                 "selection": criterion,
@@ -79,12 +77,6 @@ def metric_rows(
             }
             rows += [where | one for one in scores]
     return tables.table(tables.METRICS, rows)
-
-
-def network_description(cell: CellParameters) -> str:
-    """What the table calls the network of a cell."""
-    replica, *_ = cell.replicas([{}])
-    return description(cell.network.name, replica.network)
 
 
 def metrics_of(metrics: Sequence[str], test_set: str) -> list[str]:

@@ -201,7 +201,7 @@ class Stack:
         weights = Randomness(seeds, "weights")
         self.model = self._new_model(weights, first)
         require_plain_training(self.model, cell, self.protocol)
-        require_head(self.model, cell)
+        require_head(self.model, cell, first)
         problem = Problem(
             classes=len(samples.classes),
             groups=len(groups.names),
@@ -603,11 +603,12 @@ def require_plain_training(model: Model, cell: CellParameters, protocol: Protoco
         )
 
 
-def require_head(model: Model, cell: CellParameters) -> None:
+def require_head(model: Model, cell: CellParameters, replica: Replica) -> None:
     """Check that the network's head is either trained or fitted afterwards.
 
     Raises:
-        InputError: nothing would come to the head, or training it would be in vain.
+        InputError: nothing would come to the head, or training it would be in vain, be it in
+            epochs of plain training only.
     """
     afterwards = isinstance(model, Embedding) and not model.linear
     if afterwards == method_class(cell.method.name).TRAINS_HEAD:
@@ -620,6 +621,11 @@ def require_head(model: Model, cell: CellParameters) -> None:
         raise InputError(
             f"method {cell.method.name}: does not fit the head of network {cell.network.name}, "
             f"allowed: {allowed}"
+        )
+    if afterwards and replica.method.warm_up_epochs:
+        raise InputError(
+            f"method {cell.method.name}: warm_up_epochs {replica.method.warm_up_epochs} train the "
+            f"head of network {cell.network.name}, which is fitted afterwards, allowed: 0"
         )
 
 

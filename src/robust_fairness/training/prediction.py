@@ -21,6 +21,7 @@ from robust_fairness.metrics.curvature import (
     power_iteration_curvature,
 )
 from robust_fairness.metrics.representation import clusters, same_class_rank
+from robust_fairness.models._model import description
 from robust_fairness.models._randomness import Randomness
 from robust_fairness.parameters import (
     EVERY,
@@ -43,6 +44,9 @@ PLACES = 3  # axis from which features are of places in a picture
 class FittedStack:
     """Trained replicas that predict together: the same network, and rows in equal number.
 
+    Attributes:
+        network: what tables call it.
+
     Args:
         fitted: the replicas.
         samples: the dataset they were trained on, for the shape of its rows and its classes.
@@ -53,12 +57,14 @@ class FittedStack:
         first = fitted[0]
         network = dict(first.network)
         name = network.pop("name")
+        parameters = find("network", name).Parameters.model_validate(network)
+        self.network = description(name, parameters)
         states = [
             {key: torch.from_numpy(array) for key, array in one.state.items()} for one in fitted
         ]
         self.model = build_model(
             name,
-            find("network", name).Parameters.model_validate(network),
+            parameters,
             samples.arrays["x"].shape[1:],
             len(samples.classes) or 1,
             Randomness([one.seed for one in fitted], "weights"),
@@ -247,6 +253,7 @@ def predict(
                     rows=rows[number].numpy(),
                     outputs=outputs[number],
                     values={key: value[number] for key, value in values.items()},
+                    network=together.network,
                 )
                 for number, one in enumerate(stack)
             ]

@@ -43,6 +43,7 @@ class Prediction:
         outputs: float32 ``[n, classes]`` logits, or ``[n, 1]`` outcomes in their own units.
         values: further quantities of every row ``[n, ...]``, for example ``curvature`` ``[n]`` or
             ``embedding`` ``[n, d]``.
+        network: what tables call the replica's network.
     """
 
     trial: str
@@ -53,6 +54,7 @@ class Prediction:
     rows: np.ndarray = field(repr=False)
     outputs: np.ndarray = field(repr=False)
     values: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
+    network: str = ""
 
 
 LARGE = 2**16  # bytes of an array that is worth comparing with others
