@@ -279,7 +279,7 @@ def test_a_checkpoint_holds_the_classifier(name):
     first.train_to_end(checkpoint)
     second.model.fit_at_once = None
     second.train_to_end(checkpoint)
-    expected, found = first.fitted()[0].state, second.fitted()[0].state
+    expected, found = (one.fitted(one.replicas)[0].state for one in (first, second))
     assert expected.keys() == found.keys()
     for key, value in expected.items():
         assert value.dtype == found[key].dtype

@@ -117,7 +117,7 @@ def test_a_checkpoint_holds_the_machine():
     expected, found = first.state(), second.state()
     assert expected.keys() == found.keys()
     assert all(expected[key].equal(found[key]) or key == "history" for key in expected)
-    assert first.fitted()[0].state["model.support"].dtype == np.float64
+    assert first.fitted(first.replicas)[0].state["model.support"].dtype == np.float64
 
 
 @pytest.mark.parametrize("method", [name for name in names("method") if name != "erm"])
