@@ -1,5 +1,6 @@
 """The training loop: all replicas of a stack at once, resumable at any moment."""
 
+import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -26,7 +27,7 @@ from robust_fairness.methods._method import (
     plain_steps,
     shuffled,
 )
-from robust_fairness.models._model import FittedAtOnce, Model
+from robust_fairness.models._model import FittedAtOnce, Model, weight_files
 from robust_fairness.models._randomness import DropoutNoise, Randomness
 from robust_fairness.models.embedding import Embedding
 from robust_fairness.parameters import CellParameters, Protocol, Replica
@@ -666,6 +667,11 @@ def training_key(samples: Samples, cell: CellParameters, replicas: Sequence[Repl
         "method": cell.method.name,
         "network": cell.network.name,
         "replicas": [repr(replica) for replica in replicas],
+        "weights": [
+            hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in weight_files(cell.network.name, replicas[0].network)
+            if path.is_file()  # the network tells what is wrong with one that is not
+        ],
         "device": str(device_of(replicas[0].protocol)),
     }
     return checkpoints.key(arrays, settings, ROOMS)
