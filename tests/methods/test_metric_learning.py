@@ -11,6 +11,8 @@ from torch.nn.functional import normalize
 
 from robust_fairness.errors import InputError
 from robust_fairness.methods import parade
+from robust_fairness.objectives._objective import objective_class
+from robust_fairness.registry import names
 from robust_fairness.training import fitting, train
 from tests.training.conftest import EMBEDDING, make_cell, make_samples
 
@@ -233,6 +235,20 @@ def test_several_attributes_have_a_head_each_and_rows_without_value_are_left_out
     assert np.array_equal(labels[1][0].numpy()[known], second.codes[rows][known])
     spaces = stack.method.spaces(stack.model, batch)
     assert spaces["attribute_embedding"].shape == (1, len(rows), 10)
+
+
+@pytest.mark.parametrize("miner", names("miner"))
+@pytest.mark.parametrize("objective", names("objective"))
+def test_parade_works_with_any_objective_and_miner(objective, miner):
+    """Every player has a finite gradient, and the embedding one that is not 0."""
+    normalised = objective_class(objective).NORMALISED
+    network = {**EMBEDDING, "normalised": normalised}
+    stack = make_stack("parade", network=network, method_objective=objective, method_miner=miner)
+    (step,) = stack.method.steps(stack.model, first_batch(stack))
+    found = gradients(stack, step)
+    assert all(gradient.isfinite().all() for gradient in found.values())
+    for name in ("model.projection", "method.attribute_heads", "method.adversaries"):
+        assert any(one.abs().max() > 0 for path, one in found.items() if path.startswith(name))
 
 
 @pytest.mark.parametrize("objective", ["contrastive", "margin", "multisimilarity", "arcface"])

@@ -247,7 +247,7 @@ def test_method_after_a_warm_up_starts_from_the_plainly_trained_network():
 
 
 def test_a_checkpoint_belongs_to_the_weights_that_training_began_with(tmp_path):
-    """By the content of their file, also where a backbone reads it; a missing one is named later."""
+    """By the content of its file, also where a backbone reads it; a missing one is named later."""
     samples, path = make_pictures(size=40), tmp_path / "weights.pth"
     backbone = {"name": "resnet50", "weights": str(path)}
     keys = []
