@@ -32,7 +32,7 @@ from robust_fairness.models._randomness import DropoutNoise, Randomness
 from robust_fairness.models.embedding import Embedding
 from robust_fairness.parameters import CellParameters, Protocol, Replica
 from robust_fairness.progress import progress
-from robust_fairness.registry import find
+from robust_fairness.registry import find, find_class
 from robust_fairness.samples import REQUIRED_PARTS, Groups, Samples, groups_of, numbers_of
 from robust_fairness.training import attributes, augmentation, preprocessing
 from robust_fairness.training.preprocessing import Preprocessing
@@ -638,15 +638,7 @@ def build_model(
 
 def method_class(name: str) -> type[Method]:
     """The method that the file ``methods/{name}.py`` defines."""
-    module = find("method", name)
-    (found,) = (
-        value
-        for value in vars(module).values()
-        if isinstance(value, type)
-        and issubclass(value, Method)
-        and value.__module__ == module.__name__
-    )
-    return found
+    return find_class("method", name, Method)  # type: ignore[type-abstract]
 
 
 def training_key(samples: Samples, cell: CellParameters, replicas: Sequence[Replica]) -> str:
