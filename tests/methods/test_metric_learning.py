@@ -285,13 +285,18 @@ def test_metric_learning_brings_a_class_together():
 @pytest.mark.parametrize(
     ("method", "changes", "message"),
     [
-        ("metric_learning", {"network": {"name": "mlp"}}, "allowed: a network 'embedding'"),
-        ("erm", {"network": EMBEDDING}, "allowed: classifier linear"),
         (
             "metric_learning",
-            {"network": {**EMBEDDING, "classifier": "linear"}},
-            "method metric_learning: does not fit the head of network embedding",
+            {"network": {"name": "mlp"}},
+            "trains no head, which network mlp needs",
         ),
+        ("erm", {"network": EMBEDDING}, "trains a head, which network embedding has fitted"),
+        (
+            "parade",
+            {"trials": ({"classifier": "linear"},)},
+            "trial classifier=linear: method parade: trains no head, which network embedding needs",
+        ),
+        ("metric_learning", {"method_warm_up_epochs": 1}, "warm_up_epochs 1"),
         ("metric_learning", {"method_objective": "n_pair"}, "normalised false"),
         (
             "metric_learning",
@@ -302,8 +307,9 @@ def test_metric_learning_brings_a_class_together():
 )
 def test_what_does_not_fit_together_is_named(method, changes, message):
     """Before anything is trained, in one line that says what fits."""
+    samples = make_samples(groups=3, classes=3)
     with pytest.raises(InputError, match=message):
-        make_stack(method, **changes)
+        train(samples, make_cell(method, **changes))
 
 
 def test_parade_needs_groups():

@@ -27,9 +27,10 @@ from robust_fairness.methods._method import (
     plain_steps,
     shuffled,
 )
+from robust_fairness.models import embedding
 from robust_fairness.models._model import FittedAtOnce, Model, weight_files
 from robust_fairness.models._randomness import DropoutNoise, Randomness
-from robust_fairness.models.embedding import Embedding
+from robust_fairness.models.embedding import LINEAR, Embedding
 from robust_fairness.parameters import CellParameters, Protocol, Replica
 from robust_fairness.progress import progress
 from robust_fairness.registry import find, find_class
@@ -202,7 +203,6 @@ class Stack:
         weights = Randomness(seeds, "weights")
         self.model = self._new_model(weights, first)
         require_plain_training(self.model, cell, self.protocol)
-        require_head(self.model, cell)
         problem = Problem(
             classes=len(samples.classes),
             groups=len(groups.names),
@@ -438,6 +438,8 @@ class Stack:
         Args:
             replicas: as of ``fitted``.
         """
+        if type(self.method).spaces is Method.spaces:
+            return {(one.trial, one.seed): {} for one in replicas}
         self.model.eval()
         self.method.eval()
         with torch.no_grad():
@@ -604,23 +606,28 @@ def require_plain_training(model: Model, cell: CellParameters, protocol: Protoco
         )
 
 
-def require_head(model: Model, cell: CellParameters) -> None:
-    """Check that the network's head is either trained or fitted afterwards.
+def require_head(network: BaseModel, cell: CellParameters) -> None:
+    """Check that the network's head is either trained by the method or fitted afterwards.
+
+    Args:
+        network: parameters of the network of some trial.
+        cell: the cell's settings.
 
     Raises:
-        InputError: nothing would come to the head, or training it would be in vain.
+        InputError: the method trains no head and nothing fits it, or it trains one in vain.
     """
-    afterwards = isinstance(model, Embedding) and not model.linear
-    if afterwards == method_class(cell.method.name).TRAINS_HEAD:
-        allowed = (
-            "classifier linear, or method metric_learning or parade"
-            if afterwards
-            else "a network 'embedding' whose classifier is fitted afterwards, such as "
-            "logistic_regression"
-        )
+    afterwards = isinstance(network, embedding.Parameters) and network.classifier != LINEAR
+    trains = method_class(cell.method.name).TRAINS_HEAD
+    if trains and afterwards:
         raise InputError(
-            f"method {cell.method.name}: does not fit the head of network {cell.network.name}, "
-            f"allowed: {allowed}"
+            f"method {cell.method.name}: trains a head, which network {cell.network.name} has "
+            f"fitted afterwards, allowed: classifier {LINEAR}, or method metric_learning or parade"
+        )
+    if not trains and not afterwards:
+        raise InputError(
+            f"method {cell.method.name}: trains no head, which network {cell.network.name} needs, "
+            "allowed: network embedding with a classifier that is fitted afterwards, such as "
+            "logistic_regression"
         )
 
 
