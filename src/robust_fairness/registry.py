@@ -7,9 +7,11 @@ reads the folder only, so that no heavy library is imported until a thing is use
 from importlib import import_module
 from pkgutil import iter_modules
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from robust_fairness.errors import unknown_name
+
+Thing = TypeVar("Thing")
 
 ROOMS = {
     "method": "methods",
@@ -40,6 +42,23 @@ def find(kind: str, name: str) -> ModuleType:
     if name not in names(kind):
         raise unknown_name(kind, name, names(kind))
     return import_module(f"robust_fairness.{ROOMS[kind]}.{name}")
+
+
+def find_class(kind: str, name: str, base: type[Thing]) -> type[Thing]:
+    """The one subclass of ``base`` that the file of the thing ``name`` defines.
+
+    Raises:
+        InputError: no such name; the message gives the nearest ones.
+    """
+    module = find(kind, name)
+    (found,) = (
+        value
+        for value in vars(module).values()
+        if isinstance(value, type)
+        and issubclass(value, base)
+        and value.__module__ == module.__name__
+    )
+    return found
 
 
 def find_metric(name: str) -> Any:

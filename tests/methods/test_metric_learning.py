@@ -11,6 +11,8 @@ from torch.nn.functional import normalize
 
 from robust_fairness.errors import InputError
 from robust_fairness.methods import parade
+from robust_fairness.objectives._objective import objective_class
+from robust_fairness.registry import names
 from robust_fairness.training import fitting, train
 from tests.training.conftest import EMBEDDING, make_cell, make_samples
 
@@ -235,6 +237,20 @@ def test_several_attributes_have_a_head_each_and_rows_without_value_are_left_out
     assert spaces["attribute_embedding"].shape == (1, len(rows), 10)
 
 
+@pytest.mark.parametrize("miner", names("miner"))
+@pytest.mark.parametrize("objective", names("objective"))
+def test_parade_works_with_any_objective_and_miner(objective, miner):
+    """Every player has a finite gradient, and the embedding one that is not 0."""
+    normalised = objective_class(objective).NORMALISED
+    network = {**EMBEDDING, "normalised": normalised}
+    stack = make_stack("parade", network=network, method_objective=objective, method_miner=miner)
+    (step,) = stack.method.steps(stack.model, first_batch(stack))
+    found = gradients(stack, step)
+    assert all(gradient.isfinite().all() for gradient in found.values())
+    for name in ("model.projection", "method.attribute_heads", "method.adversaries"):
+        assert any(one.abs().max() > 0 for path, one in found.items() if path.startswith(name))
+
+
 @pytest.mark.parametrize("objective", ["contrastive", "margin", "multisimilarity", "arcface"])
 def test_an_attribute_of_one_value_teaches_nothing_and_breaks_nothing(objective):
     """A batch with one attribute value has no negative pair."""
@@ -269,15 +285,19 @@ def test_metric_learning_brings_a_class_together():
 @pytest.mark.parametrize(
     ("method", "changes", "message"),
     [
-        ("metric_learning", {"network": {"name": "mlp"}}, "allowed: a network 'embedding'"),
-        ("erm", {"network": EMBEDDING}, "allowed: classifier linear"),
         (
             "metric_learning",
-            {"network": {**EMBEDDING, "classifier": "linear"}},
-            "method metric_learning: does not fit the head of network embedding",
+            {"network": {"name": "mlp"}},
+            "trains no head, which network mlp needs",
         ),
+        ("erm", {"network": EMBEDDING}, "trains a head, which network embedding has fitted"),
+        (
+            "parade",
+            {"trials": ({"classifier": "linear"},)},
+            "trial classifier=linear: method parade: trains no head, which network embedding needs",
+        ),
+        ("metric_learning", {"method_warm_up_epochs": 1}, "warm_up_epochs 1"),
         ("metric_learning", {"method_objective": "n_pair"}, "normalised false"),
-        ("metric_learning", {"method_warm_up_epochs": 1}, "warm_up_epochs 1 train the head"),
         ("parade", {"method_attribute_objective": "n_pair"}, "normalised false"),
         (
             "metric_learning",
@@ -288,8 +308,9 @@ def test_metric_learning_brings_a_class_together():
 )
 def test_what_does_not_fit_together_is_named(method, changes, message):
     """Before anything is trained, in one line that says what fits."""
+    samples = make_samples(groups=3, classes=3)
     with pytest.raises(InputError, match=message):
-        make_stack(method, **changes)
+        train(samples, make_cell(method, **changes))
 
 
 def test_parade_needs_groups():

@@ -166,7 +166,7 @@ def test_outputs_before_the_fit_are_refused():
 def test_methods_of_steps_refuse_a_fitted_classifier():
     """In one line, before a step."""
     network = {"name": "embedding", "backbone": SMALL, "classifier": "logistic_regression"}
-    with pytest.raises(InputError, match="method erm: does not fit .*: classifier linear, or"):
+    with pytest.raises(InputError, match="method erm: trains a head, .*: classifier linear, or"):
         training.train(make_pictures(96, 16), make_cell(seeds=(0,), network=network))
 
 

@@ -10,8 +10,9 @@ from pytorch_metric_learning import distances, losses, regularizers
 
 from robust_fairness.errors import InputError
 from robust_fairness.miners._miner import Triplets
+from robust_fairness.models._layers import unit_length
 from robust_fairness.models._randomness import Randomness
-from robust_fairness.objectives._objective import normalised, objective_class
+from robust_fairness.objectives._objective import objective_class
 from robust_fairness.registry import find, names
 
 CLASSES, DIMENSIONS = 5, 6
@@ -369,7 +370,7 @@ def test_an_embedding_that_is_its_centre_has_a_finite_gradient():
 
 def test_a_row_of_zeros_has_the_gradient_of_the_identity():
     x = torch.tensor([[0.0, 0.0], [3.0, 4.0]], requires_grad=True)
-    unit_rows = normalised(x)
+    unit_rows = unit_length(x)
     torch.testing.assert_close(unit_rows.detach(), torch.tensor([[0.0, 0.0], [0.6, 0.8]]))
     (gradient,) = torch.autograd.grad(unit_rows[:, 0].sum(), x)
     torch.testing.assert_close(gradient, torch.tensor([[1.0, 0.0], [0.128, -0.096]]))

@@ -244,3 +244,18 @@ def test_method_after_a_warm_up_starts_from_the_plainly_trained_network():
     adversary = history[history["quantity"] == "adversary_loss"].set_index("epoch")["value"]
     assert sorted(set(adversary.index)) == [2, 3]
     assert adversary.notna().all()
+
+
+def test_a_checkpoint_belongs_to_the_weights_that_training_began_with(tmp_path):
+    """By the content of its file, also where a backbone reads it; a missing one is named later."""
+    samples, path = make_pictures(size=40), tmp_path / "weights.pth"
+    backbone = {"name": "resnet50", "weights": str(path)}
+    keys = []
+    for content in (None, b"first", b"other"):
+        if content:
+            path.write_bytes(content)
+        cell = make_cell("erm", seeds=(0,), network={"name": "embedding", "backbone": backbone})
+        keys.append(fitting.training_key(samples, cell, cell.replicas()))
+    assert len(set(keys)) == 3
+    path.write_bytes(b"first")
+    assert fitting.training_key(samples, cell, cell.replicas()) == keys[1]

@@ -90,6 +90,11 @@ class MetricLearning(Method):
     def __init__(self, parameters: Any, model: Model, problem: Problem) -> None:
         super().__init__(parameters, model, problem)
         p = self.parameters_of_method
+        if p.warm_up_epochs:
+            raise InputError(
+                f"warm_up_epochs {p.warm_up_epochs}: metric learning has no head to train plainly, "
+                "allowed: 0"
+            )
         self.target = Mined(
             p.objective, p.miner, problem.classes, require_embedding(model), problem
         )

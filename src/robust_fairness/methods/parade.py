@@ -124,10 +124,18 @@ class Parade(MetricLearning):
                 for one, adversary in zip(attributes, self.adversaries, strict=True)
             ]
         ).mean()
-        total = target + p.alpha * attribute_loss + p.rho * correlation
-        losses = dict.fromkeys(self.players(model), total)
-        losses |= {"adversary": -p.rho * correlation}
-        yield Step({name: loss.view(1) for name, loss in losses.items()})
+        of_attributes = p.alpha * attribute_loss
+        total = target + of_attributes + p.rho * correlation
+        # each player has its own terms: the same gradients, and curves that tell them apart
+        losses = {
+            "model": total,
+            "embedding": total,
+            "objective": target,
+            "attribute_heads": of_attributes + p.rho * correlation,
+            "attribute_objectives": of_attributes,
+            "adversary": -p.rho * correlation,
+        }
+        yield Step({name: losses[name].view(1) for name in self.players(model)})
 
     def spaces(self, model: Model, batch: Batch) -> dict[str, Tensor]:
         """The embedding of the classes, and those of all attributes side by side."""

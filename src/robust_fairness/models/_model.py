@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 import torch
@@ -140,6 +141,17 @@ def description(name: str, parameters: BaseModel) -> str:
     """
     describe = getattr(find("network", name), "describe", None)
     return name if describe is None else str(describe(parameters))
+
+
+def weight_files(name: str, parameters: BaseModel) -> tuple[Path, ...]:
+    """The files that a network's initial weights are read from: what its ``files`` says, or none.
+
+    Args:
+        name: of the network.
+        parameters: its parameters.
+    """
+    told = getattr(find("network", name), "files", None)
+    return () if told is None else tuple(told(parameters))
 
 
 def initialised(build: Callable[[], Module], randomness: Randomness) -> Module:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import torch
@@ -25,6 +26,7 @@ from robust_fairness.models._model import (
     SingleModel,
     description,
     initialised,
+    weight_files,
 )
 from robust_fairness.models._randomness import DropoutNoise, Randomness
 from robust_fairness.registry import find
@@ -113,6 +115,11 @@ class Parameters(BaseModel):
 def describe(parameters: Parameters) -> str:
     """What the network is called in a table, for example ``embedding of resnet50, pretrained``."""
     return f"embedding of {description(*parameters.network())}"
+
+
+def files(parameters: Parameters) -> tuple[Path, ...]:
+    """The files that initial weights of the backbone are read from."""
+    return weight_files(*parameters.network())
 
 
 def trained_as(parameters: Parameters) -> Parameters:

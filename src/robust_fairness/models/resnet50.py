@@ -66,6 +66,11 @@ def describe(parameters: Parameters) -> str:
     return "resnet50" if parameters.weights is None else "resnet50, pretrained"
 
 
+def files(parameters: Parameters) -> tuple[Path, ...]:
+    """The files that initial weights are read from."""
+    return (parameters.weights,) if parameters.weights else ()
+
+
 def whole() -> ResNet:
     """The network of torchvision without its classifier; its shortcuts have second derivatives."""
     net = resnet50()

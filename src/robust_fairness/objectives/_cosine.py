@@ -6,7 +6,7 @@ from jaxtyping import Float
 from pytorch_metric_learning.distances import CosineSimilarity
 from torch import Tensor
 
-from robust_fairness.objectives._objective import normalised
+from robust_fairness.models._layers import unit_length
 
 
 class Cosine(CosineSimilarity):
@@ -16,4 +16,4 @@ class Cosine(CosineSimilarity):
         self, embeddings: Float[Tensor, "row dimension"], dim: int = 1, **options: Any
     ) -> Float[Tensor, "row dimension"]:
         """Rows of unit norm."""
-        return normalised(embeddings)
+        return unit_length(embeddings)

@@ -3,14 +3,13 @@
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from robust_fairness.errors import InputError
 from robust_fairness.miners._miner import Triplets
 from robust_fairness.models._randomness import Randomness
-from robust_fairness.registry import find, names
+from robust_fairness.registry import find_class, names
 
 FEWEST_CLASSES = 2
 
@@ -144,27 +143,10 @@ class MinedObjective(Objective):
         """The loss of one triplet or more."""
 
 
-def normalised(x: Float[Tensor, "row dimension"]) -> Float[Tensor, "row dimension"]:
-    """Rows of unit norm; a row of zeros stays one and has the gradient of the identity.
-
-    torch's own ``normalize`` divides such a row's gradient by 1e-12.
-    """
-    norm = torch.linalg.vector_norm(x, dim=1, keepdim=True)
-    return x / torch.where(norm > 0, norm, 1)
-
-
 def objective_class(name: str) -> type[Objective]:
     """The objective that the file ``objectives/{name}.py`` defines.
 
     Raises:
         InputError: no such name.
     """
-    module = find("objective", name)
-    (found,) = (
-        value
-        for value in vars(module).values()
-        if isinstance(value, type)
-        and issubclass(value, Objective)
-        and value.__module__ == module.__name__
-    )
-    return found
+    return find_class("objective", name, Objective)  # type: ignore[type-abstract]

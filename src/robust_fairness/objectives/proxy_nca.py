@@ -7,9 +7,10 @@ from jaxtyping import Float, Int64
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
+from robust_fairness.models._layers import unit_length
 from robust_fairness.models._model import initialised
 from robust_fairness.models._randomness import Randomness
-from robust_fairness.objectives._objective import BatchObjective, normalised
+from robust_fairness.objectives._objective import BatchObjective
 
 DEVIATION = 1 / 8  # of the proxies' numbers at first
 
@@ -56,7 +57,7 @@ class ProxyNca(BatchObjective):
         self, embeddings: Float[Tensor, "row dimension"], labels: Int64[Tensor, " row"]
     ) -> Float[Tensor, ""]:
         """Mean over the rows."""
-        distance = self._distance(normalised(embeddings), normalised(self.proxies))
+        distance = self._distance(unit_length(embeddings), unit_length(self.proxies))
         own = nn.functional.one_hot(labels, len(self.proxies)).bool()
         others = (-distance).masked_fill(own, -torch.inf).logsumexp(1)
         return (distance[own] + others).mean()

@@ -1,5 +1,6 @@
 """The training loop: all replicas of a stack at once, resumable at any moment."""
 
+import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -26,12 +27,13 @@ from robust_fairness.methods._method import (
     plain_steps,
     shuffled,
 )
-from robust_fairness.models._model import FittedAtOnce, Model
+from robust_fairness.models import embedding
+from robust_fairness.models._model import FittedAtOnce, Model, weight_files
 from robust_fairness.models._randomness import DropoutNoise, Randomness
-from robust_fairness.models.embedding import Embedding
+from robust_fairness.models.embedding import LINEAR, Embedding
 from robust_fairness.parameters import CellParameters, Protocol, Replica
 from robust_fairness.progress import progress
-from robust_fairness.registry import find
+from robust_fairness.registry import find, find_class
 from robust_fairness.samples import REQUIRED_PARTS, Groups, Samples, groups_of, numbers_of
 from robust_fairness.training import attributes, augmentation, preprocessing
 from robust_fairness.training.preprocessing import Preprocessing
@@ -201,7 +203,6 @@ class Stack:
         weights = Randomness(seeds, "weights")
         self.model = self._new_model(weights, first)
         require_plain_training(self.model, cell, self.protocol)
-        require_head(self.model, cell, first)
         problem = Problem(
             classes=len(samples.classes),
             groups=len(groups.names),
@@ -437,6 +438,8 @@ class Stack:
         Args:
             replicas: as of ``fitted``.
         """
+        if type(self.method).spaces is Method.spaces:
+            return {(one.trial, one.seed): {} for one in replicas}
         self.model.eval()
         self.method.eval()
         with torch.no_grad():
@@ -603,29 +606,28 @@ def require_plain_training(model: Model, cell: CellParameters, protocol: Protoco
         )
 
 
-def require_head(model: Model, cell: CellParameters, replica: Replica) -> None:
-    """Check that the network's head is either trained or fitted afterwards.
+def require_head(network: BaseModel, cell: CellParameters) -> None:
+    """Check that the network's head is either trained by the method or fitted afterwards.
+
+    Args:
+        network: parameters of the network of some trial.
+        cell: the cell's settings.
 
     Raises:
-        InputError: nothing would come to the head, or training it would be in vain, be it in
-            epochs of plain training only.
+        InputError: the method trains no head and nothing fits it, or it trains one in vain.
     """
-    afterwards = isinstance(model, Embedding) and not model.linear
-    if afterwards == method_class(cell.method.name).TRAINS_HEAD:
-        allowed = (
-            "classifier linear, or method metric_learning or parade"
-            if afterwards
-            else "a network 'embedding' whose classifier is fitted afterwards, such as "
+    afterwards = isinstance(network, embedding.Parameters) and network.classifier != LINEAR
+    trains = method_class(cell.method.name).TRAINS_HEAD
+    if trains and afterwards:
+        raise InputError(
+            f"method {cell.method.name}: trains a head, which network {cell.network.name} has "
+            f"fitted afterwards, allowed: classifier {LINEAR}, or method metric_learning or parade"
+        )
+    if not trains and not afterwards:
+        raise InputError(
+            f"method {cell.method.name}: trains no head, which network {cell.network.name} needs, "
+            "allowed: network embedding with a classifier that is fitted afterwards, such as "
             "logistic_regression"
-        )
-        raise InputError(
-            f"method {cell.method.name}: does not fit the head of network {cell.network.name}, "
-            f"allowed: {allowed}"
-        )
-    if afterwards and replica.method.warm_up_epochs:
-        raise InputError(
-            f"method {cell.method.name}: warm_up_epochs {replica.method.warm_up_epochs} train the "
-            f"head of network {cell.network.name}, which is fitted afterwards, allowed: 0"
         )
 
 
@@ -643,15 +645,7 @@ def build_model(
 
 def method_class(name: str) -> type[Method]:
     """The method that the file ``methods/{name}.py`` defines."""
-    module = find("method", name)
-    (found,) = (
-        value
-        for value in vars(module).values()
-        if isinstance(value, type)
-        and issubclass(value, Method)
-        and value.__module__ == module.__name__
-    )
-    return found
+    return find_class("method", name, Method)  # type: ignore[type-abstract]
 
 
 def training_key(samples: Samples, cell: CellParameters, replicas: Sequence[Replica]) -> str:
@@ -672,6 +666,11 @@ def training_key(samples: Samples, cell: CellParameters, replicas: Sequence[Repl
         "method": cell.method.name,
         "network": cell.network.name,
         "replicas": [repr(replica) for replica in replicas],
+        "weights": [
+            hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in weight_files(cell.network.name, replicas[0].network)
+            if path.is_file()  # the network tells what is wrong with one that is not
+        ],
         "device": str(device_of(replicas[0].protocol)),
     }
     return checkpoints.key(arrays, settings, ROOMS)

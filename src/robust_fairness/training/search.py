@@ -92,6 +92,7 @@ def require_fitting(samples: Samples, cell: CellParameters) -> None:
     for replica in cell.replicas([{}, *cell.trials, *choices]):
         seen = samples.of_split(replica.split(samples.split_names))
         with _naming(f"{cell.dataset}.{cell.label}: trial {replica.trial}"):
+            fitting.require_head(replica.network, cell)
             fitting.mitigated_attributes(seen, replica.method)
             augmentation.require_augmentable(replica.protocol.augmentation, samples)
     for columns in cell.groupings:
