@@ -272,6 +272,16 @@ def test_u_kl_by_hand(blocks):
     assert u_kl(turned * 7).value == pytest.approx(u_kl(two).value)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_u_kl_takes_no_rounding_for_a_direction(dtype):
+    """A projection from three features to eight dimensions, in either precision."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 3)).astype(dtype) @ rng.normal(size=(3, 8)).astype(dtype)
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    assert u_kl(x) == Score(None, 200, "infinite: the rows lie in 3 of 8 dimensions")
+    assert u_kl(x + rng.normal(size=x.shape).astype(dtype) / 100).value > 0.5
+
+
 def test_u_kl_of_a_group_is_that_of_its_rows(blocks):
     """With fewer rows than dimensions it is of fewer directions."""
     x, _, group = make_embedding(5, 90)

@@ -297,7 +297,9 @@ def _u_kl(embedding: np.ndarray, rows: np.ndarray) -> Score:
     if not np.isfinite(triangle).all():
         return Score(None, count, "the embedding is not finite")
     values = np.linalg.svd(triangle, compute_uv=False)
-    rank = int((values > values[0] * max(count, dimensions) * np.finfo(np.float64).eps).sum())
+    # what the numbers of the embedding were rounded to is no direction of theirs
+    rounding = np.finfo(np.result_type(embedding, np.float32)).eps
+    rank = int((values > values[0] * max(count, dimensions) * rounding).sum())
     if rank < len(values):
         return Score(None, count, f"infinite: the rows lie in {rank} of {len(values)} dimensions")
     value = -np.log(len(values)) - np.mean(np.log(values / values.sum()))
