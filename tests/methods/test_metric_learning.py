@@ -13,7 +13,7 @@ from robust_fairness.errors import InputError
 from robust_fairness.methods import parade
 from robust_fairness.objectives._objective import objective_class
 from robust_fairness.registry import names
-from robust_fairness.training import fitting, train
+from robust_fairness.training import fitting, select, train
 from tests.training.conftest import EMBEDDING, make_cell, make_samples
 
 
@@ -167,6 +167,22 @@ def test_trials_of_what_is_fitted_afterwards_share_one_training(monkeypatch):
     alone, _, _ = train(samples, make_cell("metric_learning", seeds=(1,), epochs=2))
     for name, array in alone[0].state.items():
         np.testing.assert_array_equal(array, by_trial["default", 1].state[name])
+
+
+def test_of_trials_with_one_embedding_the_first_is_chosen():
+    """By a criterion of the embedding they are equal, whatever their names."""
+    trials = ({"classifier": "k_means"}, {"classifier": "random_forest"})
+    cell = make_cell("metric_learning", trials, seeds=(0, 1), epochs=1)
+    cell = cell.model_copy(update={"metrics": ("recall_at",), "selections": ("recall_at",)})
+    samples = make_samples(groups=3, classes=3)
+    _, validation, _ = train(samples, cell)
+    assert [one.trial for one in validation] == [
+        trial
+        for trial in ("default", "classifier=k_means", "classifier=random_forest")
+        for _ in (0, 1)
+    ]
+    chosen = select(samples, validation, cell)
+    assert set(chosen["trial"]) == {"default"}
 
 
 def test_classifiers_are_fitted_on_the_downstream_rows_alone():

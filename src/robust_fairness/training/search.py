@@ -54,7 +54,11 @@ class Trained:
                 self.curves += stack.curves(trained)
                 kept |= stack.kept_of_validation(trained)
         position = {(one.trial, one.seed): number for number, one in enumerate(replicas)}
-        fitted.sort(key=lambda one: position[one.trial, one.seed])
+
+        def place(one: Fitted | Prediction) -> int:
+            return position[one.trial, one.seed]
+
+        fitted.sort(key=place)
         with threads(self.cell.protocol.threads):
             for part in prediction.validation_parts(self.samples):
                 predicted = prediction.predict(
@@ -65,7 +69,8 @@ class Trained:
                         replace(one, values=one.values | kept[one.trial, one.seed])
                         for one in predicted
                     ]
-                self.validation += predicted
+                # in the order of the trials, which decides between equal ones
+                self.validation += sorted(predicted, key=place)
         self.replicas += replicas
         self.fitted += fitted
 
