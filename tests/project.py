@@ -122,6 +122,7 @@ def small(project: Project) -> Project:
                 "diabetes_continuous": None,
                 "biased_digits": None,
                 "digits_extend": None,
+                "digits_imbalanced": None,
             },
         },
     )

@@ -122,8 +122,9 @@ def test_a_checkpoint_holds_the_machine():
 
 @pytest.mark.parametrize("method", [name for name in names("method") if name != "erm"])
 def test_methods_of_steps_refuse_it(method):
-    """All but plain training, in one line."""
-    message = f"method {method}: network rbf_svm is fitted at once, not by steps, allowed: method"
+    """All but plain training, in one line; those of embeddings since it is none."""
+    why = {True: "network rbf_svm is fitted at once, not by steps", False: "trains no head"}
+    message = f"method {method}: {why[fitting.method_class(method).TRAINS_HEAD]}"
     with pytest.raises(InputError, match=message):
         training.train(make_samples(), make_svm_cell(method))
 
