@@ -36,10 +36,11 @@ $(INSTALLED): requirements.lock pyproject.toml
 run: $(INSTALLED) ## run the benchmark on the bundled data
 	$(BIN)/kedro run --pipelines=robust_fairness
 
-# Two workers with one thread each: more threads only wait for one another.
+# Two workers with one thread each: more threads only wait for one another. Tests that run whole
+# processes take minutes: a worker that is done takes them over from the other.
 test: export OMP_NUM_THREADS := 1
 test: $(INSTALLED) ## run the tests, without the slow ones
-	$(BIN)/pytest -m "not slow" -n 2 -ra --cov
+	$(BIN)/pytest -m "not slow" -n 2 --dist worksteal -ra --cov
 
 test-slow: $(INSTALLED) ## run the tests that need minutes, a browser or a server
 	$(BIN)/pytest -m slow -ra
