@@ -189,6 +189,7 @@ def weights_of(path: Path) -> dict[str, Tensor]:
     try:
         if path.suffix == SUFFIXES[0]:
             return load_file(path)
+        # weights only: nothing that the file holds is executed
         found = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch's readers raise as many kinds as there are broken files
         reason = (str(error).splitlines() or [""])[0]
