@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.errors import InputError, unknown_name
+from robust_fairness.questions import Questions
 
 # Parts of a split. ``unbiased_val`` is optional: the validation rows again, drawn as the test
 # rows are, for data whose bias is known (Biased MNIST).
@@ -41,6 +42,7 @@ class Samples:
         sources: SHA-256 of every file that the samples were read from, by file name.
         downstream: bool ``n`` rows, one column a named split: the rows that classifiers of frozen
             embeddings are fitted on; None for the training rows.
+        questions: what the rows share where they are questions on pictures, else None.
     """
 
     x: Arrays
@@ -55,6 +57,7 @@ class Samples:
     perturbation: np.ndarray | None = None
     sources: dict[str, str] = field(default_factory=dict)
     downstream: pd.DataFrame | None = None
+    questions: Questions | None = None
 
     def __post_init__(self) -> None:
         """Check that all parts tell of the same rows.
@@ -151,7 +154,8 @@ class Samples:
 
     def without_inputs(self) -> "Samples":
         """The samples without ``x``: what scoring needs, cheap to take rows of."""
-        return replace(self, x=np.empty((len(self), 0), dtype=np.float32), perturbation=None)
+        nothing = np.empty((len(self), 0), dtype=np.float32)
+        return replace(self, x=nothing, perturbation=None, questions=None)
 
     def take(self, rows: np.ndarray) -> "Samples":
         """The samples of the given row numbers, in their order."""
@@ -243,6 +247,20 @@ def numbers_of(values: pd.Series) -> np.ndarray:
     if not isinstance(values.dtype, pd.CategoricalDtype):
         return values.to_numpy(np.float64)[:, None]
     codes = values.cat.codes.to_numpy()
-    columns = np.eye(max(2, len(values.cat.categories)))[codes]
+    columns = np.eye(width_of(values))[codes]
     columns[codes < 0] = np.nan
     return columns
+
+
+def width_of(values: pd.Series) -> int:
+    """Number of columns of ``numbers_of``."""
+    if not isinstance(values.dtype, pd.CategoricalDtype):
+        return 1
+    return max(2, len(values.cat.categories))
+
+
+def values_of(values: pd.Series) -> np.ndarray:
+    """What tells an attribute of rows apart from another, ``[n]``: numbers, or places of names."""
+    if not isinstance(values.dtype, pd.CategoricalDtype):
+        return values.to_numpy(np.float64)
+    return values.cat.codes.to_numpy()

@@ -451,10 +451,9 @@ def test_shuffled_weights_do_not_balance():
     torch.testing.assert_close(visits("uniform"), torch.tensor([0.001, 0.9, 0.09, 0.009]))
 
 
-@pytest.mark.parametrize("environments", ["group", "group_and_class"])
-def test_environments_fill_blocks_of_equal_size(environments):
+def test_environments_fill_blocks_of_equal_size():
     """Every block is of one environment, each as likely as the others."""
-    parameters = stacked(Irmv1Parameters(environments_per_batch=4, environments=environments))
+    parameters = stacked(Irmv1Parameters(environments_per_batch=4))
     method = Irmv1(parameters, Net(PROBLEM["init"]), golden_problem())
     generator = torch.Generator().manual_seed(0)
     rows = unbalanced_rows()

@@ -2,6 +2,7 @@
 
 import json
 from abc import abstractmethod
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,8 @@ class SamplesDataset(ArraysDataset):
             "named": isinstance(data.x, dict),
             "text_id": data.id.dtype.kind == "U",
         }
+        if data.questions is not None:
+            rest["questions"] = asdict(data.questions)
         for kind in FRAMES:
             frame = getattr(data, kind)
             if frame is None:
@@ -101,8 +104,17 @@ class SamplesDataset(ArraysDataset):
             sensitive=tuple(rest["sensitive"]),
             given=rest["given"],
             sources=rest["sources"],
+            questions=_questions(rest["questions"]) if "questions" in rest else None,
             **frames,
         )
+
+
+def _questions(rest: Any) -> Any:
+    """What questions share, from JSON."""
+    from robust_fairness.questions import Boxes, Questions
+
+    boxes = rest["boxes"] | {"shape": tuple(rest["boxes"]["shape"])}
+    return Questions(tuple(rest["words"]), Boxes(**boxes))
 
 
 def _text_to_bytes(id: np.ndarray) -> np.ndarray:  # noqa: A002 - the field's name

@@ -60,6 +60,8 @@ def variable(numbers: Tensor) -> Variable:
 class DependenceMethod(Method):
     r"""Add a measure of dependence D to the task's loss, :math:`L + \lambda D`."""
 
+    READS_ATTRIBUTES = True
+
     def __init__(self, parameters: DependenceParameters, model: Model, problem: Problem) -> None:
         super().__init__(parameters, model, problem)
         problem.require_attributes(type(self).__module__.rpartition(".")[2])

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
@@ -40,6 +40,15 @@ class GroupMethodParameters(MethodParameters):
     explicit: tuple[str, ...] = ()
 
 
+class CellMethodParameters(GroupMethodParameters):
+    """Hyperparameters of a method that weighs or draws rows by their cell.
+
+    ``cells``: whether a cell is a group and a class together, or the group alone.
+    """
+
+    cells: Literal["group_and_class", "group"] = "group_and_class"
+
+
 @dataclass
 class Batch:
     """One batch of every replica of a stack.
@@ -48,10 +57,11 @@ class Batch:
         x: preprocessed inputs ``[replica, row, ...]``.
         y: int64 classes or standardised float outcomes ``[replica, row]``.
         group: int64 group of the mitigated attributes ``[replica, row]``, -1 where missing.
-        cell: int64 group and class together ``[replica, row]``, -1 where the group is missing.
+        cell: int64 group and class together, or the group alone (``CellMethodParameters``),
+            ``[replica, row]``; -1 where the group is missing.
         attributes: the mitigated attributes as numbers ``[replica, row, column]``: one column a
             continuous attribute, in standard deviations of the training rows, and one of 0 and 1
-            a category; NaN where missing.
+            a category; NaN where missing. Without columns for a method that does not read them.
         given: what equalised odds conditions on, in the same way: classes, the outcome, or the
             attribute in its place.
         rows: int64 row numbers in the dataset ``[replica, row]``, for memories of single rows.
@@ -107,6 +117,8 @@ class Problem:
         attribute_widths: columns of every mitigated attribute; 1 tells of a continuous one.
         cell_counts: training rows of every replica in each cell of group and class, int64
             ``[replica, cell]``. Cells are those that occur in the dataset, never enumerated.
+        group_is_class: whether each group of the dataset has one class and each class one group,
+            so that the group tells nothing but the class.
         rows: number of rows of the dataset.
         batch_size: rows of a batch; the last one of an epoch may be smaller.
         heads: source of initial weights for further networks.
@@ -128,6 +140,7 @@ class Problem:
     learning_rate: float
     mining: Randomness
     training_batches: Callable[[], Iterable[Batch]] = tuple
+    group_is_class: bool = False
 
     def require_classes(self, method: str) -> None:
         """Check that the outcome is a class.
@@ -167,12 +180,25 @@ class Problem:
                 "allowed: sensitive or explicit attributes that are known for some"
             )
 
+    def require_more_than_class(self, method: str) -> None:
+        """Check that the groups are not the classes by another name.
+
+        Raises:
+            InputError: they are: there is no bias to tell apart from what is to be predicted.
+        """
+        if self.group_is_class:
+            raise InputError(
+                f"method {method}: not applicable where the attribute to mitigate is the class "
+                "itself, allowed: other attributes"
+            )
+
 
 class Method(nn.Module, ABC):
     """How a network is trained: yields the steps of one batch.
 
     ``TRAINS_HEAD``: whether it trains the network's head; otherwise the network must be one whose
-    head is fitted once its features are trained.
+    head is fitted once its features are trained. ``READS_ATTRIBUTES``: whether it reads
+    ``Batch.attributes`` and ``Batch.given``; columns of all categories are made for such alone.
 
     Networks and buffers that a method owns are attributes of this module, so that a checkpoint
     holds them. They are never part of the saved model.
@@ -184,6 +210,7 @@ class Method(nn.Module, ABC):
     """
 
     TRAINS_HEAD: ClassVar[bool] = True
+    READS_ATTRIBUTES: ClassVar[bool] = False
 
     def __init__(self, parameters: Any, model: Model, problem: Problem) -> None:
         super().__init__()

@@ -10,7 +10,7 @@ from torch import Tensor
 from robust_fairness.methods._losses import task_loss
 from robust_fairness.methods._method import (
     Batch,
-    GroupMethodParameters,
+    CellMethodParameters,
     Method,
     Problem,
     Step,
@@ -20,7 +20,7 @@ from robust_fairness.methods._method import (
 from robust_fairness.models._model import Model
 
 
-class Parameters(GroupMethodParameters):
+class Parameters(CellMethodParameters):
     """Step size of the group weights, and how rows are drawn.
 
     ``balanced`` draws every group and class equally often, as the paper says.

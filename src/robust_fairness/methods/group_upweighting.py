@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from robust_fairness.methods._losses import task_loss
-from robust_fairness.methods._method import Batch, GroupMethodParameters, Method, Problem, Step
+from robust_fairness.methods._method import Batch, CellMethodParameters, Method, Problem, Step
 from robust_fairness.models._model import Model
 
 
-class Parameters(GroupMethodParameters):
+class Parameters(CellMethodParameters):
     """How a row is weighted by N_g, the training rows of its group and class.
 
     The paper prints 1 / N_g and its code computes N / N_g; they differ by the number of rows,

@@ -11,7 +11,7 @@ from robust_fairness.errors import InputError
 from robust_fairness.methods._losses import task_loss
 from robust_fairness.methods._method import (
     Batch,
-    GroupMethodParameters,
+    CellMethodParameters,
     Method,
     Problem,
     Step,
@@ -22,12 +22,12 @@ from robust_fairness.models._model import Model
 HALVES = 2
 
 
-class Parameters(GroupMethodParameters):
+class Parameters(CellMethodParameters):
     """Weight of the penalty (Table A6 for Biased MNIST) and what an environment is.
 
-    ``environments``: the study's text takes attribute and class together, its code the attribute
-    alone. ``estimator``: ``halves`` multiplies the gradients of two halves of an environment's
-    rows, an unbiased estimate of the printed squared norm (it may be negative); ``squared`` takes
+    An environment is a cell: the study's text takes attribute and class together, its code the
+    attribute alone. ``estimator``: ``halves`` multiplies the gradients of two halves of its rows,
+    an unbiased estimate of the printed squared norm (it may be negative); ``squared`` takes
     the norm on all of them, which adds the variance of the gradient, large for eight rows.
     ``reduction``: the text sums loss and penalty over environments alike, which is their ``mean``
     but for a constant; the code sums the penalty only. ``annealing_steps``: the original trains
@@ -36,7 +36,6 @@ class Parameters(GroupMethodParameters):
 
     weight: float = Field(0.01, ge=0, description="lambda, weight of the penalty")
     environments_per_batch: int = Field(16, ge=1)
-    environments: Literal["group_and_class", "group"] = "group_and_class"
     estimator: Literal["halves", "squared"] = "halves"
     reduction: Literal["mean", "sum"] = "mean"
     annealing_steps: int = Field(0, ge=0)
@@ -82,12 +81,11 @@ class Irmv1(Method):
     def epoch(self, rows: TrainingRows, generator: torch.Generator) -> Tensor:
         """Batches of equal blocks, each of one environment, drawn with replacement."""
         options, batch_size = self.parameters_of_method, self.problem.batch_size
-        environment = rows.cell if options.environments == "group_and_class" else rows.group
         blocks = options.environments_per_batch
         batches = len(rows.y) // batch_size + 1
-        found, counts = environment[environment >= 0].unique(return_counts=True)
+        found, counts = rows.cell[rows.cell >= 0].unique(return_counts=True)
         first_last = counts.cumsum(0)
-        order = environment.argsort(stable=True)[(environment < 0).sum() :]
+        order = rows.cell.argsort(stable=True)[(rows.cell < 0).sum() :]
         device = generator.device
         drawn = torch.randint(len(found), (batches * blocks, 1), generator=generator, device=device)
         share = torch.rand(

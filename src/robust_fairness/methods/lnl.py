@@ -43,6 +43,7 @@ class Lnl(Method):
     def __init__(self, parameters: Parameters, model: Model, problem: Problem) -> None:
         super().__init__(parameters, model, problem)
         problem.require_groups("lnl")
+        problem.require_more_than_class("lnl")
         width = model.early_width if parameters.layer == "early" else model.feature_width
         self.bias_head = Linear(width, problem.groups, problem.heads)
 

@@ -58,6 +58,8 @@ class Parade(MetricLearning):
         2020), for the separation.
     """
 
+    READS_ATTRIBUTES = True
+
     def __init__(self, parameters: Any, model: Model, problem: Problem) -> None:
         super().__init__(parameters, model, problem)
         p, network = self.parameters_of_method, require_embedding(model)

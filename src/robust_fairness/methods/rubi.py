@@ -55,6 +55,7 @@ class Rubi(Method):
         super().__init__(parameters, model, problem)
         problem.require_classes("rubi")
         problem.require_groups("rubi")
+        problem.require_more_than_class("rubi")
         self.bias_branch = GroupLogits(problem.groups, problem.classes, problem.heads)
         if parameters.bias_loss == "with_classifier":
             self.classifier: nn.Module = Linear(problem.classes, problem.classes, problem.heads)

@@ -14,10 +14,11 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.errors import InputError, unknown_name
-from robust_fairness.samples import Samples, groups_of, numbers_of
+from robust_fairness.samples import Samples, groups_of, numbers_of, width_of
 
 NOT_APPLICABLE = "not applicable: "
 COLUMNS = ("attribute_columns", "given_columns")
+MOST_GROUPS = 500  # of one attribute that are told one by one, or measured as columns
 TRAINING = frozenset(("train_y", "train_group", "train_attributes"))
 
 NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
@@ -257,18 +258,26 @@ def by_columns(
 ) -> dict[str, dict[str, np.ndarray]]:
     """What a metric of attributes as numbers is called with, for every attribute.
 
+    One of more than ``MOST_GROUPS`` categories is left out: it would take as many columns.
+
     Args:
         arrays: arrays ``[n, ...]`` by name.
         samples: the rows.
         groupings: combinations of attributes, beside each alone and the sensitive ones together.
     """
-    numbers = {str(name): numbers_of(values) for name, values in samples.attributes.items()}
+    numbers = {
+        str(name): numbers_of(values)
+        for name, values in samples.attributes.items()
+        if width_of(values) <= MOST_GROUPS
+    }
     given = numbers_of(samples.given_values())
     wanted = [*((name,) for name in numbers if name != samples.given), *map(tuple, groupings)]
     if len(samples.sensitive) > 1:
         wanted.append(samples.sensitive)
     found = {}
     for names in dict.fromkeys(wanted):
+        if not numbers.keys() >= set(names):
+            continue
         attribute = np.concatenate([numbers[name] for name in names], axis=1)
         known = ~np.isnan(attribute).any(axis=1) & ~np.isnan(given).any(axis=1)
         arguments = {name: array[known] for name, array in arrays.items()}
@@ -286,6 +295,10 @@ def _call(one: Metric, arguments: Mapping[str, Any]) -> Score | dict[str, Score]
 
 def _rows(name: str, attribute: str, scores: Score | dict[str, Score]) -> list[dict[str, Any]]:
     named = scores if isinstance(scores, dict) else {"": scores}
+    if len(named) > MOST_GROUPS:
+        rows = sum(score.n for score in named.values())
+        note = f"{NOT_APPLICABLE}{len(named):,} groups, of at most {MOST_GROUPS} each is told"
+        named = {"": Score(None, rows, note)}
     return [
         {
             "attribute": attribute,

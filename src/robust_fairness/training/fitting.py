@@ -4,7 +4,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
-from math import cos, isnan, pi, prod
+from math import cos, isnan, pi
 from typing import Any
 
 import numpy as np
@@ -33,9 +33,18 @@ from robust_fairness.models._randomness import DropoutNoise, Randomness
 from robust_fairness.models.embedding import LINEAR, Embedding
 from robust_fairness.parameters import CellParameters, Protocol, Replica
 from robust_fairness.progress import progress
+from robust_fairness.questions import QuestionShape, RowShape
 from robust_fairness.registry import find, find_class
-from robust_fairness.samples import REQUIRED_PARTS, Groups, Samples, groups_of, numbers_of
+from robust_fairness.samples import (
+    REQUIRED_PARTS,
+    Groups,
+    Samples,
+    groups_of,
+    values_of,
+    width_of,
+)
 from robust_fairness.training import attributes, augmentation, preprocessing
+from robust_fairness.training.inputs import Inputs, rows_at_once, training_inputs
 from robust_fairness.training.preprocessing import Preprocessing
 from robust_fairness.training.records import Fitted
 
@@ -53,10 +62,9 @@ Steps = Callable[[Model, Batch], Iterator[Step]]
 VisitingOrder = Callable[[TrainingRows, torch.Generator], Tensor]
 
 PLAIN_METHOD = "erm"
+GROUP_AND_CLASS = "group_and_class"
 # The code that decides a training's numbers.
 ROOMS = ("training", "methods", "objectives", "miners", "models", "metrics")
-NUMBERS_AT_ONCE = 2**21  # numbers of the inputs of one block of rows
-MOST_ROWS_AT_ONCE = 8192
 
 
 def trainings(replicas: Sequence[Replica], network: str) -> list[list[Replica]]:
@@ -118,16 +126,6 @@ def optimiser_options(protocol: Protocol) -> dict[str, Any]:
     return options | ({"momentum": protocol.momentum} if protocol.optimiser == "sgd" else {})
 
 
-def rows_at_once(x: Tensor | np.ndarray) -> int:
-    """Rows of a block, so that predicting a large set needs bounded memory.
-
-    Args:
-        x: inputs ``[n, ...]``.
-    """
-    numbers = max(1, prod(x.shape[1:]))
-    return max(1, min(MOST_ROWS_AT_ONCE, NUMBERS_AT_ONCE // numbers))
-
-
 def apply(
     step: Step,
     players: Mapping[str, Sequence[torch.nn.Parameter]],
@@ -181,16 +179,19 @@ class Stack:
         self.train = part_rows(samples, self.splits, "train").to(self.device)
         self.validation = part_rows(samples, self.splits, "val").to(self.device)
         groups = mitigated_groups(samples, first.method)
-        cells = cells_of(groups, samples)
-        self.x = torch.from_numpy(samples.arrays["x"]).to(self.device)
+        cells = cells_of(groups, samples, getattr(first.method, "cells", GROUP_AND_CLASS))
+        self.inputs = Inputs(samples, self.device)
         self.outputs = len(samples.classes) or 1
         downstream = samples.downstream_rows(self.splits[0])
         self.downstream = torch.from_numpy(downstream).to(self.device)
         self.group = torch.from_numpy(groups.index).to(self.device)
-        like = self.x.new_zeros(0, dtype=self.dtype)
+        like = torch.zeros(0, dtype=self.dtype, device=self.device)
+        method = method_class(cell.method.name)
         mitigated = mitigated_attributes(samples, first.method)
-        self.attributes = attributes.encode(mitigated, self.train, like)
-        self.given = attributes.encode([samples.given_values()], self.train, like)
+        read = method.READS_ATTRIBUTES
+        self.attributes = attributes.encode(mitigated if read else [], self.train, like)
+        given = [samples.given_values()] if read else []
+        self.given = attributes.encode(given, self.train, like)
         self.cells = torch.from_numpy(cells).to(self.device)
         self.preprocessing = self._fit_preprocessing(samples)
         self.y = self._labels(samples)
@@ -199,14 +200,15 @@ class Stack:
         self.order = Randomness(seeds, "batches", self.device)
         self.mining = Randomness(seeds, "mining", self.device)
         self.augmentation = Randomness(seeds, "augmentation")
-        self.augment = augmentation.named(first.protocol.augmentation, self.x)
+        self.augment = augmentation.named(first.protocol.augmentation, self.inputs.some())
         weights = Randomness(seeds, "weights")
         self.model = self._new_model(weights, first)
         require_plain_training(self.model, cell, self.protocol)
         problem = Problem(
             classes=len(samples.classes),
             groups=len(groups.names),
-            attribute_widths=self.attributes.widths,
+            attribute_widths=tuple(map(width_of, mitigated)),
+            group_is_class=groups_are_classes(groups, samples),
             cell_counts=self._cell_counts(),
             rows=len(samples),
             batch_size=self.protocol.batch_size,
@@ -217,7 +219,7 @@ class Stack:
             training_batches=self.training_batches,
         )
         values = stack_parameters([replica.method for replica in replicas], like)
-        self.method = method_class(cell.method.name)(values, self.model, problem)
+        self.method = method(values, self.model, problem)
         self.method.to(self.device, self.dtype)
         self.players = {
             name: list(owned) for name, owned in self.method.players(self.model).items()
@@ -235,8 +237,7 @@ class Stack:
         self.history: list[Tensor] = []
 
     def _new_model(self, weights: Randomness, replica: Replica) -> Model:
-        shape = tuple(self.x.shape[1:])
-        name = self.cell.network.name
+        name, shape = self.cell.network.name, self.inputs.shape
         model = build_model(name, replica.network, shape, self.outputs, weights)
         return model.to(self.device, self.dtype)
 
@@ -248,11 +249,12 @@ class Stack:
         return counts.scatter_add_(1, cells.clamp(min=0), known.long())
 
     def _fit_preprocessing(self, samples: Samples) -> Preprocessing:
-        x, y = samples.arrays["x"], samples.y
         fits = {}
         for split in set(self.splits):
             rows = samples.rows(split, "train")
-            fits[split] = preprocessing.fit(self.protocol.preprocessing, x[rows], y[rows])
+            fits[split] = preprocessing.fit(
+                self.protocol.preprocessing, training_inputs(samples, rows), samples.y[rows]
+            )
         return preprocessing.stack([fits[split] for split in self.splits]).to(
             self.device, self.dtype
         )
@@ -270,7 +272,7 @@ class Stack:
             rows: row numbers.
             augmented: whether their pictures are changed as the protocol says.
         """
-        x = self.x[rows]
+        x = self.inputs.of(rows)
         if augmented and self.augment:
             x = self.augment(x, self.augmentation)
         return Batch(
@@ -286,7 +288,7 @@ class Stack:
 
     def training_batches(self) -> Iterator[Batch]:
         """All training rows in order as they are, in blocks as large as prediction takes."""
-        for rows in self.train.split(rows_at_once(self.x), dim=1):
+        for rows in self.train.split(rows_at_once(self.inputs.shape), dim=1):
             yield self.batch(rows)
 
     def epoch_batches(self, visiting_order: VisitingOrder) -> Iterator[Tensor]:
@@ -311,7 +313,7 @@ class Stack:
         else:
             done = (number - warm_up) / (self.protocol.epochs - warm_up)
             losses = self._train_epoch(done, self.method.steps, self.method.epoch)
-        absent = self.x.new_full((len(self.replicas),), torch.nan, dtype=self.dtype)
+        absent = self.y.new_full((len(self.replicas),), torch.nan, dtype=self.dtype)
         means = [torch.stack(values or [absent]).mean(0) for values in losses.values()]
         self.history.append(torch.stack([*means, self.validation_loss()]))
 
@@ -345,12 +347,13 @@ class Stack:
         """Mean task loss on each replica's validation rows, ``[replica]``; NaN without a head."""
         self.model.eval()
         if isinstance(self.model, Embedding) and self.model.awaits_classifier:
-            return self.x.new_full((len(self.replicas),), torch.nan, dtype=self.dtype)
+            return self.y.new_full((len(self.replicas),), torch.nan, dtype=self.dtype)
         losses = [
             task_loss(
-                self.model(self.preprocessing(self.x[rows].to(self.dtype))), self.y.gather(1, rows)
+                self.model(self.preprocessing(self.inputs.of(rows).to(self.dtype))),
+                self.y.gather(1, rows),
             )
-            for rows in self.validation.split(rows_at_once(self.x), dim=1)
+            for rows in self.validation.split(rows_at_once(self.inputs.shape), dim=1)
         ]
         return torch.cat(losses, dim=1).mean(1)
 
@@ -423,7 +426,7 @@ class Stack:
         """
         model.eval()
         rows = self.downstream[None]
-        blocks = (self.batch(some).x for some in rows.split(rows_at_once(self.x), dim=1))
+        blocks = (self.batch(some).x for some in rows.split(rows_at_once(self.inputs.shape), dim=1))
         embeddings = torch.cat([model.features(x) for x in blocks], dim=1)
         for replica in replicas:
             model.choose_classifier(replica.network)  # type: ignore[arg-type]
@@ -445,7 +448,7 @@ class Stack:
         with torch.no_grad():
             blocks = [
                 self.method.spaces(self.model, self.batch(rows))
-                for rows in self.validation.split(rows_at_once(self.x), dim=1)
+                for rows in self.validation.split(rows_at_once(self.inputs.shape), dim=1)
             ]
         found = {
             name: torch.cat([block[name] for block in blocks], dim=1).float().cpu().numpy()
@@ -569,19 +572,34 @@ def mitigated_groups(samples: Samples, method: BaseModel) -> Groups:
     return groups_of(samples.attributes, [str(one.name) for one in mitigated])
 
 
-def cells_of(groups: Groups, samples: Samples) -> np.ndarray:
+def cells_of(groups: Groups, samples: Samples, kind: str = GROUP_AND_CLASS) -> np.ndarray:
     """Group and class together as one number for every row, int64 ``[n]``; -1 where missing.
 
     Only cells that occur are numbered, so that memory grows with them. A continuous outcome has
     no classes: its cells are the groups.
+
+    Args:
+        groups: of the rows.
+        samples: the rows.
+        kind: ``group_and_class``, or ``group`` for the groups alone.
     """
-    if not samples.classes:
+    if not samples.classes or kind != GROUP_AND_CLASS:
         return groups.index
     known = groups.index >= 0
     cells = np.full(len(samples), -1, dtype=np.int64)
     pairs = groups.index[known] * len(samples.classes) + samples.y[known]
     cells[known] = np.unique(pairs, return_inverse=True)[1]
     return cells
+
+
+def groups_are_classes(groups: Groups, samples: Samples) -> bool:
+    """Whether each group has one class and each class one group, over all rows of known group."""
+    known = groups.index >= 0
+    if not samples.classes or not known.any():
+        return False
+    group, y = groups.index[known], samples.y[known]
+    pairs = len(np.unique(group * len(samples.classes) + y))
+    return pairs == len(np.unique(group)) == len(np.unique(y))
 
 
 def require_plain_training(model: Model, cell: CellParameters, protocol: Protocol) -> None:
@@ -634,12 +652,23 @@ def require_head(network: BaseModel, cell: CellParameters) -> None:
 def build_model(
     name: str,
     parameters: BaseModel,
-    inputs: tuple[int, ...],
+    inputs: RowShape,
     outputs: int,
     weights: Randomness,
 ) -> Model:
-    """A stack of the network ``name``, one a seed of ``weights``."""
-    model: Model = find("network", name).build(parameters, inputs, outputs, weights)
+    """A stack of the network ``name``, one a seed of ``weights``.
+
+    Raises:
+        InputError: the network reads questions on pictures and rows are none, or the reverse, or
+            it does not take such rows for another reason.
+    """
+    module = find("network", name)
+    reads_questions = getattr(module, "READS_QUESTIONS", False)
+    if reads_questions != isinstance(inputs, QuestionShape):
+        rows = "other rows" if reads_questions else "questions on pictures"
+        allowed = "questions on pictures" if reads_questions else "a network that reads them, updn"
+        raise InputError(f"network {name}: rows are {rows}, allowed: {allowed}")
+    model: Model = module.build(parameters, inputs, outputs, weights)
     return model
 
 
@@ -655,9 +684,9 @@ def training_key(samples: Samples, cell: CellParameters, replicas: Sequence[Repl
     arrays = {
         **samples.arrays,
         "y": samples.y,
-        "given": numbers_of(samples.given_values()),
+        "given": values_of(samples.given_values()),
         **{
-            f"attribute.{one.name}": numbers_of(one)
+            f"attribute.{one.name}": values_of(one)
             for one in mitigated_attributes(samples, replicas[0].method)
         },
         **{f"split.{name}": splits[name].cat.codes.to_numpy() for name in splits},
@@ -666,6 +695,7 @@ def training_key(samples: Samples, cell: CellParameters, replicas: Sequence[Repl
         "method": cell.method.name,
         "network": cell.network.name,
         "replicas": [repr(replica) for replica in replicas],
+        "questions": repr(samples.questions),
         "weights": [
             hashlib.sha256(path.read_bytes()).hexdigest()
             for path in weight_files(cell.network.name, replicas[0].network)

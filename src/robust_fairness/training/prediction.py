@@ -33,7 +33,8 @@ from robust_fairness.parameters import (
 from robust_fairness.registry import find
 from robust_fairness.samples import Samples
 from robust_fairness.training import preprocessing
-from robust_fairness.training.fitting import build_model, device_of, part_rows, rows_at_once
+from robust_fairness.training.fitting import build_model, device_of, part_rows
+from robust_fairness.training.inputs import Inputs, rows_at_once, shape_of
 from robust_fairness.training.records import Fitted, Prediction
 
 UNSHIFTED = ""
@@ -65,7 +66,7 @@ class FittedStack:
         self.model = build_model(
             name,
             parameters,
-            samples.arrays["x"].shape[1:],
+            shape_of(samples),
             len(samples.classes) or 1,
             Randomness([one.seed for one in fitted], "weights"),
         )
@@ -81,20 +82,18 @@ class FittedStack:
 
     def inputs(self, samples: Samples, rows: Tensor) -> Tensor:
         """Network inputs ``[replica, m, d]`` of the rows ``[replica, m]``, perturbed after it."""
-        numbers = rows.numpy()
-        inputs = self.preprocessing(self._tensor(samples.arrays["x"][numbers]))
+        raw = Inputs(samples, torch.device("cpu")).of(rows)
+        inputs = self.preprocessing(raw.to(self.device, self.dtype))
         if samples.perturbation is None:
             return inputs
-        return inputs + self._tensor(samples.perturbation[numbers])
+        perturbation = torch.from_numpy(samples.perturbation[rows.numpy()])
+        return inputs + perturbation.to(self.device, self.dtype)
 
     def labels(self, samples: Samples, rows: Tensor) -> Tensor:
         """Classes or standardised outcomes ``[replica, m]``."""
         y = torch.from_numpy(samples.y[rows.numpy()]).to(self.device)
         y = y.to(self.dtype) if y.is_floating_point() else y
         return self.preprocessing.standardise_outcome(y)
-
-    def _tensor(self, array: np.ndarray) -> Tensor:
-        return torch.from_numpy(array).to(self.device, self.dtype)
 
     @torch.no_grad()
     def outputs(self, samples: Samples, rows: Tensor) -> Tensor:
@@ -287,7 +286,7 @@ def _in_blocks(
     """A quantity of all rows ``[replica, m]`` from blocks of rows, so that memory is bounded."""
     blocks = [
         quantity(samples, block).cpu()
-        for block in rows.split(rows_at_once(samples.arrays["x"]), dim=1)
+        for block in rows.split(rows_at_once(shape_of(samples)), dim=1)
     ]
     return torch.cat(blocks, dim=1).numpy()
 

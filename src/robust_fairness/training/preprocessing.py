@@ -29,7 +29,12 @@ class Preprocessing(nn.Module):
         self.register_buffer("outcome", outcome)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map raw ``[replica, row, d]``, or pictures, to network inputs of the same shape."""
+        """Map raw ``[replica, row, d]``, or pictures, to network inputs of the same shape.
+
+        Rows that were fitted with no feature are left as they are.
+        """
+        if not self.centre.numel():
+            return x
         leading = (len(self.centre), *[1] * (x.ndim - 2), -1)
         centred = x - self.centre.view(leading)
         if self.matrix.ndim == 2:
@@ -54,7 +59,8 @@ def fit(name: str, x: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
 
     Args:
         name: key of ``WHITENING``; of no effect on pictures, which are scaled to [0, 1].
-        x: float32 features ``[n, d]``, or uint8 pictures ``[n, c, h, w]``.
+        x: float32 features ``[n, d]``, or uint8 pictures ``[n, c, h, w]``; d is 0 of questions,
+            which are left as they are.
         y: int64 classes or float32 outcomes ``[n]``.
 
     Returns:
@@ -63,7 +69,7 @@ def fit(name: str, x: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
     if x.dtype == np.uint8:
         centre, matrix = np.zeros(1), np.full(1, 1 / BRIGHTEST)
     else:
-        centre, matrix = WHITENING[name](x.astype(np.float64))
+        centre, matrix = WHITENING[name if x.shape[1] else "none"](x.astype(np.float64))
     outcome = np.array([0.0, 1.0])
     if y.dtype.kind == "f":
         outcome = np.array([y.mean(dtype=np.float64), _safe(y.std(dtype=np.float64))])

@@ -11,7 +11,8 @@ from robust_fairness import tables
 from robust_fairness.metrics.set_distances import UNSHIFTED, set_distances
 from robust_fairness.parameters import CellParameters
 from robust_fairness.samples import Samples
-from robust_fairness.training.fitting import device_of, rows_at_once
+from robust_fairness.training.fitting import device_of
+from robust_fairness.training.inputs import rows_at_once
 from robust_fairness.training.prediction import FittedStack
 from robust_fairness.training.records import Fitted
 
@@ -51,7 +52,7 @@ class Referee:
 
     def _inputs(self, pictures: np.ndarray) -> Iterator[Tensor]:
         """Preprocessed pictures ``[1, m, channels, height, width]``, block by block."""
-        for block in torch.from_numpy(pictures).split(rows_at_once(pictures)):
+        for block in torch.from_numpy(pictures).split(rows_at_once(pictures.shape[1:])):
             yield self.stack.preprocessing(block[None].to(self.stack.device, self.stack.dtype))
 
 
