@@ -23,6 +23,7 @@ from pydantic import (
 
 from robust_fairness.errors import InputError, unknown_name
 from robust_fairness.registry import find, find_metric
+from robust_fairness.stages import Stage
 
 DEFAULT_TRIAL = "default"
 EVERY = "every"
@@ -281,8 +282,8 @@ class CellParameters(Settings):
             above, in every trial.
         trials: what each further trial changes, beside the default one: fields of the method,
             the network or the protocol.
-        search: stages of a grid search, each from field to values. A stage trains every
-            combination of its values with what the stages before it found best.
+        search: stages of a search; each tries its values with what the stages before it found
+            best.
         search_by: the criterion that decides between stages; the first of ``selections`` that
             is one unless given.
         seeds: one replica each and trial.
@@ -300,7 +301,7 @@ class CellParameters(Settings):
     protocol: Protocol = Protocol()
     settings: dict[str, Any] = {}
     trials: tuple[dict[str, Any], ...] = ()
-    search: tuple[dict[str, tuple[Any, ...]], ...] = ()
+    search: tuple[Stage, ...] = ()
     search_by: Criterion | None = None
     seeds: tuple[int, ...] = Field(min_length=1)
     metrics: tuple[MetricName, ...] = ("accuracy",)
@@ -351,10 +352,15 @@ class CellParameters(Settings):
     @model_validator(mode="after")
     def _search_fits(self) -> "CellParameters":
         for stage in self.search:
-            for name, values in stage.items():
-                self.replicas([{name: value} for value in values])
+            self.replicas(stage.samples)
         if self.search and not self.decides:
             raise InputError("search_by: none given and no selection is one, allowed: a criterion")
+        guided = any(stage.sampler == "tpe" for stage in self.search)
+        if guided and goal_and_condition(self.decides)[2]:
+            raise InputError(
+                f"search_by: {self.decides!r} cannot guide sampler tpe, since it compares trials "
+                "with one another, allowed: a metric alone"
+            )
         return self
 
     @property

@@ -8,6 +8,11 @@ METRICS = {
     "group": "str", "metric": "str", "value": "float64", "n": "int64", "note": "str",
 }  # fmt: skip
 SELECTION = {"selection": "str", "trial": "str", "seed": "int64", "score": "float64"}
+# Every trial that was tried: ``stage`` 0 of those given, ``state`` complete or pruned.
+TRIALS = {
+    "trial": "str", "stage": "int64", "state": "str", "epochs": "int64", "criterion": "str",
+    "score": "float64",
+}  # fmt: skip
 HISTORY = {"trial": "str", "seed": "int64", "epoch": "int64", "quantity": "str", "value": "float64"}
 # How far test sets are from the training set, and how well a classifier of real rows knows
 # generated ones.

@@ -99,7 +99,7 @@ def test_training_with_it_makes_predictions_less_dependent():
     ):
         cell = make_cell(method, epochs=15, batch_size=128, learning_rate=0.01, **options)
         cell = cell.model_copy(update={"metrics": ("faircocco_dp",)})
-        fitted, _, _ = training.train(samples, cell)
+        fitted, _, *_ = training.train(samples, cell)
         rows = [
             row
             for one in predict(samples, fitted, cell, {"": samples})

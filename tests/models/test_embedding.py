@@ -349,7 +349,7 @@ def test_methods_of_steps_train_the_linear_layer(method, samples, backbone):
     """Of pictures and tables; saved replicas predict the same."""
     network = {"name": "embedding", "backbone": backbone, "dimensions": 4}
     cell = make_cell(method, seeds=(0,), epochs=2, network=network)
-    fitted_ones, validation, _ = training.train(samples, cell)
+    fitted_ones, validation, *_ = training.train(samples, cell)
     again = prediction.predict(samples, fitted_ones, cell, {"": samples}, "val")
     np.testing.assert_array_equal(again[0].outputs, validation[0].outputs)
 

@@ -235,7 +235,7 @@ MACHINES = {
 def test_plain_training_fits_a_replicas_own_rows(name, samples):
     """Tables and pictures, preprocessed as for every network; predictions in float32."""
     cell = make_cell(seeds=(0,), network={"name": name, **CLASSIFIERS[name]}, precision="float32")
-    (fitted,), (validation, *_), history = training.train(samples, cell)
+    (fitted,), (validation, *_), history, _ = training.train(samples, cell)
     train = samples.rows(fitted.split, "train")
     x = samples.arrays["x"].astype(np.float32)
     x = x / np.float32(255) if x.ndim > 2 else (x - x[train].mean(0)) / x[train].std(0)
@@ -255,7 +255,7 @@ def test_saved_classifiers_predict_the_same(name, tmp_path):
     """From the file of a cell's models, with the curvature that metrics ask for."""
     samples = make_samples(classes=3)
     cell = make_cell(seeds=(0, 1), network={"name": name, **CLASSIFIERS[name]})
-    fitted, validation, _ = training.train(samples, cell)
+    fitted, validation, *_ = training.train(samples, cell)
     dataset = ModelsDataset(filepath=str(tmp_path / "models.safetensors"))
     dataset.save(fitted)
     again = dataset.load()

@@ -332,7 +332,7 @@ def test_every_method_trains_resnet20(method):
     cell = make_network_cell(method, "resnet20")
     if not fitting.method_class(method).TRAINS_HEAD:
         cell = embedded(cell)
-    fitted, _, history = training.train(make_pictures(160, 8), cell)
+    fitted, _, history, _ = training.train(make_pictures(160, 8), cell)
     assert np.isfinite(history["value"]).all()
     assert all(np.isfinite(array).all() for one in fitted for array in one.state.values())
 
@@ -348,7 +348,7 @@ def test_curvature_matching_trains_and_what_is_saved_predicts_the_same(name):
     """Every network has second derivatives, and the file its whole state."""
     samples, cell = make_pictures(80, 8), make_network_cell("cuma", name)
     cell = cell.model_copy(update={"metrics": ("accuracy", "delta_er", "delta_er_one_shot")})
-    (fitted,), validation, history = training.train(samples, cell)
+    (fitted,), validation, history, _ = training.train(samples, cell)
     assert np.isfinite(history["value"]).all()
     arrays, rest = to_arrays([fitted])
     again = from_arrays(Fitted, load(save(arrays)), rest)

@@ -58,7 +58,7 @@ def test_outputs_are_scikit_learns_decision_function(classes, options):
 def test_training_fits_the_replicas_own_rows_once(samples):
     """Preprocessed as for every network; predictions in float32 to 1e-5, curves of one epoch."""
     cell = make_svm_cell()
-    (fitted,), (validation, *_), history = training.train(samples, cell)
+    (fitted,), (validation, *_), history, _ = training.train(samples, cell)
     train = samples.rows(fitted.split, "train")
     x = samples.arrays["x"].astype(np.float32)
     x = x / 255 if x.ndim > 2 else (x - x[train].mean(0)) / x[train].std(0)
@@ -73,7 +73,7 @@ def test_training_fits_the_replicas_own_rows_once(samples):
 def test_saved_machine_predicts_the_same():
     """From its tensors alone, with the curvature that metrics ask for."""
     samples, cell = make_samples(), make_svm_cell()
-    (fitted,), (validation,), _ = training.train(samples, cell)
+    (fitted,), (validation,), *_ = training.train(samples, cell)
     arrays, rest = to_arrays([fitted])
     again = from_arrays(Fitted, load(save(arrays)), rest)
     (seen,) = prediction.predict(samples, again, cell, {"": samples}, "val")

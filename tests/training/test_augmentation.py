@@ -148,7 +148,7 @@ def test_training_batches_alone_are_augmented(monkeypatch):
 def test_predictions_and_validation_are_of_the_pictures_as_they_are():
     """The curve's last value is that of the predictions, which a network alone makes again."""
     samples, cell = make_pictures(), augmented_cell()
-    fitted, validation, curves = training.train(samples, cell)
+    fitted, validation, curves, _ = training.train(samples, cell)
     last = curves[(curves["quantity"] == "validation_loss") & (curves["epoch"] == 1)]
     for one in (one for one in validation if one.part == "val"):
         logits, y = torch.from_numpy(one.outputs), torch.from_numpy(samples.y[one.rows])

@@ -127,7 +127,7 @@ def test_trials_are_chosen_by_what_their_embeddings_are_worth():
         metrics=("group_recall_at",),
         selections=("worst_group_recall_at", "nmi"),
     )
-    fitted, validation, _ = training.train(samples, cell)
+    fitted, validation, *_ = training.train(samples, cell)
     chosen = training.select(samples, validation, cell)
     assert len(chosen) == 4
     assert set(chosen["trial"]) == {"default"}

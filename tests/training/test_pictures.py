@@ -142,7 +142,7 @@ def test_each_replica_of_a_picture_network_trains_alone():
         1,
         1,
     ]
-    fitted, validation, history = training.train(samples, cell)
+    fitted, validation, history, _ = training.train(samples, cell)
     assert [(one.trial, one.seed) for one in fitted] == [("default", 0), ("default", 1)]
     assert fitted[0].state["model.layers.0.normalise.running_mean"].shape == (3,)
     assert {one.part for one in validation} == {"val", "unbiased_val"}
@@ -152,7 +152,7 @@ def test_each_replica_of_a_picture_network_trains_alone():
 def test_predictions_use_running_statistics_whatever_the_block(monkeypatch):
     """A row's logits do not depend on its neighbours."""
     samples, cell = make_pictures(), make_picture_cell()
-    fitted, validation, _ = training.train(samples, cell)
+    fitted, validation, *_ = training.train(samples, cell)
     chosen = training.select(samples, validation, cell)
     whole = training.predict(samples, fitted, chosen, cell, {})
     monkeypatch.setattr(fitting, "NUMBERS_AT_ONCE", 3 * 16 * 16 * 5)
@@ -189,7 +189,7 @@ def test_pictures_train_to_the_same_bits_and_resume(tmp_path, monkeypatch):
 @pytest.mark.parametrize("method", ["adv_debias", "laftr", "cuma"])
 def test_adversarial_methods_train_on_pictures(method):
     """Any method, any fitting dataset: the curvature's second gradient passes the network."""
-    fitted, _, history = training.train(make_pictures(), make_picture_cell(method))
+    fitted, _, history, _ = training.train(make_pictures(), make_picture_cell(method))
     assert np.isfinite(history["value"]).all()
     assert all(np.isfinite(array).all() for one in fitted for array in one.state.values())
 

@@ -32,7 +32,7 @@ def searching(**changes):
 def test_second_stage_searches_around_the_best_of_the_first():
     """All of the first stage once, then the method's own values with the winner's others."""
     samples, cell = make_samples(), searching()
-    fitted, validation, _ = training.train(samples, cell)
+    fitted, validation, *_ = training.train(samples, cell)
     trials = [one.trial for one in fitted]
     first = [
         "default",  # the first combination is what the default trial is
@@ -52,7 +52,7 @@ def test_second_stage_searches_around_the_best_of_the_first():
 def test_selection_sees_the_trials_of_all_stages():
     """The best of everything trained is chosen."""
     samples, cell = make_samples(), searching()
-    _, validation, _ = training.train(samples, cell)
+    _, validation, *_ = training.train(samples, cell)
     chosen = training.select(samples, validation, cell)
     scores = {
         one.trial: (one.outputs.argmax(1) == samples.y[one.rows]).mean() for one in validation

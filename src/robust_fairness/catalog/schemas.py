@@ -42,6 +42,13 @@ class History(_Table):
     columns = tables.HISTORY
 
 
+class Trials(_Table):
+    """What was tried of a cell."""
+
+    columns = tables.TRIALS
+    missing = frozenset({"score"})
+
+
 class Distances(_Table):
     """How far test sets are from the training set."""
 

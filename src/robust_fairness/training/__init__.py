@@ -20,7 +20,7 @@ __all__ = ["evaluate", "predict", "select", "train"]
 
 def train(
     samples: Samples, cell: CellParameters
-) -> tuple[list[Fitted], list[Prediction], pd.DataFrame]:
+) -> tuple[list[Fitted], list[Prediction], pd.DataFrame, pd.DataFrame]:
     """Fit every trial with every seed, stacks of replicas at once, then the stages of a search.
 
     Args:
@@ -28,8 +28,8 @@ def train(
         cell: the cell's settings.
 
     Returns:
-        The fitted replicas, their predictions on the validation parts of their own splits, and
-        the training curves as ``tables.HISTORY``.
+        The fitted replicas, their predictions on the validation parts of their own splits, the
+        training curves as ``tables.HISTORY``, and all that was tried as ``tables.TRIALS``.
 
     Raises:
         InputError: the samples or settings do not fit (an empty part, a device that is absent,
@@ -40,7 +40,8 @@ def train(
     trained = search.Trained(samples, cell)
     trained.extend(cell.replicas())
     search.run_stages(trained)
-    return trained.fitted, trained.validation, tables.table(tables.HISTORY, trained.curves)
+    history = tables.table(tables.HISTORY, trained.curves)
+    return trained.fitted, trained.validation, history, trained.table()
 
 
 def select(

@@ -59,12 +59,18 @@ SCHEDULES: dict[str, Callable[[float], float]] = {
     "two_steps": lambda done: 0.3 ** ((done >= 0.4) + (done >= 0.8)),  # noqa: PLR2004
 }
 Steps = Callable[[Model, Batch], Iterator[Step]]
+Stops = Callable[[int, Tensor], bool]
 VisitingOrder = Callable[[TrainingRows, torch.Generator], Tensor]
 
 PLAIN_METHOD = "erm"
 GROUP_AND_CLASS = "group_and_class"
 # The code that decides a training's numbers.
 ROOMS = ("training", "methods", "objectives", "miners", "models", "metrics")
+
+
+def never(epoch: int, losses: Tensor) -> bool:
+    """That no epoch but the protocol's last is the last one."""
+    return False
 
 
 def trainings(replicas: Sequence[Replica], network: str) -> list[list[Replica]]:
@@ -398,21 +404,31 @@ class Stack:
                     moments.setdefault(int(number), {})[quantity] = value
             optimiser.load_state_dict({**optimiser.state_dict(), "state": moments})
 
-    def train_to_end(self, checkpoint: Checkpoint) -> None:
-        """Train all epochs, going on from the checkpoint where there is one."""
+    def train_to_end(self, checkpoint: Checkpoint, stops: Stops = never) -> None:
+        """Train all epochs, going on from the checkpoint where there is one.
+
+        Args:
+            checkpoint: where the newest state is kept.
+            stops: asked after every epoch, also after those that a checkpoint holds, whether this
+                was the last one, given the losses on validation rows ``[replica]``.
+        """
         state = checkpoint.load()
         if state is not None:
             self.restore(state)
+        if any(stops(epoch, losses[-1]) for epoch, losses in enumerate(self.history)):
+            return
         start = len(self.history)
         total = 1 if isinstance(self.model, FittedAtOnce) else self.protocol.epochs
         description = f"{self.cell.dataset}.{self.cell.label} x{len(self.replicas)}"
         saved = time.monotonic()
         for epoch in progress(range(start, total), description, total, start):
             self.run_epoch()
-            last = epoch == total - 1
+            last = stops(epoch, self.history[-1][-1]) or epoch == total - 1
             if last or time.monotonic() - saved >= self.protocol.checkpoint_seconds:
                 checkpoint.save(self.state())
                 saved = time.monotonic()
+            if last:
+                break
 
     @torch.no_grad()
     def classified(
@@ -646,6 +662,19 @@ def require_head(network: BaseModel, cell: CellParameters) -> None:
             f"method {cell.method.name}: trains no head, which network {cell.network.name} needs, "
             "allowed: network embedding with a classifier that is fitted afterwards, such as "
             "logistic_regression"
+        )
+
+
+def require_validation_loss(cell: CellParameters) -> None:
+    """Check that epochs end with a loss on validation rows, by which trials are given up.
+
+    Raises:
+        InputError: the method trains no head.
+    """
+    if not method_class(cell.method.name).TRAINS_HEAD:
+        raise InputError(
+            f"search of {cell.dataset}.{cell.label}: method {cell.method.name} trains no head and "
+            "has no validation loss by which trials are given up, allowed: pruner none"
         )
 
 

@@ -1,20 +1,30 @@
-"""What has been trained of a cell so far, and the grid search that adds to it stage by stage."""
+"""What has been trained of a cell so far, and the search that adds to it stage by stage."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import product
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from torch import Tensor
 
+from robust_fairness import tables
 from robust_fairness.checkpoints import Checkpoint, threads
 from robust_fairness.errors import InputError
-from robust_fairness.parameters import CellParameters, Replica, require_replicas
+from robust_fairness.parameters import (
+    CellParameters,
+    Replica,
+    goal_and_condition,
+    require_replicas,
+)
 from robust_fairness.samples import Samples, require_categorical
 from robust_fairness.training import augmentation, evaluation, fitting, prediction, selection
 from robust_fairness.training.prediction import UNSHIFTED
 from robust_fairness.training.records import Fitted, Prediction
+from robust_fairness.training.study import Asked, Study
+
+GivesUp = Callable[[str, int, float], bool]  # a trial, after an epoch of that mean loss
 
 
 class Trained:
@@ -31,14 +41,26 @@ class Trained:
         self.fitted: list[Fitted] = []
         self.validation: list[Prediction] = []
         self.curves: list[dict[str, Any]] = []
+        self.stages: dict[str, int] = {}
+        self.pruned: set[str] = set()
 
-    def extend(self, replicas: Sequence[Replica]) -> None:
+    def extend(
+        self, replicas: Sequence[Replica], gives_up: GivesUp | None = None, stage: int = 0
+    ) -> None:
         """Fit further replicas and predict their validation rows.
+
+        Args:
+            replicas: those to fit.
+            gives_up: tells of a trial, after each epoch and from its mean validation loss, whether
+                it is given up; such a trial is neither predicted nor chosen. Those that train
+                together with it go on, and it with them.
+            stage: of the search that they belong to; 0 for given trials.
 
         Raises:
             InputError: a trial is there twice, or see ``training.train``.
         """
         require_replicas([*self.replicas, *replicas])
+        self.stages |= {one.trial: stage for one in replicas}
         fitted: list[Fitted] = []
         kept: dict[tuple[str, int], dict[str, np.ndarray]] = {}
         network = self.cell.network.name
@@ -49,8 +71,9 @@ class Trained:
             with threads(together[0].protocol.threads):
                 stack = fitting.Stack(self.samples, self.cell, together)
                 content = fitting.training_key(self.samples, self.cell, together)
-                stack.train_to_end(Checkpoint(f"{self.cell.dataset}.{self.cell.label}", content))
-                fitted += stack.fitted(trained)
+                checkpoint = Checkpoint(f"{self.cell.dataset}.{self.cell.label}", content)
+                stack.train_to_end(checkpoint, self._stops(trained, gives_up))
+                fitted += [one for one in stack.fitted(trained) if one.trial not in self.pruned]
                 self.curves += stack.curves(trained)
                 kept |= stack.kept_of_validation(trained)
         position = {(one.trial, one.seed): number for number, one in enumerate(replicas)}
@@ -74,6 +97,47 @@ class Trained:
         self.replicas += replicas
         self.fitted += fitted
 
+    def _stops(self, replicas: Sequence[Replica], gives_up: GivesUp | None) -> fitting.Stops:
+        """Whether a stack is done after an epoch, since all its trials were given up."""
+        if gives_up is None:
+            return fitting.never
+        places: dict[str, list[int]] = {}
+        for number, one in enumerate(replicas):
+            places.setdefault(one.trial, []).append(number)
+
+        def stops(epoch: int, losses: Tensor) -> bool:
+            for trial in [one for one in places if one not in self.pruned]:
+                if gives_up(trial, epoch, losses[places[trial]].mean().item()):
+                    self.pruned.add(trial)
+            return self.pruned >= places.keys()
+
+        return stops
+
+    def table(self) -> pd.DataFrame:
+        """Every trial that was tried, ``tables.TRIALS``."""
+        goal = goal_and_condition(self.cell.decides)[0]
+        scores = self.scores(goal) if goal else {}
+        epochs: dict[str, int] = {}
+        for one in self.curves:
+            epochs[one["trial"]] = max(epochs.get(one["trial"], 0), one["epoch"] + 1)
+        rows = [
+            {
+                "trial": trial,
+                "stage": stage,
+                "state": "pruned" if trial in self.pruned else "complete",
+                "epochs": epochs.get(trial, 0),
+                "criterion": goal,
+                "score": scores.get(trial),
+            }
+            for trial, stage in self.stages.items()
+        ]
+        return tables.table(tables.TRIALS, rows)
+
+    def scores(self, criterion: str) -> dict[str, float]:
+        """Mean score of every trial by a plain criterion on validation rows, where it has one."""
+        scores = evaluation.criterion_scores([criterion], self.validation, self.samples)
+        return selection.means(scores, criterion)
+
     def best(self, trials: Sequence[str], criterion: str) -> str:
         """The best of some trials by a criterion on validation rows."""
         among = [one for one in self.validation if one.trial in trials]
@@ -91,9 +155,9 @@ def require_fitting(samples: Samples, cell: CellParameters) -> None:
         InputError: an attribute to mitigate does not exist, one of a grouping does not exist or
             is continuous, or what is no picture is to be augmented.
     """
-    choices = [
-        {name: value} for stage in cell.search for name, values in stage.items() for value in values
-    ]
+    choices = [choice for stage in cell.search for choice in stage.samples]
+    if any(stage.pruner != "none" for stage in cell.search):
+        fitting.require_validation_loss(cell)
     for replica in cell.replicas([{}, *cell.trials, *choices]):
         seen = samples.of_split(replica.split(samples.split_names))
         with _naming(f"{cell.dataset}.{cell.label}: trial {replica.trial}"):
@@ -117,22 +181,48 @@ def _naming(place: str) -> Iterator[None]:
 def run_stages(trained: Trained) -> None:
     """Train the stages of the cell's search, each around the best trial of the one before.
 
+    Trials of a stage that are asked for together train together, as far as they can.
+
     The paper of the study (A.2) searches the learning rate and weight decay first and the
     method's own values with the best of these. A combination that was trained before, under
     whatever name, is not trained again.
     """
     cell = trained.cell
     found: Mapping[str, Any] = {}
-    for stage in cell.search:
-        choices = [dict(zip(stage, values, strict=True)) for values in product(*stage.values())]
-        by_trial = {}
-        for override in [{**found, **choice} for choice in choices]:
-            replicas = cell.replicas([override])
-            trial = _trained_as(trained.replicas, replicas[0]) or replicas[0].trial
-            by_trial[trial] = override
-            if trial == replicas[0].trial and trial not in {one.trial for one in trained.replicas}:
-                trained.extend(replicas)
+    for number, stage in enumerate(cell.search, 1):
+        study = Study(stage, selection.higher(goal_and_condition(cell.decides)[0]), found)
+        by_trial: dict[str, dict[str, Any]] = {}
+        while asked := study.ask():
+            named = _train_asked(trained, asked, study, number)
+            by_trial |= {trial: one.override for trial, one in named}
         found = by_trial[trained.best(list(by_trial), cell.decides)]
+
+
+def _train_asked(
+    trained: Trained, asked: Sequence[Asked], study: Study, stage: int
+) -> list[tuple[str, Asked]]:
+    """Train those trials that were not trained before; all with the names that they have."""
+    cell = trained.cell
+    known, new = list(trained.replicas), []
+    named: list[tuple[str, Asked]] = []
+    for one in asked:
+        replicas = cell.replicas([one.override])
+        trial = _trained_as(known, replicas[0])
+        if not trial:
+            trial = replicas[0].trial
+            new += replicas
+            known += replicas
+        named.append((trial, one))
+    # of two that drew the same values the first is the one that trains
+    first = dict(reversed(named))
+    pruned = study.stage.pruner != "none"
+    trained.extend(
+        new, (lambda trial, *told: study.gives_up(first[trial], *told)) if pruned else None, stage
+    )
+    scores = trained.scores(goal_and_condition(cell.decides)[0])
+    for trial, one in named:
+        study.tell(one, scores.get(trial))
+    return named
 
 
 def _trained_as(replicas: Sequence[Replica], wanted: Replica) -> str:

@@ -50,13 +50,13 @@ def _best(scores: pd.DataFrame, criterion: str) -> pd.DataFrame:
         by_trial = by_trial[by_trial.index.isin(kept)]
     if by_trial.isna().all():
         return pd.DataFrame(columns=["trial", "seed", "score"])
-    best = str(by_trial.idxmax() if _higher(goal) else by_trial.idxmin())
+    best = str(by_trial.idxmax() if higher(goal) else by_trial.idxmin())
     return by_seed.xs(best, level="trial").rename("score").reset_index().assign(trial=best)
 
 
 def _keeps(qualities: pd.Series, share: float, quality: str) -> list[str]:
     """Trials whose quality is at least that share of the best; or error, at most the inverse."""
-    if _higher(quality):
+    if higher(quality):
         kept = qualities >= share * qualities.max()
     else:
         kept = qualities * share <= qualities.min()
@@ -77,5 +77,17 @@ def _by_trial(by_seed: pd.Series) -> pd.Series:
     return by_seed.groupby("trial", sort=False).agg(lambda values: values.mean(skipna=False))
 
 
-def _higher(criterion: str) -> bool:
+def means(scores: pd.DataFrame, criterion: str) -> dict[str, float]:
+    """Mean score of every trial by a plain criterion; trials without one are left out.
+
+    Args:
+        scores: as of ``choose``.
+        criterion: a metric, or one on another part of the split.
+    """
+    found = _by_trial(_by_seed(scores, criterion)).dropna()
+    return {str(trial): float(score) for trial, score in found.items()}
+
+
+def higher(criterion: str) -> bool:
+    """Whether higher values of a plain criterion are better."""
     return bool(find_metric(metric_and_part(criterion)[0]).better == "higher")

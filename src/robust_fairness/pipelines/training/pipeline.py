@@ -9,7 +9,7 @@ from robust_fairness.parameters import CellParameters
 from robust_fairness.pipelines._cells import for_every_cell
 
 
-def train(samples: Any, cell: CellParameters) -> tuple[Any, Any, Any]:
+def train(samples: Any, cell: CellParameters) -> tuple[Any, Any, Any, Any]:
     """Fit all trials and seeds of a cell."""
     from robust_fairness import training
 
@@ -33,7 +33,7 @@ def _nodes(dataset: DatasetGrid) -> list[Node]:
         Node(
             train,
             ["samples", "params:cell"],
-            ["models", "validation", "history"],
+            ["models", "validation", "history", "trials"],
             name="train",
         ),
         Node(select, ["samples", "validation", "params:cell"], "selection", name="select"),

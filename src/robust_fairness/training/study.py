@@ -1,0 +1,198 @@
+"""Trials of one stage of a search: asked of Optuna, and told back what they were worth.
+
+Nothing random is kept between trials: a draw depends on the stage, on the name of the field and on
+the number of the trial (and, of TPE, on what was told). A search that was killed asks the same
+trials again, finds those that finished in their checkpoints and goes on where it was.
+"""
+
+import hashlib
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+import optuna
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.samplers import BaseSampler, RandomSampler, TPESampler
+from optuna.trial import FrozenTrial, Trial, TrialState
+
+from robust_fairness.stages import Range, Stage
+
+DIGITS = 4  # of a drawn number, which stands in the name of its trial
+GUIDED_AT_ONCE = 4  # trials of TPE that are drawn together
+GUIDED_FIRST = 10  # trials that TPE draws evenly, as its authors' code
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+
+@dataclass
+class Asked:
+    """A trial that was asked for.
+
+    Attributes:
+        override: what it changes.
+        trial: Optuna's record of it.
+        pruned: whether it was given up.
+    """
+
+    override: dict[str, Any]
+    trial: Trial
+    pruned: bool = field(default=False)
+
+
+class Study:
+    """One stage of a search.
+
+    Args:
+        stage: what is drawn.
+        higher: whether higher scores are better.
+        found: what the stages before found best, part of every override.
+    """
+
+    def __init__(self, stage: Stage, higher: bool, found: Mapping[str, Any]) -> None:
+        self.stage, self.found, self.higher = stage, found, higher
+        self._study = optuna.create_study(
+            direction="maximize" if higher else "minimize",
+            sampler=SampledByName(stage),
+            pruner=_pruner(stage),
+        )
+        self.left = stage.trials or 0
+        if stage.sampler == "grid":
+            self._enqueue_grid()
+        self.at_once = stage.at_once or (GUIDED_AT_ONCE if stage.sampler == "tpe" else self.left)
+
+    def _enqueue_grid(self) -> None:
+        """Every combination of values, the last field fastest."""
+        names = list(self.stage.space)
+        places = list(product(*(range(len(self._values(name))) for name in names)))
+        for one in places:
+            self._study.enqueue_trial(dict(zip(names, one, strict=True)))
+        self.left = len(places)
+
+    def _values(self, name: str) -> tuple[Any, ...]:
+        values = self.stage.space[name]
+        return () if isinstance(values, Range) else values
+
+    def ask(self) -> list[Asked]:
+        """The next trials, which may train together; none where all were asked."""
+        number = min(self.at_once, self.left)
+        self.left -= number
+        distributions = {name: distribution(one) for name, one in self.stage.space.items()}
+        asked = [self._study.ask(distributions) for _ in range(number)]
+        return [Asked({**self.found, **self._override(one)}, one) for one in asked]
+
+    def _override(self, trial: Trial) -> dict[str, Any]:
+        return {
+            name: values[trial.params[name]]
+            if (values := self._values(name))
+            else _rounded(trial.params[name], self.stage.space[name])
+            for name in self.stage.space
+        }
+
+    def gives_up(self, asked: Asked, epoch: int, loss: float) -> bool:
+        """Whether a trial is given up after an epoch.
+
+        Args:
+            asked: the trial.
+            epoch: from 0.
+            loss: its mean validation loss over seeds.
+        """
+        # Optuna compares in the direction of the score
+        asked.trial.report(-loss if self.higher else loss, epoch)
+        if epoch + 1 >= self.stage.first_epochs and asked.trial.should_prune():
+            asked.pruned = True
+        return asked.pruned
+
+    def tell(self, asked: Asked, score: float | None) -> None:
+        """Note what a trial was worth; None where it has no score."""
+        if asked.pruned:
+            self._study.tell(asked.trial, state=TrialState.PRUNED)
+        elif score is None:
+            self._study.tell(asked.trial, state=TrialState.FAIL)
+        else:
+            self._study.tell(asked.trial, score)
+
+
+class SampledByName(BaseSampler):
+    """Draws every field with a sampler of its own, made anew for every trial.
+
+    Args:
+        stage: names the sampler and the seed.
+    """
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.make: Callable[[int], BaseSampler] = _tpe if stage.sampler == "tpe" else RandomSampler
+
+    def infer_relative_search_space(
+        self, study: optuna.Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """None: no field is drawn together with others."""
+        return {}
+
+    def sample_relative(
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """Nothing."""
+        return {}
+
+    def sample_independent(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        """A value of one field.
+
+        Args:
+            study: the trials so far.
+            trial: the one that is asked for.
+            param_name: the field.
+            param_distribution: its values.
+        """
+        text = f"{self.stage.seed} {param_name} {trial.number}"
+        seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
+        return self.make(seed).sample_independent(study, trial, param_name, param_distribution)
+
+
+def distribution(values: tuple[Any, ...] | Range) -> BaseDistribution:
+    """Optuna's form of the values of a field: of a list, the places in it."""
+    if not isinstance(values, Range):
+        return CategoricalDistribution(range(len(values)))
+    if values.whole:
+        return IntDistribution(int(values.low), int(values.high), log=values.log)
+    return FloatDistribution(values.low, values.high, log=values.log)
+
+
+def _tpe(seed: int) -> BaseSampler:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        # trials that are drawn together keep away from one another
+        return TPESampler(seed=seed, n_startup_trials=GUIDED_FIRST, constant_liar=True)
+
+
+def _pruner(stage: Stage) -> optuna.pruners.BasePruner:
+    pruners: dict[str, Callable[[], optuna.pruners.BasePruner]] = {
+        "none": optuna.pruners.NopPruner,
+        "median": lambda: optuna.pruners.MedianPruner(
+            n_startup_trials=stage.first_trials, n_warmup_steps=stage.first_epochs - 1
+        ),
+        "successive_halving": lambda: optuna.pruners.SuccessiveHalvingPruner(
+            min_resource=stage.first_epochs, reduction_factor=2
+        ),
+    }
+    return pruners[stage.pruner]()
+
+
+def _rounded(value: float, within: tuple[Any, ...] | Range) -> float:
+    """A number with few digits, so that its trial can be named; still within its range."""
+    if not isinstance(within, Range) or within.whole:
+        return value
+    return float(min(max(float(f"{value:.{DIGITS}g}"), within.low), within.high))

@@ -1,0 +1,231 @@
+"""Search by drawn trials: what is drawn, what is given up, and what a killed search finds again."""
+
+import numpy as np
+import optuna
+import pandas as pd
+import pytest
+
+from robust_fairness import checkpoints, training
+from robust_fairness.errors import InputError
+from robust_fairness.stages import Stage
+from robust_fairness.training import fitting
+from robust_fairness.training.study import Study
+
+from .conftest import make_cell, make_samples
+
+RATES = {"low": 1e-4, "high": 1e-1, "log": True}
+DECAYS = (1e-5, 1e-3, 0.1)
+
+
+def drawn(space: dict, score=None, **stage) -> list[dict]:
+    """Overrides of all trials of a stage, told what ``score`` makes of each."""
+    study = Study(Stage(space=space, **stage), higher=False, found={})
+    found = []
+    while asked := study.ask():
+        for one in asked:
+            found.append(one.override)
+            study.tell(one, score(one.override) if score else 0.0)
+    return found
+
+
+def test_a_further_field_changes_no_draw_of_the_others():
+    """Each field has draws of its own, whatever is drawn beside it and in whatever order."""
+    alone = drawn({"learning_rate": RATES}, sampler="random", trials=8)
+    space = {"weight_decay": DECAYS, "learning_rate": RATES, "batch_size": {"low": 16, "high": 64}}
+    together = drawn(space, sampler="random", trials=8)
+    assert [one["learning_rate"] for one in together] == [one["learning_rate"] for one in alone]
+    assert {one["weight_decay"] for one in together} == set(DECAYS)
+    assert all(
+        isinstance(one["batch_size"], int) and 16 <= one["batch_size"] <= 64 for one in together
+    )
+    assert drawn(space, sampler="random", trials=3) == together[:3]
+    other = drawn({"learning_rate": RATES}, sampler="random", trials=8, seed=1)
+    assert other != alone
+
+
+def test_logarithms_are_drawn_evenly():
+    """As many below the middle of the logarithms as above, by the binomial's deviation."""
+    values = [
+        one["learning_rate"]
+        for one in drawn({"learning_rate": RATES}, sampler="random", trials=400)
+    ]
+    below = sum(value < 10**-2.5 for value in values)
+    assert abs(below - 200) < 4 * 10
+    assert min(values) >= RATES["low"] and max(values) <= RATES["high"]
+
+
+def test_estimator_comes_nearer_to_the_best_than_even_draws():
+    """A bowl in two fields: mean of the last draws over several seeds."""
+
+    def bowl(one: dict) -> float:
+        return (np.log10(one["learning_rate"]) + 3) ** 2 + (one["alpha"] - 0.7) ** 2
+
+    space = {"learning_rate": RATES, "alpha": {"low": 0.0, "high": 4.0}}
+    means = {
+        sampler: np.mean(
+            [
+                np.mean(
+                    [
+                        bowl(one)
+                        for one in drawn(space, bowl, sampler=sampler, trials=40, seed=seed)[-12:]
+                    ]
+                )
+                for seed in range(5)
+            ]
+        )
+        for sampler in ("random", "tpe")
+    }
+    assert means["tpe"] < means["random"] / 2
+
+
+def test_a_grid_is_tried_in_order():
+    """The last field fastest; lists are values like others."""
+    space = {"explicit": [["kind"], ["size", "kind"]], "alpha": [1.0, 2.0]}
+    assert drawn(space) == [
+        {"explicit": ["kind"], "alpha": 1.0},
+        {"explicit": ["kind"], "alpha": 2.0},
+        {"explicit": ["size", "kind"], "alpha": 1.0},
+        {"explicit": ["size", "kind"], "alpha": 2.0},
+    ]
+
+
+@pytest.mark.parametrize("pruner", ["median", "successive_halving"])
+@pytest.mark.parametrize("higher", [True, False])
+def test_pruner_gives_up_what_learns_least(pruner, higher):
+    """The bad half of trials, whose losses are higher throughout, whichever way scores go."""
+    stage = Stage(space={"alpha": {"low": 0.0, "high": 1.0}}, sampler="random", trials=12,
+                  at_once=1, pruner=pruner, first_trials=2, first_epochs=2)  # fmt: skip
+    study = Study(stage, higher, {})
+    given_up, losses = {}, [0.1, 0.2] + [5.0, 0.05] * 5
+    for number, loss in enumerate(losses):
+        (one,) = study.ask()
+        epochs = [study.gives_up(one, epoch, loss) for epoch in range(8)]
+        given_up[number] = epochs.index(True) if True in epochs else None
+        study.tell(one, 1 - loss if higher else loss)
+    assert given_up[0] is None  # nothing to compare it with
+    assert given_up[3] is None  # the best so far
+    assert all(given_up[number] is not None and given_up[number] >= 1 for number in (2, 4, 6))
+
+
+def searching(**stage):
+    """A cell that draws learning rates and the method's alpha."""
+    cell = make_cell("adv_debias", seeds=(0, 1), epochs=6)
+    space = {"learning_rate": {"low": 1e-5, "high": 1e-1, "log": True}, "alpha": [0.5, 1.0]}
+    return cell.model_validate(
+        cell.model_dump()
+        | {
+            "method": {"name": "adv_debias"},
+            "network": {"name": "mlp", "hidden": 12, "features": 8, "head_hidden": 6},
+            "search": [{"space": space, "sampler": "random", "trials": 6, **stage}],
+        }
+    )
+
+
+def test_pruned_trials_are_told_of_and_not_chosen():
+    """Their curves end early, they have no model, and the table says so."""
+    samples = make_samples()
+    cell = searching(pruner="median", at_once=1, first_trials=1, first_epochs=2)
+    models, validation, history, trials = training.train(samples, cell)
+    assert list(trials["stage"]) == [0] + [1] * 6
+    pruned = set(trials[trials["state"] == "pruned"]["trial"])
+    assert 0 < len(pruned) < 6
+    assert pruned.isdisjoint({one.trial for one in models} | {one.trial for one in validation})
+    assert {one.trial for one in models} | pruned == set(trials["trial"])
+    lengths = history.groupby("trial")["epoch"].max() + 1
+    assert all(2 <= lengths[trial] < 6 for trial in pruned)
+    assert all(lengths[trial] == 6 for trial in {one.trial for one in models})
+    scored = trials.set_index("trial")["score"]
+    assert scored[list(pruned)].isna().all()
+    for trial in {one.trial for one in models}:
+        own = [one for one in validation if one.trial == trial]
+        expected = np.mean([(one.outputs.argmax(1) == samples.y[one.rows]).mean() for one in own])
+        assert scored[trial] == pytest.approx(expected)
+    assert training.select(samples, validation, cell)["trial"].isin(scored.index).all()
+
+
+def test_trials_that_are_drawn_together_train_together(monkeypatch):
+    """Six values of a float field of the method, two seeds: one stack of twelve."""
+    stacks = []
+    original = fitting.Stack.__init__
+
+    def noted(self, samples, cell, replicas):
+        stacks.append(len(replicas))
+        original(self, samples, cell, replicas)
+
+    monkeypatch.setattr(fitting.Stack, "__init__", noted)
+    cell = searching(space={"alpha": {"low": 0.1, "high": 4.0}})
+    training.train(make_samples(), cell)
+    assert stacks == [2, 12]
+
+
+class Killed(BaseException):
+    """What ends a process at an epoch."""
+
+
+def test_a_search_that_was_killed_ends_as_an_undisturbed_one(monkeypatch, tmp_path):
+    """Bit for bit, wherever it was stopped: the same trials, given up at the same epochs."""
+    samples = make_samples()
+    cell = searching(sampler="tpe", at_once=2, pruner="median", first_trials=2, first_epochs=2)
+    cell = cell.model_copy(
+        update={"protocol": cell.protocol.model_copy(update={"checkpoint_seconds": 0})}
+    )
+    undisturbed = training.train(samples, cell)
+    monkeypatch.setenv(checkpoints.ROOT_VARIABLE, str(tmp_path))
+    original = fitting.Stack.run_epoch
+    for last in (5, 7, 4):
+        left = iter(range(last))
+
+        def run_epoch(self, left=left):
+            if next(left, None) is None:
+                raise Killed
+            original(self)
+
+        monkeypatch.setattr(fitting.Stack, "run_epoch", run_epoch)
+        with pytest.raises(Killed):
+            training.train(samples, cell)
+    monkeypatch.setattr(fitting.Stack, "run_epoch", original)
+    completed = training.train(samples, cell)
+    pd.testing.assert_frame_equal(completed[3], undisturbed[3], check_exact=True)
+    pd.testing.assert_frame_equal(completed[2], undisturbed[2], check_exact=True)
+    for one, other in zip(completed[0], undisturbed[0], strict=True):
+        assert (one.trial, one.seed) == (other.trial, other.seed)
+        for name, array in one.state.items():
+            np.testing.assert_array_equal(array, other.state[name])
+
+
+@pytest.mark.parametrize(
+    ("stage", "message"),
+    [
+        ({"sampler": "grid", "trials": None}, "a grid with a range of learning_rate"),
+        ({"trials": None}, "sampler random without trials"),
+        ({"space": {"alpha": []}}, "no value of alpha"),
+        ({"space": {}}, "no value of any field"),
+        ({"space": {"learning_rate": {"low": 1.0, "high": 0.1}}}, "allowed: low below high"),
+        ({"space": {"learning_rate": {"low": 0, "high": 1.0, "log": True}}}, "allowed: above 0"),
+        ({"space": {"learning_rate": {"low": -1.0, "high": 1.0}}}, "learning_rate"),
+        ({"space": {"learningrate": {"low": 0.1, "high": 1.0}}}, "unknown field of a trial"),
+        ({"sampler": "bayes"}, "'grid', 'random' or 'tpe'"),
+        ({"pruner": "mean"}, "'none', 'median' or 'successive_halving'"),
+    ],
+)
+def test_bad_stages_are_refused_before_anything_trains(stage, message):
+    """In one line that names the field and what is allowed."""
+    with pytest.raises(InputError, match=message) as error:
+        searching(**stage)
+    assert "\n" not in str(error.value)
+
+
+def test_estimator_is_not_guided_by_a_comparison_of_trials():
+    """A criterion with a condition has no value of a trial alone."""
+    cell = searching()
+    changes = {
+        "search_by": "delta_dp with 0.9 of accuracy",
+        "search": [{"space": {"alpha": [1.0, 2.0]}, "sampler": "tpe", "trials": 2}],
+    }
+    with pytest.raises(InputError, match="cannot guide sampler tpe"):
+        cell.model_validate(cell.model_dump() | changes)
+
+
+def test_optuna_says_nothing_of_its_own():
+    """Its messages would stand among those of the run."""
+    assert optuna.logging.get_verbosity() >= optuna.logging.WARNING
