@@ -13,6 +13,11 @@ TRIALS = {
     "trial": "str", "stage": "int64", "state": "str", "epochs": "int64", "criterion": "str",
     "score": "float64",
 }  # fmt: skip
+# What each criterion chooses of a cell's trials; ``used`` where the run went on with it.
+CHOICES = {
+    "dataset": "str", "method": "str", "criterion": "str", "used": "bool", "trial": "str",
+    "score": "float64", "trials": "int64",
+}  # fmt: skip
 HISTORY = {"trial": "str", "seed": "int64", "epoch": "int64", "quantity": "str", "value": "float64"}
 # How far test sets are from the training set, and how well a classifier of real rows knows
 # generated ones.

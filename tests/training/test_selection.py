@@ -3,9 +3,11 @@
 import pandas as pd
 import pytest
 
-from robust_fairness import tables
+from robust_fairness import tables, training
 from robust_fairness.errors import InputError
-from robust_fairness.training.selection import choose
+from robust_fairness.training.selection import choose, compare
+
+from .conftest import make_cell, make_samples
 
 
 def scores(
@@ -101,3 +103,43 @@ def test_trials_without_a_quality_or_without_a_goal_are_not_chosen():
     assert choose(both(values, "accuracy"), [criterion])["trial"].tolist() == ["a"]
     with pytest.raises(InputError, match=f"selection by {criterion}: no trial"):
         choose(both({"b": (0.1, None), "c": (None, 0.8)}, "accuracy"), [criterion])
+
+
+def test_every_criterion_tells_what_it_would_choose():
+    """Used or not; one that no trial has a score of is left out."""
+    records = pd.concat(
+        [
+            scores({("a", 0): 0.9, ("a", 1): 0.7, ("b", 0): 0.6, ("b", 1): 0.6}),
+            scores({("a", 0): 0.3, ("a", 1): 0.5, ("b", 0): 0.1, ("b", 1): 0.1}, "delta_eo"),
+            scores({("a", 0): None, ("b", 0): None}, "delta_dp"),
+        ]
+    )
+    found = compare(records, ["accuracy", "delta_eo", "delta_dp", "delta_eo with 0.97 of accuracy"])
+    assert found.to_dict("records") == [
+        {"criterion": "accuracy", "trial": "a", "score": pytest.approx(0.8)},
+        {"criterion": "delta_eo", "trial": "b", "score": pytest.approx(0.1)},
+        {"criterion": "delta_eo with 0.97 of accuracy", "trial": "a", "score": pytest.approx(0.4)},
+    ]
+
+
+@pytest.mark.parametrize("method", ["adv_debias", "erm"])
+def test_choices_of_a_cell_are_those_of_its_selection(method):
+    """For what it uses; a single trial leaves nothing to choose."""
+    samples = make_samples()
+    trials = ({"alpha": 4.0},) if method == "adv_debias" else ()
+    cell = make_cell(method, epochs=2).model_copy(
+        update={"trials": trials, "selections": ("worst_group_accuracy", "every")}
+    )
+    validation = training.train(samples, cell)[1]
+    found = training.compare(samples, validation, cell)
+    assert list(found.columns) == list(tables.CHOICES)
+    if not trials:
+        assert found.empty
+        return
+    chosen_trial = training.select(samples, validation, cell)["trial"].iloc[0]
+    (used,) = found[found["used"]].to_dict("records")
+    assert used["criterion"] == "worst_group_accuracy"
+    assert used["trial"] == chosen_trial
+    assert {"accuracy", "delta_eo", "delta_dp with 0.97 of accuracy"} <= set(found["criterion"])
+    assert "mean_squared_error" not in set(found["criterion"])
+    assert set(found["trials"]) == {2}

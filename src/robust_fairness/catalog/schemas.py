@@ -49,6 +49,12 @@ class Trials(_Table):
     missing = frozenset({"score"})
 
 
+class Choices(_Table):
+    """What each criterion chooses."""
+
+    columns = tables.CHOICES
+
+
 class Distances(_Table):
     """How far test sets are from the training set."""
 

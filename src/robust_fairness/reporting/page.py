@@ -22,6 +22,7 @@ from robust_fairness.reporting import (
     fair_metric_learning,
     kernel_fairness,
     latent_shift,
+    trial_selection,
 )
 from robust_fairness.reporting.figures import FIGURES, trade_off
 from robust_fairness.reporting.statistics import distinct
@@ -32,6 +33,7 @@ PAPERS = (
     kernel_fairness,
     latent_shift,
     fair_metric_learning,
+    trial_selection,
 )
 LONG = 40  # rows; a longer table is folded
 MOST_ROWS = 1000  # of a view on the page; the files hold all

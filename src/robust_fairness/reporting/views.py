@@ -9,7 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from robust_fairness.reporting.statistics import distinct, wilson_interval
-from robust_fairness.tables import DISTANCES, GENERATOR_QUALITY, PLANES, table
+from robust_fairness.tables import CHOICES, DISTANCES, GENERATOR_QUALITY, PLANES, table
 
 PUBLISHED = {
     "view": "str", "dataset": "str", "method": "str", "trial": "str", "shift": "str",
@@ -18,7 +18,12 @@ PUBLISHED = {
 }  # fmt: skip
 NUMBERS = [name for name, kind in PUBLISHED.items() if kind == "float64"]
 # Tables beside the metrics, which few runs have.
-FURTHER = {"distances": DISTANCES, "generator_quality": GENERATOR_QUALITY, "planes": PLANES}
+FURTHER = {
+    "choices": CHOICES,
+    "distances": DISTANCES,
+    "generator_quality": GENERATOR_QUALITY,
+    "planes": PLANES,
+}
 PLACE = ["dataset", "method", "trial", "shift", "severity", "attribute", "group", "metric"]
 
 

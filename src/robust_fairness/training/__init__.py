@@ -9,13 +9,27 @@ import pandas as pd
 
 from robust_fairness import tables
 from robust_fairness.checkpoints import threads
-from robust_fairness.parameters import CellParameters
+from robust_fairness.parameters import EVERY, CellParameters
 from robust_fairness.samples import Samples
 from robust_fairness.training import evaluation, prediction, search, selection
 from robust_fairness.training.prediction import UNSHIFTED
 from robust_fairness.training.records import Fitted, Prediction
 
-__all__ = ["evaluate", "predict", "select", "train"]
+__all__ = ["compare", "evaluate", "predict", "select", "train"]
+
+# Criteria whose choices are told beside those that a cell goes on with: accuracy, the worst group
+# (Sagawa et al. 2020), the mean over groups (the study of bias mitigation), and fairness alone and
+# under the condition of Donini et al. 2018.
+COMPARED = (
+    "accuracy",
+    "worst_group_accuracy",
+    "unbiased_accuracy",
+    "delta_eo",
+    "delta_dp with 0.97 of accuracy",
+    "delta_eo with 0.97 of accuracy",
+    "mean_squared_error",
+    "worst_group_mean_squared_error",
+)
 
 
 def train(
@@ -54,6 +68,24 @@ def select(
     return selection.choose(
         evaluation.criterion_scores(cell.selections, validation, samples), cell.selections
     )
+
+
+def compare(
+    samples: Samples, validation: Sequence[Prediction], cell: CellParameters
+) -> pd.DataFrame:
+    """What each criterion chooses of the trials, used or not; ``tables.CHOICES``.
+
+    A cell with a single trial leaves nothing to choose, and has no rows.
+    """
+    trials = {one.trial for one in validation}
+    criteria = list(dict.fromkeys([*cell.selections, *COMPARED]))
+    criteria = [one for one in criteria if one != EVERY] if len(trials) > 1 else []
+    scores = evaluation.criterion_scores(criteria, validation, samples)
+    found = selection.compare(scores, criteria).assign(
+        dataset=cell.dataset, method=cell.label, trials=len(trials)
+    )
+    used = found["criterion"].isin(cell.selections)
+    return tables.table(tables.CHOICES, found.assign(used=used).to_dict("records"))
 
 
 def predict(

@@ -40,6 +40,24 @@ def choose(scores: pd.DataFrame, criteria: Sequence[str]) -> pd.DataFrame:
     return tables.table(tables.SELECTION, rows)
 
 
+def compare(scores: pd.DataFrame, criteria: Sequence[str]) -> pd.DataFrame:
+    """What each criterion would choose: columns criterion, trial, score (a mean over seeds).
+
+    Args:
+        scores: as of ``choose``.
+        criteria: criteria that choose one trial; those that no trial has a score of are left out.
+    """
+    found = [(criterion, _best(scores, criterion)) for criterion in criteria]
+    return pd.DataFrame(
+        [
+            {"criterion": name, "trial": best["trial"].iloc[0], "score": best["score"].mean()}
+            for name, best in found
+            if len(best)
+        ],
+        columns=["criterion", "trial", "score"],
+    )
+
+
 def _best(scores: pd.DataFrame, criterion: str) -> pd.DataFrame:
     """Seeds of the best trial with their scores; none where no trial has a score."""
     goal, share, quality = goal_and_condition(criterion)

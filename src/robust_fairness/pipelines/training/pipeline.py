@@ -4,7 +4,8 @@ from typing import Any
 
 from kedro.pipeline import Node, Pipeline
 
-from robust_fairness.grid import DatasetGrid
+from robust_fairness.errors import Failure
+from robust_fairness.grid import DatasetGrid, selected_grid
 from robust_fairness.parameters import CellParameters
 from robust_fairness.pipelines._cells import for_every_cell
 
@@ -16,16 +17,28 @@ def train(samples: Any, cell: CellParameters) -> tuple[Any, Any, Any, Any]:
     return training.train(samples, cell)
 
 
-def select(samples: Any, validation: Any, cell: CellParameters) -> Any:
-    """Choose trials by their predictions on validation rows."""
+def select(samples: Any, validation: Any, cell: CellParameters) -> tuple[Any, Any]:
+    """Choose trials by their predictions on validation rows, and tell what others would be."""
     from robust_fairness import training
 
-    return training.select(samples, validation, cell)
+    chosen = training.select(samples, validation, cell)
+    return chosen, training.compare(samples, validation, cell)
+
+
+def collect_choices(**choices: Any) -> Any:
+    """Join what criteria choose in a dataset's cells; a cell that failed has left nothing."""
+    import pandas as pd
+
+    from robust_fairness import tables
+
+    found = [one for one in choices.values() if not isinstance(one, Failure)]
+    return pd.concat([tables.table(tables.CHOICES, []), *found], ignore_index=True)
 
 
 def create_pipeline() -> Pipeline:
-    """Train and select, for every cell of the grid."""
-    return for_every_cell(_nodes)
+    """Train and select for every cell, collect the choices of every dataset of the grid."""
+    collecting = [_collecting(dataset) for dataset in selected_grid().datasets]
+    return Pipeline([for_every_cell(_nodes), *collecting])
 
 
 def _nodes(dataset: DatasetGrid) -> list[Node]:
@@ -36,5 +49,21 @@ def _nodes(dataset: DatasetGrid) -> list[Node]:
             ["models", "validation", "history", "trials"],
             name="train",
         ),
-        Node(select, ["samples", "validation", "params:cell"], "selection", name="select"),
+        Node(
+            select,
+            ["samples", "validation", "params:cell"],
+            ["selection", "choices"],
+            name="select",
+        ),
     ]
+
+
+def _collecting(dataset: DatasetGrid) -> Pipeline:
+    labels = {cell.label: cell.label for cell in dataset.cells}
+    return Pipeline(
+        [Node(collect_choices, labels, "choices", name="collect_choices")],
+        namespace=dataset.name,
+        inputs={cell.label: f"{cell.name}.choices" for cell in dataset.cells},
+        outputs={"choices": f"{dataset.name}_choices"},
+        tags=[f"dataset.{dataset.name}", "fan_in"],
+    )
