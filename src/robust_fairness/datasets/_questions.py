@@ -22,7 +22,9 @@ from robust_fairness.questions import PADDING
 
 UNKNOWN = "<unknown>"  # stands for a word that no training question has
 UNKNOWN_TOKEN = 1
-NO_GROUP = "none"  # null in the files: a group of its own
+# of the groups in the files null and the empty text, which are groups of their own: questions that
+# ask for no kind of thing (whether it is there), and answers of no kind that is known (a net)
+GROUP_NAMES = {None: "none", "": "unnamed"}
 LONGEST_QUESTION = 2**22  # characters of one entry; those of GQA have some thousands
 PUNCTUATION = str.maketrans(dict.fromkeys(',?.!;:"', " "))
 SPACE = re.compile(r"[ \t\n\r]*")
@@ -116,7 +118,7 @@ def questions_from(files: Files, name: str, book: Book, tokens: int) -> Question
     """Questions of one file of GQA or GQA-OOD, in its order.
 
     Of an entry the fields ``question``, ``answer``, ``imageId`` and ``groups`` (``global`` and
-    ``local``, null for none) are read, and all others are passed over. Memory grows by some 150
+    ``local``, which may be null or empty) are read, and all others are passed over. Memory grows by some 150
     bytes a question and one block of the file.
 
     Args:
@@ -208,11 +210,11 @@ def _text(entry: Any, name: str, place: str) -> str:
 
 
 def _group(groups: Any, name: str, place: str) -> str:
-    """A group, or what stands for none."""
+    """A group, or what null and the empty text are called."""
     value = _field(groups, name, place)
-    if value is None:
-        return NO_GROUP
-    return _text(groups, name, place)
+    if value is not None and not isinstance(value, str):
+        raise InputError(f"{place}, {name} group: {value!r}, allowed: text or null")
+    return GROUP_NAMES.get(value) or str(value)
 
 
 def _entries(files: Files, name: str) -> Iterator[tuple[str, Any]]:

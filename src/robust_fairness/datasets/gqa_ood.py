@@ -124,7 +124,7 @@ def load(parameters: Parameters, files: Files, splits: int) -> Samples:
     the training questions, sorted, behind padding and the unknown word.
 
     Attributes are ``head_tail``, ``answer`` (the class), ``global_group`` and ``local_group``;
-    a group that is null in the files is called ``none``. ``id`` is that of the question. Training
+    a group that is null in the files is called ``none``, an empty one ``unnamed``. ``id`` is that of the question. Training
     questions that no split draws are left out.
 
     Args:
