@@ -21,6 +21,7 @@ from pydantic import (
     field_validator,
 )
 
+from robust_fairness.datasets._boxes import convert
 from robust_fairness.datasets._files import ROOT_VARIABLE, Files
 from robust_fairness.datasets._own_tables import below_the_root
 from robust_fairness.datasets._questions import (
@@ -124,8 +125,8 @@ def load(parameters: Parameters, files: Files, splits: int) -> Samples:
     the training questions, sorted, behind padding and the unknown word.
 
     Attributes are ``head_tail``, ``answer`` (the class), ``global_group`` and ``local_group``;
-    a group that is null in the files is called ``none``, an empty one ``unnamed``. ``id`` is that of the question. Training
-    questions that no split draws are left out.
+    a group that is null in the files is called ``none``, an empty one ``unnamed``. ``id`` is that
+    of the question. Training questions that no split draws are left out.
 
     Args:
         parameters: folders, sizes and the rule.
@@ -192,8 +193,6 @@ def _boxes_of(pictures: tuple[str, ...], parameters: Parameters, files: Files) -
     Raises:
         InputError: a picture has no features, or a file of them is missing or damaged.
     """
-    from robust_fairness.datasets._boxes import convert
-
     features = files.root / parameters.features_folder
     target = Path(parameters.boxes_folder).absolute()
     boxes = convert(features, pictures, parameters.boxes, target)
@@ -286,9 +285,10 @@ def _splits(drawn: np.ndarray, sizes: list[int]) -> pd.DataFrame:
     """
     part = np.repeat(np.arange(len(REQUIRED_PARTS), dtype=np.int8), sizes)
     kept = drawn[drawn.any(axis=1)]
+    names = pd.Index(REQUIRED_PARTS, dtype=object)
     splits = {}
     for k in range(drawn.shape[1]):
         codes = part.copy()
         codes[: sizes[0]][~kept[:, k]] = -1
-        splits[f"split_{k}"] = pd.Categorical.from_codes(codes, list(REQUIRED_PARTS))
+        splits[f"split_{k}"] = pd.Categorical.from_codes(codes, names)
     return pd.DataFrame(splits)
