@@ -119,7 +119,7 @@ def questions_from(files: Files, name: str, book: Book, tokens: int) -> Question
 
     Of an entry the fields ``question``, ``answer``, ``imageId`` and ``groups`` (``global`` and
     ``local``, which may be null or empty) are read, and all others are passed over. In memory are
-    a block of the file and the numbers of the questions, some 250 bytes each.
+    a block of the file and the numbers of the questions, some 200 bytes each.
 
     Args:
         files: where the file is found.

@@ -41,7 +41,6 @@ from robust_fairness.samples import REQUIRED_PARTS, Samples
 SIDES = ("head", "tail")
 UNSEEN = "<unseen>"  # the class of answers that no training question has
 OFFICIAL = {"val": "val", "test": "testdev"}  # what the parts are called in the files
-HEAD_TAIL = "head_tail"
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +87,7 @@ class Parameters(BaseModel, extra="forbid", frozen=True):
     sensitive: Annotated[
         tuple[Literal["head_tail", "answer", "global_group", "local_group"], ...],
         Field(min_length=1),
-    ] = (HEAD_TAIL,)
+    ] = ("head_tail",)
     seed: NonNegativeInt = 0
 
     @field_validator("sensitive")
@@ -169,7 +168,7 @@ def load(parameters: Parameters, files: Files, splits: int) -> Samples:
         y=y,
         attributes=pd.DataFrame(
             {
-                HEAD_TAIL: sides,
+                "head_tail": sides,
                 "answer": pd.Categorical.from_codes(y, pd.Index(answers, dtype=object)),
                 "global_group": as_attribute(rows.global_group, book.global_groups),
                 "local_group": as_attribute(rows.local_group, book.local_groups),
