@@ -151,6 +151,35 @@ def test_a_second_call_converts_nothing(tmp_path, monkeypatch):
     assert contents(tmp_path / "kept") == before
 
 
+def test_the_sources_may_be_deleted_once_they_are_converted(tmp_path):
+    """All of them, and for the same request only; never where two maps would fit."""
+    raw, kept = tmp_path / "raw", tmp_path / "kept"
+    truth = world(raw)
+    first = convert(raw, PICTURES, 4, kept)
+    for number in (0, 3):
+        (raw / f"gqa_objects_{number}.h5").rename(tmp_path / str(number))
+    found = convert(raw, PICTURES, 4, kept)
+    assert found == first
+    expect(found, truth, PICTURES, 4)
+    others = [(PICTURES[1:], 4), (PICTURES[::-1], 4), (PICTURES, 3)]
+    for pictures, boxes in others:
+        with pytest.raises(InputError, match="gqa_objects_0.h5: is missing"):
+            convert(raw, pictures, boxes, kept)
+    table = raw / "gqa_objects_info.json"
+    before = table.read_text()
+    table.write_text(before + " ")
+    with pytest.raises(InputError, match="gqa_objects_0.h5: is missing"):
+        convert(raw, PICTURES, 4, kept)
+    table.write_text(before)
+    for number in (0, 3):
+        (raw / f"gqa_objects_{number}.h5").write_bytes((tmp_path / str(number)).read_bytes())
+    assert convert(raw, PICTURES, 4, kept).folder != first.folder  # written at another time
+    for number in (0, 3):
+        (raw / f"gqa_objects_{number}.h5").unlink()
+    with pytest.raises(InputError, match="gqa_objects_0.h5: is missing"):
+        convert(raw, PICTURES, 4, kept)
+
+
 def test_other_requests_have_other_folders(tmp_path):
     """Pictures, their order, the number of boxes and the sources all count; nothing is mixed."""
     truth = world(tmp_path / "raw")
@@ -214,37 +243,38 @@ class Killed(BaseException):
 def test_a_work_that_ends_anywhere_goes_on_to_the_same_bytes(tmp_path, monkeypatch):
     """Before every single step that reaches the disk, one work after another."""
     world(tmp_path / "raw")
+    few = PICTURES[:5]
     monkeypatch.setattr(module, "BLOCK_BYTES", 1)  # a picture a block
-    convert(tmp_path / "raw", PICTURES, 4, tmp_path / "undisturbed")
+    convert(tmp_path / "raw", few, 4, tmp_path / "undisturbed")
     expected = contents(tmp_path / "undisturbed")
-    real = {"fsync": os.fsync, "replace": Path.replace, "write": module._Array.write}
     left = 0
 
-    def counted(name):
+    def counted(work):
         def step(*arguments):
             nonlocal left
             left -= 1
             if left < 0:
                 raise Killed
-            return real[name](*arguments)
+            return work(*arguments)
 
         return step
 
-    for name, owner in (("fsync", os), ("replace", Path), ("write", module._Array)):
-        monkeypatch.setattr(owner, name, counted(name))
+    monkeypatch.setattr(os, "fsync", counted(lambda file: None))  # what takes time tells nothing
+    monkeypatch.setattr(Path, "replace", counted(Path.replace))
+    monkeypatch.setattr(module._Array, "write", counted(module._Array.write))
     for steps in range(200):
         target, left = tmp_path / f"killed {steps}", steps
         try:
-            convert(tmp_path / "raw", PICTURES, 4, target)
+            convert(tmp_path / "raw", few, 4, target)
         except Killed:
             assert not list(target.rglob("boxes.json"))
         else:
             break
         left = 10_000
-        convert(tmp_path / "raw", PICTURES, 4, target)
+        convert(tmp_path / "raw", few, 4, target)
         assert contents(target) == expected
     # two files are begun; a picture is written twice, flushed twice and noted; then the manifest
-    assert steps == 2 * 2 + len(PICTURES) * (2 + 2 + 2) + 2
+    assert steps == 2 * 2 + len(few) * (2 + 2 + 2) + 2
 
 
 def test_what_was_converted_is_not_converted_again(tmp_path, monkeypatch):

@@ -53,7 +53,8 @@ def convert(features: Path, pictures: Sequence[str], boxes: int, target: Path) -
     What was converted before is returned at once; what was begun goes on where it stopped, to
     the same bytes. The folder's name is the hash of the request: pictures and their order, boxes,
     and the source files as ``_identity`` tells them apart. Another request has another folder. A
-    folder is complete when ``boxes.json`` is there. Folders may be deleted at any time.
+    folder is complete when ``boxes.json`` is there. Folders may be deleted at any time, and so
+    may the HDF5 files, all of them, once they are converted.
 
     A box of zeros only, at the end of those promised, is no box: detectors of GQA's kind find no
     such features, so that these are rows that nothing was written to. How many pictures have
@@ -78,6 +79,10 @@ def convert(features: Path, pictures: Sequence[str], boxes: int, target: Path) -
     places = _places(features / INFO, pictures)
     numbers = sorted(set(places.file.tolist()))
     sources = {number: features / f"gqa_objects_{number}.h5" for number in numbers}
+    if not any(path.is_file() for path in sources.values()):
+        before = _of_deleted_sources(features / INFO, pictures, boxes, target)
+        if before is not None:
+            return before
     width = _width(sources, places, pictures)
     request = {
         "format": FORMAT,
@@ -141,15 +146,17 @@ def _place(info: Path, picture: str, entry: object) -> tuple[int, int, int]:
     """File, row and number of boxes of one picture."""
     fields = entry if isinstance(entry, dict) else {}
     row = next((name for name in ROW if name in fields), ROW[0])
-    values = [fields.get(name) for name in ("file", row, PROMISED)]
-    for name, value in zip(("file", row, PROMISED), values, strict=True):
-        if type(value) is not int or not 0 <= value < 2**31:
+
+    def number(name: str) -> int:
+        value = fields.get(name)
+        if type(value) is not int or not 0 <= value < 2**31:  # true is no number
             raise InputError(
                 f"{info}, picture {picture!r}, {name}: {value!r}, allowed: a whole number, "
                 "0 and larger"
             )
-    file, row_number, promised = values
-    return file, row_number, promised
+        return value
+
+    return number("file"), number(row), number(PROMISED)
 
 
 def _width(sources: Mapping[int, Path], places: _Places, pictures: Sequence[str]) -> int:
@@ -231,6 +238,23 @@ def _identity(path: Path) -> dict[str, Any]:
     return {"bytes": status.st_size, "changed": status.st_mtime_ns, "sha256": digest.hexdigest()}
 
 
+def _of_deleted_sources(
+    info: Path, pictures: Sequence[str], boxes: int, target: Path
+) -> Boxes | None:
+    """What was converted of files that are gone, if only one map is of this request."""
+    wanted = {"boxes": boxes, "pictures": list(pictures), "format": FORMAT}
+    table = _identity(info)["sha256"]
+    found = []
+    for path in sorted(target.glob(f"*/{MANIFEST_FILE}")):
+        manifest = _json(path)
+        request = manifest.get("request", {})
+        if wanted.items() <= request.items() and request["sources"][INFO]["sha256"] == table:
+            shape = (len(pictures), boxes, manifest["shape"][2])
+            if all(array.fits() for array in _arrays(path.parent, shape)):
+                found.append(Boxes(str(path.parent), shape, manifest["sha256"]))
+    return found[0] if len(found) == 1 else None
+
+
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """Keep other processes out of the folder, which is made; a killed one keeps none out."""
@@ -302,6 +326,14 @@ class _Array:
         file.write(numbers.astype(self.dtype, copy=False).tobytes())
 
 
+def _arrays(folder: Path, shape: tuple[int, int, int]) -> tuple[_Array, _Array]:
+    """The features and the counts of a folder."""
+    return (
+        _Array(folder / FEATURES_FILE, HALF, shape),
+        _Array(folder / COUNTS_FILE, COUNT, shape[:1]),
+    )
+
+
 @dataclass(frozen=True)
 class _Conversion:
     """One request, and how far it has come.
@@ -325,10 +357,7 @@ class _Conversion:
     @property
     def arrays(self) -> tuple[_Array, _Array]:
         """The features and the counts."""
-        return (
-            _Array(self.folder / FEATURES_FILE, HALF, self.shape),
-            _Array(self.folder / COUNTS_FILE, COUNT, self.shape[:1]),
-        )
+        return _arrays(self.folder, self.shape)
 
     def kept(self) -> Boxes | None:
         """What was converted before, if it is whole."""
