@@ -13,6 +13,7 @@ from torch.nn.utils.parametrizations import weight_norm
 
 from robust_fairness.models._fitted import require_classes
 from robust_fairness.models._layers import Dropout, unit_length
+from robust_fairness.models._losses import binary_cross_entropy
 from robust_fairness.models._model import SingleModel, initialised
 from robust_fairness.models._questions import unpacked
 from robust_fairness.models._randomness import DropoutNoise, Randomness
@@ -206,6 +207,7 @@ class UpDn(SingleModel):
         super().__init__()
         self.parameters_of_network, self.shape = parameters, shape
         self.unread = parameters.word_vectors
+        self.softmax = parameters.loss == "cross_entropy"
         self.early_width, self.feature_width = parameters.fusion, parameters.hidden
         self.fuse = initialised(partial(Fusion, parameters, shape), randomness)
         hidden = partial(normalised_linear, parameters.fusion, parameters.hidden)
@@ -234,6 +236,17 @@ class UpDn(SingleModel):
         """Logits ``[1, row, answer]``."""
         outputs: Tensor = self.top(features, noise)
         return outputs
+
+    def task_loss(self, outputs: Tensor, y: Tensor) -> Tensor:
+        """Loss of every row ``[..., row]``, as ``loss`` of the parameters says.
+
+        Args:
+            outputs: logits ``[..., row, answer]``.
+            y: int64 answers ``[..., row]``.
+        """
+        if self.softmax:
+            return super().task_loss(outputs, y)
+        return binary_cross_entropy(outputs, y)
 
     def new_head(self, outputs: int, randomness: Randomness, inputs: int | None = None) -> Head:
         """Dropout and one linear layer from the features (or ``inputs``) to ``outputs``."""

@@ -17,7 +17,6 @@ from robust_fairness import checkpoints
 from robust_fairness.checkpoints import Checkpoint
 from robust_fairness.devices import device_named
 from robust_fairness.errors import InputError, unknown_name
-from robust_fairness.methods._losses import task_loss
 from robust_fairness.methods._method import (
     Batch,
     Method,
@@ -349,7 +348,7 @@ class Stack:
         if isinstance(self.model, Embedding) and self.model.awaits_classifier:
             return self.y.new_full((len(self.replicas),), torch.nan, dtype=self.dtype)
         losses = [
-            task_loss(
+            self.model.task_loss(
                 self.model(self.preprocessing(self.inputs.of(rows).to(self.dtype))),
                 self.y.gather(1, rows),
             )
