@@ -7,6 +7,8 @@ import numpy as np
 
 from robust_fairness.errors import InputError
 
+LARGEST = float(np.finfo(np.float32).max)
+
 
 def word_vectors(path: Path, words: Sequence[str], width: int) -> dict[int, np.ndarray]:
     """Vectors of those words that the file knows, float32 ``[width]``, by their place.
@@ -77,8 +79,8 @@ def _is_number(field: bytes) -> bool:
 def _numbers(path: Path, line: int, fields: Sequence[bytes]) -> np.ndarray:
     """The numbers of a line, float32."""
     bad = next((field for field in fields if not _is_number(field)), None)
-    values = np.array([] if bad is not None else list(map(float, fields)), dtype=np.float32)
-    if bad is not None or not np.isfinite(values).all():
+    values = np.array([] if bad is not None else list(map(float, fields)))
+    if bad is not None or not (np.abs(values) <= LARGEST).all():
         told = "a number that is not finite" if bad is None else f"{bad.decode(errors='replace')!r}"
         raise InputError(f"{path}: line {line} has {told}, allowed: finite numbers")
-    return values
+    return values.astype(np.float32)

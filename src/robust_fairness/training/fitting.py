@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from math import cos, isnan, pi
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -148,6 +149,7 @@ def apply(
             parameter.grad = gradient.contiguous()
     for player in step.losses:
         optimisers[player].step()
+        optimisers[player].zero_grad()  # the next gradients need not stand beside these
 
 
 def device_of(protocol: Protocol) -> torch.device:
@@ -671,6 +673,12 @@ def build_model(
     return model
 
 
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file that may be larger than memory."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def method_class(name: str) -> type[Method]:
     """The method that the file ``methods/{name}.py`` defines."""
     return find_class("method", name, Method)  # type: ignore[type-abstract]
@@ -696,7 +704,7 @@ def training_key(samples: Samples, cell: CellParameters, replicas: Sequence[Repl
         "replicas": [repr(replica) for replica in replicas],
         "questions": repr(samples.questions),
         "weights": [
-            hashlib.sha256(path.read_bytes()).hexdigest()
+            digest_of(path)
             for path in weight_files(cell.network.name, replicas[0].network)
             if path.is_file()  # the network tells what is wrong with one that is not
         ],
