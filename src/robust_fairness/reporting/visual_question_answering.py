@@ -105,6 +105,8 @@ def table_2(metrics: pd.DataFrame) -> pd.DataFrame:
     (5); both stand beside the one published number.
     """
     ours = over_seeds(means(metrics), KEYS)
+    if ours.empty:
+        return pd.DataFrame()
     theirs = published(PAPER).query("view == 'table_2'")
     told = [
         explicit_variable(method, trial)
@@ -158,6 +160,8 @@ def figure_a9(metrics: pd.DataFrame) -> pd.DataFrame:
     rows = rows.assign(beta=beta.fillna(USUAL_BETA))
     curve = rows["metric"].str.fullmatch(TAIL.pattern) & rows["attribute"].eq("local_group")
     rows = rows[curve & rows["cells"].eq(AS_CONFIGURED)]
+    if rows.empty:
+        return pd.DataFrame()
     # the usual size may stand there by name and by default
     rows = rows.drop_duplicates(["dataset", "method", "trial", "seed", "beta"])
     charts = rows[["dataset", "explicit"]][rows["explicit"] != ""].drop_duplicates()
