@@ -390,14 +390,13 @@ def test_questions_are_trained_with_the_published_hyperparameters():
 
     own = load("paper")["parameters"]["gqa_ood"]
     table = published_hyperparameters().query("dataset == 'gqa_ood'")
-    assert set(table["method"]) == own.keys() - {"source"}
+    assert set(table["method"]) == own.keys() - {"source", "shifted"}
     for label, field, value in table[["method", "field", "published"]].to_numpy():
         cell = CellParameters.model_validate(own[label]["cell"])
         default = cell.replicas()[0]
         part = default.method if field in type(default.method).model_fields else default.protocol
         found = getattr(part, field)
         assert str(found) == value or float(found) == float(value), (label, field)
-        told = [dict(trial).get("explicit") for trial in cell.trials]
-        assert ([["answer"]] == [one for one in told if one == ["answer"]]) == (
-            label in ("group_upweighting", "group_dro", "irmv1")
-        )
+        told = [trial.get("explicit") for trial in cell.trials]
+        # the others would be told the class
+        assert (["answer"] in told) == (label in ("group_upweighting", "group_dro", "irmv1"))
