@@ -69,6 +69,20 @@ REMOTES = {
             ),
         },
     ),
+    # the authors' repository, at a fixed commit; of its files those whose checksum we could note
+    "gqa_ood": Remote(
+        address="https://raw.githubusercontent.com/gqa-ood/GQA-OOD/"
+        "3853e118dc096e0551cb5792da135967cb7a312b/data",
+        folder="gqa_ood",
+        sha256={
+            "ood_testdev_head.json": (
+                "0ecf2818e374aca2d34743a03416b926ace0a7f18ab4fcca6cfb356f44e7a665"
+            ),
+            "ood_testdev_tail.json": (
+                "4730b5daccc02058e652c7a129a42341a929aaeab048c16e855828d98a1e3674"
+            ),
+        },
+    ),
     "drugs": Remote(
         address=f"{UCI}/00373",
         folder="drug_consumption",

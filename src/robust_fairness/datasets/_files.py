@@ -4,6 +4,8 @@ import gzip
 import hashlib
 import os
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from robust_fairness.datasets import _fetch
 from robust_fairness.errors import InputError
 
 ROOT_VARIABLE = "ROBUST_FAIRNESS_DATA"
+BLOCK = 2**20  # bytes that are read at once of a file that is not held in memory
 
 
 def default_root() -> Path:
@@ -60,6 +63,23 @@ class Files:
         self.sources[name] = hashlib.sha256(content).hexdigest()
         return content
 
+    def blocks(self, name: str) -> Iterator[bytes]:
+        """Uncompressed bytes of the file ``name`` or ``name.gz``, piece by piece.
+
+        For files that are too large to be held in memory. The checksum is noted when the last
+        piece has been taken.
+
+        Raises:
+            InputError: the file is missing, cannot be read or is damaged gzip.
+        """
+        path = self._find(name)
+        digest = hashlib.sha256()
+        with _readable(path), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            while block := file.read(BLOCK):
+                digest.update(block)
+                yield block
+        self.sources[name] = digest.hexdigest()
+
     def has(self, name: str) -> bool:
         """Whether the file ``name`` or ``name.gz`` is there."""
         return any(path.is_file() for path in self._places(name))
@@ -67,13 +87,9 @@ class Files:
     @staticmethod
     def _read(path: Path) -> bytes:
         """Uncompressed content of a file."""
-        try:
+        with _readable(path):
             content = path.read_bytes()
             return gzip.decompress(content) if path.suffix == ".gz" else content
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise InputError(f"{path}: damaged or truncated gzip file: {error}") from error
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read: {error.strerror}") from error
 
     def _find(self, name: str) -> Path:
         """Path of the plain file, or else of the gzipped one."""
@@ -90,3 +106,14 @@ class Files:
     def _places(self, name: str) -> tuple[Path, Path]:
         """Where the plain file and the gzipped one would be."""
         return self.root / name, self.root / f"{name}.gz"
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """One line about a file that cannot be read or unpacked."""
+    try:
+        yield
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(f"{path}: damaged or truncated gzip file: {error}") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error

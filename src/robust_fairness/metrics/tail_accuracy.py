@@ -5,12 +5,11 @@ average. Source: "An Investigation of Critical Issues in Bias Mitigation Techniq
 A.1.
 """
 
-from fractions import Fraction
-
 import numpy as np
 
 from robust_fairness.metrics._metric import Score, metric
 from robust_fairness.metrics._rates import by_group, rates
+from robust_fairness.questions import in_tail
 
 SIDES = ("head", "tail")
 
@@ -41,29 +40,3 @@ def head_accuracy(
     """Accuracy on all other rows."""
     tail = in_tail(y, group, len(classes), beta)
     return by_group(*rates(prediction == y, tail.astype(np.int64), len(SIDES)), SIDES)["head"]
-
-
-def in_tail(y: np.ndarray, group: np.ndarray, classes: int, beta: float) -> np.ndarray:
-    r"""Whether each row is of a tail class of its group, bool ``[n]``.
-
-    .. math:: |a| < (1 + \beta) \mu(a)
-
-    |a| counts the class in the group, mu is the mean count of the classes that occur there. A.1
-    prints <=, the published labels follow <. The comparison is exact: beta is the decimal number
-    that was written, not the nearest binary one.
-
-    Args:
-        y: class of every row ``[n]``.
-        group: group of every row ``[n]``.
-        classes: number of classes.
-        beta: size of the tail, 0.2 in the source.
-    """
-    keys, index, counts = np.unique(group * classes + y, return_inverse=True, return_counts=True)
-    _, group_of, present = np.unique(keys // classes, return_inverse=True, return_counts=True)
-    totals = np.zeros(len(present), dtype=np.int64)
-    np.add.at(totals, group_of, counts)
-    factor = 1 + Fraction(str(beta))
-    # Whole numbers of any size: |a| * present * denominator < numerator * total
-    left = counts * present[group_of].astype(object) * factor.denominator
-    right = totals[group_of].astype(object) * factor.numerator
-    return (left < right).astype(bool)[index]

@@ -1,0 +1,524 @@
+"""Features of boxes, made once into arrays of half precision."""
+
+import errno
+import hashlib
+import json
+import logging
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from robust_fairness.datasets import _boxes as module
+from robust_fairness.datasets._boxes import convert
+from robust_fairness.errors import InputError
+from robust_fairness.questions import Boxes
+
+ROWS, BOXES, WIDTH = (5, 7), 6, 8  # of two files
+PICTURES = tuple(f"n{number}" if number % 3 else str(number) for number in range(sum(ROWS)))
+
+
+def world(folder: Path, **storage) -> dict[str, np.ndarray]:
+    """Write two files and their table; the boxes of every picture, float32 ``[box, 8]``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(5)
+    order = rng.permutation(len(PICTURES))
+    info, truth, placed = {}, {}, iter(order.tolist())
+    for number, rows in zip((0, 3), ROWS, strict=True):
+        values = np.abs(rng.normal(scale=9, size=(rows, BOXES, WIDTH))).astype(np.float32)
+        for row in range(rows):
+            picture, promised = PICTURES[next(placed)], int(rng.integers(0, BOXES + 1))
+            values[row, promised:] = 0
+            truth[picture] = values[row, :promised]
+            info[picture] = {
+                "width": 640,
+                "height": 480,
+                "objectsNum": promised,
+                "idx": row,
+                "file": number,
+            }
+        with h5py.File(folder / f"gqa_objects_{number}.h5", "w") as file:
+            file.create_dataset("features", data=values, **storage)
+            file.create_dataset("bboxes", data=np.zeros((rows, BOXES, 4), np.float32))
+    (folder / "gqa_objects_info.json").write_text(json.dumps(info))
+    return truth
+
+
+def changed(folder: Path, number: int = 0):
+    """The features of a file, to be changed."""
+    return h5py.File(folder / f"gqa_objects_{number}.h5", "r+")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def expect(found: Boxes, truth: dict[str, np.ndarray], pictures, boxes: int) -> None:
+    """Compare with a picture by picture restatement."""
+    assert found.shape == (len(pictures), boxes, WIDTH)
+    assert found.features.dtype == np.float16 and found.counts.dtype == np.int16
+    for row, picture in enumerate(pictures):
+        kept = truth[picture][:boxes]
+        assert found.counts[row] == len(kept)
+        expected = np.zeros((boxes, WIDTH), dtype=np.float16)
+        for box, numbers in enumerate(kept):
+            expected[box] = [np.float16(number) for number in numbers]
+        np.testing.assert_array_equal(found.features[row], expected)
+
+
+@pytest.mark.parametrize("boxes", [1, 4, 6, 9])
+@pytest.mark.parametrize(
+    "storage",
+    [{}, {"chunks": (1, 6, 8)}, {"chunks": (3, 2, 5), "compression": "gzip"}, {"dtype": "f2"}],
+)
+@pytest.mark.parametrize("block", [1, 700, 2**26])
+def test_every_picture_has_its_first_boxes(tmp_path, monkeypatch, boxes, storage, block):
+    """In the order asked for, however the file is stored and in whatever blocks it is read."""
+    truth = world(tmp_path / "raw", **storage)
+    monkeypatch.setattr(module, "BLOCK_BYTES", block)
+    asked = [*PICTURES[::-2], PICTURES[2], PICTURES[2]]
+    found = convert(tmp_path / "raw", asked, boxes, tmp_path / "kept")
+    if "dtype" in storage:
+        truth = {name: values.astype(np.float16) for name, values in truth.items()}
+    expect(found, truth, asked, boxes)
+
+
+def test_reads_are_no_larger_than_a_block(tmp_path, monkeypatch):
+    """Memory is bounded, and whole chunks are read where they fit."""
+    sizes = []
+    read = module._read
+
+    def noted(path, rows, boxes):
+        block = read(path, rows, boxes)
+        sizes.append((path.name, int(rows[0]), block.nbytes))
+        return block
+
+    monkeypatch.setattr(module, "_read", noted)
+    row = 4 * WIDTH * 4
+    for chunk, spans in ((1, [0, 3, 0, 3, 6]), (2, [0, 2, 4, 0, 2, 4, 6])):
+        world(tmp_path / str(chunk), chunks=(chunk, 6, 8))
+        sizes.clear()
+        monkeypatch.setattr(module, "BLOCK_BYTES", 3 * row)
+        convert(tmp_path / str(chunk), PICTURES, 4, tmp_path / "kept")
+        assert [start for _, start, _ in sizes] == spans
+        assert max(size for *_, size in sizes) == (3 if chunk == 1 else 2) * row
+
+
+def test_the_manifest_tells_what_was_converted(tmp_path):
+    """Pictures, sources and a checksum of the arrays as they lie there."""
+    world(tmp_path / "raw")
+    found = convert(tmp_path / "raw", PICTURES[:4], 3, tmp_path / "kept")
+    folder = Path(found.folder)
+    assert folder.parent == tmp_path / "kept"
+    assert sorted(contents(folder)) == ["boxes.json", "counts.npy", "features.npy"]
+    manifest = json.loads((folder / "boxes.json").read_text())
+    assert manifest["request"]["pictures"] == list(PICTURES[:4])
+    arrays = (folder / "features.npy").read_bytes() + (folder / "counts.npy").read_bytes()
+    assert found.sha256 == manifest["sha256"] == hashlib.sha256(arrays).hexdigest()
+    names = ["gqa_objects_0.h5", "gqa_objects_3.h5", "gqa_objects_info.json"]
+    assert sorted(manifest["request"]["sources"]) == names
+    raw = (tmp_path / "raw" / names[0]).read_bytes()
+    told = manifest["request"]["sources"][names[0]]
+    assert (told["bytes"], told["sha256"]) == (len(raw), hashlib.sha256(raw).hexdigest())
+
+
+def test_only_files_of_the_pictures_are_asked_for(tmp_path):
+    """One of two files will do for its pictures."""
+    truth = world(tmp_path / "raw")
+    info = json.loads((tmp_path / "raw/gqa_objects_info.json").read_text())
+    asked = [picture for picture in PICTURES if info[picture]["file"] == 3]
+    (tmp_path / "raw/gqa_objects_0.h5").unlink()
+    expect(convert(tmp_path / "raw", asked, 4, tmp_path / "kept"), truth, asked, 4)
+    with pytest.raises(InputError, match=r"gqa_objects_0.h5: is missing, allowed: all files that"):
+        convert(tmp_path / "raw", PICTURES, 4, tmp_path / "kept")
+
+
+def test_a_second_call_converts_nothing(tmp_path, monkeypatch):
+    """Not even a row is read."""
+    world(tmp_path / "raw")
+    first = convert(tmp_path / "raw", PICTURES, 4, tmp_path / "kept")
+    before = contents(tmp_path / "kept")
+    monkeypatch.setattr(module, "_read", None)
+    assert convert(tmp_path / "raw", PICTURES, 4, tmp_path / "kept") == first
+    assert contents(tmp_path / "kept") == before
+
+
+def test_other_requests_have_other_folders(tmp_path):
+    """Pictures, their order, the number of boxes and the sources all count; nothing is mixed."""
+    truth = world(tmp_path / "raw")
+    asked = [(PICTURES, 4), (PICTURES[::-1], 4), (PICTURES[1:], 4), (PICTURES, 5)]
+    found = [convert(tmp_path / "raw", names, boxes, tmp_path / "kept") for names, boxes in asked]
+    with changed(tmp_path / "raw", 3) as file:  # a file that is as large as before
+        file["features"][2, 0, 3] += np.float32(1)
+    info = json.loads((tmp_path / "raw/gqa_objects_info.json").read_text())
+    picture = next(name for name in PICTURES if (info[name]["file"], info[name]["idx"]) == (3, 2))
+    other = convert(tmp_path / "raw", PICTURES, 4, tmp_path / "kept")
+    assert len({one.folder for one in (*found, other)}) == 5
+    for (names, boxes), one in zip(asked, found, strict=True):
+        expect(one, truth, names, boxes)
+    truth[picture] = truth[picture].copy()
+    truth[picture][0, 3] += np.float32(1)
+    expect(other, truth, PICTURES, 4)
+
+
+def test_sources_are_told_apart_by_pieces_and_times(tmp_path, monkeypatch):
+    """A large file is not read as a whole; both its ends are."""
+    monkeypatch.setattr(module, "PIECES", 3)
+    monkeypatch.setattr(module, "PIECE_BYTES", 4)
+    path = tmp_path / "large"
+    content = bytearray(range(200))
+    seen = set()
+    for place in (None, 0, 99, 199):
+        if place is not None:
+            content[place] ^= 1
+        path.write_bytes(content)
+        os.utime(path, (1, 1))
+        seen.add(json.dumps(module._identity(path)))
+    assert len(seen) == 4
+    content[50] ^= 1  # between the pieces: the time tells
+    path.write_bytes(content)
+    os.utime(path, (1, 1))
+    assert json.dumps(module._identity(path)) in seen
+    os.utime(path, (1, 2))
+    assert json.dumps(module._identity(path)) not in seen
+
+
+@pytest.mark.parametrize("name", ["features.npy", "counts.npy", "boxes.json"])
+@pytest.mark.parametrize("damage", ["cut", "gone"])
+def test_a_damaged_map_is_made_again(tmp_path, name, damage):
+    """To the same bytes."""
+    world(tmp_path / "raw")
+    found = convert(tmp_path / "raw", PICTURES, 4, tmp_path / "kept")
+    before = contents(tmp_path / "kept")
+    path = Path(found.folder, name)
+    if damage == "cut":
+        path.write_bytes(path.read_bytes()[:-3])
+    else:
+        path.unlink()
+    assert convert(tmp_path / "raw", PICTURES, 4, tmp_path / "kept") == found
+    assert contents(tmp_path / "kept") == before
+
+
+class Killed(BaseException):
+    """Ends a work at any place."""
+
+
+def test_a_work_that_ends_anywhere_goes_on_to_the_same_bytes(tmp_path, monkeypatch):
+    """Before every single step that reaches the disk, one work after another."""
+    world(tmp_path / "raw")
+    monkeypatch.setattr(module, "BLOCK_BYTES", 1)  # a picture a block
+    convert(tmp_path / "raw", PICTURES, 4, tmp_path / "undisturbed")
+    expected = contents(tmp_path / "undisturbed")
+    real = {"fsync": os.fsync, "replace": Path.replace, "write": module._Array.write}
+    left = 0
+
+    def counted(name):
+        def step(*arguments):
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise Killed
+            return real[name](*arguments)
+
+        return step
+
+    for name, owner in (("fsync", os), ("replace", Path), ("write", module._Array)):
+        monkeypatch.setattr(owner, name, counted(name))
+    for steps in range(200):
+        target, left = tmp_path / f"killed {steps}", steps
+        try:
+            convert(tmp_path / "raw", PICTURES, 4, target)
+        except Killed:
+            assert not list(target.rglob("boxes.json"))
+        else:
+            break
+        left = 10_000
+        convert(tmp_path / "raw", PICTURES, 4, target)
+        assert contents(target) == expected
+    # two files are begun; a picture is written twice, flushed twice and noted; then the manifest
+    assert steps == 2 * 2 + len(PICTURES) * (2 + 2 + 2) + 2
+
+
+def test_what_was_converted_is_not_converted_again(tmp_path, monkeypatch):
+    """Blocks that were noted are not read, also where blocks were of another size."""
+    truth = world(tmp_path / "raw")
+    read, rows_read = module._read, []
+
+    def stopping(path, rows, boxes):
+        if len(rows_read) == 4:
+            raise Killed
+        rows_read.extend(rows.tolist())
+        return read(path, rows, boxes)
+
+    monkeypatch.setattr(module, "_read", stopping)
+    monkeypatch.setattr(module, "BLOCK_BYTES", 2 * 4 * WIDTH * 4)
+    with pytest.raises(Killed):
+        convert(tmp_path / "raw", PICTURES, 4, tmp_path / "kept")
+    rows_read.clear()
+    monkeypatch.setattr(module, "_read", lambda *a: (rows_read.extend(a[1].tolist()), read(*a))[1])
+    monkeypatch.setattr(module, "BLOCK_BYTES", 2**26)
+    expect(convert(tmp_path / "raw", PICTURES, 4, tmp_path / "kept"), truth, PICTURES, 4)
+    assert rows_read == [4, *range(7)]
+
+
+CHILD = """
+import sys, time
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from robust_fairness.datasets import _boxes
+from tests.datasets.test_boxes import PICTURES
+read = _boxes._read
+def slow(*arguments):
+    time.sleep(0.1)
+    return read(*arguments)
+_boxes._read, _boxes.BLOCK_BYTES = slow, 1
+_boxes.convert(Path({raw!r}), PICTURES, 4, Path({kept!r}))
+"""
+
+
+def test_a_killed_process_is_gone_on_with(tmp_path):
+    """A real one, in its midst; its lock is gone with it."""
+    world(tmp_path / "raw")
+    root, raw, kept = str(Path(__file__).parents[2]), tmp_path / "raw", tmp_path / "kept"
+    code = CHILD.format(root=root, raw=str(raw), kept=str(kept))
+    child = subprocess.Popen([sys.executable, "-c", code], env=os.environ)
+    deadline = time.monotonic() + 120
+    while noted(kept) < 3:
+        assert time.monotonic() < deadline and child.poll() is None
+        time.sleep(0.005)
+    child.send_signal(signal.SIGKILL)
+    assert child.wait(30) == -signal.SIGKILL
+    assert 3 <= noted(kept) < len(PICTURES)
+    assert not list(kept.rglob("boxes.json"))
+    found = convert(raw, PICTURES, 4, kept)
+    assert found.sha256 == convert(raw, PICTURES, 4, tmp_path / "undisturbed").sha256
+    assert contents(kept) == contents(tmp_path / "undisturbed")
+
+
+def noted(folder: Path) -> int:
+    """Pictures that a work has noted as done."""
+    return sum(json.loads(path.read_text())["pictures"] for path in folder.rglob("progress.json"))
+
+
+def test_two_at_once_convert_once(tmp_path, monkeypatch):
+    """The second one waits and finds the map."""
+    world(tmp_path / "raw")
+    read, calls = module._read, []
+
+    def slow(*arguments):
+        calls.append(1)
+        time.sleep(0.02)
+        return read(*arguments)
+
+    monkeypatch.setattr(module, "_read", slow)
+    monkeypatch.setattr(module, "BLOCK_BYTES", 1)
+    with ThreadPoolExecutor(2) as pool:
+        work = [
+            pool.submit(convert, tmp_path / "raw", PICTURES, 4, tmp_path / "kept") for _ in range(2)
+        ]
+        first, second = (one.result() for one in work)
+    assert first == second
+    assert len(calls) == len(PICTURES)
+
+
+def test_a_full_disk_is_one_line_and_keeps_what_is_done(tmp_path, monkeypatch):
+    """Simulated: no space left for the sixth picture."""
+    truth = world(tmp_path / "raw")
+    write, written = module._Array.write, []
+
+    def full(array, *arguments):
+        if len(written) == 10:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written.append(array)
+        write(array, *arguments)
+
+    monkeypatch.setattr(module, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(module._Array, "write", full)
+    with pytest.raises(InputError, match="No space left on device.*the same work goes on") as no:
+        convert(tmp_path / "raw", PICTURES, 4, tmp_path / "kept")
+    assert "\n" not in str(no.value)
+    assert noted(tmp_path / "kept") == 5
+    monkeypatch.setattr(module._Array, "write", write)
+    expect(convert(tmp_path / "raw", PICTURES, 4, tmp_path / "kept"), truth, PICTURES, 4)
+
+
+def test_boxes_of_zeros_at_the_end_are_no_boxes(tmp_path, caplog):
+    """Fewer than promised: left out and told; a box of zeros between others stays."""
+    truth = world(tmp_path / "raw")
+    info = json.loads((tmp_path / "raw/gqa_objects_info.json").read_text())
+    here = {name: one for name, one in info.items() if one["file"] == 3}
+    short, hollow = sorted(name for name, one in here.items() if one["objectsNum"] >= 3)[:2]
+    with changed(tmp_path / "raw", 3) as file:
+        file["features"][info[short]["idx"], 2:] = 0
+        file["features"][info[hollow]["idx"], 1] = 0
+    truth[short] = truth[short][:2]
+    truth[hollow] = truth[hollow].copy()
+    truth[hollow][1] = 0
+    with caplog.at_level(logging.WARNING):
+        found = convert(tmp_path / "raw", PICTURES, 5, tmp_path / "kept")
+    expect(found, truth, PICTURES, 5)
+    (line,) = caplog.messages
+    assert re.search(f"1 of 12 pictures end with boxes of zeros.*the first is {short}", line)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 65520, -1e9])
+def test_numbers_that_half_precision_cannot_hold_are_refused(tmp_path, value):
+    """Never an infinity in their place; numbers behind the boxes kept are not looked at."""
+    truth = world(tmp_path / "raw")
+    info = json.loads((tmp_path / "raw/gqa_objects_info.json").read_text())
+    name = next(name for name, one in info.items() if one["objectsNum"] >= 3 and one["file"] == 0)
+    with changed(tmp_path / "raw") as file:
+        file["features"][info[name]["idx"], 2, 4] = value
+    expect(convert(tmp_path / "raw", PICTURES, 2, tmp_path / "kept"), truth, PICTURES, 2)
+    message = rf"gqa_objects_0.h5, picture '{name}', features: \S+, allowed: .* 65504 and smaller"
+    with pytest.raises(InputError, match=message):
+        convert(tmp_path / "raw", PICTURES, 3, tmp_path / "kept")
+
+
+def test_numbers_at_the_edges_of_half_precision(tmp_path):
+    """Rounded to the nearest; the smallest become zero, and stay a box."""
+    world(tmp_path / "raw")
+    values = np.array([65519, -65519, 1e-8, 2**-24, 1 + 2**-11, 1 + 3 * 2**-11, 0, 5], np.float32)
+    info = json.loads((tmp_path / "raw/gqa_objects_info.json").read_text())
+    name = next(name for name, one in info.items() if one["objectsNum"] == 2)
+    with changed(tmp_path / "raw", info[name]["file"]) as file:
+        file["features"][info[name]["idx"], :2] = [values, np.full(WIDTH, 1e-9)]
+    found = convert(tmp_path / "raw", [name], 3, tmp_path / "kept")
+    expected = [65504, -65504, 0, 2**-24, 1, 1 + 2**-9, 0, 5]
+    assert found.features[0, 0].tolist() == expected
+    assert found.counts.tolist() == [2] and not found.features[0, 1:].any()
+
+
+def rewritten(info: dict, name: str, **fields) -> dict:
+    return {**info, name: {**info[name], **fields}}
+
+
+BAD_TABLES = [
+    (lambda info, name: {k: v for k, v in info.items() if k != name}, "no entry of picture '0'"),
+    (lambda info, name: rewritten(info, name, idx=-1), "'0', idx: -1, allowed: a whole number"),
+    (lambda info, name: rewritten(info, name, idx=1.5), "'0', idx: 1.5, allowed: a whole number"),
+    (lambda info, name: rewritten(info, name, idx=7), "'0', row: 7, allowed: at most "),
+    (lambda info, name: rewritten(info, name, file=9), "gqa_objects_9.h5: is missing"),
+    (lambda info, name: rewritten(info, name, file=True), "'0', file: True, allowed: a whole"),
+    (lambda info, name: rewritten(info, name, objectsNum=None), "'0', objectsNum: None, allowed"),
+    (lambda info, name: rewritten(info, name, objectsNum=7), "objectsNum: 7, allowed: at most 6"),
+    (lambda info, name: {**info, name: [1]}, "'0', file: None, allowed: a whole number"),
+    (lambda info, name: [info], "info.json: allowed: an object"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), BAD_TABLES)
+def test_a_wrong_table_of_pictures_is_refused(tmp_path, change, message):
+    """Before anything is written."""
+    world(tmp_path / "raw")
+    path = tmp_path / "raw/gqa_objects_info.json"
+    path.write_text(json.dumps(change(json.loads(path.read_text()), "0")))
+    with pytest.raises(InputError, match=message) as no:
+        convert(tmp_path / "raw", PICTURES, 4, tmp_path / "kept")
+    assert "\n" not in str(no.value)
+    assert not (tmp_path / "kept").exists()
+
+
+def test_the_row_may_be_called_index(tmp_path):
+    """As some descriptions of the format have it."""
+    truth = world(tmp_path / "raw")
+    path = tmp_path / "raw/gqa_objects_info.json"
+    path.write_text(path.read_text().replace('"idx"', '"index"'))
+    expect(convert(tmp_path / "raw", PICTURES, 4, tmp_path / "kept"), truth, PICTURES, 4)
+
+
+def truncated(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def unnamed(path: Path) -> None:
+    with h5py.File(path, "r+") as file:
+        file.move("features", "others")
+
+
+def whole_numbers(path: Path) -> None:
+    replaced(path, np.ones((5, 6, 8), dtype=np.int32))
+
+
+def replaced(path: Path, values: np.ndarray) -> None:
+    with h5py.File(path, "w") as file:
+        file["features"] = values
+
+
+BAD_FILES = [
+    (Path.unlink, "is missing"),
+    (truncated, "damaged or truncated HDF5 file: .*truncated file"),
+    (lambda path: path.write_bytes(b"no HDF5"), "damaged or truncated HDF5 file"),
+    (unnamed, "allowed: an array of real numbers named features"),
+    (whole_numbers, "allowed: an array of real numbers named features"),
+    (lambda path: replaced(path, np.ones((5, 48))), r"shape \(5, 48\), allowed: picture x box x"),
+    (lambda path: replaced(path, np.ones((5, 6, 0))), r"shape \(5, 6, 0\), allowed: picture x"),
+    (lambda path: replaced(path, np.ones((4, 6, 8))), "row: 4, allowed: at most 3, as the shape"),
+    (lambda path: replaced(path, np.ones((5, 2, 8))), "objectsNum: [3-6], allowed: at most 2, as"),
+    (lambda path: replaced(path, np.ones((5, 6, 9))), "9 in gqa_objects_0.h5, 8 in gqa_objects_3"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), BAD_FILES)
+def test_a_wrong_file_of_features_is_refused(tmp_path, change, message):
+    """Before anything is written."""
+    world(tmp_path / "raw")
+    change(tmp_path / "raw/gqa_objects_0.h5")
+    with pytest.raises(InputError, match=f"gqa_objects_0.h5.*{message}|{message}") as no:
+        convert(tmp_path / "raw", PICTURES, 4, tmp_path / "kept")
+    assert "\n" not in str(no.value) and "gqa_objects_0.h5" in str(no.value)
+    assert not (tmp_path / "kept").exists()
+
+
+def test_a_chunk_that_cannot_be_unpacked_is_one_line(tmp_path):
+    """Damage that shows only when the row is read: what went before is kept."""
+    truth = world(tmp_path / "raw", chunks=(1, 6, 8), compression="gzip")
+    path = tmp_path / "raw/gqa_objects_3.h5"
+    whole = path.read_bytes()
+    with h5py.File(path) as file:
+        where = file["features"].id.get_chunk_info(4)
+    broken = bytearray(whole)
+    broken[where.byte_offset : where.byte_offset + where.size] = bytes(where.size)
+    path.write_bytes(broken)
+    with pytest.raises(InputError, match=r"gqa_objects_3.h5: damaged HDF5 file: ") as no:
+        convert(tmp_path / "raw", PICTURES, 4, tmp_path / "kept")
+    assert "\n" not in str(no.value)
+    assert not list((tmp_path / "kept").rglob("boxes.json"))
+    path.write_bytes(whole)
+    expect(convert(tmp_path / "raw", PICTURES, 4, tmp_path / "kept"), truth, PICTURES, 4)
+
+
+def test_no_table_of_pictures(tmp_path):
+    """Missing, or no JSON."""
+    with pytest.raises(InputError, match=r"gqa_objects_info.json: cannot be read: No such file"):
+        convert(tmp_path, PICTURES, 4, tmp_path / "kept")
+    (tmp_path / "gqa_objects_info.json").write_bytes(b'{"0": {"file": ')
+    with pytest.raises(InputError, match=r"gqa_objects_info.json: no JSON: Expecting value"):
+        convert(tmp_path, PICTURES, 4, tmp_path / "kept")
+    (tmp_path / "gqa_objects_info.json").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match=r"gqa_objects_info.json: no JSON: "):
+        convert(tmp_path, PICTURES, 4, tmp_path / "kept")
+
+
+@pytest.mark.parametrize(("pictures", "boxes"), [((), 4), (PICTURES, 0), (PICTURES, 40_000)])
+def test_nothing_to_convert_is_refused(tmp_path, pictures, boxes):
+    """No pictures, no boxes, or more than their count can tell."""
+    world(tmp_path / "raw")
+    with pytest.raises(InputError, match="allowed: (at least one|1 to 32767)"):
+        convert(tmp_path / "raw", pictures, boxes, tmp_path / "kept")
+
+
+def test_a_target_that_cannot_be_written_is_one_line(tmp_path):
+    """A file stands where the folder would be."""
+    world(tmp_path / "raw")
+    (tmp_path / "kept").write_text("")
+    with pytest.raises(InputError, match="not written"):
+        convert(tmp_path / "raw", PICTURES, 4, tmp_path / "kept")
