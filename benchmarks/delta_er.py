@@ -13,10 +13,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from robust_fairness.methods._losses import task_loss
 from robust_fairness.metrics.curvature import exact_curvature, power_iteration_curvature
 from robust_fairness.metrics.kernels import BANDWIDTHS, blocked_group_mmd
 from robust_fairness.models import mlp
+from robust_fairness.models._losses import task_loss
 from robust_fairness.models._randomness import Randomness
 
 NAIVE_BLOCK = 2048

@@ -252,13 +252,12 @@ def test_bad_severity_in_the_grid_is_refused_before_anything_runs(project):
 TOYS = {
     "methods/toy_method.py": '''
 """Plain training with half the loss."""
-from robust_fairness.methods._losses import task_loss
 from robust_fairness.methods._method import Method, MethodParameters, Step
 class Parameters(MethodParameters):
     weight: float = 0.5
 class Toy(Method):
     def steps(self, model, batch):
-        loss = task_loss(model(batch.x, batch.noise), batch.y).mean(-1)
+        loss = model.task_loss(model(batch.x, batch.noise), batch.y).mean(-1)
         yield Step({"model": self.parameters_of_method.weight * loss})
 ''',
     "datasets/toy_dataset.py": '''

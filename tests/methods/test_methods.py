@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy, one_hot
 
-from robust_fairness.methods._losses import mean_where, task_loss
+from robust_fairness.methods._losses import mean_where
 from robust_fairness.methods._method import Batch, Problem
 from robust_fairness.methods.adv_debias import AdvDebias, projected
 from robust_fairness.methods.adv_debias import Parameters as AdvDebiasParameters
@@ -13,6 +13,7 @@ from robust_fairness.methods.cuma import Parameters as CumaParameters
 from robust_fairness.methods.laftr import Laftr
 from robust_fairness.methods.laftr import Parameters as LaftrParameters
 from robust_fairness.models import mlp
+from robust_fairness.models._losses import task_loss
 from robust_fairness.models._randomness import DropoutNoise, Randomness
 
 SEEDS = (3, 4)

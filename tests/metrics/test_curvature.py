@@ -4,12 +4,12 @@ import pytest
 import torch
 from torch import nn
 
-from robust_fairness.methods._losses import task_loss
 from robust_fairness.metrics.curvature import (
     exact_curvature,
     one_shot_curvature,
     power_iteration_curvature,
 )
+from robust_fairness.models._losses import task_loss
 
 ROWS, WIDTH = 7, 5
 

@@ -8,7 +8,6 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from robust_fairness.methods._losses import task_loss
 from robust_fairness.methods._method import Batch, GroupMethodParameters, Method, Problem, Step
 from robust_fairness.models._model import Model
 
@@ -68,7 +67,7 @@ class AdversarialMethod(Method):
         if alternating:
             yield Step({"adversary": self.audit(seen.detach(), batch)})
         audit = self.audit(seen, batch)
-        losses = task_loss(outputs, batch.y)
+        losses = model.task_loss(outputs, batch.y)
         objective = losses.mean(-1) + self.regulariser(model, batch, losses)
         step = self.model_step(model, objective, audit)
         if not alternating:

@@ -9,8 +9,14 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from robust_fairness.methods._losses import task_loss
-from robust_fairness.methods._method import Batch, GroupMethodParameters, Method, Problem, Step
+from robust_fairness.methods._method import (
+    Batch,
+    GroupMethodParameters,
+    Method,
+    Problem,
+    Step,
+    require_softmax,
+)
 from robust_fairness.models._model import Model
 
 
@@ -64,12 +70,14 @@ class DependenceMethod(Method):
 
     def __init__(self, parameters: DependenceParameters, model: Model, problem: Problem) -> None:
         super().__init__(parameters, model, problem)
-        problem.require_attributes(type(self).__module__.rpartition(".")[2])
+        name = type(self).__module__.rpartition(".")[2]
+        problem.require_attributes(name)
+        require_softmax(name, model)
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
         """One step on the mean loss with its penalty."""
         outputs = model(batch.x, batch.noise)
-        losses = task_loss(outputs, batch.y)
+        losses = model.task_loss(outputs, batch.y)
         penalty = self.penalty(outputs, batch)
         yield Step({"model": losses.mean(-1) + self.parameters_of_method.weight * penalty})
 

@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
 from robust_fairness.errors import InputError
-from robust_fairness.methods._losses import task_loss
 from robust_fairness.models._model import Model
 from robust_fairness.models._randomness import DropoutNoise, Randomness
 
@@ -254,6 +253,19 @@ def shuffled(rows: TrainingRows, generator: torch.Generator) -> Tensor:
     return torch.randperm(len(rows.y), generator=generator, device=generator.device)
 
 
+def require_softmax(method: str, model: Model) -> None:
+    """Check that the network's loss is the one that the method's formula is of.
+
+    Raises:
+        InputError: the network minimises another one, whose probabilities are no softmax.
+    """
+    if not model.softmax:
+        raise InputError(
+            f"method {method}: takes the softmax of the outputs, which the network's loss does "
+            "not, allowed: loss cross_entropy"
+        )
+
+
 def plain_steps(model: Model, batch: Batch) -> Iterator[Step]:
     """The one step of plain training: down the batch's mean loss."""
-    yield Step({"model": task_loss(model(batch.x, batch.noise), batch.y).mean(-1)})
+    yield Step({"model": model.task_loss(model(batch.x, batch.noise), batch.y).mean(-1)})

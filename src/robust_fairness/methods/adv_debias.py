@@ -7,8 +7,9 @@ from pydantic import Field
 from torch import Tensor
 
 from robust_fairness.methods._adversarial import AdversarialMethod, AdversarialParameters
-from robust_fairness.methods._losses import cross_entropy, mean_where
+from robust_fairness.methods._losses import mean_where
 from robust_fairness.methods._method import Batch, Step
+from robust_fairness.models._losses import cross_entropy
 from robust_fairness.models._model import Model
 
 

@@ -6,7 +6,6 @@ from typing import Literal
 from pydantic import Field
 from torch import Tensor
 
-from robust_fairness.methods._losses import task_loss
 from robust_fairness.methods._method import Batch, Step
 from robust_fairness.methods.adv_debias import AdvDebias
 from robust_fairness.methods.adv_debias import Parameters as AdvDebiasParameters
@@ -53,7 +52,7 @@ class Cuma(AdvDebias):
         scale = batch.y.shape[-1] if options.curvature_loss == "mean" else 1
 
         def loss(x: Tensor) -> Tensor:
-            return task_loss(model(x, noise), batch.y) / scale
+            return model.task_loss(model(x, noise), batch.y) / scale
 
         same_pass = losses / scale if noise is batch.noise else None
         curvature = one_shot_curvature(loss, batch.x, options.h, same_pass, create_graph=True)

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from robust_fairness.errors import InputError
-from robust_fairness.methods._losses import task_loss
 from robust_fairness.methods._method import Batch, GroupMethodParameters, Method, Problem, Step
 from robust_fairness.models._fixed_features import FixedFeatures
 from robust_fairness.models._model import Model
@@ -72,7 +71,7 @@ class Donini(Method):
         head = head_of(model)
         outputs = model(batch.x, batch.noise)
         hinge = self.parameters_of_method.loss == "hinge"
-        loss = (hinge_loss if hinge else task_loss)(outputs, batch.y).mean(-1)
+        loss = (hinge_loss if hinge else model.task_loss)(outputs, batch.y).mean(-1)
         weights = list(model.parameters())
         gradients = torch.autograd.grad(loss.sum(), weights)
         allowed = [

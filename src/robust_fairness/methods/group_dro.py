@@ -7,7 +7,6 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from robust_fairness.methods._losses import task_loss
 from robust_fairness.methods._method import (
     Batch,
     CellMethodParameters,
@@ -63,7 +62,7 @@ class GroupDro(Method):
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
         """One step on the weighted sum of group losses."""
-        losses = task_loss(model(batch.x, batch.noise), batch.y)
+        losses = model.task_loss(model(batch.x, batch.noise), batch.y)
         known = (batch.cell >= 0).to(losses.dtype)
         cell = batch.cell.clamp(min=0)
         zeros = torch.zeros_like(self.log_weight)

@@ -6,7 +6,6 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from robust_fairness.methods._losses import task_loss
 from robust_fairness.methods._method import Batch, CellMethodParameters, Method, Problem, Step
 from robust_fairness.models._model import Model
 
@@ -43,7 +42,7 @@ class GroupUpweighting(Method):
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
         """One step on the weighted loss; rows of unknown group have the weight 1."""
-        losses = task_loss(model(batch.x, batch.noise), batch.y)
+        losses = model.task_loss(model(batch.x, batch.noise), batch.y)
         weight = self.weight.gather(1, batch.cell.clamp(min=0))
         weight = torch.where(batch.cell >= 0, weight, 1)
         yield Step({"model": (weight * losses).mean(-1)})

@@ -8,7 +8,6 @@ from pydantic import Field
 from torch import Tensor
 
 from robust_fairness.errors import InputError
-from robust_fairness.methods._losses import task_loss
 from robust_fairness.methods._method import (
     Batch,
     CellMethodParameters,
@@ -16,6 +15,7 @@ from robust_fairness.methods._method import (
     Problem,
     Step,
     TrainingRows,
+    require_softmax,
 )
 from robust_fairness.models._model import Model
 
@@ -55,6 +55,7 @@ class Irmv1(Method):
     def __init__(self, parameters: Parameters, model: Model, problem: Problem) -> None:
         super().__init__(parameters, model, problem)
         problem.require_groups("irmv1")
+        require_softmax("irmv1", model)
         blocks = parameters.environments_per_batch
         if problem.batch_size % (HALVES * blocks):
             raise InputError(
@@ -67,7 +68,7 @@ class Irmv1(Method):
         """One step on the mean loss with its penalty."""
         options = self.parameters_of_method
         outputs = model(batch.x, batch.noise)
-        losses = task_loss(outputs, batch.y)
+        losses = model.task_loss(outputs, batch.y)
         slopes = scale_slopes(outputs, batch.y)
         blocks = slopes.unflatten(1, (options.environments_per_batch, HALVES, -1)).mean(-1)
         of_halves = options.estimator == "halves"

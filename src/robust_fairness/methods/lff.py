@@ -7,8 +7,15 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from robust_fairness.methods._losses import cross_entropy
-from robust_fairness.methods._method import Batch, Method, MethodParameters, Problem, Step
+from robust_fairness.methods._method import (
+    Batch,
+    Method,
+    MethodParameters,
+    Problem,
+    Step,
+    require_softmax,
+)
+from robust_fairness.models._losses import cross_entropy
 from robust_fairness.models._model import Model
 
 SMALLEST = 1e-8  # keeps the weight defined where both losses are 0
@@ -44,6 +51,7 @@ class Lff(Method):
     def __init__(self, parameters: Parameters, model: Model, problem: Problem) -> None:
         super().__init__(parameters, model, problem)
         problem.require_classes("lff")
+        require_softmax("lff", model)
         self.biased = problem.new_model()
         memory = (len(problem.cell_counts), problem.rows)
         self.register_buffer("biased_loss", torch.zeros(memory))

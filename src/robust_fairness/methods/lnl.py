@@ -6,9 +6,10 @@ from typing import Literal
 from pydantic import Field
 from torch import Tensor
 
-from robust_fairness.methods._losses import cross_entropy, mean_where, task_loss
+from robust_fairness.methods._losses import mean_where
 from robust_fairness.methods._method import Batch, GroupMethodParameters, Method, Problem, Step
 from robust_fairness.models._layers import Linear
+from robust_fairness.models._losses import cross_entropy
 from robust_fairness.models._model import Model
 
 SMALLEST_PROBABILITY = 1e-8
@@ -81,7 +82,7 @@ class Lnl(Method):
         outputs = model.head(model.late(early, batch.noise), batch.noise)
         probability = self.bias_head(seen).softmax(-1) + SMALLEST_PROBABILITY
         negative_entropy = (probability * probability.log()).sum(-1)
-        losses = task_loss(outputs, batch.y)
+        losses = model.task_loss(outputs, batch.y)
         weight = self.parameters_of_method.entropy_weight
         return losses.mean(-1) + weight * negative_entropy.mean(-1), seen
 

@@ -7,9 +7,16 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from robust_fairness.methods._losses import cross_entropy
-from robust_fairness.methods._method import Batch, GroupMethodParameters, Method, Problem, Step
+from robust_fairness.methods._method import (
+    Batch,
+    GroupMethodParameters,
+    Method,
+    Problem,
+    Step,
+    require_softmax,
+)
 from robust_fairness.models._layers import Linear
+from robust_fairness.models._losses import cross_entropy
 from robust_fairness.models._model import Model
 from robust_fairness.models._randomness import Randomness
 
@@ -56,6 +63,7 @@ class Rubi(Method):
         problem.require_classes("rubi")
         problem.require_groups("rubi")
         problem.require_more_than_class("rubi")
+        require_softmax("rubi", model)
         self.bias_branch = GroupLogits(problem.groups, problem.classes, problem.heads)
         if parameters.bias_loss == "with_classifier":
             self.classifier: nn.Module = Linear(problem.classes, problem.classes, problem.heads)

@@ -7,7 +7,6 @@ from pydantic import Field
 from torch import Tensor
 
 from robust_fairness.errors import InputError
-from robust_fairness.methods._losses import task_loss
 from robust_fairness.methods._method import Batch, Method, MethodParameters, Problem, Step
 from robust_fairness.models._model import Model
 
@@ -56,7 +55,7 @@ class SpectralDecoupling(Method):
             decay = decay.sum(-1)
         else:
             decay = decay.gather(-1, batch.y.unsqueeze(-1)).squeeze(-1)
-        yield Step({"model": (task_loss(outputs, batch.y) + weight / 2 * decay).mean(-1)})
+        yield Step({"model": (model.task_loss(outputs, batch.y) + weight / 2 * decay).mean(-1)})
 
     def _of_rows(
         self, by_class: tuple[float, ...], of_all: Tensor, y: Tensor, outputs: Tensor

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from torch import Tensor, nn
 
 from robust_fairness.errors import InputError
+from robust_fairness.models import _losses
 from robust_fairness.models._randomness import DropoutNoise, Randomness
 from robust_fairness.registry import find
 
@@ -26,11 +27,13 @@ class Model(nn.Module, ABC):
             off, which gives loss curvature in closed form.
         early_width: channels of the early layer.
         feature_width: channels of the features.
+        softmax: whether its loss is that of a softmax, which then tells probabilities.
     """
 
     piecewise_linear: bool
     early_width: int
     feature_width: int
+    softmax: bool = True
 
     @abstractmethod
     def early(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
@@ -68,6 +71,15 @@ class Model(nn.Module, ABC):
     def forward(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         """Outputs ``[replica, row, output]`` of inputs ``[replica, row, ...]``."""
         return self.head(self.features(x, noise), noise)
+
+    def task_loss(self, outputs: Tensor, y: Tensor) -> Tensor:
+        """Loss of every row ``[..., row]``: what every method minimises, and what is validated.
+
+        Args:
+            outputs: logits ``[..., row, class]``, or predictions ``[..., row, 1]``.
+            y: int64 classes, or float outcomes, ``[..., row]``.
+        """
+        return _losses.task_loss(outputs, y)
 
     def replica_states(self) -> list[dict[str, Tensor]]:
         """Weights and buffers of every replica on its own."""

@@ -43,6 +43,8 @@ class Randomness:
 
     def spread(self, draws: Sequence[Tensor]) -> Tensor:
         """Give each replica the draw of its seed: one tensor a generator to ``[replica, ...]``."""
+        if len(self.seeds) == 1:  # no copies of what may be gigabytes
+            return draws[0][None]
         return torch.stack(list(draws))[self._which]
 
     def integer(self) -> int:

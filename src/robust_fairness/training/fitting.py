@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from math import cos, isnan, pi
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from robust_fairness import checkpoints
 from robust_fairness.checkpoints import Checkpoint
 from robust_fairness.devices import device_named
 from robust_fairness.errors import InputError, unknown_name
-from robust_fairness.methods._losses import task_loss
 from robust_fairness.methods._method import (
     Batch,
     Method,
@@ -149,6 +149,7 @@ def apply(
             parameter.grad = gradient.contiguous()
     for player in step.losses:
         optimisers[player].step()
+        optimisers[player].zero_grad()  # the next gradients need not stand beside these
 
 
 def device_of(protocol: Protocol) -> torch.device:
@@ -349,7 +350,7 @@ class Stack:
         if isinstance(self.model, Embedding) and self.model.awaits_classifier:
             return self.y.new_full((len(self.replicas),), torch.nan, dtype=self.dtype)
         losses = [
-            task_loss(
+            self.model.task_loss(
                 self.model(self.preprocessing(self.inputs.of(rows).to(self.dtype))),
                 self.y.gather(1, rows),
             )
@@ -672,6 +673,12 @@ def build_model(
     return model
 
 
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file that may be larger than memory."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def method_class(name: str) -> type[Method]:
     """The method that the file ``methods/{name}.py`` defines."""
     return find_class("method", name, Method)  # type: ignore[type-abstract]
@@ -697,7 +704,7 @@ def training_key(samples: Samples, cell: CellParameters, replicas: Sequence[Repl
         "replicas": [repr(replica) for replica in replicas],
         "questions": repr(samples.questions),
         "weights": [
-            hashlib.sha256(path.read_bytes()).hexdigest()
+            digest_of(path)
             for path in weight_files(cell.network.name, replicas[0].network)
             if path.is_file()  # the network tells what is wrong with one that is not
         ],

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from robust_fairness.methods._losses import task_loss
 from robust_fairness.metrics import find_metric
 from robust_fairness.metrics.curvature import (
     exact_curvature,
@@ -120,7 +119,9 @@ class FittedStack:
         if self.model.piecewise_linear:
             return exact_curvature(self.model, x)
         y = self.labels(samples, rows)
-        return power_iteration_curvature(lambda inputs: task_loss(self.model(inputs), y), x)
+        return power_iteration_curvature(
+            lambda inputs: self.model.task_loss(self.model(inputs), y), x
+        )
 
     def curvature_one_shot(self, samples: Samples, rows: Tensor) -> Tensor:
         """The one-shot approximation of the curvature (Eq. 8), ``[replica, m]``."""
@@ -128,7 +129,7 @@ class FittedStack:
         x = self.inputs(samples, rows).requires_grad_()
 
         def loss(inputs: Tensor) -> Tensor:
-            return task_loss(self.model(inputs), y)
+            return self.model.task_loss(self.model(inputs), y)
 
         return one_shot_curvature(loss, x, ONE_SHOT_STEP).detach()
 

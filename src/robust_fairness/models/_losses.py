@@ -1,0 +1,34 @@
+"""Losses of single rows, over leading axes."""
+
+from torch import Tensor
+from torch.nn import functional
+
+
+def task_loss(outputs: Tensor, y: Tensor) -> Tensor:
+    """Loss of every row, ``[..., row]``: cross-entropy, or the squared error of an outcome.
+
+    Args:
+        outputs: logits ``[..., row, class]``, or predictions ``[..., row, 1]``.
+        y: int64 classes, or float outcomes, ``[..., row]``.
+    """
+    if y.is_floating_point():
+        return (outputs.squeeze(-1) - y).square()
+    return cross_entropy(outputs, y)
+
+
+def cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
+    """Cross-entropy of every row ``[..., row]`` from logits ``[..., row, class]``."""
+    losses = functional.cross_entropy(logits.flatten(0, -2), y.flatten(), reduction="none")
+    return losses.view(y.shape)
+
+
+def binary_cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
+    """Sum over classes of the binary cross-entropy of each, of every row ``[..., row]``.
+
+    Its target is 1 for the class of the row and 0 for the others, of which no array is made.
+
+    Args:
+        logits: ``[..., row, class]``.
+        y: int64 classes ``[..., row]``.
+    """
+    return functional.softplus(logits).sum(-1) - logits.gather(-1, y.unsqueeze(-1)).squeeze(-1)
