@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,11 @@ from robust_fairness.datasets._scenes import (
     draw,
 )
 from robust_fairness.errors import InputError
+from robust_fairness.questions import in_tail
 
 QUESTIONS_FOLDER, OOD_FOLDER, FEATURES_FOLDER = "gqa", "gqa_ood", "gqa/objects"
 OOD_PARTS = PARTS[1:]
-BETA = (1, 5)  # a fifth, of the rule by which the published files were made
+BETA = 0.2  # of the rule by which the published files were made
 
 FILES = 2  # of features; GQA has 16
 SLOTS = 100  # boxes of a picture in GQA's files; those behind its last one are zero
@@ -89,7 +90,7 @@ def write(world: WorldParameters, folder: Path) -> None:
 def _halves(records: Records, part: str) -> tuple[Records, Records]:
     """Head and tail, of which neither is empty."""
     head, tail = head_and_tail(records)
-    if not head:
+    if not head:  # and then no tail
         raise InputError(
             f"generated scenes: none of the {len(records)} {part} questions is in the head or the "
             "tail, since no local group has both; allowed: a larger bias, or more questions"
@@ -202,24 +203,16 @@ def head_and_tail(records: Records) -> tuple[Records, Records]:
     that the group has here. Groups without a rare or without a common answer are left out: each
     group of the published files has both.
     """
-    counts: dict[str, Counter[str]] = defaultdict(Counter)
-    for record in records.values():
-        counts[record["groups"]["local"]][record["answer"]] += 1
-    rare = {name: _rare(group) for name, group in counts.items()}
-    head: Records = {}
-    tail: Records = {}
-    for name, record in records.items():
-        local = record["groups"]["local"]
-        if 0 < len(rare[local]) < len(counts[local]):
-            (tail if record["answer"] in rare[local] else head)[name] = record
+    answers, answer = np.unique([one["answer"] for one in records.values()], return_inverse=True)
+    groups, group = np.unique(
+        [one["groups"]["local"] for one in records.values()], return_inverse=True
+    )
+    rare = in_tail(answer, group, len(answers), BETA)
+    kept = np.ones(len(groups), dtype=bool)
+    for rows in (rare, ~rare):
+        kept &= np.bincount(group[rows], minlength=len(groups)) > 0
+    head, tail = (dict(compress(records.items(), kept[group] & rows)) for rows in (~rare, rare))
     return head, tail
-
-
-def _rare(group: Counter[str]) -> set[str]:
-    """Answers of a group that belong to its tail."""
-    above, whole = BETA
-    limit = (whole + above) * group.total()
-    return {answer for answer, number in group.items() if number * len(group) * whole < limit}
 
 
 def _write_features(world: WorldParameters, parts: Mapping[str, Scenes], folder: Path) -> None:
