@@ -381,3 +381,23 @@ def test_pipeline_has_no_free_input_and_a_place_for_every_output(env):
     planes = sum(len(d.drawn_cells) + bool(d.drawn_cells) for d in datasets)
     expected = 4 * len(cells) + 2 * len(datasets) + pictures + test_sets + made + planes + 3
     assert len(pipeline.nodes) == expected
+
+
+def test_questions_are_trained_with_the_published_hyperparameters():
+    """Every value of Table A6 for GQA-OOD; those common to all methods stand with the first."""
+    from robust_fairness.parameters import CellParameters
+    from robust_fairness.reporting.bias_mitigation import published_hyperparameters
+
+    own = load("paper")["parameters"]["gqa_ood"]
+    table = published_hyperparameters().query("dataset == 'gqa_ood'")
+    assert set(table["method"]) == own.keys() - {"source"}
+    for label, field, value in table[["method", "field", "published"]].to_numpy():
+        cell = CellParameters.model_validate(own[label]["cell"])
+        default = cell.replicas()[0]
+        part = default.method if field in type(default.method).model_fields else default.protocol
+        found = getattr(part, field)
+        assert str(found) == value or float(found) == float(value), (label, field)
+        told = [dict(trial).get("explicit") for trial in cell.trials]
+        assert ([["answer"]] == [one for one in told if one == ["answer"]]) == (
+            label in ("group_upweighting", "group_dro", "irmv1")
+        )

@@ -139,6 +139,55 @@ def table(form: str, run_id: str | None) -> None:
         click.echo(_markdown(frame))
 
 
+@cli.command()
+@click.argument("dataset")
+@click.argument("method")
+@click.option("--trial", default="default", show_default=True, help="Trial of the method.")
+@click.option("--seed", default=0, show_default=True, help="Its seed.")
+@click.option(
+    "--test-set", default="", help="Name of a shifted test set; the test rows unless given."
+)
+@click.option("--run", "run_id", help="Run that predicted; the newest finished one unless given.")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False, resolve_path=True),
+    help="JSON file; standard output unless given.",
+)
+@one_line_errors
+def answers(
+    dataset: str,
+    method: str,
+    trial: str,
+    seed: int,
+    test_set: str,
+    run_id: str | None,
+    output: Path | None,
+) -> None:
+    """Write predicted answers as the official evaluations of GQA and GQA-OOD read them.
+
+    One JSON list of questionId and prediction, for a replica of DATASET and METHOD (its label).
+    """
+    import json
+
+    from robust_fairness import provenance
+    from robust_fairness.catalog.arrays import PredictionsDataset, SamplesDataset
+    from robust_fairness.training.answers import official_answers, prediction_of
+
+    chosen = run_id or provenance.newest_finished_run()
+    path = provenance.made_or_read(chosen, f"{dataset}.{method}.predictions")
+    predictions = PredictionsDataset(filepath=str(path)).read(path)
+    found = prediction_of(predictions, trial, seed, test_set)
+    shown = f"{dataset}.shifted.{test_set}" if test_set else f"{dataset}.samples"
+    path = provenance.made_or_read(chosen, shown)
+    rows = official_answers(found, SamplesDataset(filepath=str(path)).read(path))
+    text = json.dumps(rows, ensure_ascii=False)
+    if output is None:
+        click.echo(text)
+    else:
+        _write({output: f"{text}\n"})
+        click.echo(output)
+
+
 def _markdown(frame: Any) -> str:
     """A data frame as a Markdown table, missing values blank."""
     rows = [list(frame.columns), ["---"] * len(frame.columns)]

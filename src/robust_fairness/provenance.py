@@ -139,6 +139,23 @@ def output(run_id: str, name: str) -> Path:
     return root() / outputs[name]["path"]
 
 
+def made_or_read(run_id: str, name: str) -> Path:
+    """File of what a run made, or read from the run that made it.
+
+    Raises:
+        InputError: the run did neither.
+    """
+    manifest = load_manifest(run_id)
+    if name in manifest["outputs"]:
+        return output(run_id, name)
+    if name in manifest["loaded"]:
+        return output(manifest["loaded"][name], name)
+    known = {*manifest["outputs"], *manifest["loaded"]}
+    kind = name.rpartition(".")[2]
+    alike = {one for one in known if one.rpartition(".")[2] == kind}
+    raise unknown_name(f"output of run {run_id}", name, alike or known)
+
+
 def new_manifest(
     run_params: Mapping[str, Any], loader: Any, outputs: Iterable[str]
 ) -> dict[str, Any]:

@@ -4,12 +4,11 @@ import gzip
 import hashlib
 import json
 import re
-import sys
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
-from types import SimpleNamespace
 
+import h5py
 import numpy as np
 import pytest
 from hypothesis import given
@@ -93,8 +92,7 @@ def requests(monkeypatch) -> list:
         asked.append((features, list(pictures), boxes, target))
         return Boxes(str(target), (len(pictures), boxes, 8), "abc")
 
-    module = SimpleNamespace(convert=convert)
-    monkeypatch.setitem(sys.modules, "robust_fairness.datasets._boxes", module)
+    monkeypatch.setattr(gqa_ood, "convert", convert)
     return asked
 
 
@@ -155,6 +153,46 @@ def test_features_are_asked_for_once_for_all_pictures(root, requests, tmp_path, 
     assert samples.sources[TRAIN] == hashlib.sha256(content).hexdigest()
     assert samples.sources["gqa/objects"] == "abc"
     assert len(samples.sources) == 6
+
+
+def write_features(folder: Path, pictures) -> np.ndarray:
+    """Features of pictures in two files, in no order; float32 ``[picture, box, 8]``."""
+    folder.mkdir(parents=True)
+    features = np.random.default_rng(2).random((len(pictures), 5, 8)).astype(np.float32)
+    info = {}
+    for number in (0, 1):
+        rows = np.arange(number, len(pictures), 2)
+        with h5py.File(folder / f"gqa_objects_{number}.h5", "w") as file:
+            file["features"] = features[rows]
+            file["bboxes"] = np.zeros((len(rows), 5, 4), dtype=np.float32)
+        for place, row in enumerate(rows.tolist()):
+            told = {"width": 640, "height": 480, "objectsNum": 5, "idx": place, "file": number}
+            info[pictures[row]] = told
+    write(folder / "gqa_objects_info.json", info)
+    return features
+
+
+def test_each_question_is_on_its_picture_s_features(root, tmp_path):
+    """From the official files to what is looked up by the row of the picture."""
+    pictures = ["n4", "n2", "n1", "unasked", "n10", "n3"]
+    features = write_features(root / "gqa/objects", pictures)
+    samples = load(root, boxes=3, boxes_folder=str(tmp_path / "kept"))
+    found = samples.questions.boxes
+    assert found.shape == (5, 3, 8)
+    every = TRAINING | VALIDATION["head"] | VALIDATION["tail"] | TESTING["head"] | TESTING["tail"]
+    for row, question in enumerate(samples.id):
+        own = features[pictures.index(every[question]["imageId"])]
+        expected = own[:3].astype(np.float16)
+        np.testing.assert_array_equal(found.features[samples.x["picture"][row]], expected)
+    again = load(root, boxes=3, boxes_folder=str(tmp_path / "kept"), train_share=0.5)
+    assert again.questions.boxes == found
+
+
+def test_a_question_on_a_picture_without_features_is_refused(root, tmp_path):
+    """By the name of the picture."""
+    write_features(root / "gqa/objects", ["n1", "n2", "n3", "n4"])
+    with pytest.raises(InputError, match="gqa_objects_info.json: no entry of picture 'n10'"):
+        load(root, boxes_folder=str(tmp_path / "kept"))
 
 
 def test_saved_samples_keep_words_attributes_and_ids(root, requests, tmp_path):

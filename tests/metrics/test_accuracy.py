@@ -3,9 +3,13 @@
 import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
-from sklearn.metrics import r2_score
+from sklearn.metrics import accuracy_score, r2_score
 
-from robust_fairness.metrics.accuracy import constant_accuracy, unexplained_variance
+from robust_fairness.metrics.accuracy import (
+    constant_accuracy,
+    mean_group_accuracy,
+    unexplained_variance,
+)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -38,3 +42,27 @@ def test_unexplained_variance_is_what_r_squared_leaves():
     constant = unexplained_variance(np.ones(5, np.float32), y[:5])
     assert (constant.value, constant.note) == (None, "the outcome is constant")
     assert unexplained_variance(y[:0], y[:0]).value is None
+
+
+@pytest.mark.parametrize("groups", [2, 5])
+def test_mean_over_groups_weighs_them_alike(groups):
+    """Against scikit-learn, with a weight of one over its group's size for every row."""
+    rng = np.random.default_rng(groups)
+    y, prediction = rng.integers(0, 3, (2, 200))
+    group = np.minimum(rng.geometric(0.5, 200) - 1, groups - 1)
+    names = tuple("abcde"[:groups])
+    found = mean_group_accuracy(y, prediction, group, names)
+    weight = 1 / np.bincount(group)[group]
+    assert found.value == pytest.approx(accuracy_score(y, prediction, sample_weight=weight))
+    assert found.n == 200
+    absent = mean_group_accuracy(y, prediction, group, (*names, "nobody"))
+    assert (absent.value, absent.note) == (None, "no rows of group nobody")
+
+
+def test_a_note_names_some_of_many_empty_groups_and_counts_the_others():
+    """133,328 names would be megabytes in every row of the table."""
+    y, group = np.zeros(3, dtype=np.int64), np.array([0, 1, 1])
+    names = tuple(f"group {number}" for number in range(2000))
+    note = mean_group_accuracy(y, y, group, names).note
+    assert note.startswith("no rows of group group 2, group 3, ")
+    assert note.endswith("group 21 and 1,978 more")

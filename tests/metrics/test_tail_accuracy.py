@@ -11,7 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robust_fairness.metrics.tail_accuracy import head_accuracy, in_tail, tail_accuracy
+from robust_fairness.metrics.tail_accuracy import (
+    head_accuracy,
+    head_tail_difference,
+    in_tail,
+    tail_accuracy,
+)
 
 CLASSES = ("red", "green", "blue")
 ROWS = st.lists(st.tuples(*[st.integers(0, 2)] * 3), max_size=60)
@@ -46,6 +51,24 @@ def test_head_and_tail_make_the_whole(rows, beta):
     hits = sum(side.value * side.n for side in sides if side.n)
     assert hits == pytest.approx(np.sum(case["prediction"] == case["y"]))
     assert all((side.value is None) == (side.n == 0) == bool(side.note) for side in sides)
+
+
+@given(ROWS, BETAS)
+def test_difference_is_a_share_of_the_tail_in_exact_numbers(rows, beta):
+    """Missing, with the reason, where either side has no row or no row of the tail is right."""
+    case = columns(rows)
+    tail = in_tail(case["y"], case["group"], 3, beta)
+    right = case["y"] == case["prediction"]
+    found = head_tail_difference(**case, classes=CLASSES, beta=beta)
+    sides = [right[~tail].tolist(), right[tail].tolist()]
+    if all(sides) and any(sides[1]):
+        head, low = (Fraction(sum(side), len(side)) for side in sides)
+        assert found.value == pytest.approx(float((head - low) / low))
+        assert found.n == len(rows)
+    else:
+        reason = "accuracy of the tail is 0" if all(sides) else "no rows of group"
+        assert found.value is None
+        assert found.note.startswith(reason)
 
 
 @given(ROWS, BETAS, BETAS)

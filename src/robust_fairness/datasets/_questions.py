@@ -118,8 +118,8 @@ def questions_from(files: Files, name: str, book: Book, tokens: int) -> Question
     """Questions of one file of GQA or GQA-OOD, in its order.
 
     Of an entry the fields ``question``, ``answer``, ``imageId`` and ``groups`` (``global`` and
-    ``local``, which may be null or empty) are read, and all others are passed over. Memory grows by some 150
-    bytes a question and one block of the file.
+    ``local``, which may be null or empty) are read, and all others are passed over. In memory are
+    a block of the file and the numbers of the questions, some 200 bytes each.
 
     Args:
         files: where the file is found.

@@ -21,6 +21,7 @@ from pydantic import (
     field_validator,
 )
 
+from robust_fairness.datasets._boxes import convert
 from robust_fairness.datasets._files import ROOT_VARIABLE, Files
 from robust_fairness.datasets._own_tables import below_the_root
 from robust_fairness.datasets._questions import (
@@ -40,7 +41,6 @@ from robust_fairness.samples import REQUIRED_PARTS, Samples
 SIDES = ("head", "tail")
 UNSEEN = "<unseen>"  # the class of answers that no training question has
 OFFICIAL = {"val": "val", "test": "testdev"}  # what the parts are called in the files
-HEAD_TAIL = "head_tail"
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ class Parameters(BaseModel, extra="forbid", frozen=True):
     sensitive: Annotated[
         tuple[Literal["head_tail", "answer", "global_group", "local_group"], ...],
         Field(min_length=1),
-    ] = (HEAD_TAIL,)
+    ] = ("head_tail",)
     seed: NonNegativeInt = 0
 
     @field_validator("sensitive")
@@ -124,8 +124,8 @@ def load(parameters: Parameters, files: Files, splits: int) -> Samples:
     the training questions, sorted, behind padding and the unknown word.
 
     Attributes are ``head_tail``, ``answer`` (the class), ``global_group`` and ``local_group``;
-    a group that is null in the files is called ``none``, an empty one ``unnamed``. ``id`` is that of the question. Training
-    questions that no split draws are left out.
+    a group that is null in the files is called ``none``, an empty one ``unnamed``. ``id`` is that
+    of the question. Training questions that no split draws are left out.
 
     Args:
         parameters: folders, sizes and the rule.
@@ -168,7 +168,7 @@ def load(parameters: Parameters, files: Files, splits: int) -> Samples:
         y=y,
         attributes=pd.DataFrame(
             {
-                HEAD_TAIL: sides,
+                "head_tail": sides,
                 "answer": pd.Categorical.from_codes(y, pd.Index(answers, dtype=object)),
                 "global_group": as_attribute(rows.global_group, book.global_groups),
                 "local_group": as_attribute(rows.local_group, book.local_groups),
@@ -192,8 +192,6 @@ def _boxes_of(pictures: tuple[str, ...], parameters: Parameters, files: Files) -
     Raises:
         InputError: a picture has no features, or a file of them is missing or damaged.
     """
-    from robust_fairness.datasets._boxes import convert
-
     features = files.root / parameters.features_folder
     target = Path(parameters.boxes_folder).absolute()
     boxes = convert(features, pictures, parameters.boxes, target)
@@ -286,9 +284,10 @@ def _splits(drawn: np.ndarray, sizes: list[int]) -> pd.DataFrame:
     """
     part = np.repeat(np.arange(len(REQUIRED_PARTS), dtype=np.int8), sizes)
     kept = drawn[drawn.any(axis=1)]
+    names = pd.Index(REQUIRED_PARTS, dtype=object)
     splits = {}
     for k in range(drawn.shape[1]):
         codes = part.copy()
         codes[: sizes[0]][~kept[:, k]] = -1
-        splits[f"split_{k}"] = pd.Categorical.from_codes(codes, list(REQUIRED_PARTS))
+        splits[f"split_{k}"] = pd.Categorical.from_codes(codes, names)
     return pd.DataFrame(splits)

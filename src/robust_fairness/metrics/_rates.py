@@ -7,6 +7,14 @@ import numpy as np
 from robust_fairness.metrics._metric import Score
 
 EMPTY = "no rows"
+MOST_TOLD = 20  # names in a note
+
+
+def listed(names: Sequence[str], between: str = ", ") -> str:
+    """Names for a note: the first ones, and how many more there are."""
+    more = len(names) - MOST_TOLD
+    told = between.join(names[:MOST_TOLD])
+    return f"{told} and {more:,} more" if more > 0 else told
 
 
 def rates(
@@ -41,8 +49,8 @@ def missing(counts: np.ndarray, groups: Sequence[str], among: str = "") -> Score
     """The missing value of a gap where a group is empty, which it names; None where none is."""
     if counts.all():
         return None
-    empty = ", ".join(name for name, n in zip(groups, counts, strict=True) if not n)
-    return Score(None, 0, f"{EMPTY} of group {empty}{among}")
+    empty = [name for name, n in zip(groups, counts, strict=True) if not n]
+    return Score(None, 0, f"{EMPTY} of group {listed(empty)}{among}")
 
 
 def other_groups(

@@ -43,6 +43,18 @@ def worst_group_accuracy(
     return Score(float(means[worst]), int(counts[worst]))
 
 
+@metric(better="higher")
+def mean_group_accuracy(
+    y: np.ndarray, prediction: np.ndarray, group: np.ndarray, groups: tuple[str, ...]
+) -> Score:
+    """Mean over groups of the accuracy within each, however many rows they have.
+
+    Of head and tail it is the unbiased accuracy of questions (Shrestha et al. 2022, Table 2).
+    """
+    means, counts = rates(prediction == y, group, len(groups))
+    return missing(counts, groups) or Score(float(means.mean()), int(counts.sum()))
+
+
 @metric(better="lower", task="regression")
 def mean_squared_error(y: np.ndarray, prediction: np.ndarray) -> Score:
     """Mean squared error, in squared units of the outcome."""

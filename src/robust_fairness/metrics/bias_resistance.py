@@ -98,7 +98,7 @@ def class_group_accuracy(
 ) -> dict[str, Score]:
     """Accuracy within each class group of training or these rows, named ``value & class``."""
     keys, here, _ = _class_groups(y, group, train_y, train_group, len(classes))
-    names = [f"{groups[value]} & {classes[label]}" for value, label in keys]
+    names = [f"{groups[value]} & {classes[label]}" for value, label in keys.tolist()]
     return by_group(*rates(prediction == y, here, len(names)), names)
 
 
@@ -173,9 +173,13 @@ def in_majority(
         train_y: classes of the training rows ``[m]``.
         train_group: their values ``[m]``.
     """
+    width = int(train_group.max(initial=0)) + 1
+    keys, counts = np.unique(train_y * width + train_group, return_counts=True)
+    labels, values = np.divmod(keys, width)
+    order = np.lexsort((values, -counts, labels))
+    present, first = np.unique(labels[order], return_index=True)
     most_frequent = np.full(classes, -1)
-    for label in np.unique(train_y):
-        most_frequent[label] = np.bincount(train_group[train_y == label]).argmax()
+    most_frequent[present] = values[order][first]
     return most_frequent[y] == group
 
 

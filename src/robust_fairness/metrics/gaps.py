@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from robust_fairness.metrics._metric import NOT_APPLICABLE, Score, declared, metric
+from robust_fairness.metrics._rates import listed
 from robust_fairness.metrics.accuracy import group_accuracy
 from robust_fairness.metrics.macro_averages import (
     group_precision,
@@ -140,7 +141,7 @@ def _present(scores: Mapping[str, Score]) -> dict[str, Score]:
 
 def _no_value(present: Mapping[str, Score]) -> Score | None:
     missing = [f"group {name}: {one.note}" for name, one in present.items() if one.value is None]
-    return Score(None, 0, "; ".join(missing)) if missing else None
+    return Score(None, 0, listed(missing, "; ")) if missing else None
 
 
 def _no_gap(present: Mapping[str, Score]) -> Score | None:
@@ -160,7 +161,7 @@ def _difference(
     """Mean over the first groups less that over the second, times the sign."""
     values = [np.mean([_value(scores[name]) for name in names]) for names in (first, second)]
     rows = sum(scores[name].n for name in (*first, *second))
-    note = " less ".join(", ".join(names) for names in (first, second))
+    note = " less ".join(map(listed, (first, second)))
     return Score(float(sign * (values[0] - values[1])), rows, _note(scores, note))
 
 
@@ -170,8 +171,8 @@ def _value(score: Score) -> float:
 
 
 def _note(scores: Mapping[str, Score], note: str) -> str:
-    absent = ", ".join(name for name, score in scores.items() if not score.n)
-    return f"{note}; left out: {absent} (no rows)" if absent else note
+    absent = [name for name, score in scores.items() if not score.n]
+    return f"{note}; left out: {listed(absent)} (no rows)" if absent else note
 
 
 def _register(quantity: str, of_groups: Callable[..., dict[str, Score]]) -> None:

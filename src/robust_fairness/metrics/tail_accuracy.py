@@ -8,7 +8,7 @@ A.1.
 import numpy as np
 
 from robust_fairness.metrics._metric import Score, metric
-from robust_fairness.metrics._rates import by_group, rates
+from robust_fairness.metrics._rates import by_group, missing, rates
 from robust_fairness.questions import in_tail
 
 SIDES = ("head", "tail")
@@ -40,3 +40,25 @@ def head_accuracy(
     """Accuracy on all other rows."""
     tail = in_tail(y, group, len(classes), beta)
     return by_group(*rates(prediction == y, tail.astype(np.int64), len(SIDES)), SIDES)["head"]
+
+
+@metric(better="lower")
+def head_tail_difference(
+    y: np.ndarray,
+    prediction: np.ndarray,
+    group: np.ndarray,
+    classes: tuple[str, ...],
+    *,
+    beta: float = 0.2,
+) -> Score:
+    """Accuracy on the head less that on the tail, as a share of the latter (GQA-OOD).
+
+    Missing where either side has no row, or no row of the tail is right.
+    """
+    tail = in_tail(y, group, len(classes), beta)
+    (head_rate, tail_rate), counts = rates(prediction == y, tail.astype(np.int64), len(SIDES))
+    if absent := missing(counts, SIDES):
+        return absent
+    if not tail_rate:
+        return Score(None, len(y), "accuracy of the tail is 0")
+    return Score(float((head_rate - tail_rate) / tail_rate), len(y))

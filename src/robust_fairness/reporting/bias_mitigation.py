@@ -15,15 +15,13 @@ import plotly.express as px
 import plotly.graph_objects as go
 
 from robust_fairness.reporting import claims as claimed
+from robust_fairness.reporting import visual_question_answering as questions
+from robust_fairness.reporting._mitigators import EXPLICIT, PAPER, STANDARD, TOLD_GROUPS
 from robust_fairness.reporting.figures import style
 from robust_fairness.reporting.statistics import distinct
 from robust_fairness.reporting.views import View, beside_published, cells, over_seeds, published
 
-PAPER = "bias_mitigation"
 TITLE = "Critical Issues in Bias Mitigation"
-EXPLICIT = ("group_upweighting", "group_dro", "rubi", "lnl", "irmv1")
-TOLD_GROUPS = (*EXPLICIT, "adv_debias", "laftr", "cuma")
-STANDARD = "erm"
 DEFAULT_VARIABLE = "distractor_shape"
 VARIABLES = (
     "background_color", "digit_color", "digit_position", "distractor_shape",
@@ -89,9 +87,14 @@ def with_single_variables(metrics: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def table_1(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Unbiased accuracy of every method on every dataset, published beside ours."""
+    """Unbiased accuracy of every method on every dataset, published beside ours.
+
+    Of questions it is the mean of head and tail accuracy, over the variables that were told.
+    """
+    pictures = with_single_variables(metrics, "unbiased_accuracy")
+    pictures = pictures[pictures["dataset"].isin([*STUDIES, CELEBA])]
     ours = (
-        with_single_variables(metrics, "unbiased_accuracy")
+        pd.concat([pictures, questions.over_variables(metrics)])
         .groupby(["dataset", "method"], as_index=False, sort=False)
         .agg(
             trials=("trials", "max"),
@@ -100,7 +103,6 @@ def table_1(metrics: pd.DataFrame) -> pd.DataFrame:
             seeds=("value", "count"),
         )
     )
-    ours = ours[ours["dataset"].isin([*STUDIES, CELEBA])]
     theirs = published(PAPER).query("view == 'table_1'")[["dataset", "method", "value"]]
     joined = ours.merge(theirs.rename(columns={"value": "published"}), how="left")
     return joined[["dataset", "method", "published", "ours", "deviation", "seeds", "trials"]]
@@ -126,9 +128,9 @@ def table_a6(metrics: pd.DataFrame) -> pd.DataFrame:
     """The published hyperparameters beside the trials that each criterion selected here."""
     rows = metrics[metrics["selection"] != "every"]
     chosen = rows[["dataset", "method", "selection", "trial"]].drop_duplicates()
-    chosen = chosen[chosen["dataset"].isin(TUNED)]
-    # the study tunes with one run and takes the values for all others
-    chosen = chosen.assign(study=chosen["dataset"].str.removesuffix("_tuning"))
+    chosen = chosen[chosen["dataset"].isin([*TUNED, questions.TUNING])]
+    # the study tunes with one run, or a tenth of the rows, and takes the values for all others
+    chosen = chosen.assign(study=chosen["dataset"].str.replace("_tuning$|_tenth$", "", regex=True))
     theirs = published_hyperparameters().rename(columns={"dataset": "study"})
     shown = (
         theirs.assign(published=theirs["field"] + " = " + theirs["published"])
@@ -305,6 +307,7 @@ def _titled(figure: go.Figure, title: str) -> go.Figure:
 
 VIEWS = [
     View("bias_table_1", "Table 1: unbiased accuracy", table_1),
+    questions.TABLE_2,
     View(
         "bias_table_a3", "Table A3: accuracy by group of CelebA, with Wilson's intervals", table_a3
     ),
@@ -326,6 +329,8 @@ VIEWS = [
     View("bias_figure_6", "Figure 6: trials selected under other shares of the groups", figure_6),
     View("bias_figure_a7", "Figure A7: strength of the bias", figure_a7, draw_figure_a7),
     View("bias_figure_a8", "Figure A8: learning rate and weight decay", figure_a8),
+    questions.FIGURE_A9,
+    questions.HEAD_AND_TAIL,
 ]
 
 
@@ -339,7 +344,7 @@ def claims(metrics: pd.DataFrame) -> pd.DataFrame:
         rows += _first_question(metrics, dataset)
         if dataset in STUDIES:
             rows += _second_question(metrics, dataset) + _third_question(metrics, dataset)
-    return claimed.table(rows)
+    return claimed.table(rows + questions.claims(metrics))
 
 
 def _first_question(metrics: pd.DataFrame, dataset: str) -> list[dict]:

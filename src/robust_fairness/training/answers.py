@@ -1,0 +1,54 @@
+"""Predicted answers as the official evaluations of GQA and GQA-OOD read them."""
+
+from collections.abc import Sequence
+
+from robust_fairness.errors import InputError, unknown_name
+from robust_fairness.samples import Samples
+from robust_fairness.training.records import Prediction
+
+
+def prediction_of(
+    predictions: Sequence[Prediction], trial: str, seed: int, test_set: str
+) -> Prediction:
+    """The record of one replica on one sample set.
+
+    Args:
+        predictions: of a cell.
+        trial: name of the trial.
+        seed: its seed.
+        test_set: name of the sample set; "" for the dataset's own samples.
+
+    Raises:
+        InputError: there is none; the message says which part of the name is wrong.
+    """
+    found = list(predictions)
+    for field, wanted in (("trial", trial), ("seed", seed), ("test_set", test_set)):
+        known = {str(getattr(one, field)) for one in found}
+        found = [one for one in found if getattr(one, field) == wanted]
+        if not found:
+            raise unknown_name(f"{field.replace('_', ' ')} of predictions", str(wanted), known)
+    return found[0]
+
+
+def official_answers(prediction: Prediction, samples: Samples) -> list[dict[str, str]]:
+    """A list of ``questionId`` and ``prediction``, in the order of the predicted rows.
+
+    Args:
+        prediction: of one replica.
+        samples: the sample set, whose ids are those of the questions.
+
+    Raises:
+        InputError: its rows are no questions, or are fewer than were predicted.
+    """
+    if samples.questions is None or not samples.classes:
+        raise InputError("answers are of questions on pictures, and these samples are other rows")
+    if prediction.rows.max(initial=-1) >= len(samples):
+        raise InputError(
+            f"predictions of row {prediction.rows.max()}, and the samples have {len(samples)}: "
+            "they are of another run"
+        )
+    answers = prediction.outputs.argmax(-1)
+    return [
+        {"questionId": str(question), "prediction": samples.classes[answer]}
+        for question, answer in zip(samples.id[prediction.rows], answers.tolist(), strict=True)
+    ]

@@ -1,0 +1,217 @@
+"""Views and claims of the study of bias mitigation on questions, on made-up scores."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from robust_fairness import tables
+from robust_fairness.reporting import bias_mitigation as study
+from robust_fairness.reporting import report
+from robust_fairness.reporting import visual_question_answering as questions
+from robust_fairness.reporting.views import published
+
+LEVELS = {"head_tail": 0.5, "answer": 0.3, "global_group": 0.2, "local_group": 0.1}
+BETAS = (-0.7, 0.2, 0.9)
+
+
+def trial_of(variable: str) -> str:
+    """Its name in the table."""
+    return "default" if variable == "head_tail" else f"explicit={variable}"
+
+
+def replica(method: str, trial: str, seed: int, mean: float, dataset: str = "gqa_ood") -> list:
+    """Rows of one replica: 2 % more in the head, 2 % less in the tail."""
+    head, tail = mean + 0.02, mean - 0.02
+    found = [
+        ("", "accuracy", mean + 0.01),
+        ("head_tail", "mean_group_accuracy", mean),
+        ("local_group", "mean_group_accuracy", 0.99),
+        ("local_group", "head_accuracy", head),
+        ("local_group", "tail_accuracy", tail),
+        ("local_group", "head_tail_difference", (head - tail) / tail),
+        ("head_tail", "tail_accuracy", 0.99),
+        *(
+            ("local_group", f"tail_accuracy(beta={beta})", tail + 0.001 * (beta - 0.2))
+            for beta in BETAS
+        ),
+    ]
+    return [
+        {
+            "dataset": dataset, "method": method, "network": "updn", "trial": trial, "seed": seed,
+            "selection": "every", "shift": "none", "severity": 0.0, "attribute": attribute,
+            "group": "", "metric": metric, "value": value, "n": 100, "note": "",
+        }
+        for attribute, metric, value in found
+    ]  # fmt: skip
+
+
+def made_up(seeds: int = 4) -> pd.DataFrame:
+    """Explicit methods gain from head and tail and lose with many groups, implicit ones gain."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for seed in range(seeds):
+        for method, level in {"erm": 0.45, "lff": 0.46, "spectral_decoupling": 0.47}.items():
+            rows += replica(method, "default", seed, level + rng.normal(0, 0.001))
+        for method in study.EXPLICIT:
+            for variable, level in LEVELS.items():
+                if variable == "answer" and method in questions.NOT_APPLICABLE:
+                    continue
+                rows += replica(method, trial_of(variable), seed, level + rng.normal(0, 0.001))
+        trial = "explicit=global_group,cells=group_and_class"
+        rows += replica("group_dro", trial, seed, 0.15)
+        rows += replica("group_dro", "step_size=1", seed, 0.9)
+    return tables.table(tables.METRICS, rows)
+
+
+def test_published_column_of_table_1_is_the_mean_of_table_2():
+    """Over the runs that apply; LNL's 28.67 is printed as 28.6."""
+    frame = published("bias_mitigation")
+    frame = frame[frame["dataset"] == "gqa_ood"]
+    assert set(frame["metric"]) == {"mean_group_accuracy"}
+    two = frame[frame["view"] == "table_2"]
+    assert len(two) == 23
+    missing = two[two["value"].isna()]
+    assert list(missing["method"]) == ["rubi", "lnl"]
+    assert set(missing["trial"]) == {"explicit=answer"}
+    one = frame[frame["view"] == "table_1"].set_index("method")["value"]
+    means = two.groupby("method")["value"].mean()
+    for method, value in one.items():
+        assert means[method] == pytest.approx(value, abs=0.0008)
+
+
+@pytest.mark.parametrize(
+    ("method", "trial", "found"),
+    [
+        ("erm", "default", ("", "as configured")),
+        ("rubi", "default", ("head_tail", "as configured")),
+        ("rubi", "explicit=answer", ("answer", "as configured")),
+        ("irmv1", "explicit=local_group,cells=group", ("local_group", "group")),
+        ("irmv1", "cells=group_and_class", ("head_tail", "group_and_class")),
+        ("irmv1", "explicit=answer,weight=2", None),
+        ("irmv1", "explicit=answer+local_group", None),
+        ("irmv1", "weight=2", None),
+        ("erm", "explicit=answer", None),
+    ],
+)
+def test_variable_and_cells_are_read_from_the_trial(method, trial, found):
+    """A trial that changes anything else is another one."""
+    assert questions.explicit_variable(method, trial) == found
+
+
+def test_table_2_has_a_row_a_variable_in_the_order_of_the_study():
+    """Both kinds of cells beside the one published number, and what does not apply."""
+    metrics = made_up()
+    table = questions.table_2(metrics)
+    assert len(table) == 23 + 1
+    assert list(dict.fromkeys(table["method"])) == ["erm", *study.EXPLICIT, *questions.IMPLICIT]
+    dro = table[table["method"] == "group_dro"]
+    assert list(dro["explicit"]) == [
+        "head_tail", "answer", "global_group", "global_group", "local_group",
+    ]  # fmt: skip
+    by_cells = dro[dro["explicit"] == "global_group"].set_index("cells")
+    assert by_cells["published"].tolist() == [0.108, 0.108]
+    assert by_cells.loc["group_and_class", "ours"] == pytest.approx(0.15)
+    own = metrics.query(
+        "method == 'group_dro' and trial == 'explicit=global_group' "
+        "and metric == 'mean_group_accuracy' and attribute == 'head_tail'"
+    )["value"]
+    assert by_cells.loc["as configured", "ours"] == pytest.approx(own.mean())
+    assert by_cells.loc["as configured", "deviation"] == pytest.approx(own.std())
+    rubi = table[(table["method"] == "rubi") & (table["explicit"] == "answer")].iloc[0]
+    assert rubi["note"].startswith("not applicable")
+    assert rubi["seeds"] == 0
+    assert np.isnan(rubi["published"])
+    standard = table[table["method"] == "erm"].iloc[0]
+    assert (standard["explicit"], standard["published"], standard["seeds"]) == ("", 0.448, 4)
+
+
+def test_table_2_of_generated_scenes_has_nothing_published():
+    """And no rows of the dataset that was not run."""
+    rows = replica("irmv1", "default", 0, 0.6, "generated_scenes")
+    table = questions.table_2(tables.table(tables.METRICS, rows))
+    assert table["published"].isna().all()
+    assert table["ours"].tolist() == pytest.approx([0.6])
+    assert set(table["dataset"]) == {"generated_scenes"}
+
+
+def test_table_1_averages_over_the_variables_that_apply():
+    """Within a seed, and without the trials of other cells."""
+    table = study.table_1(made_up()).set_index("method")
+    assert set(table["dataset"]) == {"gqa_ood"}
+    assert table.loc["group_dro", "ours"] == pytest.approx(np.mean(list(LEVELS.values())), abs=2e-3)
+    assert table["trials"].to_dict() == {
+        "erm": 1, "lff": 1, "spectral_decoupling": 1, "group_upweighting": 4, "group_dro": 4,
+        "rubi": 3, "lnl": 3, "irmv1": 4,
+    }  # fmt: skip
+    assert table.loc["rubi", "ours"] == pytest.approx((0.5 + 0.2 + 0.1) / 3, abs=2e-3)
+    assert table.loc["rubi", "published"] == 0.241
+
+
+def test_head_and_tail_are_those_of_local_groups():
+    """Not of the other attributes, which have such scores as well."""
+    metrics = made_up()
+    table = questions.accuracies(metrics).set_index(["method", "explicit", "cells"])
+    one = table.loc[("group_dro", "global_group", "group_and_class")]
+    expected = [0.16, 0.17, 0.13, 0.15, 0.04 / 0.13, 4]
+    assert one[[*questions.SHOWN, "seeds"]].tolist() == pytest.approx(expected)
+    named = metrics.replace({"metric": {"tail_accuracy": "tail_accuracy(beta=0.2)"}})
+    pd.testing.assert_frame_equal(questions.accuracies(named), questions.accuracies(metrics))
+    assert questions.accuracies(metrics[metrics["metric"] == "accuracy"]).empty
+
+
+def test_tail_curve_repeats_untold_methods_on_every_chart():
+    """As Figure A9 does; the usual size once, though it stands there twice."""
+    rows = questions.figure_a9(made_up())
+    assert set(rows["explicit"]) == set(questions.VARIABLES)
+    for variable, chart in rows.groupby("explicit"):
+        expected = {"erm", "lff", "spectral_decoupling", *study.EXPLICIT}
+        if variable == "answer":
+            expected -= set(questions.NOT_APPLICABLE)
+        assert set(chart["method"]) == expected
+    erm = rows[rows["method"] == "erm"]
+    assert len(erm) == len(questions.VARIABLES) * len(BETAS)
+    assert erm.groupby("beta")["ours"].nunique().eq(1).all()
+    assert erm["seeds"].eq(4).all()
+    curve = rows.query("method == 'rubi' and explicit == 'local_group'")
+    assert curve["beta"].tolist() == list(BETAS)
+    assert curve["ours"].tolist() == pytest.approx([0.08 - 0.0009, 0.08, 0.08 + 0.0007], abs=2e-3)
+    assert len(questions.draw_figure_a9(rows).data) == len(rows) / len(BETAS)
+
+
+def test_a_single_size_is_no_curve():
+    """Nothing is drawn."""
+    metrics = made_up()
+    single = metrics[~metrics["metric"].str.contains("beta")]
+    assert questions.figure_a9(single).empty
+
+
+def test_claims_hold_where_they_are_built_in_and_turn_with_the_scores():
+    """A single seed resolves nothing."""
+    metrics = made_up()
+    found = study.claims(metrics)
+    assert len(found) == 5 + 2 + (3 * 3 + 2 * 2) + 2
+    assert set(found["verdict"]) == {"holds"}
+    assert not found["ordering"].str.contains("rubi told answer").any()
+    turned = metrics.assign(value=1 - metrics["value"])
+    assert set(study.claims(turned)["verdict"]) == {"does not hold"}
+    assert set(study.claims(metrics[metrics["seed"] == 0])["verdict"]) == {"not resolved"}
+
+
+def test_hyperparameters_of_the_search_stand_beside_those_of_the_study():
+    """The search on a tenth of the rows is that of the whole."""
+    chosen = made_up(1).assign(dataset="gqa_ood_tenth", selection="mean_group_accuracy")
+    table = study.table_a6(chosen).set_index("method")
+    assert "environments_per_batch = 16" in table.loc["irmv1", "published"].iloc[0]
+    assert "learning_rate = 1e-3" in table.loc["lnl", "published"].iloc[0]
+
+
+def test_views_are_on_the_page_where_questions_were_run():
+    """And not where they were not."""
+    metrics = made_up(1)
+    page = report(metrics, [], {"run_id": "x"})
+    for view in ("bias_table_1", "bias_table_2", "bias_head_tail", "bias_figure_a9"):
+        assert f'id="{view}"' in page
+    others = metrics.assign(dataset="diabetes")
+    for view in (questions.TABLE_2, questions.HEAD_AND_TAIL, questions.FIGURE_A9):
+        assert view.rows(others).empty
+    assert study.claims(others).empty
