@@ -254,14 +254,14 @@ def test_boxes_show_another_value_as_often_as_asked_for(mistakes):
     ("bias", "mistakes", "objects"), [(0.9, 0.02, 3), (0.4, 0.3, 1), (1.0, 0.5, 5), (0.0, 0.0, 2)]
 )
 def test_best_accuracies_are_those_of_guesses_learned_from_many_questions(bias, mistakes, objects):
-    """Tables of the likeliest answer, learned on one half of 60,000 questions, score the other.
+    """Tables of the likeliest answer, learned on one half of 40,000 questions, score the other.
 
     Of a question: its local group. With the picture: also what the toy's box shows of what is
     asked. Of a picture alone: which toys are there, and what all of them show, is too much for a
     table; an answer to all says how often the commonest is right.
     """
     parameters = WorldParameters(
-        train_scenes=6000, questions=10, bias=bias, mistakes=mistakes, objects=objects
+        train_scenes=4000, questions=10, bias=bias, mistakes=mistakes, objects=objects
     )
     scenes, asked = draw(parameters, "train")
     keys = {"question": [], "both": [], "picture": []}
