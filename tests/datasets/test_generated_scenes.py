@@ -3,7 +3,10 @@
 import gzip
 import itertools
 import json
+import os
 import re
+import subprocess
+import sys
 from collections import Counter, defaultdict
 from fractions import Fraction
 from pathlib import Path
@@ -38,7 +41,6 @@ HALVES = ("head", "tail")
 # What a box shows, in the order of its numbers.
 SHOWN = (*TOYS, *FURNITURE, *COLORS, *MATERIALS, *FURNITURE)
 LEFT_OF_IT = slice(len(SHOWN) - len(FURNITURE), len(SHOWN))
-STEP = re.compile(r"(?P<operation>.*?): (?P<argument>.*?)(?P<dependencies> \[[\d, ]+\])?")
 
 
 @pytest.fixture(scope="module")
@@ -332,7 +334,10 @@ def test_a_larger_training_part_leaves_the_others_as_they_are(parameters, world,
 
 
 def test_a_world_is_complete_or_absent(parameters, tmp_path, monkeypatch):
-    """An error in the middle leaves nothing behind, and a world that is there is not touched."""
+    """An error in the middle leaves nothing behind, and a world that is there is not touched.
+
+    What a killed process left of it is removed; another's, which may still write, is not.
+    """
     parameters = parameters.model_copy(update={"folder": str(tmp_path / "worlds")})
 
     def full(*_: object, **__: object) -> None:
@@ -343,7 +348,15 @@ def test_a_world_is_complete_or_absent(parameters, tmp_path, monkeypatch):
         with pytest.raises(InputError, match="cannot be written: .*No space left on device"):
             written(parameters)
     assert list((tmp_path / "worlds").iterdir()) == []
+    killed = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"],
+                            capture_output=True, text=True, check=True)  # fmt: skip
+    name = generated_scenes.key(parameters)
+    left = tmp_path / "worlds" / f".{name}.{int(killed.stdout)}.part"
+    other = tmp_path / "worlds" / f".{name}.{os.getppid()}.part"
+    for aside in (left, other):
+        (aside / "gqa").mkdir(parents=True)
     folder = written(parameters)
+    assert set((tmp_path / "worlds").iterdir()) == {folder, other}
     monkeypatch.setattr(generated_scenes, "write", full)
     assert written(parameters) == folder
 

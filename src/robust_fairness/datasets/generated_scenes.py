@@ -8,8 +8,6 @@ picture follow from the parameters (``_scenes.best_accuracies``).
 
 import hashlib
 import logging
-import os
-import shutil
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -26,6 +24,7 @@ from robust_fairness.datasets._scene_files import (
 from robust_fairness.datasets._scenes import WorldParameters
 from robust_fairness.errors import InputError
 from robust_fairness.samples import Samples
+from robust_fairness.writing import folder_written_aside
 
 EDITION = 1  # raised where the same parameters give other files
 BOXES_FOLDER = "boxes"
@@ -87,31 +86,16 @@ def written(parameters: Parameters) -> Path:
     Raises:
         InputError: the folder cannot be written, or a part has no head or no tail.
     """
-    worlds = Path(parameters.folder).absolute()
-    folder = worlds / key(parameters)
+    folder = Path(parameters.folder).absolute() / key(parameters)
     if folder.is_dir():
         return folder
     logger.info("%s: generated scenes are written", folder)
-    aside = worlds / f".{folder.name}.{os.getpid()}.part"
     try:
-        shutil.rmtree(aside, ignore_errors=True)  # of a process of the same number, long ago
-        aside.mkdir(parents=True)
-        write(parameters, aside)
-        _take_place(aside, folder)
+        with folder_written_aside(folder) as aside:
+            write(parameters, aside)
     except OSError as error:
         raise InputError(f"{folder}: cannot be written: {error}") from error
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
     return folder
-
-
-def _take_place(aside: Path, folder: Path) -> None:
-    """Rename, unless another process was faster: its world is the same."""
-    try:
-        aside.replace(folder)
-    except OSError:
-        if not folder.is_dir():
-            raise
 
 
 def key(world: WorldParameters) -> str:
