@@ -85,7 +85,8 @@ def test_updn_reads_the_question_and_the_picture(parameters, samples):
     """Nearly as often right as can be, where either alone is right as often as priors say.
 
     Without pictures the network answers as the priors of local groups do: right on most of the
-    head and on one in twenty of the tail, where a part's rare answer is not training's. Without questions it says yes.
+    head and on one in twenty of the tail, where the rare answer of a part is not that of
+    training. Without questions it says yes.
     """
     folder = Path(parameters.folder)
     best = best_accuracies(parameters)
