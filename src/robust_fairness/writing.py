@@ -1,6 +1,7 @@
-"""Files that are written aside and renamed, so that a crash leaves the old one or the new one."""
+"""What is written aside and renamed, so that a crash leaves the old one or the new one."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from glob import escape
@@ -25,12 +26,47 @@ def written_aside(path: Path) -> Iterator[Path]:
         _remove_leftovers(path)
 
 
+@contextmanager
+def folder_written_aside(path: Path) -> Iterator[Path]:
+    """An empty folder to write to, which becomes ``path`` when the block ends without error.
+
+    If another process was faster its folder stays: this is for content that is the same. What
+    killed processes left behind of the same folder is removed.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    shutil.rmtree(aside, ignore_errors=True)  # of a process of the same number, long ago
+    aside.mkdir()
+    try:
+        yield aside
+        _rename(aside, path)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+        _remove_leftovers(path)
+
+
+def _rename(aside: Path, path: Path) -> None:
+    """Rename a folder, unless there is one already."""
+    try:
+        aside.replace(path)
+    except OSError:
+        if not path.is_dir():
+            raise
+
+
 def _remove_leftovers(path: Path) -> None:
-    """Delete what killed processes wrote aside of a file; those that live may still write."""
+    """Delete what killed processes wrote aside; those that live may still write."""
     for left in path.parent.glob(f".{escape(path.name)}.*.part"):
         owner = left.name.split(".")[-2]
         if owner.isdigit() and not _lives(int(owner)):
-            left.unlink(missing_ok=True)
+            _remove(left)
+
+
+def _remove(left: Path) -> None:
+    if left.is_dir():
+        shutil.rmtree(left, ignore_errors=True)
+    else:
+        left.unlink(missing_ok=True)
 
 
 def _lives(process: int) -> bool:
