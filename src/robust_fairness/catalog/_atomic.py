@@ -65,6 +65,15 @@ class AtomicDataset(AbstractVersionedDataset[Any, Any]):
         """Newest file first; Kedro goes by name, which tells nothing where run ids are given."""
         return sorted(super()._get_versions(), key=os.path.getmtime, reverse=True)
 
+    def _init_config(self) -> dict[str, Any]:
+        """What makes this dataset again elsewhere; Kedro's own fails for classes that inherit."""
+        kind = type(self)
+        configuration: dict[str, Any] = {
+            "type": f"{kind.__module__}.{kind.__name__}",
+            "filepath": str(self._filepath),
+        }
+        return configuration | ({"versioned": True} if self._version else {})
+
     def _exists(self) -> bool:
         return Path(self._get_load_path()).exists()
 

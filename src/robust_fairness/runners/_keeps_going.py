@@ -1,4 +1,4 @@
-"""Runners that keep going: a failed cell fails alone, and the run can be completed later."""
+"""The loop over nodes that goes on past failed ones, and the runner that is nothing else."""
 
 import logging
 import shlex
@@ -39,6 +39,24 @@ class RunFailed(click.ClickException):
         super().__init__("\n".join(lines))
 
 
+class Stopped(click.ClickException):
+    """The run cannot go on, whatever its nodes say; what has finished is kept.
+
+    Attributes:
+        failures: one a failed node, in the order in which they failed.
+    """
+
+    def __init__(self, reason: str, failures: list[Failure], run_id: str | None) -> None:
+        self.failures = failures
+        lines = [*(f"  {failure}" for failure in failures)]
+        lines.append(f"What has finished is kept. To complete the run: {completion(run_id)}")
+        super().__init__("\n".join([reason, *lines]))
+
+
+class Unreachable(Exception):
+    """What runs the nodes is gone: no further node can be run; the message is one line."""
+
+
 def completion(run_id: str | None) -> str:
     """The command that runs what is missing of a run, with the options of this one."""
     given = iter(sys.argv[sys.argv.index("run") + 1 :] if "run" in sys.argv else [])
@@ -57,6 +75,12 @@ def first_line(error: BaseException) -> str:
     lines = [line for line in str(error).splitlines() if line.strip()]
     shown = lines[: 2 if isinstance(error, DatasetError) else 1]
     return " ".join(shown) or type(error).__name__
+
+
+def remove(dataset: Any) -> None:
+    """Delete the file of a dataset with versions, where it exists."""
+    if isinstance(dataset, AbstractVersionedDataset) and dataset.exists():
+        Path(dataset._get_load_path()).unlink()
 
 
 class Ledger:
@@ -110,9 +134,33 @@ class WithFailures:
 class KeepsGoing(AbstractRunner):
     """The loop over nodes that goes on past failed ones, on any executor.
 
-    A runner says where nodes run by ``_get_executor``, and how many at once by
-    ``_get_required_workers_count``.
+    A runner says where nodes run by ``_get_executor``, how many at once by ``_places``, and what
+    is done there by ``_work``.
     """
+
+    def _places(self, executor: Executor, pipeline: Pipeline) -> int:
+        """How many nodes may be under way; asked again before each."""
+        return self._get_required_workers_count(pipeline)
+
+    def _work(
+        self,
+        node: Node,
+        catalog: Any,
+        missing: Mapping[str, Failure],
+        hook_manager: PluginManager | None,
+        run_id: str | None,
+    ) -> Callable[[], Any]:
+        """What the executor calls to run a node.
+
+        Args:
+            node: the node.
+            catalog: the catalog of the run.
+            missing: failures in the place of inputs.
+            hook_manager: hooks of this process.
+            run_id: id of the run.
+        """
+        seen: Any = WithFailures(catalog, missing) if missing else catalog
+        return Task(node, seen, self._is_async, hook_manager, run_id).execute
 
     def _run(
         self,
@@ -125,33 +173,34 @@ class KeepsGoing(AbstractRunner):
 
         Raises:
             RunFailed: a node has failed.
+            Stopped: nodes cannot be run any more.
         """
         ledger = Ledger()
         load_counts = Counter(chain.from_iterable(node.inputs for node in pipeline.nodes))
         needs = pipeline.node_dependencies
-        places = self._get_required_workers_count(pipeline)
         waiting, settled = list(pipeline.nodes), set[Node]()
-        running: dict[Future[Node], Node] = {}
-        executor = self._get_executor(places)
+        running: dict[Future[Any], Node] = {}
+        executor = self._get_executor(self._get_required_workers_count(pipeline))
         assert executor is not None
         with executor:
             while waiting or running:
                 node = next((one for one in waiting if needs[one] <= settled), None)
-                if node is not None and len(running) < places:
+                if node is not None and len(running) < self._places(executor, pipeline):
                     waiting.remove(node)
                     missing = ledger.inputs(node)
                     if missing and FAN_IN not in node.tags:
                         ledger.skipped(node, next(iter(missing.values())))
                         settled.add(node)
                         continue
-                    seen: Any = WithFailures(catalog, missing) if missing else catalog
-                    task = Task(node, seen, self._is_async, hook_manager, run_id)
-                    running[executor.submit(task.execute)] = node
+                    work = self._work(node, catalog, missing, hook_manager, run_id)
+                    running[executor.submit(work)] = node
                     continue
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     node = running.pop(future)
                     settled.add(node)
                     error = future.exception()
+                    if isinstance(error, Unreachable):
+                        raise Stopped(str(error), ledger.failures, run_id)
                     if error is None:
                         logger.info("%s done", node.name)
                     else:
@@ -173,9 +222,7 @@ class KeepsGoing(AbstractRunner):
             return missing
         behind = pipeline.from_nodes(*(node.name for node in missing.nodes))
         for name in behind.all_outputs():
-            dataset = catalog.get(name)
-            if isinstance(dataset, AbstractVersionedDataset) and dataset.exists():
-                Path(dataset._get_load_path()).unlink()
+            remove(catalog.get(name))
         return super()._filter_pipeline_for_missing_outputs(pipeline, catalog)
 
 
