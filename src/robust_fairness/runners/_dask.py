@@ -1,11 +1,14 @@
 """Nodes on Dask workers: of this machine, one a GPU where there are GPUs, or of a scheduler."""
 
 import logging
+import math
 import os
 import tempfile
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,7 +28,6 @@ from robust_fairness.runners._jobs import (
     identity,
     require_alike,
     require_sendable,
-    run_job,
 )
 from robust_fairness.runners._keeps_going import KeepsGoing, Unreachable, first_line
 
@@ -34,6 +36,7 @@ logger = logging.getLogger(__name__)
 GONE = "the Dask scheduler is gone"
 BACKLOG = 2  # nodes under way or waiting at each worker
 OPTIONS = ("address", "workers", "threads", "timeout")
+SECONDS_BETWEEN_COUNTS = 1.0  # of workers, which come and go
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
@@ -117,7 +120,8 @@ class DaskRunner(KeepsGoing):
             return Workers(client, None)
         devices = visible_gpus()
         count = self._workers or len(devices) or os.cpu_count() or 1
-        cluster = local_cluster(count, self._threads_here(count), devices)
+        self._threads = self._threads_here(count)
+        cluster = local_cluster(count, self._threads, devices)
         return Workers(connected(cluster, self._timeout), cluster)
 
     def _places(self, executor: Executor, pipeline: Pipeline) -> int:
@@ -133,8 +137,7 @@ class DaskRunner(KeepsGoing):
         run_id: str | None,
     ) -> Callable[[], Any]:
         assert self._files is not None
-        job = Job.of(node, self._files, catalog, missing, run_id, self._place())
-        return partial(run_job, _pickled(job))
+        return Job.of(node, self._files, catalog, missing, run_id, self._place()).run
 
     def _place(self) -> Place:
         from kedro.framework.project import PACKAGE_NAME
@@ -142,9 +145,7 @@ class DaskRunner(KeepsGoing):
         from robust_fairness.provenance import root
 
         settings = {name: os.environ[name] for name in SETTINGS if name in os.environ}
-        here = self._address is None
-        threads = self._threads if not here else None  # set where workers are started
-        return Place(root(), PACKAGE_NAME, threads, settings, identity())
+        return Place(root(), PACKAGE_NAME, self._threads, settings, identity())
 
     def _threads_here(self, workers: int) -> int:
         given = os.environ.get("OMP_NUM_THREADS", "")
@@ -154,13 +155,6 @@ class DaskRunner(KeepsGoing):
 
 def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _pickled(job: Job) -> bytes:
-    import cloudpickle
-
-    sent: bytes = cloudpickle.dumps(job)  # plain pickle but for functions within functions
-    return sent
 
 
 def _require_dask() -> None:
@@ -217,7 +211,10 @@ def local_cluster(workers: int, threads: int, devices: list[str]) -> Any:
         return {"cls": Nanny, "options": options}
 
     return SpecCluster(
-        scheduler={"cls": Scheduler, "options": {**here, "dashboard_address": None, "port": 0}},
+        scheduler={
+            "cls": Scheduler,
+            "options": {**here, "dashboard_address": "127.0.0.1:0", "port": 0},
+        },
         workers={number: worker(number) for number in range(workers)},
         security=security,
         silence_logs=logging.ERROR,
@@ -318,11 +315,17 @@ class Workers(Executor):
     def __init__(self, client: Any, cluster: Any) -> None:
         self._client, self._cluster = client, cluster
         self._sent: set[Any] = set()  # Dask forgets what nobody holds
+        self._counted, self._places = -math.inf, BACKLOG
 
     @property
     def places(self) -> int:
         """How many nodes may be sent: one for each worker, and one that waits."""
-        return BACKLOG * max(1, len(self._client.scheduler_info(n_workers=-1)["workers"]))
+        now = time.monotonic()
+        if now - self._counted >= SECONDS_BETWEEN_COUNTS:
+            self._counted = now
+            with suppress(OSError, RuntimeError):  # a scheduler that is gone is told by ``submit``
+                self._places = BACKLOG * max(1, len(self._client.nthreads()))
+        return self._places
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Send a call; its outcome arrives in what is returned."""

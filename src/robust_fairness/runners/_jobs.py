@@ -8,7 +8,6 @@ worker reads and writes the catalog's files itself.
 import hashlib
 import logging
 import os
-import pickle
 import platform
 import threading
 from collections.abc import Mapping
@@ -143,7 +142,10 @@ class Job:
         return cls(node, files.only(there | set(node.outputs)), values, missing, run_id, place)
 
     def run(self) -> str | None:
-        """Run the node here; None, or the error in one line."""
+        """Run the node here; None, or the error in one line.
+
+        Errors of libraries may not travel, and Dask would print them.
+        """
         with _one_at_a_time:
             try:
                 hooks = ready(self.place)
@@ -164,16 +166,6 @@ class Job:
             pinned = self.files.versions.get(name)
             if pinned is not None and pinned.load == pinned.save:
                 remove(catalog.get(name))
-
-
-def run_job(sent: bytes) -> str | None:
-    """Run what a ``Job`` was pickled to; None, or the error in one line.
-
-    Schedulers pass on bytes and look at nothing. Errors of libraries may not travel, and Dask
-    would print them.
-    """
-    job: Job = pickle.loads(sent)  # noqa: S301 - of the user's own run, by the user's own scheduler
-    return job.run()
 
 
 @cache
@@ -242,16 +234,18 @@ def require_sendable(pipeline: Pipeline, catalog: Any, files: Files) -> None:
     kept += sorted(
         name
         for name in pipeline.datasets() & files.catalog.keys()
-        if str(files.catalog[name].get("filepath", "")).startswith("memory:")
+        if str(files.catalog[name].get("filepath", "")).startswith("memory://")
     )
     if kept:
         raise InputError(
             f"{', '.join(kept)}: in memory, which workers do not share; "
             "give each a file in the catalog"
         )
+    import cloudpickle  # what Dask sends with
+
     for name in sorted(pipeline.inputs() - files.catalog.keys()):
         try:
-            size = len(pickle.dumps(catalog.load(name)))
+            size = len(cloudpickle.dumps(catalog.load(name)))
         except Exception as error:
             raise InputError(f"{name}: cannot be sent to workers ({first_line(error)})") from error
         if size > LARGEST_VALUE:

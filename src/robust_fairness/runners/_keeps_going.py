@@ -18,6 +18,7 @@ from kedro.runner import AbstractRunner
 from kedro.runner.task import Task
 from pluggy import PluginManager
 
+from robust_fairness.catalog._atomic import AtomicDataset
 from robust_fairness.errors import Failure
 
 logger = logging.getLogger(__name__)
@@ -79,7 +80,11 @@ def first_line(error: BaseException) -> str:
 
 def remove(dataset: Any) -> None:
     """Delete the file of a dataset with versions, where it exists."""
-    if isinstance(dataset, AbstractVersionedDataset) and dataset.exists():
+    if not isinstance(dataset, AbstractVersionedDataset) or not dataset.exists():
+        return
+    if isinstance(dataset, AtomicDataset):
+        dataset.remove()
+    else:
         Path(dataset._get_load_path()).unlink()
 
 
