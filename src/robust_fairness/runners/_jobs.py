@@ -180,6 +180,7 @@ def ready(place: Place) -> Any:
     from threadpoolctl import threadpool_limits
 
     require_alike(place.identity, identity(), f"worker on {platform.node()}")
+    logging.getLogger("distributed").setLevel(logging.ERROR)
     os.environ.update(place.settings)
     os.chdir(place.folder)
     if place.threads is not None:

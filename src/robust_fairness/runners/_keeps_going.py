@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from heapq import heappop, heappush
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,55 @@ class WithFailures:
         return getattr(self._catalog, name)
 
 
+class Queue:
+    """The nodes of a pipeline that wait for nothing any more, first those that it names first.
+
+    Attributes:
+        ready: their places in the pipeline, a heap.
+    """
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._nodes = pipeline.nodes
+        places = {node.name: place for place, node in enumerate(self._nodes)}
+        needs = pipeline.node_dependencies
+        self._left = {node.name: len(needs[node]) for node in self._nodes}
+        self._behind: dict[str, list[int]] = {name: [] for name in places}
+        for node in self._nodes:
+            for one in needs[node]:
+                self._behind[one.name].append(places[node.name])
+        self.ready = [places[name] for name, count in self._left.items() if count == 0]
+
+    def take(self) -> Node:
+        """The first one."""
+        return self._nodes[heappop(self.ready)]
+
+    def settle(self, node: Node) -> None:
+        """Note that nothing waits for a node any more."""
+        for place in self._behind[node.name]:
+            name = self._nodes[place].name
+            self._left[name] -= 1
+            if self._left[name] == 0:
+                heappush(self.ready, place)
+
+
+class Uses:
+    """Which datasets within a pipeline nobody will read any more.
+
+    Kedro's own bookkeeping asks the pipeline for its inputs after each node, which takes minutes
+    with thousands of nodes.
+    """
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._counts = Counter(chain.from_iterable(node.inputs for node in pipeline.nodes))
+        self._kept = pipeline.inputs() | pipeline.outputs()
+
+    def no_more(self, node: Node) -> list[str]:
+        """Those that a node was the last to read, or made for nobody."""
+        self._counts.subtract(node.inputs)
+        names = (*node.inputs, *node.outputs)
+        return [name for name in names if self._counts[name] < 1 and name not in self._kept]
+
+
 class KeepsGoing(AbstractRunner):
     """The loop over nodes that goes on past failed ones, on any executor.
 
@@ -181,28 +231,25 @@ class KeepsGoing(AbstractRunner):
             Stopped: nodes cannot be run any more.
         """
         ledger = Ledger()
-        load_counts = Counter(chain.from_iterable(node.inputs for node in pipeline.nodes))
-        needs = pipeline.node_dependencies
-        waiting, settled = list(pipeline.nodes), set[Node]()
+        queue, uses = Queue(pipeline), Uses(pipeline)
         running: dict[Future[Any], Node] = {}
         executor = self._get_executor(self._get_required_workers_count(pipeline))
         assert executor is not None
         with executor:
-            while waiting or running:
-                node = next((one for one in waiting if needs[one] <= settled), None)
-                if node is not None and len(running) < self._places(executor, pipeline):
-                    waiting.remove(node)
+            while queue.ready or running:
+                if queue.ready and len(running) < self._places(executor, pipeline):
+                    node = queue.take()
                     missing = ledger.inputs(node)
                     if missing and FAN_IN not in node.tags:
                         ledger.skipped(node, next(iter(missing.values())))
-                        settled.add(node)
+                        queue.settle(node)
                         continue
                     work = self._work(node, catalog, missing, hook_manager, run_id)
                     running[executor.submit(work)] = node
                     continue
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     node = running.pop(future)
-                    settled.add(node)
+                    queue.settle(node)
                     error = future.exception()
                     if isinstance(error, Unreachable):
                         raise Stopped(str(error), ledger.failures, run_id)
@@ -210,7 +257,8 @@ class KeepsGoing(AbstractRunner):
                         logger.info("%s done", node.name)
                     else:
                         ledger.failed(node, error)
-                    self._release_datasets(node, catalog, load_counts, pipeline)
+                    for name in uses.no_more(node):
+                        catalog.release(name)
         if ledger.failures:
             raise RunFailed(ledger.failures, run_id)
 
