@@ -179,7 +179,7 @@ def test_what_a_dead_worker_had_saved_of_a_node_is_replaced(tmp_path):
         }
     )
     node = Node(lambda text: (text, text), "raw", ["a", "b"], name="both")
-    place = Place(tmp_path, None, None, {}, identity())
+    place = Place(tmp_path, None, None, {}, {}, identity())
     here = Path.cwd()
     try:
         assert Job.of(node, Files.of(found), found, {}, "one", place).run() is None
@@ -323,7 +323,7 @@ def threads_of_libraries(threads: int) -> set[int]:
     import torch
     from threadpoolctl import threadpool_info
 
-    ready(Place(Path.cwd(), None, threads, {}, identity()))
+    ready(Place(Path.cwd(), None, threads, {}, {}, identity()))
     return {torch.get_num_threads(), *(one["num_threads"] for one in threadpool_info())}
 
 

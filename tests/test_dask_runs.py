@@ -46,7 +46,9 @@ def test_two_workers_give_the_bits_of_the_sequential_run_and_fail_alone(project)
     assert contents(project, "dask") == contents(project, "one_by_one")
     assert len(contents(project, "dask")) > 10
     assert manifest(project, "dask")["inputs"] == manifest(project, "one_by_one")["inputs"]
-    assert "broken on purpose" in project.file("report.html", "dask").read_text()
+    page = project.file("report.html", "dask").read_text()
+    assert "broken on purpose" in page
+    assert '<td>broken</td><td class="failed">failed</td>' in page
     assert not list(project.root.glob("dask-*"))
 
     method.write_text(MENDED)

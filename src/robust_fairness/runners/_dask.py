@@ -145,7 +145,8 @@ class DaskRunner(KeepsGoing):
         from robust_fairness.provenance import root
 
         settings = {name: os.environ[name] for name in SETTINGS if name in os.environ}
-        return Place(root(), PACKAGE_NAME, self._threads, settings, identity())
+        configuration = {} if PACKAGE_NAME is None else _configuration()
+        return Place(root(), PACKAGE_NAME, self._threads, settings, configuration, identity())
 
     def _threads_here(self, workers: int) -> int:
         given = os.environ.get("OMP_NUM_THREADS", "")
@@ -155,6 +156,18 @@ class DaskRunner(KeepsGoing):
 
 def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _configuration() -> dict[str, Any]:
+    """What makes the configuration loader of this run again: nodes ask it for the grid."""
+    from robust_fairness import grid
+
+    loader = grid.loader()
+    return {
+        "conf_source": loader.conf_source,
+        "env": loader.env,
+        "runtime_params": loader.runtime_params,
+    }
 
 
 def _require_dask() -> None:

@@ -12,7 +12,7 @@ import platform
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,7 @@ class Place:
         package: name of the project's package, whose hooks are called; None for none.
         threads: CPU threads of a node; None leaves them as they are.
         settings: environment variables.
+        configuration: arguments of the project's configuration loader, which knows the grid.
         identity: what the process that starts the run is.
     """
 
@@ -57,6 +58,7 @@ class Place:
     package: str | None
     threads: int | None
     settings: dict[str, str] = field(hash=False)
+    configuration: dict[str, Any] = field(hash=False)
     identity: dict[str, str] = field(hash=False)
 
 
@@ -168,7 +170,7 @@ class Job:
                 remove(catalog.get(name))
 
 
-@cache
+@lru_cache(maxsize=1)  # a worker may serve one run after another
 def ready(place: Place) -> Any:
     """Make this process one that runs nodes of a place; hooks to call around them.
 
@@ -192,6 +194,7 @@ def ready(place: Place) -> Any:
     if place.package is not None:
         # Hooks of plugins would miss what happened before in the process that started the run.
         configure_project(place.package)
+        settings.CONFIG_LOADER_CLASS(**place.configuration, **settings.CONFIG_LOADER_ARGS)
         _register_hooks(hooks, settings.HOOKS)
     return hooks
 
