@@ -145,7 +145,7 @@ class DaskRunner(KeepsGoing):
         from robust_fairness.provenance import root
 
         settings = {name: os.environ[name] for name in SETTINGS if name in os.environ}
-        configuration = {} if PACKAGE_NAME is None else _configuration()
+        configuration: dict[str, Any] = {} if PACKAGE_NAME is None else _configuration()
         return Place(root(), PACKAGE_NAME, self._threads, settings, configuration, identity())
 
     def _threads_here(self, workers: int) -> int:
