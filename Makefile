@@ -59,7 +59,7 @@ viz: $(INSTALLED) ## look at the pipeline in the browser
 	$(BIN)/kedro viz run
 
 lock: $(INSTALLED) ## write requirements.lock for what pyproject.toml asks (UPGRADE=1: anew)
-	$(UV) pip compile pyproject.toml --quiet $(if $(UPGRADE),--upgrade) --all-extras --universal \
+	$(UV) pip compile pyproject.toml --quiet $(if $(UPGRADE),--upgrade) --extra dask --extra dev --extra docs --universal \
 		--python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 		--output-file requirements.lock
 

@@ -140,8 +140,8 @@ def output(run_id: str, name: str) -> Path | str:
     return told if "://" in told else root() / told
 
 
-def made_or_read(run_id: str, name: str) -> Path:
-    """File of what a run made, or read from the run that made it.
+def made_or_read(run_id: str, name: str) -> Path | str:
+    """Path, or URL, of what a run made, or read from the run that made it.
 
     Raises:
         InputError: the run did neither.
