@@ -25,6 +25,7 @@ def one_line_errors(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def shown(*arguments: Any, **options: Any) -> Any:
+        from kedro.io import DatasetError
         from kedro.validation.exceptions import ParameterValidationError
 
         try:
@@ -32,6 +33,10 @@ def one_line_errors(function: Callable[..., Any]) -> Callable[..., Any]:
                 return function(*arguments, **options)
         except InputError as error:
             raise click.ClickException(str(error)) from None
+        except DatasetError as error:
+            if not isinstance(error.__cause__, InputError):
+                raise
+            raise click.ClickException(str(error.__cause__)) from None
         except ParameterValidationError as error:
             found = [line.removeprefix("- ") for line in str(error).splitlines()[1:]]
             raise click.ClickException("; ".join(found)) from None
