@@ -34,9 +34,8 @@ def one_line_errors(function: Callable[..., Any]) -> Callable[..., Any]:
         except InputError as error:
             raise click.ClickException(str(error)) from None
         except DatasetError as error:
-            if not isinstance(error.__cause__, InputError):
-                raise
-            raise click.ClickException(str(error.__cause__)) from None
+            told = error.__cause__ if isinstance(error.__cause__, InputError) else error
+            raise click.ClickException(str(told)) from None
         except ParameterValidationError as error:
             found = [line.removeprefix("- ") for line in str(error).splitlines()[1:]]
             raise click.ClickException("; ".join(found)) from None
