@@ -25,6 +25,8 @@ PAGES = {
     "CITATION.cff": "CITATION.txt",
 }
 LINK = re.compile(r"(?<=\]\()([^)#\s]+)(?=[)#])")
+NAMED = re.compile(r"\[([\w./]+\.md)\]\(([^)#\s]+)(?=[)#])")  # a link that shows a file's name
+TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 FENCE = re.compile(r"(^[ ]*```.*?^[ ]*```[ ]*$)", re.DOTALL | re.MULTILINE)
 # what a browser loads by itself: scripts, pictures, frames, style sheets; not links that one clicks
 LOADED = re.compile(
@@ -53,6 +55,12 @@ def text_of(path: Path) -> str:
     return "\n\n".join(parts)
 
 
+def title_of(file: File) -> str:
+    """Its first heading."""
+    found = TITLE.search(file.content_string)
+    return found[1] if found else file.name
+
+
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     """Add the pages that lie outside of ``docs``."""
     for source, target in pages().items():
@@ -73,10 +81,18 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
         place = pages().get(target, target.removeprefix("docs/"))
         return posixpath.relpath(place, posixpath.dirname(here) or ".")
 
+    def titled(link: re.Match[str]) -> str:
+        place = posixpath.normpath(posixpath.join(posixpath.dirname(here), link[2]))
+        target = files.get_file_from_path(place)
+        return f"[{title_of(target)}]({link[2]}" if target else link[0]
+
     parts = FENCE.split(markdown)
-    return "".join(
-        part if place % 2 else LINK.sub(turned, part) for place, part in enumerate(parts)
-    )
+    for number in range(0, len(parts), 2):
+        parts[number] = NAMED.sub(titled, LINK.sub(turned, parts[number]))
+    if here == "notebooks/index.md":
+        shown = [file for file in files if re.fullmatch(r"notebooks/(?!index).*\.md", file.src_uri)]
+        parts += [f"\n- [{title_of(file)}]({file.name}.md)" for file in shown]
+    return "".join(parts)
 
 
 def on_post_build(*, config: MkDocsConfig) -> None:
