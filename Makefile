@@ -59,10 +59,10 @@ viz: $(INSTALLED) ## look at the pipeline in the browser
 	$(BIN)/kedro viz run
 
 docs: $(INSTALLED) ## build the documentation, build/site/index.html
-	$(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 lock: $(INSTALLED) ## write requirements.lock for what pyproject.toml asks (UPGRADE=1: anew)
-	$(UV) pip compile pyproject.toml --quiet $(if $(UPGRADE),--upgrade) --all-extras --universal \
+	$(UV) pip compile pyproject.toml --quiet $(if $(UPGRADE),--upgrade) --extra dask --extra dev --extra docs --universal \
 		--python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 		--output-file requirements.lock
 

@@ -123,6 +123,7 @@ def small(project: Project) -> Project:
                 "biased_digits": None,
                 "digits_extend": None,
                 "digits_imbalanced": None,
+                "generated_scenes": None,
             },
         },
     )

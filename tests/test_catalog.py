@@ -35,6 +35,7 @@ from robust_fairness.catalog.schemas import Metrics
 from robust_fairness.errors import InputError
 from robust_fairness.samples import Samples
 from robust_fairness.training.records import Fitted
+from robust_fairness.writing import HOST
 from tests.training.conftest import make_samples
 
 
@@ -474,7 +475,7 @@ def test_what_a_killed_save_left_is_removed_by_the_next(tmp_path):
     child = subprocess.run([sys.executable, "-c", code, str(path)], check=False)
     assert child.returncode == -signal.SIGKILL
     assert len(list(tmp_path.glob(".page.html.*.part"))) == 1
-    living = tmp_path / f".page.html.{os.getppid()}.part"
+    living = tmp_path / f".page.html.{HOST}.{os.getppid()}.part"
     living.touch()
     TextDataset(filepath=str(path)).save("whole")
     assert path.read_text() == "whole"

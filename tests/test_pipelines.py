@@ -332,6 +332,7 @@ def test_report_tells_every_cell_of_the_full_grid_its_state(monkeypatch, of_data
         ("digits_extend", "resnet20"),
         ("digits_extend", "rbf_svm"),
         ("digits_imbalanced", "parade"),
+        ("generated_scenes", "group_upweighting"),
     ]
     assert given == {**expected, **dict.fromkeys(others, "not selected")}
 

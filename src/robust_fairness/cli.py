@@ -175,11 +175,11 @@ def answers(
 
     chosen = run_id or provenance.newest_finished_run()
     path = provenance.made_or_read(chosen, f"{dataset}.{method}.predictions")
-    predictions = PredictionsDataset(filepath=str(path)).read(path)
+    predictions = PredictionsDataset(filepath=str(path)).load()
     found = prediction_of(predictions, trial, seed, test_set)
     shown = f"{dataset}.shifted.{test_set}" if test_set else f"{dataset}.samples"
     path = provenance.made_or_read(chosen, shown)
-    rows = official_answers(found, SamplesDataset(filepath=str(path)).read(path))
+    rows = official_answers(found, SamplesDataset(filepath=str(path)).load())
     text = json.dumps(rows, ensure_ascii=False)
     if output is None:
         click.echo(text)

@@ -3,6 +3,7 @@
 import logging
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from kedro.io import AbstractVersionedDataset
 from kedro.io.core import Version, VersionNotFoundError
 
 from robust_fairness import provenance
+from robust_fairness.catalog._atomic import AtomicDataset
 from robust_fairness.errors import InputError
 from robust_fairness.runners import first_line
 
@@ -139,10 +141,21 @@ def _close(run_id: str, state: str, failed: list[str], pipeline: Any, catalog: A
     for name in sorted(pipeline.all_outputs()):
         dataset = catalog.get(name)
         if isinstance(dataset, AbstractVersionedDataset) and dataset.exists():
-            path = Path(dataset._get_load_path())
-            outputs[name] = {
-                "path": provenance.relative(path),
-                "content": provenance.content_hash(path),
-            }
+            with _local(dataset) as path:
+                content = provenance.content_hash(path)
+            outputs[name] = {"path": _told_place(dataset), "content": content}
     closing = {"state": state, "ended": provenance.now(), "failed": failed, "outputs": outputs}
     provenance.write_manifest(provenance.load_manifest(run_id) | closing)
+
+
+def _local(dataset: AbstractVersionedDataset) -> AbstractContextManager[Path]:
+    """The file of a dataset on this machine: itself, or a copy."""
+    if isinstance(dataset, AtomicDataset):
+        return dataset.local()
+    return nullcontext(Path(dataset._get_load_path()))
+
+
+def _told_place(dataset: AbstractVersionedDataset) -> str:
+    """Where a dataset lies, as manifests tell it: a URL, or a path from the project's folder."""
+    place = dataset.place if isinstance(dataset, AtomicDataset) else str(dataset._get_load_path())
+    return place if "://" in place else provenance.relative(Path(place))

@@ -24,7 +24,7 @@ from kedro.io.core import generate_timestamp
 from kedro.utils import find_kedro_project
 
 from robust_fairness.errors import InputError, unknown_name
-from robust_fairness.writing import written_aside
+from robust_fairness.writing import locked, written_aside
 
 FOLDER = Path("data/08_reporting/manifests")
 PACKAGES = ("robust-fairness", "torch", "numpy", "pandas", "scikit-learn", "kedro", "safetensors")
@@ -127,8 +127,8 @@ def newest_finished_run() -> str:
     raise InputError(f"{FOLDER}: no finished run yet; start one by: kedro run")
 
 
-def output(run_id: str, name: str) -> Path:
-    """File of an output of a run.
+def output(run_id: str, name: str) -> Path | str:
+    """Path, or URL, of an output of a run.
 
     Raises:
         InputError: the run has no such output.
@@ -136,11 +136,12 @@ def output(run_id: str, name: str) -> Path:
     outputs = load_manifest(run_id)["outputs"]
     if name not in outputs:
         raise unknown_name(f"output of run {run_id}", name, outputs)
-    return root() / outputs[name]["path"]
+    told: str = outputs[name]["path"]
+    return told if "://" in told else root() / told
 
 
-def made_or_read(run_id: str, name: str) -> Path:
-    """File of what a run made, or read from the run that made it.
+def made_or_read(run_id: str, name: str) -> Path | str:
+    """Path, or URL, of what a run made, or read from the run that made it.
 
     Raises:
         InputError: the run did neither.
@@ -224,6 +225,8 @@ def completed(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
 def note_inputs(run_id: str, sources: Mapping[str, Mapping[str, str]]) -> None:
     """Note in the manifest which files samples came from.
 
+    Several processes may do so at once.
+
     Args:
         run_id: id of the run.
         sources: SHA-256 by file name, by name of the samples.
@@ -231,6 +234,11 @@ def note_inputs(run_id: str, sources: Mapping[str, Mapping[str, str]]) -> None:
     Raises:
         InputError: the run began with other files.
     """
+    with locked(manifest_path(run_id).parent):
+        _note_inputs(run_id, sources)
+
+
+def _note_inputs(run_id: str, sources: Mapping[str, Mapping[str, str]]) -> None:
     manifest = load_manifest(run_id)
     known = manifest["inputs"]
     for name, files in sources.items():

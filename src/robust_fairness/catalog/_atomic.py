@@ -1,25 +1,33 @@
-"""Versioned files of Kedro that are saved atomically."""
+"""Versioned files of Kedro that are saved atomically, on this machine or elsewhere."""
 
 import os
 from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from kedro.io import AbstractVersionedDataset, DatasetError, Version
 
+from robust_fairness.catalog._remote import Remote, protocol_of
 from robust_fairness.writing import written_aside
 
 
 class AtomicDataset(AbstractVersionedDataset[Any, Any]):
-    """A local file with Kedro's versions, saved atomically.
+    """A file with Kedro's versions, saved atomically.
 
     Kedro's own savers leave a truncated file behind a failed save, which then counts as the
     newest version.
 
     Args:
-        filepath: path of the file.
+        filepath: path of the file, or its URL in a file system that fsspec knows.
         version: version to load and save; None for a file without versions.
+        credentials: options of that file system that are secret.
+        fs_args: its other options.
         metadata: ignored; Kedro-Viz reads it.
+
+    Raises:
+        InputError: there is no such file system.
     """
 
     def __init__(
@@ -27,10 +35,24 @@ class AtomicDataset(AbstractVersionedDataset[Any, Any]):
         *,
         filepath: str,
         version: Version | None = None,
+        credentials: dict[str, Any] | None = None,
+        fs_args: dict[str, Any] | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> None:
         self.metadata = metadata
-        super().__init__(PurePosixPath(filepath), version)
+        self._options = {
+            name: value
+            for name, value in (("credentials", credentials), ("fs_args", fs_args))
+            if value
+        }
+        self._remote: Remote | None = None
+        if protocol_of(filepath) == "file":
+            super().__init__(PurePosixPath(filepath.removeprefix("file://")), version)
+            return
+        self._remote = Remote(protocol_of(filepath), {**(fs_args or {}), **(credentials or {})})
+        super().__init__(
+            self._remote.path(filepath), version, self._remote.exists, self._remote.glob
+        )
 
     @abstractmethod
     def read(self, path: Path) -> Any:
@@ -40,33 +62,78 @@ class AtomicDataset(AbstractVersionedDataset[Any, Any]):
     def write(self, data: Any, path: Path) -> None:
         """Write the content to ``path``."""
 
+    @property
+    def place(self) -> str:
+        """Path or URL of the version to load."""
+        return self._shown(self._get_load_path())
+
+    @contextmanager
+    def local(self) -> Iterator[Path]:
+        """The version to load as a file of this machine: itself, or a copy for the block."""
+        path = self._get_load_path()
+        if self._remote is None:
+            yield Path(path)
+        else:
+            with self._remote.fetched(path) as copy:
+                yield copy
+
     def load(self) -> Any:
         """Content of the version to load.
 
         Raises:
             DatasetError: the file is missing or corrupted; the message names it.
         """
-        path = Path(self._get_load_path())
-        if not path.exists():
-            raise DatasetError(f"{path}: no such file")
-        try:
-            return self.read(path)
-        except Exception as error:
-            first = str(error).splitlines()[0] if str(error) else type(error).__name__
-            named = first.startswith(f"{path}: ")
-            raise DatasetError(first if named else f"{path}: corrupted file ({first})") from error
+        place = self.place
+        if not self._exists():
+            raise DatasetError(f"{place}: no such file")
+        with self.local() as path:
+            try:
+                return self.read(path)
+            except Exception as error:
+                first = str(error).splitlines()[0] if str(error) else type(error).__name__
+                first = first.replace(str(path), place)
+                named = first.startswith(f"{place}: ")
+                raise DatasetError(
+                    first if named else f"{place}: corrupted file ({first})"
+                ) from error
 
     def save(self, data: Any) -> None:
-        """Write aside, flush to the disk, rename."""
-        with written_aside(Path(self._get_save_path())) as aside:
+        """Write aside, flush to the disk, rename; or write here and send."""
+        path = self._get_save_path()
+        remote = self._remote
+        with written_aside(Path(path)) if remote is None else remote.written(path) as aside:
             self.write(data, aside)
+
+    def remove(self) -> None:
+        """Delete the version to load."""
+        if self._remote is None:
+            Path(self._get_load_path()).unlink()
+        else:
+            self._remote.remove(self._get_load_path())
+
+    def _shown(self, path: PurePosixPath) -> str:
+        return str(path) if self._remote is None else self._remote.url(path)
 
     def _get_versions(self) -> list[str]:
         """Newest file first; Kedro goes by name, which tells nothing where run ids are given."""
-        return sorted(super()._get_versions(), key=os.path.getmtime, reverse=True)
+        found = super()._get_versions()
+        if self._remote is not None:
+            return self._remote.newest_first(found)
+        return sorted(found, key=os.path.getmtime, reverse=True)
+
+    def _init_config(self) -> dict[str, Any]:
+        """What makes this dataset again elsewhere; Kedro's own fails for classes that inherit."""
+        kind = type(self)
+        configuration: dict[str, Any] = {
+            "type": f"{kind.__module__}.{kind.__name__}",
+            "filepath": self._shown(self._filepath),
+            **self._options,
+        }
+        return configuration | ({"versioned": True} if self._version else {})
 
     def _exists(self) -> bool:
-        return Path(self._get_load_path()).exists()
+        path = self._get_load_path()
+        return Path(path).exists() if self._remote is None else self._remote.exists(str(path))
 
     def _describe(self) -> dict[str, Any]:
-        return {"filepath": str(self._filepath), "version": self._version}
+        return {"filepath": self._shown(self._filepath), "version": self._version}

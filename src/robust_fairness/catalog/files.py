@@ -61,7 +61,8 @@ class PictureDataset(AtomicDataset):
         """The picture, for Kedro-Viz."""
         import base64
 
-        content = Path(self._get_load_path()).read_bytes()
+        with self.local() as path:
+            content = path.read_bytes()
         return ImagePreview(base64.b64encode(content).decode())
 
 
@@ -84,5 +85,6 @@ class FigureDataset(AtomicDataset):
         """The figure, for Kedro-Viz."""
         import json
 
-        content: PlotlyPreview = json.loads(Path(self._get_load_path()).read_text())
+        with self.local() as path:
+            content: PlotlyPreview = json.loads(path.read_text())
         return content

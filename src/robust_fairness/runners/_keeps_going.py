@@ -1,4 +1,4 @@
-"""Runners that keep going: a failed cell fails alone, and the run can be completed later."""
+"""The loop over nodes that goes on past failed ones, and the runner that is nothing else."""
 
 import logging
 import shlex
@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from heapq import heappop, heappush
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from kedro.runner import AbstractRunner
 from kedro.runner.task import Task
 from pluggy import PluginManager
 
+from robust_fairness.catalog._atomic import AtomicDataset
 from robust_fairness.errors import Failure
 
 logger = logging.getLogger(__name__)
@@ -39,6 +41,24 @@ class RunFailed(click.ClickException):
         super().__init__("\n".join(lines))
 
 
+class Stopped(click.ClickException):
+    """The run cannot go on, whatever its nodes say; what has finished is kept.
+
+    Attributes:
+        failures: one a failed node, in the order in which they failed.
+    """
+
+    def __init__(self, reason: str, failures: list[Failure], run_id: str | None) -> None:
+        self.failures = failures
+        lines = [*(f"  {failure}" for failure in failures)]
+        lines.append(f"What has finished is kept. To complete the run: {completion(run_id)}")
+        super().__init__("\n".join([reason, *lines]))
+
+
+class Unreachable(Exception):
+    """What runs the nodes is gone: no further node can be run; the message is one line."""
+
+
 def completion(run_id: str | None) -> str:
     """The command that runs what is missing of a run, with the options of this one."""
     given = iter(sys.argv[sys.argv.index("run") + 1 :] if "run" in sys.argv else [])
@@ -57,6 +77,16 @@ def first_line(error: BaseException) -> str:
     lines = [line for line in str(error).splitlines() if line.strip()]
     shown = lines[: 2 if isinstance(error, DatasetError) else 1]
     return " ".join(shown) or type(error).__name__
+
+
+def remove(dataset: Any) -> None:
+    """Delete the file of a dataset with versions, where it exists."""
+    if not isinstance(dataset, AbstractVersionedDataset) or not dataset.exists():
+        return
+    if isinstance(dataset, AtomicDataset):
+        dataset.remove()
+    else:
+        Path(dataset._get_load_path()).unlink()
 
 
 class Ledger:
@@ -107,12 +137,85 @@ class WithFailures:
         return getattr(self._catalog, name)
 
 
+class Queue:
+    """The nodes of a pipeline that wait for nothing any more, first those that it names first.
+
+    Attributes:
+        ready: their places in the pipeline, a heap.
+    """
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._nodes = pipeline.nodes
+        places = {node.name: place for place, node in enumerate(self._nodes)}
+        needs = pipeline.node_dependencies
+        self._left = {node.name: len(needs[node]) for node in self._nodes}
+        self._behind: dict[str, list[int]] = {name: [] for name in places}
+        for node in self._nodes:
+            for one in needs[node]:
+                self._behind[one.name].append(places[node.name])
+        self.ready = [places[name] for name, count in self._left.items() if count == 0]
+
+    def take(self) -> Node:
+        """The first one."""
+        return self._nodes[heappop(self.ready)]
+
+    def settle(self, node: Node) -> None:
+        """Note that nothing waits for a node any more."""
+        for place in self._behind[node.name]:
+            name = self._nodes[place].name
+            self._left[name] -= 1
+            if self._left[name] == 0:
+                heappush(self.ready, place)
+
+
+class Uses:
+    """Which datasets within a pipeline nobody will read any more.
+
+    Kedro's own bookkeeping asks the pipeline for its inputs after each node, which takes minutes
+    with thousands of nodes.
+    """
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._counts = Counter(chain.from_iterable(node.inputs for node in pipeline.nodes))
+        self._kept = pipeline.inputs() | pipeline.outputs()
+
+    def no_more(self, node: Node) -> list[str]:
+        """Those that a node was the last to read, or made for nobody."""
+        self._counts.subtract(node.inputs)
+        names = (*node.inputs, *node.outputs)
+        return [name for name in names if self._counts[name] < 1 and name not in self._kept]
+
+
 class KeepsGoing(AbstractRunner):
     """The loop over nodes that goes on past failed ones, on any executor.
 
-    A runner says where nodes run by ``_get_executor``, and how many at once by
-    ``_get_required_workers_count``.
+    A runner says where nodes run by ``_get_executor``, how many at once by ``_places``, and what
+    is done there by ``_work``.
     """
+
+    def _places(self, executor: Executor, pipeline: Pipeline) -> int:
+        """How many nodes may be under way; asked again before each."""
+        return self._get_required_workers_count(pipeline)
+
+    def _work(
+        self,
+        node: Node,
+        catalog: Any,
+        missing: Mapping[str, Failure],
+        hook_manager: PluginManager | None,
+        run_id: str | None,
+    ) -> Callable[[], Any]:
+        """What the executor calls to run a node.
+
+        Args:
+            node: the node.
+            catalog: the catalog of the run.
+            missing: failures in the place of inputs.
+            hook_manager: hooks of this process.
+            run_id: id of the run.
+        """
+        seen: Any = WithFailures(catalog, missing) if missing else catalog
+        return Task(node, seen, self._is_async, hook_manager, run_id).execute
 
     def _run(
         self,
@@ -125,38 +228,37 @@ class KeepsGoing(AbstractRunner):
 
         Raises:
             RunFailed: a node has failed.
+            Stopped: nodes cannot be run any more.
         """
         ledger = Ledger()
-        load_counts = Counter(chain.from_iterable(node.inputs for node in pipeline.nodes))
-        needs = pipeline.node_dependencies
-        places = self._get_required_workers_count(pipeline)
-        waiting, settled = list(pipeline.nodes), set[Node]()
-        running: dict[Future[Node], Node] = {}
-        executor = self._get_executor(places)
+        queue, uses = Queue(pipeline), Uses(pipeline)
+        running: dict[Future[Any], Node] = {}
+        executor = self._get_executor(self._get_required_workers_count(pipeline))
         assert executor is not None
         with executor:
-            while waiting or running:
-                node = next((one for one in waiting if needs[one] <= settled), None)
-                if node is not None and len(running) < places:
-                    waiting.remove(node)
+            while queue.ready or running:
+                if queue.ready and len(running) < self._places(executor, pipeline):
+                    node = queue.take()
                     missing = ledger.inputs(node)
                     if missing and FAN_IN not in node.tags:
                         ledger.skipped(node, next(iter(missing.values())))
-                        settled.add(node)
+                        queue.settle(node)
                         continue
-                    seen: Any = WithFailures(catalog, missing) if missing else catalog
-                    task = Task(node, seen, self._is_async, hook_manager, run_id)
-                    running[executor.submit(task.execute)] = node
+                    work = self._work(node, catalog, missing, hook_manager, run_id)
+                    running[executor.submit(work)] = node
                     continue
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     node = running.pop(future)
-                    settled.add(node)
+                    queue.settle(node)
                     error = future.exception()
+                    if isinstance(error, Unreachable):
+                        raise Stopped(str(error), ledger.failures, run_id)
                     if error is None:
                         logger.info("%s done", node.name)
                     else:
                         ledger.failed(node, error)
-                    self._release_datasets(node, catalog, load_counts, pipeline)
+                    for name in uses.no_more(node):
+                        catalog.release(name)
         if ledger.failures:
             raise RunFailed(ledger.failures, run_id)
 
@@ -173,9 +275,7 @@ class KeepsGoing(AbstractRunner):
             return missing
         behind = pipeline.from_nodes(*(node.name for node in missing.nodes))
         for name in behind.all_outputs():
-            dataset = catalog.get(name)
-            if isinstance(dataset, AbstractVersionedDataset) and dataset.exists():
-                Path(dataset._get_load_path()).unlink()
+            remove(catalog.get(name))
         return super()._filter_pipeline_for_missing_outputs(pipeline, catalog)
 
 

@@ -1,0 +1,246 @@
+"""A world of toys about whose pictures questions are asked: draws, and what can be known of it.
+
+Toys stand beside pieces of furniture. Of every toy there is at most one in a picture. Its color,
+its material and what stands to its left are drawn each for itself, given which toy it is: so the
+answers of a local group have a known distribution, and the best accuracy that a model can have
+follows from the parameters, whether it sees all or only the question or only the picture.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt
+
+TOYS = ("ball", "boat", "car", "doll", "drum", "kite")
+COLORS = ("black", "blue", "green", "red", "white", "yellow")
+MATERIALS = ("metal", "paper", "plastic", "wood")
+FURNITURE = ("bench", "chair", "desk", "shelf", "table")
+
+# What is drawn of a toy, and the values it can have.
+COLOR, MATERIAL, LEFT = "color", "material", "left"
+ASPECTS = {COLOR: COLORS, MATERIAL: MATERIALS, LEFT: FURNITURE}
+# What is asked: one of the aspects, or a question whose answer is yes or no.
+VERIFY, EXIST = "verify", "exist"
+FAMILIES = (*ASPECTS, VERIFY, EXIST)
+YES, NO = "yes", "no"
+
+PARTS = ("train", "val", "testdev")
+FALL = 3  # the long tail: each value is this much rarer than the one before
+WIDTH = len(TOYS) + len(FURNITURE) + sum(map(len, ASPECTS.values()))  # one number a thing to tell
+PRIORS_STREAM = len(PARTS)  # draws of the parts have the streams before
+
+
+class WorldParameters(BaseModel, extra="forbid", frozen=True):
+    """Everything that a world is drawn from.
+
+    Attributes:
+        train_scenes: pictures of the training questions.
+        val_scenes: pictures of the validation questions.
+        test_scenes: pictures of the test questions.
+        questions: questions on every picture.
+        objects: toys in a picture, each with a piece of furniture: twice as many boxes.
+        features: width of the features of a box, at least one number for each of the 26 things
+            that a box can show.
+        noise: standard deviation of what is added to every number of the features, which is 1
+            where a box shows a thing and else 0. Up to 0.1 a reader at 0.5 errs in fewer than one
+            of a million numbers, so that noise takes nothing from the best accuracy.
+        mistakes: probability that a box shows another color, material or left neighbour than the
+            true one, any other alike.
+        bias: how far values follow the long tail of their toy: 0 draws all alike, 1 each three
+            times as rare as the one before it.
+        seed: of all draws.
+    """
+
+    train_scenes: PositiveInt = 400
+    val_scenes: PositiveInt = 150
+    test_scenes: PositiveInt = 200
+    questions: PositiveInt = 8
+    objects: Annotated[int, Field(ge=1, lt=len(TOYS))] = 3
+    features: Annotated[int, Field(ge=WIDTH)] = 32
+    noise: Annotated[float, Field(ge=0, le=0.1)] = 0.05
+    mistakes: Annotated[float, Field(ge=0, le=0.5)] = 0.02
+    bias: Annotated[float, Field(ge=0, le=1)] = 0.9
+    seed: NonNegativeInt = 0
+
+    @property
+    def scenes(self) -> dict[str, int]:
+        """Number of pictures of every part."""
+        return dict(zip(PARTS, (self.train_scenes, self.val_scenes, self.test_scenes), strict=True))
+
+
+@dataclass(frozen=True)
+class Scenes:
+    """Pictures of one part.
+
+    Attributes:
+        toys: places in ``TOYS``, int64 ``[n, 6]``: first those that are there, then the others.
+        true: what the toys that are there are like, by aspect int64 ``[n, objects]``.
+        shown: what their boxes show, by aspect int64 ``[n, objects]``.
+    """
+
+    toys: np.ndarray
+    true: dict[str, np.ndarray]
+    shown: dict[str, np.ndarray]
+
+
+class Question(NamedTuple):
+    """What is asked of one picture.
+
+    Attributes:
+        scene: number of the picture in its part.
+        family: one of ``FAMILIES``.
+        place: which toy of the picture is asked about; -1 for one that is not there.
+        toy: its name.
+        color: the color that is asked about (``verify``), else "".
+        answer: the true one.
+        wording: which one of two.
+    """
+
+    scene: int
+    family: str
+    place: int
+    toy: str
+    color: str
+    answer: str
+    wording: int
+
+
+class Accuracies(NamedTuple):
+    """Best expected accuracies on questions as they are drawn, over all worlds of a kind.
+
+    Attributes:
+        both: of a model that sees the picture and the question.
+        question: of one that sees the question only.
+        picture: of one that sees the picture only.
+    """
+
+    both: float
+    question: float
+    picture: float
+
+
+def long_tail(values: int, bias: float) -> np.ndarray:
+    """Probabilities of values from the commonest to the rarest, float64 ``[values]``.
+
+    Args:
+        values: how many there are.
+        bias: 0 for all alike, 1 for each a third of the one before.
+    """
+    tail = float(FALL) ** -np.arange(values)
+    probabilities: np.ndarray = bias * tail / tail.sum() + (1 - bias) / values
+    return probabilities
+
+
+def priors(world: WorldParameters) -> dict[str, np.ndarray]:
+    """Probabilities of the values of every aspect, float64 ``[toy, value]`` with rows of sum 1.
+
+    Which value is common differs from toy to toy.
+    """
+    generator = np.random.default_rng([world.seed, PRIORS_STREAM])
+    return {
+        aspect: generator.permuted(
+            np.tile(long_tail(len(values), world.bias), (len(TOYS), 1)), axis=1
+        )
+        for aspect, values in ASPECTS.items()
+    }
+
+
+def yes_share(world: WorldParameters) -> float:
+    """Probability that a question for yes or no is drawn to be answered by yes."""
+    return float(long_tail(2, world.bias)[0])
+
+
+def draw(world: WorldParameters, part: str) -> tuple[Scenes, list[Question]]:
+    """Pictures of a part and the questions on them, in the order of the pictures.
+
+    Args:
+        world: what they are drawn from.
+        part: one of ``PARTS``.
+    """
+    generator = np.random.default_rng([world.seed, PARTS.index(part)])
+    scenes = _scenes(world, world.scenes[part], generator)
+    return scenes, _questions(world, scenes, generator)
+
+
+def _scenes(world: WorldParameters, count: int, generator: np.random.Generator) -> Scenes:
+    toys = generator.permuted(np.tile(np.arange(len(TOYS)), (count, 1)), axis=1)
+    true, shown = {}, {}
+    for aspect, probabilities in priors(world).items():
+        values = probabilities.shape[1]
+        limits = probabilities.cumsum(axis=1)[toys[:, : world.objects]]
+        drawn = (generator.random((count, world.objects, 1)) > limits[..., :-1]).sum(axis=-1)
+        wrong = generator.random(drawn.shape) < world.mistakes
+        true[aspect] = drawn
+        shown[aspect] = np.where(wrong, _other(drawn, values, generator), drawn)
+    return Scenes(toys, true, shown)
+
+
+def _other(drawn: np.ndarray, values: int, generator: np.random.Generator) -> np.ndarray:
+    """Any other value than the one that was drawn, int64 of the same shape."""
+    moved: np.ndarray = (drawn + generator.integers(1, values, drawn.shape)) % values
+    return moved
+
+
+def _questions(
+    world: WorldParameters, scenes: Scenes, generator: np.random.Generator
+) -> list[Question]:
+    shape = (len(scenes.toys), world.questions)
+    families = generator.integers(len(FAMILIES), size=shape)
+    places = generator.integers(world.objects, size=shape)
+    absent = generator.integers(world.objects, len(TOYS), size=shape)
+    yes = generator.random(shape) < yes_share(world)
+    wordings = generator.integers(2, size=shape)
+    true = {
+        aspect: np.take_along_axis(values, places, axis=1) for aspect, values in scenes.true.items()
+    }
+    asked = np.where(yes, true[COLOR], _other(true[COLOR], len(COLORS), generator))
+    questions = []
+    for row in np.ndindex(shape):
+        family = FAMILIES[families[row]]
+        place = -1 if family == EXIST and not yes[row] else int(places[row])
+        toy = TOYS[scenes.toys[row[0], absent[row] if place < 0 else place]]
+        color = COLORS[asked[row]] if family == VERIFY else ""
+        answer = (YES if yes[row] else NO) if family in (VERIFY, EXIST) else ""
+        answer = answer or ASPECTS[family][true[family][row]]
+        questions.append(Question(row[0], family, place, toy, color, answer, int(wordings[row])))
+    return questions
+
+
+def best_accuracies(world: WorldParameters) -> Accuracies:
+    """Accuracies of the best guesses, summed over all that can be drawn.
+
+    Every family and every toy is asked about equally often. A question for a value is answered
+    best by the value with the largest probability, given the toy and, where the picture is seen,
+    given what its box shows. Which toys are there is always shown truly. Of a picture alone
+    nothing tells what is asked: no answer is likelier than yes.
+    """
+    both, question = {EXIST: 1.0}, {EXIST: yes_share(world)}
+    for aspect, probabilities in priors(world).items():
+        seen = probabilities[:, :, None] * _channel(world, len(ASPECTS[aspect]))
+        both[aspect] = float(seen.max(axis=1).sum(axis=-1).mean())
+        question[aspect] = float(probabilities.max(axis=1).mean())
+    both[VERIFY], question[VERIFY] = _verified(world)
+    return Accuracies(
+        float(np.mean(list(both.values()))),
+        float(np.mean(list(question.values()))),
+        yes_share(world) * 2 / len(FAMILIES),
+    )
+
+
+def _channel(world: WorldParameters, values: int) -> np.ndarray:
+    """Probability that a value is shown as another, float64 ``[true, shown]``."""
+    others = np.full((values, values), world.mistakes / (values - 1))
+    np.fill_diagonal(others, 1 - world.mistakes)
+    return others
+
+
+def _verified(world: WorldParameters) -> tuple[float, float]:
+    """Best accuracies on questions whether a toy has a color, with and without its picture."""
+    yes, colors = yes_share(world), len(COLORS)
+    same = np.eye(colors)
+    asked = np.stack([yes * same, (1 - yes) * (1 - same) / (colors - 1)])  # [answer, true, asked]
+    joint = priors(world)[COLOR][:, None, :, None] * asked  # [toy, answer, true, asked]
+    seen = np.einsum("tvca,cs->tvas", joint, _channel(world, colors))
+    both = seen.max(axis=1).sum(axis=(-1, -2)).mean()
+    return float(both), float(joint.sum(axis=2).max(axis=1).sum(axis=-1).mean())

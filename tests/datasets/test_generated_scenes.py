@@ -1,0 +1,429 @@
+"""Generated scenes: the law of their answers, the format of their files, what a reader can know."""
+
+import gzip
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from fractions import Fraction
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from pydantic import ValidationError
+from scipy import stats
+
+from robust_fairness.datasets import generated_scenes
+from robust_fairness.datasets._files import Files
+from robust_fairness.datasets._scene_files import FILES, SLOTS, head_and_tail
+from robust_fairness.datasets._scenes import (
+    ASPECTS,
+    COLORS,
+    FAMILIES,
+    FURNITURE,
+    MATERIALS,
+    PARTS,
+    TOYS,
+    WorldParameters,
+    best_accuracies,
+    draw,
+    priors,
+)
+from robust_fairness.datasets.generated_scenes import Parameters, load, written
+from robust_fairness.errors import InputError
+
+SMALL = {"train_scenes": 60, "val_scenes": 40, "test_scenes": 40}
+HALVES = ("head", "tail")
+# What a box shows, in the order of its numbers.
+SHOWN = (*TOYS, *FURNITURE, *COLORS, *MATERIALS, *FURNITURE)
+LEFT_OF_IT = slice(len(SHOWN) - len(FURNITURE), len(SHOWN))
+
+
+@pytest.fixture(scope="module")
+def parameters(tmp_path_factory) -> Parameters:
+    """A small world."""
+    return Parameters(folder=str(tmp_path_factory.mktemp("worlds")), **SMALL)
+
+
+@pytest.fixture(scope="module")
+def world(parameters) -> Path:
+    """Its files."""
+    return written(parameters)
+
+
+def questions(world: Path, part: str) -> dict:
+    """A file of balanced questions."""
+    return json.loads((world / "gqa" / f"{part}_balanced_questions.json").read_text())
+
+
+def published(shared_data: Path, name: str) -> dict:
+    """A real file of GQA-OOD."""
+    return json.loads(gzip.decompress((shared_data / "gqa_ood" / f"{name}.json.gz").read_bytes()))
+
+
+def form(value: object) -> object:
+    """What a JSON value is made of; objects with changing keys count as one kind."""
+    if isinstance(value, dict):
+        if all(re.fullmatch(r"\d+(:\d+)?", key) for key in value):
+            return "places", frozenset(map(type, value.values())) or frozenset({str})
+        return {key: form(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [next(iter(map(form, value)), None)]
+    return type(value)
+
+
+def steps_as_text(record: dict) -> str:
+    """What GQA writes of the operations of a question in one line."""
+    return "->".join(
+        f"{step['operation']}: {step['argument']}"
+        + (f" [{', '.join(map(str, step['dependencies']))}]" if step["dependencies"] else "")
+        for step in record["semantic"]
+    )
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_questions_have_the_form_of_the_published_ones(world, shared_data, part):
+    """All fields, what they are made of, and kinds of groups and types that real files have."""
+    real = published(shared_data, "ood_testdev_head") | published(shared_data, "ood_testdev_tail")
+    forms = {
+        key: {repr(form(record[key])) for record in real.values()} for key in real["201030459"]
+    }
+    forms["entailed"].add(repr([None]))  # nothing follows from a question here
+    kinds = {(tuple(one["types"].items()), one["groups"]["global"]) for one in real.values()}
+    prefixes = {one["groups"]["local"].partition("-")[0] for one in real.values()}
+    for name, record in questions(world, part).items():
+        assert set(record) == set(forms)
+        for key, value in record.items():
+            assert repr(form(value)) in forms[key], (name, key)
+        assert record["groups"]["local"].partition("-")[0] in prefixes
+        assert record["semanticStr"] == steps_as_text(record)
+        found = (tuple(sorted(record["types"].items())), record["groups"]["global"])
+        # "furniture" stands to the left of things, too, where the question does not name the class
+        assert found in kinds
+    assert all(record["semanticStr"] == steps_as_text(record) for record in real.values())
+
+
+def test_annotations_name_the_word_of_each_object(world):
+    """The toy and its neighbour, in the question and both answers."""
+    for record in questions(world, "train").values():
+        named = dict(re.findall(r"^(\w+) \((\d+)\)", record["semantic"][0]["argument"]))
+        for part in ("question", "answer", "fullAnswer"):
+            words = re.findall(r"\w+", record[part])
+            for place, number in record["annotations"][part].items():
+                toy_or_neighbour = words[int(place)]
+                if toy_or_neighbour in named:
+                    assert named[toy_or_neighbour] == number
+                else:
+                    assert toy_or_neighbour in FURNITURE
+                    assert f"s ({number})" in record["semanticStr"]
+        assert set(named.values()) <= set(record["annotations"]["question"].values())
+
+
+@pytest.mark.parametrize("part", PARTS[1:])
+def test_head_and_tail_follow_the_rule(world, part):
+    """Exact fractions, question by question; other groups are in neither file."""
+    balanced = questions(world, part)
+    halves = {
+        half: json.loads((world / "gqa_ood" / f"ood_{part}_{half}.json").read_text())
+        for half in HALVES
+    }
+    groups = defaultdict(Counter)
+    for record in balanced.values():
+        groups[record["groups"]["local"]][record["answer"]] += 1
+    for name, record in balanced.items():
+        group = groups[record["groups"]["local"]]
+        limit = Fraction(6, 5) * Fraction(group.total(), len(group))
+        rare = {answer: number < limit for answer, number in group.items()}
+        expected = HALVES[rare[record["answer"]]] if len(set(rare.values())) == 2 else None
+        for half in HALVES:
+            assert (halves[half].get(name) == record) == (half == expected)
+    assert set(halves["head"]) | set(halves["tail"]) <= set(balanced)
+
+
+def test_published_groups_all_have_a_head_and_a_tail(shared_data):
+    """That generated files leave out the other groups is what the published ones do."""
+    head, tail = (published(shared_data, f"ood_testdev_{half}") for half in HALVES)
+    groups = [{record["groups"]["local"] for record in half.values()} for half in (head, tail)]
+    assert groups[0] == groups[1]
+    again = head_and_tail(head | tail)
+    assert set(again[0]) == set(head)
+    assert set(again[1]) == set(tail)
+
+
+def boxes_of(world: Path) -> dict[str, np.ndarray]:
+    """Features of the boxes of each picture, as GQA's files have them."""
+    folder = world / "gqa" / "objects"
+    information = json.loads((folder / "gqa_objects_info.json").read_text())
+    features, corners = {}, {}
+    for number in range(FILES):
+        with h5py.File(folder / f"gqa_objects_{number}.h5") as file:
+            features[number], corners[number] = file["features"][:], file["bboxes"][:]
+            assert features[number].dtype == corners[number].dtype == np.float32
+            assert features[number].shape[1] == SLOTS
+            assert corners[number].shape == (*features[number].shape[:2], 4)
+    found = {}
+    for picture, place in information.items():
+        assert set(place) == {"file", "idx", "objectsNum", "width", "height"}
+        boxes, corner = features[place["file"]][place["idx"]], corners[place["file"]][place["idx"]]
+        assert not boxes[place["objectsNum"] :].any()
+        assert not corner[place["objectsNum"] :].any()
+        found[picture] = boxes[: place["objectsNum"]]
+        inside = corner[: place["objectsNum"]]
+        assert (inside[:, :2] < inside[:, 2:]).all()
+        assert (inside <= [place["width"], place["height"]] * 2).all()
+    assert sum(map(len, features.values())) == len(found)
+    return found
+
+
+def test_features_are_in_several_files_of_the_published_layout(world, parameters):
+    """Every picture that is asked about is in one of them, with twice as many boxes as toys."""
+    found = boxes_of(world)
+    asked = {record["imageId"] for part in PARTS for record in questions(world, part).values()}
+    assert set(found) == asked
+    assert FILES >= 2
+    assert {len(boxes) for boxes in found.values()} == {2 * parameters.objects}
+
+
+def answer_from(boxes: np.ndarray, record: dict) -> str:
+    """What a reader who takes the features at their word answers."""
+    shows = boxes[:, : len(SHOWN)] > 0.5
+    toy = record["groups"]["local"].split("-")[1].split("_")[0]
+    mine = shows[shows[:, TOYS.index(toy)]]
+    kind = record["groups"]["local"].split("-")[0]
+    if kind == "03" or not len(mine):
+        return "yes" if len(mine) else "no"
+    names = {SHOWN[place] for place in np.flatnonzero(mine[0])}
+    if kind == "06":
+        return "yes" if record["groups"]["local"].split("_")[1] in names else "no"
+    if kind == "14":
+        return FURNITURE[np.flatnonzero(mine[0, LEFT_OF_IT])[0]]
+    (answer,) = names & set(COLORS if record["groups"]["global"] == "color" else MATERIALS)
+    return answer
+
+
+def test_without_mistakes_the_features_answer_every_question(tmp_path):
+    """The answer is known: features of the asked toy's box tell it, in all parts, at full noise."""
+    parameters = Parameters(folder=str(tmp_path), mistakes=0, noise=0.1, objects=4, **SMALL)
+    folder = written(parameters)
+    boxes = boxes_of(folder)
+    seen = Counter()
+    for part in PARTS:
+        for record in questions(folder, part).values():
+            assert answer_from(boxes[record["imageId"]], record) == record["answer"]
+            seen[record["groups"]["local"].split("-")[0], record["answer"] == "no"] += 1
+    assert set(seen) == {
+        ("10q", False), ("14", False), ("06", False), ("06", True), ("03", False), ("03", True)
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("bias", [0.0, 0.5, 0.9, 1.0])
+def test_values_follow_the_prior_of_their_toy(bias):
+    """Chi-square of every aspect and toy; the commonest is three times as common as the next."""
+    parameters = WorldParameters(train_scenes=6000, bias=bias, questions=1)
+    scenes, _ = draw(parameters, "train")
+    for aspect, expected in priors(parameters).items():
+        assert expected.sum(axis=1) == pytest.approx(1)
+        ordered = np.sort(expected, axis=1)[:, ::-1]
+        even = (1 - bias) / expected.shape[1]
+        np.testing.assert_allclose((ordered[:, 0] - even), 3 * (ordered[:, 1] - even), atol=1e-12)
+        for toy in range(len(TOYS)):
+            values = scenes.true[aspect][scenes.toys[:, : parameters.objects] == toy]
+            counts = np.bincount(values, minlength=len(ASPECTS[aspect]))
+            assert stats.chisquare(counts, expected[toy] * len(values)).pvalue > 1e-5
+
+
+@pytest.mark.parametrize("mistakes", [0.0, 0.2])
+def test_boxes_show_another_value_as_often_as_asked_for(mistakes):
+    """Of all aspects alike, and any other value alike."""
+    parameters = WorldParameters(train_scenes=8000, mistakes=mistakes, questions=1)
+    scenes, _ = draw(parameters, "train")
+    for aspect, values in ASPECTS.items():
+        moved = (scenes.shown[aspect] - scenes.true[aspect]) % len(values)
+        counts = np.bincount(moved.ravel(), minlength=len(values))
+        expected = np.full(len(values), mistakes / (len(values) - 1))
+        expected[0] = 1 - mistakes
+        if mistakes:
+            assert stats.chisquare(counts, expected * moved.size).pvalue > 1e-5
+        else:
+            assert counts[0] == moved.size
+
+
+@pytest.mark.parametrize(
+    ("bias", "mistakes", "objects"), [(0.9, 0.02, 3), (0.4, 0.3, 1), (1.0, 0.5, 5), (0.0, 0.0, 2)]
+)
+def test_best_accuracies_are_those_of_guesses_learned_from_many_questions(bias, mistakes, objects):
+    """Tables of the likeliest answer, learned on one half of 40,000 questions, score the other.
+
+    Of a question: its local group. With the picture: also what the toy's box shows of what is
+    asked. Of a picture alone: which toys are there, and what all of them show, is too much for a
+    table; an answer to all says how often the commonest is right.
+    """
+    parameters = WorldParameters(
+        train_scenes=4000, questions=10, bias=bias, mistakes=mistakes, objects=objects
+    )
+    scenes, asked = draw(parameters, "train")
+    keys = {"question": [], "both": [], "picture": []}
+    for question in asked:
+        key = (question.family, question.toy, question.color)
+        shown = {name: values[question.scene, question.place] for name, values in
+                 scenes.shown.items()}  # fmt: skip
+        of_family = {"verify": "color"}.get(question.family, question.family)
+        sight = question.place >= 0 if question.family == "exist" else shown[of_family]
+        keys["question"].append(key)
+        keys["both"].append((*key, sight))
+        keys["picture"].append(())
+    expected = best_accuracies(parameters)
+    half = len(asked) // 2
+    for name, found in keys.items():
+        table = defaultdict(Counter)
+        for key, question in zip(found[:half], asked[:half], strict=True):
+            table[key][question.answer] += 1
+        guesses = {key: answers.most_common(1)[0][0] for key, answers in table.items()}
+        right = [
+            guesses.get(key) == question.answer
+            for key, question in zip(found[half:], asked[half:], strict=True)
+        ]
+        # tables of rare keys are a little worse than the best guess, never better by chance
+        value = getattr(expected, name)
+        assert -0.015 < np.mean(right) - value < 0.01, name
+
+
+def test_families_and_toys_are_asked_about_equally_often():
+    """And the answers of yes and no questions are in the same share for each toy."""
+    parameters = WorldParameters(train_scenes=6000)
+    _, asked = draw(parameters, "train")
+    for counts in (
+        Counter(question.family for question in asked),
+        Counter(question.toy for question in asked if question.family == "exist"),
+        Counter(question.toy for question in asked if question.answer == "yes"),
+    ):
+        assert stats.chisquare(list(counts.values())).pvalue > 1e-5
+    assert len({question.family for question in asked}) == len(FAMILIES)
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and "boxes" not in path.parts
+    }
+
+
+def test_a_world_is_the_same_bytes_each_time(world, parameters, tmp_path):
+    """Another seed is another world, in a folder of its own; reading options are not part of it."""
+    again = written(parameters.model_copy(update={"folder": str(tmp_path), "tokens": 5}))
+    assert again.name == world.name
+    assert content(again) == content(world)
+    other = written(parameters.model_copy(update={"folder": str(tmp_path), "seed": 1}))
+    assert other.name != world.name
+    assert content(other).keys() == content(world).keys()
+    assert all(content(other)[name] != content(world)[name] for name in content(other))
+
+
+def test_a_larger_training_part_leaves_the_others_as_they_are(parameters, world, tmp_path):
+    """Every part has draws of its own."""
+    changes = {"folder": str(tmp_path), "train_scenes": 70}
+    larger = written(parameters.model_copy(update=changes))
+    for part in PARTS[1:]:
+        assert questions(larger, part) == questions(world, part)
+
+
+def test_a_world_is_complete_or_absent(parameters, tmp_path, monkeypatch):
+    """An error in the middle leaves nothing behind, and a world that is there is not touched.
+
+    What a killed process left of it is removed; another's, which may still write, is not.
+    """
+    parameters = parameters.model_copy(update={"folder": str(tmp_path / "worlds")})
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(h5py, "File", full)
+        with pytest.raises(InputError, match="cannot be written: .*No space left on device"):
+            written(parameters)
+    assert list((tmp_path / "worlds").iterdir()) == []
+    killed = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"],
+                            capture_output=True, text=True, check=True)  # fmt: skip
+    name = generated_scenes.key(parameters)
+    left = tmp_path / "worlds" / f".{name}.{int(killed.stdout)}.part"
+    other = tmp_path / "worlds" / f".{name}.{os.getppid()}.part"
+    for aside in (left, other):
+        (aside / "gqa").mkdir(parents=True)
+    folder = written(parameters)
+    assert set((tmp_path / "worlds").iterdir()) == {folder, other}
+    monkeypatch.setattr(generated_scenes, "write", full)
+    assert written(parameters) == folder
+
+
+def test_another_process_may_be_faster(parameters, tmp_path, monkeypatch):
+    """Its world is kept, and nothing else is left."""
+    parameters = parameters.model_copy(update={"folder": str(tmp_path)})
+    write = generated_scenes.write
+
+    def slow(world: WorldParameters, folder: Path) -> None:
+        write(world, folder)
+        write(world, tmp_path / generated_scenes.key(world))
+
+    monkeypatch.setattr(generated_scenes, "write", slow)
+    folder = written(parameters)
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(parameters, tmp_path):
+    """In one line."""
+    (tmp_path / "worlds").write_text("")
+    with pytest.raises(InputError, match="worlds.*: cannot be written: "):
+        written(parameters.model_copy(update={"folder": str(tmp_path / "worlds")}))
+
+
+def test_a_part_without_head_and_tail_is_refused(tmp_path):
+    """One question cannot be common and rare."""
+    parameters = Parameters(folder=str(tmp_path), val_scenes=1, questions=1)
+    with pytest.raises(InputError, match="none of the 1 val questions.*allowed: a larger bias"):
+        written(parameters)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"features": 25}, {"noise": 0.11}, {"objects": 6}, {"objects": 0}, {"bias": 1.1},
+     {"mistakes": 0.6}, {"train_scenes": 0}, {"sensitive": []}, {"boxes": 36}],
+)  # fmt: skip
+def test_parameters_that_no_world_has_are_refused(wrong):
+    """Too narrow for 26 things, noisier than can be read, more toys than there are, unknown."""
+    with pytest.raises(ValidationError):
+        Parameters(**wrong)
+
+
+def test_loaded_samples_are_the_questions(parameters, world):
+    """Words, answers, pictures and groups of all rows; the second time nothing is written."""
+    samples = load(parameters, Files(Path("nowhere")), 2)
+    halves = [
+        json.loads((world / "gqa_ood" / f"ood_{part}_{half}.json").read_text())
+        for part, half in itertools.product(PARTS[1:], HALVES)
+    ]
+    records = {name: one for half in (questions(world, "train"), *halves) for name, one in
+               half.items()}  # fmt: skip
+    assert samples.id.tolist() and set(samples.id.tolist()) == set(records)
+    pictures = boxes_of(world)
+    boxes = samples.questions.boxes
+    for row, name in enumerate(samples.id.tolist()):
+        record = records[name]
+        words = [samples.questions.words[token] for token in samples.x["tokens"][row]]
+        assert [word for word in words if word] == record["question"].lower().strip("?").split()
+        assert samples.classes[samples.y[row]] == record["answer"]
+        assert samples.attributes["local_group"][row] == record["groups"]["local"]
+        assert samples.attributes["global_group"][row] == (record["groups"]["global"] or "none")
+        found = boxes.features[samples.x["picture"][row]]
+        np.testing.assert_array_equal(found, pictures[record["imageId"]].astype(np.float16))
+    for part, names in (("val", halves[:2]), ("test", halves[2:])):
+        sides = samples.attributes["head_tail"][samples.rows("split_1", part)].value_counts()
+        assert sides.to_dict() == dict(zip(HALVES, map(len, names), strict=True))
+    assert samples.sensitive == ("head_tail",)
+    assert samples.sources.keys() >= {"gqa/train_balanced_questions.json"}

@@ -1,0 +1,349 @@
+"""Nodes on real Dask workers: processes of this machine, some of which are killed."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dask
+import psutil
+import pytest
+from distributed import LocalCluster
+from kedro.framework.hooks.manager import _create_hook_manager
+from kedro.io import DataCatalog, MemoryDataset
+from kedro.io.core import Version
+from kedro.pipeline import Node, Pipeline
+
+from robust_fairness.catalog.files import TextDataset
+from robust_fairness.errors import Failure, InputError
+from robust_fairness.runners import DaskRunner, RunFailed, Stopped, _dask
+from robust_fairness.runners._jobs import Files, Job, Place, identity, ready
+from tests.project import ROOT
+from tests.test_runners import OUTPUTS, catalog, pipeline, written
+
+SECONDS = 120  # to wait for something that takes a second on a machine with nothing else to do
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    """A scheduler of somebody else's with two workers."""
+    with LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        dashboard_address="127.0.0.1:0",
+        silence_logs=50,
+        memory_limit=0,
+    ) as started:
+        yield started
+
+
+@contextmanager
+def process(*words: str, **environment: str) -> Iterator[subprocess.Popen]:
+    """A process of Dask's, killed in the end."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", "dask", *words],
+        env=os.environ | environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield child
+    finally:
+        child.kill()
+        child.wait()
+
+
+def wait_for(what: Callable[[], Any]) -> Any:
+    """What a call gives as soon as it gives something."""
+    deadline = time.monotonic() + SECONDS
+    while not (found := what()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return found
+
+
+def run(what: Pipeline, found: DataCatalog, address: str, **options: bool) -> None:
+    """Run a pipeline under the id "one"."""
+    DaskRunner(address=address).run(what, found, _create_hook_manager(), run_id="one", **options)
+
+
+def test_a_failed_cell_fails_alone_and_the_run_can_be_completed(cluster, tmp_path):
+    found = catalog(tmp_path, "one")
+    with pytest.raises(RunFailed) as error:
+        run(pipeline("adult.cuma"), found, cluster.scheduler_address)
+    assert error.value.failures == [Failure("adult.cuma.train", "adult.cuma does not converge")]
+    assert written(tmp_path) == OUTPUTS - {"adult.cuma.models", "adult_cuma_metrics"}
+    assert "adult_cuma=adult.cuma.train: adult.cuma does not converge;" in found.load("report")
+    assert "german_erm=GERMAN.ERM ON ROWS" in found.load("report")
+
+    again = catalog(tmp_path, "one")
+    run(pipeline(), again, cluster.scheduler_address, only_missing_outputs=True)
+    assert "adult_cuma=ADULT.CUMA ON ROWS" in again.load("report")
+
+
+def test_a_file_that_cannot_be_saved_is_a_failure_with_its_reason(cluster, tmp_path):
+    (tmp_path / "adult.erm.models").write_text("a file where a folder must be")
+    with pytest.raises(RunFailed) as error:
+        run(pipeline(), catalog(tmp_path, "one"), cluster.scheduler_address)
+    (failure,) = error.value.failures
+    assert failure.node == "adult.erm.train"
+    assert "adult.erm.models" in failure.message
+    assert "german_cuma_metrics" in written(tmp_path)
+
+
+def waits(folder: Path) -> Callable[[str], str]:
+    """A function that tells its process and goes on when a file is there."""
+
+    def node(text: str) -> str:
+        (folder / str(os.getpid())).touch()
+        while not (folder / "go").exists():
+            time.sleep(0.01)
+        return f"{text} by {os.getpid()}"
+
+    return node
+
+
+def test_a_killed_workers_node_runs_again_elsewhere(cluster, tmp_path):
+    begun = tmp_path / "begun"
+    begun.mkdir()
+
+    def kill() -> None:
+        (first,) = wait_for(lambda: list(begun.iterdir()))
+        os.kill(int(first.name), signal.SIGKILL)
+        wait_for(lambda: len(list(begun.iterdir())) > 1)
+        (begun / "go").touch()
+
+    killer = threading.Thread(target=kill, daemon=True)
+    killer.start()
+    what = Pipeline(
+        [
+            Node(waits(begun), "raw", "adult_erm_metrics", name="long"),
+            Node(str.upper, "adult_erm_metrics", "report", name="after"),
+        ]
+    )
+    found = catalog(tmp_path, "one")
+    run(what, found, cluster.scheduler_address)
+    killer.join()
+    first, second = sorted(
+        (path for path in begun.iterdir() if path.name != "go"),
+        key=lambda path: path.stat().st_mtime,
+    )
+    assert found.load("report") == f"ROWS BY {second.name}"
+    assert not psutil.pid_exists(int(first.name))
+
+
+def test_a_node_that_kills_its_workers_fails_alone(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster.scheduler, "allowed_failures", 1)
+
+    def deadly(text: str) -> str:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return text
+
+    what = Pipeline(
+        [
+            Node(deadly, "raw", "adult_erm_metrics", name="deadly"),
+            Node(str.upper, "raw", "report", name="harmless"),
+        ]
+    )
+    found = catalog(tmp_path, "one")
+    with pytest.raises(RunFailed) as error:
+        run(what, found, cluster.scheduler_address)
+    (failure,) = error.value.failures
+    assert failure.node == "deadly"
+    assert "the worker that ran it died, 2 times" in failure.message
+    assert found.load("report") == "ROWS"
+
+
+def test_what_a_dead_worker_had_saved_of_a_node_is_replaced(tmp_path):
+    """A version may not be saved twice; another run's version is left alone."""
+    names = {"a", "b"}
+    for run_id in ("one", "zero"):
+        for name in names:
+            version = Version(run_id, run_id)
+            TextDataset(filepath=str(tmp_path / name), version=version).save("half")
+    found = DataCatalog(
+        {
+            "raw": MemoryDataset("rows"),
+            **{
+                name: TextDataset(filepath=str(tmp_path / name), version=Version("one", "one"))
+                for name in names
+            },
+        }
+    )
+    node = Node(lambda text: (text, text), "raw", ["a", "b"], name="both")
+    place = Place(tmp_path, None, None, {}, {}, identity())
+    here = Path.cwd()
+    try:
+        assert Job.of(node, Files.of(found), found, {}, "one", place).run() is None
+    finally:
+        os.chdir(here)
+    assert found.load("a") == found.load("b") == "rows"
+    assert (tmp_path / "a" / "zero" / "a").read_text() == "half"
+
+
+def test_what_stays_in_memory_is_refused_before_anything_runs(cluster, tmp_path):
+    found = DataCatalog({"raw": MemoryDataset("rows"), "report": MemoryDataset()})
+    with pytest.raises(InputError, match=r"adult.cuma.models, .*report: in memory, .*give each"):
+        run(pipeline(), found, cluster.scheduler_address)
+    found = catalog(tmp_path, "one")
+    found["raw"] = MemoryDataset("r" * 2**21)
+    with pytest.raises(InputError, match=r"raw: 2,097,\d+ bytes in memory, allowed .* 1,048,576"):
+        run(pipeline(), found, cluster.scheduler_address)
+    found["raw"] = MemoryDataset(threading.Lock(), copy_mode="assign")
+    with pytest.raises(InputError, match="raw: cannot be sent to workers"):
+        run(pipeline(), found, cluster.scheduler_address)
+    assert not written(tmp_path)
+
+
+def test_a_scheduler_that_dies_ends_the_run_and_keeps_what_has_finished(tmp_path):
+    begun = tmp_path / "begun"
+    begun.mkdir()
+    told = tmp_path / "scheduler.json"
+    with process(
+        "scheduler", "--host=127.0.0.1", "--port=0", "--no-dashboard", f"--scheduler-file={told}"
+    ) as scheduler:
+        wait_for(told.exists)
+        address = json.loads(wait_for(told.read_text))["address"]
+        with process("worker", address, "--nthreads=1", "--no-dashboard", "--no-nanny"):
+
+            def kill() -> None:
+                wait_for(lambda: list(begun.iterdir()))
+                scheduler.kill()
+
+            killer = threading.Thread(target=kill, daemon=True)
+            killer.start()
+            what = Pipeline(
+                [
+                    Node(str.upper, "raw", "adult_erm_metrics", name="short"),
+                    Node(waits(begun), "adult_erm_metrics", "report", name="long"),
+                ]
+            )
+            with (
+                dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
+                pytest.raises(Stopped) as error,
+            ):
+                run(what, catalog(tmp_path, "one"), address)
+            killer.join()
+    assert "the Dask scheduler is gone" in error.value.message
+    assert "--run-id one --only-missing-outputs" in error.value.message
+    assert written(tmp_path / "adult_erm_metrics") == {"adult_erm_metrics"}
+    assert not (tmp_path / "report").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"worker": 2}, "unknown runner parameter 'worker': did you mean 'workers'"),
+        ({"workers": 0}, "workers: 0, allowed: a whole number from 1"),
+        ({"threads": "two"}, "threads: 'two', allowed: a whole number from 1"),
+        ({"timeout": 0}, "timeout: 0, allowed: seconds above 0"),
+        ({"is_async": True}, "is_async: True, allowed with Dask: False"),
+        ({"address": "tcp://127.0.0.1:9", "workers": 2}, "exclude each other"),
+        ({"address": "tcp://127.0.0.1:9", "timeout": 0.5}, "no Dask scheduler can be reached"),
+        ({"address": "nonsense://here", "timeout": 0.5}, "no Dask scheduler can be reached"),
+    ],
+)
+def test_mistakes_are_one_line(options, message):
+    with pytest.raises(InputError, match=message) as error:
+        DaskRunner(**options)
+    assert "\n" not in str(error.value)
+
+
+def test_without_dask_the_command_that_installs_it_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(InputError, match=r"pip install 'robust-fairness\[dask\]'"):
+        DaskRunner()
+
+
+LACKS = """
+import importlib.metadata as metadata
+found = metadata.version
+def version(name):
+    if name == "robust_fairness":
+        raise metadata.PackageNotFoundError(name)
+    return found(name)
+metadata.version = version
+"""
+OLD = LACKS.replace("raise metadata.PackageNotFoundError(name)", 'return "0.0.1"')
+
+
+@pytest.mark.parametrize(
+    ("customised", "words", "message"),
+    [
+        (LACKS, (), "lacks robust_fairness, here it is 0.1.0; install it there"),
+        (OLD, (), "has robust_fairness 0.0.1, here it is 0.1.0; make them the same"),
+        (
+            "",
+            ("--nthreads=2",),
+            "runs 2 nodes at once, allowed: 1; start workers with --nthreads 1",
+        ),
+        (None, (), "has code of robust_fairness"),
+    ],
+)
+def test_workers_that_differ_are_refused(tmp_path, customised, words, message):
+    code = tmp_path / "code"
+    code.mkdir()
+    if customised is None:
+        source = ROOT / "src" / "robust_fairness"
+        shutil.copytree(source, code / "robust_fairness")
+        with (code / "robust_fairness" / "errors.py").open("a") as file:
+            file.write("# changed\n")
+    else:
+        (code / "sitecustomize.py").write_text(customised)
+    path = f"{code}{os.pathsep}{ROOT / 'src'}"
+    with LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0", silence_logs=50) as scheduler:
+        options = ("--no-dashboard", "--no-nanny", *(words or ("--nthreads=1",)))
+        address = scheduler.scheduler_address
+        with (
+            process("worker", address, *options, PYTHONPATH=path),
+            pytest.raises(InputError, match=message) as error,
+        ):
+            DaskRunner(address=address, timeout=SECONDS)
+    assert "\n" not in str(error.value)
+
+
+def test_a_scheduler_without_workers_is_told():
+    with (
+        LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0", silence_logs=50) as scheduler,
+        pytest.raises(InputError, match="no worker within 0.2 s; start some by: dask worker tcp:"),
+    ):
+        DaskRunner(address=scheduler.scheduler_address, timeout=0.2)
+
+
+def threads_of_libraries(threads: int) -> set[int]:
+    """How many threads NumPy's linear algebra and torch use in a process that runs nodes."""
+    import torch
+    from threadpoolctl import threadpool_info
+
+    ready(Place(Path.cwd(), None, threads, {}, {}, identity()))
+    return {torch.get_num_threads(), *(one["num_threads"] for one in threadpool_info())}
+
+
+def test_a_cluster_of_this_machine_is_open_to_this_run_only():
+    """No port but on the loopback device, no client without the certificate."""
+    with _dask.local_cluster(2, 3, ["4", "7"]) as started:
+        with _dask.connected(started, SECONDS) as client:
+            client.wait_for_workers(2, timeout=SECONDS)
+            devices = client.run(os.getenv, "CUDA_VISIBLE_DEVICES")
+            threads = client.run(threads_of_libraries, 3)
+            assert set(client.nthreads().values()) == {1}
+        here = psutil.Process()
+        listening = {
+            connection.laddr.ip
+            for one in (here, *here.children(recursive=True))
+            for connection in one.net_connections()
+            if connection.status == psutil.CONN_LISTEN
+        }
+        with pytest.raises(InputError, match="no Dask scheduler can be reached"):
+            _dask.connected(started.scheduler_address.replace("tls://", "tcp://"), 1)
+    assert listening == {"127.0.0.1"}
+    assert sorted(devices.values()) == ["4", "7"]
+    assert list(threads.values()) == [{3}, {3}]
