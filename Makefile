@@ -15,7 +15,7 @@ unexport PIP_PREFIX PIP_REQUIRE_HASHES PIP_ROOT PIP_TARGET PIP_USER
 unexport PYTHONHOME PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-slow lint format viz lock bench clean
+.PHONY: help install run test test-slow lint format viz docs lock bench clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -57,6 +57,9 @@ format: $(INSTALLED) ## put the code into the project's style
 
 viz: $(INSTALLED) ## look at the pipeline in the browser
 	$(BIN)/kedro viz run
+
+docs: $(INSTALLED) ## build the documentation, build/site/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 lock: $(INSTALLED) ## write requirements.lock for what pyproject.toml asks (UPGRADE=1: anew)
 	$(UV) pip compile pyproject.toml --quiet $(if $(UPGRADE),--upgrade) --extra dask --extra dev --extra docs --universal \

@@ -2,7 +2,7 @@
 
 The data are MIMIC-III (Johnson et al. 2016), which nobody may hand on: whoever has signed
 PhysioNet's agreement extracts the cohort of Komorowski et al. (2018) and writes it in the format
-that ``COLUMNS`` names and ``docs/data.md`` describes.
+that ``COLUMNS`` names and ``docs/data/tables.md`` describes.
 """
 
 import logging

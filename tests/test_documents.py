@@ -1,0 +1,168 @@
+"""The examples of the documents, run as they stand there."""
+
+import importlib.util
+import re
+import shlex
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.datasets import load_wine
+from torch.nn import functional
+
+from robust_fairness import training
+from robust_fairness.configuration import ConfigLoader
+from robust_fairness.datasets._files import Files
+from robust_fairness.errors import InputError
+from robust_fairness.models._randomness import Randomness
+from robust_fairness.parameters import CellParameters
+from robust_fairness.registry import find
+from robust_fairness.settings import CONFIG_LOADER_ARGS
+from tests.project import ROOT, Project
+
+DOCUMENTS = ROOT / "docs"
+
+
+def blocks(pages: list[Path]) -> list[tuple[str, str]]:
+    """Language and text of every block of code."""
+    texts = [page.read_text() for page in pages]
+    return [block for text in texts for block in re.findall(r"```(\w+)\n(.*?)```", text, re.S)]
+
+
+def written(folder: Path, pages: list[Path]) -> Project:
+    """A copy of the project with every file that the pages name."""
+    made = Project.copied_to(folder)
+    for _, text in blocks(pages):
+        named = re.match(r"# (\S+\.(?:py|yml))\n", text)
+        if named:
+            path = made.root / named[1]
+            assert not path.exists(), f"{path} is there already"
+            path.write_text(text)
+    return made
+
+
+@pytest.fixture(scope="module")
+def added(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """The project with what docs/adding adds."""
+    pages = sorted((DOCUMENTS / "adding").glob("*.md"))
+    made = written(tmp_path_factory.mktemp("added"), pages)
+    (command,) = [text for language, text in blocks(pages) if language == "sh"]
+    kedro, *words = shlex.split(command)
+    assert kedro == "kedro"
+    made.kedro(*words)
+    return made
+
+
+@pytest.fixture(scope="module")
+def rows(added: Project) -> pd.DataFrame:
+    """What its run found."""
+    return added.metrics("examples")
+
+
+def module(project: Project, path: str) -> ModuleType:
+    """A file of the example, by itself."""
+    specification = importlib.util.spec_from_file_location(
+        Path(path).stem, project.root / "src" / "robust_fairness" / path
+    )
+    assert specification and specification.loader
+    found = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(found)
+    return found
+
+
+def test_what_was_added_is_in_the_table(rows):
+    assert set(rows["dataset"]) == {"wine", "digits"}
+    assert set(rows["shift"]) == {"none", "gaussian_noise", "posterise"}
+    wine = rows[rows["dataset"] == "wine"]
+    assert set(wine["method"]) == {"erm", "focal"}
+    assert set(wine["network"]) == {"quadratic"}
+    assert set(wine["group"]) == {"", "light", "strong"}
+    plain = wine[(wine["metric"] == "accuracy") & (wine["shift"] == "none")]
+    assert (plain["value"] > 0.8).all()
+
+
+def test_focal_loss_without_focus_is_plain_training(rows):
+    wine = rows[(rows["dataset"] == "wine") & (rows["metric"] == "accuracy")]
+    keys = ["seed", "shift", "severity"]
+    plain = wine[wine["method"] == "erm"].set_index(keys)["value"]
+    unfocused = wine[wine["trial"] == "focus=0.0"].set_index(keys)["value"]
+    assert len(plain) == 4
+    pd.testing.assert_series_equal(plain, unfocused)
+
+
+def test_balanced_accuracy_is_the_mean_over_classes(rows):
+    digits = rows[rows["dataset"] == "digits"]
+    keys = ["shift", "severity"]
+    by_class = digits[(digits["metric"] == "group_accuracy") & (digits["attribute"] == "class")]
+    assert (by_class.groupby(keys)["group"].nunique() == 10).all()
+    found = digits[digits["metric"] == "balanced_accuracy"].set_index(keys)["value"]
+    expected = by_class.groupby(keys)["value"].mean()
+    pd.testing.assert_series_equal(found.sort_index(), expected.sort_index(), check_names=False)
+
+
+def test_a_picture_without_bits_tells_nothing(rows):
+    """All are the same, so one class is predicted throughout: a tenth of the classes."""
+    digits = rows[rows["dataset"] == "digits"].set_index(["metric", "severity"])["value"]
+    assert digits["balanced_accuracy", 8.0] == pytest.approx(0.1)
+    assert digits["balanced_accuracy", 0.0] > 0.5
+
+
+def test_posterise_cuts_bits_off_and_refuses_others(added):
+    shift = module(added, "shifts/posterise.py")
+    source = module(added, "datasets/wine.py")
+    digits = find("dataset", "digits")
+    samples = digits.load(digits.Parameters(), Files(added.root), 1)
+    for bits in range(9):
+        expected = samples.x.astype(int) // 2**bits * 2**bits
+        np.testing.assert_array_equal(shift.apply(samples, bits, shift.Parameters()).x, expected)
+    for severity in (-1, 0.5, 9):
+        with pytest.raises(InputError, match="allowed: 0, 1, ... 8"):
+            shift.check(severity)
+    wines = source.load(source.Parameters(), Files(added.root), 1)
+    with pytest.raises(InputError, match="posterise is not applicable"):
+        shift.apply(wines, 1, shift.Parameters())
+
+
+def test_wines_are_those_of_the_library(added):
+    source = module(added, "datasets/wine.py")
+    samples = source.load(source.Parameters(), Files(added.root), 2)
+    raw = load_wine()
+    np.testing.assert_array_equal(samples.x, raw.data.astype(np.float32))
+    np.testing.assert_array_equal(samples.y, raw.target)
+    strong = raw.data[:, 0] > np.median(raw.data[:, 0])
+    assert (samples.attributes["strength"] == np.where(strong, "strong", "light")).all()
+    assert list(samples.splits) == ["split_0", "split_1"]
+
+
+def test_quadratic_network_is_an_affine_map_of_inputs_and_squares(added):
+    network = module(added, "models/quadratic.py")
+    model = network.build(network.Parameters(), (3,), 2, Randomness([0, 1], "weights"))
+    x = torch.randn(2, 5, 3)
+    for replica in range(2):
+        weights = model.top.weight[replica].detach()
+        both = torch.cat([x[replica], x[replica] ** 2], 1)
+        expected = functional.linear(both, weights.T, model.top.bias[replica, 0].detach())
+        torch.testing.assert_close(model(x)[replica].detach(), expected)
+
+
+def test_the_search_of_the_page_runs(tmp_path):
+    """Twelve pairs, then three values with the best of them; all of it in the table of trials."""
+    project = written(tmp_path, [DOCUMENTS / "search.md"])
+    loader = ConfigLoader(str(project.root / "conf"), "local", **CONFIG_LOADER_ARGS)
+    cell = CellParameters(**loader["parameters"]["diabetes"]["adv_debias"]["cell"])
+    short = cell.protocol.model_copy(update={"epochs": 3})
+    cell = cell.model_copy(update={"protocol": short})
+    source = find("dataset", "diabetes")
+    samples = source.load(source.Parameters(), Files(project.root), 2)
+    trials = training.train(samples, cell)[3]
+    assert trials.groupby("stage").size().to_dict() == {0: 1, 1: 12, 2: 3}
+    first = trials[(trials["stage"] == 1) & (trials["state"] == "complete")]
+    best = set(first.loc[first["score"].idxmax(), "trial"].split(","))
+    later = [set(trial.split(",")) for trial in trials[trials["stage"] == 2]["trial"]]
+    assert [one - best for one in later] == [{"alpha=0.25"}, {"alpha=0.5"}, {"alpha=2.0"}]
+    assert all(best < one for one in later)
+    rates = [float(re.search(r"learning_rate=([^,]+)", one)[1]) for one in first["trial"]]
+    assert all(1e-4 <= rate <= 0.1 for rate in rates)
