@@ -4,10 +4,10 @@
 
 The notebooks are committed without outputs; the site shows them executed. Each runs in a kernel of
 its own, in the folder it lies in, on bundled data and without MLflow. Nothing is written unless all
-of them ran to their end. Besides the pages FOLDER holds ``plotly.min.js``, which their figures
-share: ADDRESS is where a page finds it (``plotly.min.js``, or ``../plotly.min.js`` where
-each page a folder of its own). What notebooks write to standard error, logs and progress, is left
-out.
+of them ran to their end. What they write to standard error, logs and progress, is left out.
+
+Besides the pages FOLDER holds ``plotly.min.js``, which their figures share. ADDRESS is where a page
+finds it: ``plotly.min.js``, or ``../plotly.min.js`` where the site gives each page its own folder.
 """
 
 import argparse
