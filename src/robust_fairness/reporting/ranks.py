@@ -5,7 +5,6 @@ Sets" (JMLR 7, 2006), 3.2.2: Friedman's test of the average ranks, with the corr
 Davenport, then Nemenyi's critical difference between any two of them.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,6 +40,7 @@ class Comparison:
     Attributes:
         ranks: average rank by method, best first; 1 is best. Empty where there is not enough.
         datasets: names of the datasets that were used.
+        had: how many datasets and methods have a score at all.
         left_out: methods and datasets that lack scores of each other.
         test: None where there is not enough to test.
         critical_difference: that of Nemenyi at ``LEVEL``; missing without a test.
@@ -48,6 +48,7 @@ class Comparison:
 
     ranks: pd.Series
     datasets: tuple[str, ...]
+    had: tuple[int, int]
     left_out: tuple[str, ...] = ()
     test: Friedman | None = None
     critical_difference: float = np.nan
@@ -127,14 +128,15 @@ def compare(table: pd.DataFrame, better: str) -> Comparison:
         table: scores, datasets by methods; missing where a method was not run.
         better: whether ``higher`` or ``lower`` scores are better.
     """
+    had = table.shape
     table, left_out = complete(table)
     datasets = tuple(map(str, table.index))
     if min(table.shape) < FEWEST:
-        return Comparison(pd.Series(dtype=np.float64), datasets, left_out)
+        return Comparison(pd.Series(dtype=np.float64), datasets, had, left_out)
     ranks = ranked(table.to_numpy(), better)
     average = pd.Series(ranks.mean(axis=0), table.columns).sort_values(kind="stable")
     difference = critical_difference(ranks.shape[1], len(ranks))
-    return Comparison(average, datasets, left_out, friedman(ranks), difference)
+    return Comparison(average, datasets, had, left_out, friedman(ranks), difference)
 
 
 def comparison_of(metrics: pd.DataFrame, metric: str, shifted: bool) -> Comparison:
@@ -200,22 +202,15 @@ def cliques(ranks: pd.Series, difference: float) -> list[tuple[str, ...]]:
     return found
 
 
-def in_words(comparison: Comparison, known: Mapping[str, int] | None = None) -> str:
-    """What a comparison says, in sentences.
-
-    Args:
-        comparison: the comparison.
-        known: how many ``methods`` and ``datasets`` have a score at all.
-    """
+def in_words(comparison: Comparison) -> str:
+    """What a comparison says, in sentences."""
     datasets, methods = len(comparison.datasets), len(comparison.ranks)
-    if comparison.test is None:
-        had = known or {}
+    test = comparison.test
+    if test is None:
         return (
             f"Not enough to compare: it takes {FEWEST} methods that were all run on {FEWEST} "
-            f"datasets; scores are of {had.get('methods', 0)} methods and "
-            f"{had.get('datasets', 0)} datasets."
+            f"datasets; {comparison.had[1]} methods and {comparison.had[0]} datasets have scores."
         )
-    test = comparison.test
     told = (
         f"{methods} methods on {datasets} datasets. Friedman's chi-squared "
         f"{test.chi_squared:.2f}, Iman and Davenport's F({methods - 1}, "
