@@ -409,7 +409,7 @@ def panelled(
                 "ygap": GAP,
             },
             "height": AROUND + rows * row,
-            "margin": {"l": 10, "r": 15, "t": 70, "b": 10},
+            "margin": {"l": 10, "r": 15, "t": 60, "b": 10},
             **axes,
         },
     )

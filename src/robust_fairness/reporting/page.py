@@ -62,7 +62,7 @@ def report(
         grid=_grid(metrics, cells),
         ranks=_ranks(metrics),
         datasets=[
-            {**_dataset(own, str(name)), "picture": picture(*(pictures or {}).get(name, (None,)))}
+            _dataset(own, str(name), (pictures or {}).get(str(name)))
             for name, own in metrics.groupby("dataset", sort=False)
         ],
         papers=[paper for paper in made if paper["views"] or paper["claims"]],
@@ -100,12 +100,15 @@ def _ranks(metrics: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _dataset(metrics: pd.DataFrame, name: str) -> dict[str, Any]:
-    """Overview table and figures of a dataset, from its own rows."""
+def _dataset(
+    metrics: pd.DataFrame, name: str, sheet: tuple[np.ndarray, str] | None
+) -> dict[str, Any]:
+    """Overview table, figures and, where there is one, contact sheet of a dataset."""
     drawn = {kind: draw(metrics, name) for kind, draw in FIGURES.items()}
     shown, nowhere = summary.overview(metrics)
     return {
         "name": name,
+        "picture": picture(*sheet) if sheet else {},
         "overview": table(shown, f"{name}: scores on unshifted test rows", headed=True),
         "nowhere": nowhere,
         "figures": [

@@ -89,10 +89,13 @@ def figure(drawn: go.Figure, name: str) -> dict[str, Any]:
     """
     # one small template in the place of plotly's, which takes 7 kB a figure
     parts = drawn.to_plotly_json()
-    shown = parts | {"layout": parts["layout"] | {"template": SMALL, "autosize": True}}
+    # the title is the page's, which wraps where it is narrow
+    changed = {"template": SMALL, "autosize": True, "title": {}}
+    shown = parts | {"layout": parts["layout"] | changed}
     options = {"full_html": False, "include_plotlyjs": False, "config": CONFIG, "validate": False}
     html = to_html(shown, div_id=f"figure-{name}", **options)
     return {
+        "title": drawn.layout.title.text or "",
         "label": in_words(drawn),
         "fluid": bool(drawn.layout.meta),
         "html": Markup(html),  # noqa: S704 - plotly escapes what it draws
@@ -140,15 +143,13 @@ def _values(trace: Any) -> Sequence[Any]:
     return [] if values is None else list(values)
 
 
-def picture(shown: np.ndarray | None, caption: str = "") -> dict[str, str]:
-    """A picture as text that a page can hold, and what it shows; empty where there is none.
+def picture(shown: np.ndarray, caption: str) -> dict[str, str]:
+    """A picture as text that a page can hold, and what it shows.
 
     Args:
         shown: uint8 ``[height, width, 3]``.
         caption: what it shows.
     """
-    if shown is None:
-        return {}
     content = BytesIO()
     Image.fromarray(shown).save(content, format="PNG")
     return {"content": base64.b64encode(content.getvalue()).decode(), "shows": caption}
