@@ -3,8 +3,10 @@
 import re
 
 import pytest
+from click.testing import CliRunner
 
-from robust_fairness import registry
+from robust_fairness import provenance, registry
+from robust_fairness.cli import cli
 from robust_fairness.metrics import metric_names
 from robust_fairness.reporting.citations import (
     UNKNOWN,
@@ -88,3 +90,22 @@ def test_a_run_cites_exactly_what_it_used():
     assert len(sources({"metric": ["accuracy_at(alpha=0)", "accuracy_at(alpha=1)"]})) == 1
     assert bibtex([]) == ""
     assert bibliography({}) == ""
+
+
+def test_cite_prints_what_a_run_used_and_refuses_what_does_not_tell(tmp_path, monkeypatch):
+    """The newest finished run unless one is named; one line where its manifest is older."""
+    monkeypatch.chdir(tmp_path)
+    told = {"state": "finished", "outputs": {"metrics": {}}}
+    new = {**told, "run_id": "new", "started": "2", "used": {"method": ["lff"]}}
+    old = {**told, "run_id": "old", "started": "1"}
+    for manifest in (new, old):
+        provenance.write_manifest(manifest)
+    printed = CliRunner().invoke(cli, ["cite"])
+    assert printed.exit_code == 0
+    assert printed.output == bibliography({"method": ["lff"]})
+    assert CliRunner().invoke(cli, ["cite", "new"]).output == printed.output
+    for name, message in {"old": "does not tell what was used", "nwe": "new"}.items():
+        refused = CliRunner().invoke(cli, ["cite", name])
+        assert refused.exit_code == 1
+        assert message in refused.output
+        assert refused.output.count("\n") == 1
