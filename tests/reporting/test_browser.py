@@ -61,16 +61,17 @@ def test_report_draws_all_figures_without_errors(report, tmp_path):
 
 
 @pytest.mark.slow
-def test_nothing_is_wider_than_a_phone(report, tmp_path):
-    """In a frame of 390 pixels the page does not scroll sideways, and figures fit in theirs."""
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_is_wider_than_the_screen(report, tmp_path, width):
+    """On a phone, too, the page does not scroll sideways, and figures fit in their boxes."""
     frame = report.with_name("frame.html")
     frame.write_text(
-        f"""<iframe id="phone" src="{report.name}" width="390" height="800"></iframe><p id="told">
+        f"""<iframe id="phone" src="{report.name}" width="{width}" height="800"></iframe><p id="told">
         <script>onload = () => setTimeout(() => {{
           const root = phone.contentDocument.documentElement;
           const wide = [...root.querySelectorAll(".plot.fluid")]
             .filter(box => box.scrollWidth > box.clientWidth + 1);
-          told.textContent = `wider ${{root.scrollWidth > 390}}, figures ${{wide.length}}`;
+          told.textContent = `wider ${{root.scrollWidth > {width}}}, figures ${{wide.length}}`;
         }}, 5000)</script>"""
     )
     done = opened(frame, tmp_path)

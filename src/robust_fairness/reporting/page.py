@@ -86,7 +86,7 @@ def _ranks(metrics: pd.DataFrame) -> dict[str, Any]:
     """Methods ranked over datasets, with a test; ``table`` is empty where there is not enough."""
     found = summary.comparisons(metrics)
     ranked = summary.rank_table(found)
-    drawn = {title: rank_diagram(one, title) for title, one in found.items()}
+    drawn = {title: rank_diagram(one, f"Average ranks by {title}") for title, one in found.items()}
     return {
         "table": table(ranked, "Average ranks of methods", headed=True) if len(ranked) else "",
         "comparisons": [
