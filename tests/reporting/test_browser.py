@@ -66,7 +66,8 @@ def test_nothing_is_wider_than_the_screen(report, tmp_path, width):
     """On a phone, too, the page does not scroll sideways, and figures fit in their boxes."""
     frame = report.with_name("frame.html")
     frame.write_text(
-        f"""<iframe id="phone" src="{report.name}" width="{width}" height="800"></iframe><p id="told">
+        f"""<iframe id="phone" src="{report.name}" width="{width}" height="800"></iframe>
+        <p id="told">
         <script>onload = () => setTimeout(() => {{
           const root = phone.contentDocument.documentElement;
           const wide = [...root.querySelectorAll(".plot.fluid")]

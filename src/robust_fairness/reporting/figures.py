@@ -105,7 +105,7 @@ def pareto_front(quality: np.ndarray, unfairness: np.ndarray) -> np.ndarray:
 
 def first_of(metrics: pd.DataFrame, names: tuple[str, ...]) -> str:
     """The first of some metrics that has values; "" where none has."""
-    present = set(metrics.dropna(subset="value")["metric"])
+    present = set(metrics.loc[metrics["value"].notna(), "metric"].unique())
     return next((name for name in names if name in present), "")
 
 
@@ -184,7 +184,7 @@ def trade_off(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
     titles = ["unshifted" if s == "none" else f"{s}, {severity:g}" for s, severity in places]
     ranges = _range(points, "_unfair"), _range(points, "")
     traces = []
-    numbers = {method: k for k, method in enumerate(dict.fromkeys(points["method"]))}
+    numbers = {method: k for k, method in enumerate(points["method"].unique())}
     for place, (shift, severity) in enumerate(places):
         panel = points[(points["shift"] == shift) & (points["severity"] == severity)]
         traces.append(_placed(_front(panel, quality, unfair), place))
@@ -239,7 +239,7 @@ def _front(panel: pd.DataFrame, quality: Shown, unfair: Shown) -> Trace:
 def degradation(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
     """Quality and unfairness over severity, a row a shift, one curve a method."""
     own = distinct(metrics[(metrics["dataset"] == dataset) & (metrics["trial"] == DEFAULT_TRIAL)])
-    shifts = [name for name in dict.fromkeys(own["shift"]) if name != "none"]
+    shifts = [name for name in own["shift"].unique() if name != "none"]
     pair = [one for one in (shown(own, QUALITY), shown(own, FAIRNESS)) if one]
     if not shifts or not pair:
         return None
@@ -247,7 +247,7 @@ def degradation(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
     ranges = {one: _range(rows, "") for one, rows in points.items()}
     places = [(shift, one) for shift in shifts for one in pair]
     traces = []
-    numbers = {method: k for k, method in enumerate(dict.fromkeys(own["method"]))}
+    numbers = {method: k for k, method in enumerate(own["method"].unique())}
     for place, (shift, one) in enumerate(places):
         rows = points[one][points[one]["shift"].isin(["none", shift])]
         for method, curve in rows.groupby("method", sort=False):
@@ -286,7 +286,7 @@ def group_bars(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
     if one is None:
         return None
     rows = own[(own["metric"] == one.metric) & (own["attribute"] == one.attribute)]
-    groups = list(dict.fromkeys(rows["group"]))
+    groups = list(rows["group"].unique())
     bars = over_seeds(rows[rows["group"].isin(groups[:MOST_GROUPS])], ["method", "group"])
     left_out = len(groups) - MOST_GROUPS
     further = f", {left_out} further groups left out" if left_out > 0 else ""

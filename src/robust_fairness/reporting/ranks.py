@@ -93,7 +93,7 @@ def scores(metrics: pd.DataFrame, metric: str, shifted: bool) -> pd.DataFrame:
 
 def _scores_of(rows: pd.DataFrame) -> pd.Series:
     """Scores of one dataset by method."""
-    criteria = [name for name in dict.fromkeys(rows["selection"]) if name != EVERY]
+    criteria = [name for name in rows["selection"].unique() if name != EVERY]
     chosen = rows["selection"] == criteria[0] if criteria else rows["trial"] == DEFAULT_TRIAL
     rows = rows[chosen & (rows["attribute"] == rows["attribute"].iloc[0])]
     strongest = rows.groupby("shift")["severity"].transform("max")

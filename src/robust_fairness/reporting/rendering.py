@@ -125,8 +125,10 @@ def _panel_in_words(
     """Ranges of a panel and, of several named traces, where the highest and lowest points are."""
     found = []
     for trace in traces:
-        values = pd.to_numeric(pd.Series(_values(trace)), errors="coerce").dropna()
-        found += [(float(value), str(trace.name or "")) for value in values]
+        values = _numbers(trace)
+        if len(values):
+            name = str(trace.name or "")
+            found += [(float(values.min()), name), (float(values.max()), name)]
     if not found:
         return ""
     (low, lowest), (high, highest) = min(found), max(found)
@@ -137,10 +139,12 @@ def _panel_in_words(
     return f"{place}{axis}, from {low:.4g} to {high:.4g}{who}."
 
 
-def _values(trace: Any) -> Sequence[Any]:
-    """What a trace shows in height; of a map, nothing is told."""
-    values = getattr(trace, "y", None)
-    return [] if values is None else list(values)
+def _numbers(trace: Any) -> np.ndarray:
+    """What a trace shows in height, without missing values; none of a map or of names."""
+    values = np.asarray(() if getattr(trace, "y", None) is None else trace.y)
+    if not np.issubdtype(values.dtype, np.number):
+        return np.empty(0)
+    return values[np.isfinite(values)]
 
 
 def picture(shown: np.ndarray, caption: str) -> dict[str, str]:

@@ -58,8 +58,8 @@ def grid_table(metrics: pd.DataFrame, cells: Sequence[Mapping[str, str]]) -> pd.
         rows.append(
             {
                 "dataset": name,
-                "methods": ", ".join(dict.fromkeys(own["method"])),
-                "networks": ", ".join(dict.fromkeys(own["network"])),
+                "methods": ", ".join(own["method"].unique()),
+                "networks": ", ".join(own["network"].unique()),
                 "shifts": _shifts(own),
                 "seeds": own["seed"].nunique(),
                 **{state: states.count(state) for state in STATES},
@@ -100,7 +100,7 @@ def overview(metrics: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     reasons = (
         nowhere.drop_duplicates("metric").groupby("shown", sort=False)["metric"].agg(", ".join)
     )
-    methods = list(dict.fromkeys(summary["method"]))
+    methods = list(summary["method"].unique())
     wide = kept.pivot_table(
         index="metric", columns="method", values="shown", aggfunc="first", sort=False
     ).reindex(columns=methods)
