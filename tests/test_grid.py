@@ -341,6 +341,28 @@ def test_settings_of_a_cell_hold_in_every_trial_and_change_no_name():
     assert other.method.weight == 1.0
 
 
+def test_what_a_run_uses_is_told_by_kind_trials_and_nested_names_too():
+    """Sources, not names of datasets; methods, not labels; of what was narrowed away nothing."""
+    used = load("smoke").used
+    assert used["dataset"] == ["biased_mnist", "diabetes", "digits", "generated", "imbalanced"]
+    assert used["method"] == ["cuma", "erm", "parade", "rubi"]
+    assert used["shift"] == ["extend", "gaussian_noise"]
+    assert {"embedding", "k_means", "logistic_regression", "rbf_svm"} <= set(used["network"])
+    assert (used["objective"], used["miner"]) == (["margin"], ["distance_weighted"])
+    assert used["generator"] == ["edm"]
+    assert "unbiased_accuracy" in used["metric"]
+    small = load("smoke", grid={"datasets": "diabetes", "methods": "erm"}).used
+    metrics = small.pop("metric")
+    assert {"delta_eo", "accuracy"} <= set(metrics)
+    assert small == {
+        "dataset": ["diabetes"],
+        "method": ["erm"],
+        "network": ["mlp"],
+        "shift": ["gaussian_noise"],
+    }
+    assert load("base", grid={"datasets": "digits_extend"}).used["augmentation"] == ["randaugment"]
+
+
 def test_runtime_parameters_reach_the_cells():
     """What a person overrides is what the node gets."""
     own = load("smoke", methods={"cuma": {"gamma": 7}})["parameters"]["diabetes"]

@@ -102,7 +102,11 @@ def run(run_id: str, what: Pipeline | None = None, only_missing: bool = False, *
     )
     parameters = changes.pop("written", {"a": 1})
     loader = SimpleNamespace(
-        env=None, default_run_env="local", written_parameters=parameters, selected_grid=GRID
+        env=None,
+        default_run_env="local",
+        written_parameters=parameters,
+        selected_grid=GRID,
+        used={"method": ["erm"]},
     )
     told = dict.fromkeys(provenance.FILTERS) | {
         "run_id": run_id,

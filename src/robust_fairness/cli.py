@@ -200,6 +200,21 @@ def _markdown(frame: Any) -> str:
 
 
 @cli.command()
+@click.argument("run_id", metavar="[RUN]", required=False)
+@one_line_errors
+def cite(run_id: str | None) -> None:
+    """Print BibTeX of exactly the datasets, shifts, methods and metrics that a run used.
+
+    RUN is the newest finished one unless given.
+    """
+    from robust_fairness import provenance
+    from robust_fairness.reporting.citations import bibliography
+
+    chosen = run_id or provenance.newest_finished_run()
+    click.echo(bibliography(provenance.used(chosen)), nl=False)
+
+
+@cli.command()
 @click.argument("run_id")
 @one_line_errors
 def rerun(run_id: str) -> None:

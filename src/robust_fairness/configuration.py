@@ -5,16 +5,16 @@ writes once: ``datasets``, ``shifts``, ``methods``, ``networks``, ``protocols`` 
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 from kedro.config import OmegaConfigLoader
 
-from robust_fairness import grid
+from robust_fairness import grid, registry
 from robust_fairness.errors import InputError, unknown_name
 
 
@@ -65,6 +65,12 @@ class ConfigLoader(OmegaConfigLoader):
     def selected_grid(self) -> grid.Grid:
         """The grid narrowed by the runtime parameter ``grid``."""
         return self.full_grid.narrowed((self.runtime_params or {}).get("grid") or {})
+
+    @property
+    @_shown_by_all_commands()
+    def used(self) -> dict[str, list[str]]:
+        """Names of everything that this run uses, by kind; see ``used_by``."""
+        return used_by(node_parameters(self.selected_grid, self.written_parameters))
 
 
 def default_loader() -> ConfigLoader:
@@ -127,6 +133,82 @@ def node_parameters(selected: grid.Grid, written: dict[str, Any]) -> dict[str, A
             }
         complete[dataset.name] = own
     return complete
+
+
+# Fields of parameters that name a thing, and its kind.
+NAMING = {
+    "source": "dataset", "of": "dataset", "shift": "shift", "method": "method",
+    "network": "network", "backbone": "network", "classifier": "network",
+    "objective": "objective", "miner": "miner", "augmentation": "augmentation",
+}  # fmt: skip
+
+
+def used_by(complete: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Names of datasets, shifts, methods, networks, metrics and so on that parameters name.
+
+    Args:
+        complete: parameters by dataset and generator, as ``node_parameters`` gives them.
+
+    Returns:
+        Sorted names by kind, as the registry calls them. Trials count; ``augmentation`` is that
+        of training, and ``generator`` the kind of generator.
+    """
+    from robust_fairness.parameters import CellParameters, SourceParameters
+
+    found: dict[str, set[str]] = {}
+    for own in complete.values():
+        if "generator" in own:
+            found.setdefault("generator", set()).add("edm")
+        for fields in own.get("shifted", {}).values():
+            _note_names({"shift": fields["shift"]}, found)
+        if "source" in own:
+            _note_names(SourceParameters.model_validate(own["source"]).model_dump(), found)
+        cells = [fields["cell"] for fields in own.values() if "cell" in fields]
+        for fields in (*cells, *filter(None, [own.get("referee")])):
+            _note_cell(CellParameters.model_validate(fields), found)
+    return {kind: sorted(names) for kind, names in found.items()}
+
+
+def _note_cell(cell: Any, found: dict[str, set[str]]) -> None:
+    """Names of a cell: of its metrics, and of its method and network in every trial."""
+    from robust_fairness.parameters import EVERY, goal_and_condition, metric_and_part
+
+    criteria = [goal_and_condition(one) for one in cell.selections if one != EVERY]
+    goals = [name for goal, _, quality in criteria for name in (goal, quality) if name]
+    scored = {*cell.metrics, *(metric_and_part(name)[0] for name in goals)}
+    found.setdefault("metric", set()).update(scored)
+    names = {"method": {"name": cell.method.name}, "network": {"name": cell.network.name}}
+    _note_names(names, found)
+    changes = [
+        *({field: value} for trial in cell.trials for field, value in trial.items()),
+        *({field: one} for stage in cell.search for field, some in stage.items() for one in some),
+    ]
+    naming = [one for one in changes if not NAMING.keys().isdisjoint(one)]
+    for replica in cell.model_copy(update={"seeds": (0,)}).replicas([{}, *naming]):
+        for part in (replica.method, replica.network, replica.protocol):
+            _note_names(part.model_dump(), found)
+
+
+def _note_names(fields: Mapping[str, Any], found: dict[str, set[str]]) -> None:
+    """Names that the fields of ``NAMING`` hold, alone or with fields of their own, at any depth."""
+    for field, value in fields.items():
+        kind = NAMING.get(field, "")
+        name = value.get("name") if isinstance(value, Mapping) else value
+        if kind and isinstance(name, str) and name in _names(kind):
+            found.setdefault(kind, set()).add(name)
+        if isinstance(value, Mapping):
+            _note_names(value, found)
+
+
+@cache
+def _names(kind: str) -> frozenset[str]:
+    """Names of a kind; augmentations are those of the protocol but for none at all."""
+    if kind == "augmentation":
+        from robust_fairness.parameters import Protocol
+
+        offered = Protocol.model_fields["augmentation"].annotation
+        return frozenset(get_args(offered)) - {"none"}
+    return frozenset(registry.names(kind))
 
 
 def _source(written: dict[str, Any], dataset: str, name: str, splits: int) -> dict[str, Any]:

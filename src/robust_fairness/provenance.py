@@ -157,6 +157,21 @@ def made_or_read(run_id: str, name: str) -> Path | str:
     raise unknown_name(f"output of run {run_id}", name, alike or known)
 
 
+def used(run_id: str) -> dict[str, list[str]]:
+    """Names of everything that a run used, by kind.
+
+    Raises:
+        InputError: there is no such run, or it was made before manifests told.
+    """
+    manifest = load_manifest(run_id)
+    if "used" not in manifest:
+        raise InputError(
+            f"{manifest_path(run_id)}: does not tell what was used, allowed: a run of this version"
+        )
+    found: dict[str, list[str]] = manifest["used"]
+    return found
+
+
 def new_manifest(
     run_params: Mapping[str, Any], loader: Any, outputs: Iterable[str]
 ) -> dict[str, Any]:
@@ -189,6 +204,7 @@ def new_manifest(
                 for dataset in grid.datasets
             },
         },
+        "used": loader.used,
         "git": git_state(),
         "inputs": {},
         "loaded": {},

@@ -1,6 +1,8 @@
 """Views, claims and the page, on made-up scores."""
 
+import re
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -9,7 +11,14 @@ from scipy import stats
 
 from robust_fairness import tables
 from robust_fairness.reporting import equalized_robustness, report, summary_table
-from robust_fairness.reporting.figures import pareto_front
+from robust_fairness.reporting.figures import (
+    bar_style,
+    group_bars,
+    line_style,
+    pareto_front,
+    style,
+    trade_off,
+)
 from robust_fairness.reporting.statistics import (
     mean_interval,
     paired_difference,
@@ -149,16 +158,22 @@ class Page(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.outside, self.ids, self.tags = [], [], []
+        self.outside, self.ids, self.tags, self.links, self.images = [], [], [], [], []
 
     def handle_starttag(self, tag, attrs):
         """Note ids and addresses."""
         values = dict(attrs)
         self.tags.append(tag)
         self.ids.append(values.get("id"))
+        self.links.append((values.get("href") or "").removeprefix("#"))
+        if tag == "img" or values.get("role") == "img":
+            self.images.append(values.get("alt") or values.get("aria-label"))
         for name in ("src", "href"):
             if (values.get(name) or "").startswith(("http", "//")):
                 self.outside.append(values[name])
+
+
+USED = {"method": ["cuma", "erm"], "shift": ["gaussian_noise"], "dataset": ["communities"]}
 
 
 def page(metrics: pd.DataFrame) -> str:
@@ -173,7 +188,9 @@ def page(metrics: pd.DataFrame) -> str:
         },
     ]
     return report(
-        metrics, cells, {"run_id": "r", "environment": "base", "started": "now", "git": None}
+        metrics,
+        cells,
+        {"run_id": "r", "environment": "base", "started": "now", "git": None, "used": USED},
     )
 
 
@@ -209,3 +226,105 @@ def test_summary_keeps_the_reason_of_a_missing_value():
     assert (missing["seeds"] == 0).all()
     assert (missing["note"] == "not applicable: x").all()
     assert "not applicable: x" in page(metrics)
+
+
+def parsed(text: str) -> Page:
+    """The page as the tests look at it."""
+    parser = Page()
+    parser.feed(text)
+    return parser
+
+
+def test_headings_follow_each_other_and_the_contents_lead_to_them():
+    """No level is left out; every link of the page has its place, every section its link."""
+    found = parsed(page(made_up()))
+    levels = [int(tag[1]) for tag in found.tags if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert all(b <= a + 1 for a, b in pairwise(levels))
+    links = {link for link in found.links if link and not link.startswith("data:")}
+    assert links <= set(found.ids)
+    assert {"grid", "ranks", "dataset-1", "paper-1", "citations", "manifest"} <= links
+
+
+def test_every_figure_is_told_in_words_with_its_numbers():
+    """Lowest and highest of every panel, as the table has them."""
+    metrics = made_up()
+    found = parsed(page(metrics)).images
+    assert all(found)
+    told = next(text for text in found if "accuracy against delta_eo" in text)
+    own = metrics[(metrics["metric"] == "accuracy") & (metrics["shift"] == "none")]
+    means = own.groupby("method")["value"].mean()
+    assert f"from {means.min():.4g} to {means.max():.4g}" in told
+    assert f"lowest {means.idxmin()}, highest {means.idxmax()}" in told
+    assert "gaussian_noise, 0.03: accuracy" in told
+
+
+def test_failed_cells_and_the_grid_are_told_first():
+    """In words, before anything else."""
+    text = page(made_up()).split("<main>")[1]
+    assert "1 dataset, 4 methods, 1 network, 2 shifts, 5 seeds" in text
+    assert "2 cells: 1 done, 1 failed, 0 not selected." in text
+    assert text.index("adult.erm failed") < text.index("How to read it")
+
+
+def test_citations_are_those_of_what_was_used():
+    """And of the test that the page makes itself."""
+    text = page(made_up()).split("BibTeX</summary>")[1]
+    keys = re.findall(r"@\w+\{(\w+),", text)
+    assert sorted(keys) == [
+        "demsar2006statistical", "hendrycks2019benchmarking", "redmond2002data", "wang2023how",
+    ]  # fmt: skip
+
+
+def test_ranks_are_drawn_where_there_is_enough_and_said_where_not():
+    """One dataset is not enough; nine are."""
+    few = page(made_up(2))
+    assert few.count("Not enough to compare") == 4
+    assert "figure-ranks-0" not in few
+    many = page(pd.concat([made_up(2, dataset=f"d{k}") for k in range(9)], ignore_index=True))
+    assert "4 methods on 9 datasets" in many
+    assert {f"figure-ranks-{k}" for k in range(4)} <= set(parsed(many).ids)
+
+
+def test_trade_off_links_the_front_and_shows_intervals():
+    """The front is that of brute force; half an interval is Student's."""
+    metrics = made_up(3)
+    figure = trade_off(metrics, "communities_race")
+    front = next(trace for trace in figure.data if trace.name == "Pareto front")
+    clean = metrics[metrics["shift"] == "none"]
+    mean = clean.groupby(["method", "metric"])["value"].mean().unstack()
+    beaten = [
+        any((mean["accuracy"] > a) & (mean["delta_eo"] < e))
+        for a, e in zip(mean["accuracy"], mean["delta_eo"], strict=True)
+    ]
+    assert sorted(front.y) == pytest.approx(sorted(mean["accuracy"][np.logical_not(beaten)]))
+    cuma = next(trace for trace in figure.data if trace.name == "cuma")
+    own = clean[(clean["method"] == "cuma") & (clean["metric"] == "accuracy")]["value"]
+    expected = mean_interval(own.to_numpy())
+    assert cuma.error_y.array[0] == pytest.approx(expected.high - expected.mean)
+    single = trade_off(made_up(1), "communities_race")
+    assert np.isnan(single.data[1].error_y.array).all()
+
+
+def test_no_two_of_many_methods_look_alike():
+    """Colour and marker, colour and dashes, colour and pattern: no pair twice among 42."""
+    assert len({tuple(style(k).values()) for k in range(42)}) == 42
+    assert len({tuple(line_style(k).values()) for k in range(42)}) == 42
+    bars = [bar_style(k) for k in range(42)]
+    assert len({(one["color"], one["pattern"]["shape"]) for one in bars}) == 42
+
+
+def test_group_bars_of_a_regression_and_of_too_many_groups():
+    """Errors by group; of thirty groups the first are shown, and it is said."""
+    rows = made_up(2)
+    groups = [
+        rows[(rows["metric"] == "delta_eo")].assign(
+            metric="group_mean_squared_error", group=f"g{k}", value=float(k)
+        )
+        for k in range(30)
+    ]
+    figure = group_bars(pd.concat(groups, ignore_index=True), "communities_race")
+    assert list(figure.data[0].x) == [f"g{k}" for k in range(24)]
+    assert list(figure.data[0].y) == pytest.approx(list(range(24)))
+    assert "6 further groups left out" in figure.layout.title.text
+    assert group_bars(rows, "communities_race") is None

@@ -1,22 +1,17 @@
 """The page of an audit: opens from disk, without network."""
 
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
-from jinja2 import Environment
-from markupsafe import Markup
-from plotly.offline import get_plotlyjs
 
 from robust_fairness.reporting.audit import RESAMPLES, SHARE
-from robust_fairness.reporting.figures import COLOURS
+from robust_fairness.reporting.figures import Panel, bar_style, panelled
 from robust_fairness.reporting.gates import Gate
-from robust_fairness.reporting.page import _figure, _html
+from robust_fairness.reporting.rendering import figure, rendered, table
 
 SHOWN = ["metric", "group", "value", "low", "high", "interval", "n", "small", "note"]
-HEIGHT = 380
 
 
 def audit_page(
@@ -46,15 +41,10 @@ def audit_page(
         small: rows below which a group is flagged.
         gates: gates, each with the reasons why it failed; none where it held.
     """
-    template = files("robust_fairness.reporting") / "templates" / "audit.html"
-    # autoescape: names of columns and groups come from data files
-    page = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
-        template.read_text(encoding="utf-8")
-    )
     names = [one for one in dict.fromkeys(rows["attribute"]) if one]
     names.sort(key=lambda one: (list(attributes).index(one) if one in attributes else 99, one))
-    return page.render(
-        plotly=Markup(get_plotlyjs()),  # noqa: S704 - the library's own source
+    return rendered(
+        "audit.html",
         name=name,
         rows=f"{count:,}",
         target=target,
@@ -65,7 +55,7 @@ def audit_page(
         small=small,
         resamples=f"{RESAMPLES:,}",
         gates=[{"text": gate.text, "failures": why} for gate, why in gates.items()],
-        overall=_html(_shown(rows[rows["attribute"] == ""], grouped=False)),
+        overall=table(_shown(rows[rows["attribute"] == ""], grouped=False), "All rows"),
         sections=[
             _section(rows[rows["attribute"] == one], one, number)
             for number, one in enumerate(names)
@@ -76,12 +66,12 @@ def audit_page(
 def _section(rows: pd.DataFrame, name: str, number: int) -> dict[str, Any]:
     """Tables and figure of an attribute."""
     values, groups = rows[rows["group"] == ""], rows[rows["group"] != ""]
-    figure = _rates(groups, name)
+    drawn = _rates(groups, name)
     return {
         "name": name,
-        "figure": figure and _figure(figure, f"audit-{number}"),
-        "between": len(values) and _html(_shown(values, grouped=False)),
-        "within": len(groups) and _html(_shown(groups, grouped=True)),
+        "figure": drawn and figure(drawn, f"audit-{number}"),
+        "between": len(values) and table(_shown(values, grouped=False), f"{name}: between groups"),
+        "within": len(groups) and table(_shown(groups, grouped=True), f"{name}: within groups"),
     }
 
 
@@ -97,24 +87,21 @@ def _rates(rows: pd.DataFrame, name: str) -> go.Figure | None:
     rows = rows[(rows["metric"] != SHARE) & rows["value"].notna()]
     if rows.empty:
         return None
-    figure = go.Figure()
+    traces = []
     for number, metric in enumerate(dict.fromkeys(rows["metric"])):
         own = rows[rows["metric"] == metric]
-        figure.add_trace(
-            go.Bar(
-                x=own["group"],
-                y=own["value"],
-                error_y={
-                    "array": own["high"] - own["value"],
-                    "arrayminus": own["value"] - own["low"],
+        traces.append(
+            {
+                "type": "bar",
+                "x": own["group"].to_numpy(),
+                "y": own["value"].to_numpy(),
+                "error_y": {
+                    "array": (own["high"] - own["value"]).to_numpy(),
+                    "arrayminus": (own["value"] - own["low"]).to_numpy(),
                 },
-                name=metric,
-                marker_color=COLOURS[number % len(COLOURS)],
-            )
+                "name": metric,
+                "marker": bar_style(number),
+            }
         )
-    return figure.update_layout(
-        title={"text": f"Rates within the groups of {name}, 95 % intervals", "font": {"size": 16}},
-        template="plotly_white",
-        height=HEIGHT,
-        legend={"orientation": "h", "y": -0.25},
-    )
+    title = f"Rates within the groups of {name}, 95 % intervals"
+    return panelled(title, [Panel("", name, "value")], traces).update_xaxes(type="category")

@@ -1,0 +1,228 @@
+"""Ranks of methods over datasets, and whether they differ by more than chance.
+
+The procedure is that of J. Demsar, "Statistical Comparisons of Classifiers over Multiple Data
+Sets" (JMLR 7, 2006), 3.2.2: Friedman's test of the average ranks, with the correction of Iman and
+Davenport, then Nemenyi's critical difference between any two of them.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from robust_fairness.metrics import find_metric
+from robust_fairness.parameters import DEFAULT_TRIAL, EVERY
+
+FEWEST = 3  # methods, and datasets, of which a test says anything
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Friedman:
+    """Friedman's test of equal average ranks.
+
+    Attributes:
+        chi_squared: the statistic, corrected for ties.
+        f: that of Iman and Davenport; infinite where all datasets rank alike.
+        p: its p-value; 1 where every dataset is one tie.
+    """
+
+    chi_squared: float
+    f: float
+    p: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Methods that were ranked on datasets.
+
+    Attributes:
+        ranks: average rank by method, best first; 1 is best. Empty where there is not enough.
+        datasets: names of the datasets that were used.
+        had: how many datasets and methods have a score at all.
+        left_out: methods and datasets that lack scores of each other.
+        test: None where there is not enough to test.
+        critical_difference: that of Nemenyi at ``LEVEL``; missing without a test.
+    """
+
+    ranks: pd.Series
+    datasets: tuple[str, ...]
+    had: tuple[int, int]
+    left_out: tuple[str, ...] = ()
+    test: Friedman | None = None
+    critical_difference: float = np.nan
+
+    @property
+    def differs(self) -> bool:
+        """Whether the test says that not all methods are alike."""
+        return self.test is not None and self.test.p < LEVEL
+
+    @property
+    def groups(self) -> list[tuple[str, ...]]:
+        """Methods that no critical difference parts: the largest such groups, of two and more.
+
+        Without a difference by Friedman's test there is no second test: all are one group.
+        """
+        if self.test is None:
+            return []
+        return cliques(self.ranks, self.critical_difference if self.differs else np.inf)
+
+
+def scores(metrics: pd.DataFrame, metric: str, shifted: bool) -> pd.DataFrame:
+    """Datasets by methods: the mean over seeds of the trial that was chosen.
+
+    That is the trial of the first criterion of the dataset that chooses one, or else the default
+    one. Under shift a score is the mean over shifts, each at its strongest. A group metric is of
+    the attribute that it was first scored for, the first sensitive one.
+
+    Args:
+        metrics: rows of the tidy table.
+        metric: name of the metric.
+        shifted: whether the scores are those under shift.
+    """
+    rows = metrics[
+        (metrics["metric"] == metric)
+        & (metrics["group"] == "")
+        & ((metrics["shift"] != "none") == shifted)
+        & metrics["value"].notna()
+    ]
+    found = {str(dataset): _scores_of(own) for dataset, own in rows.groupby("dataset", sort=False)}
+    return pd.DataFrame(found, dtype=np.float64).T
+
+
+def _scores_of(rows: pd.DataFrame) -> pd.Series:
+    """Scores of one dataset by method."""
+    criteria = [name for name in rows["selection"].unique() if name != EVERY]
+    chosen = rows["selection"] == criteria[0] if criteria else rows["trial"] == DEFAULT_TRIAL
+    rows = rows[chosen & (rows["attribute"] == rows["attribute"].iloc[0])]
+    strongest = rows.groupby("shift")["severity"].transform("max")
+    keys = ["method", "shift"]
+    by_shift = rows[rows["severity"] == strongest].groupby(keys, sort=False)["value"].mean()
+    return by_shift.groupby("method", sort=False).mean()
+
+
+def complete(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """The table without gaps, and the names of the rows and columns that this takes.
+
+    While a cell is missing, the dataset or the method that lacks the largest share of its cells is
+    left out; of equal ones a dataset before a method, and the last one of them.
+    """
+    gone = []
+    while table.isna().to_numpy().any():
+        by_dataset, by_method = table.isna().mean(axis=1), table.isna().mean(axis=0)
+        if by_dataset.max() >= by_method.max():
+            name = by_dataset[by_dataset == by_dataset.max()].index[-1]
+            table = table.drop(index=name)
+        else:
+            name = by_method[by_method == by_method.max()].index[-1]
+            table = table.drop(columns=name)
+        gone.append(str(name))
+    return table, tuple(gone)
+
+
+def compare(table: pd.DataFrame, better: str) -> Comparison:
+    """Rank methods on every dataset and test whether the average ranks differ.
+
+    Args:
+        table: scores, datasets by methods; missing where a method was not run.
+        better: whether ``higher`` or ``lower`` scores are better.
+    """
+    had = table.shape
+    table, left_out = complete(table)
+    datasets = tuple(map(str, table.index))
+    if min(table.shape) < FEWEST:
+        return Comparison(pd.Series(dtype=np.float64), datasets, had, left_out)
+    ranks = ranked(table.to_numpy(), better)
+    average = pd.Series(ranks.mean(axis=0), table.columns).sort_values(kind="stable")
+    difference = critical_difference(ranks.shape[1], len(ranks))
+    return Comparison(average, datasets, had, left_out, friedman(ranks), difference)
+
+
+def comparison_of(metrics: pd.DataFrame, metric: str, shifted: bool) -> Comparison:
+    """Rank the methods of a table by a metric, in the direction that the metric declares."""
+    return compare(scores(metrics, metric, shifted), find_metric(metric).better)
+
+
+def ranked(values: np.ndarray, better: str) -> np.ndarray:
+    """Ranks within each row, 1 the best; ties share the mean of their ranks. ``[rows, methods]``.
+
+    Args:
+        values: scores ``[rows, methods]``.
+        better: ``higher`` or ``lower``.
+    """
+    signed = -values if better == "higher" else values
+    found: np.ndarray = stats.rankdata(signed, axis=1)
+    return found
+
+
+def friedman(ranks: np.ndarray) -> Friedman:
+    r"""Test whether methods have equal average ranks.
+
+    .. math:: F = \frac{(N - 1) \chi^2}{N (k - 1) - \chi^2}
+
+    with :math:`k - 1` and :math:`(k - 1)(N - 1)` degrees of freedom (Iman and Davenport 1980;
+    Demsar 2006, 3.2.2). :math:`\chi^2` is divided by the share that ties leave of it.
+
+    Args:
+        ranks: ranks ``[N datasets, k methods]``, at least two of each.
+    """
+    n, k = ranks.shape
+    spread = ((ranks.mean(axis=0) - (k + 1) / 2) ** 2).sum()
+    within = ((ranks - (k + 1) / 2) ** 2).sum() / n  # k (k^2 - 1) / 12 without ties
+    if within == 0:
+        return Friedman(0.0, 0.0, 1.0)
+    chi_squared = float(n * (k - 1) * spread / within)
+    rest = n * (k - 1) - chi_squared
+    f = (n - 1) * chi_squared / rest if rest > 1e-9 * n * k else np.inf  # noqa: PLR2004 - rounding
+    return Friedman(chi_squared, float(f), float(stats.f.sf(f, k - 1, (k - 1) * (n - 1))))
+
+
+def critical_difference(methods: int, datasets: int, level: float = LEVEL) -> float:
+    r"""Nemenyi's critical difference of two average ranks.
+
+    .. math:: q_\alpha \sqrt{\frac{k (k + 1)}{6 N}}
+
+    with :math:`q_\alpha` of the studentised range over :math:`\sqrt 2` (Demsar 2006, Table 5a).
+    """
+    q = stats.studentized_range.ppf(1 - level, methods, np.inf) / np.sqrt(2)
+    return float(q * np.sqrt(methods * (methods + 1) / (6 * datasets)))
+
+
+def cliques(ranks: pd.Series, difference: float) -> list[tuple[str, ...]]:
+    """The largest runs of sorted ranks that span less than a difference, of two and more."""
+    names, values = [str(name) for name in ranks.index], ranks.to_numpy()
+    found: list[tuple[str, ...]] = []
+    end = 0
+    for start in range(len(values)):
+        stop = start + int(np.sum(values[start:] - values[start] < difference))
+        if stop > end and stop - start > 1:
+            found.append(tuple(names[start:stop]))
+        end = max(end, stop)
+    return found
+
+
+def in_words(comparison: Comparison) -> str:
+    """What a comparison says, in sentences."""
+    datasets, methods = len(comparison.datasets), len(comparison.ranks)
+    test = comparison.test
+    if test is None:
+        return (
+            f"Not enough to compare: it takes {FEWEST} methods that were all run on {FEWEST} "
+            f"datasets; {comparison.had[1]} methods and {comparison.had[0]} datasets have scores."
+        )
+    told = (
+        f"{methods} methods on {datasets} datasets. Friedman's chi-squared "
+        f"{test.chi_squared:.2f}, Iman and Davenport's F({methods - 1}, "
+        f"{(methods - 1) * (datasets - 1)}) = {test.f:.2f}, p = {test.p:.2g}. "
+    )
+    if comparison.differs:
+        told += (
+            f"Average ranks that are {comparison.critical_difference:.2f} or more apart differ "
+            f"(Nemenyi, {LEVEL:.0%} level)."
+        )
+    else:
+        told += f"No difference between methods at the {LEVEL:.0%} level."
+    if comparison.left_out:
+        told += f" Left out, for scores that are missing: {', '.join(comparison.left_out)}."
+    return told

@@ -1,0 +1,164 @@
+"""What pages are made of: tables, figures and pictures as HTML, and the templates."""
+
+import base64
+from collections.abc import Mapping, Sequence
+from html import escape
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from jinja2 import Environment, PackageLoader
+from markupsafe import Markup
+from PIL import Image
+from plotly.io import to_html
+from plotly.offline import get_plotlyjs
+
+from robust_fairness.reporting.figures import TEMPLATE
+
+LONG = 40  # rows; a longer table is folded
+MOST_ROWS = 1000  # of a table on a page; the files hold all
+SMALL = TEMPLATE.to_plotly_json()
+CONFIG = {"responsive": True, "displaylogo": False}
+MOST_PANELS = 12  # that the text in the place of a figure tells of
+
+
+def rendered(template: str, **values: Any) -> str:
+    """A page as HTML; the same values give the same text.
+
+    Args:
+        template: name of its template.
+        values: what the template shows.
+    """
+    # autoescape: names of datasets, columns and groups come from data files
+    environment = Environment(
+        loader=PackageLoader("robust_fairness.reporting"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    library = Markup(get_plotlyjs())  # noqa: S704 - the library's own source
+    return environment.get_template(template).render(plotly=library, **values)
+
+
+def table(frame: pd.DataFrame, caption: str, headed: bool = False) -> Markup:
+    """A table in a box of its own that scrolls, folded where it is long.
+
+    Cells are escaped, numbers short, missing values n/a. Of more than ``MOST_ROWS`` rows the first
+    are shown.
+
+    Args:
+        frame: the rows.
+        caption: what they are, for those who do not see the page.
+        headed: whether the first column names the rows; then it stays in sight.
+    """
+    shown = frame.head(MOST_ROWS)
+    head = "".join(f"<th scope='col'>{escape(str(name))}</th>" for name in frame.columns)
+    body = "".join(_row(row, headed) for row in shown.itertuples(index=False, name=None))
+    box = (
+        f"<div class='scroll' tabindex='0' role='region' aria-label='{escape(caption)}'><table>"
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+    if len(frame) > LONG:
+        box = f"<details><summary>{len(frame)} rows</summary>{box}</details>"
+    if len(frame) > len(shown):
+        further = len(frame) - len(shown)
+        box += f"<p class='note'>{further} further rows are in the table of the run.</p>"
+    return Markup(box)  # noqa: S704 - every cell is escaped
+
+
+def _row(row: Sequence[Any], headed: bool) -> str:
+    cells = [escape(_cell(value)) for value in row]
+    first = f"<th scope='row'>{cells[0]}</th>" if headed else f"<td>{cells[0]}</td>"
+    return f"<tr>{first}{''.join(f'<td>{text}</td>' for text in cells[1:])}</tr>"
+
+
+def _cell(value: Any) -> str:
+    if value is None or (isinstance(value, float) and pd.isna(value)):
+        return "n/a"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def figure(drawn: go.Figure, name: str) -> dict[str, Any]:
+    """A figure for a page: its HTML, what it shows in words, and whether its panels may move.
+
+    Args:
+        drawn: the figure; it stays as it is.
+        name: for its id, ``figure-{name}``.
+    """
+    # one small template in the place of plotly's, which takes 7 kB a figure
+    parts = drawn.to_plotly_json()
+    # the title is the page's, which wraps where it is narrow
+    changed = {"template": SMALL, "autosize": True, "title": {}}
+    shown = parts | {"layout": parts["layout"] | changed}
+    options = {"full_html": False, "include_plotlyjs": False, "config": CONFIG, "validate": False}
+    html = to_html(shown, div_id=f"figure-{name}", **options)
+    return {
+        "title": drawn.layout.title.text or "",
+        "label": in_words(drawn),
+        "fluid": bool(drawn.layout.meta),
+        "html": Markup(html),  # noqa: S704 - plotly escapes what it draws
+    }
+
+
+def in_words(drawn: go.Figure) -> str:
+    """A figure in words: its title and, of every panel, ranges and who is highest and lowest."""
+    traces: dict[tuple[str, str], list[Any]] = {}
+    for trace in drawn.data:
+        if trace.hoverinfo != "skip":
+            traces.setdefault((trace.xaxis or "x", trace.yaxis or "y"), []).append(trace)
+    titles = {note.xref: note.text for note in drawn.layout.annotations}
+    told = [
+        _panel_in_words(titles.get(f"{axes[0]} domain", ""), drawn, axes, own)
+        for axes, own in traces.items()
+    ]
+    told = [one for one in told if one]
+    further = f"{len(told) - MOST_PANELS} further panels." if len(told) > MOST_PANELS else ""
+    title = drawn.layout.title.text or "Figure"
+    return " ".join([f"{title}.", *told[:MOST_PANELS], further]).strip()
+
+
+def _panel_in_words(
+    title: str, drawn: go.Figure, axes: tuple[str, str], traces: Sequence[Any]
+) -> str:
+    """Ranges of a panel and, of several named traces, where the highest and lowest points are."""
+    found = []
+    for trace in traces:
+        values = _numbers(trace)
+        if len(values):
+            name = str(trace.name or "")
+            found += [(float(values.min()), name), (float(values.max()), name)]
+    if not found:
+        return ""
+    (low, lowest), (high, highest) = min(found), max(found)
+    axis = drawn.layout[f"yaxis{axes[1][1:]}"].title.text or "values"
+    names = {name for _, name in found}
+    who = f", lowest {lowest}, highest {highest}" if len(names) > 1 else ""
+    place = f"{title}: " if title else ""
+    return f"{place}{axis}, from {low:.4g} to {high:.4g}{who}."
+
+
+def _numbers(trace: Any) -> np.ndarray:
+    """What a trace shows in height, without missing values; none of a map or of names."""
+    values = np.asarray(() if getattr(trace, "y", None) is None else trace.y)
+    if not np.issubdtype(values.dtype, np.number):
+        return np.empty(0)
+    return values[np.isfinite(values)]
+
+
+def picture(shown: np.ndarray, caption: str) -> dict[str, str]:
+    """A picture as text that a page can hold, and what it shows.
+
+    Args:
+        shown: uint8 ``[height, width, 3]``.
+        caption: what it shows.
+    """
+    content = BytesIO()
+    Image.fromarray(shown).save(content, format="PNG")
+    return {"content": base64.b64encode(content.getvalue()).decode(), "shows": caption}
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """Numbers of things in words: ``2 datasets, 1 method``."""
+    return ", ".join(f"{n} {name if n != 1 else name[:-1]}" for name, n in counts.items())

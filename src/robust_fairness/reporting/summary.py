@@ -1,0 +1,146 @@
+"""What a run had and found, in short: its grid, an overview of every dataset, and the ranks."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from robust_fairness.parameters import EVERY
+from robust_fairness.reporting import ranks
+from robust_fairness.reporting.figures import FAIRNESS, QUALITY
+from robust_fairness.reporting.rendering import counted
+from robust_fairness.reporting.statistics import distinct
+
+KEYS = ["dataset", "method", "trial", "selection", "shift", "severity", "attribute", "metric"]
+STATES = ("done", "failed", "not selected")
+
+
+def summary_table(metrics: pd.DataFrame) -> pd.DataFrame:
+    """Mean, standard deviation and number of seeds of everything that is not of single groups.
+
+    Args:
+        metrics: rows of the tidy table.
+
+    Returns:
+        Columns dataset, method, trial, selection, shift, severity, attribute, metric, mean,
+        deviation, seeds, note. A missing mean has its reason in the note.
+    """
+    rows = metrics[metrics["group"] == ""]
+    return rows.groupby(KEYS, as_index=False, sort=False).agg(
+        mean=("value", "mean"),
+        deviation=("value", "std"),
+        seeds=("value", "count"),
+        note=("note", "first"),
+    )
+
+
+def grid_in_words(metrics: pd.DataFrame, cells: Sequence[Mapping[str, str]]) -> str:
+    """How many datasets, methods and so on a run had, and how its cells ended."""
+    shifted = metrics[metrics["shift"] != "none"]
+    counts = {
+        "datasets": metrics["dataset"].nunique(),
+        "methods": metrics["method"].nunique(),
+        "networks": metrics["network"].nunique(),
+        "shifts": shifted["shift"].nunique(),
+        "seeds": metrics["seed"].nunique(),
+    }
+    states = [cell["state"] for cell in cells]
+    ended = ", ".join(f"{states.count(state)} {state}" for state in STATES)
+    return f"{counted(counts)}; {counted({'cells': len(states)})}: {ended}."
+
+
+def grid_table(metrics: pd.DataFrame, cells: Sequence[Mapping[str, str]]) -> pd.DataFrame:
+    """A row a dataset: its methods, networks, shifts and seeds, and how many cells ended how."""
+    rows = []
+    for name in dict.fromkeys(cell["dataset"] for cell in cells):
+        own = metrics[metrics["dataset"] == name]
+        states = [cell["state"] for cell in cells if cell["dataset"] == name]
+        rows.append(
+            {
+                "dataset": name,
+                "methods": ", ".join(own["method"].unique()),
+                "networks": ", ".join(own["network"].unique()),
+                "shifts": _shifts(own),
+                "seeds": own["seed"].nunique(),
+                **{state: states.count(state) for state in STATES},
+            }
+        )
+    return pd.DataFrame(
+        rows, columns=["dataset", "methods", "networks", "shifts", "seeds", *STATES]
+    )
+
+
+def _shifts(metrics: pd.DataFrame) -> str:
+    """Shifts with their severities."""
+    shifted = metrics[metrics["shift"] != "none"]
+    severities = shifted.groupby("shift", sort=False)["severity"].unique()
+    return "; ".join(
+        f"{shift} {', '.join(f'{severity:g}' for severity in sorted(values))}"
+        for shift, values in severities.items()
+    )
+
+
+def overview(metrics: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Metrics by methods on the unshifted rows, of the trial that was chosen.
+
+    Args:
+        metrics: rows of one dataset.
+
+    Returns:
+        The table, and why metrics that are defined for none of the methods are not in it.
+    """
+    rows = metrics[(metrics["shift"] == "none") & (metrics["selection"] != EVERY)]
+    if rows.empty:
+        rows = distinct(metrics[metrics["shift"] == "none"])
+    summary = summary_table(rows)
+    summary["shown"] = summary.apply(_shown, axis=1)
+    summary["metric"] += summary["attribute"].map(lambda name: f" ({name})" if name else "")
+    defined = summary.groupby("metric", sort=False)["seeds"].transform("max") > 0
+    kept, nowhere = summary[defined], summary[~defined]
+    reasons = (
+        nowhere.drop_duplicates("metric").groupby("shown", sort=False)["metric"].agg(", ".join)
+    )
+    methods = list(summary["method"].unique())
+    wide = kept.pivot_table(
+        index="metric", columns="method", values="shown", aggfunc="first", sort=False
+    ).reindex(columns=methods)
+    seeds = kept.groupby("metric", sort=False)["seeds"].max()
+    told = [f"{reason} ({names})" for reason, names in reasons.items()]
+    return wide.assign(seeds=seeds).reset_index(), told
+
+
+def _shown(row: Any) -> str:
+    """Mean and deviation of a row of the summary, or why there is none."""
+    if not row["seeds"]:
+        return str(row["note"]) or "n/a"
+    mean, deviation = row["mean"], row["deviation"]
+    return f"{mean:.4g}" if pd.isna(deviation) else f"{mean:.4g} ± {deviation:.2g}"
+
+
+def comparisons(metrics: pd.DataFrame) -> dict[str, ranks.Comparison]:
+    """Methods ranked over datasets by one quality and one unfairness, unshifted and shifted.
+
+    Each is the metric that most datasets have scores of, of those that the figures show.
+    """
+    names = filter(None, (_commonest(metrics, QUALITY), _commonest(metrics, FAIRNESS)))
+    return {
+        f"{name}, {'shifted' if shifted else 'unshifted'}": ranks.comparison_of(
+            metrics, name, shifted
+        )
+        for name in names
+        for shifted in (False, True)
+    }
+
+
+def _commonest(metrics: pd.DataFrame, names: Sequence[str]) -> str:
+    """The metric that most datasets have; the first of several, "" if there is none."""
+    rows = metrics[metrics["metric"].isin(names) & metrics["value"].notna()]
+    datasets = rows.groupby("metric")["dataset"].nunique()
+    return max(names, key=lambda name: datasets.get(name, 0)) if len(datasets) else ""
+
+
+def rank_table(found: Mapping[str, ranks.Comparison]) -> pd.DataFrame:
+    """Average rank of every method in each comparison; missing where it was left out."""
+    columns = {title: one.ranks for title, one in found.items() if len(one.ranks)}
+    table = pd.DataFrame(columns).sort_values(list(columns)[:1]) if columns else pd.DataFrame()
+    return table.rename_axis("method").reset_index()

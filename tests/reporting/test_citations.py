@@ -1,0 +1,111 @@
+"""Everything names its source, and a run prints those of what it used."""
+
+import re
+
+import pytest
+from click.testing import CliRunner
+
+from robust_fairness import provenance, registry
+from robust_fairness.cli import cli
+from robust_fairness.metrics import metric_names
+from robust_fairness.reporting.citations import (
+    UNKNOWN,
+    bibliography,
+    bibtex,
+    entries,
+    known,
+    source_of,
+    sources,
+)
+
+NAMES = {kind: registry.names(kind) for kind in registry.ROOMS} | {"metric": metric_names()}
+FIELDS = {"article", "book", "inproceedings", "misc", "techreport"}
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_everything_that_is_registered_names_its_source_or_says_why_there_is_none(kind):
+    """A new file needs a line in citations.csv."""
+    found = [source_of(kind, name) for name in NAMES[kind]]
+    assert [one.name for one in found if one.note == UNKNOWN] == []
+    assert [one.name for one in found if not one.keys and not one.note] == []
+
+
+def test_every_key_has_an_entry_and_every_entry_a_thing():
+    """Nothing dangles, nothing is noted twice."""
+    keys = {key for row in known() for key in row.keys}
+    assert keys == set(entries())
+    places = [(row.kind, row.name) for row in known()]
+    assert len(set(places)) == len(places)
+    assert {row.kind for row in known()} == {*NAMES, "augmentation", "generator", "procedure"}
+
+
+def test_entries_are_bibtex():
+    """Each has a title, a well-known type, balanced braces, and authors where people wrote it."""
+    assert len(entries()) > 50
+    for key, text in entries().items():
+        head = re.match(r"@(\w+)\{([a-z]+\d{4}[a-z]+),\n", text)
+        assert head, key
+        assert head[1] in FIELDS
+        assert head[2] == key
+        assert text.count("{") == text.count("}")
+        fields = re.findall(r"^  (\w+) = \{.+\},$", text, re.MULTILINE)
+        assert {"title", "author"} <= set(fields)
+        assert len(fields) == text.count("\n") - 1  # nothing but fields between head and end
+        year = re.search(r"year = \{(\d{4})\}", text)
+        assert year is None or year[1] in key
+
+
+def test_the_papers_of_the_project_are_there():
+    """By what they brought."""
+    brought = {
+        ("method", "cuma"): "How Robust is Your Fairness?",
+        ("method", "faircocco"): "Multitype and Multivariate Sensitive Attributes",
+        ("method", "parade"): "Is Fairness Only Metric Deep?",
+        ("shift", "overlap"): "Control+Shift",
+        ("dataset", "biased_mnist"): "Critical Issues in Bias Mitigation",
+    }
+    for (kind, name), title in brought.items():
+        assert any(title in entries()[key] for key in source_of(kind, name).keys)
+
+
+def test_options_and_patterns_of_names():
+    """The first row that fits counts."""
+    assert source_of("metric", "accuracy_at(alpha=-0.5)").keys == ("shrestha2022investigation",)
+    assert source_of("metric", "delta_er_one_shot").keys == ("wang2023how",)
+    assert source_of("metric", "delta_eo").keys == ("hardt2016equality", "wang2023how")
+    assert source_of("method", "no_such").note == UNKNOWN
+
+
+def test_a_run_cites_exactly_what_it_used():
+    """No entry more, each once, with the things that it is for; what has none is told."""
+    used = {"method": ["erm", "cuma"], "metric": ["delta_er", "accuracy"], "shift": ["extend"]}
+    text = bibliography(used)
+    assert re.findall(r"^@\w+\{(\w+),", text, re.MULTILINE) == [
+        "friedman2024control",
+        "wang2023how",
+    ]
+    assert "% method cuma, metric delta_er\n@article{wang2023how," in text
+    assert "% method erm: plain training\n" in text
+    assert "% metric accuracy: a share of rows\n" in text
+    assert len(sources({"metric": ["accuracy_at(alpha=0)", "accuracy_at(alpha=1)"]})) == 1
+    assert bibtex([]) == ""
+    assert bibliography({}) == ""
+
+
+def test_cite_prints_what_a_run_used_and_refuses_what_does_not_tell(tmp_path, monkeypatch):
+    """The newest finished run unless one is named; one line where its manifest is older."""
+    monkeypatch.chdir(tmp_path)
+    told = {"state": "finished", "outputs": {"metrics": {}}}
+    new = {**told, "run_id": "new", "started": "2", "used": {"method": ["lff"]}}
+    old = {**told, "run_id": "old", "started": "1"}
+    for manifest in (new, old):
+        provenance.write_manifest(manifest)
+    printed = CliRunner().invoke(cli, ["cite"])
+    assert printed.exit_code == 0
+    assert printed.output == bibliography({"method": ["lff"]})
+    assert CliRunner().invoke(cli, ["cite", "new"]).output == printed.output
+    for name, message in {"old": "does not tell what was used", "nwe": "new"}.items():
+        refused = CliRunner().invoke(cli, ["cite", name])
+        assert refused.exit_code == 1
+        assert message in refused.output
+        assert refused.output.count("\n") == 1
