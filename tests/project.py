@@ -1,5 +1,6 @@
 """A copy of the project in which tests run real ``kedro`` processes."""
 
+import compileall
 import os
 import shutil
 import signal
@@ -22,27 +23,32 @@ class Project:
 
     Attributes:
         root: its folder.
+        traced: whether coverage is measured in its processes, which makes them half as slow again.
+            A few tests do it for all: the others run the same code.
     """
 
     root: Path
+    traced: bool = False
 
     @classmethod
-    def copied_to(cls, folder: Path) -> "Project":
-        """Copy code and configuration, no data."""
+    def copied_to(cls, folder: Path, traced: bool = False) -> "Project":
+        """Copy code and configuration, no data.
+
+        The code is compiled once, not in every copy; what checks types in this process is left.
+        """
+        compileall.compile_dir(ROOT / "src", quiet=2)
+        ignored = shutil.ignore_patterns("*jaxtyping*", "*.egg-info")
         for name in ("src", "conf"):
-            shutil.copytree(
-                ROOT / name,
-                folder / name,
-                ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"),
-            )
+            shutil.copytree(ROOT / name, folder / name, ignore=ignored)
         for name in ("pyproject.toml", ".telemetry"):
             shutil.copy(ROOT / name, folder / name)
-        return cls(folder)
+        return cls(folder, traced)
 
     @property
     def environment(self) -> dict[str, str]:
         """Environment of its processes: its own code, no MLflow unless a test wants it."""
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("MLFLOW_", "KEDRO_"))}
+        left = ("MLFLOW_", "KEDRO_") if self.traced else ("MLFLOW_", "KEDRO_", "COVERAGE_")
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(left)}
         return kept | {
             "PYTHONPATH": str(self.root / "src"),
             "ROBUST_FAIRNESS_MLFLOW": "off",

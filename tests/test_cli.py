@@ -14,7 +14,7 @@ from tests.project import Project
 @pytest.fixture(scope="module")
 def project(tmp_path_factory) -> Project:
     """A copy that these tests only look at."""
-    return Project.copied_to(tmp_path_factory.mktemp("project"))
+    return Project.copied_to(tmp_path_factory.mktemp("project"), traced=True)
 
 
 def nodes(listing: str) -> set[str]:

@@ -37,7 +37,7 @@ def run(project: Project, words: list[str]) -> None:
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A copy in which every named file of the page was written and every command run."""
-    made = Project.copied_to(tmp_path_factory.mktemp("project"))
+    made = Project.copied_to(tmp_path_factory.mktemp("project"), traced=True)
     for _, text in BLOCKS:
         named = re.match(r"# (\S+\.(?:py|yml))\n", text)
         if named:

@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,14 @@ import pandas as pd
 import pytest
 from mlflow import MlflowClient
 
+from robust_fairness import provenance
 from robust_fairness.catalog.arrays import ModelsDataset, PredictionsDataset
+from robust_fairness.errors import InputError
 from robust_fairness.tracking import EXPERIMENT
 from tests.project import Project, hearing_interrupts, small
 
 SMOKE = ("run", "--env=smoke")
+SUBSET = (*SMOKE, "--datasets=diabetes", "--methods=erm", "--seeds=2")
 
 BROKEN = '''
 """A method that fails."""
@@ -42,6 +46,40 @@ def project(tmp_path) -> Project:
     return small(Project.copied_to(tmp_path))
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Project:
+    """A small project under git, after the run ``one`` of a part of it; only to be looked at.
+
+    The run was started in a folder of the project.
+    """
+    project = small(Project.copied_to(tmp_path_factory.mktemp("finished")))
+    (project.root / ".gitignore").write_text("data/\n__pycache__/\n.viz/\n")
+    git(project.root, "init", "-q")
+    git(project.root, "add", "-A")
+    git(project.root, "commit", "-qm", "all")
+    project.kedro(*SUBSET, "--run-id", "one", folder="conf")
+    return project
+
+
+@pytest.fixture
+def after_run(finished, tmp_path) -> Project:
+    """A copy of it to go on with."""
+    shutil.copytree(finished.root, tmp_path, dirs_exist_ok=True)
+    return Project(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def unchanged(tmp_path_factory) -> Project:
+    """A small project that nothing is written to."""
+    return small(Project.copied_to(tmp_path_factory.mktemp("unchanged")))
+
+
+def git(root: Path, *words: str) -> None:
+    """Git in the copy."""
+    identity = ["-c", "user.name=test", "-c", "user.email=test@example.org"]
+    subprocess.run(["git", *identity, *words], cwd=root, check=True, capture_output=True)
+
+
 def manifest(project: Project, run: str) -> dict:
     """The manifest of a run."""
     path = project.root / "data" / "08_reporting" / "manifests" / f"{run}.json"
@@ -56,6 +94,7 @@ def contents(project: Project, run: str) -> dict[str, str]:
 
 def test_failed_cell_fails_alone_and_the_run_can_be_completed(project):
     """The others finish, the report names it, status 1; the mended cell completes the run."""
+    project.traced = True
     method = project.root / "src" / "robust_fairness" / "methods" / "broken.py"
     method.write_text(BROKEN)
     project.configure("base/parameters.yml", {"methods": {"broken": {}}})
@@ -82,93 +121,85 @@ def test_failed_cell_fails_alone_and_the_run_can_be_completed(project):
     assert manifest(project, "one")["state"] == "finished"
 
 
-def test_subset_ends_in_the_report_of_that_subset(project):
+def test_subset_ends_in_the_report_of_that_subset(finished):
     """Not selected is told from failed; a run id is not taken twice, nor by another grid."""
-    project.kedro(
-        *SMOKE, "--datasets", "diabetes", "--methods", "erm", "--seeds", "2", "--run-id", "a"
-    )
-    metrics = project.metrics("a")
+    metrics = finished.metrics("one")
     assert set(metrics["method"]) == {"erm"}
     assert set(metrics["seed"]) == {0, 1}
-    page = project.file("report.html", "a").read_text()
+    page = finished.file("report.html", "one").read_text()
     assert "<td>cuma</td><td>not selected</td>" in page
-    assert "run a exists" in project.kedro(*SMOKE, "--run-id", "a", status=1)
-    said = project.kedro(*SMOKE, "--run-id", "a", "--only-missing-outputs", status=1)
+    assert "run one exists" in finished.kedro(*SMOKE, "--run-id", "one", status=1)
+    said = finished.kedro(*SMOKE, "--run-id", "one", "--only-missing-outputs", status=1)
     assert "was another run: its runtime parameters" in said
 
 
-def test_killed_run_is_completed_under_its_id(project):
-    """SIGKILL in the middle of training: the same bits as an undisturbed run in the end."""
-    protocol = {"tabular": {"epochs": 300, "checkpoint_seconds": 0}}
+def test_interrupted_and_killed_run_is_completed_under_its_id(project):
+    """SIGINT, then SIGKILL in the middle of training: in the end the bits of an undisturbed run."""
+    protocol = {"tabular": {"epochs": 60, "checkpoint_seconds": 0}}
     project.configure("smoke/parameters.yml", {"protocols": protocol})
     project.kedro(*SMOKE, "--run-id", "whole")
-    stop_in_training(project, "killed", "diabetes.cuma", signal.SIGKILL)
-    assert manifest(project, "killed")["state"] == "running"
-    assert not list((project.root / "data").rglob("cuma/models.safetensors/killed/*"))
-    project.kedro(*SMOKE, "--run-id", "killed", "--only-missing-outputs")
-    assert contents(project, "killed") == contents(project, "whole")
+    completed = (*SMOKE, "--run-id", "stopped", "--only-missing-outputs")
+    stop_in_training(project, "diabetes.*", signal.SIGINT, *SMOKE, "--run-id", "stopped")
+    assert manifest(project, "stopped")["state"] == "interrupted"
+    stop_in_training(project, "diabetes.cuma", signal.SIGKILL, *completed)
+    assert manifest(project, "stopped")["state"] == "running"
+    assert not list((project.root / "data").rglob("cuma/models.safetensors/stopped/*"))
+    project.kedro(*completed)
+    assert manifest(project, "stopped")["state"] == "finished"
+    assert contents(project, "stopped") == contents(project, "whole")
     assert not list((project.root / "data" / "checkpoints").rglob("*.safetensors"))
 
 
-def stop_in_training(project: Project, run: str, cell: str, how: signal.Signals) -> None:
-    """Start a run and send it a signal once a cell has a checkpoint."""
+def stop_in_training(project: Project, cell: str, how: signal.Signals, *words: str) -> None:
+    """Start ``kedro`` and send it a signal once a cell has a new checkpoint."""
+    pattern = f"{cell}/*/state.safetensors"
+    folder = project.root / "data" / "checkpoints"
+    before = {path: path.stat().st_mtime_ns for path in folder.glob(pattern)}
     with hearing_interrupts():
-        child = project.start(*SMOKE, "--run-id", run)
+        child = project.start(*words)
     deadline = time.monotonic() + 120
-    while not list((project.root / "data" / "checkpoints").glob(f"{cell}/*/state.safetensors")):
+    while not new_files(folder, pattern, before):
         assert time.monotonic() < deadline and child.poll() is None
         time.sleep(0.01)
     child.send_signal(how)
     child.communicate()
 
 
-def test_interrupted_run_says_so_and_can_be_completed(project):
-    """SIGINT in the middle of training."""
-    protocol = {"tabular": {"epochs": 300, "checkpoint_seconds": 0}}
-    project.configure("smoke/parameters.yml", {"protocols": protocol})
-    stop_in_training(project, "stopped", "diabetes.*", signal.SIGINT)
-    assert manifest(project, "stopped")["state"] == "interrupted"
-    project.kedro(*SMOKE, "--run-id", "stopped", "--only-missing-outputs")
-    assert manifest(project, "stopped")["state"] == "finished"
+def new_files(folder: Path, pattern: str, before: dict[Path, int]) -> list[Path]:
+    """Files that are not in the times of before, or have another time."""
+    found = []
+    for path in folder.glob(pattern):
+        with suppress(FileNotFoundError):  # of a cell that has just ended
+            if path.stat().st_mtime_ns != before.get(path):
+                found.append(path)
+    return found
 
 
-def git(root: Path, *words: str) -> None:
-    """Git in the copy."""
-    identity = ["-c", "user.name=test", "-c", "user.email=test@example.org"]
-    subprocess.run(["git", *identity, *words], cwd=root, check=True, capture_output=True)
-
-
-def test_run_is_completed_from_its_own_samples_whatever_ran_since(project):
+def test_run_is_completed_from_its_own_samples_whatever_ran_since(after_run):
     """Another run with other splits in between does not reach into it."""
-    only = (*SMOKE, "--datasets=diabetes", "--methods=erm")
-    project.kedro(*only, "--seeds=2", "--run-id", "first")
-    before = project.metrics("first")
-    project.kedro(*only, "--seeds=1", "--run-id", "second")
+    before = after_run.metrics("one")
+    fewer = (*SMOKE, "--datasets=diabetes", "--methods=erm", "--seeds=1")
+    after_run.kedro(*fewer, "--pipelines=ingestion", "--run-id", "second")
     for folder in ("06_models", "07_model_output", "08_reporting"):
-        for version in (project.root / "data" / folder).rglob("first"):
+        for version in (after_run.root / "data" / folder).rglob("one"):
             shutil.rmtree(version)
-    project.kedro(*only, "--seeds=2", "--run-id", "first", "--only-missing-outputs")
-    pd.testing.assert_frame_equal(project.metrics("first"), before)
+    after_run.kedro(*SUBSET, "--run-id", "one", "--only-missing-outputs")
+    pd.testing.assert_frame_equal(after_run.metrics("one"), before)
 
 
-def test_rerun_gives_the_same_bits_and_finds_a_difference(project):
+def test_rerun_gives_the_same_bits_and_finds_a_difference(after_run):
     """Every output is compared; code that is not committed, or a changed output, is told."""
-    (project.root / ".gitignore").write_text("data/\n__pycache__/\n.viz/\n")
-    git(project.root, "init", "-q")
-    git(project.root, "add", "-A")
-    git(project.root, "commit", "-qm", "all")
-    project.kedro(*SMOKE, "--methods", "erm", "--run-id", "first")
-    assert "outputs, same bits" in project.kedro("rerun", "first")
-
-    path = project.root / "data" / "08_reporting" / "manifests" / "first.json"
-    told = json.loads(path.read_text())
+    assert "outputs, same bits" in after_run.kedro("rerun", "one")
+    told = manifest(after_run, "one")
+    (again,) = (after_run.root / "data" / "08_reporting" / "manifests").glob("one-rerun-*.json")
     told["outputs"]["metrics"]["content"] = "0" * 64
-    path.write_text(json.dumps(told))
-    assert "outputs differ: metrics" in project.kedro("rerun", "first", status=1)
+    with pytest.raises(InputError, match="outputs differ: metrics"):
+        provenance.comparison(told, json.loads(again.read_text()))
 
-    (project.root / "conf" / "smoke" / "parameters.yml").write_text("protocols: {}\n")
-    assert "git worktree add" in project.kedro("rerun", "first", status=1)
-    assert "unknown run 'frist': did you mean 'first'" in project.kedro("rerun", "frist", status=1)
+    (after_run.root / "conf" / "smoke" / "parameters.yml").write_text("protocols: {}\n")
+    assert "git worktree add" in after_run.kedro("rerun", "one", status=1)
+    said = after_run.kedro("rerun", "onne", status=1)
+    assert "unknown run 'onne': did you mean 'one'" in said
 
 
 def test_mlflow_holds_a_parent_and_a_child_for_each_cell(project):
@@ -231,12 +262,12 @@ def test_dead_mlflow_server_costs_one_warning(project):
         ),
     ],
 )
-def test_mistakes_are_one_line(project, words, message):
+def test_mistakes_are_one_line(unchanged, words, message):
     """Named, with the nearest names or what is allowed; status 1; nothing written."""
-    said = project.kedro(*words, status=1, ROBUST_FAIRNESS_DATA=str(project.root / "nothing"))
+    said = unchanged.kedro(*words, status=1, ROBUST_FAIRNESS_DATA=str(unchanged.root / "nothing"))
     assert message in said
     assert "Traceback" not in said
-    assert not list((project.root / "data").rglob("*.safetensors"))
+    assert not list((unchanged.root / "data").rglob("*.safetensors"))
 
 
 def test_bad_severity_in_the_grid_is_refused_before_anything_runs(project):
@@ -324,23 +355,20 @@ def test_adding_a_thing_is_one_file_and_one_line(project):
     assert not np.array_equal(unshifted.outputs, shifted.outputs)
 
 
-def test_table_prints_the_tidy_rows(project):
+def test_table_prints_the_tidy_rows(finished, tmp_path):
     """CSV, JSON lines and Markdown of the newest finished run, or of one by name.
 
     The run was started in a folder of the project: its files are where they always are.
     """
-    project.kedro(*SMOKE, "--methods=erm", "--run-id", "one", folder="conf")
-    assert not (project.root / "conf" / "data").exists()
-    (project.root / "all.csv").write_text(project.kedro("table", "--format", "csv", "--run", "one"))
-    printed = pd.read_csv(
-        project.root / "all.csv", keep_default_na=False, na_values={"value": [""]}
-    )
-    table = project.metrics("one")
+    assert not (finished.root / "conf" / "data").exists()
+    (tmp_path / "all.csv").write_text(finished.kedro("table", "--format", "csv", "--run", "one"))
+    printed = pd.read_csv(tmp_path / "all.csv", keep_default_na=False, na_values={"value": [""]})
+    table = finished.metrics("one")
     assert list(printed.columns) == list(table.columns)
     assert printed["value"].tolist() == pytest.approx(table["value"].tolist(), nan_ok=True)
-    lines = project.kedro("table", "--format", "json").splitlines()
+    lines = finished.kedro("table", "--format", "json").splitlines()
     assert len([json.loads(line) for line in lines]) == len(table)
-    assert project.kedro("table", "--format", "markdown").startswith("| dataset | method |")
+    assert finished.kedro("table", "--format", "markdown").startswith("| dataset | method |")
 
 
 def mlflow_parameters(project: Project) -> dict[str, dict[str, str]]:

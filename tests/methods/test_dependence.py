@@ -347,9 +347,9 @@ def test_stack_with_gaps_equals_training_one_by_one(name, notion, classes):
     """Replicas of different splits know different rows."""
     samples = mixed_samples(classes)
     options = {"method_notion": notion, "epochs": 2}
-    together, _, _ = train(samples, make_cell(name, seeds=(0, 1), **options))
+    together, _, _, _ = train(samples, make_cell(name, seeds=(0, 1), **options))
     for one in together:
-        (alone,), _, _ = train(samples, make_cell(name, seeds=(one.seed,), **options))
+        (alone,), _, _, _ = train(samples, make_cell(name, seeds=(one.seed,), **options))
         assert max(np.abs(one.state[key] - alone.state[key]).max() for key in one.state) < 1e-9
 
 
@@ -357,8 +357,8 @@ def test_stack_with_gaps_equals_training_one_by_one(name, notion, classes):
 def test_without_weight_it_is_plain_training(name):
     """Lambda 0."""
     samples = mixed_samples(2)
-    fair, _, _ = train(samples, make_cell(name, method_weight=0.0, epochs=2))
-    plain, _, _ = train(samples, make_cell("erm", epochs=2))
+    fair, _, _, _ = train(samples, make_cell(name, method_weight=0.0, epochs=2))
+    plain, _, _, _ = train(samples, make_cell("erm", epochs=2))
     for one, other in zip(fair, plain, strict=True):
         assert max(np.abs(one.state[key] - other.state[key]).max() for key in one.state) < 1e-12
 
@@ -375,7 +375,7 @@ def test_penalty_lowers_the_dependence_on_validation_rows(name, classes):
 
     def correlation(weight):
         cell = make_cell(name, method_weight=weight, method_notion="dp", **changes)
-        _, (validation,), _ = train(samples, cell)
+        _, (validation,), _, _ = train(samples, cell)
         outputs = validation.outputs
         score = outputs[:, -1] - outputs[:, 0] if classes else outputs[:, 0]
         return abs(np.corrcoef(score, age[validation.rows])[0, 1])

@@ -234,7 +234,7 @@ def test_equal_groups_leave_training_alone():
         splits=samples.splits.iloc[half].reset_index(drop=True),
     )
     options = {"network": NETWORKS["linear"], "precision": "float64"}
-    fair, _, _ = train(twins, make_cell("donini", method_loss="cross_entropy", **options))
-    plain, _, _ = train(twins, make_cell("erm", **options))
+    fair, _, _, _ = train(twins, make_cell("donini", method_loss="cross_entropy", **options))
+    plain, _, _, _ = train(twins, make_cell("erm", **options))
     for one, other in zip(fair, plain, strict=True):
         assert max(np.abs(one.state[key] - other.state[key]).max() for key in one.state) < 1e-12

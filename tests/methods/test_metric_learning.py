@@ -119,7 +119,7 @@ def test_the_adversary_raises_what_both_embeddings_lower():
 def test_the_saved_model_is_the_network_and_nothing_of_the_method(method):
     """Neither the attribute's head, nor the adversary, nor proxies and boundaries."""
     samples = make_samples(groups=3, classes=3)
-    (fitted,), validation, _ = train(samples, make_cell(method, seeds=(0,)))
+    (fitted,), validation, _, _ = train(samples, make_cell(method, seeds=(0,)))
     stack = make_stack(method, samples)
     (state,) = stack.classified(stack.model, stack.replicas)
     expected = {f"model.{name}" for name in state}
@@ -147,7 +147,7 @@ def test_trials_of_what_is_fitted_afterwards_share_one_training(monkeypatch):
     )
     cell = make_cell("metric_learning", trials, seeds=(0, 1), epochs=2)
     samples = make_samples(groups=3, classes=3)
-    fitted, validation, curves = train(samples, cell)
+    fitted, validation, curves, _ = train(samples, cell)
     assert len(epochs) == 2 * 2 * 2  # epochs, seeds, objectives
     by_trial = {(one.trial, one.seed): one for one in fitted}
     assert len(by_trial) == 2 * 5
@@ -164,7 +164,7 @@ def test_trials_of_what_is_fitted_afterwards_share_one_training(monkeypatch):
         other = by_trial["objective=triplet", seed]
         assert not all(np.array_equal(first.state[n], other.state[n]) for n in features)
     assert set(curves["trial"]) == {one.trial for one in fitted}
-    alone, _, _ = train(samples, make_cell("metric_learning", seeds=(1,), epochs=2))
+    alone, _, _, _ = train(samples, make_cell("metric_learning", seeds=(1,), epochs=2))
     for name, array in alone[0].state.items():
         np.testing.assert_array_equal(array, by_trial["default", 1].state[name])
 
@@ -175,7 +175,7 @@ def test_of_trials_with_one_embedding_the_first_is_chosen():
     cell = make_cell("metric_learning", trials, seeds=(0, 1), epochs=1)
     cell = cell.model_copy(update={"metrics": ("recall_at",), "selections": ("recall_at",)})
     samples = make_samples(groups=3, classes=3)
-    _, validation, _ = train(samples, cell)
+    _, validation, _, _ = train(samples, cell)
     assert [one.trial for one in validation] == [
         trial
         for trial in ("default", "classifier=k_means", "classifier=random_forest")
@@ -189,11 +189,11 @@ def test_classifiers_are_fitted_on_the_downstream_rows_alone():
     """Other downstream rows, another classifier of the same embedding."""
     samples = make_samples(groups=3, classes=3, splits=1)
     cell = make_cell("metric_learning", seeds=(0,), epochs=2)
-    (usual,), _, _ = train(samples, cell)
+    (usual,), _, _, _ = train(samples, cell)
     rows = samples.rows("split_0", "train")[::2]
     chosen = np.isin(np.arange(len(samples)), rows)
     fewer = replace(samples, downstream=pd.DataFrame({"split_0": chosen}))
-    (other,), _, _ = train(fewer, cell)
+    (other,), _, _, _ = train(fewer, cell)
     stack = fitting.Stack(fewer, cell, cell.replicas())
     assert stack.downstream.tolist() == rows.tolist()
     differ = {

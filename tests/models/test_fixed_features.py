@@ -87,8 +87,8 @@ def test_other_methods_train_and_predict_with_them(name, classes, method):
     """A stack is its replicas one by one, and its saved replicas predict."""
     samples = make_samples(classes=classes)
     options = {"network": {"name": name}, "epochs": 2}
-    fitted, validation, _ = train(samples, make_cell(method, seeds=(0, 1), **options))
+    fitted, validation, _, _ = train(samples, make_cell(method, seeds=(0, 1), **options))
     for one in fitted:
-        (alone,), _, _ = train(samples, make_cell(method, seeds=(one.seed,), **options))
+        (alone,), _, _, _ = train(samples, make_cell(method, seeds=(one.seed,), **options))
         assert max(np.abs(one.state[key] - alone.state[key]).max() for key in one.state) < 1e-9
     assert all(np.isfinite(one.outputs).all() for one in validation)

@@ -68,11 +68,11 @@ def test_stack_equals_training_one_by_one(method, groups, classes):
     """
     samples = make_samples(groups=groups, classes=classes)
     cell = make_cell(method, TRIALS[method])
-    together, _, _ = train(samples, cell)
+    together, _, _, _ = train(samples, cell)
     changes = {trial_name(trial): trial for trial in ({}, *TRIALS[method])}
     for one in together:
         options = {f"method_{name}": value for name, value in changes[one.trial].items()}
-        (alone,), _, _ = train(samples, make_cell(method, seeds=(one.seed,), **options))
+        (alone,), _, _, _ = train(samples, make_cell(method, seeds=(one.seed,), **options))
         assert largest_difference(one, alone) < (1e-7 if method == "faircocco" else 1e-9)
 
 
@@ -88,9 +88,9 @@ def test_method_of_classes_refuses_a_continuous_outcome(method):
 def test_training_twice_gives_the_same_bits(method, tmp_path, monkeypatch):
     """Same settings, same bits; checkpoints apart so that neither finds the other's."""
     samples, cell = make_samples(), make_cell(method, precision="float32")
-    first, _, curves = train(samples, cell)
+    first, _, curves, _ = train(samples, cell)
     monkeypatch.setenv("ROBUST_FAIRNESS_CHECKPOINTS", str(tmp_path / "other"))
-    second, _, again = train(samples, cell)
+    second, _, again, _ = train(samples, cell)
     assert all(
         np.array_equal(a.state[name], b.state[name])
         for a, b in zip(first, second, strict=True)
@@ -102,8 +102,8 @@ def test_training_twice_gives_the_same_bits(method, tmp_path, monkeypatch):
 def test_cuma_equals_adv_debias_when_gamma_is_zero():
     """Without the curvature term CUMA is adversarial debiasing."""
     samples = make_samples()
-    cuma, _, _ = train(samples, make_cell("cuma", method_gamma=0))
-    plain, _, _ = train(samples, make_cell("adv_debias"))
+    cuma, _, _, _ = train(samples, make_cell("cuma", method_gamma=0))
+    plain, _, _, _ = train(samples, make_cell("adv_debias"))
     assert max(largest_difference(*pair) for pair in zip(cuma, plain, strict=True)) < 1e-12
 
 
@@ -112,8 +112,10 @@ def test_cuma_equals_adv_debias_when_gamma_is_zero():
 def test_adversary_without_weight_leaves_the_network_alone(method, update):
     """With alpha = 0 (and no dropout, whose masks the adversary draws too) this is plain ERM."""
     samples, no_dropout = make_samples(), ({"dropout": 0.0},)
-    plain, _, _ = train(samples, make_cell("erm", no_dropout))
-    fair, _, _ = train(samples, make_cell(method, no_dropout, method_alpha=0, method_update=update))
+    plain, _, _, _ = train(samples, make_cell("erm", no_dropout))
+    fair, _, _, _ = train(
+        samples, make_cell(method, no_dropout, method_alpha=0, method_update=update)
+    )
     for one, other in zip(plain, fair, strict=True):
         if one.trial != "default":
             assert largest_difference(one, other) < 1e-12
@@ -178,7 +180,7 @@ from robust_fairness.training import train
 from tests.training.conftest import make_cell, make_samples
 from robust_fairness.training.records import to_arrays
 import numpy as np
-fitted, _, _ = train(make_samples(), make_cell("cuma", epochs={epochs}, checkpoint_seconds=0))
+fitted, _, _, _ = train(make_samples(), make_cell("cuma", epochs={epochs}, checkpoint_seconds=0))
 np.savez({out!r}, **to_arrays(fitted)[0])
 """
 
@@ -243,7 +245,7 @@ def test_bad_checkpoints_are_refused_by_name():
 def test_prediction_of_a_stack_equals_its_replicas():
     """Fitted replicas predict the same in a stack and alone."""
     samples, cell = make_samples(), make_cell("cuma")
-    fitted, validation, _ = train(samples, cell)
+    fitted, validation, _, _ = train(samples, cell)
     for one, seen in zip(fitted, validation, strict=True):
         (alone,) = predict(samples, [one], cell, {"": samples}, "val")
         assert (one.trial, one.seed) == (seen.trial, seen.seed)
@@ -254,7 +256,7 @@ def test_prediction_of_a_stack_equals_its_replicas():
 def test_validation_loss_of_the_last_epoch_is_that_of_the_predictions():
     """The curve and the saved predictions speak of the same network and rows."""
     samples, cell = make_samples(), make_cell("erm")
-    _, validation, curves = train(samples, cell)
+    _, validation, curves, _ = train(samples, cell)
     last = curves[(curves["quantity"] == "validation_loss") & (curves["epoch"] == 3)]
     for one in validation:
         loss = nn.functional.cross_entropy(

@@ -56,7 +56,7 @@ def test_zca_stays_closest_to_the_features(x):
 def test_each_replica_is_whitened_by_its_own_training_rows():
     """Different splits, different means; validation and test rows do not enter."""
     samples = make_samples()
-    fitted, _, _ = train(samples, make_cell(epochs=1))
+    fitted, _, _, _ = train(samples, make_cell(epochs=1))
     for one in fitted:
         rows = samples.rows(one.split, "train")
         np.testing.assert_allclose(

@@ -122,6 +122,8 @@ def numbers(view: str, metrics: pd.DataFrame) -> pd.DataFrame:
     theirs = published(PAPER)
     theirs = theirs[theirs["view"] == view].drop(columns="view")
     metrics = metrics[metrics["dataset"].isin(theirs["dataset"])]
+    if metrics.empty:
+        return pd.DataFrame()
     of_names = (theirs["dataset"] == NAMES) & theirs["metric"].str.endswith("_worst_gap")
     again = theirs[of_names].assign(note="the same number beside |White - mean of the others|")
     again["metric"] = again["metric"].str.replace("_worst_gap", AGAINST_WHITE)

@@ -332,8 +332,11 @@ def figure_4(metrics: pd.DataFrame) -> pd.DataFrame:
         trials = by_weight(metrics, notion)
         for study, numbers in FRONTIERS.items():
             for number, (dataset, attribute) in numbers.items():
-                rows = frontier(trials, dataset, attribute, notion)
-                parts.append(rows.assign(study=study, notion=notion, attributes=number))
+                if has_own(trials, dataset):
+                    rows = frontier(trials, dataset, attribute, notion)
+                    parts.append(rows.assign(study=study, notion=notion, attributes=number))
+    if not parts:
+        return pd.DataFrame()
     return pd.concat(parts, ignore_index=True)[
         ["study", "notion", "attributes", "weight", "metric", "quality", "quality deviation"]
         + ["score", "score deviation", "splits"]
@@ -341,10 +344,8 @@ def figure_4(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def frontier(trials: pd.DataFrame, dataset: str, attribute: str, notion: str) -> pd.DataFrame:
-    """Quality and score by weight on one dataset; none unless FairCOCCO was run there."""
+    """Quality and score by weight on one dataset."""
     rows = trials[(trials["dataset"] == dataset) & (trials["group"] == "")]
-    if not (rows["method"] == OWN).any():
-        rows = rows.iloc[:0]
     quality = rows[rows["metric"].isin(QUALITY) & rows["value"].notna()]
     score = rows[(rows["metric"] == score_name(notion)) & (rows["attribute"] == attribute)]
     of_quality, of_score = ("quality", "quality deviation"), ("score", "score deviation")
