@@ -1,8 +1,8 @@
 """The trained replicas of a cell behind MLflow's plain interface, loaded without pickle.
 
 MLflow keeps a folder with its own description of the model and, in ``data/replicas``, what is
-written here: ``models.safetensors`` as the catalog writes it, and ``model.json``. To load it, MLflow
-imports this module and calls ``_load_pyfunc``, so that no Python object is ever unpickled.
+written here: ``models.safetensors`` as the catalog writes it, and ``model.json``. To load it,
+MLflow imports this module and calls ``_load_pyfunc``: no Python object is ever unpickled.
 """
 
 import warnings

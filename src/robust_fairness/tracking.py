@@ -83,7 +83,7 @@ class MlflowTracking:
     ) -> None:
         """Record parameters and curves of a training, models that predicted, and scores."""
         cell, _, name = node.name.rpartition(".")
-        settings = inputs.get(f"params:{cell}.cell")
+        settings: Any = inputs.get(f"params:{cell}.cell")
         if name == "train":
             history = outputs[f"{cell}.history"]
             self._attempt(
@@ -189,7 +189,8 @@ class Record:
         """The runs of this Kedro run that meet a condition, the oldest first; all pages of them."""
         condition = f"tags.`kedro.run_id` = '{self._tags['kedro.run_id']}' and {condition}"
         oldest = ["attributes.start_time ASC"]
-        found, page = [], None
+        found: list[Any] = []
+        page = None
         while True:
             some = self._client.search_runs(
                 [self._experiment], condition, order_by=oldest, page_token=page
