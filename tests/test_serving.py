@@ -147,14 +147,9 @@ def test_a_broken_model_names_its_file(tmp_path):
 
 def test_without_a_criterion_that_chooses_the_first_trial_is_kept(tmp_path):
     samples = make_samples()
-    model, stored = trained(
-        samples,
-        tmp_path / "model",
-        trials=({"learning_rate": 0.5},),
-        selections=["every", "accuracy"],
-    )
+    trials = ({"learning_rate": 0.5},)
+    selections = ["every", "accuracy"]
+    model, _ = trained(samples, tmp_path / "both", trials=trials, selections=selections)
     assert model.metadata.metadata["selection"] == "accuracy"
-    only, _ = trained(
-        samples, tmp_path / "other", trials=({"learning_rate": 0.5},), selections=["every"]
-    )
-    assert only.metadata.metadata["trial"] == "default" == stored[0].trial
+    only, _ = trained(samples, tmp_path / "every", trials=trials, selections=["every"])
+    assert only.metadata.metadata["trial"] == "default"

@@ -100,8 +100,9 @@ def server(store: str, folder: Path) -> Iterator[str]:
                 time.sleep(0.5)
         yield address
     finally:
-        os.killpg(child.pid, 15)
-        child.wait(60)
+        if child.poll() is None:
+            os.killpg(child.pid, 15)
+            child.wait(60)
 
 
 @pytest.fixture
@@ -129,7 +130,7 @@ def postgres() -> Iterator[str]:
     start = (str(binaries / "pg_ctl"), "-D", f"{folder}/data", "-w", "-l", f"{folder}/log")
     run(*start, "-o", options, "start")
     try:
-        yield f"postgresql://mlflow@/postgres?host={folder}"
+        yield f"postgresql+psycopg2://mlflow@/postgres?host={folder}"
     finally:
         run(*start, "-m", "immediate", "stop")
         shutil.rmtree(folder, ignore_errors=True)
