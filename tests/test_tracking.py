@@ -3,25 +3,22 @@
 import logging
 from types import SimpleNamespace
 
+import mlflow
 import pytest
 from kedro.io import DataCatalog, MemoryDataset
 from mlflow import MlflowClient
-from pydantic import BaseModel
 
-from robust_fairness import provenance, tables
+from robust_fairness import provenance, tables, training
 from robust_fairness.errors import Failure
 from robust_fairness.runners import RunFailed
 from robust_fairness.tracking import EXPERIMENT, SWITCH, MlflowTracking, key
+from tests.training.conftest import make_cell, make_samples
 
 PARAMS = {"run_id": "one"}
+SETTINGS = make_cell(seeds=(0, 1)).model_copy(
+    update={"dataset": "adult", "label": "x" * 7000, "selections": ("every", "accuracy")}
+)
 PIPELINE = SimpleNamespace(all_outputs=lambda: {"report"})
-
-
-class Settings(BaseModel):
-    """Parameters of a cell."""
-
-    protocol: dict = {"epochs": 2, "schedule": {"kind": "cosine"}}
-    label: str = "x" * 7000
 
 
 HISTORY = tables.table(
@@ -37,6 +34,7 @@ def scores(*rows: dict) -> object:
     """A metrics table."""
     plain = {name: 0 if kind != "str" else "" for name, kind in tables.METRICS.items()}
     common = {"metric": "accuracy", "shift": "none", "trial": "default", "selection": "accuracy"}
+    common["network"] = "mlp"
     return tables.table(tables.METRICS, [{**plain, **common, **row} for row in rows])
 
 
@@ -71,14 +69,15 @@ def train(hook: MlflowTracking, cell: str) -> None:
     """A training node has run."""
     node = SimpleNamespace(name=f"{cell}.train")
     hook.after_node_run(
-        node, {f"params:{cell}.cell": Settings()}, {f"{cell}.history": HISTORY}, "one"
+        node, {f"params:{cell}.cell": SETTINGS}, {f"{cell}.history": HISTORY}, "one"
     )
 
 
 def evaluate(hook: MlflowTracking, cell: str, *rows: dict) -> None:
     """An evaluation node has run."""
     node = SimpleNamespace(name=f"{cell}.evaluate")
-    hook.after_node_run(node, {}, {f"{cell}.metrics": scores(*rows)}, "one")
+    given = {f"params:{cell}.cell": SETTINGS}
+    hook.after_node_run(node, given, {f"{cell}.metrics": scores(*rows)}, "one")
 
 
 def catalog() -> DataCatalog:
@@ -97,6 +96,7 @@ def test_parent_and_children_hold_parameters_curves_scores_and_the_report(client
         {"seed": 0, "value": 0.5},
         {"seed": 1, "value": 1.0},
         {"seed": 1, "value": 1.0, "selection": "every"},
+        {"seed": 1, "value": 0.0, "selection": "every", "trial": "alpha=0.1"},
         {"metric": "delta_eo", "attribute": "sex", "value": 0.25},
         {"metric": "delta_er", "attribute": "sex", "value": float("nan")},
         {"metric": "group_accuracy", "attribute": "sex", "group": "f", "value": 0.125},
@@ -115,24 +115,63 @@ def test_parent_and_children_hold_parameters_curves_scores_and_the_report(client
         "cell": "adult.cuma",
         "dataset": "adult",
         "method": "cuma",
+        "network": "mlp",
+        "shifts": "none, gaussian_noise",
+        "selection": "accuracy",
+        "trial": "default",
     }
     assert tags.items() <= child.data.tags.items()
-    assert child.data.params == {
-        "protocol.epochs": "2",
-        "protocol.schedule.kind": "cosine",
-        "label": "x" * 6000,
-    }
+    told = {"protocol.epochs": "4", "network.name": "mlp", "method.name": "erm"}
+    assert (told | {"label": "x" * 6000}).items() <= child.data.params.items()
     assert child.data.metrics == pytest.approx(
         {
             "loss/alpha_0.1": 0.6,
             "accuracy/none_0/default": 0.75,  # a replica that is chosen twice counts once
             "delta_eo/sex/none_0/default": 0.25,
             "accuracy/gaussian_noise_0.06/default": 0.75,
+            "accuracy/none_0/alpha_0.1": 0.0,
+            # what one table compares over methods, whatever trial was chosen
+            "accuracy/none_0/chosen": 0.75,
+            "delta_eo/sex/none_0/chosen": 0.25,
+            "accuracy/gaussian_noise_0.06/chosen": 0.75,
         }
     )
     curve = client.get_metric_history(child.info.run_id, "loss/alpha_0.1")
     assert {point.step: point.value for point in curve} == pytest.approx({0: 2.0, 1: 0.6})
     assert [file.path for file in client.list_artifacts(parent.info.run_id)] == ["report.html"]
+
+
+def predict(hook: MlflowTracking, cell: str) -> None:
+    """A prediction node has run, after a real training."""
+    samples = make_samples()
+    settings = SETTINGS.model_copy(update={"trials": ({"epochs": 1},), "label": "erm"})
+    models, validation, *_ = training.train(samples, settings)
+    given = {
+        f"params:{cell}.cell": settings,
+        "adult.samples": samples,
+        f"{cell}.models": models,
+        f"{cell}.selection": training.select(samples, validation, settings),
+    }
+    hook.after_node_run(SimpleNamespace(name=f"{cell}.predict"), given, {}, "one")
+
+
+def test_the_model_is_kept_once_a_cell_and_left_out_on_demand(client, monkeypatch, tmp_path):
+    monkeypatch.setenv("ROBUST_FAIRNESS_CHECKPOINTS", str(tmp_path / "checkpoints"))
+    hook = MlflowTracking()
+    hook.before_pipeline_run(PARAMS)
+    predict(hook, "adult.erm")
+    run = runs(client)["adult.erm"].info.run_id
+    assert [file.path for file in client.list_artifacts(run)] == ["model"]
+    mlflow.set_tracking_uri(client.tracking_uri)
+    model = mlflow.pyfunc.load_model(f"runs:/{run}/model")
+    assert model.predict(model.input_example).shape == (1, 2, 2)  # two seeds, one of two trials
+    version = mlflow.register_model(f"runs:/{run}/model", "adult")
+    assert mlflow.pyfunc.load_model(f"models:/adult/{version.version}").metadata.signature
+
+    monkeypatch.setenv(SWITCH, "no-models")
+    train(hook, "adult.cuma")
+    predict(hook, "adult.cuma")
+    assert not client.list_artifacts(runs(client)["adult.cuma"].info.run_id)
 
 
 def test_failed_cells_are_closed_with_their_reason_and_finished_when_completed(client):
@@ -200,7 +239,8 @@ def test_a_node_may_have_run_in_another_process(client):
 
 def test_more_points_than_a_server_takes_at_once_arrive_all(client):
     hook = MlflowTracking()
-    evaluate(hook, "adult.erm", *({"trial": f"t{k}", "value": k} for k in range(1001)))
+    rows = ({"trial": f"t{k}", "value": k, "selection": "every"} for k in range(1001))
+    evaluate(hook, "adult.erm", *rows)
     child = runs(client)["adult.erm"]
     assert child.data.metrics == {f"accuracy/none_0/t{k}": k for k in range(1001)}
 

@@ -364,6 +364,11 @@ class CellParameters(Settings):
         return self
 
     @property
+    def criterion(self) -> str:
+        """The first criterion that chooses one trial; ``every`` where there is none."""
+        return next((name for name in self.selections if name != EVERY), EVERY)
+
+    @property
     def decides(self) -> str:
         """The criterion that decides between the stages of the search; "" where there is none."""
         criteria = [name for name in (self.search_by, *self.selections) if name]

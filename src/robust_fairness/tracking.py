@@ -2,7 +2,11 @@
 
 Only ``MlflowClient`` with explicit ids is used, so nothing depends on a run that is active in
 the process. MLflow being away costs one warning, never a result. ``ROBUST_FAIRNESS_MLFLOW=off``
-turns it off.
+turns it off, ``no-models`` leaves the models out.
+
+Names of metrics are ``metric/attribute/shift_severity/trial``, as far as they apply. What the trial
+that the cell's first criterion chose has is there again with ``chosen`` in the place of the trial:
+these names are the same for all methods, so that MLflow compares them in one table.
 """
 
 import logging
@@ -10,28 +14,35 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from kedro.framework.hooks import hook_impl
 
 from robust_fairness import provenance
 from robust_fairness.errors import Failure
+from robust_fairness.parameters import EVERY, CellParameters
 from robust_fairness.runners import first_line
 
 logger = logging.getLogger(__name__)
 
 SWITCH = "ROBUST_FAIRNESS_MLFLOW"
 EXPERIMENT = "robust_fairness"
-SHORT_WAITS = {
-    "MLFLOW_HTTP_REQUEST_TIMEOUT": "5",  # seconds
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
-    "MLFLOW_DISABLE_TELEMETRY": "true",
-    "DO_NOT_TRACK": "true",
-}
+NO_MODELS = "no-models"
+MODEL = "model"  # its folder among a cell's artifacts
+CHOSEN = "chosen"  # in the place of a trial
+SILENCE = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
+# How long a server is waited for. Whether there is one is known soon; one that has answered before
+# may have many others to serve.
+TIMEOUT, RETRIES = "MLFLOW_HTTP_REQUEST_TIMEOUT", "MLFLOW_HTTP_REQUEST_MAX_RETRIES"
+SHORT_WAITS = {TIMEOUT: "10", RETRIES: "1"}  # seconds, times
+WAITS = {TIMEOUT: "30", RETRIES: "3"}
 METRICS_AT_ONCE = 1000  # most that a server takes
 PARAMETERS_AT_ONCE = 100
 LONGEST_PARAMETER = 6000
-LONGEST_NOTE = 5000
+LONGEST_TAG = LONGEST_NOTE = 5000
 
 
 class MlflowTracking:
@@ -52,7 +63,8 @@ class MlflowTracking:
         try:
             if run_id not in self._records:
                 self._records[run_id] = Record(run_id)
-            action(self._records[run_id])
+            with waiting(WAITS):
+                action(self._records[run_id])
         except Exception as error:  # whatever its client raises, the run goes on
             self._without.add(run_id)
             logger.warning(
@@ -69,15 +81,23 @@ class MlflowTracking:
     def after_node_run(
         self, node: Any, inputs: Mapping[str, Any], outputs: Mapping[str, Any], run_id: str
     ) -> None:
-        """Record the parameters and curves of a training, the scores of an evaluation."""
+        """Record parameters and curves of a training, models that predicted, and scores."""
         cell, _, name = node.name.rpartition(".")
+        settings: Any = inputs.get(f"params:{cell}.cell")
         if name == "train":
-            settings = inputs[f"params:{cell}.cell"].model_dump()
             history = outputs[f"{cell}.history"]
-            self._attempt(run_id, lambda record: record.training(cell, settings, history))
+            self._attempt(
+                run_id, lambda record: record.training(cell, settings.model_dump(), history)
+            )
+        elif name == "predict" and os.environ.get(SWITCH, "").lower() != NO_MODELS:
+            samples = inputs[f"{settings.dataset}.samples"]
+            models, chosen = inputs[f"{cell}.models"], inputs[f"{cell}.selection"]
+            self._attempt(
+                run_id, lambda record: record.model(cell, settings, samples, models, chosen)
+            )
         elif name == "evaluate":
             metrics = outputs[f"{cell}.metrics"]
-            self._attempt(run_id, lambda record: record.scores(cell, metrics))
+            self._attempt(run_id, lambda record: record.scores(cell, settings, metrics))
 
     @hook_impl
     def after_pipeline_run(
@@ -111,7 +131,7 @@ class Record:
     """
 
     def __init__(self, run_id: str) -> None:
-        for name, value in SHORT_WAITS.items():
+        for name, value in SILENCE.items():
             os.environ.setdefault(name, value)
         from mlflow import MlflowClient
 
@@ -122,10 +142,8 @@ class Record:
         logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
         given = os.environ.get("MLFLOW_TRACKING_URI")
         self._client = MlflowClient(given or f"sqlite:///{provenance.root() / 'mlflow.db'}")
-        known = self._client.get_experiment_by_name(EXPERIMENT)
-        files = None if given else (provenance.root() / "mlruns").as_uri()
-        self._experiment = (
-            known.experiment_id if known else self._client.create_experiment(EXPERIMENT, files)
+        self._experiment = self._id_of_experiment(
+            None if given else (provenance.root() / "mlruns").as_uri()
         )
         self._ids: dict[str, str] = {}
         manifest = provenance.load_manifest(run_id)
@@ -134,7 +152,24 @@ class Record:
             "kedro.env": manifest["environment"],
             "mlflow.source.git.commit": manifest["git"]["commit"] or "unknown",
         }
-        self._parent = self._run(run_id, {})
+        with waiting(WAITS):
+            self._parent = self._run(run_id, {})
+
+    def _id_of_experiment(self, files: str | None) -> str:
+        """Id of the experiment, made at first need; another process may be about to make it."""
+        from mlflow import MlflowException
+
+        with waiting(SHORT_WAITS), alone(self._client.tracking_uri):
+            known = self._client.get_experiment_by_name(EXPERIMENT)
+        if known is not None:
+            return str(known.experiment_id)
+        try:
+            return str(self._client.create_experiment(EXPERIMENT, files))
+        except MlflowException:
+            known = self._client.get_experiment_by_name(EXPERIMENT)
+            if known is None:
+                raise
+            return str(known.experiment_id)
 
     def _run(self, name: str, tags: Mapping[str, str]) -> str:
         """Id of the MLflow run of this name, made at first need."""
@@ -150,12 +185,20 @@ class Record:
             self._ids[name] = run.info.run_id
         return self._ids[name]
 
-    def _search(self, condition: str) -> Any:
-        """The runs of this Kedro run that meet a condition, the parent first."""
-        ours = f"tags.`kedro.run_id` = '{self._tags['kedro.run_id']}'"
-        return self._client.search_runs(
-            [self._experiment], f"{ours} and {condition}", order_by=["attributes.start_time ASC"]
-        )
+    def _search(self, condition: str) -> list[Any]:
+        """The runs of this Kedro run that meet a condition, the oldest first; all pages of them."""
+        condition = f"tags.`kedro.run_id` = '{self._tags['kedro.run_id']}' and {condition}"
+        oldest = ["attributes.start_time ASC"]
+        found: list[Any] = []
+        page = None
+        while True:
+            some = self._client.search_runs(
+                [self._experiment], condition, order_by=oldest, page_token=page
+            )
+            found += some
+            page = some.token
+            if not page:
+                return found
 
     def _child(self, cell: str) -> str:
         """Id of the run of a cell."""
@@ -191,31 +234,55 @@ class Record:
             ],
         )
 
-    def scores(self, cell: str, metrics: Any) -> None:
-        """Scores of a cell as means over seeds, and its end.
+    def model(
+        self, cell: str, settings: CellParameters, samples: Any, models: Any, chosen: Any
+    ) -> None:
+        """The trained replicas of a cell as a model of MLflow, in its folder ``model``.
+
+        Args:
+            cell: name of the cell.
+            settings: its parameters.
+            samples: the dataset.
+            models: all its replicas.
+            chosen: ``tables.SELECTION``.
+        """
+        from robust_fairness.serving import save
+
+        with TemporaryDirectory() as folder:
+            made = Path(folder) / MODEL
+            if save(made, settings, samples, models, chosen):
+                self._client.log_artifacts(self._child(cell), str(made), MODEL)
+
+    def scores(self, cell: str, settings: CellParameters, metrics: Any) -> None:
+        """Scores of a cell as means over seeds, what tables are made by, and its end.
 
         A replica that several criteria chose counts once.
 
         Args:
             cell: name of the cell.
+            settings: its parameters.
             metrics: ``tables.METRICS``.
         """
-        from mlflow.entities import Metric
+        from mlflow.entities import Metric, RunTag
 
-        columns = ["metric", "attribute", "shift", "severity", "trial"]
+        criterion = settings.criterion
         rows = metrics[metrics["group"] == ""].dropna(subset="value")
-        rows = rows.drop_duplicates([*columns, "seed"])
-        means = rows.groupby(columns, sort=False)["value"].mean()
-        self._log(
-            self._child(cell),
-            [
-                Metric(
-                    key(metric, attribute, f"{shift}_{severity:g}", trial), value, milliseconds(), 0
-                )
-                for (metric, attribute, shift, severity, trial), value in means.items()
-            ],
-        )
-        self._end(self._child(cell), "FINISHED")
+        chosen = rows[rows["selection"] == criterion]
+        trials = "" if criterion == EVERY else ", ".join(chosen["trial"].unique())
+        means = by_trial(rows)
+        if trials:
+            means |= by_trial(chosen.assign(trial=CHOSEN))
+        run = self._child(cell)
+        self._log(run, [Metric(name, value, milliseconds(), 0) for name, value in means.items()])
+        tags = {
+            "network": ", ".join(metrics["network"].unique()),
+            "shifts": ", ".join(metrics["shift"].unique()),
+            "selection": criterion,
+            "trial": trials,
+        }
+        told = [RunTag(name, value[:LONGEST_TAG]) for name, value in tags.items()]
+        self._client.log_batch(run, tags=told)
+        self._end(run, "FINISHED")
 
     def close(self, state: str, failures: Sequence[Failure], report: str | None) -> None:
         """End all runs that are still open.
@@ -230,9 +297,9 @@ class Record:
             cell = failure.node.rpartition(".")[0]
             if "." in cell:
                 self._end(self._child(cell), "FAILED", str(failure))
-        for run in self._search(f"tags.`mlflow.parentRunId` = '{self._parent}'"):
-            if run.info.status == "RUNNING":
-                self._end(run.info.run_id, state)
+        still = "attributes.status = 'RUNNING'"
+        for run in self._search(f"tags.`mlflow.parentRunId` = '{self._parent}' and {still}"):
+            self._end(run.info.run_id, state)
         if report is not None:
             self._client.log_text(self._parent, report, "report.html")
         self._end(self._parent, state, "\n".join(told))
@@ -245,6 +312,49 @@ class Record:
     def _log(self, run: str, metrics: Sequence[Any]) -> None:
         for some in batches(metrics, METRICS_AT_ONCE):
             self._client.log_batch(run, metrics=some)
+
+
+@contextmanager
+def waiting(limits: Mapping[str, str]) -> Iterator[None]:
+    """MLflow's client waits so long within it, unless the user has said how long."""
+    ours = {name: value for name, value in limits.items() if name not in os.environ}
+    os.environ |= ours
+    try:
+        yield
+    finally:
+        for name in ours:
+            os.environ.pop(name, None)
+
+
+@contextmanager
+def alone(store: str) -> Iterator[None]:
+    """No other process of this machine does the same on a store that is a file.
+
+    The first look into a new file makes its tables, which two processes at once get in the way of.
+    """
+    scheme, _, path = store.partition(":///")
+    if scheme != "sqlite":
+        yield
+        return
+    import fcntl
+
+    with Path(f"{path}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed
+        yield
+
+
+def by_trial(rows: Any) -> dict[str, float]:
+    """Means over seeds by MLflow's name of a metric.
+
+    Args:
+        rows: of ``tables.METRICS``, with values.
+    """
+    columns = ["metric", "attribute", "shift", "severity", "trial"]
+    means = rows.drop_duplicates([*columns, "seed"]).groupby(columns, sort=False)["value"].mean()
+    return {
+        key(metric, attribute, f"{shift}_{severity:g}", trial): float(value)
+        for (metric, attribute, shift, severity, trial), value in means.items()
+    }
 
 
 def milliseconds() -> int:

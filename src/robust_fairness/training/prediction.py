@@ -134,6 +134,31 @@ class FittedStack:
         return one_shot_curvature(loss, x, ONE_SHOT_STEP).detach()
 
 
+class Predictor:
+    """Fitted replicas that predict rows of no split, as a model in use does.
+
+    Args:
+        fitted: the replicas.
+        samples: rows like those to come, or none of them.
+        device: where to predict.
+    """
+
+    def __init__(self, fitted: Sequence[Fitted], samples: Samples, device: torch.device) -> None:
+        places = {(one.trial, one.seed): place for place, one in enumerate(fitted)}
+        self._stacks = [
+            ([places[one.trial, one.seed] for one in stack], FittedStack(stack, samples, device))
+            for stack in _stacks(fitted, {}, "")
+        ]
+
+    def __call__(self, samples: Samples) -> np.ndarray:
+        """Logits, or outcomes in their own units, float32 ``[replica, n, output]``."""
+        found: dict[int, np.ndarray] = {}
+        for places, stack in self._stacks:
+            rows = torch.arange(len(samples)).expand(len(places), -1)
+            found |= zip(places, _in_blocks(stack.outputs, samples, rows), strict=True)
+        return np.stack([found[place] for place in sorted(found)])
+
+
 @dataclass(frozen=True)
 class Quantity:
     """What a replica tells of each row beside its output.
