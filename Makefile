@@ -55,8 +55,10 @@ format: $(INSTALLED) ## put the code into the project's style
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-viz: $(INSTALLED) ## look at the pipeline in the browser
-	$(BIN)/kedro viz run
+viz: $(INSTALLED) ## build a static site of the pipeline, and look at it in the browser
+	$(BIN)/kedro site
+	@echo "http://127.0.0.1:4141 shows build/ (interrupt to stop)"
+	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory build 4141
 
 docs: $(INSTALLED) ## build the documentation, build/site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

@@ -215,6 +215,15 @@ def cite(run_id: str | None) -> None:
 
 
 @cli.command()
+@one_line_errors
+def site() -> None:
+    """Build a static site of the pipeline in build/, which any web server can show."""
+    from robust_fairness import viz
+
+    click.echo(f"{viz.build_site(Path.cwd())} files in build/")
+
+
+@cli.command()
 @click.argument("run_id")
 @one_line_errors
 def rerun(run_id: str) -> None:

@@ -1,11 +1,15 @@
 """Settings of the Kedro project."""
 
+from kedro_viz.integrations.kedro.hooks import DatasetStatsHook
+
 from robust_fairness.configuration import ConfigLoader
 from robust_fairness.hooks import RunRecord
 from robust_fairness.provenance import Session
 from robust_fairness.tracking import MlflowTracking
+from robust_fairness.viz import RunTimes
 
-HOOKS = (RunRecord(), MlflowTracking())
+# Kedro-Viz's own are here and not among the plugins': it would note no times of our runner.
+HOOKS = (RunRecord(), MlflowTracking(), DatasetStatsHook(), RunTimes())
 SESSION_CLASS = Session
 CONFIG_LOADER_CLASS = ConfigLoader
 CONFIG_LOADER_ARGS = {
@@ -15,6 +19,6 @@ CONFIG_LOADER_ARGS = {
     "merge_strategy": {"parameters": "soft"},
 }
 # Sensitive attributes are in here: nothing is told to anyone.
-DISABLE_HOOKS_FOR_PLUGINS = ("kedro-telemetry",)
+DISABLE_HOOKS_FOR_PLUGINS = ("kedro-telemetry", "kedro-viz")
 # Runners of our own that may be named on the command line.
 RUNNER_MODULE_ALLOWLIST = ("robust_fairness.runners",)

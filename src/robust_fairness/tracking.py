@@ -141,10 +141,11 @@ class Record:
         # and its client every retry; the one warning is ours
         logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
         given = os.environ.get("MLFLOW_TRACKING_URI")
-        self._client = MlflowClient(given or f"sqlite:///{provenance.root() / 'mlflow.db'}")
-        self._experiment = self._id_of_experiment(
-            None if given else (provenance.root() / "mlruns").as_uri()
-        )
+        store = given or f"sqlite:///{provenance.root() / 'mlflow.db'}"
+        files = None if given else (provenance.root() / "mlruns").as_uri()
+        with alone(store):
+            self._client = MlflowClient(store)
+            self._experiment = self._id_of_experiment(files)
         self._ids: dict[str, str] = {}
         manifest = provenance.load_manifest(run_id)
         self._tags = {
@@ -159,7 +160,7 @@ class Record:
         """Id of the experiment, made at first need; another process may be about to make it."""
         from mlflow import MlflowException
 
-        with waiting(SHORT_WAITS), alone(self._client.tracking_uri):
+        with waiting(SHORT_WAITS):
             known = self._client.get_experiment_by_name(EXPERIMENT)
         if known is not None:
             return str(known.experiment_id)

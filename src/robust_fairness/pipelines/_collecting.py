@@ -7,7 +7,8 @@ import pandas as pd
 
 from robust_fairness import tables
 
-STATES = {"method": "str", "state": "str", "reason": "str"}
+# ``epochs`` are those of all its trials and seeds together.
+STATES = {"method": "str", "state": "str", "reason": "str", "trials": "int64", "epochs": "int64"}
 
 
 def join(parts: Mapping[str, Any]) -> pd.DataFrame:
@@ -16,14 +17,30 @@ def join(parts: Mapping[str, Any]) -> pd.DataFrame:
     return pd.concat([tables.table(tables.METRICS, []), *frames], ignore_index=True)
 
 
-def states(cells: Mapping[str, Any]) -> pd.DataFrame:
-    """State of every cell of a dataset: done, or failed and why."""
-    return tables.table(
-        STATES,
-        [
-            {"method": method, "state": "done", "reason": ""}
-            if isinstance(part, pd.DataFrame)
-            else {"method": method, "state": "failed", "reason": str(part)}
-            for method, part in cells.items()
-        ],
-    )
+def states(
+    cells: Mapping[str, Any], history: Mapping[str, Any], trials: Mapping[str, Any]
+) -> pd.DataFrame:
+    """State of every cell of a dataset: done, or failed and why; and how much it has trained.
+
+    Args:
+        cells: metrics of every cell, or its failure, by label.
+        history: curves likewise.
+        trials: what was tried likewise.
+    """
+    rows: list[dict[str, object]] = []
+    for method, part in cells.items():
+        failed = not isinstance(part, pd.DataFrame)
+        curves, tried = history.get(method), trials.get(method)
+        epochs = ["trial", "seed", "epoch"]
+        rows.append(
+            {
+                "method": method,
+                "state": "failed" if failed else "done",
+                "reason": str(part) if failed else "",
+                "trials": len(tried) if isinstance(tried, pd.DataFrame) else 0,
+                "epochs": len(curves[epochs].drop_duplicates())
+                if isinstance(curves, pd.DataFrame)
+                else 0,
+            }
+        )
+    return tables.table(STATES, rows)

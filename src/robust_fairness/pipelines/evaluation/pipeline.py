@@ -8,6 +8,9 @@ from robust_fairness.grid import DatasetGrid, selected_grid
 from robust_fairness.parameters import CellParameters
 from robust_fairness.pipelines._cells import for_every_cell, shifted_inputs
 
+# What else is collected of a cell, and how it is called beside the metrics, which have its label.
+OF = {part: f"{part} of " for part in ("history", "trials")}
+
 
 def predict(samples: Any, models: Any, selection: Any, cell: CellParameters, **shifted: Any) -> Any:
     """Predict every test set with the chosen replicas."""
@@ -25,11 +28,20 @@ def evaluate(
     return training.evaluate(samples, predictions, selection, cell, shifted)
 
 
-def collect(**metrics: Any) -> tuple[Any, Any]:
-    """Join the rows of a dataset's cells, and note which of them failed."""
+def collect(**parts: Any) -> tuple[Any, Any]:
+    """Join the rows of a dataset's cells, and note which of them failed and what they trained.
+
+    Args:
+        parts: of every cell its metrics by its label, and its history and trials, see ``OF``.
+    """
     from robust_fairness.pipelines._collecting import join, states
 
-    return join(metrics), states(metrics)
+    trained = {
+        part: {name.removeprefix(of): one for name, one in parts.items() if name.startswith(of)}
+        for part, of in OF.items()
+    }
+    metrics = {name: one for name, one in parts.items() if " " not in name}
+    return join(metrics), states(metrics, **trained)
 
 
 def create_pipeline() -> Pipeline:
@@ -48,17 +60,20 @@ def _nodes(dataset: DatasetGrid) -> list[Node]:
 
 
 def _collecting(dataset: DatasetGrid) -> Pipeline:
+    parts = {cell.label: f"{cell.name}.metrics" for cell in dataset.cells}
+    for part, of in OF.items():
+        parts |= {f"{of}{cell.label}": f"{cell.name}.{part}" for cell in dataset.cells}
     return Pipeline(
         [
             Node(
                 collect,
-                {cell.label: cell.label for cell in dataset.cells},
+                {name: name for name in parts},
                 ["table", "states"],
                 name="collect",
             )
         ],
         namespace=dataset.name,
-        inputs={cell.label: f"{cell.name}.metrics" for cell in dataset.cells},
+        inputs=parts,
         outputs={"table": f"{dataset.name}_table", "states": f"{dataset.name}_states"},
         tags=[f"dataset.{dataset.name}", "fan_in"],
     )

@@ -1,0 +1,72 @@
+"""Kedro-Viz: run times of our runner, and a static site that tells nothing of the machine."""
+
+import shutil
+import site
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kedro.framework.hooks import hook_impl
+from kedro_viz.integrations.kedro.run_hooks import PipelineRunStatusHook
+
+from robust_fairness.errors import InputError
+
+SITE = "build"
+
+
+class RunTimes(PipelineRunStatusHook):
+    """Notes run times of nodes, for Kedro-Viz to show, also of our sequential runner.
+
+    Kedro-Viz does so for Kedro's own sequential runner alone. In other processes nothing can be
+    noted, since each has its own hooks.
+    """
+
+    @hook_impl
+    def before_pipeline_run(self, run_params: Mapping[str, Any], pipeline: Any) -> None:
+        """Begin to note, where all nodes run in this process."""
+        if "SequentialRunner" in str(run_params.get("runner") or "SequentialRunner"):
+            super().before_pipeline_run({**run_params, "runner": None}, pipeline)
+
+
+def build_site(root: Path) -> int:
+    """Build the site with previews of what the last run left; the number of its files.
+
+    Args:
+        root: the project's folder; the site is below it.
+
+    Raises:
+        InputError: Kedro-Viz could not build it; it has said why.
+    """
+    from kedro_viz.launchers.cli.utils import create_shareableviz_process
+
+    folder = root / SITE
+    shutil.rmtree(folder, ignore_errors=True)
+    create_shareableviz_process("local", True)
+    if not (folder / "api" / "main").exists():
+        raise InputError(f"{SITE}/: Kedro-Viz has built no site")
+    return without_places(folder, root)
+
+
+def without_places(folder: Path, root: Path) -> int:
+    """Take the places of this machine out of a site; the number of its files.
+
+    Paths below the project become relative to it; of those below the environment or the user's
+    home only what follows is left.
+
+    Args:
+        folder: the site.
+        root: the project's folder.
+    """
+    packages = [*site.getsitepackages(), sys.prefix, sys.base_prefix, str(Path.home())]
+    places = [f"{place}/" for place in dict.fromkeys([str(root), str(root.resolve()), *packages])]
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    for path in files:
+        if "api" not in path.relative_to(folder).parts:
+            continue  # Kedro-Viz's own pages, the same everywhere
+        text = shorter = path.read_text(encoding="utf-8")
+        for place in places:
+            shorter = shorter.replace(place, "")
+        if shorter != text:
+            path.write_text(shorter, encoding="utf-8")
+    return len(files)
