@@ -126,7 +126,12 @@ def test_the_site_is_built_and_searched_from_disk(tmp_path):
         cwd=ROOT,
         check=True,
     )
-    offline = ["--headless", "--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND"]
+    offline = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--host-resolver-rules=MAP * ~NOTFOUND",
+    ]
     address = Path(built, "adding", "method.html").as_uri() + "?q=delta_er"
     done = subprocess.run(
         [browser, *offline, "--virtual-time-budget=20000", "--dump-dom", address],
