@@ -148,6 +148,33 @@ def test_quadratic_network_is_an_affine_map_of_inputs_and_squares(added):
         torch.testing.assert_close(model(x)[replica].detach(), expected)
 
 
+def test_the_library_is_used_as_the_first_page_says(capsys):
+    """The example prints the table of three replicas."""
+    (text,) = [
+        text for kind, text in blocks([DOCUMENTS / "getting_started.md"]) if kind == "python"
+    ]
+    left: dict = {}
+    exec(compile(text, "getting_started.md", "exec"), left)
+    found = training.evaluate(
+        left["samples"], left["predictions"], left["chosen"], left["cell"], shifted={}
+    )
+    assert set(found["seed"]) == {0, 1, 2}
+    assert set(found["metric"]) == {"accuracy", "delta_eo"}
+    assert found[found["metric"] == "accuracy"]["value"].between(0.5, 1).all()
+    assert "accuracy" in capsys.readouterr().out
+
+
+def test_the_grid_of_the_first_page_is_accepted(tmp_path):
+    project = Project.copied_to(tmp_path)
+    (text,) = [text for kind, text in blocks([DOCUMENTS / "getting_started.md"]) if kind == "yaml"]
+    (project.root / "conf" / "local" / "experiment.yml").write_text(text)
+    loader = ConfigLoader(str(project.root / "conf"), "local", **CONFIG_LOADER_ARGS)
+    cells = loader["parameters"]["diabetes"]
+    cell = CellParameters(**cells["cuma"]["cell"])
+    assert [one["gamma"] for one in cell.trials] == [0.1, 10.0]
+    assert {"erm", "group_dro", "cuma"} <= cells.keys()
+
+
 def test_the_search_of_the_page_runs(tmp_path):
     """Twelve pairs, then three values with the best of them; all of it in the table of trials."""
     project = written(tmp_path, [DOCUMENTS / "search.md"])

@@ -5,7 +5,9 @@ from typing import Any
 
 from griffe import Extension, Object
 
-FORMULA = re.compile(r"^([ ]*)\.\. math::[ ]*(.*(?:\n(?:\1[ ]+\S.*|[ ]*(?=\n\1[ ]+\S)))*)", re.MULTILINE)
+FORMULA = re.compile(
+    r"^([ ]*)\.\. math::[ ]*(.*(?:\n(?:\1[ ]+\S.*|[ ]*(?=\n\1[ ]+\S)))*)", re.MULTILINE
+)
 INLINE = re.compile(r":(?:math|class|func|mod):`([^`]*)`")
 
 
