@@ -152,9 +152,8 @@ def test_page_of_a_notebook_names_no_path_and_shows_every_output(ran):
     # plotly.js once, and figures of points
     figures = FIGURE.findall(ran.text)
     assert ran.text.count("plotly.min.js") == bool(figures)
-    assert (
-        len(figures) == {"tour_of_a_run": 2, "new_method": 0, "audit_of_predictions": 1}[ran.name]
-    )
+    drawn = {"tour_of_a_run": 2, "new_method": 0, "audit_of_predictions": 1}
+    assert len(figures) == drawn[ran.name]
     for content, name in figures:
         assert json.loads(content)["data"]
         assert f'<div id="{name}"' in ran.text
