@@ -5,6 +5,8 @@ ENVIRONMENT := .venv
 BIN := $(ENVIRONMENT)/bin
 # Touched after each installation, so that nothing is installed twice.
 INSTALLED := $(ENVIRONMENT)/installed
+# Written last by the script that executes the notebooks.
+EXECUTED := build/notebooks/plotly.min.js
 
 # uv does not read pip's settings: where it has no package index of its own, it takes pip's.
 UV = UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$${UV_INDEX_URL:-$${PIP_INDEX_URL:-$$( \
@@ -15,7 +17,7 @@ unexport PIP_PREFIX PIP_REQUIRE_HASHES PIP_ROOT PIP_TARGET PIP_USER
 unexport PYTHONHOME PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-slow lint format viz docs lock bench clean
+.PHONY: help install run test test-slow lint format viz docs check-docs lock bench clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -60,11 +62,17 @@ viz: $(INSTALLED) ## build a static site of the pipeline, and look at it in the 
 	@echo "http://127.0.0.1:4141 shows build/ (interrupt to stop)"
 	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory build 4141
 
-docs: $(INSTALLED) ## build the documentation, build/site/index.html
+docs: $(EXECUTED) check-docs ## build the documentation with executed notebooks, build/site/index.html
+
+check-docs: $(INSTALLED) ## build the documentation; notebooks as they are, unless they were executed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
+$(EXECUTED): $(INSTALLED) $(wildcard notebooks/*.ipynb)
+	$(BIN)/python docs/execute_notebooks.py $(@D)
+
 lock: $(INSTALLED) ## write requirements.lock for what pyproject.toml asks (UPGRADE=1: anew)
-	$(UV) pip compile pyproject.toml --quiet $(if $(UPGRADE),--upgrade) --extra dask --extra dev --extra docs --universal \
+	$(UV) pip compile pyproject.toml --quiet $(if $(UPGRADE),--upgrade) \
+		--extra dask --extra dev --extra docs --universal \
 		--python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 		--output-file requirements.lock
 

@@ -27,6 +27,7 @@ PAGES = {
 LINK = re.compile(r"(?<=\]\()([^)#\s]+)(?=[)#])")
 NAMED = re.compile(r"\[([\w./]+\.md)\]\(([^)#\s]+)(?=[)#])")  # a link that shows a file's name
 TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
+EXECUTED = ROOT / "build" / "notebooks"  # of docs/execute_notebooks.py
 FENCE = re.compile(r"(^[ ]*```.*?^[ ]*```[ ]*$)", re.DOTALL | re.MULTILINE)
 # what a browser loads by itself: scripts, pictures, frames, style sheets; not links that one clicks
 LOADED = re.compile(
@@ -44,10 +45,13 @@ def pages() -> dict[str, str]:
 
 
 def text_of(path: Path) -> str:
-    """Markdown of a file; of a notebook its cells, without outputs."""
+    """Markdown of a file; of a notebook its cells, with outputs where it was executed."""
     text = path.read_text()
     if path.suffix != ".ipynb":
         return text
+    executed = EXECUTED / f"{path.stem}.md"
+    if executed.is_file():
+        return executed.read_text()
     parts = []
     for cell in json.loads(text)["cells"]:
         source = "".join(cell["source"])
@@ -65,6 +69,9 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     """Add the pages that lie outside of ``docs``."""
     for source, target in pages().items():
         files.append(File.generated(config, target, content=text_of(ROOT / source)))
+    # what their pages show beside text
+    for shown in sorted(path for path in EXECUTED.glob("*") if path.suffix != ".md"):
+        files.append(File.generated(config, f"notebooks/{shown.name}", abs_src_path=str(shown)))
     return files
 
 
