@@ -1,5 +1,7 @@
 """Kedro-Viz: run times of our runner, and a static site that tells nothing of the machine."""
 
+import json
+import re
 import shutil
 import site
 import sys
@@ -13,6 +15,21 @@ from kedro_viz.integrations.kedro.run_hooks import PipelineRunStatusHook
 from robust_fairness.errors import InputError
 
 SITE = "build"
+# How the site looks at first: from left to right, a row a dataset, with the tables and files hidden
+# that would make all names too small to read. The filters, which bring them back, are beside it.
+LOOK = {
+    "orientation": "horizontal",
+    "nodeType": {"disabled": {"parameters": True, "data": True}},
+    "showFeatureHints": False,
+    "visible": {"miniMap": False},
+}
+# Kedro-Viz keeps the look in the browser; what the reader has chosen stays.
+FIRST_LOOK = f"""<script>
+if (!localStorage.getItem("KedroViz"))
+  localStorage.setItem("KedroViz", {json.dumps(json.dumps(LOOK))});
+</script>
+"""
+FONTS = re.compile(r'<link\b[^>]*"https://fonts\.[^>]*>\s*')  # of a server elsewhere
 
 
 class RunTimes(PipelineRunStatusHook):
@@ -45,6 +62,9 @@ def build_site(root: Path) -> int:
     create_shareableviz_process("local", True)
     if not (folder / "api" / "main").exists():
         raise InputError(f"{SITE}/: Kedro-Viz has built no site")
+    page = folder / "index.html"
+    text = FONTS.sub("", page.read_text(encoding="utf-8"))
+    page.write_text(text.replace("<script", FIRST_LOOK + "<script", 1), encoding="utf-8")
     return without_places(folder, root)
 
 
