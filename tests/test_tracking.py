@@ -131,9 +131,9 @@ def test_parent_and_children_hold_parameters_curves_scores_and_the_report(client
             "accuracy/gaussian_noise_0.06/default": 0.75,
             "accuracy/none_0/alpha_0.1": 0.0,
             # what one table compares over methods, whatever trial was chosen
-            "accuracy/none_0/chosen": 0.75,
-            "delta_eo/sex/none_0/chosen": 0.25,
-            "accuracy/gaussian_noise_0.06/chosen": 0.75,
+            "chosen/accuracy/none_0": 0.75,
+            "chosen/delta_eo/sex/none_0": 0.25,
+            "chosen/accuracy/gaussian_noise_0.06": 0.75,
         }
     )
     curve = client.get_metric_history(child.info.run_id, "loss/alpha_0.1")
