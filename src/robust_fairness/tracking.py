@@ -4,9 +4,9 @@ Only ``MlflowClient`` with explicit ids is used, so nothing depends on a run tha
 the process. MLflow being away costs one warning, never a result. ``ROBUST_FAIRNESS_MLFLOW=off``
 turns it off, ``no-models`` leaves the models out.
 
-Names of metrics are ``metric/attribute/shift_severity/trial``, as far as they apply. What the trial
-that the cell's first criterion chose has is there again as ``chosen/metric/attribute/shift_severity``:
-these names are the same for all methods, so that MLflow compares them in one table.
+Names of metrics are ``metric/attribute/shift_severity/trial``, as far as they apply. Those of
+the trial that the cell's first criterion chose are there again, ``chosen/`` before the name and
+without the trial: alike for all methods, so that MLflow compares them in one table.
 """
 
 import logging
