@@ -103,7 +103,12 @@ def test_the_site_shows_layers_previews_and_times_and_nothing_of_the_machine(tmp
     project = Project.copied_to(tmp_path)
     only = ("--datasets=diabetes,biased_digits", "--methods=erm", "--seeds=1")
     project.kedro("run", "--env=smoke", *only)
+    other = tmp_path / "build" / "site" / "api" / "index.html"  # the documentation, say
+    other.parent.mkdir(parents=True)
+    other.write_text(str(tmp_path))
     project.kedro("site", KEDRO_ENV="smoke")
+    assert other.read_text() == str(tmp_path)
+    other.unlink()
     pages = {path: path.read_bytes() for path in (tmp_path / "build").rglob("*") if path.is_file()}
     for place in (tmp_path, Path.home() / "x", Path(sys.prefix), Path.cwd()):
         told = str(place).removesuffix("x").encode()
