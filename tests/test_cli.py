@@ -4,6 +4,7 @@ import base64
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
@@ -98,11 +99,24 @@ def no_constant(name: str) -> None:
     raise AssertionError(name)
 
 
-def test_kedro_viz_shows_layers_a_table_and_a_figure_without_a_network(tmp_path):
+def test_the_site_shows_layers_previews_and_times_and_nothing_of_the_machine(tmp_path):
     project = Project.copied_to(tmp_path)
     only = ("--datasets=diabetes,biased_digits", "--methods=erm", "--seeds=1")
     project.kedro("run", "--env=smoke", *only)
-    project.kedro("viz", "build", "--include-previews", KEDRO_ENV="smoke")
+    other = tmp_path / "build" / "site" / "api" / "index.html"  # the documentation, say
+    other.parent.mkdir(parents=True)
+    other.write_text(str(tmp_path))
+    project.kedro("site", KEDRO_ENV="smoke")
+    assert other.read_text() == str(tmp_path)
+    other.unlink()
+    pages = {path: path.read_bytes() for path in (tmp_path / "build").rglob("*") if path.is_file()}
+    for place in (tmp_path, Path.home() / "x", Path(sys.prefix), Path.cwd()):
+        told = str(place).removesuffix("x").encode()
+        found = [path for path, page in pages.items() if told in page]
+        assert told == b"/" or not found, (told, found)
+    index = (tmp_path / "build" / "index.html").read_text()
+    assert "https://" not in index
+    assert index.index("localStorage.setItem") < index.index("<script type")
     served = tmp_path / "build" / "api"
     main = json.loads((served / "main").read_text(), parse_constant=no_constant)
     assert main["layers"] == [
@@ -115,6 +129,12 @@ def test_kedro_viz_shows_layers_a_table_and_a_figure_without_a_network(tmp_path)
     ]
     top = [one["id"] for one in main["modular_pipelines"]["__root__"]["children"]]
     assert {"diabetes", "diabetes_continuous", "biased_digits"} <= set(top)
+    names = {one["id"]: one["name"] for one in main["nodes"] if one["type"] == "data"}
+    # of a cell nothing stands beside the box of its dataset
+    assert not [names[one] for one in top if names.get(one, "").count(".") > 1]
+    ran = json.loads((served / "run-status").read_text())["nodes"].values()
+    assert {one["status"] for one in ran} == {"success"}
+    assert sum(one["duration"] for one in ran) > 0
     nodes = [
         json.loads(path.read_text(), parse_constant=no_constant)
         for path in (served / "nodes").iterdir()

@@ -31,7 +31,7 @@ from robust_fairness.pipelines import (
     shifts,
     training,
 )
-from robust_fairness.pipelines._collecting import STATES, join, states
+from robust_fairness.pipelines._collecting import join, states
 from robust_fairness.pipelines.generation.pipeline import fit as fit_generator
 from robust_fairness.pipelines.generation.pipeline import read as read_generator
 from robust_fairness.pipelines.reporting.pipeline import collect_planes, report
@@ -294,18 +294,38 @@ def test_nothing_but_failures_joins_to_an_empty_table_of_the_right_columns():
 
 
 def test_states_say_why_a_cell_failed():
-    found = states({"erm": pd.DataFrame(), "cuma": Failure("d.cuma.train", "no memory")})
-    assert found.to_dict("records") == [
-        {"method": "erm", "state": "done", "reason": ""},
-        {"method": "cuma", "state": "failed", "reason": "d.cuma.train: no memory"},
+    failure, scored = Failure("d.cuma.train", "no memory"), Failure("d.laftr.select", "no score")
+    curves = [
+        {"trial": trial, "seed": seed, "epoch": epoch, "quantity": quantity, "value": 0}
+        for trial, seed, epochs in (("default", 0, 3), ("default", 1, 3), ("alpha=1", 0, 2))
+        for epoch in range(epochs)
+        for quantity in ("loss", "accuracy")
     ]
+    history = tables.table(tables.HISTORY, curves)
+    trials = pd.DataFrame({"trial": ["default", "alpha=1"]})
+    found = states(
+        {"erm": pd.DataFrame(), "cuma": failure, "laftr": scored},
+        {"erm": history, "cuma": failure, "laftr": history},
+        {"erm": trials, "cuma": failure, "laftr": trials},
+    )
+    assert found.to_dict("records") == [
+        {"method": "erm", "state": "done", "reason": "", "trials": 2, "epochs": 8},
+        {
+            "method": "cuma", "state": "failed", "reason": "d.cuma.train: no memory",
+            "trials": 0, "epochs": 0,
+        },
+        {
+            "method": "laftr", "state": "failed", "reason": "d.laftr.select: no score",
+            "trials": 2, "epochs": 8,
+        },
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("of_dataset", "expected"),
     [
         (
-            tables.table(STATES, [{"method": "erm", "state": "done", "reason": ""}]),
+            pd.DataFrame([{"method": "erm", "state": "done", "reason": ""}]),
             {("diabetes", "erm"): "done", ("diabetes", "cuma"): "not selected"},
         ),
         (

@@ -1,6 +1,7 @@
 """What MLflow is told, on its own sqlite store."""
 
 import logging
+from functools import partialmethod
 from types import SimpleNamespace
 
 import mlflow
@@ -131,9 +132,9 @@ def test_parent_and_children_hold_parameters_curves_scores_and_the_report(client
             "accuracy/gaussian_noise_0.06/default": 0.75,
             "accuracy/none_0/alpha_0.1": 0.0,
             # what one table compares over methods, whatever trial was chosen
-            "accuracy/none_0/chosen": 0.75,
-            "delta_eo/sex/none_0/chosen": 0.25,
-            "accuracy/gaussian_noise_0.06/chosen": 0.75,
+            "chosen/accuracy/none_0": 0.75,
+            "chosen/delta_eo/sex/none_0": 0.25,
+            "chosen/accuracy/gaussian_noise_0.06": 0.75,
         }
     )
     curve = client.get_metric_history(child.info.run_id, "loss/alpha_0.1")
@@ -211,6 +212,20 @@ def test_a_run_that_breaks_off_leaves_nothing_open(client):
     found = runs(client)
     assert {run.info.status for run in found.values()} == {"FAILED"}
     assert found["one"].data.tags["mlflow.note.content"] == ": all gone"
+
+
+def test_runs_on_further_pages_are_closed_as_well(client, monkeypatch):
+    """A server gives 1,000 runs at once; here it gives one."""
+    search = MlflowClient.search_runs
+    hook = MlflowTracking()
+    hook.before_pipeline_run(PARAMS)
+    for number in range(3):
+        train(hook, f"adult.m{number}")
+    one = partialmethod(search, max_results=1)
+    with monkeypatch.context() as paged:
+        paged.setattr(MlflowClient, "search_runs", one)
+        hook.after_pipeline_run(PARAMS, PIPELINE, DataCatalog())
+    assert [run.info.status for run in runs(client).values()] == ["FINISHED"] * 4
 
 
 def test_a_run_that_only_trains_finishes_its_cells(client):

@@ -4,9 +4,9 @@ Only ``MlflowClient`` with explicit ids is used, so nothing depends on a run tha
 the process. MLflow being away costs one warning, never a result. ``ROBUST_FAIRNESS_MLFLOW=off``
 turns it off, ``no-models`` leaves the models out.
 
-Names of metrics are ``metric/attribute/shift_severity/trial``, as far as they apply. What the trial
-that the cell's first criterion chose has is there again with ``chosen`` in the place of the trial:
-these names are the same for all methods, so that MLflow compares them in one table.
+Names of metrics are ``metric/attribute/shift_severity/trial``, as far as they apply. Those of
+the trial that the cell's first criterion chose are there again, ``chosen/`` before the name and
+without the trial: alike for all methods, so that MLflow compares them in one table.
 """
 
 import logging
@@ -32,7 +32,7 @@ SWITCH = "ROBUST_FAIRNESS_MLFLOW"
 EXPERIMENT = "robust_fairness"
 NO_MODELS = "no-models"
 MODEL = "model"  # its folder among a cell's artifacts
-CHOSEN = "chosen"  # in the place of a trial
+CHOSEN = "chosen"  # first in names that leave the trial out
 SILENCE = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
 # How long a server is waited for. Whether there is one is known soon; one that has answered before
 # may have many others to serve.
@@ -272,7 +272,8 @@ class Record:
         trials = "" if criterion == EVERY else ", ".join(chosen["trial"].unique())
         means = by_trial(rows)
         if trials:
-            means |= by_trial(chosen.assign(trial=CHOSEN))
+            alike = by_trial(chosen.assign(trial=""))
+            means |= {f"{CHOSEN}/{name}": value for name, value in alike.items()}
         run = self._child(cell)
         self._log(run, [Metric(name, value, milliseconds(), 0) for name, value in means.items()])
         tags = {

@@ -1,5 +1,7 @@
 """Kedro-Viz: run times of our runner, and a static site that tells nothing of the machine."""
 
+import json
+import re
 import shutil
 import site
 import sys
@@ -12,7 +14,23 @@ from kedro_viz.integrations.kedro.run_hooks import PipelineRunStatusHook
 
 from robust_fairness.errors import InputError
 
-SITE = "build"
+SITE, API = "build", "api"
+PARTS = (API, "assets")  # folders that Kedro-Viz writes
+# How the site looks at first: from left to right, a row a dataset, with the tables and files hidden
+# that would make all names too small to read. The filters, which bring them back, are beside it.
+LOOK = {
+    "orientation": "horizontal",
+    "nodeType": {"disabled": {"parameters": True, "data": True}},
+    "showFeatureHints": False,
+    "visible": {"miniMap": False},
+}
+# Kedro-Viz keeps the look in the browser; what the reader has chosen stays.
+FIRST_LOOK = f"""<script>
+if (!localStorage.getItem("KedroViz"))
+  localStorage.setItem("KedroViz", {json.dumps(json.dumps(LOOK))});
+</script>
+"""
+FONTS = re.compile(r'<link\b[^>]*"https://fonts\.[^>]*>\s*')  # of a server elsewhere
 
 
 class RunTimes(PipelineRunStatusHook):
@@ -41,32 +59,33 @@ def build_site(root: Path) -> int:
     from kedro_viz.launchers.cli.utils import create_shareableviz_process
 
     folder = root / SITE
-    shutil.rmtree(folder, ignore_errors=True)
+    for part in PARTS:  # whatever else is in the folder stays
+        shutil.rmtree(folder / part, ignore_errors=True)
     create_shareableviz_process("local", True)
-    if not (folder / "api" / "main").exists():
+    if not (folder / API / "main").exists():
         raise InputError(f"{SITE}/: Kedro-Viz has built no site")
-    return without_places(folder, root)
+    page = folder / "index.html"
+    text = FONTS.sub("", page.read_text(encoding="utf-8"))
+    page.write_text(text.replace("<script", FIRST_LOOK + "<script", 1), encoding="utf-8")
+    without_places(folder / API, root)
+    return sum(path.is_file() for part in PARTS for path in (folder / part).rglob("*"))
 
 
-def without_places(folder: Path, root: Path) -> int:
-    """Take the places of this machine out of a site; the number of its files.
+def without_places(folder: Path, root: Path) -> None:
+    """Take the places of this machine out of what a site shows.
 
     Paths below the project become relative to it; of those below the environment or the user's
     home only what follows is left.
 
     Args:
-        folder: the site.
+        folder: what Kedro-Viz told of the project; its own pages are the same everywhere.
         root: the project's folder.
     """
     packages = [*site.getsitepackages(), sys.prefix, sys.base_prefix, str(Path.home())]
     places = [f"{place}/" for place in dict.fromkeys([str(root), str(root.resolve()), *packages])]
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    for path in files:
-        if "api" not in path.relative_to(folder).parts:
-            continue  # Kedro-Viz's own pages, the same everywhere
+    for path in (path for path in folder.rglob("*") if path.is_file()):
         text = shorter = path.read_text(encoding="utf-8")
         for place in places:
             shorter = shorter.replace(place, "")
         if shorter != text:
             path.write_text(shorter, encoding="utf-8")
-    return len(files)
