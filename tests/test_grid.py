@@ -344,7 +344,9 @@ def test_settings_of_a_cell_hold_in_every_trial_and_change_no_name():
 def test_what_a_run_uses_is_told_by_kind_trials_and_nested_names_too():
     """Sources, not names of datasets; methods, not labels; of what was narrowed away nothing."""
     used = load("smoke").used
-    assert used["dataset"] == ["biased_mnist", "diabetes", "digits", "generated", "imbalanced"]
+    assert used["dataset"] == [
+        "biased_mnist", "diabetes", "digits", "generated", "generated_scenes", "imbalanced",
+    ]  # fmt: skip
     assert used["method"] == ["cuma", "erm", "parade", "rubi"]
     assert used["shift"] == ["extend", "gaussian_noise"]
     assert {"embedding", "k_means", "logistic_regression", "rbf_svm"} <= set(used["network"])

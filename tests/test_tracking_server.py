@@ -159,7 +159,7 @@ def write_at_once(address: str, folder: Path, monkeypatch) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def require_everything(client: MlflowClient) -> None:
+def require_everything(client: MlflowClient, folder: Path) -> None:
     """Every run of every writer is there with all of its numbers."""
     experiment = client.get_experiment_by_name(EXPERIMENT)
     found = client.search_runs([experiment.experiment_id], max_results=1000)
@@ -168,8 +168,13 @@ def require_everything(client: MlflowClient) -> None:
     by_name = {(run.data.tags["kedro.run_id"], run.info.run_name): run for run in found}
     for number in range(WRITERS):
         parent = by_name[f"run_{number}", f"run_{number}"]
-        page = mlflow.artifacts.load_text(f"{parent.info.artifact_uri}/report.html")
-        assert page == f"<h1>run_{number}</h1>"
+        page = mlflow.artifacts.download_artifacts(
+            run_id=parent.info.run_id,
+            artifact_path="report.html",
+            dst_path=str(folder),
+            tracking_uri=client.tracking_uri,
+        )
+        assert Path(page).read_text() == f"<h1>run_{number}</h1>"
         for place in range(CELLS):
             child = by_name[f"run_{number}", f"adult.m{place}"]
             assert child.data.tags["mlflow.parentRunId"] == parent.info.run_id
@@ -184,7 +189,7 @@ def test_writers_at_once_lose_nothing_on_a_server_with_sqlite(tmp_path, monkeypa
     with server(f"sqlite:///{tmp_path}/mlflow.db", tmp_path) as address:
         write_at_once(address, tmp_path, monkeypatch)
         monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
-        require_everything(MlflowClient(address))
+        require_everything(MlflowClient(address), tmp_path)
 
 
 @pytest.mark.slow
@@ -192,13 +197,13 @@ def test_writers_at_once_lose_nothing_on_a_server_with_postgresql(tmp_path, monk
     with server(postgres, tmp_path) as address:
         write_at_once(address, tmp_path, monkeypatch)
         monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
-        require_everything(MlflowClient(address))
+        require_everything(MlflowClient(address), tmp_path)
 
 
 def test_writers_at_once_lose_nothing_in_one_file(tmp_path, monkeypatch):
     """Without a server, as the workers of one machine write."""
     write_at_once(f"sqlite:///{tmp_path}/mlflow.db", tmp_path, monkeypatch)
-    require_everything(MlflowClient(f"sqlite:///{tmp_path}/mlflow.db"))
+    require_everything(MlflowClient(f"sqlite:///{tmp_path}/mlflow.db"), tmp_path)
 
 
 @pytest.mark.slow

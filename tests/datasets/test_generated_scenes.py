@@ -35,6 +35,7 @@ from robust_fairness.datasets._scenes import (
 )
 from robust_fairness.datasets.generated_scenes import Parameters, load, written
 from robust_fairness.errors import InputError
+from robust_fairness.writing import HOST
 
 SMALL = {"train_scenes": 60, "val_scenes": 40, "test_scenes": 40}
 HALVES = ("head", "tail")
@@ -351,8 +352,8 @@ def test_a_world_is_complete_or_absent(parameters, tmp_path, monkeypatch):
     killed = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"],
                             capture_output=True, text=True, check=True)  # fmt: skip
     name = generated_scenes.key(parameters)
-    left = tmp_path / "worlds" / f".{name}.{int(killed.stdout)}.part"
-    other = tmp_path / "worlds" / f".{name}.{os.getppid()}.part"
+    left = tmp_path / "worlds" / f".{name}.{HOST}.{int(killed.stdout)}.part"
+    other = tmp_path / "worlds" / f".{name}.{HOST}.{os.getppid()}.part"
     for aside in (left, other):
         (aside / "gqa").mkdir(parents=True)
     folder = written(parameters)

@@ -44,7 +44,7 @@ def samples(parameters) -> Samples:
 def right(samples: Samples) -> np.ndarray:
     """Whether each test question is answered right once the network is trained, bool ``[n]``."""
     cell = CellParameters.model_validate(CELL)
-    fitted, _, _ = train(samples, cell)
+    fitted, *_ = train(samples, cell)
     (prediction,) = predict(samples, fitted, cell, {"none": samples})
     assert np.array_equal(prediction.rows, samples.rows("split_0", "test"))
     answered: np.ndarray = prediction.outputs.argmax(axis=-1) == samples.y[prediction.rows]

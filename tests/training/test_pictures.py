@@ -12,7 +12,7 @@ from robust_fairness.errors import InputError
 from robust_fairness.models import biased_mnist_cnn, resnet18
 from robust_fairness.models._randomness import Randomness
 from robust_fairness.samples import PARTS, Samples
-from robust_fairness.training import fitting
+from robust_fairness.training import fitting, inputs
 
 from .conftest import make_cell, make_samples
 
@@ -155,7 +155,7 @@ def test_predictions_use_running_statistics_whatever_the_block(monkeypatch):
     fitted, validation, *_ = training.train(samples, cell)
     chosen = training.select(samples, validation, cell)
     whole = training.predict(samples, fitted, chosen, cell, {})
-    monkeypatch.setattr(fitting, "NUMBERS_AT_ONCE", 3 * 16 * 16 * 5)
+    monkeypatch.setattr(inputs, "NUMBERS_AT_ONCE", 3 * 16 * 16 * 5)
     blocks = training.predict(samples, fitted, chosen, cell, {})
     for one, other in zip(whole, blocks, strict=True):
         np.testing.assert_allclose(one.outputs, other.outputs, rtol=1e-4, atol=1e-5)

@@ -68,7 +68,7 @@ def cell_of(method: str, network: dict = UPDN, **options):
 def test_every_method_of_the_study_trains(method, samples, tmp_path, monkeypatch):
     """To finite numbers, the same bits twice, and those of a training that was interrupted."""
     cell = cell_of(method)
-    fitted, validation, history = training.train(samples, cell)
+    fitted, validation, history, _ = training.train(samples, cell)
     assert np.isfinite(history["value"]).all()
     state = fitted[0].state
     assert all(np.isfinite(array).all() for array in state.values())
