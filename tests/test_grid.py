@@ -347,7 +347,7 @@ def test_what_a_run_uses_is_told_by_kind_trials_and_nested_names_too():
     assert used["dataset"] == [
         "biased_mnist", "diabetes", "digits", "generated", "generated_scenes", "imbalanced",
     ]  # fmt: skip
-    assert used["method"] == ["cuma", "erm", "parade", "rubi"]
+    assert used["method"] == ["cuma", "erm", "group_upweighting", "parade", "rubi"]
     assert used["shift"] == ["extend", "gaussian_noise"]
     assert {"embedding", "k_means", "logistic_regression", "rbf_svm"} <= set(used["network"])
     assert (used["objective"], used["miner"]) == (["margin"], ["distance_weighted"])
