@@ -18,6 +18,7 @@ from robust_fairness.datasets._splits import (
     require_every_class,
 )
 from robust_fairness.draws import uniform_rows
+from robust_fairness.errors import InputError
 from robust_fairness.samples import Samples
 
 # Red, green, blue. The largest of each is 255, so that it shows all of the ink.
@@ -83,8 +84,7 @@ def load(parameters: Parameters, files: Files, splits: int) -> Samples:
     frame = class_splits(labels, splits, parameters)
     require_every_class(frame, labels)
     codes = drawn_colors(classes, parameters)
-    names = pd.Index(list(COLORS), dtype=object)
-    attributes = {"color": pd.Categorical.from_codes(codes, names), "class": labels}
+    attributes = {"color": named_colors(codes), "class": labels}
     return Samples(
         x=coloured(grey, codes),
         y=classes,
@@ -126,3 +126,29 @@ def coloured(grey: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """
     ink = np.array(list(COLORS.values()))[codes][:, :, None, None]
     return ((grey.astype(np.int64) * ink + digits.WHITE // 2) // digits.WHITE).astype(np.uint8)
+
+
+def nearest_colors(pictures: np.ndarray) -> pd.Categorical:
+    """The color that the ink of a picture is closest to in hue and saturation.
+
+    That is the one of which the sum of all pixels is at the smallest angle; brightness does not
+    count. It gives back what ``coloured`` was given.
+
+    Args:
+        pictures: uint8 ``[n, 3, height, width]`` red, green, blue on black.
+
+    Raises:
+        InputError: the pictures have no three channels.
+    """
+    if pictures.shape[1] != len("rgb"):
+        raise InputError(
+            f"color: pictures of {pictures.shape[1]} channels, allowed: 3, as of coloured_digits"
+        )
+    inks = np.array(list(COLORS.values()), dtype=np.float64)
+    sums = pictures.sum(axis=(2, 3), dtype=np.float64)
+    return named_colors((sums @ (inks / np.linalg.norm(inks, axis=1, keepdims=True)).T).argmax(1))
+
+
+def named_colors(codes: np.ndarray) -> pd.Categorical:
+    """Numbers of colors as their names."""
+    return pd.Categorical.from_codes(codes, pd.Index(list(COLORS), dtype=object))

@@ -5,6 +5,7 @@ test row keeps its draw z and its label at every severity of a shift (Control+Sh
 """
 
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from robust_fairness import checkpoints
 from robust_fairness.datasets._files import Files
+from robust_fairness.datasets.coloured_digits import nearest_colors
 from robust_fairness.errors import InputError, unknown_name
 from robust_fairness.generation.chunks import Chunks, Decoder, require_sizes
 from robust_fairness.generation.families import Family
@@ -31,7 +33,8 @@ class Parameters(BaseModel):
     The numbers of rows are those of CIFAR-10 (4.1), and as many validation rows as the paper does
     not tell of. ``seed`` decides draws and labels, ``target_seed`` t1 and t2, which stay the same
     throughout a study. ``classes`` are those of the generator's that are made, all unless given.
-    ``batch`` is what the generator is given at once; it and the ``threads`` of the CPU shape the
+    ``attribute`` is what is sensitive: the class, or the color of the ink as it is read off every
+    picture, also of shifted ones, of a generator of ``coloured_digits``. ``batch`` is what the generator is given at once; it and the ``threads`` of the CPU shape the
     last bits.
     """
 
@@ -45,6 +48,7 @@ class Parameters(BaseModel):
     val_rows: int = Field(5_000, ge=1, le=2**24)
     test_rows: int = Field(10_000, ge=1, le=2**24)
     classes: tuple[str, ...] = ()
+    attribute: Literal["class", "color"] = "class"
     batch: int = Field(64, ge=1)
     threads: int = Field(1, ge=1)
     chunk: int = Field(1024, ge=1)
@@ -108,8 +112,8 @@ def generate(parameters: Parameters, generator: Decoder, splits: int, name: str)
         name: folder of its chunks, which ``checkpoints.drop`` deletes once the samples are saved.
 
     Returns:
-        Samples whose ``id`` is the place of a row in its family and whose only attribute is its
-        class.
+        Samples whose ``id`` is the place of a row in its family, with the one attribute that
+        ``parameters`` name.
 
     Raises:
         InputError: sizes or classes do not fit, or a chunk cannot be written.
@@ -129,11 +133,11 @@ def generate(parameters: Parameters, generator: Decoder, splits: int, name: str)
     return Samples(
         x=pictures,
         y=y,
-        attributes=pd.DataFrame({"class": pd.Categorical.from_codes(y, pd.Index(classes))}),
+        attributes=_attributes(parameters.attribute, pictures, y, classes),
         id=places,
         splits=pd.DataFrame({f"split_{number}": parts for number in range(splits)}),
         classes=classes,
-        sensitive=("class",),
+        sensitive=(parameters.attribute,),
         sources={parameters.generator: generator.fingerprint},
     )
 
@@ -147,6 +151,8 @@ def shifted(
 ) -> Samples:
     """The same draws and labels, from another subset of latent space.
 
+    A color is read off the new pictures: a shift may change it.
+
     Args:
         samples: rows that ``generate`` gave.
         parameters: those that it was given.
@@ -159,7 +165,18 @@ def shifted(
     """
     chunks = _chunks(parameters, test_set, generator, name)
     with checkpoints.threads(parameters.threads):
-        return replace(samples, x=chunks.pictures(samples.id))
+        pictures = chunks.pictures(samples.id)
+    attributes = _attributes(parameters.attribute, pictures, samples.y, samples.classes)
+    return replace(samples, x=pictures, attributes=attributes)
+
+
+def _attributes(
+    attribute: str, pictures: np.ndarray, y: np.ndarray, classes: tuple[str, ...]
+) -> pd.DataFrame:
+    """The attribute of every row: known by its label, or read off its picture."""
+    if attribute == "class":
+        return pd.DataFrame({"class": pd.Categorical.from_codes(y, pd.Index(classes))})
+    return pd.DataFrame({"color": nearest_colors(pictures)})
 
 
 def _chunks(

@@ -81,21 +81,35 @@ def scores(metrics: pd.DataFrame, metric: str, shifted: bool) -> pd.DataFrame:
         metric: name of the metric.
         shifted: whether the scores are those under shift.
     """
-    rows = metrics[
-        (metrics["metric"] == metric)
-        & (metrics["group"] == "")
-        & ((metrics["shift"] != "none") == shifted)
-        & metrics["value"].notna()
-    ]
+    rows = compared(metrics, metric)
+    rows = rows[(rows["shift"] != "none") == shifted]
     found = {str(dataset): _scores_of(own) for dataset, own in rows.groupby("dataset", sort=False)}
     return pd.DataFrame(found, dtype=np.float64).T
 
 
-def _scores_of(rows: pd.DataFrame) -> pd.Series:
-    """Scores of one dataset by method."""
+def compared(metrics: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """The rows that methods are compared by: values of one trial and of one attribute a dataset.
+
+    Args:
+        metrics: rows of the tidy table.
+        metric: name of the metric.
+    """
+    rows = metrics[
+        (metrics["metric"] == metric) & (metrics["group"] == "") & metrics["value"].notna()
+    ]
+    own = [_of_one_trial(one) for _, one in rows.groupby("dataset", sort=False)]
+    return pd.concat([rows.iloc[:0], *own])
+
+
+def _of_one_trial(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of a dataset's chosen trials, or default ones, and of the first attribute."""
     criteria = [name for name in rows["selection"].unique() if name != EVERY]
     chosen = rows["selection"] == criteria[0] if criteria else rows["trial"] == DEFAULT_TRIAL
-    rows = rows[chosen & (rows["attribute"] == rows["attribute"].iloc[0])]
+    return rows[chosen & (rows["attribute"] == rows["attribute"].iloc[0])]
+
+
+def _scores_of(rows: pd.DataFrame) -> pd.Series:
+    """Scores of one dataset by method."""
     strongest = rows.groupby("shift")["severity"].transform("max")
     keys = ["method", "shift"]
     by_shift = rows[rows["severity"] == strongest].groupby(keys, sort=False)["value"].mean()
