@@ -34,7 +34,8 @@ class Parameters(BaseModel):
     not tell of. ``seed`` decides draws and labels, ``target_seed`` t1 and t2, which stay the same
     throughout a study. ``classes`` are those of the generator's that are made, all unless given.
     ``attribute`` is what is sensitive: the class, or the color of the ink as it is read off every
-    picture, also of shifted ones, of a generator of ``coloured_digits``. ``batch`` is what the generator is given at once; it and the ``threads`` of the CPU shape the
+    picture, also of shifted ones, of a generator of ``coloured_digits``.
+    ``batch`` is what the generator is given at once; it and the ``threads`` of the CPU shape the
     last bits.
     """
 

@@ -9,6 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from robust_fairness.reporting import (
+    agreement,
     bias_mitigation,
     equalized_robustness,
     fair_metric_learning,
@@ -23,6 +24,7 @@ from robust_fairness.reporting.figures import FIGURES, rank_diagram, trade_off
 from robust_fairness.reporting.rendering import figure, picture, rendered, table
 
 PAPERS = (
+    agreement,
     equalized_robustness,
     bias_mitigation,
     kernel_fairness,

@@ -97,3 +97,70 @@ def wilson_interval(share: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.nd
     middle = (share + z**2 / (2 * rows)) / (1 + z**2 / rows)
     half = z / (1 + z**2 / rows) * np.sqrt(share * (1 - share) / rows + z**2 / (4 * rows**2))
     return middle - half, middle + half
+
+
+def kendall_tau(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    r"""Kendall's rank correlation tau-b of the last axis; missing where one of them is constant.
+
+    .. math:: \tau_b = \sum_{i<j} s_{ij} t_{ij} / \sqrt{\sum_{i<j} s_{ij}^2 \sum_{i<j} t_{ij}^2}
+
+    with the signs s and t of the differences between i and j, 0 for a tie (Kendall 1945).
+
+    Args:
+        a: numbers ``[..., n]``.
+        b: numbers ``[..., n]``.
+    """
+    one, other = np.triu_indices(a.shape[-1], 1)
+    s, t = (np.sign(values[..., one] - values[..., other]) for values in (a, b))
+    scale = np.sqrt((s**2).sum(-1) * (t**2).sum(-1))
+    found: np.ndarray = np.divide(
+        (s * t).sum(-1), scale, out=np.full_like(scale, np.nan), where=scale > 0
+    )
+    return found
+
+
+def rank_agreement(a: np.ndarray, b: np.ndarray, seed: int = 0, draws: int = 2000) -> Interval:
+    """Kendall's tau between the means of two tables, with a bootstrap interval over seeds.
+
+    Methods are given, seeds are a sample: each resample draws seeds, the same ones of both tables,
+    and ranks the methods anew. Since resampled means spread more than the means themselves, the
+    interval lies nearer to 0 than the value where many methods are close to one another.
+
+    Args:
+        a: numbers ``[seeds, methods]``.
+        b: numbers ``[seeds, methods]``.
+        seed: of the bootstrap.
+        draws: resamples.
+
+    Returns:
+        Its ``n`` is the number of methods. Missing below three methods, without an interval of a
+        single seed.
+    """
+    seeds, methods = a.shape
+    if methods < 3:  # noqa: PLR2004 - two can only agree or not
+        return Interval(np.nan, np.nan, np.nan, methods)
+    value = float(kendall_tau(a.mean(0), b.mean(0)))
+    if seeds == 1 or np.isnan(value):
+        return Interval(value, np.nan, np.nan, methods)
+    picks = np.random.default_rng(seed).integers(0, seeds, (draws, seeds))
+    found = kendall_tau(a[picks].mean(1), b[picks].mean(1))
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.nanquantile(found, [tail, 1 - tail])
+    return Interval(value, float(low), float(high), methods)
+
+
+def paired_p_value(first: pd.Series, second: pd.Series) -> float:
+    """Two-sided p-value of Student's t-test paired over the seeds that both have.
+
+    1 where all differences are 0, missing for fewer than two seeds.
+
+    Args:
+        first: values by seed.
+        second: values by seed.
+    """
+    differences = (first - second).dropna().to_numpy(dtype=np.float64)
+    if len(differences) < 2:  # noqa: PLR2004 - no spread of one
+        return np.nan
+    if np.ptp(differences) == 0:
+        return float(differences[0] == 0)
+    return float(stats.ttest_1samp(differences, 0).pvalue)

@@ -1,0 +1,341 @@
+"""Views across the papers: what shift does to fairness, and whether the measures rank alike.
+
+Each paper has its own measure of a method that is fair under shift: Delta-ER (Equalized
+Robustness), FairCOCCO, and accuracy at other shares of the groups (the study of bias mitigation).
+Here every method of a run is ranked by all of them, and by how it fares under its shifts.
+"""
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from robust_fairness.metrics import find_metric
+from robust_fairness.metrics.permutation import holm
+from robust_fairness.reporting import claims as claimed
+from robust_fairness.reporting.figures import AXIS, TEMPLATE
+from robust_fairness.reporting.ranks import FEWEST, LEVEL, compared
+from robust_fairness.reporting.statistics import (
+    Interval,
+    kendall_tau,
+    mean_interval,
+    paired_difference,
+    paired_p_value,
+    rank_agreement,
+)
+from robust_fairness.reporting.views import View
+
+TITLE = "Across the papers"
+PLAIN = "erm"
+UNFAIRNESS = ("delta_eo", "faircocco_eo", "worst_group_accuracy")  # followed under shift
+PROPOSED = ("delta_er", "faircocco_eo", "mean_accuracy_at(alpha=0)")  # one a paper
+MEASURES = (
+    "accuracy",
+    "worst_group_accuracy",
+    "delta_eo",
+    *PROPOSED,
+    "mean_accuracy_at(alpha=-1)",
+    "mean_accuracy_at(alpha=1)",
+)
+SHIFTED = " under shift"
+UNSHIFTED = ("none", 0.0)
+TestSet = tuple[str, float]  # shift and severity
+ENDINGS = {"": "unshifted", SHIFTED: "under shift"}
+DIFFERENCE = ["dataset", "method", "difference", "low", "high", "n", "p"]
+
+
+def by_seed(metrics: pd.DataFrame, measure: str) -> dict[str, dict[TestSet, pd.DataFrame]]:
+    """Values by dataset, then by shift and severity: a frame of seeds by methods.
+
+    Higher is better: values of a metric that is better when lower change their sign. Methods and
+    seeds without all values are left out.
+
+    Args:
+        metrics: rows of the tidy table.
+        measure: name of a metric.
+    """
+    sign = 1 if find_metric(measure).better == "higher" else -1
+    rows = compared(metrics, measure)
+    found: dict[str, dict[TestSet, pd.DataFrame]] = {}
+    for place, own in rows.groupby(["dataset", "shift", "severity"], sort=False):
+        dataset, shift, severity = cast(tuple[str, str, float], place)
+        values = sign * own.pivot_table(index="seed", columns="method", values="value", sort=False)
+        found.setdefault(dataset, {})[shift, severity] = values.dropna(axis=1)
+    return found
+
+
+def tables_of(metrics: pd.DataFrame) -> dict[str, dict[str, pd.DataFrame]]:
+    """Frames of seeds by methods, by measure and dataset: unshifted, and under shift.
+
+    Under shift is the mean over shifts, each at its strongest. Only what has at least ``FEWEST``
+    methods is there.
+
+    Args:
+        metrics: rows of the tidy table.
+    """
+    found: dict[str, dict[str, pd.DataFrame]] = {}
+    for measure in MEASURES:
+        for dataset, sets in by_seed(metrics, measure).items():
+            strongest = {shift: max(s for name, s in sets if name == shift) for shift, _ in sets}
+            shifted = [sets[one] for one in strongest.items() if one != UNSHIFTED]
+            named = {measure: sets.get(UNSHIFTED), measure + SHIFTED: _mean(shifted)}
+            for name, frame in named.items():
+                if frame is not None and frame.shape[1] >= FEWEST:
+                    found.setdefault(name, {})[dataset] = frame
+    return found
+
+
+def _mean(frames: list[pd.DataFrame]) -> pd.DataFrame | None:
+    """Mean of frames by seed and method."""
+    return sum(frames).dropna(axis=1) / len(frames) if frames else None  # type: ignore[union-attr]
+
+
+def kendall_over_datasets(metrics: pd.DataFrame) -> pd.DataFrame:
+    """Kendall's tau between the orders in which two measures put the methods, over datasets.
+
+    Args:
+        metrics: rows of the tidy table.
+
+    Returns:
+        Columns first, second, tau, low, high, n: the mean over the n datasets that have both, with
+        Student's interval.
+    """
+    rows = []
+    for (first, second), pairs in _paired(tables_of(metrics)).items():
+        taus = [kendall_tau(a.mean(0), b.mean(0)) for a, b in pairs.values()]
+        found = mean_interval(np.array(taus))
+        rows += [{"first": first, "second": second, **_told("tau", found)}] if found.n else []
+    return pd.DataFrame(rows, columns=["first", "second", "tau", "low", "high", "n"])
+
+
+def kendall_of_proposed(metrics: pd.DataFrame) -> pd.DataFrame:
+    """Kendall's tau between the papers' own measures, dataset by dataset.
+
+    Args:
+        metrics: rows of the tidy table.
+
+    Returns:
+        Columns first, second, dataset, tau, low, high, n; the interval is a bootstrap over seeds,
+        n the number of methods.
+    """
+    tables = {name: one for name, one in tables_of(metrics).items() if name in PROPOSED}
+    rows = [
+        {"first": first, "second": second, "dataset": dataset, **_told("tau", rank_agreement(*ab))}
+        for (first, second), pairs in _paired(tables).items()
+        for dataset, ab in pairs.items()
+    ]
+    return pd.DataFrame(rows, columns=["first", "second", "dataset", "tau", "low", "high", "n"])
+
+
+def _paired(
+    tables: dict[str, dict[str, pd.DataFrame]],
+) -> dict[tuple[str, str], dict[str, tuple[np.ndarray, np.ndarray]]]:
+    """By two measures and dataset: their values ``[seeds, methods]`` of what both have."""
+    found: dict[tuple[str, str], dict[str, tuple[np.ndarray, np.ndarray]]] = {}
+    for pair in combinations(tables, 2):
+        one, other = (tables[name] for name in pair)
+        for dataset in [name for name in one if name in other]:
+            a, b = one[dataset].align(other[dataset], join="inner")
+            if a.shape[1] >= FEWEST:
+                found.setdefault(pair, {})[dataset] = a.to_numpy(), b.to_numpy()
+    return found
+
+
+def _told(name: str, interval: Interval) -> dict[str, Any]:
+    """An interval as columns."""
+    return {name: interval.mean, "low": interval.low, "high": interval.high, "n": interval.n}
+
+
+def draw_kendall(rows: pd.DataFrame) -> go.Figure:
+    """A square of mean taus, measures by measures."""
+    names = list(dict.fromkeys([*rows["first"], *rows["second"]]))
+    square = pd.DataFrame(np.eye(len(names)), names, names)
+    for row in rows.to_dict("records"):
+        for one, other in ((row["first"], row["second"]), (row["second"], row["first"])):
+            square.loc[one, other] = row["tau"]
+    figure = go.Figure(
+        go.Heatmap(
+            z=square,
+            x=names,
+            y=names,
+            zmin=-1,
+            zmax=1,
+            colorscale="RdBu",
+            texttemplate="%{z:.2f}",
+            colorbar={"title": {"text": "tau"}},
+        )
+    )
+    height = 160 + 34 * len(names)
+    figure.update_layout(
+        template=TEMPLATE,
+        height=height,
+        xaxis=AXIS | {"tickangle": 45},
+        yaxis=AXIS | {"autorange": "reversed"},
+    )
+    return figure
+
+
+def survival(metrics: pd.DataFrame) -> pd.DataFrame:
+    """What every shift does to every measure of fairness.
+
+    Args:
+        metrics: rows of the tidy table.
+
+    Returns:
+        A row a metric, dataset, shift and severity: the number of methods; Kendall's tau between
+        their order without and with the shift, the mean over methods of the change for the worse,
+        and how many methods are worse and how many better than without (paired over seeds, 5 %
+        level, Holm over all methods and test sets of the metric).
+    """
+    rows: list[dict[str, Any]] = []
+    for metric in UNFAIRNESS:
+        tests = pd.DataFrame(_changes(metrics, metric))
+        if tests.empty:
+            continue
+        tests["p"] = _adjusted(tests["p"])
+        for where, own in tests.groupby(["dataset", "shift", "severity"], sort=False):
+            certain = own["p"] < LEVEL
+            rows.append(
+                {
+                    "metric": metric,
+                    **dict(zip(["dataset", "shift", "severity"], where, strict=True)),
+                    "methods": len(own),
+                    "tau": float(kendall_tau(own["without"].to_numpy(), own["with"].to_numpy())),
+                    "change for the worse": (own["without"] - own["with"]).mean(),
+                    "worse": int((certain & (own["with"] < own["without"])).sum()),
+                    "better": int((certain & (own["with"] > own["without"])).sum()),
+                }
+            )
+    columns = ["metric", "dataset", "shift", "severity", "methods", "tau"]
+    return pd.DataFrame(rows, columns=[*columns, "change for the worse", "worse", "better"])
+
+
+def _changes(metrics: pd.DataFrame, metric: str) -> Iterator[dict[str, Any]]:
+    """Every method with and without every shift."""
+    for dataset, sets in by_seed(metrics, metric).items():
+        plain = sets.get(UNSHIFTED, pd.DataFrame())
+        for (shift, severity), shifted in sets.items():
+            if (shift, severity) == UNSHIFTED:
+                continue
+            for method in shifted.columns.intersection(plain.columns):
+                yield {
+                    "dataset": dataset,
+                    "shift": shift,
+                    "severity": severity,
+                    "method": method,
+                    "without": plain[method].mean(),
+                    "with": shifted[method].mean(),
+                    "p": paired_p_value(shifted[method], plain[method]),
+                }
+
+
+def _adjusted(p_values: pd.Series) -> pd.Series:
+    """Holm's adjustment of those that are there."""
+    known = p_values.dropna()
+    return pd.Series(holm(known.tolist()), known.index).reindex(p_values.index)
+
+
+def against_plain(metrics: pd.DataFrame) -> pd.DataFrame:
+    """Every method against plain training: where it is fairer, and what it pays in accuracy.
+
+    Args:
+        metrics: rows of the tidy table.
+
+    Returns:
+        A row a metric, dataset, test set ("unshifted" or "under shift", the mean over shifts, each
+        at its strongest) and method: the difference to ``erm`` (positive is better) with its
+        interval paired over seeds, the p-value adjusted over all rows of the metric and test set
+        (Holm), and what it says at the 5 % level: "better", "worse" or "not resolved".
+    """
+    tables = tables_of(metrics)
+    found = []
+    for name in [f"{metric}{where}" for metric in ("accuracy", *UNFAIRNESS) for where in ENDINGS]:
+        tests = pd.DataFrame(_against_plain(tables.get(name, {})), columns=DIFFERENCE)
+        tests["p"] = _adjusted(tests["p"])
+        tests.insert(0, "metric", name.removesuffix(SHIFTED))
+        tests.insert(1, "test set", ENDINGS[name.removeprefix(name.removesuffix(SHIFTED))])
+        tests["verdict"] = [
+            _verdict(difference, p) for difference, p in tests[["difference", "p"]].to_numpy()
+        ]
+        found.append(tests)
+    return pd.concat(found, ignore_index=True)
+
+
+def _against_plain(tables: dict[str, pd.DataFrame]) -> Iterator[dict[str, Any]]:
+    for dataset, values in tables.items():
+        if PLAIN not in values:
+            continue
+        for method in values.columns.drop(PLAIN):
+            pair = values[method], values[PLAIN]
+            yield {
+                "dataset": dataset,
+                "method": method,
+                **_told("difference", paired_difference(*pair)),
+                "p": paired_p_value(*pair),
+            }
+
+
+def _verdict(difference: float, p: float) -> str:
+    if not p < LEVEL:
+        return "not resolved"
+    return "better" if difference > 0 else "worse"
+
+
+def winners(metrics: pd.DataFrame) -> pd.DataFrame:
+    """Where each method is better and worse than plain training, counted over datasets.
+
+    Args:
+        metrics: rows of the tidy table.
+    """
+    rows = against_plain(metrics)
+    counted = rows.assign(
+        better=rows["verdict"] == "better", worse=rows["verdict"] == "worse", where=rows["dataset"]
+    )
+    found = counted.groupby(["metric", "test set", "method"], as_index=False, sort=False).agg(
+        datasets=("where", "size"), better=("better", "sum"), worse=("worse", "sum")
+    )
+    names = counted[counted["better"]].groupby(["metric", "test set", "method"], sort=False)
+    where = names["where"].agg(", ".join).rename("better on")
+    return found.merge(where, "left", on=["metric", "test set", "method"]).fillna({"better on": ""})
+
+
+VIEWS = [
+    View(
+        "agreement",
+        "Do the measures rank methods alike? Mean of Kendall's tau over datasets",
+        kendall_over_datasets,
+        draw_kendall,
+        note="1 is the same order, 0 none in common, -1 the reverse; each measure in its better "
+        "direction. Intervals are Student's over datasets. Delta-ER is of unshifted rows.",
+    ),
+    View(
+        "agreement_of_proposed",
+        "The papers' own measures, dataset by dataset",
+        kendall_of_proposed,
+        note="Intervals are bootstraps over seeds of the given methods.",
+    ),
+    View(
+        "survival",
+        "Does fairness survive each shift?",
+        survival,
+        note="tau compares the order of methods without and with the shift. Worse and better count "
+        "methods that change, paired over seeds, at the 5 % level after Holm's adjustment over all "
+        "methods and test sets of a metric; few seeds resolve nothing.",
+    ),
+    View(
+        "winners",
+        "Which method wins where: against plain training",
+        winners,
+        note="Better and worse count datasets on which a method differs from erm, paired over "
+        "seeds, at the 5 % level after Holm's adjustment over all methods and datasets of a metric "
+        "and test set. Under shift is the mean over shifts, each at its strongest.",
+    ),
+]
+
+
+def claims(metrics: pd.DataFrame) -> pd.DataFrame:
+    """None: these are questions that no single paper asks."""
+    return claimed.table([])
