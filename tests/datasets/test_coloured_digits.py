@@ -10,6 +10,7 @@ from sklearn.datasets import load_digits
 
 from robust_fairness.datasets import coloured_digits
 from robust_fairness.datasets._files import Files
+from robust_fairness.errors import InputError
 
 NAMES = ["red", "orange", "yellow", "green", "blue", "purple"]
 
@@ -100,3 +101,21 @@ def test_wrong_parameters_are_refused(wrong):
     """Before anything is drawn."""
     with pytest.raises(ValidationError):
         coloured_digits.Parameters(**wrong)
+
+
+def test_colours_are_read_off_the_pictures(tmp_path):
+    """Of every digit, also of a faint one; and of ink that is a little off its colour."""
+    samples = load(tmp_path)
+    found = coloured_digits.nearest_colors(samples.x)
+    assert list(found.categories) == NAMES
+    assert (found == samples.attributes["color"].array).all()
+    faint = (samples.x // 8).astype(np.uint8)
+    assert (coloured_digits.nearest_colors(faint) == found).mean() > 0.99
+    noisy = samples.x + np.random.default_rng(0).integers(0, 30, samples.x.shape)
+    noisy = noisy.clip(0, 255).astype(np.uint8)
+    assert (coloured_digits.nearest_colors(noisy) == found).mean() > 0.95
+
+
+def test_grey_pictures_have_no_colour():
+    with pytest.raises(InputError, match="color: pictures of 1 channels, allowed: 3"):
+        coloured_digits.nearest_colors(np.zeros((2, 1, 8, 8), np.uint8))

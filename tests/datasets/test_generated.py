@@ -140,6 +140,34 @@ def test_the_same_subset_as_a_test_set_is_the_unshifted_one():
     np.testing.assert_array_equal(again.x, test.x)
 
 
+def test_colors_are_read_off_every_picture_also_off_shifted_ones():
+    """A red dog may become a blue one; the label stays."""
+
+    @dataclass
+    class Inked(Plain):
+        shape: tuple[int, int, int] = (3, 4, 4)
+
+        def decode(self, latents: Tensor, labels: Tensor) -> Tensor:
+            red = latents[:, 0, 0, 0] > 0  # what the draw decides
+            pictures = torch.zeros(len(latents), 3, 4, 4, dtype=torch.uint8)
+            pictures[torch.arange(len(latents)), torch.where(red, 0, 2)] = 200
+            return pictures
+
+    samples = generate(decoder=Inked(), attribute="color", test_rows=40)
+    assert samples.sensitive == ("color",) and list(samples.attributes) == ["color"]
+    test = samples.take(samples.rows("split_0", "test"))
+    given = parameters(attribute="color")
+    shifted = generated.shifted(test, given, subset("extend", 90), Inked(), "d.shifted.s")
+    for one in (test, shifted):
+        expected = np.where(one.x[:, 0, 0, 0] > 0, "red", "blue")
+        assert set(expected) == {"red", "blue"}
+        assert one.attributes["color"].tolist() == expected.tolist()
+    assert (test.attributes["color"] != shifted.attributes["color"]).any()
+    np.testing.assert_array_equal(test.y, shifted.y)
+    with pytest.raises(InputError, match="color: pictures of 1 channels, allowed: 3"):
+        generate(attribute="color")
+
+
 def test_seeds_of_draws_and_of_targets_reach_the_pictures():
     plain, drawn, aimed = generate(), generate(seed=6), generate(target_seed=1)
     np.testing.assert_array_equal(

@@ -1,0 +1,192 @@
+"""Agreement of measures and survival under shift, against scipy and made-up runs."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import stats
+
+from robust_fairness.reporting import agreement
+from robust_fairness.reporting.statistics import kendall_tau, paired_p_value, rank_agreement
+
+METHODS = ["erm", "cuma", "laftr", "faircocco"]
+SEEDS = range(6)
+
+
+def rows(metric: str, value, dataset: str = "d", shift: str = "none", severity: float = 0.0):
+    """Rows of a metric whose value is a function of the method's number and the seed."""
+    return pd.DataFrame(
+        [
+            {
+                "dataset": dataset,
+                "method": method,
+                "network": "mlp",
+                "trial": "default",
+                "seed": seed,
+                "selection": "every",
+                "shift": shift,
+                "severity": severity,
+                "attribute": "",
+                "group": "",
+                "metric": metric,
+                "value": float(value(number, seed)),
+                "n": 10,
+                "note": "",
+            }
+            for number, method in enumerate(METHODS)
+            for seed in SEEDS
+        ]
+    )
+
+
+def made_up() -> pd.DataFrame:
+    """Two datasets; on the second Delta-EO ranks against Delta-ER, and shift harms cuma only."""
+    noise = np.random.default_rng(0).normal(0, 1e-3, (4, 6))
+    found = []
+    for dataset, sign in (("one", 1), ("two", -1)):
+        found += [
+            rows("delta_er", lambda m, s: 4 - m, dataset),
+            rows("delta_eo", lambda m, s, sign=sign: 0.5 - 0.1 * sign * m + noise[m, s], dataset),
+            rows(
+                "delta_eo",
+                lambda m, s, sign=sign: 0.5 - 0.1 * sign * m + noise[m, -s] + 0.3 * (m == 1),
+                dataset,
+                "gaussian_noise",
+                0.5,
+            ),
+            # weaker than the strongest, so that it counts for the survival alone
+            rows("delta_eo", lambda m, s: s, dataset, "gaussian_noise", 0.1),
+        ]
+    return pd.concat(found, ignore_index=True)
+
+
+@given(arrays(np.int64, (2, 7), elements=st.integers(0, 5)))
+def test_tau_is_that_of_scipy_with_ties(values):
+    a, b = values.astype(np.float64)
+    expected = stats.kendalltau(a, b, variant="b").statistic
+    assert kendall_tau(a, b) == pytest.approx(expected, nan_ok=True)
+
+
+def test_tau_of_tables_is_that_of_each_row():
+    a, b = np.random.default_rng(0).normal(size=(2, 5, 3, 6))
+    found = kendall_tau(a, b)
+    assert found.shape == (5, 3)
+    assert found[4, 2] == pytest.approx(stats.kendalltau(a[4, 2], b[4, 2]).statistic)
+
+
+def test_interval_of_clear_orders_is_a_point_and_of_noise_holds_zero():
+    """The same order whatever seeds are drawn; and no order at all."""
+    clear = np.arange(5.0) + np.random.default_rng(0).uniform(0, 0.4, (8, 5))
+    found = rank_agreement(clear, -clear)
+    assert (found.mean, found.low, found.high, found.n) == (-1, -1, -1, 5)
+    noise = np.random.default_rng(1).normal(size=(2, 8, 12))
+    found = rank_agreement(*noise)
+    assert found.low < 0 < found.high and found.low <= found.mean <= found.high
+    assert found == rank_agreement(*noise)
+    assert np.isnan(rank_agreement(clear[:, :2], clear[:, :2]).mean)
+    single = rank_agreement(clear[:1], clear[:1])
+    assert single.mean == 1 and np.isnan(single.low)
+
+
+def test_paired_p_value_is_that_of_scipy():
+    first, second = pd.Series([1.0, 2.0, 4.0, 9.0]), pd.Series([0.5, 2.5, 3.0, 7.0, 100.0])
+    expected = stats.ttest_rel(first, second[:4]).pvalue
+    assert paired_p_value(first, second) == pytest.approx(expected)
+    assert paired_p_value(first, first) == 1
+    assert paired_p_value(first, first + 1) == 0
+    assert np.isnan(paired_p_value(first[:1], second[:1]))
+
+
+def test_mean_tau_over_datasets():
+    """+1 on one dataset and -1 on the other; each measure in its better direction."""
+    metrics = made_up()
+    table = agreement.kendall_over_datasets(metrics).set_index(["first", "second"])
+    found = table.loc["delta_eo", "delta_er"]
+    assert (found["tau"], found["n"]) == (0, 2)
+    assert found["low"] == -found["high"] < -1  # Student's of two datasets
+    one = metrics[metrics["dataset"] == "one"]
+    alone = agreement.kendall_over_datasets(one).set_index(["first", "second"])
+    assert alone.loc[("delta_eo", "delta_er"), "tau"] == 1
+    # shifted: cuma (second best by number 1) becomes the worst; of six pairs one turns
+    assert alone.loc[("delta_eo", "delta_eo under shift"), "tau"] == pytest.approx(4 / 6)
+    accuracy = rows("mean_accuracy_at(alpha=0)", lambda m, s: m, "one")
+    both = agreement.kendall_of_proposed(pd.concat([one, accuracy]))
+    assert both[["first", "second", "dataset", "tau"]].to_numpy().tolist() == [
+        ["delta_er", "mean_accuracy_at(alpha=0)", "one", 1.0]
+    ]
+
+
+def test_survival_counts_what_changes_beyond_chance():
+    """One of four methods is worse at the strong shift; at the weak one nothing is certain."""
+    found = agreement.survival(made_up()).set_index(["dataset", "severity"])
+    assert set(found["metric"]) == {"delta_eo"} and set(found["methods"]) == {4}
+    for dataset in ("one", "two"):
+        strong = found.loc[(dataset, 0.5)]
+        assert (strong["worse"], strong["better"]) == (1, 0)
+        assert strong["change for the worse"] == pytest.approx(0.3 / 4, abs=1e-3)
+    assert found.loc[("one", 0.5), "tau"] == pytest.approx(4 / 6)
+    assert np.isnan(found.loc[("one", 0.1), "tau"])  # all methods alike
+
+
+def test_holm_is_over_all_methods_and_test_sets():
+    """A difference that is certain alone is not among many that are none."""
+    rng = np.random.default_rng(3)
+    noise = rng.normal(0, 1, (40, 4, 6))
+    lucky = 1.2 * np.linspace(0.2, 1, 6)
+
+    def run(count: int) -> pd.DataFrame:
+        sets = [rows("delta_eo", lambda m, s: 0)]
+        for k in range(count):
+            sets.append(
+                rows(
+                    "delta_eo",
+                    lambda m, s, k=k: lucky[s] if (k, m) == (0, 1) else noise[k, m, s],
+                    shift="gaussian_noise",
+                    severity=k + 1.0,
+                )
+            )
+        return agreement.survival(pd.concat(sets, ignore_index=True))
+
+    p = stats.ttest_1samp(lucky, 0).pvalue
+    assert 0.05 / 160 < p < 0.05 / 4
+    assert run(1)["worse"].tolist() == [1]
+    assert run(40)["worse"].iloc[0] == 0
+
+
+def test_against_plain_training():
+    """Fairer by the number of the method, on one dataset; on the other the reverse."""
+    found = agreement.against_plain(made_up())
+    assert set(found["test set"]) == {"unshifted", "under shift"}
+    plain = found[found["test set"] == "unshifted"].set_index(["dataset", "method"])
+    assert "erm" not in plain.index.get_level_values("method")
+    assert plain.loc["one", "difference"].to_numpy() == pytest.approx([0.1, 0.2, 0.3], abs=2e-3)
+    assert set(plain.loc["one", "verdict"]) == {"better"}
+    assert set(plain.loc["two", "verdict"]) == {"worse"}
+    counted = agreement.winners(made_up()).set_index(["test set", "method"])
+    assert counted.loc[("unshifted", "cuma"), ["datasets", "better", "worse"]].tolist() == [2, 1, 1]
+    assert counted.loc[("unshifted", "cuma"), "better on"] == "one"
+    assert counted.loc[("under shift", "cuma"), ["better", "worse"]].tolist() == [0, 2]
+
+
+def test_a_run_of_few_methods_has_no_views():
+    few = made_up()[lambda frame: frame["method"].isin(["erm", "cuma"])]
+    for view in agreement.VIEWS:
+        assert (view.id, len(view.rows(few))) in {
+            ("agreement", 0),
+            ("agreement_of_proposed", 0),
+            ("survival", 4),
+            ("winners", 0),
+        }
+    assert not len(agreement.survival(few.iloc[:0]))
+    assert not len(agreement.winners(few.iloc[:0]))
+
+
+def test_figure_is_a_symmetric_square():
+    table = agreement.kendall_over_datasets(made_up())
+    square = agreement.draw_kendall(table).data[0]
+    values = np.array(square.z, dtype=float)
+    assert list(square.x) == ["delta_eo", "delta_eo under shift", "delta_er"]
+    assert np.array_equal(values, values.T) and (np.diag(values) == 1).all()
+    assert values[0, 2] == table.set_index(["first", "second"]).loc[("delta_eo", "delta_er"), "tau"]
