@@ -10,7 +10,7 @@ from robust_fairness.errors import InputError
 from robust_fairness.settings import CONFIG_LOADER_ARGS
 
 ROOT = Path(__file__).parents[1]
-ENVIRONMENTS = ("base", "paper", "reduced", "smoke")
+ENVIRONMENTS = ("base", "cross", "digits_full", "paper", "reduced", "smoke")
 PARAMETERS = {
     "datasets": {"d": {}, "e": {}},
     "methods": {"m": {}, "n": {}},

@@ -6,6 +6,7 @@ Here every method of a run is ranked by all of them, and by how it fares under i
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import combinations
 from typing import Any, cast
 
@@ -101,12 +102,13 @@ def kendall_over_datasets(metrics: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         Columns first, second, tau, low, high, n: the mean over the n datasets that have both, with
-        Student's interval.
+        Student's interval, cut off at -1 and 1.
     """
     rows = []
     for (first, second), pairs in _paired(tables_of(metrics)).items():
         taus = [kendall_tau(a.mean(0), b.mean(0)) for a, b in pairs.values()]
-        found = mean_interval(np.array(taus))
+        mean = mean_interval(np.array(taus))
+        found = replace(mean, low=max(mean.low, -1.0), high=min(mean.high, 1.0))
         rows += [{"first": first, "second": second, **_told("tau", found)}] if found.n else []
     return pd.DataFrame(rows, columns=["first", "second", "tau", "low", "high", "n"])
 

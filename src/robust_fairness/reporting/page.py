@@ -24,14 +24,13 @@ from robust_fairness.reporting.figures import FIGURES, rank_diagram, trade_off
 from robust_fairness.reporting.rendering import figure, picture, rendered, table
 
 PAPERS = (
-    agreement,
     equalized_robustness,
     bias_mitigation,
     kernel_fairness,
     latent_shift,
     fair_metric_learning,
-    trial_selection,
 )
+ACROSS = (agreement, trial_selection)  # of no single paper
 PROCEDURE = {"procedure": ["ranks over datasets"]}  # which the page uses itself
 
 
@@ -58,7 +57,7 @@ def report(
         pictures: contact sheets by dataset, uint8 ``[height, width, 3]``, and what each shows.
         further: tables of ``views.FURTHER`` by name, where the run has them.
     """
-    made = [_paper(metrics, paper, further) for paper in PAPERS]
+    made = [_paper(metrics, paper, further) for paper in (*PAPERS, *ACROSS)]
     return rendered(
         "report.html",
         manifest=manifest,
@@ -132,6 +131,7 @@ def _paper(
     claims = paper.claims(metrics)
     return {
         "title": paper.TITLE,
+        "published": paper in PAPERS,
         "views": [
             {
                 "id": view.id,
