@@ -158,16 +158,24 @@ def test_holm_is_over_all_methods_and_test_sets():
 def test_against_plain_training():
     """Fairer by the number of the method, on one dataset; on the other the reverse."""
     found = agreement.against_plain(made_up())
-    assert set(found["test set"]) == {"unshifted", "under shift"}
-    plain = found[found["test set"] == "unshifted"].set_index(["dataset", "method"])
-    assert "erm" not in plain.index.get_level_values("method")
+    assert "erm" not in set(found["method"])
+    plain = found[found["shift"] == "none"].set_index(["dataset", "method"])
     assert plain.loc["one", "difference"].to_numpy() == pytest.approx([0.1, 0.2, 0.3], abs=2e-3)
     assert set(plain.loc["one", "verdict"]) == {"better"}
     assert set(plain.loc["two", "verdict"]) == {"worse"}
-    counted = agreement.winners(made_up()).set_index(["test set", "method"])
-    assert counted.loc[("unshifted", "cuma"), ["datasets", "better", "worse"]].tolist() == [2, 1, 1]
-    assert counted.loc[("unshifted", "cuma"), "better on"] == "one"
-    assert counted.loc[("under shift", "cuma"), ["better", "worse"]].tolist() == [0, 2]
+    weak = found[found["severity"] == 0.1]
+    assert set(weak["verdict"]) == {"not resolved"} and set(weak["p"]) == {1}
+    counted = agreement.winners(made_up()).set_index(["metric", "tested", "method"])
+    assert counted.loc["delta_eo", "unshifted", "cuma"].tolist() == [2, 1, 1, "one"]
+    assert counted.loc["delta_eo", "under shift", "cuma"].tolist() == [4, 0, 2, ""]
+    assert counted.loc["delta_eo", "under shift", "laftr"].tolist() == [4, 1, 1, "one"]
+
+
+def test_what_is_kept_of_an_advantage():
+    """Three methods are fairer without the shift; with it two still are, and cuma is worse."""
+    found = agreement.kept(made_up()).set_index("severity").loc[0.5]
+    assert found[["fairer without", "fairer with", "worse with"]].tolist() == [3, 2, 1]
+    assert found["share left"] == pytest.approx((0.1 - 0.3 + 0.2 + 0.3) / 0.6, abs=0.01)
 
 
 def test_a_run_of_few_methods_has_no_views():
@@ -177,10 +185,12 @@ def test_a_run_of_few_methods_has_no_views():
             ("agreement", 0),
             ("agreement_of_proposed", 0),
             ("survival", 4),
-            ("winners", 0),
+            ("kept", 2),
+            ("winners", 2),
         }
     assert not len(agreement.survival(few.iloc[:0]))
     assert not len(agreement.winners(few.iloc[:0]))
+    assert not len(agreement.kept(few.iloc[:0]))
 
 
 def test_figure_is_a_symmetric_square():

@@ -44,8 +44,7 @@ MEASURES = (
 SHIFTED = " under shift"
 UNSHIFTED = ("none", 0.0)
 TestSet = tuple[str, float]  # shift and severity
-ENDINGS = {"": "unshifted", SHIFTED: "under shift"}
-DIFFERENCE = ["dataset", "method", "difference", "low", "high", "n", "p"]
+DIFFERENCE = ["dataset", "shift", "severity", "method", "difference", "low", "high", "n", "p"]
 
 
 def by_seed(metrics: pd.DataFrame, measure: str) -> dict[str, dict[TestSet, pd.DataFrame]]:
@@ -241,67 +240,88 @@ def _adjusted(p_values: pd.Series) -> pd.Series:
 
 
 def against_plain(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Every method against plain training: where it is fairer, and what it pays in accuracy.
+    """Every method against plain training on every test set.
 
     Args:
         metrics: rows of the tidy table.
 
     Returns:
-        A row a metric, dataset, test set ("unshifted" or "under shift", the mean over shifts, each
-        at its strongest) and method: the difference to ``erm`` (positive is better) with its
-        interval paired over seeds, the p-value adjusted over all rows of the metric and test set
-        (Holm), and what it says at the 5 % level: "better", "worse" or "not resolved".
+        A row a metric, dataset, shift, severity and method: the difference to ``erm`` (positive is
+        better) with its interval paired over seeds, the p-value adjusted over all rows of the
+        metric (Holm), and what it says at the 5 % level: "better", "worse" or "not resolved".
     """
-    tables = tables_of(metrics)
-    found = []
-    for name in [f"{metric}{where}" for metric in ("accuracy", *UNFAIRNESS) for where in ENDINGS]:
-        tests = pd.DataFrame(_against_plain(tables.get(name, {})), columns=DIFFERENCE)
+    found = [pd.DataFrame(columns=["metric", *DIFFERENCE, "verdict"])]
+    for metric in ("accuracy", *UNFAIRNESS):
+        tests = pd.DataFrame(_differences(metrics, metric), columns=DIFFERENCE)
         tests["p"] = _adjusted(tests["p"])
-        tests.insert(0, "metric", name.removesuffix(SHIFTED))
-        tests.insert(1, "test set", ENDINGS[name.removeprefix(name.removesuffix(SHIFTED))])
-        tests["verdict"] = [
-            _verdict(difference, p) for difference, p in tests[["difference", "p"]].to_numpy()
-        ]
-        found.append(tests)
-    return pd.concat(found, ignore_index=True)
+        verdicts = np.where(tests["difference"] > 0, "better", "worse")
+        tests["verdict"] = np.where(tests["p"] < LEVEL, verdicts, "not resolved")
+        tests.insert(0, "metric", metric)
+        found += [tests] if len(tests) else []
+    return pd.concat(found[1:] or found, ignore_index=True)
 
 
-def _against_plain(tables: dict[str, pd.DataFrame]) -> Iterator[dict[str, Any]]:
-    for dataset, values in tables.items():
-        if PLAIN not in values:
-            continue
-        for method in values.columns.drop(PLAIN):
-            pair = values[method], values[PLAIN]
-            yield {
-                "dataset": dataset,
-                "method": method,
-                **_told("difference", paired_difference(*pair)),
-                "p": paired_p_value(*pair),
-            }
-
-
-def _verdict(difference: float, p: float) -> str:
-    if not p < LEVEL:
-        return "not resolved"
-    return "better" if difference > 0 else "worse"
+def _differences(metrics: pd.DataFrame, metric: str) -> Iterator[dict[str, Any]]:
+    """Every method less plain training, by dataset and test set."""
+    for dataset, sets in by_seed(metrics, metric).items():
+        for (shift, severity), values in sets.items():
+            for method in values.columns.drop(PLAIN) if PLAIN in values else ():
+                pair = values[method], values[PLAIN]
+                yield {
+                    "dataset": dataset,
+                    "shift": shift,
+                    "severity": severity,
+                    "method": method,
+                    **_told("difference", paired_difference(*pair)),
+                    "p": paired_p_value(*pair),
+                }
 
 
 def winners(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Where each method is better and worse than plain training, counted over datasets.
+    """On how many test sets each method is better and worse than plain training, and where.
 
     Args:
         metrics: rows of the tidy table.
     """
     rows = against_plain(metrics)
-    counted = rows.assign(
-        better=rows["verdict"] == "better", worse=rows["verdict"] == "worse", where=rows["dataset"]
+    rows["tested"] = np.where(rows["shift"] == UNSHIFTED[0], "unshifted", "under shift")
+    for verdict in ("better", "worse"):
+        rows[verdict] = rows["verdict"] == verdict
+    key = ["metric", "tested", "method"]
+    counts = rows.groupby(key, sort=False).agg(
+        sets=("verdict", "size"), better=("better", "sum"), worse=("worse", "sum")
     )
-    found = counted.groupby(["metric", "test set", "method"], as_index=False, sort=False).agg(
-        datasets=("where", "size"), better=("better", "sum"), worse=("worse", "sum")
+    where = rows[rows["better"]].groupby(key, sort=False)["dataset"]
+    names = where.agg(lambda names: ", ".join(dict.fromkeys(names))).rename("better on")
+    return counts.join(names).fillna({"better on": ""}).reset_index()
+
+
+def kept(metrics: pd.DataFrame) -> pd.DataFrame:
+    """What a shift leaves of the fairness that methods gain over plain training.
+
+    Args:
+        metrics: rows of the tidy table.
+
+    Returns:
+        A row a metric, shift and severity, over all datasets: the methods (counted by dataset) that
+        are fairer than plain training without the shift, how many of these still are with it, how
+        many are worse than plain training, and the share that is left of their mean advantage.
+    """
+    rows = against_plain(metrics)
+    place, without = ["metric", "dataset", "method"], rows["shift"] == UNSHIFTED[0]
+    fairer = rows[without & (rows["verdict"] == "better") & rows["metric"].isin(UNFAIRNESS)]
+    pairs = rows[~without].merge(fairer, on=place, suffixes=("", " without"))
+    found = pairs.groupby(["metric", "shift", "severity"], sort=False).agg(
+        **{
+            "fairer without": ("verdict", "size"),
+            "fairer with": ("verdict", lambda verdicts: int((verdicts == "better").sum())),
+            "worse with": ("verdict", lambda verdicts: int((verdicts == "worse").sum())),
+            "with": ("difference", "mean"),
+            "without": ("difference without", "mean"),
+        }
     )
-    names = counted[counted["better"]].groupby(["metric", "test set", "method"], sort=False)
-    where = names["where"].agg(", ".join).rename("better on")
-    return found.merge(where, "left", on=["metric", "test set", "method"]).fillna({"better on": ""})
+    found["share left"] = found.pop("with") / found.pop("without")
+    return found.reset_index()
 
 
 VIEWS = [
@@ -328,12 +348,20 @@ VIEWS = [
         "methods and test sets of a metric; few seeds resolve nothing.",
     ),
     View(
+        "kept",
+        "Do methods that are fair without shift stay so under it?",
+        kept,
+        note="Methods, counted by dataset, that are fairer than erm without shift, and what is "
+        "left of that: paired over seeds, at the 5 % level after Holm's adjustment over all methods, "
+        "datasets and test sets of a metric.",
+    ),
+    View(
         "winners",
         "Which method wins where: against plain training",
         winners,
-        note="Better and worse count datasets on which a method differs from erm, paired over "
-        "seeds, at the 5 % level after Holm's adjustment over all methods and datasets of a metric "
-        "and test set. Under shift is the mean over shifts, each at its strongest.",
+        note="Sets are datasets, or under shift their shifted test sets, and better and worse "
+        "those on which a method differs from erm, paired over seeds, at the 5 % level after Holm's "
+        "adjustment over all methods, datasets and test sets of a metric.",
     ),
 ]
 
