@@ -352,16 +352,16 @@ VIEWS = [
         "Do methods that are fair without shift stay so under it?",
         kept,
         note="Methods, counted by dataset, that are fairer than erm without shift, and what is "
-        "left of that: paired over seeds, at the 5 % level after Holm's adjustment over all methods, "
-        "datasets and test sets of a metric.",
+        "left of that: paired over seeds, at the 5 % level after Holm's adjustment over all "
+        "methods, datasets and test sets of a metric.",
     ),
     View(
         "winners",
         "Which method wins where: against plain training",
         winners,
         note="Sets are datasets, or under shift their shifted test sets, and better and worse "
-        "those on which a method differs from erm, paired over seeds, at the 5 % level after Holm's "
-        "adjustment over all methods, datasets and test sets of a metric.",
+        "those on which a method differs from erm, paired over seeds, at the 5 % level after "
+        "Holm's adjustment over all methods, datasets and test sets of a metric.",
     ),
 ]
 
