@@ -169,11 +169,11 @@ def cells_of(gap: float) -> np.ndarray:
     )
 
 
-def truths(gap: float, rows: tuple[int, ...]) -> dict[str, float]:
+def truths(gap: float) -> dict[str, float]:
     """The metrics of rates, of which the last group has a gap, in closed form."""
     rates = [POSITIVE * TRUE_POSITIVE + (1 - POSITIVE) * (1 - TRUE_NEGATIVE)]
     rates += [rates[0] - POSITIVE * gap]
-    # the complement of a group without a gap holds the one that has it, as far as it has rows
+    # largest of the group with the gap, whose complement has none
     return {
         "delta_dp": POSITIVE * gap, "delta_eo": gap, "equal_opportunity": gap,
         "disparate_impact": rates[1] / rates[0], "delta_dp_one_vs_rest": POSITIVE * gap,
@@ -191,7 +191,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(
     monkeypatch.setattr(intervals, "RESAMPLES", 200)
     rng = np.random.default_rng([groups, int(100 * gap), small])
     rows = (small, *(500,) * (groups - 1))[::-1]
-    truth = truths(gap, rows)
+    truth = truths(gap)
     repeats, held = 200, dict.fromkeys(COVERED[groups, gap], 0)
     told = dict.fromkeys(held, 0)
     for _ in range(repeats):

@@ -116,11 +116,13 @@ def ratio(hits: np.ndarray, rows: np.ndarray) -> Bound:
         return Bound(kind, np.nan, np.nan)
     product = share[small] * share[large]
     above, below = (bound * (2 * share - bound) for bound in (low, high))
-    least = above[small] / (product + np.sqrt(product**2 - above[small] * below[large]))
+    least = 0.0
+    if product > 0:
+        least = above[small] / (product + np.sqrt(product**2 - above[small] * below[large]))
     most = (product + np.sqrt(product**2 - below[small] * above[large])) / above[large]
     if most > 1:
         least, most = min(least, 1 / most), 1.0
-    return Bound(kind, float(np.nan_to_num(least)), float(most))
+    return Bound(kind, float(least), float(most))
 
 
 def worst_share(hits: np.ndarray, rows: np.ndarray) -> Bound:
@@ -172,31 +174,34 @@ def _wilson(
 def _of_norms(counts: np.ndarray, generator: np.random.Generator) -> dict[str, Bound]:
     """Intervals of sums and largest ones of differences, by name."""
     added = counts + PRIOR_ROWS / np.prod(counts.shape[1:])
+    # as many rows as there are: the added ones move the middle and take nothing from the spread
+    rows = counts.sum((1, 2), keepdims=True)
+    spread = added * rows / (rows + PRIOR_ROWS)
     centre = differences(added[None])
     at_once = max(1, NUMBERS_AT_ONCE // counts.size)
     errors: dict[str, list[np.ndarray]] = {name: [] for name in centre}
     for start in range(0, RESAMPLES, at_once):
         draws = min(at_once, RESAMPLES - start)
         # what gamma variates sum to cancels: shares of them are Dirichlet
-        drawn = differences(generator.standard_gamma(added, (draws, *counts.shape)))
-        for name, values in drawn.items():
-            errors[name].append(norm(name, values - centre[name]))
-    values = {name: norm(name, one)[0] for name, one in differences(counts[None]).items()}
-    found = {}
+        gamma = generator.standard_gamma(spread, (draws, *counts.shape))
+        for name, drawn in differences(gamma).items():
+            errors[name].append(norm(name, drawn - centre[name]))
+    own_values = {name: norm(name, one)[0] for name, one in differences(counts[None]).items()}
+    bounds = {}
     for name, own in errors.items():
         radius = np.quantile(np.concatenate(own), CONFIDENCE)
-        middle, value = norm(name, centre[name])[0], values[name]
+        middle, value = norm(name, centre[name])[0], own_values[name]
         most = 1.0 if name == "delta_dp_one_vs_rest" else float(counts.shape[1])
         low, high = max(middle - radius, 0.0), min(middle + radius, most)
-        found[name] = Bound("bootstrap", float(min(low, value)), float(max(high, value)))
-    return found
+        bounds[name] = Bound("bootstrap", float(min(low, value)), float(max(high, value)))
+    return bounds
 
 
 def norm(name: str, values: np.ndarray) -> np.ndarray:
     """The gap ``[draws]`` that differences ``[draws, group, class]`` make."""
     summed, largest = NORMS[name]
-    found: np.ndarray = np.abs(values).sum(summed, keepdims=True).max((*largest, *summed))
-    return found
+    made: np.ndarray = np.abs(values).sum(summed, keepdims=True).max((*largest, *summed))
+    return made
 
 
 def differences(counts: np.ndarray) -> Mapping[str, np.ndarray]:
