@@ -395,14 +395,14 @@ def _cut(text: str) -> tuple[str, Any]:
 def _own_table(path: Path, columns: list[str], delimiter: str, missing: tuple[str, ...]) -> Any:
     """Columns of the file that was named on the command line, wherever it lies."""
     from robust_fairness.datasets._files import Files
-    from robust_fairness.datasets._own_tables import read_columns
+    from robust_fairness.datasets._streamed_tables import stream_columns
 
     if len(delimiter) != 1:
         raise InputError(f"delimiter: {delimiter!r}, allowed: one character")
     if not path.is_file():
         raise InputError(f"{path}: no such file")
     files = Files(path.absolute().parent)
-    return read_columns(files, path.name, list(dict.fromkeys(columns)), delimiter, missing)
+    return stream_columns(files, path.name, list(dict.fromkeys(columns)), delimiter, missing)
 
 
 def _write(texts: dict[Path, str]) -> None:

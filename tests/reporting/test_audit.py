@@ -18,6 +18,7 @@ from robust_fairness.errors import InputError
 from robust_fairness.metrics import evaluate, find_metric
 from robust_fairness.metrics.permutation import holm
 from robust_fairness.reporting import audit as module
+from robust_fairness.reporting import audit_intervals as intervals
 from robust_fairness.reporting.audit import AUDIT, audit
 from robust_fairness.reporting.gates import parse
 from robust_fairness.samples import groups_of
@@ -124,45 +125,121 @@ def test_a_table_by_hand() -> None:
 
 
 @pytest.mark.parametrize(("groups", "classes"), [(2, 2), (4, 3)])
-def test_metrics_of_counts_are_those_of_rows(groups: int, classes: int) -> None:
-    """The bootstrap resamples counts: at the counts found it gives what the metrics give."""
+def test_intervals_of_counts_hold_what_the_metrics_give_for_rows(groups: int, classes: int) -> None:
     rng = np.random.default_rng(groups)
-    counts = rng.integers(1, 9, (groups, classes, classes))
-    cells = np.repeat(np.arange(counts.size), counts.ravel())
-    group, y, prediction = np.unravel_index(cells, counts.shape)
-    arguments = {
-        "y": y, "prediction": prediction, "group": group,
-        "groups": tuple(map(str, range(groups))), "classes": tuple(map(str, range(classes))),
+    for most in (4, 20, 300):
+        counts = rng.integers(1, most, (groups, classes, classes))
+        cells = np.repeat(np.arange(counts.size), counts.ravel())
+        group, y, prediction = np.unravel_index(cells, counts.shape)
+        arguments = {
+            "y": y, "prediction": prediction, "group": group,
+            "groups": tuple(map(str, range(groups))), "classes": tuple(map(str, range(classes))),
+        }  # fmt: skip
+        found = intervals.bounds_of_classes(counts, rng)
+        assert len(found) == (8 if groups == 2 else 3)
+        for name, bound in found.items():
+            one = find_metric(name)
+            value = one.function(**{key: arguments[key] for key in one.arguments}).value
+            assert 0 <= bound.low <= value + 1e-12 and value - 1e-12 <= bound.high, name
+            assert bound.low < bound.high, name
+        for name, values in intervals.differences(counts[None]).items():
+            one = find_metric(name)
+            value = one.function(**{key: arguments[key] for key in one.arguments}).value
+            assert intervals.norm(name, values) == pytest.approx([value]), name
+
+
+# Rates of the first group, and those of the second less a gap.
+TRUE_POSITIVE, TRUE_NEGATIVE, POSITIVE = 0.7, 0.8, 0.4
+COVERED = {
+    (2, 0.0): ("delta_dp", "delta_eo", "equal_opportunity", "disparate_impact"),
+    (2, 0.02): ("delta_dp", "delta_eo", "equal_opportunity", "disparate_impact"),
+    (4, 0.0): ("delta_dp_one_vs_rest", "delta_eo_one_vs_rest", "worst_group_accuracy"),
+    (4, 0.1): ("delta_dp_one_vs_rest", "delta_eo_one_vs_rest", "worst_group_accuracy"),
+}
+
+
+def cells_of(gap: float) -> np.ndarray:
+    """Shares of a group's rows by class and prediction."""
+    recall = TRUE_POSITIVE - gap
+    return np.array(
+        [
+            [(1 - POSITIVE) * TRUE_NEGATIVE, (1 - POSITIVE) * (1 - TRUE_NEGATIVE)],
+            [POSITIVE * (1 - recall), POSITIVE * recall],
+        ]
+    )
+
+
+def truths(gap: float) -> dict[str, float]:
+    """The metrics of rates, of which the last group has a gap, in closed form."""
+    rates = [POSITIVE * TRUE_POSITIVE + (1 - POSITIVE) * (1 - TRUE_NEGATIVE)]
+    rates += [rates[0] - POSITIVE * gap]
+    # largest of the group with the gap, whose complement has none
+    return {
+        "delta_dp": POSITIVE * gap, "delta_eo": gap, "equal_opportunity": gap,
+        "disparate_impact": rates[1] / rates[0], "delta_dp_one_vs_rest": POSITIVE * gap,
+        "delta_eo_one_vs_rest": gap,
+        "worst_group_accuracy": POSITIVE * (TRUE_POSITIVE - gap) + (1 - POSITIVE) * TRUE_NEGATIVE,
     }  # fmt: skip
-    found = module.of_counts(counts[None].astype(float))
-    assert len(found) == (8 if groups == 2 else 3)
-    for name, values in found.items():
-        one = find_metric(name)
-        expected = one.function(**{key: arguments[key] for key in one.arguments}).value
-        assert values == pytest.approx([expected]), name
 
 
-@pytest.mark.parametrize("gap", [0.0, 0.3])
-def test_intervals_of_gaps_hold_the_truth_as_often_as_they_say(
-    gap: float, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("small", [5, 50, 500])
+@pytest.mark.parametrize(("groups", "gap"), list(COVERED))
+def test_intervals_hold_the_truth_as_often_as_they_say(
+    groups: int, gap: float, small: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where there is no gap, which percentiles of absolute values would never hold."""
-    monkeypatch.setattr(module, "RESAMPLES", 300)
-    rng = np.random.default_rng(1)
-    rates = np.array([0.4, 0.4 + gap])
-    held = 0
-    repeats = 200
+    """Near no gap too, and in groups of five rows, where resampled rows hold it half as often."""
+    monkeypatch.setattr(intervals, "RESAMPLES", 200)
+    rng = np.random.default_rng([groups, int(100 * gap), small])
+    rows = (small, *(500,) * (groups - 1))[::-1]
+    truth = truths(gap)
+    repeats, held = 200, dict.fromkeys(COVERED[groups, gap], 0)
+    told = dict.fromkeys(held, 0)
     for _ in range(repeats):
-        positive = rng.binomial(200, rates)
-        counts = np.zeros((2, 2, 2), np.int64)
-        counts[:, 0, 1], counts[:, 0, 0] = positive, 200 - positive
-        counts[:, 1, 1] = 50
-        truth = abs((200 * rates[1] + 50) - (200 * rates[0] + 50)) / 250
-        drawn = module._resampled(counts, rng)["delta_dp"]
-        estimate = module.of_counts(counts[None].astype(float))["delta_dp"][0]
-        interval = module.Bound("bootstrap", 0.0, 1.0, drawn).of(estimate)
-        held += interval["low"] <= truth <= interval["high"]
-    assert held / repeats > 0.9
+        counts = np.stack(
+            [
+                rng.multinomial(n, cells_of(gap * (group == groups - 1)).ravel()).reshape(2, 2)
+                for group, n in enumerate(rows)
+            ]
+        )
+        found = intervals.bounds_of_classes(counts, rng)
+        for name in held:
+            if np.isfinite(found[name].low):
+                told[name] += 1
+                held[name] += found[name].low <= truth[name] <= found[name].high
+                assert found[name].low < found[name].high
+    for name, count in held.items():
+        assert told[name] > repeats / 2
+        assert count / told[name] > 0.88, name
+
+
+def test_an_interval_of_a_gap_near_zero_is_never_zero_alone() -> None:
+    """Even of equal shares, and of groups without a single hit."""
+    for hits, rows in [((20, 200), (50, 500)), ((0, 0), (50, 500)), ((5, 500), (5, 500))]:
+        found = intervals.gap(np.array(hits), np.array(rows))
+        assert found.low == 0 and found.high > 0.05
+
+
+def test_newcombes_interval_is_the_published_one() -> None:
+    """Table II of Newcombe (1998), method 10: 56/70 - 48/80 and 9/10 - 3/10."""
+    found = intervals.gap(np.array([48, 56]), np.array([80, 70]))
+    assert (found.low, found.high) == pytest.approx((0.0524, 0.3339), abs=5e-5)
+    found = intervals.gap(np.array([3, 9]), np.array([10, 10]))
+    assert (found.low, found.high) == pytest.approx((0.1705, 0.8090), abs=5e-5)
+
+
+def test_a_ratio_has_the_interval_of_the_gap_where_groups_may_be_alike() -> None:
+    """Both are made of the same two bounds: they agree on whether there is a difference."""
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        rows = rng.integers(3, 200, 2)
+        hits = rng.binomial(rows, rng.random(2))
+        one, other = intervals.gap(hits, rows), intervals.ratio(hits, rows)
+        if not hits.any():
+            assert np.isnan(other.low)
+            continue
+        assert (one.low == 0) == (other.high == 1)
+        share = hits / rows
+        assert 0 <= other.low <= share.min() / share.max() <= other.high <= 1
 
 
 def test_kernel_scores_are_the_registrys_alone_and_jointly_and_adjusted(
@@ -219,7 +296,8 @@ def test_a_continuous_target_has_errors_with_students_interval() -> None:
         assert (row["value"], row["low"], row["high"]) == pytest.approx((own.mean(), low, high))
     worst = value(found, "worst_group_mean_squared_error", "sex")
     assert worst["value"] == pytest.approx(errors.groupby(frame["sex"]).mean().max())
-    assert worst["low"] < worst["value"]
+    assert worst["low"] < worst["value"] < worst["high"]
+    assert worst["interval"] == "Student's t, worst"
 
 
 def test_intersections_bins_and_types() -> None:

@@ -166,13 +166,10 @@ def read_columns(
         InputError: the file is missing, damaged, too large, empty, of another format than its name
             says, or lacks a column or has it twice.
     """
-    _require_size(files, name)
     if not name.endswith((*CSV, PARQUET)):
         raise InputError(f"{name}: allowed: a file .csv, .csv.gz or .parquet")
-    content = files.content(name)
-    if name.endswith(PARQUET) != content.startswith(MAGIC):
-        found = "a Parquet file" if content.startswith(MAGIC) else "no Parquet file"
-        raise InputError(f"{name}: is {found}, allowed: the format that its name says")
+    content = _content(files, name)
+    require_form(content, name)
     read = _parquet if name.endswith(PARQUET) else _csv
     table = read(content, name, columns, delimiter)
     if table.empty:
@@ -187,14 +184,44 @@ def _marked(cells: pd.Series, missing: list[str]) -> pd.Series:
     return cells.cat.remove_categories([one for one in missing if one in cells.cat.categories])
 
 
-def _require_size(files: Files, name: str) -> None:
-    """Refuse a file that would not fit into memory, before it is read."""
-    path = files.root / name
-    size = path.stat().st_size if path.is_file() else 0
+def require_form(content: bytes, name: str) -> None:
+    """Check that a file is of the format that its name says.
+
+    Args:
+        content: its first bytes, or all of them.
+        name: the file.
+
+    Raises:
+        InputError: it is not.
+    """
+    if name.endswith(PARQUET) != content.startswith(MAGIC):
+        found = "a Parquet file" if content.startswith(MAGIC) else "no Parquet file"
+        raise InputError(f"{name}: is {found}, allowed: the format that its name says")
+
+
+def size_of(files: Files, name: str) -> int:
+    """Bytes of a file as it lies there, or of the same with .gz; 0 where neither does."""
+    paths = (files.root / name, files.root / f"{name}.gz")
+    return next((path.stat().st_size for path in paths if path.is_file()), 0)
+
+
+def _content(files: Files, name: str) -> bytes:
+    """All bytes, of a file that fits into memory: it is refused before it is read or unpacked."""
+    _require_size(size_of(files, name), name)
+    pieces, size = [], 0
+    for piece in files.blocks(name):
+        size += len(piece)
+        _require_size(size, name)
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _require_size(size: int, name: str) -> None:
     if size > MOST_BYTES:
         raise InputError(
-            f"{name}: {size / 2**30:.1f} GiB, allowed: up to {MOST_BYTES / 2**30:g} GiB; keep the "
-            "columns that are needed, as Parquet, or a random part of the rows"
+            f"{name}: {size / 2**30:.1f} GiB, allowed: up to {MOST_BYTES / 2**30:g} GiB "
+            "uncompressed, since all of it is kept; keep the columns that are needed, or a random "
+            "part of the rows"
         )
 
 
@@ -203,10 +230,10 @@ def _csv(content: bytes, name: str, columns: Sequence[str] | None, delimiter: st
     import pyarrow as pa
     from pyarrow import csv as arrow
 
-    header = _header(content, name, delimiter)
+    header = header_of(content, name, delimiter)
     if content.count(b'"') % 2:
         raise InputError(f"{name}: a quote is opened and not closed")
-    wanted = _wanted(header, columns, name)
+    wanted = wanted_of(header, columns, name)
     text = pa.dictionary(pa.int32(), pa.string())
     try:
         table = arrow.read_csv(
@@ -220,17 +247,21 @@ def _csv(content: bytes, name: str, columns: Sequence[str] | None, delimiter: st
             ),
         )
     except pa.ArrowException as error:
-        raise InputError(f"{name}: {_first_line(error)}") from error
+        raise InputError(f"{name}: {first_line(error)}") from error
     return table.to_pandas()
 
 
-def _header(content: bytes, name: str, delimiter: str) -> list[str]:
-    """Names of the columns of a CSV file."""
+def header_of(content: bytes, name: str, delimiter: str) -> list[str]:
+    """Names of the columns of a CSV file, of which ``content`` holds the first bytes at least.
+
+    Raises:
+        InputError: it does not begin with a line of text.
+    """
     try:
         lines = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", newline="")
         return next(filter(None, csv.reader(lines, delimiter=delimiter, strict=True)), [])
     except (csv.Error, UnicodeDecodeError) as error:
-        raise InputError(f"{name}: no CSV file in UTF-8: {_first_line(error)}") from error
+        raise InputError(f"{name}: no CSV file in UTF-8: {first_line(error)}") from error
 
 
 def _parquet(
@@ -243,20 +274,39 @@ def _parquet(
     try:
         # neither text nor numbers are ever made of what a writer noted about pandas
         file = parquet.ParquetFile(pa.BufferReader(content))
-        wanted = _wanted(file.schema_arrow.names, columns, name)
+        wanted = wanted_of(file.schema_arrow.names, columns, name)
+        _require_size(_unpacked(file.metadata, wanted), name)
         table = file.read(columns=wanted, use_threads=False).replace_schema_metadata()
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{name}: no readable Parquet file: {_first_line(error)}") from error
+        raise InputError(f"{name}: no readable Parquet file: {first_line(error)}") from error
     frame = table.select(wanted).to_pandas()
     return frame.apply(lambda cells: cells.astype("category") if _is_text(cells) else cells)
+
+
+def _unpacked(metadata: Any, columns: Sequence[str]) -> int:
+    """Bytes of these columns of a Parquet file when they are unpacked."""
+    chunks = (
+        metadata.row_group(group).column(place)
+        for group in range(metadata.num_row_groups)
+        for place in range(metadata.num_columns)
+    )
+    return sum(
+        chunk.total_uncompressed_size
+        for chunk in chunks
+        if chunk.path_in_schema.partition(".")[0] in columns
+    )
 
 
 def _is_text(cells: pd.Series) -> bool:
     return isinstance(cells.dtype, pd.StringDtype)
 
 
-def _wanted(header: Sequence[str], columns: Sequence[str] | None, name: str) -> list[str]:
-    """The columns asked for, each of which stands in the header once."""
+def wanted_of(header: Sequence[str], columns: Sequence[str] | None, name: str) -> list[str]:
+    """The columns asked for, all unless given, each of which stands in the header once.
+
+    Raises:
+        InputError: one does not, or stands there twice.
+    """
     wanted = list(header if columns is None else columns)
     for column in wanted:
         if column not in header:
@@ -266,7 +316,8 @@ def _wanted(header: Sequence[str], columns: Sequence[str] | None, name: str) -> 
     return wanted
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """The first line of an error of a library."""
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 

@@ -3,11 +3,9 @@
 What stands beside a value depends on what it is:
 
 - a share of rows (accuracies, rates, the size of a group): Wilson's 95 % interval;
-- a gap, a ratio or a worst group of classes: the basic bootstrap, 95 %, 1,000 resamples of the
-  table of counts by group, class and prediction, which is the bootstrap of the rows at a cost that
-  does not grow with them. Gaps are absolute values, so that percentiles of their resamples would
-  never reach 0; the basic interval does;
-- a mean error: Student's t, 95 %; the worst group's: the basic bootstrap with normal group means;
+- a gap, a ratio or a worst group: the interval of ``audit_intervals`` of that name, from the table
+  of counts by group, class and prediction, at a cost that does not grow with the rows;
+- a mean error: Student's t, 95 %;
 - a FairCOCCO score: no interval but a permutation p-value, and that p-value adjusted after Holm for
   all p-values of the audit.
 """
@@ -25,7 +23,8 @@ from robust_fairness.errors import InputError, unknown_name
 from robust_fairness.metrics import evaluate, find_metric, metric_names
 from robust_fairness.metrics.faircocco import subset
 from robust_fairness.metrics.permutation import holm
-from robust_fairness.reporting.statistics import CONFIDENCE, mean_interval, wilson_interval
+from robust_fairness.reporting.audit_intervals import Bound, bounds_of_classes, worst_mean
+from robust_fairness.reporting.statistics import mean_interval, wilson_interval
 from robust_fairness.samples import Groups, Samples, groups_of
 
 AUDIT = {
@@ -35,9 +34,6 @@ AUDIT = {
 }  # fmt: skip
 SMALL = 30  # rows below which a group is flagged: a share has a standard error of up to 9 points
 KERNEL_ROWS = 16_384  # rows that the kernel scores choose theirs from
-RESAMPLES = 1000
-LEAST_RESAMPLES = 0.9  # share of the resamples in which a value has to be defined
-NUMBERS_AT_ONCE = 2**22
 TWO = 2
 THRESHOLD = 0.5
 P_VALUE, HOLM = "_p_value", "_holm"
@@ -425,7 +421,7 @@ def _flag(row: dict[str, Any], scored: Scored, groups: Mapping[str, Groups], sma
 
 
 def _interval(
-    row: Mapping[str, Any], scored: Scored, bounds: Mapping[tuple[str, str], "Bound"]
+    row: Mapping[str, Any], scored: Scored, bounds: Mapping[tuple[str, str], Bound]
 ) -> dict[str, Any]:
     """Interval of a row and its kind; none where the value is missing or has none."""
     if row["value"] is None:
@@ -437,36 +433,7 @@ def _interval(
         return {"low": low[0], "high": high[0], "interval": "Wilson"}
     key = (row["attribute"], row["metric"] + (f"[{row['group']}]" if row["group"] else ""))
     found = bounds.get(key)
-    return found.of(row["value"]) if found else {}
-
-
-@dataclass(frozen=True)
-class Bound:
-    """What an interval is made of.
-
-    Attributes:
-        kind: its name.
-        low: lower bound; or, where there are resamples, what the value is at least.
-        high: likewise.
-        resamples: values ``[draws]`` of the basic bootstrap.
-    """
-
-    kind: str
-    low: float
-    high: float
-    resamples: np.ndarray | None = None
-
-    def of(self, value: float) -> dict[str, Any]:
-        """The interval of a value."""
-        low, high = self.low, self.high
-        if self.resamples is not None:
-            defined = self.resamples[np.isfinite(self.resamples)]
-            if len(defined) < LEAST_RESAMPLES * len(self.resamples):
-                return {"interval": "none: not defined in many resamples"}
-            tail = (1 - CONFIDENCE) / 2
-            upper, lower = np.quantile(defined, [1 - tail, tail])
-            low, high = max(low, 2 * value - upper), min(high, 2 * value - lower)
-        return {"low": low, "high": max(high, low), "interval": self.kind}
+    return found.fields() if found else {}
 
 
 def _bounds(
@@ -477,10 +444,9 @@ def _bounds(
         yield from _bounds_of_errors(scored, groups)
         return
     for number, (attribute, found) in enumerate(groups.items()):
-        counts = _table_of(scored, found)
-        most = {name: len(scored.samples.classes) for name in ("delta_eo", "delta_eo_one_vs_rest")}
-        for metric, drawn in _resampled(counts, np.random.default_rng([0, number])).items():
-            yield (attribute, metric), Bound("bootstrap", 0.0, most.get(metric, 1), drawn)
+        generator = np.random.default_rng([0, number])
+        for metric, bound in bounds_of_classes(_table_of(scored, found), generator).items():
+            yield (attribute, metric), bound
 
 
 def _table_of(scored: Scored, groups: Groups) -> np.ndarray:
@@ -492,64 +458,6 @@ def _table_of(scored: Scored, groups: Groups) -> np.ndarray:
     return np.bincount(cell, minlength=int(np.prod(shape))).reshape(shape)
 
 
-def _resampled(counts: np.ndarray, generator: np.random.Generator) -> dict[str, np.ndarray]:
-    """Values ``[RESAMPLES]`` of the metrics of groups, by name, of rows drawn with replacement."""
-    total, occupied = counts.sum(), counts > 0
-    at_once = max(1, NUMBERS_AT_ONCE // counts.size)
-    blocks = []
-    for start in range(0, RESAMPLES, at_once):
-        draws = min(at_once, RESAMPLES - start)
-        drawn = np.zeros((draws, *counts.shape))
-        drawn[:, occupied] = generator.multinomial(total, counts[occupied] / total, draws)
-        blocks.append(of_counts(drawn))
-    return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
-
-
-def of_counts(counts: np.ndarray) -> dict[str, np.ndarray]:
-    """Metrics of groups from counts, ``[draws]`` each; NaN where a group is empty.
-
-    They are what the metrics of these names give for rows; those of two groups and classes are
-    left out where there are more.
-
-    Args:
-        counts: rows by group, class and predicted class, float64 ``[draws, group, class, class]``.
-    """
-    rows = counts.sum((2, 3))
-    hits = counts.diagonal(axis1=2, axis2=3)
-    of_class, predicted = counts.sum(3), counts.sum(2)
-    accuracies = _divided(hits.sum(2), rows)
-    rates = _divided(predicted, rows[..., None])
-    recalls = _divided(hits, of_class)
-    found = {
-        "worst_group_accuracy": accuracies.min(1),
-        "delta_dp_one_vs_rest": np.abs(rates - _rest(predicted, rows[..., None])).max((1, 2)),
-        "delta_eo_one_vs_rest": np.abs(recalls - _rest(hits, of_class)).sum(2).max(1),
-    }
-    if counts.shape[1:3] != (TWO, TWO):
-        return found
-    gaps = np.abs(np.diff(recalls, axis=1))[:, 0]
-    positive = rates[..., 1]
-    return found | {
-        "delta_dp": np.abs(np.diff(positive, axis=1))[:, 0],
-        "delta_eo": gaps.sum(1),
-        "delta_eopp": gaps[:, 0],
-        "equal_opportunity": gaps[:, 1],
-        "disparate_impact": _divided(positive.min(1), positive.max(1)),
-    }
-
-
-def _divided(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """Quotients; NaN where nothing is below."""
-    above, below = np.broadcast_arrays(above, below)
-    return np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
-
-
-def _rest(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """Quotients of what all other groups sum to, groups along axis 1."""
-    others = (values.sum(1, keepdims=True) - values for values in (above, below))
-    return _divided(*others)
-
-
 def _bounds_of_errors(
     scored: Scored, groups: Mapping[str, Groups]
 ) -> Iterator[tuple[tuple[str, str], Bound]]:
@@ -557,18 +465,12 @@ def _bounds_of_errors(
     errors = scored.prediction - scored.samples.y
     for metric, values in (("mean_squared_error", errors**2), ("mean_absolute_error", abs(errors))):
         yield ("", metric), _mean_bound(values)
-    for number, (attribute, found) in enumerate(groups.items()):
-        means, deviations = [], []
+    for attribute, found in groups.items():
+        squares = []
         for code, group in enumerate(found.names):
-            values = errors[found.index == code] ** 2
-            yield (attribute, f"group_mean_squared_error[{group}]"), _mean_bound(values)
-            means.append(values.mean())
-            spread = values.std(ddof=1) if len(values) > 1 else np.nan
-            deviations.append(spread / np.sqrt(len(values)))
-        normal = np.random.default_rng([0, number]).standard_normal((RESAMPLES, len(means)))
-        drawn = (np.array(means) + normal * np.array(deviations)).max(1)
-        bound = Bound("bootstrap of normal means", 0.0, np.inf, drawn)
-        yield (attribute, "worst_group_mean_squared_error"), bound
+            squares.append(errors[found.index == code] ** 2)
+            yield (attribute, f"group_mean_squared_error[{group}]"), _mean_bound(squares[-1])
+        yield (attribute, "worst_group_mean_squared_error"), worst_mean(squares)
 
 
 def _mean_bound(values: np.ndarray) -> Bound:

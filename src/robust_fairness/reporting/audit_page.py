@@ -6,7 +6,8 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 
-from robust_fairness.reporting.audit import RESAMPLES, SHARE
+from robust_fairness.reporting.audit import SHARE
+from robust_fairness.reporting.audit_intervals import RESAMPLES
 from robust_fairness.reporting.figures import Panel, bar_style, panelled
 from robust_fairness.reporting.gates import Gate
 from robust_fairness.reporting.rendering import figure, rendered, table

@@ -85,14 +85,17 @@ def rank_correlation(a: np.ndarray, b: np.ndarray, seed: int = 0, draws: int = 2
     return Interval(float(stats.spearmanr(a, b).statistic), float(low), float(high), n)
 
 
-def wilson_interval(share: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Wilson's 95 % interval of a share of n rows; missing where there is no row.
+def wilson_interval(
+    share: np.ndarray, n: np.ndarray, confidence: float = CONFIDENCE
+) -> tuple[np.ndarray, np.ndarray]:
+    """Wilson's interval, 95 %, of a share of n rows; missing where there is no row.
 
     Args:
         share: shares ``[m]``.
         n: rows that each rests on ``[m]``.
+        confidence: how often it holds the truth.
     """
-    z = stats.norm.ppf((1 + CONFIDENCE) / 2)
+    z = stats.norm.ppf((1 + confidence) / 2)
     share, rows = np.asarray(share, np.float64), np.where(n > 0, n, np.nan)
     middle = (share + z**2 / (2 * rows)) / (1 + z**2 / rows)
     half = z / (1 + z**2 / rows) * np.sqrt(share * (1 - share) / rows + z**2 / (4 * rows**2))

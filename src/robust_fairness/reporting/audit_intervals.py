@@ -1,0 +1,235 @@
+r"""Intervals, 95 %, of gaps, ratios and worst groups, from counts alone: no row is read again.
+
+A gap is an absolute value, a worst group a minimum: resampled values of either lie on one side of
+the truth, so that their quantiles, and what the basic bootstrap makes of them, hold the truth far
+too rarely where groups are small or alike. Each quantity therefore has an interval that comes
+from its parts, which have a sign:
+
+- The difference of two shares has Newcombe's interval, made of Wilson's two (Newcombe 1998, method
+  10); where it holds 0 the gap's begins at 0 and ends at the farther bound.
+- The ratio of two shares has the interval of variance estimates recovered from Wilson's two (Donner
+  and Zou 2012); where it holds 1 the smaller over the larger one ends at 1.
+- A sum or a largest of several differences d is a norm, for which
+
+  .. math:: | \|\hat d\| - \|d\| | \le \|\hat d - d\|
+
+  so that the value plus and minus the 95 % quantile of the norm of the *error* holds the truth at
+  least that often. The errors are those of resamples: Dirichlet, with ``PRIOR_ROWS`` rows added to
+  each group, spread evenly, without which a group of five rows of one kind had no spread at all.
+- The worst of several shares is at least the smallest lower bound (that of the truly worst group
+  holds), and at most the smallest upper bound, if all of these hold together: they are widened for
+  the number of groups (Šidák 1967).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from robust_fairness.reporting.statistics import CONFIDENCE, wilson_interval
+
+RESAMPLES = 1000
+PRIOR_ROWS = 2.0
+NUMBERS_AT_ONCE = 2**22
+TWO = 2
+TAIL = (1 - CONFIDENCE) / 2
+# Axes of differences [draws, group, class] that a gap sums, and those whose largest it takes.
+NORMS = {
+    "delta_eo": ((2,), (1,)),
+    "delta_dp_one_vs_rest": ((), (1, 2)),
+    "delta_eo_one_vs_rest": ((2,), (1,)),
+}
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An interval.
+
+    Attributes:
+        kind: its name.
+        low: lower bound.
+        high: upper bound.
+    """
+
+    kind: str
+    low: float
+    high: float
+
+    def fields(self) -> dict[str, Any]:
+        """Its fields of a row."""
+        return {"low": self.low, "high": self.high, "interval": self.kind}
+
+
+def bounds_of_classes(counts: np.ndarray, generator: np.random.Generator) -> dict[str, Bound]:
+    """Intervals of the metrics between groups, by name.
+
+    Those of two groups and classes are left out where there are more. Nothing is told of metrics
+    that are not defined because a group has no row of a class.
+
+    Args:
+        counts: rows by group, class and predicted class, int64 ``[groups, classes, classes]``.
+        generator: of the resamples.
+    """
+    rows, hits = counts.sum((1, 2)), counts.diagonal(axis1=1, axis2=2)
+    found = {"worst_group_accuracy": worst_share(hits.sum(1), rows)}
+    found |= _of_norms(counts, generator)
+    if counts.shape[:2] != (TWO, TWO):
+        return found
+    of_class, positive = counts.sum(2), counts[:, :, 1].sum(1)
+    return found | {
+        "delta_dp": gap(positive, rows),
+        "delta_eopp": gap(hits[:, 0], of_class[:, 0]),
+        "equal_opportunity": gap(hits[:, 1], of_class[:, 1]),
+        "disparate_impact": ratio(positive, rows),
+    }
+
+
+def gap(hits: np.ndarray, rows: np.ndarray) -> Bound:
+    """Newcombe's interval of the absolute difference of two shares.
+
+    Args:
+        hits: counts ``[2]``.
+        rows: of how many rows ``[2]``.
+    """
+    share, low, high = _wilson(hits, rows)
+    difference = share[1] - share[0]
+    least = difference - np.hypot(share[1] - low[1], high[0] - share[0])
+    most = difference + np.hypot(high[1] - share[1], share[0] - low[0])
+    if least <= 0 <= most:
+        return Bound("Newcombe", 0.0, float(max(-least, most)))
+    return Bound("Newcombe", *sorted((float(abs(least)), float(abs(most)))))
+
+
+def ratio(hits: np.ndarray, rows: np.ndarray) -> Bound:
+    """Interval of the smaller of two shares over the larger one (Donner and Zou 2012, equation 8).
+
+    Args:
+        hits: counts ``[2]``.
+        rows: of how many rows ``[2]``.
+    """
+    kind = "Donner and Zou"
+    share, low, high = _wilson(hits, rows)
+    small, large = np.argsort(share, kind="stable")
+    if not share[large] > 0:
+        return Bound(kind, np.nan, np.nan)
+    product = share[small] * share[large]
+    above, below = (bound * (2 * share - bound) for bound in (low, high))
+    least = 0.0
+    if product > 0:
+        least = above[small] / (product + np.sqrt(product**2 - above[small] * below[large]))
+    most = (product + np.sqrt(product**2 - below[small] * above[large])) / above[large]
+    if most > 1:
+        least, most = min(least, 1 / most), 1.0
+    return Bound(kind, float(least), float(most))
+
+
+def worst_share(hits: np.ndarray, rows: np.ndarray) -> Bound:
+    """Interval of the smallest of several shares, from Wilson's.
+
+    Args:
+        hits: counts ``[groups]``.
+        rows: of how many rows ``[groups]``; groups without rows do not count.
+    """
+    hits, rows = hits[rows > 0], rows[rows > 0]
+    _, low, _ = _wilson(hits, rows)
+    _, _, high = _wilson(hits, rows, 1 - 2 * together(len(rows)))
+    return Bound("Wilson, worst", float(low.min()), float(high.min()))
+
+
+def worst_mean(groups: Sequence[np.ndarray]) -> Bound:
+    """Interval of the largest of several means, not below 0, from Student's.
+
+    Args:
+        groups: values ``[n]`` of each group.
+    """
+    kind = "Student's t, worst"
+    n = np.array([len(values) for values in groups])
+    if n.min() < TWO:
+        return Bound(kind, np.nan, np.nan)
+    means = np.array([values.mean() for values in groups])
+    errors = np.array([values.std(ddof=1) for values in groups]) / np.sqrt(n)
+    low = means - stats.t.isf(together(len(groups)), n - 1) * errors
+    high = means + stats.t.isf(TAIL, n - 1) * errors
+    return Bound(kind, float(max(low.max(), 0)), float(high.max()))
+
+
+def together(count: int) -> float:
+    """Tail of each of so many bounds that all hold with one of ``TAIL`` (Šidák 1967)."""
+    return float(-np.expm1(np.log1p(-TAIL) / count))
+
+
+def _wilson(
+    hits: np.ndarray, rows: np.ndarray, confidence: float = CONFIDENCE
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Shares with lower and upper bounds, ``[n]`` each; missing where there is no row."""
+    share = np.divide(hits, rows, out=np.full(len(rows), np.nan), where=rows > 0)
+    low, high = wilson_interval(share, rows, confidence)
+    # exact where rounding would leave the least trace of a share that is not there
+    low, high = np.where(hits == 0, 0.0, low), np.where(hits == rows, 1.0, high)
+    return share, low, high
+
+
+def _of_norms(counts: np.ndarray, generator: np.random.Generator) -> dict[str, Bound]:
+    """Intervals of sums and largest ones of differences, by name."""
+    added = counts + PRIOR_ROWS / np.prod(counts.shape[1:])
+    # as many rows as there are: the added ones move the middle and take nothing from the spread
+    rows = counts.sum((1, 2), keepdims=True)
+    spread = added * rows / (rows + PRIOR_ROWS)
+    centre = differences(added[None])
+    at_once = max(1, NUMBERS_AT_ONCE // counts.size)
+    errors: dict[str, list[np.ndarray]] = {name: [] for name in centre}
+    for start in range(0, RESAMPLES, at_once):
+        draws = min(at_once, RESAMPLES - start)
+        # what gamma variates sum to cancels: shares of them are Dirichlet
+        gamma = generator.standard_gamma(spread, (draws, *counts.shape))
+        for name, drawn in differences(gamma).items():
+            errors[name].append(norm(name, drawn - centre[name]))
+    own_values = {name: norm(name, one)[0] for name, one in differences(counts[None]).items()}
+    bounds = {}
+    for name, own in errors.items():
+        radius = np.quantile(np.concatenate(own), CONFIDENCE)
+        middle, value = norm(name, centre[name])[0], own_values[name]
+        most = 1.0 if name == "delta_dp_one_vs_rest" else float(counts.shape[1])
+        low, high = max(middle - radius, 0.0), min(middle + radius, most)
+        bounds[name] = Bound("bootstrap", float(min(low, value)), float(max(high, value)))
+    return bounds
+
+
+def norm(name: str, values: np.ndarray) -> np.ndarray:
+    """The gap ``[draws]`` that differences ``[draws, group, class]`` make."""
+    summed, largest = NORMS[name]
+    made: np.ndarray = np.abs(values).sum(summed, keepdims=True).max((*largest, *summed))
+    return made
+
+
+def differences(counts: np.ndarray) -> Mapping[str, np.ndarray]:
+    """Signed differences of which gaps are made, ``[draws, group, class]``, by name of the gap.
+
+    Args:
+        counts: rows by group, class and predicted class, ``[draws, group, class, class]``.
+    """
+    rows = counts.sum((2, 3))[..., None]
+    hits = counts.diagonal(axis1=2, axis2=3)
+    of_class, predicted = counts.sum(3), counts.sum(2)
+    recalls = _divided(hits, of_class)
+    found = {
+        "delta_dp_one_vs_rest": _divided(predicted, rows) - _rest(predicted, rows),
+        "delta_eo_one_vs_rest": recalls - _rest(hits, of_class),
+    }
+    if counts.shape[1:3] == (TWO, TWO):
+        found["delta_eo"] = np.diff(recalls, axis=1)
+    return found
+
+
+def _divided(above: np.ndarray, below: np.ndarray) -> np.ndarray:
+    """Quotients; NaN where nothing is below."""
+    above, below = np.broadcast_arrays(above, below)
+    return np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
+
+
+def _rest(above: np.ndarray, below: np.ndarray) -> np.ndarray:
+    """Quotients of what all other groups sum to, groups along axis 1."""
+    others = (values.sum(1, keepdims=True) - values for values in (above, below))
+    return _divided(*others)

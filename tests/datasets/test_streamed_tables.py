@@ -1,0 +1,180 @@
+"""Tables that are read piece by piece: the same cells, bounded memory, and limits that refuse."""
+
+import gzip
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from robust_fairness.datasets import _streamed_tables as module
+from robust_fairness.datasets import table
+from robust_fairness.datasets._files import Files
+from robust_fairness.datasets._own_tables import read_columns
+from robust_fairness.datasets._streamed_tables import stream_columns
+from robust_fairness.errors import InputError
+
+GIGABYTE = 2**30
+
+
+def mixed(rows: int = 3000) -> pd.DataFrame:
+    """Text, numbers and gaps, with delimiters, quotes and line ends within cells."""
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "kind": rng.choice(["a, b", 'c "d"', "e\nf", "", "?"], rows),
+            "score": rng.random(rows),
+            "code": rng.integers(0, 3, rows),
+            "whole": np.where(rng.random(rows) < 0.1, np.nan, rng.integers(0, 9999, rows)),
+            "other": rng.choice(["x", "y"], rows),
+        }
+    )
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet"])
+@pytest.mark.parametrize("texts", [50, 10_000])
+def test_cells_are_those_of_the_table_read_as_a_whole(
+    tmp_path: Path, name: str, texts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the blocks, and whether numbers are kept as text or not."""
+    monkeypatch.setattr(module, "BLOCK", 2000)
+    monkeypatch.setattr(module, "ROWS_AT_ONCE", 97)
+    monkeypatch.setattr(module, "MOST_TEXTS", texts)
+    frame = mixed()
+    path = tmp_path / name
+    frame.to_parquet(path) if name.endswith("parquet") else frame.to_csv(path, index=False)
+    wanted, missing = ["score", "kind", "whole", "code"], ("", "?")
+    found = stream_columns(Files(tmp_path), name, wanted, missing=missing)
+    expected = read_columns(Files(tmp_path), name, wanted, missing=missing)
+    assert list(found) == wanted
+    assert found["kind"].astype(object).equals(expected["kind"].astype(object))
+    assert found["kind"].isna().sum() == frame["kind"].isin(["", "?"]).sum()
+    for column in ("score", "whole", "code"):
+        values = found[column].astype(object).astype(float)
+        np.testing.assert_array_equal(values, frame[column])
+    if texts == 50:
+        assert found["score"].dtype == np.float64
+    assert isinstance(found["kind"].dtype, pd.CategoricalDtype)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", r"t\.csv: unknown column 'a'"),
+        (b"a,b\n", r"t\.csv: has no rows, allowed"),
+        (b"a,c\n1,2\n", r"unknown column 'b'"),
+        (b"a,b\n1,2\n1\n", r"t\.csv: .*Expected 2 columns"),
+        (b'a,b\n1,"2\n' + 5000 * b"1,2\n", r"t\.csv: a quote is opened and not closed"),
+        (b'a,b\n1,2\n1,"2', r"t\.csv: a quote is opened and not closed"),
+        (b"a,b\n1,\xff\n", r"t\.csv: .*UTF"),
+        (b"PAR1", r"t\.csv: is a Parquet file, allowed: the format"),
+        (b"a,b\n" + b"".join(b"%d,x%d\n" % (k, k) for k in range(80)), r"column b: more than 50 .*"
+         r"'x0' is no finite number, allowed: numbers, which bins cut .* 100 categories"),
+        (b"a,b\n" + b"".join(b"0,%d\n" % k for k in range(900)) + b"0,inf\n", r"column b: .*'inf'"),
+    ],
+)  # fmt: skip
+def test_damaged_files_are_one_line(
+    tmp_path: Path, content: bytes, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BLOCK", 2000)
+    monkeypatch.setattr(module, "MOST_TEXTS", 50)
+    for name, packed in (("t.csv", content), ("t.csv.gz", gzip.compress(content))):
+        (tmp_path / name).write_bytes(packed)
+        with pytest.raises(InputError, match=message.replace(r"t\.csv", r"t\.csv(\.gz)?")) as error:
+            stream_columns(Files(tmp_path), name, ["a", "b"])
+        assert "\n" not in str(error.value)
+
+
+def test_a_truncated_gzip_file_is_one_line(tmp_path: Path) -> None:
+    content = gzip.compress(os.urandom(4000).hex().encode() + b",b\n1,2\n")
+    (tmp_path / "t.csv.gz").write_bytes(content[:-9])
+    with pytest.raises(InputError, match="damaged or truncated gzip file"):
+        stream_columns(Files(tmp_path), "t.csv.gz", ["b"])
+
+
+def test_too_many_rows_or_bytes_are_refused_with_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = mixed(500)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_csv(tmp_path / "t.csv.gz", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    monkeypatch.setattr(module, "MOST_ROWS", 400)
+    for name in ("t.csv", "t.parquet"):
+        with pytest.raises(InputError, match=rf"{name}: .*500|400.* rows, allowed: .* 400 rows"):
+            stream_columns(Files(tmp_path), name, ["kind"])
+    monkeypatch.setattr(module, "MOST_BYTES", (tmp_path / "t.csv").stat().st_size - 1)
+    with pytest.raises(InputError, match=r"t\.csv\.gz: more than .* GiB uncompressed, allowed"):
+        stream_columns(Files(tmp_path), "t.csv.gz", ["kind"])
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_huge_file_is_refused_before_it_is_read(tmp_path: Path, form: str) -> None:
+    """Files with holes: of that size, and without content that could be read."""
+    path = tmp_path / f"huge.{form}"
+    path.touch()
+    os.truncate(path, 9 * GIGABYTE)
+    with pytest.raises(InputError, match=rf"huge\.{form}: 9\.0 GiB, allowed: up to 8 GiB .*rows"):
+        stream_columns(Files(tmp_path), path.name, ["y"])
+    os.truncate(path, 5 * GIGABYTE)
+    parameters = table.Parameters(file=path.name, target="y", positive="1", sensitive="sex")
+    with pytest.raises(InputError, match=rf"huge\.{form}: 5\.0 GiB, allowed: up to 2 GiB") as error:
+        table.load(parameters, Files(tmp_path), 1)
+    assert "\n" not in str(error.value)
+
+
+def test_what_is_small_packed_and_huge_unpacked_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the bytes that memory would hold."""
+    monkeypatch.setattr("robust_fairness.datasets._own_tables.MOST_BYTES", 300_000)
+    frame = pd.DataFrame({"a": np.arange(50_000), "b": "text"})
+    frame.to_csv(tmp_path / "t.csv.gz", index=False)
+    frame.to_parquet(tmp_path / "t.parquet", use_dictionary=["b"])
+    for name in ("t.csv.gz", "t.parquet"):
+        with pytest.raises(InputError, match=rf"{name}: 0\.0 GiB, allowed: .* uncompressed"):
+            read_columns(Files(tmp_path), name, None)
+    assert len(read_columns(Files(tmp_path), "t.parquet", ["b"])) == 50_000
+
+
+READS = """
+import resource, sys
+from pathlib import Path
+from robust_fairness.datasets._files import Files
+from robust_fairness.datasets._streamed_tables import stream_columns
+
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+import pyarrow, pyarrow.csv, pandas
+path = Path(sys.argv[1])
+found = stream_columns(Files(path.parent), path.name, ["y", "p", "sex"])
+assert len(found) == int(sys.argv[2]), len(found)
+assert found["sex"].value_counts().to_dict() == {"f": len(found) // 2, "m": len(found) // 2}
+with open("/proc/self/status") as status:
+    peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+print(peak * 1024)
+"""
+
+
+def test_memory_does_not_grow_with_what_is_not_asked_for(tmp_path: Path) -> None:
+    """A file of 300 MB takes at most half of that beyond what one of a block takes."""
+    line = "yes,{:.4f},{}," + "x" * 1500 + "\n"
+    block = "".join(line.format(k / 1000, "fm"[k % 2]) for k in range(1000))
+    peaks = []
+    for blocks in (1, 200):
+        path = tmp_path / f"{blocks}.csv"
+        with path.open("w") as file:
+            file.write("y,p,sex,note\n")
+            for _ in range(blocks):
+                file.write(block)
+        done = subprocess.run(
+            [sys.executable, "-c", READS, str(path), str(1000 * blocks)],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        peaks.append(int(done.stdout))
+        path.unlink() if blocks == 1 else None
+    assert path.stat().st_size > 300e6
+    assert peaks[1] - peaks[0] < 150e6  # some 100 MB are buffers of blocks, whatever the size
