@@ -25,6 +25,7 @@ from robust_fairness.runners._jobs import (
     Attempt,
     Files,
     Job,
+    NodeFailed,
     Place,
     identity,
     require_alike,
@@ -40,10 +41,6 @@ RARER = 4  # each further warning of a run without workers comes so many times l
 OPTIONS = ("address", "workers", "threads", "timeout")
 SECONDS_BETWEEN_COUNTS = 1.0  # of workers, which come and go
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-
-
-class NodeFailed(Exception):
-    """An error of a node, as a line of text."""
 
 
 class DaskRunner(KeepsGoing):
@@ -208,8 +205,11 @@ def local_cluster(workers: int, threads: int, devices: list[str]) -> Any:
         threads: CPU threads of a node.
         devices: GPUs that workers take in turn; none for none.
     """
+    import dask
     from distributed import Nanny, Scheduler, Security, SpecCluster
 
+    # Dask would stop for good a worker that is missing some seconds after another of its deaths.
+    dask.config.set({"distributed.deploy.lost-worker-timeout": "10000 hours"})
     # Whoever reaches a scheduler can run code: it talks to holders of this certificate only.
     security = Security.temporary()
     here = {"host": "127.0.0.1", "protocol": "tls://", "security": security, "dashboard": False}
@@ -357,7 +357,7 @@ class Workers(Executor):
                 workers = len(self._client.nthreads())
                 self._places = BACKLOG * max(1, workers)
                 self._tell_of(workers, now)
-                self._revive(workers)
+                self._revive()
         return self._places
 
     def _tell_of(self, workers: int, now: float) -> None:
@@ -378,13 +378,17 @@ class Workers(Executor):
                 "%s: no workers for %.0f s, the run waits; %s", address, now - self._seen, advice
             )
 
-    def _revive(self, workers: int) -> None:
-        """Start workers of this machine in the place of those that Dask has given up.
+    def _revive(self) -> None:
+        """Start workers of this machine in the place of those that died as they started.
 
-        It does so when a worker dies as it starts, or takes long to start again.
+        Dask starts the others again.
         """
-        if self._cluster is not None and workers < len(self._cluster.worker_spec):
-            self._cluster.scale(len(self._cluster.worker_spec))
+        if self._cluster is None:
+            return
+        for name, nanny in list(self._cluster.workers.items()):
+            if nanny.status.name in {"closed", "failed"}:
+                self._cluster.workers.pop(name, None)
+                self._cluster.scale(len(self._cluster.worker_spec))
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Send a call; its outcome arrives in what is returned."""
@@ -417,11 +421,7 @@ class Workers(Executor):
         if told.done():
             return
         if done.status == "finished":
-            failed = done.result()
-            if failed is None:
-                told.set_result(None)
-            else:
-                told.set_exception(NodeFailed(failed))
+            told.set_result(None)
         elif done.status == "error":
             error = done.exception()
             if isinstance(error, KilledWorker):  # perhaps it only waited; the attempt knows

@@ -42,6 +42,10 @@ LARGEST_VALUE = 2**20  # bytes of a value that is sent with a node: a parameter,
 _one_at_a_time = threading.Lock()  # torch's threads and the current folder are the process's
 
 
+class NodeFailed(Exception):
+    """An error of a node, as a line of text."""
+
+
 @dataclass(frozen=True)
 class Place:
     """Where and how nodes of a run are run.
@@ -178,9 +182,12 @@ class Attempt:
     where it outlives the worker, and is made before the call is opened: what that imports may
     need more memory than there is.
 
+    Dask also runs a node again that has ended, if its worker dies before that is known to all;
+    others may read the node's files by then.
+
     Attributes:
         call: pickled; it gives None, or an error in one line.
-        begun: file with a byte for each attempt that did not come to an end.
+        begun: file with a byte for each attempt; it is renamed when one succeeds.
     """
 
     call: bytes
@@ -193,27 +200,40 @@ class Attempt:
 
         return cls(dumps(call), begun)
 
-    def run(self) -> str | None:
-        """The call's outcome, or an error in one line.
+    def run(self) -> None:
+        """Call, unless that was done, or has killed too many workers.
 
-        Errors of libraries may not travel, and Dask would print them.
+        What is raised travels with the news of the end, what is returned would lie on the worker.
+
+        Raises:
+            NodeFailed: the error; those of libraries may not travel.
         """
-        from distributed.protocol.pickle import loads
-
+        logging.getLogger("distributed.worker").setLevel(logging.CRITICAL)  # it prints errors
         try:
-            with self.begun.open("ab") as file:
-                file.write(b".")
-            if self.begun.stat().st_size > DEATHS:
-                return (
-                    f"the worker that ran it died, {DEATHS} times "
-                    "(out of memory, or killed from outside)"
-                )
-            outcome: str | None = loads(self.call)()
-            self.begun.unlink(missing_ok=True)
+            failed = self._outcome()
         except Exception as error:
             logger.debug("%s", self.begun.name, exc_info=error)
-            return first_line(error)
-        return outcome
+            failed = first_line(error)
+        if failed is not None:
+            raise NodeFailed(failed)
+
+    def _outcome(self) -> str | None:
+        from distributed.protocol.pickle import loads
+
+        ended = self.begun.with_suffix(".ended")
+        if ended.exists():
+            return None
+        with self.begun.open("ab") as file:
+            file.write(b".")
+        if self.begun.stat().st_size > DEATHS:
+            return (
+                f"the worker that ran it died, {DEATHS} times "
+                "(out of memory, or killed from outside)"
+            )
+        failed: str | None = loads(self.call)()
+        if failed is None:
+            self.begun.rename(ended)
+        return failed
 
 
 @lru_cache(maxsize=1)  # a worker may serve one run after another
