@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -29,7 +31,16 @@ from kedro.pipeline import Node, Pipeline
 from robust_fairness.catalog.files import TextDataset
 from robust_fairness.errors import Failure, InputError
 from robust_fairness.runners import DaskRunner, RunFailed, Stopped, _dask
-from robust_fairness.runners._jobs import DEATHS, Files, Job, Place, identity, ready
+from robust_fairness.runners._jobs import (
+    DEATHS,
+    Attempt,
+    Files,
+    Job,
+    NodeFailed,
+    Place,
+    identity,
+    ready,
+)
 from tests.project import ROOT
 from tests.test_runners import CELLS, OUTPUTS, catalog, pipeline, table, written
 
@@ -207,6 +218,25 @@ def test_a_killed_workers_node_runs_again_elsewhere(cluster, tmp_path):
     assert not psutil.pid_exists(int(first.name))
 
 
+def test_an_attempt_is_made_a_few_times_and_never_again_after_success(tmp_path):
+    begun = tmp_path / "begun"
+    begun.write_bytes(b"." * (DEATHS - 1))  # of workers that died
+    attempt = replace(Attempt.at(print, begun), call=b"")
+    with pytest.raises(NodeFailed, match="Ran out of input"):  # which ends the fourth attempt
+        attempt.run()
+    with pytest.raises(NodeFailed, match="the worker that ran it died, 4 times"):
+        Attempt.at((tmp_path / "made").touch, begun).run()
+    begun.write_bytes(b"")
+    node = Attempt.at(partial((tmp_path / "made").touch, exist_ok=False), begun)
+    node.run()
+    node.run()  # whose worker died before all knew that it had succeeded
+    assert (tmp_path / "made").exists()
+    refused = Attempt.at(partial(str, "no"), tmp_path / "refused")
+    for _ in range(2):
+        with pytest.raises(NodeFailed, match="^no$"):
+            refused.run()
+
+
 class OnTwoWorkers(DaskRunner):
     """On workers of this machine that do not import torch, which takes seconds at each start."""
 
@@ -215,6 +245,7 @@ class OnTwoWorkers(DaskRunner):
         return _dask.Workers(_dask.connected(started, SECONDS), started, SECONDS)
 
 
+@pytest.mark.slow
 def test_only_nodes_that_kill_their_workers_fail_not_those_that_waited_there(
     tmp_path,
 ):
@@ -378,6 +409,7 @@ def test_a_run_whose_workers_are_gone_says_so_and_goes_on_with_a_new_one(tmp_pat
             assert not running.done()
             with process("worker", address, *options) as another:
                 wait_for((begun / str(another.pid)).exists)
+                wait_for(lambda: told()[-1].endswith("again, the run goes on"))
                 (begun / "go").touch()
                 running.result(SECONDS)
     first, *_, last = told()

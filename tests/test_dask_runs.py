@@ -91,7 +91,7 @@ def test_a_worker_killed_in_training_changes_no_bit(project):
 @pytest.mark.slow
 def test_an_mlflow_server_that_dies_costs_a_warning_a_process(project, tmp_path_factory):
     """It is killed while a cell trains, after the run was opened there; no bit changes."""
-    protocol = {"tabular": {"epochs": 300, "checkpoint_seconds": 0}}
+    protocol = {"tabular": {"epochs": 40, "checkpoint_seconds": 0}}
     project.configure("smoke/parameters.yml", {"protocols": protocol})
     project.kedro(*SMOKE, "--run-id", "without", **THREADS)
     folder = tmp_path_factory.mktemp("mlflow")

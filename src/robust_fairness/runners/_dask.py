@@ -56,7 +56,8 @@ class DaskRunner(KeepsGoing):
         workers: number of workers on this machine.
         threads: CPU threads of each node. On this machine ``OMP_NUM_THREADS``, or the share of the
             cores, unless given; of an address, as its workers were started.
-        timeout: seconds to wait for the scheduler and its first worker.
+        timeout: seconds to wait for the scheduler and its first worker, and without workers
+            until that is told.
 
     Raises:
         InputError: an option is unknown or does not fit, Dask is not installed, the scheduler
