@@ -75,7 +75,7 @@ class Shared(DaskRunner):
     def _get_executor(self, max_workers: int):
         from robust_fairness.runners._dask import Workers
 
-        return Workers(connected(self.cluster, 60), None)
+        return Workers(connected(self.cluster, 60), None, 60)
 
 
 def main() -> None:

@@ -2,15 +2,21 @@
 
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import dask
@@ -25,9 +31,18 @@ from kedro.pipeline import Node, Pipeline
 from robust_fairness.catalog.files import TextDataset
 from robust_fairness.errors import Failure, InputError
 from robust_fairness.runners import DaskRunner, RunFailed, Stopped, _dask
-from robust_fairness.runners._jobs import Files, Job, Place, identity, ready
+from robust_fairness.runners._jobs import (
+    DEATHS,
+    Attempt,
+    Files,
+    Job,
+    NodeFailed,
+    Place,
+    identity,
+    ready,
+)
 from tests.project import ROOT
-from tests.test_runners import OUTPUTS, catalog, pipeline, written
+from tests.test_runners import CELLS, OUTPUTS, catalog, pipeline, table, written
 
 SECONDS = 120  # to wait for something that takes a second on a machine with nothing else to do
 
@@ -99,6 +114,69 @@ def test_a_file_that_cannot_be_saved_is_a_failure_with_its_reason(cluster, tmp_p
     assert "german_cuma_metrics" in written(tmp_path)
 
 
+@pytest.fixture
+def small_disk(tmp_path) -> Iterator[Path]:
+    """A folder on a disk of 64 KiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(words, check=False).returncode:
+        pytest.skip("a disk can be mounted by nobody but the administrator")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def large(text: str) -> str:
+    """A megabyte."""
+    return text * 2**18
+
+
+def too_large(folder: Path, address: str) -> str:
+    """Run four cells of which one has a model of a megabyte; why it failed, alone."""
+    found = catalog(folder, "one")
+    what = Pipeline(
+        [
+            *(node for node in pipeline().nodes if node.name != "adult.cuma.train"),
+            Node(large, "raw", "adult.cuma.models", name="large", namespace="adult.cuma"),
+        ]
+    )
+    with pytest.raises(RunFailed) as error:
+        run(what, found, address)
+    (failure,) = error.value.failures
+    assert failure.node == "adult.cuma.large"
+    assert "\n" not in failure.message
+    assert written(folder) == OUTPUTS - {"adult.cuma.models", "adult_cuma_metrics"}
+    assert f"adult_cuma=adult.cuma.large: {failure.message};" in found.load("report")
+    run(pipeline(), catalog(folder, "one"), address, only_missing_outputs=True)
+    assert written(folder) == OUTPUTS
+    return failure.message
+
+
+def test_a_full_disk_is_a_failure_of_the_node_that_it_hit(cluster, small_disk):
+    message = too_large(small_disk, cluster.scheduler_address)
+    assert "adult.cuma.models" in message
+    assert "No space left on device" in message
+
+
+def limit(size: int) -> None:
+    """Let this process write files of this size at most."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+
+def test_a_worker_that_cannot_write_fails_the_node_that_needs_it(cluster, tmp_path):
+    """As a full disk does, where no disk can be mounted."""
+    with _dask.connected(cluster.scheduler_address, SECONDS) as client:
+        client.run(limit, 2**16)
+        try:
+            message = too_large(tmp_path, cluster.scheduler_address)
+        finally:
+            client.run(limit, resource.RLIM_INFINITY)
+    assert "adult.cuma.models" in message
+    assert "File too large" in message
+
+
 def waits(folder: Path) -> Callable[[str], str]:
     """A function that tells its process and goes on when a file is there."""
 
@@ -140,27 +218,90 @@ def test_a_killed_workers_node_runs_again_elsewhere(cluster, tmp_path):
     assert not psutil.pid_exists(int(first.name))
 
 
-def test_a_node_that_kills_its_workers_fails_alone(cluster, tmp_path, monkeypatch):
-    monkeypatch.setattr(cluster.scheduler, "allowed_failures", 1)
+def test_an_attempt_is_made_a_few_times_and_never_again_after_success(tmp_path):
+    begun = tmp_path / "begun"
+    begun.write_bytes(b"." * (DEATHS - 1))  # of workers that died
+    attempt = replace(Attempt.at(print, begun), call=b"")
+    with pytest.raises(NodeFailed, match="Ran out of input"):  # which ends the fourth attempt
+        attempt.run()
+    with pytest.raises(NodeFailed, match="the worker that ran it died, 4 times"):
+        Attempt.at((tmp_path / "made").touch, begun).run()
+    begun.write_bytes(b"")
+    node = Attempt.at(partial((tmp_path / "made").touch, exist_ok=False), begun)
+    node.run()
+    node.run()  # whose worker died before all knew that it had succeeded
+    assert (tmp_path / "made").exists()
+    refused = Attempt.at(partial(str, "no"), tmp_path / "refused")
+    for _ in range(2):
+        with pytest.raises(NodeFailed, match="^no$"):
+            refused.run()
 
-    def deadly(text: str) -> str:
-        os.kill(os.getpid(), signal.SIGKILL)
-        return text
 
+class OnTwoWorkers(DaskRunner):
+    """On workers of this machine that do not import torch, which takes seconds at each start."""
+
+    def _get_executor(self, max_workers: int) -> Executor:
+        started = _dask.local_cluster(2, 1, [])
+        return _dask.Workers(_dask.connected(started, SECONDS), started, SECONDS)
+
+
+@pytest.mark.slow
+def test_only_nodes_that_kill_their_workers_fail_not_those_that_waited_there(
+    tmp_path,
+):
+    """Even where Dask gives up, at the first death, whatever the worker had been assigned."""
+    begun = tmp_path / "begun"
+    begun.mkdir()
+
+    def deadly(name: str) -> Callable[[str], str]:
+        def node(text: str) -> str:
+            (begun / f"{name}.{os.getpid()}").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+            return text
+
+        return node
+
+    harmless = ["report", *map(table, CELLS)]
     what = Pipeline(
         [
-            # one behind the other: Dask may blame a node that waits on a worker that dies
-            Node(str.upper, "raw", "report", name="harmless"),
-            Node(deadly, "report", "adult_erm_metrics", name="deadly"),
+            Node(deadly("first"), "raw", "first", name="a_first"),
+            Node(deadly("second"), "raw", "second", name="a_second"),
+            *(Node(str.upper, "raw", name, name=name) for name in harmless),
         ]
     )
     found = catalog(tmp_path, "one")
+    for name in ("first", "second"):
+        version = Version("one", "one")
+        found[name] = TextDataset(filepath=str(tmp_path / name), version=version)
+    runner = OnTwoWorkers(workers=2)
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        pytest.raises(RunFailed) as error,
+    ):
+        runner.run(what, found, _create_hook_manager(), run_id="one")
+    assert {failure.node for failure in error.value.failures} == {"a_first", "a_second"}
+    for failure in error.value.failures:
+        assert failure.message.startswith("the worker that ran it died, 4 times")
+    assert written(tmp_path) - {path.name for path in begun.iterdir()} == set(harmless)
+    attempts = Counter(path.stem for path in begun.iterdir())
+    assert attempts == {"first": DEATHS, "second": DEATHS}
+    assert not list((ROOT / "data").glob(".attempts_*"))
+
+
+def test_what_cannot_be_sent_fails_alone(cluster, tmp_path):
+    lock = threading.Lock()
+    what = Pipeline(
+        [
+            Node(lambda text: f"{text} {lock}", "raw", "adult_erm_metrics", name="locked"),
+            Node(str.upper, "raw", "report", name="harmless"),
+        ]
+    )
     with pytest.raises(RunFailed) as error:
-        run(what, found, cluster.scheduler_address)
+        run(what, catalog(tmp_path, "one"), cluster.scheduler_address)
     (failure,) = error.value.failures
-    assert failure.node == "deadly"
-    assert "the worker that ran it died, 2 times" in failure.message
-    assert found.load("report") == "ROWS"
+    assert failure.node == "locked"
+    assert failure.message.startswith("cannot be sent to workers (")
+    assert written(tmp_path) == {"report"}
 
 
 def test_what_a_dead_worker_had_saved_of_a_node_is_replaced(tmp_path):
@@ -207,36 +348,100 @@ def test_what_stays_in_memory_is_refused_before_anything_runs(cluster, tmp_path)
 def test_a_scheduler_that_dies_ends_the_run_and_keeps_what_has_finished(tmp_path):
     begun = tmp_path / "begun"
     begun.mkdir()
-    told = tmp_path / "scheduler.json"
-    with process(
-        "scheduler", "--host=127.0.0.1", "--port=0", "--no-dashboard", f"--scheduler-file={told}"
-    ) as scheduler:
-        wait_for(told.exists)
-        address = json.loads(wait_for(told.read_text))["address"]
-        with process("worker", address, "--nthreads=1", "--no-dashboard", "--no-nanny"):
+    options = ("--nthreads=1", "--no-dashboard", "--no-nanny")
+    with scheduler(tmp_path) as (address, child), process("worker", address, *options):
 
-            def kill() -> None:
-                wait_for(lambda: list(begun.iterdir()))
-                scheduler.kill()
+        def kill() -> None:
+            wait_for(lambda: list(begun.iterdir()))
+            child.kill()
 
-            killer = threading.Thread(target=kill, daemon=True)
-            killer.start()
-            what = Pipeline(
-                [
-                    Node(str.upper, "raw", "adult_erm_metrics", name="short"),
-                    Node(waits(begun), "adult_erm_metrics", "report", name="long"),
-                ]
-            )
-            with (
-                dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
-                pytest.raises(Stopped) as error,
-            ):
-                run(what, catalog(tmp_path, "one"), address)
-            killer.join()
+        killer = threading.Thread(target=kill, daemon=True)
+        killer.start()
+        what = Pipeline(
+            [
+                Node(str.upper, "raw", "adult_erm_metrics", name="short"),
+                Node(waits(begun), "adult_erm_metrics", "report", name="long"),
+            ]
+        )
+        with (
+            dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
+            pytest.raises(Stopped) as error,
+        ):
+            run(what, catalog(tmp_path, "one"), address)
+        killer.join()
     assert "the Dask scheduler is gone" in error.value.message
     assert "--run-id one --only-missing-outputs" in error.value.message
     assert written(tmp_path / "adult_erm_metrics") == {"adult_erm_metrics"}
     assert not (tmp_path / "report").exists()
+
+
+@contextmanager
+def scheduler(folder: Path) -> Iterator[tuple[str, subprocess.Popen]]:
+    """A scheduler in a process of its own, with its address."""
+    told = folder / "scheduler.json"
+    options = ("--host=127.0.0.1", "--port=0", "--no-dashboard", f"--scheduler-file={told}")
+    with process("scheduler", *options) as child:
+        wait_for(told.exists)
+        yield json.loads(wait_for(told.read_text))["address"], child
+
+
+def test_a_run_whose_workers_are_gone_says_so_and_goes_on_with_a_new_one(tmp_path, caplog):
+    begun = tmp_path / "begun"
+    begun.mkdir()
+    options = ("--nthreads=1", "--no-dashboard", "--no-nanny")
+    found = catalog(tmp_path, "one")
+
+    def told() -> list[str]:
+        return [one.getMessage() for one in caplog.records if "worker" in one.getMessage()]
+
+    with scheduler(tmp_path) as (address, _), process("worker", address, *options) as worker:
+        with _dask.connected(address, SECONDS) as client:
+            client.wait_for_workers(1, timeout=SECONDS)
+        with ThreadPoolExecutor() as threads:
+            what = Pipeline([Node(waits(begun), "raw", "report", name="long")])
+            runner = DaskRunner(address=address, timeout=3)
+            hooks = _create_hook_manager()
+            running = threads.submit(runner.run, what, found, hooks, run_id="one")
+            wait_for(lambda: list(begun.iterdir()))
+            assert told() == []
+            worker.kill()
+            wait_for(told)
+            assert not running.done()
+            with process("worker", address, *options) as another:
+                wait_for((begun / str(another.pid)).exists)
+                wait_for(lambda: told()[-1].endswith("again, the run goes on"))
+                (begun / "go").touch()
+                running.result(SECONDS)
+    first, *_, last = told()
+    assert first.startswith(f"{address}: no workers for ")
+    assert first.endswith(f" s, the run waits; start some by: dask worker {address} --nthreads 1")
+    assert last == f"{address}: workers again, the run goes on"
+    assert found.load("report") == f"rows by {another.pid}"
+
+
+def test_the_longer_there_are_no_workers_the_rarer_that_is_told(tmp_path, caplog, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    now, workers = 0.0, 0
+    client = SimpleNamespace(
+        nthreads=lambda: {str(number): 1 for number in range(workers)},
+        scheduler=SimpleNamespace(address="tcp://here:1"),
+        close=lambda: None,
+    )
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    with _dask.Workers(client, None, timeout=30) as executor:
+        times = []
+        for second in range(10_000):
+            now, before = float(second), len(caplog.records)
+            assert executor.places == _dask.BACKLOG
+            times += [second] * (len(caplog.records) - before)
+        assert times == [30, 120, 480, 1920, 7680]
+        now, workers = 10_000.0, 3
+        assert executor.places == 3 * _dask.BACKLOG
+        assert caplog.records[-1].getMessage() == "tcp://here:1: workers again, the run goes on"
+        for second in range(10_001, 10_029):
+            now, workers = float(second), 0
+            assert executor.places == _dask.BACKLOG
+        assert len(caplog.records) == len(times) + 1
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 
 from tests.project import Project, small
 from tests.test_runs import BROKEN, MENDED, SMOKE, contents, manifest
+from tests.test_tracking_server import server
 
 DASK = ("--runner=robust_fairness.runners.DaskRunner", "--runner-params=workers=2,threads=1")
 THREADS = {"OMP_NUM_THREADS": "1"}
@@ -85,6 +86,29 @@ def test_a_worker_killed_in_training_changes_no_bit(project):
     out, err = child.communicate(timeout=300)
     assert child.returncode == 0, out + err
     assert contents(project, "killed") == contents(project, "whole")
+
+
+@pytest.mark.slow
+def test_an_mlflow_server_that_dies_costs_a_warning_a_process(project, tmp_path_factory):
+    """It is killed while a cell trains, after the run was opened there; no bit changes."""
+    protocol = {"tabular": {"epochs": 40, "checkpoint_seconds": 0}}
+    project.configure("smoke/parameters.yml", {"protocols": protocol})
+    project.kedro(*SMOKE, "--run-id", "without", **THREADS)
+    folder = tmp_path_factory.mktemp("mlflow")
+    with server(f"sqlite:///{folder}/mlflow.db", folder) as address:
+        tracking = {"ROBUST_FAIRNESS_MLFLOW": "on", "MLFLOW_TRACKING_URI": address}
+        child = project.start(*SMOKE, *DASK, "--run-id", "dies", **THREADS, **tracking)
+        checkpoints = project.root / "data" / "checkpoints"
+        deadline = time.monotonic() + 240
+        while not list(checkpoints.glob("diabetes.cuma/*/state.safetensors")):
+            assert time.monotonic() < deadline and child.poll() is None
+            time.sleep(0.01)
+    out, err = child.communicate(timeout=300)
+    assert child.returncode == 0, out + err
+    # one a worker, and one of the process that closes the run
+    assert 1 <= (out + err).count("MLflow is not available") <= 3
+    assert "Traceback" not in out + err
+    assert contents(project, "dies") == contents(project, "without")
 
 
 @pytest.mark.slow

@@ -22,8 +22,10 @@ from robust_fairness.errors import Failure, InputError, unknown_name
 from robust_fairness.runners._jobs import (
     PACKAGES,
     SETTINGS,
+    Attempt,
     Files,
     Job,
+    NodeFailed,
     Place,
     identity,
     require_alike,
@@ -35,13 +37,10 @@ logger = logging.getLogger(__name__)
 
 GONE = "the Dask scheduler is gone"
 BACKLOG = 2  # nodes under way or waiting at each worker
+RARER = 4  # each further warning of a run without workers comes so many times later
 OPTIONS = ("address", "workers", "threads", "timeout")
 SECONDS_BETWEEN_COUNTS = 1.0  # of workers, which come and go
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-
-
-class NodeFailed(Exception):
-    """An error of a node, as a line of text."""
 
 
 class DaskRunner(KeepsGoing):
@@ -57,7 +56,8 @@ class DaskRunner(KeepsGoing):
         workers: number of workers on this machine.
         threads: CPU threads of each node. On this machine ``OMP_NUM_THREADS``, or the share of the
             cores, unless given; of an address, as its workers were started.
-        timeout: seconds to wait for the scheduler and its first worker.
+        timeout: seconds to wait for the scheduler and its first worker, and without workers
+            until that is told.
 
     Raises:
         InputError: an option is unknown or does not fit, Dask is not installed, the scheduler
@@ -93,6 +93,7 @@ class DaskRunner(KeepsGoing):
         self._address = None if address is None else str(address)
         self._workers, self._threads, self._timeout = workers, threads, float(timeout)
         self._files: Files | None = None
+        self._place: Place | None = None
         if self._address is not None:  # before a run is begun
             with connected(self._address, self._timeout) as client:
                 require_fit(client, self._address, self._timeout)
@@ -109,7 +110,7 @@ class DaskRunner(KeepsGoing):
         Raises:
             InputError: something is in memory that workers would need.
         """
-        self._files = Files.of(catalog)
+        self._files, self._place = Files.of(catalog), None
         require_sendable(pipeline, catalog, self._files)
         super()._run(pipeline, catalog, hook_manager, run_id)
 
@@ -117,12 +118,12 @@ class DaskRunner(KeepsGoing):
         if self._address is not None:
             client = connected(self._address, self._timeout)
             require_fit(client, self._address, self._timeout)
-            return Workers(client, None)
+            return Workers(client, None, self._timeout)
         devices = visible_gpus()
         count = self._workers or len(devices) or os.cpu_count() or 1
         self._threads = self._threads_here(count)
         cluster = local_cluster(count, self._threads, devices)
-        return Workers(connected(cluster, self._timeout), cluster)
+        return Workers(connected(cluster, self._timeout), cluster, self._timeout)
 
     def _places(self, executor: Executor, pipeline: Pipeline) -> int:
         assert isinstance(executor, Workers)
@@ -137,9 +138,10 @@ class DaskRunner(KeepsGoing):
         run_id: str | None,
     ) -> Callable[[], Any]:
         assert self._files is not None
-        return Job.of(node, self._files, catalog, missing, run_id, self._place()).run
+        self._place = self._place or self._place_of_run()  # the same for all nodes
+        return Job.of(node, self._files, catalog, missing, run_id, self._place).run
 
-    def _place(self) -> Place:
+    def _place_of_run(self) -> Place:
         from kedro.framework.project import PACKAGE_NAME
 
         from robust_fairness.provenance import root
@@ -204,8 +206,11 @@ def local_cluster(workers: int, threads: int, devices: list[str]) -> Any:
         threads: CPU threads of a node.
         devices: GPUs that workers take in turn; none for none.
     """
+    import dask
     from distributed import Nanny, Scheduler, Security, SpecCluster
 
+    # Dask would stop for good a worker that is missing some seconds after another of its deaths.
+    dask.config.set({"distributed.deploy.lost-worker-timeout": "10000 hours"})
     # Whoever reaches a scheduler can run code: it talks to holders of this certificate only.
     security = Security.temporary()
     here = {"host": "127.0.0.1", "protocol": "tls://", "security": security, "dashboard": False}
@@ -295,9 +300,7 @@ def _require_same_folder(client: Any, address: str, here: Mapping[str, str]) -> 
     """Refuse workers with other code, or that do not see a file made here and now."""
     from robust_fairness.provenance import root
 
-    folder = root() / "data"
-    folder.mkdir(exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=folder, prefix=".seen_by_workers_") as token:
+    with tempfile.NamedTemporaryFile(dir=_shared_folder(), prefix=".seen_by_workers_") as token:
         for name, (code, seen) in client.run(look, token.name).items():
             require_alike(here, code, f"{address}: its worker {name}")
             if not seen:
@@ -305,6 +308,15 @@ def _require_same_folder(client: Any, address: str, here: Mapping[str, str]) -> 
                     f"{address}: its worker {name} does not see {root()}; "
                     "workers need the project's folder, shared, at the same path"
                 )
+
+
+def _shared_folder() -> Path:
+    """A folder that workers see, too."""
+    from robust_fairness.provenance import root
+
+    folder = root() / "data"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 def look(path: str) -> tuple[dict[str, str], bool]:
@@ -323,12 +335,18 @@ class Workers(Executor):
     Args:
         client: a client of their scheduler.
         cluster: what to stop in the end; None where it is somebody else's.
+        timeout: seconds without workers until that is told.
     """
 
-    def __init__(self, client: Any, cluster: Any) -> None:
+    def __init__(self, client: Any, cluster: Any, timeout: float) -> None:
         self._client, self._cluster = client, cluster
         self._sent: set[Any] = set()  # Dask forgets what nobody holds
+        self._attempts = tempfile.TemporaryDirectory(
+            dir=_shared_folder(), prefix=".attempts_", ignore_cleanup_errors=True
+        )
         self._counted, self._places = -math.inf, BACKLOG
+        self._timeout = self._patience = timeout
+        self._seen = time.monotonic()
 
     @property
     def places(self) -> int:
@@ -337,53 +355,86 @@ class Workers(Executor):
         if now - self._counted >= SECONDS_BETWEEN_COUNTS:
             self._counted = now
             with suppress(OSError, RuntimeError):  # a scheduler that is gone is told by ``submit``
-                self._places = BACKLOG * max(1, len(self._client.nthreads()))
+                workers = len(self._client.nthreads())
+                self._places = BACKLOG * max(1, workers)
+                self._tell_of(workers, now)
+                self._revive()
         return self._places
+
+    def _tell_of(self, workers: int, now: float) -> None:
+        """Say that there are no workers, more and more rarely, and that there are some again."""
+        address = self._client.scheduler.address
+        if workers:
+            if self._patience > self._timeout:
+                logger.warning("%s: workers again, the run goes on", address)
+            self._patience, self._seen = self._timeout, now
+        elif now - self._seen >= self._patience:
+            self._patience *= RARER
+            advice = (
+                f"start some by: dask worker {address} --nthreads 1"
+                if self._cluster is None
+                else "they should start again by themselves"
+            )
+            logger.warning(
+                "%s: no workers for %.0f s, the run waits; %s", address, now - self._seen, advice
+            )
+
+    def _revive(self) -> None:
+        """Start workers of this machine in the place of those that died as they started.
+
+        Dask starts the others again.
+        """
+        if self._cluster is None:
+            return
+        for name, nanny in list(self._cluster.workers.items()):
+            if nanny.status.name in {"closed", "failed"}:
+                self._cluster.workers.pop(name, None)
+                self._cluster.scale(len(self._cluster.worker_spec))
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Send a call; its outcome arrives in what is returned."""
         told: Future[Any] = Future()
+        begun = Path(self._attempts.name) / uuid.uuid4().hex
+        try:
+            attempt = Attempt.at(partial(fn, *args, **kwargs), begun)
+        except Exception as error:  # whatever there is that cannot be sent
+            told.set_exception(NodeFailed(f"cannot be sent to workers ({first_line(error)})"))
+            return told
+        self._send(attempt, told)
+        return told
+
+    def _send(self, attempt: Attempt, told: "Future[Any]") -> None:
         try:
             if self._client.status != "running":
                 raise OSError(f"its client is {self._client.status}")
-            sent = self._client.submit(fn, *args, key=f"node-{uuid.uuid4().hex}", **kwargs)
+            sent = self._client.submit(attempt.run, key=f"node-{uuid.uuid4().hex}")
         except Exception as error:  # whatever a scheduler that went away makes of it
             told.set_exception(Unreachable(f"{GONE} ({first_line(error)})"))
-            return told
+            return
         self._sent.add(sent)
-        sent.add_done_callback(partial(self._tell, told=told))
-        return told
+        sent.add_done_callback(partial(self._tell, attempt=attempt, told=told))
 
-    def _tell(self, done: Any, told: "Future[Any]") -> None:
+    def _tell(self, done: Any, attempt: Attempt, told: "Future[Any]") -> None:
         """Pass on how a call has ended."""
+        from distributed import KilledWorker
+
         self._sent.discard(done)
         if told.done():
             return
         if done.status == "finished":
-            failed = done.result()
-            if failed is None:
-                told.set_result(None)
-            else:
-                told.set_exception(NodeFailed(failed))
+            told.set_result(None)
         elif done.status == "error":
-            told.set_exception(_plain(done.exception()))
+            error = done.exception()
+            if isinstance(error, KilledWorker):  # perhaps it only waited; the attempt knows
+                self._send(attempt, told)
+            else:
+                told.set_exception(NodeFailed(first_line(error)))
         else:
             told.set_exception(Unreachable(f"{GONE} (a node was {done.status})"))
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Drop what still runs, and stop the workers that were started here."""
+        self._attempts.cleanup()  # what still waits for somebody else's workers cannot begin
         self._client.close()
         if self._cluster is not None:
             self._cluster.close()
-
-
-def _plain(error: BaseException) -> Exception:
-    """The error of a node, without what only Dask's developers want to know."""
-    from distributed import KilledWorker
-
-    if isinstance(error, KilledWorker):
-        times = error.allowed_failures + 1
-        return NodeFailed(
-            f"the worker that ran it died, {times} times (out of memory, or killed from outside)"
-        )
-    return NodeFailed(first_line(error))

@@ -10,7 +10,7 @@ import logging
 import os
 import platform
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.metadata import version
@@ -37,8 +37,13 @@ SETTINGS = (
     "MLFLOW_TRACKING_URI",
 )
 PACKAGES = ("robust_fairness", "torch", "numpy", "kedro", "distributed")
+DEATHS = 4  # of workers in the midst of a node, after which it counts as failed
 LARGEST_VALUE = 2**20  # bytes of a value that is sent with a node: a parameter, the manifest
 _one_at_a_time = threading.Lock()  # torch's threads and the current folder are the process's
+
+
+class NodeFailed(Exception):
+    """An error of a node, as a line of text."""
 
 
 @dataclass(frozen=True)
@@ -140,14 +145,13 @@ class Job:
     ) -> "Job":
         """The job of a node; what the catalog holds in memory is looked up now."""
         there = set(node.inputs) - missing.keys()
-        values = {name: catalog.load(name) for name in sorted(there - files.catalog.keys())}
+        # No difference of sets: it would go through all files of the grid for each node.
+        held = sorted(name for name in there if name not in files.catalog)
+        values = {name: catalog.load(name) for name in held}
         return cls(node, files.only(there | set(node.outputs)), values, missing, run_id, place)
 
     def run(self) -> str | None:
-        """Run the node here; None, or the error in one line.
-
-        Errors of libraries may not travel, and Dask would print them.
-        """
+        """Run the node here; None, or the error in one line."""
         with _one_at_a_time:
             try:
                 hooks = ready(self.place)
@@ -168,6 +172,68 @@ class Job:
             pinned = self.files.versions.get(name)
             if pinned is not None and pinned.load == pinned.save:
                 remove(catalog.get(name))
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A call that notes that it has begun, so that it stops after a few workers' deaths.
+
+    Dask blames a death on all that waited for the worker, too. The note is on the shared folder,
+    where it outlives the worker, and is made before the call is opened: what that imports may
+    need more memory than there is.
+
+    Dask also runs a node again that has ended, if its worker dies before that is known to all;
+    others may read the node's files by then.
+
+    Attributes:
+        call: pickled; it gives None, or an error in one line.
+        begun: file with a byte for each attempt; it is renamed when one succeeds.
+    """
+
+    call: bytes
+    begun: Path
+
+    @classmethod
+    def at(cls, call: Callable[[], str | None], begun: Path) -> "Attempt":
+        """The attempts at a call."""
+        from distributed.protocol.pickle import dumps
+
+        return cls(dumps(call), begun)
+
+    def run(self) -> None:
+        """Call, unless that was done, or has killed too many workers.
+
+        What is raised travels with the news of the end, what is returned would lie on the worker.
+
+        Raises:
+            NodeFailed: the error; those of libraries may not travel.
+        """
+        logging.getLogger("distributed.worker").setLevel(logging.CRITICAL)  # it prints errors
+        try:
+            failed = self._outcome()
+        except Exception as error:
+            logger.debug("%s", self.begun.name, exc_info=error)
+            failed = first_line(error)
+        if failed is not None:
+            raise NodeFailed(failed)
+
+    def _outcome(self) -> str | None:
+        from distributed.protocol.pickle import loads
+
+        ended = self.begun.with_suffix(".ended")
+        if ended.exists():
+            return None
+        with self.begun.open("ab") as file:
+            file.write(b".")
+        if self.begun.stat().st_size > DEATHS:
+            return (
+                f"the worker that ran it died, {DEATHS} times "
+                "(out of memory, or killed from outside)"
+            )
+        failed: str | None = loads(self.call)()
+        if failed is None:
+            self.begun.rename(ended)
+        return failed
 
 
 @lru_cache(maxsize=1)  # a worker may serve one run after another

@@ -24,6 +24,7 @@ from robust_fairness.errors import Failure
 
 logger = logging.getLogger(__name__)
 
+SECONDS_OF_WAITING = 1.0  # for a node to end, until the executor is looked at again
 FAN_IN = "fan_in"  # tag of nodes that take failed inputs and name them
 
 
@@ -194,7 +195,7 @@ class KeepsGoing(AbstractRunner):
     """
 
     def _places(self, executor: Executor, pipeline: Pipeline) -> int:
-        """How many nodes may be under way; asked again before each."""
+        """How many nodes may be under way; asked again before each, and while all wait."""
         return self._get_required_workers_count(pipeline)
 
     def _work(
@@ -237,7 +238,8 @@ class KeepsGoing(AbstractRunner):
         assert executor is not None
         with executor:
             while queue.ready or running:
-                if queue.ready and len(running) < self._places(executor, pipeline):
+                places = self._places(executor, pipeline)
+                if queue.ready and len(running) < places:
                     node = queue.take()
                     missing = ledger.inputs(node)
                     if missing and FAN_IN not in node.tags:
@@ -247,7 +249,7 @@ class KeepsGoing(AbstractRunner):
                     work = self._work(node, catalog, missing, hook_manager, run_id)
                     running[executor.submit(work)] = node
                     continue
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                for future in wait(running, SECONDS_OF_WAITING, FIRST_COMPLETED).done:
                     node = running.pop(future)
                     queue.settle(node)
                     error = future.exception()
