@@ -1,5 +1,7 @@
 """How metrics are found by name with options, and what they are called with."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -166,3 +168,17 @@ def test_grouping_of_one_attribute_adds_no_second_row(calls):
     samples = make_samples(one=letters("aab"))
     rows = evaluate(["recorded"], samples, np.eye(2)[[0] * 3], None, samples, [("one",)])
     assert len(rows) == 1
+
+
+def test_sensitive_attributes_come_first():
+    """Figures and ranks show the first attribute: that which methods mitigate."""
+    samples = make_samples(age=letters("abab"), sex=letters("bbaa"), race=letters("abba"))
+    samples = dataclasses.replace(samples, sensitive=("race", "sex"))
+    outputs = np.random.default_rng(0).normal(size=(4, 2))
+    rows = evaluate(["worst_group_accuracy", "faircocco_dp"], samples, outputs)
+    named = {
+        metric: [row["attribute"] for row in rows if row["metric"] == metric]
+        for metric in ("worst_group_accuracy", "faircocco_dp")
+    }
+    assert named["worst_group_accuracy"] == ["race", "sex", "age"]
+    assert named["faircocco_dp"] == ["race", "sex", "age", "race & sex"]

@@ -168,9 +168,9 @@ def evaluate(
     categorical attribute and every combination of ``groupings``, ``group`` (int64 ``[n]``),
     ``groups`` (names) and ``train_group``; or, once for every attribute, categorical or not, for
     the sensitive ones together and for every combination, ``attribute_columns`` and
-    ``given_columns`` (numbers ``[n, columns]``). Rows whose attribute is missing are left out. A
-    metric of another task gives one row without value that says so; one that asks for an array
-    that is not there gives no row.
+    ``given_columns`` (numbers ``[n, columns]``); sensitive attributes come first. Rows whose
+    attribute is missing are left out. A metric of another task gives one row without value that
+    says so; one that asks for an array that is not there gives no row.
 
     Args:
         names: names of metrics, with their options.
@@ -185,6 +185,7 @@ def evaluate(
         InputError: no such metric or option, or a grouping names an attribute that does not exist
             or is continuous.
     """
+    samples = _sensitive_first(samples)
     prediction = outputs.argmax(-1) if samples.classes else outputs[:, 0]
     arrays = {"y": samples.y, "prediction": prediction, "outputs": outputs, **(per_row or {})}
     asked = {argument for name in names for argument in find_metric(name).arguments}
@@ -215,6 +216,12 @@ def evaluate(
             for attribute, arguments in found.items():
                 rows += _rows(name, attribute, _call(one, {**whole, **arguments}))
     return rows
+
+
+def _sensitive_first(samples: Samples) -> Samples:
+    """The sensitive attributes before the others: who shows one attribute shows the first."""
+    names = dict.fromkeys([*samples.sensitive, *samples.attributes])
+    return replace(samples, attributes=samples.attributes[list(names)])
 
 
 def by_attribute(
