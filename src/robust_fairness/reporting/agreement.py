@@ -62,7 +62,8 @@ def by_seed(metrics: pd.DataFrame, measure: str) -> dict[str, dict[TestSet, pd.D
     found: dict[str, dict[TestSet, pd.DataFrame]] = {}
     for place, own in rows.groupby(["dataset", "shift", "severity"], sort=False):
         dataset, shift, severity = cast(tuple[str, str, float], place)
-        values = sign * own.pivot_table(index="seed", columns="method", values="value", sort=False)
+        methods = list(dict.fromkeys(own["method"]))
+        values = sign * own.pivot(index="seed", columns="method", values="value")[methods]
         found.setdefault(dataset, {})[shift, severity] = values.dropna(axis=1)
     return found
 
