@@ -55,7 +55,7 @@ def test_report_draws_all_figures_without_errors(report, tmp_path):
     """Opened from disk: every figure has its drawing, the console is silent."""
     done = opened(report, tmp_path)
     figures = done.stdout.count('role="img"')
-    assert figures == 4 + 2 * DATASETS
+    assert figures == 4 + 1 + 2 * DATASETS  # ranks, agreement of measures
     assert done.stdout.count('class="plot-container') == figures
     assert "CONSOLE" not in done.stderr
 

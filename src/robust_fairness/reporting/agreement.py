@@ -63,7 +63,7 @@ def by_seed(metrics: pd.DataFrame, measure: str) -> dict[str, dict[TestSet, pd.D
     for place, own in rows.groupby(["dataset", "shift", "severity"], sort=False):
         dataset, shift, severity = cast(tuple[str, str, float], place)
         methods = list(dict.fromkeys(own["method"]))
-        values = sign * own.pivot(index="seed", columns="method", values="value")[methods]
+        values = sign * own.groupby(["seed", "method"])["value"].mean().unstack()[methods]
         found.setdefault(dataset, {})[shift, severity] = values.dropna(axis=1)
     return found
 
