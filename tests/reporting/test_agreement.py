@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from robust_fairness.reporting import agreement
-from robust_fairness.reporting.statistics import kendall_tau, paired_p_value, rank_agreement
+from robust_fairness.reporting.statistics import kendall_tau, paired_tests, rank_agreement
 
 METHODS = ["erm", "cuma", "laftr", "faircocco"]
 SEEDS = range(6)
@@ -90,13 +90,24 @@ def test_interval_of_clear_orders_is_a_point_and_of_noise_holds_zero():
     assert single.mean == 1 and np.isnan(single.low)
 
 
-def test_paired_p_value_is_that_of_scipy():
-    first, second = pd.Series([1.0, 2.0, 4.0, 9.0]), pd.Series([0.5, 2.5, 3.0, 7.0, 100.0])
-    expected = stats.ttest_rel(first, second[:4]).pvalue
-    assert paired_p_value(first, second) == pytest.approx(expected)
-    assert paired_p_value(first, first) == 1
-    assert paired_p_value(first, first + 1) == 0
-    assert np.isnan(paired_p_value(first[:1], second[:1]))
+def test_paired_tests_are_those_of_scipy():
+    """Column by column, against one column or each its own."""
+    first, second = np.random.default_rng(4).normal(size=(2, 6, 3))
+    frames = [pd.DataFrame(values, columns=list("abc")) for values in (first, second)]
+    for other in (frames[1], frames[1]["a"]):
+        found = paired_tests(frames[0], other)
+        expected = stats.ttest_rel(first, np.array(other).reshape(6, -1))
+        interval = expected.confidence_interval(0.95)
+        assert found["p"].to_numpy() == pytest.approx(expected.pvalue)
+        assert found["low"].to_numpy() == pytest.approx(interval.low)
+        assert found["high"].to_numpy() == pytest.approx(interval.high)
+        assert found["difference"].to_numpy() == pytest.approx((interval.low + interval.high) / 2)
+    same = paired_tests(frames[0], frames[0])
+    assert (same["p"] == 1).all() and (same["difference"] == 0).all()
+    whole = pd.DataFrame({"a": [1.0, 2.0, 3.0]})
+    assert paired_tests(whole + 1, whole)["p"].tolist() == [0]
+    single = paired_tests(whole[:1], whole[:1])
+    assert single[["low", "high", "p"]].isna().all(axis=None)
 
 
 def test_mean_tau_over_datasets():

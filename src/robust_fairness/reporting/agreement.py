@@ -5,7 +5,7 @@ Robustness), FairCOCCO, and accuracy at other shares of the groups (the study of
 Here every method of a run is ranked by all of them, and by how it fares under its shifts.
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable
 from dataclasses import replace
 from itertools import combinations
 from typing import Any, cast
@@ -20,11 +20,11 @@ from robust_fairness.reporting import claims as claimed
 from robust_fairness.reporting.figures import AXIS, TEMPLATE
 from robust_fairness.reporting.ranks import FEWEST, LEVEL, compared
 from robust_fairness.reporting.statistics import (
+    TESTED,
     Interval,
     kendall_tau,
     mean_interval,
-    paired_difference,
-    paired_p_value,
+    paired_tests,
     rank_agreement,
 )
 from robust_fairness.reporting.views import View
@@ -44,7 +44,6 @@ MEASURES = (
 SHIFTED = " under shift"
 UNSHIFTED = ("none", 0.0)
 TestSet = tuple[str, float]  # shift and severity
-DIFFERENCE = ["dataset", "shift", "severity", "method", "difference", "low", "high", "n", "p"]
 
 
 def by_seed(metrics: pd.DataFrame, measure: str) -> dict[str, dict[TestSet, pd.DataFrame]]:
@@ -59,12 +58,13 @@ def by_seed(metrics: pd.DataFrame, measure: str) -> dict[str, dict[TestSet, pd.D
     """
     sign = 1 if find_metric(measure).better == "higher" else -1
     rows = compared(metrics, measure)
+    place: list[Hashable] = ["dataset", "shift", "severity"]
+    means = rows.groupby([*place, "seed", "method"], sort=False)["value"].mean()
+    values = sign * means.unstack("method")[list(dict.fromkeys(rows["method"]))]
     found: dict[str, dict[TestSet, pd.DataFrame]] = {}
-    for place, own in rows.groupby(["dataset", "shift", "severity"], sort=False):
-        dataset, shift, severity = cast(tuple[str, str, float], place)
-        methods = list(dict.fromkeys(own["method"]))
-        values = sign * own.groupby(["seed", "method"])["value"].mean().unstack()[methods]
-        found.setdefault(dataset, {})[shift, severity] = values.dropna(axis=1)
+    for where, own in values.groupby(level=place, sort=False):
+        dataset, shift, severity = cast(tuple[str, str, float], where)
+        found.setdefault(dataset, {})[shift, severity] = own.droplevel(place).dropna(axis=1)
     return found
 
 
@@ -194,9 +194,10 @@ def survival(metrics: pd.DataFrame) -> pd.DataFrame:
     """
     rows: list[dict[str, Any]] = []
     for metric in UNFAIRNESS:
-        tests = pd.DataFrame(_changes(metrics, metric))
-        if tests.empty:
+        changes = _changes(metrics, metric)
+        if not changes:
             continue
+        tests = pd.concat(changes, ignore_index=True)
         tests["p"] = _adjusted(tests["p"])
         for where, own in tests.groupby(["dataset", "shift", "severity"], sort=False):
             certain = own["p"] < LEVEL
@@ -215,23 +216,17 @@ def survival(metrics: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*columns, "change for the worse", "worse", "better"])
 
 
-def _changes(metrics: pd.DataFrame, metric: str) -> Iterator[dict[str, Any]]:
+def _changes(metrics: pd.DataFrame, metric: str) -> list[pd.DataFrame]:
     """Every method with and without every shift."""
+    found = []
     for dataset, sets in by_seed(metrics, metric).items():
-        plain = sets.get(UNSHIFTED, pd.DataFrame())
+        plain = sets.pop(UNSHIFTED, pd.DataFrame())
         for (shift, severity), shifted in sets.items():
-            if (shift, severity) == UNSHIFTED:
-                continue
-            for method in shifted.columns.intersection(plain.columns):
-                yield {
-                    "dataset": dataset,
-                    "shift": shift,
-                    "severity": severity,
-                    "method": method,
-                    "without": plain[method].mean(),
-                    "with": shifted[method].mean(),
-                    "p": paired_p_value(shifted[method], plain[method]),
-                }
+            without, with_shift = plain.align(shifted, join="inner")
+            tests = paired_tests(with_shift, without)
+            tests = tests.assign(without=without.mean(), **{"with": with_shift.mean()})
+            found.append(tests.assign(dataset=dataset, shift=shift, severity=severity))
+    return found
 
 
 def _adjusted(p_values: pd.Series) -> pd.Series:
@@ -251,31 +246,30 @@ def against_plain(metrics: pd.DataFrame) -> pd.DataFrame:
         better) with its interval paired over seeds, the p-value adjusted over all rows of the
         metric (Holm), and what it says at the 5 % level: "better", "worse" or "not resolved".
     """
-    found = [pd.DataFrame(columns=["metric", *DIFFERENCE, "verdict"])]
+    found = []
     for metric in ("accuracy", *UNFAIRNESS):
-        tests = pd.DataFrame(_differences(metrics, metric), columns=DIFFERENCE)
+        differences = _differences(metrics, metric)
+        if not differences:
+            continue
+        tests = pd.concat(differences, ignore_index=True)
         tests["p"] = _adjusted(tests["p"])
         verdicts = np.where(tests["difference"] > 0, "better", "worse")
         tests["verdict"] = np.where(tests["p"] < LEVEL, verdicts, "not resolved")
-        tests.insert(0, "metric", metric)
-        found += [tests] if len(tests) else []
-    return pd.concat(found[1:] or found, ignore_index=True)
+        found.append(tests.assign(metric=metric))
+    columns = ["metric", "dataset", "shift", "severity", "method", *TESTED, "verdict"]
+    return pd.concat(found)[columns] if found else pd.DataFrame(columns=columns)
 
 
-def _differences(metrics: pd.DataFrame, metric: str) -> Iterator[dict[str, Any]]:
+def _differences(metrics: pd.DataFrame, metric: str) -> list[pd.DataFrame]:
     """Every method less plain training, by dataset and test set."""
-    for dataset, sets in by_seed(metrics, metric).items():
-        for (shift, severity), values in sets.items():
-            for method in values.columns.drop(PLAIN) if PLAIN in values else ():
-                pair = values[method], values[PLAIN]
-                yield {
-                    "dataset": dataset,
-                    "shift": shift,
-                    "severity": severity,
-                    "method": method,
-                    **_told("difference", paired_difference(*pair)),
-                    "p": paired_p_value(*pair),
-                }
+    return [
+        paired_tests(values.drop(columns=PLAIN), values[PLAIN])
+        .reset_index(names="method")
+        .assign(dataset=dataset, shift=shift, severity=severity)
+        for dataset, sets in by_seed(metrics, metric).items()
+        for (shift, severity), values in sets.items()
+        if PLAIN in values
+    ]
 
 
 def winners(metrics: pd.DataFrame) -> pd.DataFrame:
@@ -284,7 +278,7 @@ def winners(metrics: pd.DataFrame) -> pd.DataFrame:
     Args:
         metrics: rows of the tidy table.
     """
-    rows = against_plain(metrics)
+    rows = against_plain(metrics).reset_index(drop=True)
     rows["tested"] = np.where(rows["shift"] == UNSHIFTED[0], "unshifted", "under shift")
     for verdict in ("better", "worse"):
         rows[verdict] = rows["verdict"] == verdict

@@ -7,6 +7,7 @@ import pandas as pd
 from scipy import stats
 
 CONFIDENCE = 0.95
+TESTED = ["difference", "low", "high", "n", "p"]
 REPLICA = ["dataset", "method", "trial", "seed"]
 KEY = [*REPLICA, "shift", "severity", "attribute", "group", "metric"]
 
@@ -152,19 +153,23 @@ def rank_agreement(a: np.ndarray, b: np.ndarray, seed: int = 0, draws: int = 200
     return Interval(value, float(low), float(high), methods)
 
 
-def paired_p_value(first: pd.Series, second: pd.Series) -> float:
-    """Two-sided p-value of Student's t-test paired over the seeds that both have.
-
-    1 where all differences are 0, missing for fewer than two seeds.
+def paired_tests(first: pd.DataFrame, second: pd.DataFrame | pd.Series) -> pd.DataFrame:
+    """Columns of first less second: mean, 95 % interval and p-value, Student's t paired over seeds.
 
     Args:
-        first: values by seed.
-        second: values by seed.
+        first: values, seeds by columns, none missing.
+        second: those of the same columns, or of one column for all; of the same seeds.
+
+    Returns:
+        ``TESTED`` by column. Without interval and p-value for a single seed; the p-value is 1 where
+        all differences are 0, and 0 where they are all the same otherwise.
     """
-    differences = (first - second).dropna().to_numpy(dtype=np.float64)
-    if len(differences) < 2:  # noqa: PLR2004 - no spread of one
-        return np.nan
-    if np.ptp(differences) == 0:
-        return float(differences[0] == 0)
-    error = differences.std(ddof=1) / np.sqrt(len(differences))
-    return float(2 * stats.t.sf(abs(differences.mean()) / error, len(differences) - 1))
+    differences = first.sub(second, axis=0)
+    n, mean = len(differences), differences.mean()
+    error = differences.std(ddof=1) / np.sqrt(n)
+    half = stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * error if n > 1 else np.nan
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = 2 * stats.t.sf(np.abs(mean / error), n - 1)
+    p = np.where((differences == 0).all() & (n > 1), 1.0, p)
+    found = {"difference": mean, "low": mean - half, "high": mean + half, "n": n, "p": p}
+    return pd.DataFrame(found, index=differences.columns)
