@@ -49,8 +49,8 @@ TestSet = tuple[str, float]  # shift and severity
 def by_seed(metrics: pd.DataFrame, measure: str) -> dict[str, dict[TestSet, pd.DataFrame]]:
     """Values by dataset, then by shift and severity: a frame of seeds by methods.
 
-    Higher is better: values of a metric that is better when lower change their sign. Methods and
-    seeds without all values are left out.
+    Higher is better: values of a metric that is better when lower change their sign. A method that
+    lacks a seed which another one has is left out of that test set.
 
     Args:
         metrics: rows of the tidy table.
