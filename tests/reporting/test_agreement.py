@@ -91,23 +91,40 @@ def test_interval_of_clear_orders_is_a_point_and_of_noise_holds_zero():
 
 
 def test_paired_tests_are_those_of_scipy():
-    """Column by column, against one column or each its own."""
-    first, second = np.random.default_rng(4).normal(size=(2, 6, 3))
-    frames = [pd.DataFrame(values, columns=list("abc")) for values in (first, second)]
-    for other in (frames[1], frames[1]["a"]):
-        found = paired_tests(frames[0], other)
-        expected = stats.ttest_rel(first, np.array(other).reshape(6, -1))
+    """Test set by test set and column by column; missing values are left out."""
+    first, second = np.random.default_rng(4).normal(size=(2, 12, 3))
+    index = pd.MultiIndex.from_product([["x", "y"], range(6)], names=["set", "seed"])
+    differences = pd.DataFrame(first - second, index, pd.Index(list("abc"), name="method"))
+    differences.loc[("y", 5), "b"] = np.nan
+    found = paired_tests(differences, ["set"]).set_index(["set", "method"])
+    assert list(found.index) == [(name, column) for name in "xy" for column in "abc"]
+    for (name, column), own in found.iterrows():
+        rows, at = slice(6 * (name == "y"), 6 + (5 if column == "b" else 6) * (name == "y")), "abc"
+        k = at.index(column)
+        expected = stats.ttest_rel(first[rows, k], second[rows, k])
         interval = expected.confidence_interval(0.95)
-        assert found["p"].to_numpy() == pytest.approx(expected.pvalue)
-        assert found["low"].to_numpy() == pytest.approx(interval.low)
-        assert found["high"].to_numpy() == pytest.approx(interval.high)
-        assert found["difference"].to_numpy() == pytest.approx((interval.low + interval.high) / 2)
-    same = paired_tests(frames[0], frames[0])
-    assert (same["p"] == 1).all() and (same["difference"] == 0).all()
-    whole = pd.DataFrame({"a": [1.0, 2.0, 3.0]})
-    assert paired_tests(whole + 1, whole)["p"].tolist() == [0]
-    single = paired_tests(whole[:1], whole[:1])
-    assert single[["low", "high", "p"]].isna().all(axis=None)
+        assert own["p"] == pytest.approx(expected.pvalue)
+        assert (own["low"], own["high"]) == pytest.approx((interval.low, interval.high))
+        assert own["difference"] == pytest.approx((interval.low + interval.high) / 2)
+        assert own["n"] == (5 if (name, column) == ("y", "b") else 6)
+
+
+def test_paired_tests_without_spread():
+    """Nothing but zeros, the same number three times, a single seed, and none."""
+    index = pd.MultiIndex.from_product([["x"], range(3)], names=["set", "seed"])
+    columns = pd.Index(["zero", "one", "single", "none"], name="method")
+    values = np.array([[0, 1, 5, np.nan], [0, 1, np.nan, np.nan], [0, 1, np.nan, np.nan]])
+    found = paired_tests(pd.DataFrame(values, index, columns), ["set"]).set_index("method")
+    assert found["p"].tolist()[:2] == [1, 0]
+    assert found.loc["single", ["low", "high", "p"]].isna().all()
+    assert found["n"].to_dict() == {"zero": 3, "one": 3, "single": 1}
+
+
+def test_tau_leaves_out_what_is_missing():
+    a, b = np.random.default_rng(2).normal(size=(2, 6))
+    a[2] = b[2] = np.nan
+    kept = ~np.isnan(a)
+    assert kendall_tau(a, b) == pytest.approx(stats.kendalltau(a[kept], b[kept]).statistic)
 
 
 def test_mean_tau_over_datasets():

@@ -5,10 +5,10 @@ Robustness), FairCOCCO, and accuracy at other shares of the groups (the study of
 Here every method of a run is ranked by all of them, and by how it fares under its shifts.
 """
 
-from collections.abc import Hashable
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -42,15 +42,15 @@ MEASURES = (
     "mean_accuracy_at(alpha=1)",
 )
 SHIFTED = " under shift"
-UNSHIFTED = ("none", 0.0)
-TestSet = tuple[str, float]  # shift and severity
+UNSHIFTED = "none"
+PLACE = ["dataset", "shift", "severity"]  # a test set
 
 
-def by_seed(metrics: pd.DataFrame, measure: str) -> dict[str, dict[TestSet, pd.DataFrame]]:
-    """Values by dataset, then by shift and severity: a frame of seeds by methods.
+def by_seed(metrics: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """Values of the methods, one column each, by dataset, shift, severity and seed.
 
     Higher is better: values of a metric that is better when lower change their sign. A method that
-    lacks a seed which another one has is left out of that test set.
+    lacks a seed which another one has is missing from that test set.
 
     Args:
         metrics: rows of the tidy table.
@@ -58,40 +58,41 @@ def by_seed(metrics: pd.DataFrame, measure: str) -> dict[str, dict[TestSet, pd.D
     """
     sign = 1 if find_metric(measure).better == "higher" else -1
     rows = compared(metrics, measure)
-    place: list[Hashable] = ["dataset", "shift", "severity"]
-    means = rows.groupby([*place, "seed", "method"], sort=False)["value"].mean()
+    means = rows.groupby([*PLACE, "seed", "method"], sort=False)["value"].mean()
     values = sign * means.unstack("method")[list(dict.fromkeys(rows["method"]))]
-    found: dict[str, dict[TestSet, pd.DataFrame]] = {}
-    for where, own in values.groupby(level=place, sort=False):
-        dataset, shift, severity = cast(tuple[str, str, float], where)
-        found.setdefault(dataset, {})[shift, severity] = own.droplevel(place).dropna(axis=1)
-    return found
+    whole = values.notna().groupby(level=PLACE, sort=False).transform("all")
+    return values.where(whole)
 
 
-def tables_of(metrics: pd.DataFrame) -> dict[str, dict[str, pd.DataFrame]]:
-    """Frames of seeds by methods, by measure and dataset: unshifted, and under shift.
+def tables_of(metrics: pd.DataFrame, measures: Sequence[str]) -> dict[str, pd.DataFrame]:
+    """Frames of datasets and seeds by methods, by measure: unshifted, and under shift.
 
-    Under shift is the mean over shifts, each at its strongest. Only what has at least ``FEWEST``
-    methods is there.
+    Under shift is the mean over shifts, each at its strongest.
 
     Args:
         metrics: rows of the tidy table.
+        measures: names of metrics.
     """
-    found: dict[str, dict[str, pd.DataFrame]] = {}
-    for measure in MEASURES:
-        for dataset, sets in by_seed(metrics, measure).items():
-            strongest = {shift: max(s for name, s in sets if name == shift) for shift, _ in sets}
-            shifted = [sets[one] for one in strongest.items() if one != UNSHIFTED]
-            named = {measure: sets.get(UNSHIFTED), measure + SHIFTED: _mean(shifted)}
-            for name, frame in named.items():
-                if frame is not None and frame.shape[1] >= FEWEST:
-                    found.setdefault(name, {})[dataset] = frame
-    return found
+    found = {}
+    for measure in measures:
+        values = by_seed(metrics, measure)
+        shifted = _strongest(values[_is_shifted(values)])
+        found[measure] = values[~_is_shifted(values)].droplevel(["shift", "severity"])
+        means = shifted.groupby(level=["dataset", "seed"], sort=False)
+        found[measure + SHIFTED] = means.mean(skipna=False)
+    return {name: frame for name, frame in found.items() if len(frame)}
 
 
-def _mean(frames: list[pd.DataFrame]) -> pd.DataFrame | None:
-    """Mean of frames by seed and method."""
-    return sum(frames).dropna(axis=1) / len(frames) if frames else None  # type: ignore[union-attr]
+def _is_shifted(values: pd.DataFrame) -> np.ndarray:
+    """Which rows of ``by_seed`` are of shifted test sets."""
+    return values.index.get_level_values("shift") != UNSHIFTED
+
+
+def _strongest(values: pd.DataFrame) -> pd.DataFrame:
+    """The rows of every dataset's shifts at their largest severity."""
+    severity = values.index.to_frame()["severity"]
+    largest = severity.groupby(level=["dataset", "shift"], sort=False).transform("max")
+    return values[severity == largest]
 
 
 def kendall_over_datasets(metrics: pd.DataFrame) -> pd.DataFrame:
@@ -101,13 +102,15 @@ def kendall_over_datasets(metrics: pd.DataFrame) -> pd.DataFrame:
         metrics: rows of the tidy table.
 
     Returns:
-        Columns first, second, tau, low, high, n: the mean over the n datasets that have both, with
-        Student's interval, cut off at -1 and 1.
+        Columns first, second, tau, low, high, n: the mean over the n datasets that have both of at
+        least ``FEWEST`` methods, with Student's interval, cut off at -1 and 1.
     """
     rows = []
-    for (first, second), pairs in _paired(tables_of(metrics)).items():
-        taus = [kendall_tau(a.mean(0), b.mean(0)) for a, b in pairs.values()]
-        mean = mean_interval(np.array(taus))
+    for (first, a), (second, b) in combinations(tables_of(metrics, MEASURES).items(), 2):
+        means = [frame.groupby(level="dataset", sort=False).mean() for frame in _common(a, b)]
+        enough = means[0].notna().sum(axis=1) >= FEWEST
+        taus = kendall_tau(*(frame[enough].to_numpy() for frame in means))
+        mean = mean_interval(taus)
         found = replace(mean, low=max(mean.low, -1.0), high=min(mean.high, 1.0))
         rows += [{"first": first, "second": second, **_told("tau", found)}] if found.n else []
     return pd.DataFrame(rows, columns=["first", "second", "tau", "low", "high", "n"])
@@ -123,27 +126,23 @@ def kendall_of_proposed(metrics: pd.DataFrame) -> pd.DataFrame:
         Columns first, second, dataset, tau, low, high, n; the interval is a bootstrap over seeds,
         n the number of methods.
     """
-    tables = {name: one for name, one in tables_of(metrics).items() if name in PROPOSED}
-    rows = [
-        {"first": first, "second": second, "dataset": dataset, **_told("tau", rank_agreement(*ab))}
-        for (first, second), pairs in _paired(tables).items()
-        for dataset, ab in pairs.items()
-    ]
-    return pd.DataFrame(rows, columns=["first", "second", "dataset", "tau", "low", "high", "n"])
+    tables = tables_of(metrics, PROPOSED)
+    rows = []
+    for first, second in combinations([name for name in PROPOSED if name in tables], 2):
+        a, b = _common(tables[first], tables[second])
+        for dataset in a.index.unique("dataset"):
+            ab = [frame.loc[dataset].dropna(axis=1).to_numpy() for frame in (a, b)]
+            tau = _told("tau", rank_agreement(*ab))
+            rows += [{"first": first, "second": second, "dataset": dataset, **tau}]
+    found = pd.DataFrame(rows, columns=["first", "second", "dataset", "tau", "low", "high", "n"])
+    return found[found["n"] >= FEWEST]
 
 
-def _paired(
-    tables: dict[str, dict[str, pd.DataFrame]],
-) -> dict[tuple[str, str], dict[str, tuple[np.ndarray, np.ndarray]]]:
-    """By two measures and dataset: their values ``[seeds, methods]`` of what both have."""
-    found: dict[tuple[str, str], dict[str, tuple[np.ndarray, np.ndarray]]] = {}
-    for pair in combinations(tables, 2):
-        one, other = (tables[name] for name in pair)
-        for dataset in [name for name in one if name in other]:
-            a, b = one[dataset].align(other[dataset], join="inner")
-            if a.shape[1] >= FEWEST:
-                found.setdefault(pair, {})[dataset] = a.to_numpy(), b.to_numpy()
-    return found
+def _common(one: pd.DataFrame, other: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """What both frames have: their common rows and columns, missing where either is missing."""
+    one, other = one.align(other, join="inner")
+    known = one.notna() & other.notna()
+    return one.where(known), other.where(known)
 
 
 def _told(name: str, interval: Interval) -> dict[str, Any]:
@@ -192,47 +191,46 @@ def survival(metrics: pd.DataFrame) -> pd.DataFrame:
         and how many methods are worse and how many better than without (paired over seeds, 5 %
         level, Holm over all methods and test sets of the metric).
     """
-    rows: list[dict[str, Any]] = []
-    for metric in UNFAIRNESS:
-        changes = _changes(metrics, metric)
-        if not changes:
-            continue
-        tests = pd.concat(changes, ignore_index=True)
-        tests["p"] = _adjusted(tests["p"])
-        for where, own in tests.groupby(["dataset", "shift", "severity"], sort=False):
-            certain = own["p"] < LEVEL
-            rows.append(
-                {
-                    "metric": metric,
-                    **dict(zip(["dataset", "shift", "severity"], where, strict=True)),
-                    "methods": len(own),
-                    "tau": float(kendall_tau(own["without"].to_numpy(), own["with"].to_numpy())),
-                    "change for the worse": (own["without"] - own["with"]).mean(),
-                    "worse": int((certain & (own["with"] < own["without"])).sum()),
-                    "better": int((certain & (own["with"] > own["without"])).sum()),
-                }
-            )
-    columns = ["metric", "dataset", "shift", "severity", "methods", "tau"]
-    return pd.DataFrame(rows, columns=[*columns, "change for the worse", "worse", "better"])
+    found = [_survival_of(metrics, metric).assign(metric=metric) for metric in UNFAIRNESS]
+    columns = ["metric", *PLACE, "methods", "tau", "change for the worse", "worse", "better"]
+    return pd.concat(found)[columns]
 
 
-def _changes(metrics: pd.DataFrame, metric: str) -> list[pd.DataFrame]:
-    """Every method with and without every shift."""
-    found = []
-    for dataset, sets in by_seed(metrics, metric).items():
-        plain = sets.pop(UNSHIFTED, pd.DataFrame())
-        for (shift, severity), shifted in sets.items():
-            without, with_shift = plain.align(shifted, join="inner")
-            tests = paired_tests(with_shift, without)
-            tests = tests.assign(without=without.mean(), **{"with": with_shift.mean()})
-            found.append(tests.assign(dataset=dataset, shift=shift, severity=severity))
-    return found
+def _survival_of(metrics: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """What every shift does to one measure of fairness."""
+    values = by_seed(metrics, metric)
+    shifted = values[_is_shifted(values)]
+    unshifted = values[~_is_shifted(values)].droplevel(["shift", "severity"])
+    same = unshifted.reindex(shifted.droplevel(["shift", "severity"]).index)
+    with_shift, without = _common(shifted, same.set_axis(shifted.index))
+    tests = _tested(with_shift - without)
+    tests["worse"] = tests["verdict"] == "worse"
+    tests["better"] = tests["verdict"] == "better"
+    by_set = tests.groupby(PLACE, sort=False)
+    found = by_set.agg(
+        methods=("method", "size"),
+        change=("difference", "mean"),
+        worse=("worse", "sum"),
+        better=("better", "sum"),
+    )
+    orders = [frame.groupby(level=PLACE, sort=False).mean() for frame in (without, with_shift)]
+    found["tau"] = kendall_tau(*(order.loc[found.index].to_numpy() for order in orders))
+    found["change for the worse"] = -found.pop("change")
+    return found.reset_index()
 
 
-def _adjusted(p_values: pd.Series) -> pd.Series:
-    """Holm's adjustment of those that are there."""
-    known = p_values.dropna()
-    return pd.Series(holm(known.tolist()), known.index).reindex(p_values.index)
+def _tested(differences: pd.DataFrame) -> pd.DataFrame:
+    """Tests of every method on every test set, by Holm over all of them, and what they say.
+
+    Args:
+        differences: positive is better; rows as in ``by_seed``.
+    """
+    tests = paired_tests(differences, PLACE)
+    known = tests["p"].notna()
+    tests.loc[known, "p"] = holm(tests.loc[known, "p"].tolist())
+    verdicts = np.where(tests["difference"] > 0, "better", "worse")
+    tests["verdict"] = np.where(tests["p"] < LEVEL, verdicts, "not resolved")
+    return tests
 
 
 def against_plain(metrics: pd.DataFrame) -> pd.DataFrame:
@@ -248,28 +246,12 @@ def against_plain(metrics: pd.DataFrame) -> pd.DataFrame:
     """
     found = []
     for metric in ("accuracy", *UNFAIRNESS):
-        differences = _differences(metrics, metric)
-        if not differences:
-            continue
-        tests = pd.concat(differences, ignore_index=True)
-        tests["p"] = _adjusted(tests["p"])
-        verdicts = np.where(tests["difference"] > 0, "better", "worse")
-        tests["verdict"] = np.where(tests["p"] < LEVEL, verdicts, "not resolved")
-        found.append(tests.assign(metric=metric))
-    columns = ["metric", "dataset", "shift", "severity", "method", *TESTED, "verdict"]
+        values = by_seed(metrics, metric)
+        if PLAIN in values:
+            others = values.drop(columns=PLAIN)
+            found.append(_tested(others.sub(values[PLAIN], axis=0)).assign(metric=metric))
+    columns = ["metric", *PLACE, "method", *TESTED, "verdict"]
     return pd.concat(found)[columns] if found else pd.DataFrame(columns=columns)
-
-
-def _differences(metrics: pd.DataFrame, metric: str) -> list[pd.DataFrame]:
-    """Every method less plain training, by dataset and test set."""
-    return [
-        paired_tests(values.drop(columns=PLAIN), values[PLAIN])
-        .reset_index(names="method")
-        .assign(dataset=dataset, shift=shift, severity=severity)
-        for dataset, sets in by_seed(metrics, metric).items()
-        for (shift, severity), values in sets.items()
-        if PLAIN in values
-    ]
 
 
 def winners(metrics: pd.DataFrame) -> pd.DataFrame:
@@ -279,7 +261,7 @@ def winners(metrics: pd.DataFrame) -> pd.DataFrame:
         metrics: rows of the tidy table.
     """
     rows = against_plain(metrics).reset_index(drop=True)
-    rows["tested"] = np.where(rows["shift"] == UNSHIFTED[0], "unshifted", "under shift")
+    rows["tested"] = np.where(rows["shift"] == UNSHIFTED, "unshifted", "under shift")
     for verdict in ("better", "worse"):
         rows[verdict] = rows["verdict"] == verdict
     key = ["metric", "tested", "method"]
@@ -303,7 +285,7 @@ def kept(metrics: pd.DataFrame) -> pd.DataFrame:
         many are worse than plain training, and the share that is left of their mean advantage.
     """
     rows = against_plain(metrics)
-    place, without = ["metric", "dataset", "method"], rows["shift"] == UNSHIFTED[0]
+    place, without = ["metric", "dataset", "method"], rows["shift"] == UNSHIFTED
     fairer = rows[without & (rows["verdict"] == "better") & rows["metric"].isin(UNFAIRNESS)]
     pairs = rows[~without].merge(fairer, on=place, suffixes=("", " without"))
     found = pairs.groupby(["metric", "shift", "severity"], sort=False).agg(

@@ -1,12 +1,14 @@
 """Paired comparisons over seeds, and what they say of a claimed ordering."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
 CONFIDENCE = 0.95
+TIE = 12  # decimals
 TESTED = ["difference", "low", "high", "n", "p"]
 REPLICA = ["dataset", "method", "trial", "seed"]
 KEY = [*REPLICA, "shift", "severity", "attribute", "group", "metric"]
@@ -37,8 +39,13 @@ def mean_interval(values: np.ndarray) -> Interval:
     mean = float(values.mean())
     if n == 1:
         return Interval(mean, np.nan, np.nan, 1)
-    half = stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * values.std(ddof=1) / np.sqrt(n)
+    half = float(_half_width(values.std(ddof=1), n))
     return Interval(mean, mean - half, mean + half, n)
+
+
+def _half_width(deviation: Any, n: Any) -> Any:
+    """Half of Student's interval of a mean; missing for a single value."""
+    return stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * deviation / np.sqrt(n)
 
 
 def paired_difference(first: pd.Series, second: pd.Series) -> Interval:
@@ -106,6 +113,8 @@ def wilson_interval(
 def kendall_tau(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     r"""Kendall's rank correlation tau-b of the last axis; missing where one of them is constant.
 
+    Numbers that are missing are left out; they have to be missing from both.
+
     .. math:: \tau_b = \sum_{i<j} s_{ij} t_{ij} / \sqrt{\sum_{i<j} s_{ij}^2 \sum_{i<j} t_{ij}^2}
 
     with the signs s and t of the differences between i and j, 0 for a tie (Kendall 1945).
@@ -115,10 +124,12 @@ def kendall_tau(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         b: numbers ``[..., n]``.
     """
     one, other = np.triu_indices(a.shape[-1], 1)
-    s, t = (np.sign(values[..., one] - values[..., other]) for values in (a, b))
-    scale = np.sqrt((s**2).sum(-1) * (t**2).sum(-1))
+    # means of the same numbers in another order are a tie, but for rounding
+    differences = (values[..., one] - values[..., other] for values in (a, b))
+    s, t = (np.sign(np.round(difference, TIE)) for difference in differences)
+    scale = np.sqrt(np.nansum(s**2, -1) * np.nansum(t**2, -1))
     found: np.ndarray = np.divide(
-        (s * t).sum(-1), scale, out=np.full_like(scale, np.nan), where=scale > 0
+        np.nansum(s * t, -1), scale, out=np.full_like(scale, np.nan), where=scale > 0
     )
     return found
 
@@ -153,23 +164,27 @@ def rank_agreement(a: np.ndarray, b: np.ndarray, seed: int = 0, draws: int = 200
     return Interval(value, float(low), float(high), methods)
 
 
-def paired_tests(first: pd.DataFrame, second: pd.DataFrame | pd.Series) -> pd.DataFrame:
-    """Columns of first less second: mean, 95 % interval and p-value, Student's t paired over seeds.
+def paired_tests(differences: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """Mean, 95 % interval and p-value of differences, Student's t paired over the other levels.
 
     Args:
-        first: values, seeds by columns, none missing.
-        second: those of the same columns, or of one column for all; of the same seeds.
+        differences: what to test, rows of named levels by columns of one name; missing values are
+            left out.
+        by: levels that part the rows into tests.
 
     Returns:
-        ``TESTED`` by column. Without interval and p-value for a single seed; the p-value is 1 where
-        all differences are 0, and 0 where they are all the same otherwise.
+        A row a test and column that has any value: ``by``, the column, ``TESTED``. Without interval
+        and p-value for a single value; the p-value is 1 where all differences are 0, and 0 where
+        they are all the same otherwise.
     """
-    differences = first.sub(second, axis=0)
-    n, mean = len(differences), differences.mean()
-    error = differences.std(ddof=1) / np.sqrt(n)
-    half = stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * error if n > 1 else np.nan
+    groups = differences.groupby(level=by, sort=False)
+    columns = {"difference": groups.mean(), "deviation": groups.std(), "n": groups.count()}
+    found = pd.DataFrame({name: one.stack() for name, one in columns.items()})
+    found = found[found["n"] > 0]
+    mean, deviation, n = (found[name].to_numpy() for name in columns)
+    half = _half_width(deviation, n)
     with np.errstate(divide="ignore", invalid="ignore"):
-        p = 2 * stats.t.sf(np.abs(mean / error), n - 1)
-    p = np.where((differences == 0).all() & (n > 1), 1.0, p)
-    found = {"difference": mean, "low": mean - half, "high": mean + half, "n": n, "p": p}
-    return pd.DataFrame(found, index=differences.columns)
+        p = 2 * stats.t.sf(np.abs(mean) / (deviation / np.sqrt(n)), n - 1)
+    p = np.where((mean == 0) & (deviation == 0), 1.0, p)
+    found = found.assign(low=mean - half, high=mean + half, p=p)
+    return found.reset_index()[[*by, differences.columns.name, *TESTED]]
