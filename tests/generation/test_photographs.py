@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[2]
 PAPER = yaml.safe_load((ROOT / "conf" / "base" / "parameters.yml").read_text())["generators"]
 # the options of the large one, at sizes that a CPU trains
 SMALL = {
-    "pictures": 3_200,
-    "batch_size": 32,
+    "pictures": 1_600,
+    "batch_size": 12,
     "learning_rate": 0.004,
     "ramp_up": 160,
     "device": "cpu",

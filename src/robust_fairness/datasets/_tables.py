@@ -83,7 +83,9 @@ def read_csv(
             raise InputError(f"{name}: {unknown_name('column', column, header)}")
         if header.count(column) > 1:
             copies = table.loc[:, table.columns == column]
-            for line in copies.index[copies.nunique(axis="columns") > 1]:
+            for line in copies.index[
+                copies.ne(copies.iloc[:, 0], axis="index").any(axis="columns")
+            ]:
                 raise InputError(
                     f"{name}, line {line}: the columns called {column} differ; allowed: equal ones"
                 )

@@ -11,6 +11,7 @@ false negatives are each other; both are taken the usual way here.
 from collections.abc import Callable
 
 import numpy as np
+import pandas as pd
 
 from robust_fairness.metrics._metric import Score, metric
 from robust_fairness.metrics._rates import by_group, rates
@@ -106,8 +107,9 @@ def _means(
     """
     classes = max(int(one.max(initial=0)), int(among.max(initial=0))) + 1
     cells = [group * classes + labels for labels in (one, among)]
-    counted = np.unique(np.concatenate(cells if present is None else [group * classes + present]))
-    occurring, number = np.unique(cells[1], return_inverse=True)
+    counting = cells if present is None else [group * classes + present]
+    counted = np.sort(pd.unique(np.concatenate(counting)))  # hashed: np.unique sorts the rows
+    number, occurring = pd.factorize(cells[1], sort=True)
     hits, _ = rates(one == among, number, len(occurring))
     found = np.isin(counted, occurring)
     shares = np.zeros(len(counted))

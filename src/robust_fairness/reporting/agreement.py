@@ -44,6 +44,11 @@ MEASURES = (
 SHIFTED = " under shift"
 UNSHIFTED = "none"
 PLACE = ["dataset", "shift", "severity"]  # a test set
+TESTS = (
+    "paired over seeds, at the 5 % level after Holm's adjustment over all methods, datasets and "
+    "test sets of a metric. Seeds that split the same rows anew are not independent of each "
+    "other: the tests are then too sure."
+)
 
 
 def by_seed(metrics: pd.DataFrame, measure: str) -> pd.DataFrame:
@@ -321,24 +326,21 @@ VIEWS = [
         "Does fairness survive each shift?",
         survival,
         note="tau compares the order of methods without and with the shift. Worse and better count "
-        "methods that change, paired over seeds, at the 5 % level after Holm's adjustment over all "
-        "methods and test sets of a metric; few seeds resolve nothing.",
+        f"methods that change, {TESTS} Few seeds resolve nothing.",
     ),
     View(
         "kept",
         "Do methods that are fair without shift stay so under it?",
         kept,
         note="Methods, counted by dataset, that are fairer than erm without shift, and what is "
-        "left of that: paired over seeds, at the 5 % level after Holm's adjustment over all "
-        "methods, datasets and test sets of a metric.",
+        f"left of that: {TESTS}",
     ),
     View(
         "winners",
         "Which method wins where: against plain training",
         winners,
         note="Sets are datasets, or under shift their shifted test sets, and better and worse "
-        "those on which a method differs from erm, paired over seeds, at the 5 % level after "
-        "Holm's adjustment over all methods, datasets and test sets of a metric.",
+        f"those on which a method differs from erm, {TESTS}",
     ),
 ]
 

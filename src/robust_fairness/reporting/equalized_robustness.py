@@ -1,5 +1,7 @@
 """Views and claims of "Equalized Robustness" (anonymous, under review for ICLR 2022)."""
 
+from collections import defaultdict
+from collections.abc import Mapping
 from functools import partial
 from itertools import product
 
@@ -47,21 +49,27 @@ VIEWS = [
 ]
 
 
-def by_seed(
-    metrics: pd.DataFrame, dataset: str, method: str, metric: str, shift: str, severity: float
-) -> pd.Series:
-    """Values of the default trial by seed, for the dataset's sensitive attribute."""
-    found = metrics[
+Series = Mapping[tuple[str, str, str, float], pd.Series]
+
+
+def by_seed(metrics: pd.DataFrame, dataset: str) -> Series:
+    """Values of default trials by seed, for the dataset's sensitive attribute.
+
+    Args:
+        metrics: rows of the tidy table.
+        dataset: name of the dataset.
+
+    Returns:
+        By method, metric, shift and severity; empty where there is none.
+    """
+    rows = metrics[
         (metrics["dataset"] == dataset)
-        & (metrics["method"] == method)
         & (metrics["trial"] == "default")
-        & (metrics["metric"] == metric)
-        & (metrics["shift"] == shift)
-        & (metrics["severity"] == severity)
-        & (metrics["attribute"].isin(["", SENSITIVE[dataset]]))
+        & metrics["attribute"].isin(["", SENSITIVE[dataset]])
         & (metrics["group"] == "")
-    ]
-    return found.set_index("seed")["value"]
+    ].set_index("seed")
+    groups = rows.groupby(["method", "metric", "shift", "severity"])["value"]
+    return defaultdict(lambda: rows["value"].iloc[:0], iter(groups))
 
 
 def claims(metrics: pd.DataFrame) -> pd.DataFrame:
@@ -83,15 +91,16 @@ def claims(metrics: pd.DataFrame) -> pd.DataFrame:
             set(shifted[shifted["dataset"] == dataset].itertuples(index=False, name=None))
         )
         places = [("none", 0.0), *((shift, severity) for _, shift, severity in test_sets)]
-        values = partial(by_seed, metrics, dataset)
+
+        values = by_seed(metrics, dataset)
         for method, (shift, severity) in product(FAIR_METHODS, places[1:]):
             rows.append(
                 claimed.difference(
                     "1: shift jeopardises fairness",
                     dataset,
                     f"{method}: Delta-EO unshifted < under {shift} {severity:g}",
-                    values(method, "delta_eo", "none", 0.0),
-                    values(method, "delta_eo", shift, severity),
+                    values[method, "delta_eo", "none", 0.0],
+                    values[method, "delta_eo", shift, severity],
                 )
             )
         for other, (shift, severity) in product(OTHERS, places):
@@ -101,8 +110,8 @@ def claims(metrics: pd.DataFrame) -> pd.DataFrame:
                     "2: CUMA is the fairest under shift",
                     dataset,
                     f"Delta-EO {where}: cuma < {other}",
-                    values("cuma", "delta_eo", shift, severity),
-                    values(other, "delta_eo", shift, severity),
+                    values["cuma", "delta_eo", shift, severity],
+                    values[other, "delta_eo", shift, severity],
                 )
             )
         for other, metric in product(OTHERS, ("delta_er", "delta_er_one_shot")):
@@ -111,22 +120,22 @@ def claims(metrics: pd.DataFrame) -> pd.DataFrame:
                     "2: CUMA has the lowest Delta-ER",
                     dataset,
                     f"{metric}: cuma < {other}",
-                    values("cuma", metric, "none", 0.0),
-                    values(other, metric, "none", 0.0),
+                    values["cuma", metric, "none", 0.0],
+                    values[other, metric, "none", 0.0],
                 )
             )
         rows += [_correlation(values, dataset, *place) for place in places[1:]]
     return claimed.table(rows)
 
 
-def _correlation(values: partial, dataset: str, shift: str, severity: float) -> dict:
+def _correlation(values: Series, dataset: str, shift: str, severity: float) -> dict:
     """Third claim: the smaller Delta-ER, the smaller Delta-EO on perturbed rows."""
     robustness, fairness = [], []
     for method in ("erm", *FAIR_METHODS):
         pair = pd.concat(
             [
-                values(method, "delta_er", "none", 0.0),
-                values(method, "delta_eo", shift, severity),
+                values[method, "delta_er", "none", 0.0],
+                values[method, "delta_eo", shift, severity],
             ],
             axis=1,
         ).dropna()
