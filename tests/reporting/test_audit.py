@@ -19,6 +19,7 @@ from robust_fairness.metrics import evaluate, find_metric
 from robust_fairness.metrics.permutation import holm
 from robust_fairness.reporting import audit as module
 from robust_fairness.reporting import audit_intervals as intervals
+from robust_fairness.reporting import audit_page
 from robust_fairness.reporting.audit import AUDIT, audit
 from robust_fairness.reporting.gates import parse
 from robust_fairness.samples import groups_of
@@ -444,6 +445,18 @@ def test_the_command_writes_page_and_rows_and_its_status_tells_of_gates(tmp_path
     own = page[: page.index("<script>")] + page[page.index("<body>") :]  # plotly's source aside
     assert not re.search(r"(src|href)=.https?:|@import", own)
     assert "Rates within the groups of sex" in page
+
+
+def test_the_figure_is_of_whole_groups():
+    """A bar a rate and group; the shares of ranges of probability would hide them."""
+    rows = audit(table(300), "y", "p", ["sex"], name="mine.csv")
+    rows = rows[(rows["attribute"] == "sex") & (rows["group"] != "")]
+    drawn = audit_page._rates(rows, "sex")
+    groups = set(table(300)["sex"])
+    assert any("0.1" in group for group in set(rows["group"]) - groups)
+    assert {trace.name for trace in drawn.data} > {"group_accuracy", "group_positive_rate"}
+    for trace in drawn.data:
+        assert set(trace.x) == groups
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,7 @@ def draw_kendall(rows: pd.DataFrame) -> go.Figure:
             colorbar={"title": {"text": "tau"}},
         )
     )
-    height = 160 + 34 * len(names)
+    height = 300 + 30 * len(names)  # what the slanted names leave
     figure.update_layout(
         template=TEMPLATE,
         height=height,

@@ -84,8 +84,12 @@ def _shown(rows: pd.DataFrame, grouped: bool) -> pd.DataFrame:
 
 
 def _rates(rows: pd.DataFrame, name: str) -> go.Figure | None:
-    """Rates within each group with their intervals; None where the attribute has no groups."""
-    rows = rows[(rows["metric"] != SHARE) & rows["value"].notna()]
+    """Rates within each group with their intervals; None where the attribute has no groups.
+
+    What is of parts of groups, such as the shares of ten ranges of probability, is in the table.
+    """
+    whole = rows["group"].isin(rows[rows["metric"] == SHARE]["group"])
+    rows = rows[whole & (rows["metric"] != SHARE) & rows["value"].notna()]
     if rows.empty:
         return None
     traces = []
