@@ -44,7 +44,7 @@ MEASURES = (
 SHIFTED = " under shift"
 UNSHIFTED = "none"
 PLACE = ["dataset", "shift", "severity"]  # a test set
-TESTS = (
+HOW_TESTED = (
     "paired over seeds, at the 5 % level after Holm's adjustment over all methods, datasets and "
     "test sets of a metric. Seeds that split the same rows anew are not independent of each "
     "other: the tests are then too sure."
@@ -326,21 +326,21 @@ VIEWS = [
         "Does fairness survive each shift?",
         survival,
         note="tau compares the order of methods without and with the shift. Worse and better count "
-        f"methods that change, {TESTS} Few seeds resolve nothing.",
+        f"methods that change, {HOW_TESTED} Few seeds resolve nothing.",
     ),
     View(
         "kept",
         "Do methods that are fair without shift stay so under it?",
         kept,
         note="Methods, counted by dataset, that are fairer than erm without shift, and what is "
-        f"left of that: {TESTS}",
+        f"left of that: {HOW_TESTED}",
     ),
     View(
         "winners",
         "Which method wins where: against plain training",
         winners,
         note="Sets are datasets, or under shift their shifted test sets, and better and worse "
-        f"those on which a method differs from erm, {TESTS}",
+        f"those on which a method differs from erm, {HOW_TESTED}",
     ),
 ]
 

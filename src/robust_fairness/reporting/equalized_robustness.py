@@ -49,10 +49,10 @@ VIEWS = [
 ]
 
 
-Series = Mapping[tuple[str, str, str, float], pd.Series]
+Values = Mapping[tuple[str, str, str, float], pd.Series]
 
 
-def by_seed(metrics: pd.DataFrame, dataset: str) -> Series:
+def by_seed(metrics: pd.DataFrame, dataset: str) -> Values:
     """Values of default trials by seed, for the dataset's sensitive attribute.
 
     Args:
@@ -91,7 +91,6 @@ def claims(metrics: pd.DataFrame) -> pd.DataFrame:
             set(shifted[shifted["dataset"] == dataset].itertuples(index=False, name=None))
         )
         places = [("none", 0.0), *((shift, severity) for _, shift, severity in test_sets)]
-
         values = by_seed(metrics, dataset)
         for method, (shift, severity) in product(FAIR_METHODS, places[1:]):
             rows.append(
@@ -128,7 +127,7 @@ def claims(metrics: pd.DataFrame) -> pd.DataFrame:
     return claimed.table(rows)
 
 
-def _correlation(values: Series, dataset: str, shift: str, severity: float) -> dict:
+def _correlation(values: Values, dataset: str, shift: str, severity: float) -> dict:
     """Third claim: the smaller Delta-ER, the smaller Delta-EO on perturbed rows."""
     robustness, fairness = [], []
     for method in ("erm", *FAIR_METHODS):
