@@ -69,7 +69,7 @@ def test_a_part_runs_by_the_name_of_its_pipeline_old_option_and_new(tmp_path):
     only = ("--env=smoke", "--datasets=diabetes")
     project.kedro("run", *only, "--pipeline=ingestion")
     files = sorted(path.name for path in samples.rglob("*") if path.is_file())
-    assert files == ["attributes.parquet", "samples.safetensors"]
+    assert files == ["attributes.parquet", "samples.safetensors", "splits.parquet"]
     project.kedro("run", *only, "--pipelines=shifts")
     assert list(samples.glob("shifted/gaussian_noise_0_06.safetensors/*/*.safetensors"))
     assert not (tmp_path / "data" / "06_models").exists()

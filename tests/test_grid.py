@@ -398,12 +398,12 @@ def test_pipeline_has_no_free_input_and_a_place_for_every_output(env):
     datasets = loader.full_grid.datasets
     pictures = sum(bool(dataset.contact_sheet) for dataset in datasets)
     generated = [dataset for dataset in datasets if dataset.generator]
-    # four nodes a cell; ingestion and two collections a dataset, measuring, if it is generated;
-    # ingestion, referee, training and pictures a generator; three at the end
+    # four nodes a cell; ingestion, sizes of splits and two collections a dataset, measuring, if it
+    # is generated; ingestion, referee, training and pictures a generator; three at the end
     made = len(generated) + 4 * len(loader.full_grid.generators)
     # a plane a drawn cell, and one node that joins those of a dataset
     planes = sum(len(d.drawn_cells) + bool(d.drawn_cells) for d in datasets)
-    expected = 4 * len(cells) + 3 * len(datasets) + pictures + test_sets + made + planes + 3
+    expected = 4 * len(cells) + 4 * len(datasets) + pictures + test_sets + made + planes + 3
     assert len(pipeline.nodes) == expected
 
 

@@ -18,6 +18,11 @@ CHOICES = {
     "dataset": "str", "method": "str", "criterion": "str", "used": "bool", "trial": "str",
     "score": "float64", "trials": "int64",
 }  # fmt: skip
+# Sizes of named splits; ``reused`` is the share of a split's test rows that another one trains on.
+SPLITS = {
+    "dataset": "str", "split": "str", "train_rows": "int64", "test_rows": "int64",
+    "reused": "float64",
+}  # fmt: skip
 HISTORY = {"trial": "str", "seed": "int64", "epoch": "int64", "quantity": "str", "value": "float64"}
 # How far test sets are from the training set, and how well a classifier of real rows knows
 # generated ones.

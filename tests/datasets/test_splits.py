@@ -7,10 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from robust_fairness import tables
 from robust_fairness.datasets._splits import (
     ClassSplitParameters,
     SplitParameters,
     class_splits,
+    described,
     official_splits,
     random_splits,
     ranks,
@@ -237,3 +239,25 @@ def test_ranks_count_the_rows_of_every_code_once(codes: list[int], seed: int) ->
     for code in set(codes):
         found = sorted(rank[np.array(codes) == code].tolist())
         assert found == list(range(codes.count(code)))
+
+
+@given(rows=st.integers(3, 30), count=st.integers(1, 4), seed=st.integers(0, 99))
+def test_described_splits_are_counted_row_by_row(rows: int, count: int, seed: int) -> None:
+    splits = random_splits(
+        rows, count, SplitParameters(train_rows=0.7, val_fraction=0.4, seed=seed)
+    )
+    found = described("d", splits)
+    assert list(found.columns) == list(tables.SPLITS)
+    for place, name in enumerate(splits):
+        tested = [row for row in range(rows) if splits[name][row] == "test"]
+        trained = [row for row in range(rows) if splits[name][row] == "train"]
+        others = [other for other in splits if other != name]
+        shares = [np.mean([splits[other][row] == "train" for row in tested]) for other in others]
+        expected = ["d", name, len(trained), len(tested), np.mean(shares) if shares else 0.0]
+        assert found.iloc[place].tolist() == pytest.approx(expected)
+
+
+def test_an_official_test_file_is_reused_by_no_split() -> None:
+    found = described("d", official_splits(20, 10, 3, SplitParameters()))
+    assert found["test_rows"].tolist() == [10] * 3
+    assert found["reused"].tolist() == [0.0] * 3

@@ -121,6 +121,39 @@ def test_paired_tests_without_spread():
     assert found["n"].to_dict() == {"zero": 3, "one": 3, "single": 1}
 
 
+def test_tests_of_overlapping_splits_are_those_of_nadeau_and_bengio():
+    """Of the distribution with their scale; a test set without overlap is as before."""
+    values = np.random.default_rng(5).normal(0.5, 1, 20)
+    index = pd.MultiIndex.from_product([["x", "y"], range(10)], names=["set", "seed"])
+    differences = pd.DataFrame({"a": values}, index).rename_axis(columns="method")
+    ratio = pd.Series({"y": 1 / 3, "x": 0.0})
+    found = paired_tests(differences, ["set"], ratio).set_index("set")
+    for name, own, share in (("x", values[:10], 0), ("y", values[10:], 1 / 3)):
+        scale = own.std(ddof=1) * np.sqrt(1 / 10 + share)
+        around = stats.t(9, own.mean(), scale)
+        assert found.loc[name, ["low", "high"]].tolist() == pytest.approx(around.interval(0.95))
+        assert found.loc[name, "p"] == pytest.approx(2 * min(around.cdf(0), around.sf(0)))
+    plain = paired_tests(differences, ["set"]).set_index("set")
+    assert plain.loc["x"].tolist() == found.loc["x"].tolist()
+
+
+def test_tests_of_overlapping_splits_keep_their_level():
+    """Two methods that are equal in law, on pools of rows that are split ten times 80 to 20.
+
+    Ten test parts of 20 rows tell of 100 rows, not of 200: without the ratio the test is too sure.
+    """
+    rng = np.random.default_rng(6)
+    pools, seeds = range(2000), range(10)
+    rows = rng.normal(0, 1, (len(pools), 1, 100)).repeat(len(seeds), axis=1)
+    means = rng.permuted(rows, axis=2)[..., :20].mean(axis=2)
+    index = pd.MultiIndex.from_product([pools, seeds], names=["pool", "seed"])
+    differences = pd.DataFrame({"m": means.ravel()}, index).rename_axis(columns="method")
+    plain = paired_tests(differences, ["pool"])["p"]
+    corrected = paired_tests(differences, ["pool"], pd.Series(20 / 80, pools))["p"]
+    assert (plain < 0.05).mean() > 0.2
+    assert 0.035 < (corrected < 0.05).mean() < 0.065
+
+
 def test_tau_leaves_out_what_is_missing():
     a, b = np.random.default_rng(2).normal(size=(2, 6))
     a[2] = b[2] = np.nan
@@ -200,6 +233,33 @@ def test_against_plain_training():
     assert counted.loc["delta_eo", "under shift", "laftr"].tolist() == [4, 1, 1, "one"]
 
 
+def sizes(train: int, test: int, reused: float, dataset: str) -> list[dict]:
+    """Two splits of a dataset."""
+    sized = {"train_rows": train, "test_rows": test, "reused": reused}
+    return [{"dataset": dataset, "split": f"split_{k}", **sized} for k in range(2)]
+
+
+def test_what_stays_certain_where_seeds_share_rows():
+    """One dataset's splits overlap so much that nothing is certain; the other's do not."""
+    splits = pd.DataFrame(sizes(1, 10**9, 0.5, "one") + sizes(80, 20, 0.0, "two"))
+    ratios = agreement.sizes_of_splits(made_up(), splits).set_index("dataset")
+    assert ratios["ratio"].to_dict() == {"one": 1e9, "two": 0}
+    assert ratios.loc["two", ["splits", "trained on", "tested"]].tolist() == [2, 80, 20]
+    found = agreement.certainty(made_up(), splits).set_index(["metric", "compared", "tested"])
+    counts = agreement.winners(made_up()).groupby("tested")[["tests", "better", "worse"]].sum()
+    for tested in ("unshifted", "under shift"):
+        row = found.loc[("delta_eo", "with erm", tested)]
+        assert row[["tests", "better", "worse"]].tolist() == counts.loc[tested].tolist()
+    row = found.loc[("delta_eo", "with erm", "unshifted")]
+    assert row[["better", "worse", "better still", "worse still"]].tolist() == [3, 3, 0, 3]
+    row = found.loc[("delta_eo", "with itself, unshifted", "under shift")]
+    changes = agreement.survival(made_up())[["better", "worse"]].sum()
+    assert row[["better", "worse"]].tolist() == changes.tolist()
+    assert row["worse still"] == 1
+    none = pd.DataFrame(sizes(80, 20, 0.0, "one"))
+    assert agreement.certainty(made_up(), none).empty
+
+
 def test_what_is_kept_of_an_advantage():
     """Three methods are fairer without the shift; with it two still are, and cuma is worse."""
     found = agreement.kept(made_up()).set_index("severity").loc[0.5]
@@ -216,6 +276,8 @@ def test_a_run_of_few_methods_has_no_views():
             ("survival", 4),
             ("kept", 2),
             ("winners", 2),
+            ("sizes_of_splits", 0),
+            ("certainty", 0),
         }
     assert not len(agreement.survival(few.iloc[:0]))
     assert not len(agreement.winners(few.iloc[:0]))

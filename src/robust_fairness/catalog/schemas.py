@@ -55,6 +55,12 @@ class Choices(_Table):
     columns = tables.CHOICES
 
 
+class Splits(_Table):
+    """Sizes of named splits."""
+
+    columns = tables.SPLITS
+
+
 class Distances(_Table):
     """How far test sets are from the training set."""
 

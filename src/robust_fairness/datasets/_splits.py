@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt
 
+from robust_fairness import tables
 from robust_fairness.errors import InputError
 from robust_fairness.samples import REQUIRED_PARTS
 
@@ -188,6 +189,34 @@ def _splits(
         drawn = np.concatenate([generator.permutation(parts[:shuffled]), parts[shuffled:]])
         splits[f"split_{k}"] = pd.Categorical(drawn, list(REQUIRED_PARTS))
     return pd.DataFrame(splits)
+
+
+def described(dataset: str, splits: pd.DataFrame) -> pd.DataFrame:
+    """Sizes of splits, and how much of what one of them tests others train on.
+
+    Args:
+        dataset: what the rows are called.
+        splits: named splits, as of ``random_splits``.
+
+    Returns:
+        Columns of ``tables.SPLITS``, a row a split. ``reused`` is the mean, over the other splits,
+        of the share of the test rows that these train on; 0 where there is no other one.
+    """
+    tested, trained = (
+        np.column_stack([splits[split] == part for split in splits]).astype(np.float64)
+        for part in ("test", "train")
+    )
+    shared = tested.T @ trained  # a split has no row in two parts: the diagonal is 0
+    others = max(1, splits.shape[1] - 1)
+    sizes = tested.sum(0)
+    found = {
+        "dataset": dataset,
+        "split": splits.columns.astype(str),
+        "train_rows": trained.sum(0),
+        "test_rows": sizes,
+        "reused": shared.sum(1) / (others * sizes.clip(min=1)),
+    }
+    return pd.DataFrame(found).astype(tables.SPLITS)
 
 
 def require_every_class(splits: pd.DataFrame, labels: pd.Series) -> None:

@@ -32,6 +32,7 @@ from robust_fairness.reporting.views import View
 TITLE = "Across the papers"
 PLAIN = "erm"
 UNFAIRNESS = ("delta_eo", "faircocco_eo", "worst_group_accuracy")  # followed under shift
+COMPARED = ("accuracy", *UNFAIRNESS)
 PROPOSED = ("delta_er", "faircocco_eo", "mean_accuracy_at(alpha=0)")  # one a paper
 MEASURES = (
     "accuracy",
@@ -47,7 +48,7 @@ PLACE = ["dataset", "shift", "severity"]  # a test set
 HOW_TESTED = (
     "paired over seeds, at the 5 % level after Holm's adjustment over all methods, datasets and "
     "test sets of a metric. Seeds that split the same rows anew are not independent of each "
-    "other: the tests are then too sure."
+    "other: what is left of it then stands below."
 )
 
 
@@ -201,13 +202,17 @@ def survival(metrics: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(found)[columns]
 
 
-def _survival_of(metrics: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """What every shift does to one measure of fairness."""
-    values = by_seed(metrics, metric)
+def _with_and_without(values: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Shifted rows of ``by_seed``, and for each the unshifted one of its dataset and seed."""
     shifted = values[_is_shifted(values)]
     unshifted = values[~_is_shifted(values)].droplevel(["shift", "severity"])
     same = unshifted.reindex(shifted.droplevel(["shift", "severity"]).index)
-    with_shift, without = _common(shifted, same.set_axis(shifted.index))
+    return _common(shifted, same.set_axis(shifted.index))
+
+
+def _survival_of(metrics: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """What every shift does to one measure of fairness."""
+    with_shift, without = _with_and_without(by_seed(metrics, metric))
     tests = _tested(with_shift - without)
     tests["worse"] = tests["verdict"] == "worse"
     tests["better"] = tests["verdict"] == "better"
@@ -224,13 +229,14 @@ def _survival_of(metrics: pd.DataFrame, metric: str) -> pd.DataFrame:
     return found.reset_index()
 
 
-def _tested(differences: pd.DataFrame) -> pd.DataFrame:
+def _tested(differences: pd.DataFrame, ratio: pd.Series | None = None) -> pd.DataFrame:
     """Tests of every method on every test set, by Holm over all of them, and what they say.
 
     Args:
         differences: positive is better; rows as in ``by_seed``.
+        ratio: as of ``paired_tests``, by dataset.
     """
-    tests = paired_tests(differences, PLACE)
+    tests = paired_tests(differences, PLACE, ratio)
     known = tests["p"].notna()
     tests.loc[known, "p"] = holm(tests.loc[known, "p"].tolist())
     verdicts = np.where(tests["difference"] > 0, "better", "worse")
@@ -249,14 +255,18 @@ def against_plain(metrics: pd.DataFrame) -> pd.DataFrame:
         better) with its interval paired over seeds, the p-value adjusted over all rows of the
         metric (Holm), and what it says at the 5 % level: "better", "worse" or "not resolved".
     """
-    found = []
-    for metric in ("accuracy", *UNFAIRNESS):
-        values = by_seed(metrics, metric)
-        if PLAIN in values:
-            others = values.drop(columns=PLAIN)
-            found.append(_tested(others.sub(values[PLAIN], axis=0)).assign(metric=metric))
+    found = [
+        _tested(_to_plain(by_seed(metrics, metric))).assign(metric=metric) for metric in COMPARED
+    ]
     columns = ["metric", *PLACE, "method", *TESTED, "verdict"]
-    return pd.concat(found)[columns] if found else pd.DataFrame(columns=columns)
+    return pd.concat(found)[columns]
+
+
+def _to_plain(values: pd.DataFrame) -> pd.DataFrame:
+    """What methods have over plain training, rows as in ``by_seed``; none without the latter."""
+    if PLAIN not in values:
+        return values.iloc[:, :0]
+    return values.drop(columns=PLAIN).sub(values[PLAIN], axis=0)
 
 
 def winners(metrics: pd.DataFrame) -> pd.DataFrame:
@@ -265,17 +275,26 @@ def winners(metrics: pd.DataFrame) -> pd.DataFrame:
     Args:
         metrics: rows of the tidy table.
     """
-    rows = against_plain(metrics).reset_index(drop=True)
+    return _counted(against_plain(metrics), ["metric", "tested", "method"]).reset_index()
+
+
+def _counted(tests: pd.DataFrame, key: list[str]) -> pd.DataFrame:
+    """How many tests there are, how many say "better" and "worse", and where the former.
+
+    Args:
+        tests: as of ``against_plain``.
+        key: columns to count by; ``tested`` tells unshifted test sets from the others.
+    """
+    rows = tests.reset_index(drop=True)
     rows["tested"] = np.where(rows["shift"] == UNSHIFTED, "unshifted", "under shift")
     for verdict in ("better", "worse"):
         rows[verdict] = rows["verdict"] == verdict
-    key = ["metric", "tested", "method"]
     counts = rows.groupby(key, sort=False).agg(
-        sets=("verdict", "size"), better=("better", "sum"), worse=("worse", "sum")
+        tests=("verdict", "size"), better=("better", "sum"), worse=("worse", "sum")
     )
     where = rows[rows["better"]].groupby(key, sort=False)["dataset"]
     names = where.agg(lambda names: ", ".join(dict.fromkeys(names))).rename("better on")
-    return counts.join(names).fillna({"better on": ""}).reset_index()
+    return counts.join(names).fillna({"better on": ""})
 
 
 def kept(metrics: pd.DataFrame) -> pd.DataFrame:
@@ -304,6 +323,68 @@ def kept(metrics: pd.DataFrame) -> pd.DataFrame:
     )
     found["share left"] = found.pop("with") / found.pop("without")
     return found.reset_index()
+
+
+def sizes_of_splits(metrics: pd.DataFrame, splits: pd.DataFrame) -> pd.DataFrame:
+    """Rows trained on and tested, and the ratio of them that tests take where splits overlap.
+
+    Args:
+        metrics: rows of the tidy table.
+        splits: ``tables.SPLITS``.
+
+    Returns:
+        A row a dataset: number of splits, mean rows of a split trained on and tested, the share of
+        the latter that another split trains on, and tested by trained on, or 0 where nothing is
+        shared.
+    """
+    found = splits.groupby("dataset", sort=False).agg(
+        **{
+            "splits": ("split", "size"),
+            "trained on": ("train_rows", "mean"),
+            "tested": ("test_rows", "mean"),
+            "reused": ("reused", "mean"),
+        }
+    )
+    found["ratio"] = (found["tested"] / found["trained on"]).where(found["reused"] > 0, 0.0)
+    return found.reset_index()
+
+
+def certainty(metrics: pd.DataFrame, splits: pd.DataFrame) -> pd.DataFrame:
+    """What stays certain where it is taken into account that seeds share rows.
+
+    Args:
+        metrics: rows of the tidy table.
+        splits: ``tables.SPLITS``.
+
+    Returns:
+        A row a metric and comparison (with ``erm``, without and under shift; under shift with the
+        same method without): the number of tests, how many say "better" and "worse" where seeds
+        are independent, how many still do with the ``ratio`` of ``paired_tests``, and where. None
+        where no splits overlap.
+    """
+    ratio = sizes_of_splits(metrics, splits).set_index("dataset")["ratio"]
+    if not (ratio > 0).any():
+        return pd.DataFrame()
+    by_metric = {metric: by_seed(metrics, metric) for metric in COMPARED}
+    independent, dependent = (
+        pd.concat([_all_tests(metric, values, used) for metric, values in by_metric.items()])
+        for used in (None, ratio)
+    )
+    key = ["metric", "compared", "tested"]
+    counts = _counted(independent, key).drop(columns="better on")
+    still = _counted(dependent, key).drop(columns="tests")
+    return counts.join(still.add_suffix(" still")).reset_index()
+
+
+def _all_tests(metric: str, values: pd.DataFrame, ratio: pd.Series | None) -> pd.DataFrame:
+    """Tests of a metric against plain training, and of every shift against none."""
+    with_shift, without = _with_and_without(values)
+    compared_to = {"with erm": _to_plain(values), "with itself, unshifted": with_shift - without}
+    found = [
+        _tested(differences, ratio).assign(metric=metric, compared=name)
+        for name, differences in compared_to.items()
+    ]
+    return pd.concat(found)
 
 
 VIEWS = [
@@ -339,8 +420,26 @@ VIEWS = [
         "winners",
         "Which method wins where: against plain training",
         winners,
-        note="Sets are datasets, or under shift their shifted test sets, and better and worse "
-        f"those on which a method differs from erm, {HOW_TESTED}",
+        note="Tests are of datasets, or under shift of their shifted test sets; better and worse "
+        f"are those in which a method differs from erm, {HOW_TESTED}",
+    ),
+    View(
+        "sizes_of_splits",
+        "How seeds split the rows",
+        sizes_of_splits,
+        needs=("splits",),
+        note="Means over splits; reused is the share of the tested rows that another split trains "
+        "on. Where it is above 0, results of two seeds depend on each other.",
+    ),
+    View(
+        "certainty",
+        "What stays certain where seeds share rows",
+        certainty,
+        needs=("splits",),
+        note="Counts of tests as above, and with the variance of the mean that Nadeau and Bengio "
+        "(Machine Learning 52, 2003) give for overlapping splits: 1/n + tested/trained on, in the "
+        "place of 1/n for n seeds. They made it for splits that test fewer rows than they "
+        "train on; where more are tested it is too strict.",
     ),
 ]
 

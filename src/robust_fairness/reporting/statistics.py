@@ -39,13 +39,13 @@ def mean_interval(values: np.ndarray) -> Interval:
     mean = float(values.mean())
     if n == 1:
         return Interval(mean, np.nan, np.nan, 1)
-    half = float(_half_width(values.std(ddof=1), n))
+    half = float(_half_width(values.std(ddof=1) / np.sqrt(n), n))
     return Interval(mean, mean - half, mean + half, n)
 
 
-def _half_width(deviation: Any, n: Any) -> Any:
-    """Half of Student's interval of a mean; missing for a single value."""
-    return stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * deviation / np.sqrt(n)
+def _half_width(error: Any, n: Any) -> Any:
+    """Half of Student's interval of a mean, of its standard error; missing for a single value."""
+    return stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * error
 
 
 def paired_difference(first: pd.Series, second: pd.Series) -> Interval:
@@ -164,13 +164,23 @@ def rank_agreement(a: np.ndarray, b: np.ndarray, seed: int = 0, draws: int = 200
     return Interval(value, float(low), float(high), methods)
 
 
-def paired_tests(differences: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Mean, 95 % interval and p-value of differences, Student's t paired over the other levels.
+def paired_tests(
+    differences: pd.DataFrame, by: list[str], ratio: pd.Series | None = None
+) -> pd.DataFrame:
+    r"""Mean, 95 % interval and p-value of differences, Student's t paired over the other levels.
+
+    Differences of the same method on overlapping random splits depend on each other. Nadeau and
+    Bengio ("Inference for the Generalization Error", Machine Learning 52, 2003, section 3,
+    corrected resampled t-test) take the variance of the mean of n of them as
+
+    .. math:: s^2 (1 / n + n_{test} / n_{train})
 
     Args:
         differences: what to test, rows of named levels by columns of one name; missing values are
             left out.
         by: levels that part the rows into tests.
+        ratio: rows tested by rows trained on, where splits overlap and 0 elsewhere, by value of the
+            first level of ``by``; all 0 unless given.
 
     Returns:
         A row a test and column that has any value: ``by``, the column, ``TESTED``. Without interval
@@ -182,9 +192,11 @@ def paired_tests(differences: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     found = pd.DataFrame({name: one.stack() for name, one in columns.items()})
     found = found[found["n"] > 0]
     mean, deviation, n = (found[name].to_numpy() for name in columns)
-    half = _half_width(deviation, n)
+    first = found.index.get_level_values(by[0])
+    error = deviation * np.sqrt(1 / n + (0 if ratio is None else ratio.reindex(first).to_numpy()))
+    half = _half_width(error, n)
     with np.errstate(divide="ignore", invalid="ignore"):
-        p = 2 * stats.t.sf(np.abs(mean) / (deviation / np.sqrt(n)), n - 1)
+        p = 2 * stats.t.sf(np.abs(mean) / error, n - 1)
     p = np.where((mean == 0) & (deviation == 0), 1.0, p)
     found = found.assign(low=mean - half, high=mean + half, p=p)
     return found.reset_index()[[*by, differences.columns.name, *TESTED]]

@@ -9,7 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from robust_fairness.reporting.statistics import distinct, wilson_interval
-from robust_fairness.tables import CHOICES, DISTANCES, GENERATOR_QUALITY, PLANES, table
+from robust_fairness.tables import CHOICES, DISTANCES, GENERATOR_QUALITY, PLANES, SPLITS, table
 
 PUBLISHED = {
     "view": "str", "dataset": "str", "method": "str", "trial": "str", "shift": "str",
@@ -23,6 +23,7 @@ FURTHER = {
     "distances": DISTANCES,
     "generator_quality": GENERATOR_QUALITY,
     "planes": PLANES,
+    "splits": SPLITS,
 }
 PLACE = ["dataset", "method", "trial", "shift", "severity", "attribute", "group", "metric"]
 

@@ -258,11 +258,16 @@ def ready(place: Place) -> Any:
         threadpool_limits(place.threads)
     hooks = _create_hook_manager()
     if place.package is not None:
-        # Hooks of plugins would miss what happened before in the process that started the run.
         configure_project(place.package)
         settings.CONFIG_LOADER_CLASS(**place.configuration, **settings.CONFIG_LOADER_ARGS)
-        _register_hooks(hooks, settings.HOOKS)
+        # Those of others would miss what happened before in the process that started the run.
+        own = (hook for hook in settings.HOOKS if _is_of(place.package, hook))
+        _register_hooks(hooks, own)
     return hooks
+
+
+def _is_of(package: str, hook: Any) -> bool:
+    return type(hook).__module__.partition(".")[0] == package
 
 
 @cache

@@ -28,6 +28,13 @@ def generate(source: SourceParameters, generator: Any) -> tuple[Any, Any]:
     return samples, samples.table()
 
 
+def describe_splits(samples: Any, source: SourceParameters) -> Any:
+    """How large the named splits of a dataset are, and how much they share."""
+    from robust_fairness.datasets._splits import described
+
+    return described(source.dataset, samples.splits)
+
+
 def draw(samples: Any) -> Any:
     """A picture of some rows of every class."""
     from robust_fairness.reporting.contact_sheet import contact_sheet
@@ -43,30 +50,34 @@ def draw_attribute(samples: Any, sheet: ContactSheetParameters) -> Any:
 
 
 def create_pipeline() -> Pipeline:
-    """One node a dataset of the grid, and one for the pictures of those that ask for it."""
+    """Read or generate and describe every dataset of the grid, draw those that ask for it."""
     return Pipeline([_of_dataset(dataset) for dataset in selected_grid().datasets])
 
 
 def _of_dataset(dataset: DatasetGrid) -> Pipeline:
     made = ["samples", "attributes"]
+    describing = Node(
+        describe_splits, ["samples", "params:source"], "splits", name="describe_splits"
+    )
     if dataset.generator:
+        generating = Node(generate, ["params:source", "generator"], made, name="generate")
         return Pipeline(
-            [Node(generate, ["params:source", "generator"], made, name="generate")],
+            [generating, describing],
             namespace=dataset.name,
             inputs={"generator": f"{dataset.generator.name}_generator"},
+            outputs={"splits": f"{dataset.name}_splits"},
             tags=[f"dataset.{dataset.name}"],
         )
-    nodes = [Node(ingest, "params:source", made, name="ingest")]
+    nodes = [Node(ingest, "params:source", made, name="ingest"), describing]
     if isinstance(dataset.contact_sheet, str):
         told = ["samples", "params:contact_sheet"]
         nodes.append(Node(draw_attribute, told, "contact_sheet", name="draw_contact_sheet"))
     elif dataset.contact_sheet:
         nodes.append(Node(draw, "samples", "contact_sheet", name="draw_contact_sheet"))
+    outputs = ["splits", "contact_sheet"] if dataset.contact_sheet else ["splits"]
     return Pipeline(
         nodes,
         namespace=dataset.name,
-        outputs={"contact_sheet": f"{dataset.name}_contact_sheet"}
-        if dataset.contact_sheet
-        else None,
+        outputs={name: f"{dataset.name}_{name}" for name in outputs},
         tags=[f"dataset.{dataset.name}"],
     )

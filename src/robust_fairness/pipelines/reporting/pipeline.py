@@ -15,10 +15,10 @@ CLASSES = "The first training rows of each class, a class a row."
 FAMILY = "The same test draws, a draw a row; the unshifted set first, then severity by severity."
 ATTRIBUTE = "The first training rows of each value of {}, a value a row in their order."
 PLANE, PLANES = "embedding_plane", "_embedding_planes"
-CHOICES = "_choices"
+CHOICES, SPLITS = "_choices", "_splits"
 # Endings of the names of further tables, and the table that those of all datasets make together.
 OF_GENERATED = {"_distances": "distances", "_generator_quality": "generator_quality"}
-FURTHER = OF_GENERATED | {PLANES: "planes", CHOICES: "choices"}
+FURTHER = OF_GENERATED | {PLANES: "planes", CHOICES: "choices", SPLITS: "splits"}
 
 
 def draw(samples: Any, validation: Any, selection: Any, cell: CellParameters) -> Any:
@@ -58,7 +58,7 @@ def report(metrics: Any, manifest: dict[str, Any], **parts: Any) -> str:
         manifest: what the run knows of itself.
         parts: ``{dataset}_states`` and, where there is one, ``{dataset}_contact_sheet``,
             ``{dataset}_distances``, ``{dataset}_generator_quality``,
-            ``{dataset}_embedding_planes`` and ``{dataset}_choices``.
+            ``{dataset}_embedding_planes``, ``{dataset}_choices`` and ``{dataset}_splits``.
     """
     from robust_fairness import reporting
 
@@ -124,7 +124,7 @@ def create_pipeline() -> Pipeline:
     drawn = [f"{one.name}{SHEET}" for one in selected_grid().datasets if one.contact_sheet]
     made = [one.name for one in selected_grid().datasets if one.generator]
     further = [f"{name}{ending}" for name in made for ending in OF_GENERATED]
-    further += [f"{name}{CHOICES}" for name in datasets]
+    further += [f"{name}{ending}" for name in datasets for ending in (CHOICES, SPLITS)]
     embedded = [dataset for dataset in selected_grid().datasets if dataset.drawn_cells]
     further += [f"{dataset.name}{PLANES}" for dataset in embedded]
     return Pipeline(
