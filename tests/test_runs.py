@@ -16,6 +16,7 @@ from mlflow import MlflowClient
 from robust_fairness import provenance
 from robust_fairness.catalog.arrays import ModelsDataset, PredictionsDataset
 from robust_fairness.errors import InputError
+from robust_fairness.reporting import VIEWS
 from robust_fairness.tracking import EXPERIMENT
 from tests.project import Project, hearing_interrupts, small
 
@@ -369,6 +370,29 @@ def test_table_prints_the_tidy_rows(finished, tmp_path):
     lines = finished.kedro("table", "--format", "json").splitlines()
     assert len([json.loads(line) for line in lines]) == len(table)
     assert finished.kedro("table", "--format", "markdown").startswith("| dataset | method |")
+
+
+def test_table_prints_a_view_as_the_report_shows_it(finished):
+    """Of the metrics, and of a further table of the run; others are named."""
+    printed = finished.kedro("table", "--view", "sizes_of_splits", "--run", "one", "--format=json")
+    splits = pd.read_parquet(finished.file("diabetes/attributes.parquet", "one"))[
+        ["split_0", "split_1"]
+    ]
+    tested, trained = splits == "test", splits == "train"
+    crossed = (tested.to_numpy() & trained.to_numpy()[:, ::-1]).sum()
+    assert json.loads(printed) == {
+        "dataset": "diabetes",
+        "splits": 2,
+        "trained on": trained["split_0"].sum(),
+        "tested": tested["split_0"].sum(),
+        "reused": pytest.approx(crossed / tested.to_numpy().sum()),
+        "ratio": pytest.approx(tested["split_0"].sum() / trained["split_0"].sum()),
+    }
+    shown = finished.kedro("table", "--view", "survival", "--format", "csv")
+    expected = VIEWS["survival"].rows(finished.metrics("one")).to_csv(index=False)
+    assert shown == expected and len(expected.splitlines()) > 1
+    said = finished.kedro("table", "--view", "winnners", status=1)
+    assert said.startswith("Error: unknown view 'winnners': did you mean 'winners'? Allowed: ")
 
 
 def mlflow_parameters(project: Project) -> dict[str, dict[str, str]]:

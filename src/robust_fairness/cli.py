@@ -126,21 +126,41 @@ def convert_edm(path: Path, output: Path, configuration: Path | None) -> None:
 @cli.command()
 @click.option("--format", "form", type=click.Choice(TABLE_FORMATS), default="csv")
 @click.option("--run", "run_id", help="Run to print; the newest finished one unless given.")
+@click.option("--view", help="Table or figure of a paper, as the report shows it: bias_table_1.")
 @one_line_errors
-def table(form: str, run_id: str | None) -> None:
-    """Print the tidy metrics table of a run."""
+def table(form: str, run_id: str | None, view: str | None) -> None:
+    """Print the tidy metrics table of a run, or a view of it."""
     import pandas as pd
 
-    from robust_fairness import provenance
+    from robust_fairness import provenance, tables
 
     chosen = run_id or provenance.newest_finished_run()
     frame: pd.DataFrame = pd.read_parquet(provenance.output(chosen, "metrics"))
+    if view is not None:
+        frame = _seen(frame, view, chosen)
     if form == "csv":
         click.echo(frame.to_csv(index=False), nl=False)
     elif form == "json":
         click.echo(frame.to_json(orient="records", lines=True), nl=False)
     else:
-        click.echo(_markdown(frame))
+        click.echo(tables.markdown(frame))
+
+
+def _seen(metrics: Any, view: str, run_id: str) -> Any:
+    """The rows of a view of a run."""
+    import pandas as pd
+
+    from robust_fairness import provenance
+    from robust_fairness.errors import unknown_name
+    from robust_fairness.pipelines.reporting.pipeline import FURTHER, further
+    from robust_fairness.reporting import VIEWS
+
+    if view not in VIEWS:
+        raise unknown_name("view", view, VIEWS)
+    outputs = provenance.load_manifest(run_id)["outputs"]
+    names = [name for name in outputs if name.endswith(tuple(FURTHER))]
+    parts = {name: pd.read_parquet(provenance.output(run_id, name)) for name in names}
+    return VIEWS[view].rows(metrics, further(parts))
 
 
 @cli.command()
@@ -190,13 +210,6 @@ def answers(
     else:
         _write({output: f"{text}\n"})
         click.echo(output)
-
-
-def _markdown(frame: Any) -> str:
-    """A data frame as a Markdown table, missing values blank."""
-    rows = [list(frame.columns), ["---"] * len(frame.columns)]
-    rows += frame.astype(object).where(frame.notna(), "").to_numpy().tolist()
-    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in rows)
 
 
 @cli.command()

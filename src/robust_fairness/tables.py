@@ -45,3 +45,10 @@ PLANES = {
 def table(columns: dict[str, str], rows: list[dict]) -> pd.DataFrame:
     """Data frame of the given rows with exactly these columns and types."""
     return pd.DataFrame(rows, columns=list(columns)).astype(columns)
+
+
+def markdown(frame: pd.DataFrame) -> str:
+    """A data frame as a Markdown table, missing values blank."""
+    rows = [list(frame.columns), ["---"] * len(frame.columns)]
+    rows += frame.astype(object).where(frame.notna(), "").to_numpy().tolist()
+    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in rows)

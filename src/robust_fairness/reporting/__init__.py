@@ -1,6 +1,6 @@
 """Reports: views of the one table, figures, and the HTML page that holds them."""
 
-from robust_fairness.reporting.page import report, trade_off_figure
+from robust_fairness.reporting.page import VIEWS, report, trade_off_figure
 from robust_fairness.reporting.summary import summary_table
 
-__all__ = ["report", "summary_table", "trade_off_figure"]
+__all__ = ["VIEWS", "report", "summary_table", "trade_off_figure"]

@@ -31,6 +31,7 @@ PAPERS = (
     fair_metric_learning,
 )
 ACROSS = (agreement, trial_selection)  # of no single paper
+VIEWS = {view.id: view for paper in (*PAPERS, *ACROSS) for view in paper.VIEWS}
 # which the page uses itself
 PROCEDURE = {"procedure": ["ranks over datasets", "agreement of measures"]}
 

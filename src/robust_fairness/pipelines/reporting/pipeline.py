@@ -76,7 +76,7 @@ def report(metrics: Any, manifest: dict[str, Any], **parts: Any) -> str:
         for name, picture in parts.items()
         if name.endswith(SHEET) and not isinstance(picture, Failure)
     }
-    return reporting.report(metrics, cells, manifest, pictures, _further(parts))
+    return reporting.report(metrics, cells, manifest, pictures, further(parts))
 
 
 def _caption(dataset: DatasetGrid) -> str:
@@ -97,8 +97,15 @@ def collect_planes(**planes: Any) -> Any:
     return pd.concat([tables.table(tables.PLANES, []), *found], ignore_index=True)
 
 
-def _further(parts: Mapping[str, Any]) -> dict[str, Any]:
-    """The further tables of the datasets that have them, joined; what failed is left out."""
+def further(parts: Mapping[str, Any]) -> dict[str, Any]:
+    """The further tables of the datasets that have them, joined; what failed is left out.
+
+    Args:
+        parts: among others what ``report`` takes.
+
+    Returns:
+        By name as in ``views.FURTHER``.
+    """
     import pandas as pd
 
     found: dict[str, list[Any]] = {}
@@ -123,10 +130,10 @@ def create_pipeline() -> Pipeline:
     datasets = [dataset.name for dataset in selected_grid().datasets]
     drawn = [f"{one.name}{SHEET}" for one in selected_grid().datasets if one.contact_sheet]
     made = [one.name for one in selected_grid().datasets if one.generator]
-    further = [f"{name}{ending}" for name in made for ending in OF_GENERATED]
-    further += [f"{name}{ending}" for name in datasets for ending in (CHOICES, SPLITS)]
+    joined = [f"{name}{ending}" for name in made for ending in OF_GENERATED]
+    joined += [f"{name}{ending}" for name in datasets for ending in (CHOICES, SPLITS)]
     embedded = [dataset for dataset in selected_grid().datasets if dataset.drawn_cells]
-    further += [f"{dataset.name}{PLANES}" for dataset in embedded]
+    joined += [f"{dataset.name}{PLANES}" for dataset in embedded]
     return Pipeline(
         [
             *map(_planes, embedded),
@@ -144,7 +151,7 @@ def create_pipeline() -> Pipeline:
                     "metrics": "metrics",
                     "manifest": "manifest",
                     **{f"{name}_states": f"{name}_states" for name in datasets},
-                    **{name: name for name in (*drawn, *further)},
+                    **{name: name for name in (*drawn, *joined)},
                 },
                 "report",
                 name="report",
