@@ -14,6 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from robust_fairness import provenance, tables
+from robust_fairness.catalog.files import TableDataset
 from robust_fairness.metrics import find_metric
 from robust_fairness.reporting import agreement, ranks
 
@@ -209,11 +210,11 @@ def written(page: str, metrics: pd.DataFrame, splits: pd.DataFrame) -> str:
 
 def fetch(run_id: str) -> None:
     """Put the scores of a run that the page needs, and its splits, beside the page."""
-    metrics = pd.read_parquet(provenance.output(run_id, "metrics"))
+    metrics = provenance.load(run_id, "metrics", TableDataset)
     needed = metrics["metric"].isin({*agreement.MEASURES, *RANKED}) & (metrics["group"] == "")
     metrics[needed].to_parquet(SCORES, index=False, compression="zstd")
     names = [f"{name}_splits" for name in metrics["dataset"].unique()]
-    splits = pd.concat([pd.read_parquet(provenance.output(run_id, name)) for name in names])
+    splits = pd.concat([provenance.load(run_id, name, TableDataset) for name in names])
     splits.to_parquet(SPLITS, index=False)
 
 

@@ -7,14 +7,49 @@ import fsspec
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from kedro.io import DatasetError
 from kedro.io.core import Version
 
+from robust_fairness import provenance
 from robust_fairness.catalog._remote import OBJECT_STORES, Remote
 from robust_fairness.catalog.arrays import SamplesDataset
 from robust_fairness.catalog.files import FigureDataset, PictureDataset, TableDataset, TextDataset
+from robust_fairness.cli import cli
 from robust_fairness.errors import InputError
 from robust_fairness.samples import Samples
+
+CATALOG = """
+metrics:
+  type: robust_fairness.catalog.files.TableDataset
+  filepath: dir://metrics.parquet
+  versioned: true
+  credentials: store
+  fs_args: {target_protocol: file}
+"""
+
+
+def test_what_a_run_left_is_reached_as_its_environment_tells(tmp_path, monkeypatch):
+    """The manifest has the URL alone; the rest, which may be secret, has the catalog."""
+    texts = {"base/catalog.yml": CATALOG, "base/credentials.yml": f"store: {{path: {tmp_path}}}"}
+    for name, text in texts.items():
+        path = tmp_path / "conf" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (tmp_path / "conf" / "away").mkdir()
+    frame = pd.DataFrame({"value": [0.25, 0.5]})
+    place = tmp_path / "metrics.parquet" / "one" / "metrics.parquet"
+    place.parent.mkdir(parents=True)
+    frame.to_parquet(place)
+    monkeypatch.chdir(tmp_path)
+    told = {"path": "dir://metrics.parquet/one/metrics.parquet", "content": "x"}
+    manifest = {"run_id": "one", "state": "finished", "started": "", "environment": "away"}
+    provenance.write_manifest(manifest | {"outputs": {"metrics": told}, "loaded": {}})
+    done = CliRunner().invoke(cli, ["table", "--run=one"])
+    assert (done.exit_code, done.stdout) == (0, "value\n0.25\n0.5\n"), done.output
+    place.unlink()
+    done = CliRunner().invoke(cli, ["table", "--run=one"])
+    assert done.exit_code == 1 and "dir://metrics.parquet/one" in done.stderr
 
 
 @pytest.fixture(params=["memory", "local"])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -118,12 +119,13 @@ def test_the_catalog_alone_moves_the_data_to_another_store(project, tmp_path_fac
     project.kedro(*SMOKE, "--run-id", "here", **THREADS)
     store = tmp_path_factory.mktemp("store")
     catalog = (project.root / "conf" / "base" / "catalog.yml").read_text()
-    moved = catalog.replace("filepath: data/", f"filepath: local://{store}/")
+    place = f"\\1fs_args: {{path: {store}, target_protocol: file}}\n\\1filepath: dir://"
+    moved = re.sub(r"^( +)filepath: data/", place, catalog, flags=re.MULTILINE)
     (project.root / "conf" / "base" / "catalog.yml").write_text(moved)
     project.kedro(*SMOKE, *DASK, "--run-id", "there", **THREADS)
     assert contents(project, "there") == contents(project, "here")
     for one in manifest(project, "there")["outputs"].values():
-        assert one["path"].startswith("file://")
+        assert one["path"].startswith("dir://")
     assert len([path for path in store.rglob("*") if path.is_file()]) == len(
         manifest(project, "there")["outputs"]
     )

@@ -130,12 +130,11 @@ def convert_edm(path: Path, output: Path, configuration: Path | None) -> None:
 @one_line_errors
 def table(form: str, run_id: str | None, view: str | None) -> None:
     """Print the tidy metrics table of a run, or a view of it."""
-    import pandas as pd
-
     from robust_fairness import provenance, tables
+    from robust_fairness.catalog.files import TableDataset
 
     chosen = run_id or provenance.newest_finished_run()
-    frame: pd.DataFrame = pd.read_parquet(provenance.output(chosen, "metrics"))
+    frame = provenance.load(chosen, "metrics", TableDataset)
     if view is not None:
         frame = _seen(frame, view, chosen)
     if form == "csv":
@@ -148,9 +147,8 @@ def table(form: str, run_id: str | None, view: str | None) -> None:
 
 def _seen(metrics: Any, view: str, run_id: str) -> Any:
     """The rows of a view of a run."""
-    import pandas as pd
-
     from robust_fairness import provenance
+    from robust_fairness.catalog.files import TableDataset
     from robust_fairness.errors import unknown_name
     from robust_fairness.pipelines.reporting.pipeline import FURTHER, further
     from robust_fairness.reporting import VIEWS
@@ -159,7 +157,7 @@ def _seen(metrics: Any, view: str, run_id: str) -> Any:
         raise unknown_name("view", view, VIEWS)
     outputs = provenance.load_manifest(run_id)["outputs"]
     names = [name for name in outputs if name.endswith(tuple(FURTHER))]
-    parts = {name: pd.read_parquet(provenance.output(run_id, name)) for name in names}
+    parts = {name: provenance.load(run_id, name, TableDataset) for name in names}
     return VIEWS[view].rows(metrics, further(parts))
 
 
@@ -198,12 +196,10 @@ def answers(
     from robust_fairness.training.answers import official_answers, prediction_of
 
     chosen = run_id or provenance.newest_finished_run()
-    path = provenance.made_or_read(chosen, f"{dataset}.{method}.predictions")
-    predictions = PredictionsDataset(filepath=str(path)).load()
+    predictions = provenance.load(chosen, f"{dataset}.{method}.predictions", PredictionsDataset)
     found = prediction_of(predictions, trial, seed, test_set)
     shown = f"{dataset}.shifted.{test_set}" if test_set else f"{dataset}.samples"
-    path = provenance.made_or_read(chosen, shown)
-    rows = official_answers(found, SamplesDataset(filepath=str(path)).load())
+    rows = official_answers(found, provenance.load(chosen, shown, SamplesDataset))
     text = json.dumps(rows, ensure_ascii=False)
     if output is None:
         click.echo(text)

@@ -4,7 +4,6 @@ Each node gets one typed parameter of its own namespace, put together here from 
 writes once: ``datasets``, ``shifts``, ``methods``, ``networks``, ``protocols`` and the grid.
 """
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, cached_property
@@ -73,15 +72,18 @@ class ConfigLoader(OmegaConfigLoader):
         return used_by(node_parameters(self.selected_grid, self.written_parameters))
 
 
-def default_loader() -> ConfigLoader:
-    """A loader of the project in the current folder, of the environment KEDRO_ENV."""
+def loader_of(environment: str | None) -> ConfigLoader:
+    """A loader of the project in the current folder.
+
+    Args:
+        environment: its name; None for the default one.
+    """
     from kedro.framework.project import settings
     from kedro.utils import find_kedro_project
 
     root = find_kedro_project(Path.cwd()) or Path.cwd()
-    return ConfigLoader(
-        str(root / settings.CONF_SOURCE), os.getenv("KEDRO_ENV"), **settings.CONFIG_LOADER_ARGS
-    )
+    source = str(root / settings.CONF_SOURCE)
+    return ConfigLoader(source, environment, **settings.CONFIG_LOADER_ARGS)
 
 
 def node_parameters(selected: grid.Grid, written: dict[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ so the configuration loader hands itself over here when it is made; every way in
 (run, registry, viz, notebooks) makes one.
 """
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -395,9 +396,9 @@ def use(loader: Any) -> None:
 def loader() -> Any:
     """The configuration loader in use; one of the environment KEDRO_ENV where none was made."""
     if _loader is None:
-        from robust_fairness.configuration import default_loader
+        from robust_fairness.configuration import loader_of
 
-        default_loader()
+        loader_of(os.getenv("KEDRO_ENV"))
     return _loader
 
 

@@ -23,6 +23,7 @@ from kedro.framework.session import KedroServiceSession
 from kedro.io.core import generate_timestamp
 from kedro.utils import find_kedro_project
 
+from robust_fairness.catalog._atomic import AtomicDataset
 from robust_fairness.errors import InputError, unknown_name
 from robust_fairness.writing import locked, written_aside
 
@@ -140,21 +141,46 @@ def output(run_id: str, name: str) -> Path | str:
     return told if "://" in told else root() / told
 
 
-def made_or_read(run_id: str, name: str) -> Path | str:
-    """Path, or URL, of what a run made, or read from the run that made it.
+def load(run_id: str, name: str, kind: type[AtomicDataset]) -> Any:
+    """What a run saved, or read from the run that saved it.
+
+    Args:
+        run_id: id of the run.
+        name: of the dataset in the catalog.
+        kind: class of the dataset.
 
     Raises:
         InputError: the run did neither.
+        DatasetError: the file is missing or corrupted.
     """
     manifest = load_manifest(run_id)
     if name in manifest["outputs"]:
-        return output(run_id, name)
+        place = output(run_id, name)
+        options = {} if isinstance(place, Path) else _options(manifest["environment"], name)
+        return kind(filepath=str(place), **options).load()
     if name in manifest["loaded"]:
-        return output(manifest["loaded"][name], name)
+        return load(manifest["loaded"][name], name, kind)
     known = {*manifest["outputs"], *manifest["loaded"]}
-    kind = name.rpartition(".")[2]
-    alike = {one for one in known if one.rpartition(".")[2] == kind}
+    part = name.rpartition(".")[2]
+    alike = {one for one in known if one.rpartition(".")[2] == part}
     raise unknown_name(f"output of run {run_id}", name, alike or known)
+
+
+def _options(environment: str, name: str) -> dict[str, Any]:
+    """How a file elsewhere is reached, which no manifest tells: the catalog's, with credentials."""
+    from kedro.config import MissingConfigException
+    from kedro.io import DataCatalog
+
+    from robust_fairness.configuration import loader_of
+
+    loader = loader_of(environment)
+    try:
+        credentials = loader["credentials"]
+    except MissingConfigException:
+        credentials = {}
+    dataset = DataCatalog.from_config(loader["catalog"], credentials).get(name)
+    assert isinstance(dataset, AtomicDataset)
+    return dataset.options
 
 
 def used(run_id: str) -> dict[str, list[str]]:

@@ -63,6 +63,11 @@ class AtomicDataset(AbstractVersionedDataset[Any, Any]):
         """Write the content to ``path``."""
 
     @property
+    def options(self) -> dict[str, Any]:
+        """The arguments that tell how its file system is reached."""
+        return dict(self._options)
+
+    @property
     def place(self) -> str:
         """Path or URL of the version to load."""
         return self._shown(self._get_load_path())
