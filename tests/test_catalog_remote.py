@@ -50,6 +50,7 @@ def test_what_a_run_left_is_reached_as_its_environment_tells(tmp_path, monkeypat
     place.unlink()
     done = CliRunner().invoke(cli, ["table", "--run=one"])
     assert done.exit_code == 1 and "dir://metrics.parquet/one" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 @pytest.fixture(params=["memory", "local"])

@@ -28,6 +28,8 @@ def one_line_errors(function: Callable[..., Any]) -> Callable[..., Any]:
         from kedro.io import DatasetError
         from kedro.validation.exceptions import ParameterValidationError
 
+        from robust_fairness.runners import first_line
+
         try:
             with chdir(find_kedro_project(Path.cwd()) or Path.cwd()):
                 return function(*arguments, **options)
@@ -35,7 +37,7 @@ def one_line_errors(function: Callable[..., Any]) -> Callable[..., Any]:
             raise click.ClickException(str(error)) from None
         except DatasetError as error:
             told = error.__cause__ if isinstance(error.__cause__, InputError) else error
-            raise click.ClickException(str(told)) from None
+            raise click.ClickException(first_line(told)) from None
         except ParameterValidationError as error:
             found = [line.removeprefix("- ") for line in str(error).splitlines()[1:]]
             raise click.ClickException("; ".join(found)) from None
