@@ -24,6 +24,7 @@ from robust_fairness.settings import CONFIG_LOADER_ARGS
 from tests.project import ROOT, Project
 
 DOCUMENTS = ROOT / "docs"
+SOURCE = Path("src/robust_fairness")
 
 
 def blocks(pages: list[Path]) -> list[tuple[str, str]]:
@@ -62,11 +63,9 @@ def rows(added: Project) -> pd.DataFrame:
     return added.metrics("examples")
 
 
-def module(project: Project, path: str) -> ModuleType:
-    """A file of the example, by itself."""
-    specification = importlib.util.spec_from_file_location(
-        Path(path).stem, project.root / "src" / "robust_fairness" / path
-    )
+def module(path: Path) -> ModuleType:
+    """A file, by itself."""
+    specification = importlib.util.spec_from_file_location(path.stem, path)
     assert specification and specification.loader
     found = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(found)
@@ -111,8 +110,8 @@ def test_a_picture_without_bits_tells_nothing(rows):
 
 
 def test_posterise_cuts_bits_off_and_refuses_others(added):
-    shift = module(added, "shifts/posterise.py")
-    source = module(added, "datasets/wine.py")
+    shift = module(added.root / SOURCE / "shifts/posterise.py")
+    source = module(added.root / SOURCE / "datasets/wine.py")
     digits = find("dataset", "digits")
     samples = digits.load(digits.Parameters(), Files(added.root), 1)
     for bits in range(9):
@@ -127,7 +126,7 @@ def test_posterise_cuts_bits_off_and_refuses_others(added):
 
 
 def test_wines_are_those_of_the_library(added):
-    source = module(added, "datasets/wine.py")
+    source = module(added.root / SOURCE / "datasets/wine.py")
     samples = source.load(source.Parameters(), Files(added.root), 2)
     raw = load_wine()
     np.testing.assert_array_equal(samples.x, raw.data.astype(np.float32))
@@ -138,7 +137,7 @@ def test_wines_are_those_of_the_library(added):
 
 
 def test_quadratic_network_is_an_affine_map_of_inputs_and_squares(added):
-    network = module(added, "models/quadratic.py")
+    network = module(added.root / SOURCE / "models/quadratic.py")
     model = network.build(network.Parameters(), (3,), 2, Randomness([0, 1], "weights"))
     x = torch.randn(2, 5, 3)
     for replica in range(2):
@@ -193,3 +192,12 @@ def test_the_search_of_the_page_runs(tmp_path):
     assert all(best < one for one in later)
     rates = [float(re.search(r"learning_rate=([^,]+)", one)[1]) for one in first["trial"]]
     assert all(1e-4 <= rate <= 0.1 for rate in rates)
+
+
+def test_tables_of_cross_md_are_those_of_the_scores_beside_it():
+    """``docs/cross_tables.py`` leaves the page as it is, and has found every table."""
+    made = module(DOCUMENTS / "cross_tables.py")
+    page = made.PAGE.read_text()
+    written = made.written(page, pd.read_parquet(made.SCORES), pd.read_parquet(made.SPLITS))
+    assert written == page
+    assert {name for _, name, _ in made.BLOCK.findall(page)} == {*made.OF_METRICS, *made.OF_SPLITS}

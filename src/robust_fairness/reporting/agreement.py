@@ -373,7 +373,8 @@ def certainty(metrics: pd.DataFrame, splits: pd.DataFrame) -> pd.DataFrame:
     key = ["metric", "compared", "tested"]
     counts = _counted(independent, key).drop(columns="better on")
     still = _counted(dependent, key).drop(columns="tests")
-    return counts.join(still.add_suffix(" still")).reset_index()
+    still.columns = ["better still", "worse still", "better still on"]
+    return counts.join(still).reset_index()
 
 
 def _all_tests(metric: str, values: pd.DataFrame, ratio: pd.Series | None) -> pd.DataFrame:
