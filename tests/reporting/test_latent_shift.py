@@ -8,7 +8,7 @@ from scipy import stats
 from robust_fairness import tables
 from robust_fairness.catalog.schemas import Distances, GeneratorQuality, Metrics
 from robust_fairness.errors import Failure
-from robust_fairness.pipelines.reporting.pipeline import _further
+from robust_fairness.pipelines.reporting.pipeline import further
 from robust_fairness.reporting import latent_shift as study
 from robust_fairness.reporting import report
 from robust_fairness.reporting.views import published
@@ -381,7 +381,7 @@ def test_further_tables_of_datasets_are_joined_and_failures_left_out():
         "a_generator_quality": generator_quality(),
         "a_states": pd.DataFrame(),
     }
-    found = _further(parts)
+    found = further(parts)
     assert set(found) == {"distances", "generator_quality"}
     Distances().validate(found["distances"])
     assert len(found["distances"]) == 2 * len(distances())
