@@ -15,7 +15,6 @@ import pandas as pd
 
 from robust_fairness import provenance, tables
 from robust_fairness.catalog.files import TableDataset
-from robust_fairness.metrics import find_metric
 from robust_fairness.reporting import agreement, ranks
 
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -29,7 +28,6 @@ NAMES = {
     "delta_er": "Delta-ER",
     **{f"mean_accuracy_at(alpha={alpha})": f"Acc({alpha})" for alpha in (-1, 0, 1)},
 }
-RANKED = ("accuracy", *agreement.UNFAIRNESS)
 BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
 
 
@@ -92,11 +90,8 @@ def forecasts(metrics: pd.DataFrame) -> pd.DataFrame:
     turned = rows.rename(columns={"first": "second", "second": "first"})
     both = pd.concat([rows, turned])
     both = both[~_shifted(both["first"]) & _shifted(both["second"])]
-    asked = [
-        name + agreement.SHIFTED
-        for name in ("accuracy", *agreement.UNFAIRNESS, "mean_accuracy_at(alpha=0)")
-    ]
-    return _square(both, asked)
+    asked = (*agreement.COMPARED, "mean_accuracy_at(alpha=0)")
+    return _square(both, [name + agreement.SHIFTED for name in asked])
 
 
 def _shifted(names: pd.Series) -> pd.Series:
@@ -132,7 +127,8 @@ def winners(metrics: pd.DataFrame, tested: str = "unshifted") -> pd.DataFrame:
     cells = rows.assign(cell=counts["better"] + " / " + counts["worse"] + " of " + counts["tests"])
     wide = cells.pivot(index="method", columns="metric", values="cell")
     where = rows[rows["metric"] == "delta_eo"].set_index("method")["better on"]
-    found = wide.loc[list(dict.fromkeys(rows["method"])), list(RANKED)].rename(columns=shown)
+    methods, measured = list(dict.fromkeys(rows["method"])), list(agreement.COMPARED)
+    found = wide.loc[methods, measured].rename(columns=shown)
     return found.assign(**{"fairer (ΔEO) on": where}).fillna("").reset_index()
 
 
@@ -140,7 +136,7 @@ def average_ranks(metrics: pd.DataFrame) -> pd.DataFrame:
     """Average ranks of the methods, the fairest first."""
     found = {
         shown(name) + (", shifted" if shifted else ""): ranks.comparison_of(metrics, name, shifted)
-        for name in RANKED
+        for name in agreement.COMPARED
         for shifted in (False, True)
     }
     wide = pd.DataFrame({title: one.ranks.map("{:.1f}".format) for title, one in found.items()})
@@ -151,8 +147,8 @@ def average_ranks(metrics: pd.DataFrame) -> pd.DataFrame:
 def friedman(metrics: pd.DataFrame) -> pd.DataFrame:
     """Whether average ranks differ, unshifted."""
     rows = []
-    for name in RANKED:
-        one = ranks.compare(ranks.scores(metrics, name, False), find_metric(name).better)
+    for name in agreement.COMPARED:
+        one = ranks.comparison_of(metrics, name, shifted=False)
         assert one.test is not None
         rows.append(
             {
@@ -169,10 +165,9 @@ def friedman(metrics: pd.DataFrame) -> pd.DataFrame:
 def sizes(metrics: pd.DataFrame, splits: pd.DataFrame) -> pd.DataFrame:
     """How seeds split the rows."""
     found = agreement.sizes_of_splits(metrics, splits)
-    rounded = {name: found[name].map("{:,.0f}".format) for name in ("trained on", "tested")}
-    return found.assign(**rounded, reused=found["reused"].map(number)).assign(
-        ratio=found["ratio"].map(number)
-    )
+    whole = {name: found[name].map("{:,.0f}".format) for name in ("trained on", "tested")}
+    parts = {name: found[name].map(number) for name in ("reused", "ratio")}
+    return found.assign(**whole, **parts)
 
 
 def certainty(metrics: pd.DataFrame, splits: pd.DataFrame) -> pd.DataFrame:
@@ -211,7 +206,7 @@ def written(page: str, metrics: pd.DataFrame, splits: pd.DataFrame) -> str:
 def fetch(run_id: str) -> None:
     """Put the scores of a run that the page needs, and its splits, beside the page."""
     metrics = provenance.load(run_id, "metrics", TableDataset)
-    needed = metrics["metric"].isin({*agreement.MEASURES, *RANKED}) & (metrics["group"] == "")
+    needed = metrics["metric"].isin(agreement.MEASURES) & (metrics["group"] == "")
     metrics[needed].to_parquet(SCORES, index=False, compression="zstd")
     names = [f"{name}_splits" for name in metrics["dataset"].unique()]
     splits = pd.concat([provenance.load(run_id, name, TableDataset) for name in names])
