@@ -21,8 +21,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from robust_fairness.checkpoints import ROOT_VARIABLE, threads
-from robust_fairness.parameters import CellParameters
+from robust_fairness.core.checkpoints import ROOT_VARIABLE, threads
+from robust_fairness.experiment.parameters import CellParameters
 from robust_fairness.samples import Samples
 from robust_fairness.training import fitting
 

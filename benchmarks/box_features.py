@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 import h5py
 import numpy as np
 
-from robust_fairness.datasets._boxes import convert
+from robust_fairness.datasets.questions._boxes import convert
 
 STORED = 100  # boxes of a picture in the official files
 BLOCK = 64

@@ -15,7 +15,7 @@ from types import ModuleType
 import numpy as np
 import pandas as pd
 
-from robust_fairness.registry import find
+from robust_fairness.core.registry import find
 from robust_fairness.samples import Samples
 
 # Weakest and strongest published severity; those of the others stand beside them.

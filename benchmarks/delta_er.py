@@ -15,9 +15,9 @@ from torch import Tensor
 
 from robust_fairness.metrics.curvature import exact_curvature, power_iteration_curvature
 from robust_fairness.metrics.kernels import BANDWIDTHS, blocked_group_mmd
-from robust_fairness.models import mlp
-from robust_fairness.models._losses import task_loss
-from robust_fairness.models._randomness import Randomness
+from robust_fairness.models.losses import task_loss
+from robust_fairness.models.randomness import Randomness
+from robust_fairness.models.tables import mlp
 
 NAIVE_BLOCK = 2048
 

@@ -14,7 +14,7 @@ import time
 
 import torch
 
-from robust_fairness.checkpoints import threads
+from robust_fairness.core.checkpoints import threads
 from robust_fairness.generation import edm, unet
 
 CLASSES = 10

@@ -100,9 +100,9 @@ def print_steps(replicas: int, batch_size: int, repeats: int, threads: int) -> N
     """Cost of a training step with the penalty against one without, in turn."""
     from training import adult_like
 
-    from robust_fairness import checkpoints
+    from robust_fairness.core import checkpoints
+    from robust_fairness.experiment.parameters import CellParameters
     from robust_fairness.methods import faircocco
-    from robust_fairness.parameters import CellParameters
     from robust_fairness.training import fitting
 
     samples = adult_like(STEPS * batch_size + 256, 108)

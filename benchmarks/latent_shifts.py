@@ -5,8 +5,8 @@ python benchmarks/latent_shifts.py --rows 1000
 
 import argparse
 
+from robust_fairness.core.registry import find
 from robust_fairness.generation.measures import angle_table, intensity_table
-from robust_fairness.registry import find
 
 # shift, options, training severity, severities
 SETS = (

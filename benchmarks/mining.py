@@ -18,10 +18,10 @@ from itertools import pairwise
 import torch
 from torch.nn.functional import normalize
 
+from robust_fairness.core.registry import find, names
 from robust_fairness.miners._batches import class_batches
-from robust_fairness.models._randomness import DropoutNoise, Randomness
-from robust_fairness.objectives._objective import Objective, objective_class
-from robust_fairness.registry import find, names
+from robust_fairness.models.randomness import DropoutNoise, Randomness
+from robust_fairness.objectives.base import Objective, objective_class
 
 TARGET = 0.15
 PHASES = ("forward", "mining", "objective", "backward", "step")

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 import torch
 from torch.nn.functional import cross_entropy
 
-from robust_fairness.models._randomness import DropoutNoise, Randomness
-from robust_fairness.registry import find
+from robust_fairness.core.registry import find
+from robust_fairness.models.randomness import DropoutNoise, Randomness
 
 NETWORKS = (
     "resnet20,preact_resnet,vgg,resnext,densenet,shake_shake,vision_transformer,mlp_mixer,resnet18"

@@ -21,10 +21,10 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from robust_fairness.checkpoints import ROOT_VARIABLE, threads
-from robust_fairness.parameters import CellParameters
-from robust_fairness.questions import Boxes, Questions
+from robust_fairness.core.checkpoints import ROOT_VARIABLE, threads
+from robust_fairness.experiment.parameters import CellParameters
 from robust_fairness.samples import Samples
+from robust_fairness.samples.questions import Boxes, Questions
 from robust_fairness.training import fitting
 
 METHODS = ("group_upweighting", "group_dro", "irmv1", "rubi", "lnl")

@@ -16,9 +16,9 @@ import torch
 import torchvision
 from torchvision.transforms import v2
 
-from robust_fairness.checkpoints import threads
-from robust_fairness.models._randomness import Randomness
-from robust_fairness.parameters import CellParameters
+from robust_fairness.core.checkpoints import threads
+from robust_fairness.experiment.parameters import CellParameters
+from robust_fairness.models.randomness import Randomness
 from robust_fairness.samples import Samples
 from robust_fairness.training import fitting
 from robust_fairness.training.augmentation import RandAugment

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from robust_fairness import registry, tables
+from robust_fairness.core import registry, tables
 from robust_fairness.metrics import find_metric
 from robust_fairness.reporting import report, summary_table, trade_off_figure
 

@@ -20,8 +20,8 @@ from kedro.io.core import Version
 from kedro.pipeline import Node, Pipeline
 
 from robust_fairness.catalog.files import TextDataset
-from robust_fairness.runners import DaskRunner, KeepsGoing, SequentialRunner
-from robust_fairness.runners._dask import connected, local_cluster
+from robust_fairness.runs.runners import DaskRunner, KeepsGoing, SequentialRunner
+from robust_fairness.runs.runners._dask import connected, local_cluster
 
 STEPS = ("models", "selection", "predictions", "metrics")
 TARGET_MILLISECONDS, TARGET_RATIO = 150, 1.6
@@ -73,7 +73,7 @@ class Shared(DaskRunner):
     cluster = None
 
     def _get_executor(self, max_workers: int):
-        from robust_fairness.runners._dask import Workers
+        from robust_fairness.runs.runners._dask import Workers
 
         return Workers(connected(self.cluster, 60), None, 60)
 

@@ -16,8 +16,8 @@ import tracemalloc
 import numpy as np
 from PIL import Image
 
-from robust_fairness.datasets._pictures import AT_ONCE, JPEG, Source, decode
-from robust_fairness.datasets._skin_tone import (
+from robust_fairness.datasets.images._pictures import AT_ONCE, JPEG, Source, decode
+from robust_fairness.datasets.images._skin_tone import (
     ALIGNED,
     Patches,
     SkinToneParameters,

@@ -13,8 +13,8 @@ import tracemalloc
 
 import numpy as np
 
-from robust_fairness.datasets._biased_mnist_factors import VARIABLES, draw_factors
-from robust_fairness.datasets._biased_mnist_rendering import CELL, render
+from robust_fairness.datasets.images._biased_mnist_factors import VARIABLES, draw_factors
+from robust_fairness.datasets.images._biased_mnist_rendering import CELL, render
 
 PUBLISHED = 570  # pictures a second of the published generator on two cores, as measured once
 ROWS = 70_000

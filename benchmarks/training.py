@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 import torch
 
-from robust_fairness.checkpoints import ROOT_VARIABLE, threads
-from robust_fairness.parameters import CellParameters
+from robust_fairness.core.checkpoints import ROOT_VARIABLE, threads
+from robust_fairness.experiment.parameters import CellParameters
 from robust_fairness.samples import Samples
 from robust_fairness.training import fitting
 

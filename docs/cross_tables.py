@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from robust_fairness import provenance, tables
 from robust_fairness.catalog.files import TableDataset
+from robust_fairness.core import tables
 from robust_fairness.reporting import agreement, ranks
+from robust_fairness.runs import provenance
 
 RESULTS = Path(__file__).resolve().parent / "results"
 PAGE, SCORES, SPLITS = (

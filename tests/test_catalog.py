@@ -22,20 +22,15 @@ from kedro.io import DatasetError
 from kedro.io.core import Version
 from safetensors.numpy import load_file, save, save_file
 
-from robust_fairness import tables
 from robust_fairness.catalog._mapping import TYPES, mapped
 from robust_fairness.catalog.arrays import ModelsDataset, SamplesDataset
-from robust_fairness.catalog.files import (
-    FigureDataset,
-    PictureDataset,
-    TableDataset,
-    TextDataset,
-)
+from robust_fairness.catalog.files import FigureDataset, PictureDataset, TableDataset, TextDataset
 from robust_fairness.catalog.schemas import Metrics
-from robust_fairness.errors import InputError
+from robust_fairness.core import tables
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.files import HOST
 from robust_fairness.samples import Samples
 from robust_fairness.training.records import Fitted
-from robust_fairness.writing import HOST
 from tests.training.conftest import make_samples
 
 

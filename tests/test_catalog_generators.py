@@ -15,7 +15,7 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from robust_fairness.catalog.generators import MODULE, GeneratorDataset
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
 
 
 @dataclass

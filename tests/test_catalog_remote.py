@@ -11,12 +11,12 @@ from click.testing import CliRunner
 from kedro.io import DatasetError
 from kedro.io.core import Version
 
-from robust_fairness import provenance
 from robust_fairness.catalog._remote import OBJECT_STORES, Remote
 from robust_fairness.catalog.arrays import SamplesDataset
 from robust_fairness.catalog.files import FigureDataset, PictureDataset, TableDataset, TextDataset
-from robust_fairness.cli import cli
-from robust_fairness.errors import InputError
+from robust_fairness.cli.main import cli
+from robust_fairness.core.errors import InputError
+from robust_fairness.runs import provenance
 from robust_fairness.samples import Samples
 
 CATALOG = """

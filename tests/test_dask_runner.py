@@ -29,9 +29,9 @@ from kedro.io.core import Version
 from kedro.pipeline import Node, Pipeline
 
 from robust_fairness.catalog.files import TextDataset
-from robust_fairness.errors import Failure, InputError
-from robust_fairness.runners import DaskRunner, RunFailed, Stopped, _dask
-from robust_fairness.runners._jobs import (
+from robust_fairness.core.errors import Failure, InputError
+from robust_fairness.runs.runners import DaskRunner, RunFailed, Stopped, _dask
+from robust_fairness.runs.runners._jobs import (
     DEATHS,
     Attempt,
     Files,

@@ -14,7 +14,7 @@ from tests.project import Project, small
 from tests.test_runs import BROKEN, MENDED, SMOKE, contents, manifest
 from tests.test_tracking_server import server
 
-DASK = ("--runner=robust_fairness.runners.DaskRunner", "--runner-params=workers=2,threads=1")
+DASK = ("--runner=robust_fairness.runs.runners.DaskRunner", "--runner-params=workers=2,threads=1")
 THREADS = {"OMP_NUM_THREADS": "1"}
 
 

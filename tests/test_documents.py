@@ -14,12 +14,12 @@ from sklearn.datasets import load_wine
 from torch.nn import functional
 
 from robust_fairness import training
-from robust_fairness.configuration import ConfigLoader
-from robust_fairness.datasets._files import Files
-from robust_fairness.errors import InputError
-from robust_fairness.models._randomness import Randomness
-from robust_fairness.parameters import CellParameters
-from robust_fairness.registry import find
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.registry import find
+from robust_fairness.datasets.files import Files
+from robust_fairness.experiment.parameters import CellParameters
+from robust_fairness.models.randomness import Randomness
+from robust_fairness.runs.configuration import ConfigLoader
 from robust_fairness.settings import CONFIG_LOADER_ARGS
 from tests.project import ROOT, Project
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from robust_fairness import grid
-from robust_fairness.configuration import ConfigLoader, node_parameters
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
+from robust_fairness.experiment import grid
+from robust_fairness.runs.configuration import ConfigLoader, node_parameters
 from robust_fairness.settings import CONFIG_LOADER_ARGS
 
 ROOT = Path(__file__).parents[1]
@@ -279,7 +279,7 @@ def test_wrong_names_of_generators_are_refused(generators, name, message):
 )
 def test_wrong_settings_of_a_generator_are_one_line(settings, message):
     """Found when Kedro checks parameters, before the first node."""
-    from robust_fairness.parameters import GeneratorSettings
+    from robust_fairness.experiment.parameters import GeneratorSettings
 
     with pytest.raises(InputError, match=message) as told:
         GeneratorSettings.model_validate({"name": "g", **settings})
@@ -288,7 +288,10 @@ def test_wrong_settings_of_a_generator_are_one_line(settings, message):
 
 def test_a_subset_of_latent_space_is_refused_where_samples_are_given():
     """Only generated datasets have latents; given pictures of theirs are shifted as others."""
-    from robust_fairness.parameters import GeneratedTestSetParameters, GivenTestSetParameters
+    from robust_fairness.experiment.parameters import (
+        GeneratedTestSetParameters,
+        GivenTestSetParameters,
+    )
 
     latent = {"shift": {"name": "extend"}, "severity": 15}
     with pytest.raises(InputError, match="shift extend: a subset of latent space, which only"):
@@ -300,7 +303,7 @@ def test_a_subset_of_latent_space_is_refused_where_samples_are_given():
 
 def test_every_environment_has_a_valid_grid_and_complete_parameters():
     """All cells of every environment pass their own checks; nothing is left to chance."""
-    from robust_fairness.parameters import (
+    from robust_fairness.experiment.parameters import (
         CellParameters,
         FamilyParameters,
         GeneratedTestSetParameters,
@@ -329,7 +332,7 @@ def test_every_environment_has_a_valid_grid_and_complete_parameters():
 
 def test_settings_of_a_cell_hold_in_every_trial_and_change_no_name():
     """Table A6 gives CelebA other values; they are the default trial there."""
-    from robust_fairness.parameters import CellParameters
+    from robust_fairness.experiment.parameters import CellParameters
 
     own = load("paper")["parameters"]["celeba_hair"]
     cell = CellParameters.model_validate(own["irmv1"]["cell"])
@@ -409,7 +412,7 @@ def test_pipeline_has_no_free_input_and_a_place_for_every_output(env):
 
 def test_questions_are_trained_with_the_published_hyperparameters():
     """Every value of Table A6 for GQA-OOD; those common to all methods stand with the first."""
-    from robust_fairness.parameters import CellParameters
+    from robust_fairness.experiment.parameters import CellParameters
     from robust_fairness.reporting.bias_mitigation import published_hyperparameters
 
     own = load("paper")["parameters"]["gqa_ood"]

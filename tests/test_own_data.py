@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from robust_fairness.datasets import pictures, table
+from robust_fairness.datasets.images import pictures
+from robust_fairness.datasets.tables import table
 from tests.project import ROOT, Project
 
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", (ROOT / "docs" / "own_data.md").read_text(), re.DOTALL)

@@ -15,13 +15,12 @@ from kedro.framework.project import pipelines
 from kedro.io import DataCatalog
 from pydantic import BaseModel
 
-from robust_fairness import tables
-from robust_fairness.configuration import ConfigLoader
-from robust_fairness.errors import Failure, InputError
+from robust_fairness.core import tables
+from robust_fairness.core.errors import Failure, InputError
+from robust_fairness.core.registry import find
+from robust_fairness.experiment.parameters import GeneratorSettings, TestSetParameters
 from robust_fairness.generation import unet
 from robust_fairness.generation.generator import Generator, Settings
-from robust_fairness.hooks import RunRecord
-from robust_fairness.parameters import GeneratorSettings, TestSetParameters
 from robust_fairness.pipelines import (
     evaluation,
     generation,
@@ -36,7 +35,8 @@ from robust_fairness.pipelines.generation.pipeline import fit as fit_generator
 from robust_fairness.pipelines.generation.pipeline import read as read_generator
 from robust_fairness.pipelines.reporting.pipeline import collect_planes, report
 from robust_fairness.pipelines.shifts.pipeline import shift
-from robust_fairness.registry import find
+from robust_fairness.runs.configuration import ConfigLoader
+from robust_fairness.runs.hooks import RunRecord
 from robust_fairness.samples import Samples
 from robust_fairness.settings import CONFIG_LOADER_ARGS
 

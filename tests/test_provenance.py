@@ -16,15 +16,15 @@ from kedro.io import DataCatalog, MemoryDataset
 from kedro.io.core import Version
 from kedro.pipeline import Node, Pipeline
 
-from robust_fairness import provenance
 from robust_fairness.catalog.arrays import SamplesDataset
 from robust_fairness.catalog.files import TextDataset
-from robust_fairness.errors import InputError
-from robust_fairness.grid import Cell, DatasetGrid, Grid
-from robust_fairness.hooks import RunRecord
-from robust_fairness.runners import RunFailed, SequentialRunner
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.files import HOST, LOCK
+from robust_fairness.experiment.grid import Cell, DatasetGrid, Grid
+from robust_fairness.runs import provenance
+from robust_fairness.runs.hooks import RunRecord
+from robust_fairness.runs.runners import RunFailed, SequentialRunner
 from robust_fairness.samples import Samples
-from robust_fairness.writing import HOST, LOCK
 
 GRID = Grid((DatasetGrid("toy", "p", 1, (), (), (), (Cell("toy", "erm", "erm", "n", ()),)),))
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from robust_fairness.catalog.arrays import SamplesDataset
-from robust_fairness.errors import InputError
-from robust_fairness.models._questions import packed, unpacked
-from robust_fairness.questions import Boxes, Questions, QuestionShape
+from robust_fairness.core.errors import InputError
+from robust_fairness.models.questions._questions import packed, unpacked
 from robust_fairness.samples import Samples
+from robust_fairness.samples.questions import Boxes, Questions, QuestionShape
 from robust_fairness.training.inputs import Inputs, rows_at_once, shape_of
 
 TOKENS = np.array([[1, 2, 0], [2, 0, 0], [1, 1, 2]], dtype=np.int32)

@@ -15,8 +15,8 @@ from kedro.io.core import DatasetError, Version
 from kedro.pipeline import Node, Pipeline
 
 from robust_fairness.catalog.files import TextDataset
-from robust_fairness.errors import Failure
-from robust_fairness.runners import (
+from robust_fairness.core.errors import Failure
+from robust_fairness.runs.runners import (
     FAN_IN,
     KeepsGoing,
     RunFailed,

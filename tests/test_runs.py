@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 from mlflow import MlflowClient
 
-from robust_fairness import provenance
 from robust_fairness.catalog.arrays import ModelsDataset, PredictionsDataset
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
 from robust_fairness.reporting import VIEWS
-from robust_fairness.tracking import EXPERIMENT
+from robust_fairness.runs import provenance
+from robust_fairness.runs.tracking import EXPERIMENT
 from tests.project import Project, hearing_interrupts, small
 
 SMOKE = ("run", "--env=smoke")

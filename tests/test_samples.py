@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
 from robust_fairness.samples import Samples, groups_of
 
 # Names that differ in length and order from their categories' order, numbers, and one unused.

@@ -12,8 +12,9 @@ import torch
 from mlflow.exceptions import MlflowException
 from scipy.special import softmax
 
-from robust_fairness import serving, training
-from robust_fairness.errors import InputError
+from robust_fairness import training
+from robust_fairness.core.errors import InputError
+from robust_fairness.runs import serving
 from robust_fairness.samples import Samples
 from tests.training.conftest import make_cell, make_samples
 from tests.training.test_pictures import make_pictures

@@ -9,10 +9,12 @@ import pytest
 from kedro.io import DataCatalog, MemoryDataset
 from mlflow import MlflowClient
 
-from robust_fairness import provenance, tables, training
-from robust_fairness.errors import Failure
-from robust_fairness.runners import RunFailed
-from robust_fairness.tracking import EXPERIMENT, SWITCH, MlflowTracking, key
+from robust_fairness import training
+from robust_fairness.core import tables
+from robust_fairness.core.errors import Failure
+from robust_fairness.runs import provenance
+from robust_fairness.runs.runners import RunFailed
+from robust_fairness.runs.tracking import EXPERIMENT, SWITCH, MlflowTracking, key
 from tests.training.conftest import make_cell, make_samples
 
 PARAMS = {"run_id": "one"}

@@ -16,8 +16,8 @@ import mlflow
 import pytest
 from mlflow import MlflowClient
 
-from robust_fairness import provenance
-from robust_fairness.tracking import EXPERIMENT
+from robust_fairness.runs import provenance
+from robust_fairness.runs.tracking import EXPERIMENT
 from tests.project import Project, small
 
 WRITERS, CELLS, METRICS = 8, 2, 20

@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 from skimage.color import lab2rgb
 
-from robust_fairness.datasets._skin_tone import (
+from robust_fairness.datasets.images._skin_tone import (
     ALIGNED,
     HEIGHT,
     WIDTH,

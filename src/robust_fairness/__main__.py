@@ -5,7 +5,7 @@ from pathlib import Path
 from kedro.framework.startup import bootstrap_project
 from kedro.utils import find_kedro_project
 
-from robust_fairness.cli import cli
+from robust_fairness.cli.main import cli
 
 
 def main() -> None:

@@ -2,11 +2,11 @@
 
 from kedro_viz.integrations.kedro.hooks import DatasetStatsHook
 
-from robust_fairness.configuration import ConfigLoader
-from robust_fairness.hooks import RunRecord
-from robust_fairness.provenance import Session
-from robust_fairness.tracking import MlflowTracking
-from robust_fairness.viz import RunTimes
+from robust_fairness.runs.configuration import ConfigLoader
+from robust_fairness.runs.hooks import RunRecord
+from robust_fairness.runs.provenance import Session
+from robust_fairness.runs.tracking import MlflowTracking
+from robust_fairness.runs.viz import RunTimes
 
 # Kedro-Viz's own are here and not among the plugins': it would note no times of our runner.
 HOOKS = (RunRecord(), MlflowTracking(), DatasetStatsHook(), RunTimes())
@@ -21,4 +21,4 @@ CONFIG_LOADER_ARGS = {
 # Sensitive attributes are in here: nothing is told to anyone.
 DISABLE_HOOKS_FOR_PLUGINS = ("kedro-telemetry", "kedro-viz")
 # Runners of our own that may be named on the command line.
-RUNNER_MODULE_ALLOWLIST = ("robust_fairness.runners",)
+RUNNER_MODULE_ALLOWLIST = ("robust_fairness.runs.runners",)

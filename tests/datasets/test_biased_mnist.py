@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from robust_fairness.datasets import _biased_mnist_rendering as rendering
-from robust_fairness.datasets import biased_mnist
-from robust_fairness.datasets._biased_mnist_factors import VARIABLES, draw_factors
-from robust_fairness.datasets._biased_mnist_rendering import GLYPHS, render
-from robust_fairness.datasets._files import Files
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.images import _biased_mnist_rendering as rendering
+from robust_fairness.datasets.images import biased_mnist
+from robust_fairness.datasets.images._biased_mnist_factors import VARIABLES, draw_factors
+from robust_fairness.datasets.images._biased_mnist_rendering import GLYPHS, render
 from robust_fairness.samples import PARTS, groups_of
 
 DIGIT = [

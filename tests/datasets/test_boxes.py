@@ -17,10 +17,10 @@ import h5py
 import numpy as np
 import pytest
 
-from robust_fairness.datasets import _boxes as module
-from robust_fairness.datasets._boxes import convert
-from robust_fairness.errors import InputError
-from robust_fairness.questions import Boxes
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.questions import _boxes as module
+from robust_fairness.datasets.questions._boxes import convert
+from robust_fairness.samples.questions import Boxes
 
 ROWS, BOXES, WIDTH = (5, 7), 6, 8  # of two files
 PICTURES = tuple(f"n{number}" if number % 3 else str(number) for number in range(sum(ROWS)))

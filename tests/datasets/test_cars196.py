@@ -11,9 +11,9 @@ from pydantic import ValidationError
 from scipy.io import loadmat, savemat
 from torchvision import transforms
 
-from robust_fairness.datasets import cars196
-from robust_fairness.datasets._files import Files
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.images import cars196
 
 MODELS = ("Acura RL Sedan 2012", "Ram C/V Cargo Van Minivan 2012", "smart fortwo 2012")
 FIELDS = ("bbox_x1", "bbox_y1", "bbox_x2", "bbox_y2", "class", "fname")

@@ -12,10 +12,15 @@ from pydantic import ValidationError
 from scipy import stats
 from torchvision import transforms
 
-from robust_fairness.datasets import _pictures, celeba
-from robust_fairness.datasets._files import Files
-from robust_fairness.datasets._skin_tone import ALIGNED, SkinToneParameters, measure, skin_tones
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.images import _pictures, celeba
+from robust_fairness.datasets.images._skin_tone import (
+    ALIGNED,
+    SkinToneParameters,
+    measure,
+    skin_tones,
+)
 
 NAMES = ("Attractive", "Blond_Hair", "Male", "Smiling")
 

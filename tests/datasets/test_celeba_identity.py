@@ -10,9 +10,9 @@ import pytest
 from PIL import Image
 from pydantic import ValidationError
 
-from robust_fairness.datasets import celeba, celeba_identity
-from robust_fairness.datasets._files import Files
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.images import celeba, celeba_identity
 
 # Pictures of every person, in no order.
 PEOPLE = {7: 6, 12: 4, 101: 9, 30: 3, 5: 1, 44: 4}

@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 from pydantic import ValidationError
 
-from robust_fairness.datasets import _cifar, cifar10
-from robust_fairness.datasets._files import Files
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.images import _cifar, cifar10
 
 TRAINING = ("cifar10/cifar10_train_a_10k.npz", "cifar10/cifar10_train_b_10k.npz")
 TEST = ("cifar10/cifar10_test_5k.npz",)

@@ -8,9 +8,9 @@ from pydantic import ValidationError
 from scipy import stats
 from sklearn.datasets import load_digits
 
-from robust_fairness.datasets import coloured_digits
-from robust_fairness.datasets._files import Files
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.images import coloured_digits
 
 NAMES = ["red", "orange", "yellow", "green", "blue", "purple"]
 

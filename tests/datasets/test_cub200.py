@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from PIL import Image
 from pydantic import ValidationError
 
-from robust_fairness.datasets import cub200
-from robust_fairness.datasets._files import Files
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.images import cub200
 
 SPECIES = ("001.Black_footed_Albatross", "002.Laysan_Albatross", "017.Cardinal")
 COLORS = ("blue", "grey", "red")

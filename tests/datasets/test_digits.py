@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from robust_fairness.datasets import digits
-from robust_fairness.datasets._files import Files
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.images import digits
 
 # Rows of each digit in the test file of the UCI repository, as its codebook counts them.
 ROWS = [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]

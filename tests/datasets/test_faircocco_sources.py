@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 from pydantic import ValidationError
 
-from robust_fairness.datasets import communities, compas, drugs, german, students
-from robust_fairness.datasets._files import Files
-from robust_fairness.errors import InputError
-from robust_fairness.registry import names
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.registry import names
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.tables import communities, compas, drugs, german, students
 from robust_fairness.samples import Samples
 
 SOURCES = (compas, drugs, german, students)

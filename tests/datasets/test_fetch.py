@@ -12,10 +12,10 @@ from threading import Thread
 
 import pytest
 
-from robust_fairness.datasets import _fetch
-from robust_fairness.datasets._fetch import REMOTES, Remote, fetch, sources
-from robust_fairness.datasets._files import Files
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets import fetch as _fetch
+from robust_fairness.datasets.fetch import REMOTES, Remote, fetch, sources
+from robust_fairness.datasets.files import Files
 
 CONTENT = b"1,2,3\n" * 1000
 

@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from robust_fairness import checkpoints
-from robust_fairness.datasets import generated
-from robust_fairness.datasets._files import Files
-from robust_fairness.errors import InputError
+from robust_fairness.core import checkpoints
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.generated import generated
+from robust_fairness.experiment.parameters import SourceParameters, TestSetParameters
 from robust_fairness.generation import latents
-from robust_fairness.parameters import SourceParameters, TestSetParameters
 from robust_fairness.shifts import extend, overlap, truncation
 
 SHAPE = (1, 4, 4)

@@ -17,10 +17,12 @@ import pytest
 from pydantic import ValidationError
 from scipy import stats
 
-from robust_fairness.datasets import generated_scenes
-from robust_fairness.datasets._files import Files
-from robust_fairness.datasets._scene_files import FILES, SLOTS, head_and_tail
-from robust_fairness.datasets._scenes import (
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.files import HOST
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.questions import generated_scenes
+from robust_fairness.datasets.questions._scene_files import FILES, SLOTS, head_and_tail
+from robust_fairness.datasets.questions._scenes import (
     ASPECTS,
     COLORS,
     FAMILIES,
@@ -33,9 +35,7 @@ from robust_fairness.datasets._scenes import (
     draw,
     priors,
 )
-from robust_fairness.datasets.generated_scenes import Parameters, load, written
-from robust_fairness.errors import InputError
-from robust_fairness.writing import HOST
+from robust_fairness.datasets.questions.generated_scenes import Parameters, load, written
 
 SMALL = {"train_scenes": 60, "val_scenes": 40, "test_scenes": 40}
 HALVES = ("head", "tail")

@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 from pydantic import ValidationError
 
-from robust_fairness.datasets import credit_card, kdd_census, law_school
-from robust_fairness.datasets._files import Files
-from robust_fairness.datasets._schemas import Category, Number
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.tables import credit_card, kdd_census, law_school
+from robust_fairness.datasets.tables._schemas import Category, Number
 from robust_fairness.samples import Samples
 
 Change = Callable[[pd.DataFrame], pd.DataFrame]

@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from robust_fairness.catalog.arrays import SamplesDataset
-from robust_fairness.datasets import _files, gqa_ood
-from robust_fairness.datasets._files import Files
-from robust_fairness.datasets._questions import Book, joined, questions_from, words_of
-from robust_fairness.errors import InputError
-from robust_fairness.questions import Boxes, in_tail
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets import files as _files
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.questions import gqa_ood
+from robust_fairness.datasets.questions._questions import Book, joined, questions_from, words_of
+from robust_fairness.samples.questions import Boxes, in_tail
 
 REAL = ("ood_testdev_head", "ood_testdev_tail", "val_bal_tail_-0.7")
 TRAIN, VAL, TEST = (f"gqa/{part}_balanced_questions.json" for part in ("train", "val", "testdev"))
@@ -403,7 +404,7 @@ def test_a_damaged_file_is_one_line(root, content, message):
 
 def test_damaged_text_is_not_read_to_the_end_of_a_large_file(root, monkeypatch):
     """It looks like text whose rest comes later; no entry is as long as that."""
-    monkeypatch.setattr("robust_fairness.datasets._questions.LONGEST_QUESTION", 100)
+    monkeypatch.setattr("robust_fairness.datasets.questions._questions.LONGEST_QUESTION", 100)
     monkeypatch.setattr(_files, "BLOCK", 64)
     taken = []
     blocks = Files.blocks

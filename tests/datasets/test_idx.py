@@ -6,9 +6,9 @@ import struct
 import numpy as np
 import pytest
 
-from robust_fairness.datasets._files import Files
-from robust_fairness.datasets._idx import read_idx
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.images._idx import read_idx
 
 CONTENT = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
 WHOLE = bytes([0, 0, 8, 3]) + struct.pack(">III", 2, 3, 4) + CONTENT.tobytes()

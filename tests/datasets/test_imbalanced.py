@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from robust_fairness.datasets import imbalanced
-from robust_fairness.datasets._files import Files
-from robust_fairness.datasets._splits import ClassSplitParameters, class_splits
-from robust_fairness.errors import InputError
-from robust_fairness.parameters import Named
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.images import imbalanced
+from robust_fairness.experiment.parameters import Named
 from robust_fairness.samples import Samples
+from robust_fairness.samples.splits import ClassSplitParameters, class_splits
 
 
 class NoParameters(BaseModel):

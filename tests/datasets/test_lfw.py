@@ -14,9 +14,9 @@ from PIL import Image
 from pydantic import ValidationError
 from torchvision import transforms
 
-from robust_fairness.datasets import lfw
-from robust_fairness.datasets._files import Files
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.images import lfw
 
 PEOPLE = {"Ada_Lovelace": 12, "Alan_M_Turing": 4, "Grace_Hopper": 12, "Only_Once": 1}
 NAMES = [

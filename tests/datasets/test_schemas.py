@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robust_fairness.datasets import _schemas
-from robust_fairness.datasets._schemas import Category, Number, validated
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.tables import _schemas
+from robust_fairness.datasets.tables._schemas import Category, Number, validated
 
 FIELDS = {
     "age": Number(18, 96, whole=True),

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from robust_fairness.datasets import _mimic, sepsis
-from robust_fairness.datasets._files import Files
-from robust_fairness.datasets.sepsis import COLUMNS, DATA, FEATURES
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.tables import _mimic, sepsis
+from robust_fairness.datasets.tables.sepsis import COLUMNS, DATA, FEATURES
 from robust_fairness.samples import Samples
 
 DEMO = "mimic3_demo"

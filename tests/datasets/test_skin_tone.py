@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from robust_fairness.datasets._skin_tone import (
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.images._skin_tone import (
     ALIGNED,
     CATEGORIES,
     Patches,
@@ -19,7 +20,6 @@ from robust_fairness.datasets._skin_tone import (
     skin_tones,
     typology_angle,
 )
-from robust_fairness.errors import InputError
 
 LIGHT, MIDDLE, DARK = (233, 203, 167), (194, 150, 130), (115, 82, 68)
 BLUISH = (150, 160, 220)

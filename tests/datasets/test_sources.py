@@ -11,10 +11,10 @@ import pytest
 from pydantic import ValidationError
 from sklearn.datasets import load_diabetes
 
-from robust_fairness.datasets import adult, communities, diabetes
-from robust_fairness.datasets._files import Files
-from robust_fairness.errors import InputError
-from robust_fairness.registry import names
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.registry import names
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.tables import adult, communities, diabetes
 from robust_fairness.samples import Samples
 
 ADULT = ("adult/adult.data", "adult/adult.test", "adult/adult.names")

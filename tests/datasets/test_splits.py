@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from robust_fairness import tables
-from robust_fairness.datasets._splits import (
+from robust_fairness.core import tables
+from robust_fairness.core.errors import InputError
+from robust_fairness.samples.splits import (
     ClassSplitParameters,
     SplitParameters,
     class_splits,
@@ -19,7 +20,6 @@ from robust_fairness.datasets._splits import (
     require_every_class,
     unit_splits,
 )
-from robust_fairness.errors import InputError
 
 seeds = st.integers(0, 2**32)
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.preprocessing import OneHotEncoder
 
-from robust_fairness.datasets._files import Files
-from robust_fairness.datasets._splits import SplitParameters
-from robust_fairness.datasets._tables import (
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.tables._tables import (
     TopShareParameters,
     categories,
     header,
@@ -24,7 +24,7 @@ from robust_fairness.datasets._tables import (
     to_samples,
     top_share,
 )
-from robust_fairness.errors import InputError
+from robust_fairness.samples.splits import SplitParameters
 
 
 def table(tmp_path: Path, text: str, rows: int) -> pd.DataFrame:

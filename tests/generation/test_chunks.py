@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
 from robust_fairness.generation import chunks as module
 from robust_fairness.generation import latents
 from robust_fairness.generation.chunks import Chunks

@@ -15,7 +15,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
 from robust_fairness.generation.conversion import HEADER, convert, write_safetensors
 from tests.generation import published
 
@@ -354,7 +354,7 @@ def test_an_output_that_cannot_be_written_is_one_line(tmp_path, plain) -> None:
 
 
 def test_command_takes_a_configuration_and_shows_errors_as_one_line(tmp_path, plain) -> None:
-    from robust_fairness.cli import cli
+    from robust_fairness.cli.main import cli
 
     torch.save(dict(plain[0]), tmp_path / "edm.pt")
     configuration = tmp_path / "edm.json"

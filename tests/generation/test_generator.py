@@ -9,7 +9,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
 from robust_fairness.generation import edm, generator
 from robust_fairness.generation.generator import Generator, load
 from tests.generation.conftest import CLASSES, NETWORK, make_generator

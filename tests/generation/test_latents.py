@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from robust_fairness.draws import normal_rows
-from robust_fairness.errors import InputError
+from robust_fairness.core.draws import normal_rows
+from robust_fairness.core.errors import InputError
 from robust_fairness.generation import latents
 
 SEEDS = st.integers(0, 2**32)

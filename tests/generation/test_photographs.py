@@ -6,8 +6,8 @@ from pathlib import Path
 import torch
 import yaml
 
-from robust_fairness.datasets import cifar10
-from robust_fairness.datasets._files import Files
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.images import cifar10
 from robust_fairness.generation import generator as files
 from robust_fairness.generation import unet
 from robust_fairness.generation.fitting import GeneratorParameters, fit

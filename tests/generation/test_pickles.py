@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
 from robust_fairness.generation import _pickles
 from robust_fairness.generation.conversion import convert, write_safetensors
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.registry import find
 from robust_fairness.generation import latents, measures
 from robust_fairness.generation.families import Family
 from robust_fairness.generation.supports import Ball, Cap, Intensity, intensity
-from robust_fairness.registry import find
 from robust_fairness.shifts import extend, overlap, truncation
 
 ERRORS = 5  # standard errors that a Monte Carlo estimate may be off

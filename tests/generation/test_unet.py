@@ -4,7 +4,7 @@ import pytest
 import torch
 from diffusers import UNet2DModel
 
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
 from robust_fairness.generation import unet
 from tests.generation.conftest import NETWORK
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional
 
-from robust_fairness.checkpoints import threads
-from robust_fairness.errors import InputError
-from robust_fairness.methods._method import Batch, Problem, TrainingRows
+from robust_fairness.core.checkpoints import threads
+from robust_fairness.core.errors import InputError
+from robust_fairness.methods.base import Batch, Problem, TrainingRows
 from robust_fairness.methods.erm import Erm
 from robust_fairness.methods.erm import Parameters as ErmParameters
 from robust_fairness.methods.group_dro import GroupDro
@@ -30,10 +30,10 @@ from robust_fairness.methods.rubi import Parameters as RubiParameters
 from robust_fairness.methods.rubi import Rubi
 from robust_fairness.methods.spectral_decoupling import Parameters as SpectralDecouplingParameters
 from robust_fairness.methods.spectral_decoupling import SpectralDecoupling
-from robust_fairness.models import mlp
-from robust_fairness.models._layers import Linear
-from robust_fairness.models._model import Model
-from robust_fairness.models._randomness import Randomness
+from robust_fairness.models.base import Model
+from robust_fairness.models.layers import Linear
+from robust_fairness.models.randomness import Randomness
+from robust_fairness.models.tables import mlp
 from robust_fairness.training.fitting import Stack, apply, is_per_replica
 from tests.training.conftest import make_cell, make_samples
 

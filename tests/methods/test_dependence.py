@@ -8,14 +8,14 @@ import torch
 from sklearn.linear_model import Ridge
 from torch.nn.functional import one_hot
 
-from robust_fairness.errors import InputError
-from robust_fairness.methods._method import Batch, Problem
+from robust_fairness.core.errors import InputError
+from robust_fairness.methods.base import Batch, Problem
 from robust_fairness.methods.facl import Facl
 from robust_fairness.methods.facl import Parameters as FaclParameters
 from robust_fairness.methods.farmi import Farmi
 from robust_fairness.methods.farmi import Parameters as FarmiParameters
-from robust_fairness.models import linear
-from robust_fairness.models._randomness import Randomness
+from robust_fairness.models.randomness import Randomness
+from robust_fairness.models.tables import linear
 from robust_fairness.training import train
 from robust_fairness.training.fitting import is_per_replica
 from tests.training.conftest import make_cell, make_samples

@@ -8,7 +8,7 @@ import pytest
 import torch
 from scipy.optimize import linprog, minimize
 
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
 from robust_fairness.methods.donini import hinge_loss
 from robust_fairness.samples import Samples
 from robust_fairness.training import train

@@ -5,16 +5,16 @@ import torch
 from torch.nn.functional import cross_entropy, one_hot
 
 from robust_fairness.methods._losses import mean_where
-from robust_fairness.methods._method import Batch, Problem
 from robust_fairness.methods.adv_debias import AdvDebias, projected
 from robust_fairness.methods.adv_debias import Parameters as AdvDebiasParameters
+from robust_fairness.methods.base import Batch, Problem
 from robust_fairness.methods.cuma import Cuma
 from robust_fairness.methods.cuma import Parameters as CumaParameters
 from robust_fairness.methods.laftr import Laftr
 from robust_fairness.methods.laftr import Parameters as LaftrParameters
-from robust_fairness.models import mlp
-from robust_fairness.models._losses import task_loss
-from robust_fairness.models._randomness import DropoutNoise, Randomness
+from robust_fairness.models.losses import task_loss
+from robust_fairness.models.randomness import DropoutNoise, Randomness
+from robust_fairness.models.tables import mlp
 
 SEEDS = (3, 4)
 ALPHA = torch.tensor([0.5, 2.0], dtype=torch.float64)

@@ -9,10 +9,10 @@ import torch
 from torch import nn
 from torch.nn.functional import normalize
 
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.registry import names
 from robust_fairness.methods import parade
-from robust_fairness.objectives._objective import objective_class
-from robust_fairness.registry import names
+from robust_fairness.objectives.base import objective_class
 from robust_fairness.training import fitting, select, train
 from tests.training.conftest import EMBEDDING, make_cell, make_samples
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, recall_score
 
-from robust_fairness.datasets import adult
-from robust_fairness.datasets._files import Files
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.tables import adult
 from robust_fairness.metrics import evaluate
 from robust_fairness.metrics.bias_resistance import (
     accuracy_at,

@@ -9,7 +9,7 @@ from robust_fairness.metrics.curvature import (
     one_shot_curvature,
     power_iteration_curvature,
 )
-from robust_fairness.models._losses import task_loss
+from robust_fairness.models.losses import task_loss
 
 ROWS, WIDTH = 7, 5
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import Score, evaluate, find_metric, metric_names
 from robust_fairness.metrics.gaps import (
     QUANTITIES,

@@ -8,8 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robust_fairness.errors import InputError
-from robust_fairness.metrics import Metric, Score, _metric, evaluate, find_metric, metric_names
+from robust_fairness.core.errors import InputError
+from robust_fairness.metrics import (
+    Metric,
+    Score,
+    evaluate,
+    find_metric,
+    metric_names,
+)
+from robust_fairness.metrics import (
+    base as _metric,
+)
 from robust_fairness.samples import Samples
 
 SPLITS = pd.CategoricalDtype(["train", "val", "test"])

@@ -9,9 +9,9 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 from sklearn.neighbors import NearestNeighbors
 
-from robust_fairness import tables
 from robust_fairness.catalog.schemas import Distances
-from robust_fairness.errors import InputError
+from robust_fairness.core import tables
+from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import nearest_neighbours as module
 from robust_fairness.metrics.nearest_neighbours import mean_nearest_distance, nearest_distances
 from robust_fairness.metrics.set_distances import set_distances

@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import normalized_mutual_info_score
 from sklearn.neighbors import NearestNeighbors
 
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import Score, find_metric
 from robust_fairness.metrics import representation as module
 from robust_fairness.metrics.representation import (

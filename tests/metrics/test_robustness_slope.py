@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
 from robust_fairness.metrics.robustness_slope import change_of_accuracy, fit
 
 

@@ -11,14 +11,14 @@ from torch.nn import functional
 
 from robust_fairness import training
 from robust_fairness.catalog.arrays import ModelsDataset
-from robust_fairness.errors import InputError
-from robust_fairness.models import embedding
-from robust_fairness.models._fitted import ABSENT
-from robust_fairness.models._layers import unit_length
-from robust_fairness.models._model import description
-from robust_fairness.models._randomness import DropoutNoise, Randomness
-from robust_fairness.parameters import CellParameters
-from robust_fairness.registry import find
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.registry import find
+from robust_fairness.experiment.parameters import CellParameters
+from robust_fairness.models.base import description
+from robust_fairness.models.embeddings import embedding
+from robust_fairness.models.embeddings._fitted import ABSENT
+from robust_fairness.models.layers import unit_length
+from robust_fairness.models.randomness import DropoutNoise, Randomness
 from robust_fairness.training import prediction
 from robust_fairness.training.records import Fitted
 from tests.training.conftest import make_cell, make_samples, own_checkpoints  # noqa: F401
@@ -331,7 +331,7 @@ def test_a_checkpoint_holds_as_many_classifiers_as_were_fitted():
 def test_curvature_of_a_classified_embedding_is_a_number(name):
     """By power iteration; that of a forest is 0."""
     from robust_fairness.metrics.curvature import power_iteration_curvature
-    from robust_fairness.models._losses import task_loss
+    from robust_fairness.models.losses import task_loss
 
     network, x = build(classifier=name, dimensions=6).double().eval(), rows(count=20).double()
     y = torch.arange(20)[None] % 3

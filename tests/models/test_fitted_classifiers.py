@@ -16,11 +16,11 @@ from sklearn.svm import SVC
 
 from robust_fairness import training
 from robust_fairness.catalog.arrays import ModelsDataset
-from robust_fairness.errors import InputError
-from robust_fairness.models import _fitted, random_forest
-from robust_fairness.models._fitted import ABSENT
-from robust_fairness.models._randomness import Randomness
-from robust_fairness.registry import find
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.registry import find
+from robust_fairness.models.embeddings import _fitted, random_forest
+from robust_fairness.models.embeddings._fitted import ABSENT
+from robust_fairness.models.randomness import Randomness
 from robust_fairness.training import fitting, prediction
 from tests.training.conftest import make_cell, make_samples, own_checkpoints  # noqa: F401
 from tests.training.test_pictures import make_pictures

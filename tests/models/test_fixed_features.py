@@ -5,9 +5,9 @@ import pytest
 import torch
 from sklearn.metrics.pairwise import rbf_kernel
 
-from robust_fairness.errors import InputError
-from robust_fairness.models import kernel_features, linear
-from robust_fairness.models._randomness import Randomness
+from robust_fairness.core.errors import InputError
+from robust_fairness.models.randomness import Randomness
+from robust_fairness.models.tables import kernel_features, linear
 from robust_fairness.training import train
 from tests.training.conftest import make_cell, make_samples
 

@@ -12,11 +12,11 @@ from torch.nn import functional
 from torchvision.models import DenseNet, VisionTransformer, vgg16_bn
 
 from robust_fairness import training
-from robust_fairness.errors import InputError
-from robust_fairness.models import shake_shake
-from robust_fairness.models._model import require_pictures
-from robust_fairness.models._randomness import DropoutNoise, Randomness
-from robust_fairness.registry import names
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.registry import names
+from robust_fairness.models.base import require_pictures
+from robust_fairness.models.images import shake_shake
+from robust_fairness.models.randomness import DropoutNoise, Randomness
 from robust_fairness.training import fitting, prediction
 from robust_fairness.training.records import Fitted, from_arrays, to_arrays
 from tests.training.conftest import make_cell, own_checkpoints  # noqa: F401

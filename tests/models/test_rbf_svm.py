@@ -10,10 +10,11 @@ from sklearn.datasets import load_digits
 from sklearn.svm import SVC
 
 from robust_fairness import training
-from robust_fairness.errors import InputError
-from robust_fairness.models import _fitted, rbf_svm
-from robust_fairness.models._randomness import Randomness
-from robust_fairness.registry import names
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.registry import names
+from robust_fairness.models.embeddings import _fitted
+from robust_fairness.models.randomness import Randomness
+from robust_fairness.models.tables import rbf_svm
 from robust_fairness.training import fitting, prediction
 from robust_fairness.training.records import Fitted, from_arrays, to_arrays
 from tests.training.conftest import make_cell, make_samples, own_checkpoints  # noqa: F401

@@ -10,10 +10,10 @@ from torch import nn
 from torchvision.models import resnet50 as published
 from torchvision.transforms.v2 import functional
 
-from robust_fairness.errors import InputError
-from robust_fairness.models import resnet50
-from robust_fairness.models._model import description
-from robust_fairness.models._randomness import Randomness
+from robust_fairness.core.errors import InputError
+from robust_fairness.models.base import description
+from robust_fairness.models.images import resnet50
+from robust_fairness.models.randomness import Randomness
 
 
 @cache

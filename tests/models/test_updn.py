@@ -7,13 +7,13 @@ import pytest
 import torch
 from torch.nn import functional
 
-from robust_fairness.errors import InputError
-from robust_fairness.models import updn
-from robust_fairness.models._model import description, weight_files
-from robust_fairness.models._questions import packed
-from robust_fairness.models._randomness import DropoutNoise, Randomness
-from robust_fairness.models._word_vectors import word_vectors
-from robust_fairness.questions import QuestionShape
+from robust_fairness.core.errors import InputError
+from robust_fairness.models.base import description, weight_files
+from robust_fairness.models.questions import updn
+from robust_fairness.models.questions._questions import packed
+from robust_fairness.models.questions._word_vectors import word_vectors
+from robust_fairness.models.randomness import DropoutNoise, Randomness
+from robust_fairness.samples.questions import QuestionShape
 from robust_fairness.training import fitting
 
 WORDS = ("", "<unknown>", "ball", "is", "red", "the", "what")

@@ -8,12 +8,12 @@ import torch
 from pydantic import ValidationError
 from pytorch_metric_learning import distances, losses, regularizers
 
-from robust_fairness.errors import InputError
-from robust_fairness.miners._miner import Triplets
-from robust_fairness.models._layers import unit_length
-from robust_fairness.models._randomness import Randomness
-from robust_fairness.objectives._objective import objective_class
-from robust_fairness.registry import find, names
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.registry import find, names
+from robust_fairness.miners.base import Triplets
+from robust_fairness.models.layers import unit_length
+from robust_fairness.models.randomness import Randomness
+from robust_fairness.objectives.base import objective_class
 
 CLASSES, DIMENSIONS = 5, 6
 MINED = ("contrastive", "margin", "triplet")

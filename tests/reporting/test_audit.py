@@ -13,15 +13,15 @@ import pytest
 from click.testing import CliRunner
 from scipy import stats
 
-from robust_fairness.cli import cli
-from robust_fairness.errors import InputError
+from robust_fairness.audit import intervals
+from robust_fairness.audit import page as audit_page
+from robust_fairness.audit import report as module
+from robust_fairness.audit.gates import parse
+from robust_fairness.audit.report import AUDIT, audit
+from robust_fairness.cli.main import cli
+from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import evaluate, find_metric
 from robust_fairness.metrics.permutation import holm
-from robust_fairness.reporting import audit as module
-from robust_fairness.reporting import audit_intervals as intervals
-from robust_fairness.reporting import audit_page
-from robust_fairness.reporting.audit import AUDIT, audit
-from robust_fairness.reporting.gates import parse
 from robust_fairness.samples import groups_of
 
 ROOT = Path(__file__).parents[2]

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from robust_fairness import tables
+from robust_fairness.core import tables
 from robust_fairness.reporting import bias_mitigation as study
 from robust_fairness.reporting import report
 from robust_fairness.reporting.statistics import wilson_interval

@@ -5,8 +5,8 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from robust_fairness import provenance, registry
-from robust_fairness.cli import cli
+from robust_fairness.cli.main import cli
+from robust_fairness.core import registry
 from robust_fairness.metrics import metric_names
 from robust_fairness.reporting.citations import (
     UNKNOWN,
@@ -17,8 +17,9 @@ from robust_fairness.reporting.citations import (
     source_of,
     sources,
 )
+from robust_fairness.runs import provenance
 
-NAMES = {kind: registry.names(kind) for kind in registry.ROOMS} | {"metric": metric_names()}
+NAMES = {kind: registry.names(kind) for kind in registry.PACKAGES} | {"metric": metric_names()}
 FIELDS = {"article", "book", "inproceedings", "misc", "techreport"}
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
 from robust_fairness.reporting.contact_sheet import (
     GAP,
     attribute_sheet,

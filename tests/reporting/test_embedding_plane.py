@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from robust_fairness import tables
 from robust_fairness.catalog.schemas import Planes
-from robust_fairness.errors import InputError
-from robust_fairness.parameters import CellParameters
+from robust_fairness.core import tables
+from robust_fairness.core.errors import InputError
+from robust_fairness.experiment.parameters import CellParameters
 from robust_fairness.pipelines.reporting.pipeline import draw
 from robust_fairness.reporting import embedding_plane as module
 from robust_fairness.reporting.embedding_plane import chosen, in_plane, planes, some

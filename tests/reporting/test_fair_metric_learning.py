@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from robust_fairness import tables
 from robust_fairness.catalog.schemas import Metrics, Planes
+from robust_fairness.core import tables
 from robust_fairness.reporting import fair_metric_learning as study
 from robust_fairness.reporting import report
 from robust_fairness.reporting.views import published

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from robust_fairness import tables
+from robust_fairness.core import tables
 from robust_fairness.methods._dependence import DependenceParameters
 from robust_fairness.reporting import kernel_fairness as kernel
 from robust_fairness.reporting import report

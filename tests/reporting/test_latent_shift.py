@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from robust_fairness import tables
 from robust_fairness.catalog.schemas import Distances, GeneratorQuality, Metrics
-from robust_fairness.errors import Failure
+from robust_fairness.core import tables
+from robust_fairness.core.errors import Failure
 from robust_fairness.pipelines.reporting.pipeline import further
 from robust_fairness.reporting import latent_shift as study
 from robust_fairness.reporting import report

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from robust_fairness import tables
+from robust_fairness.core import tables
 from robust_fairness.reporting import equalized_robustness, report, summary_table
 from robust_fairness.reporting.figures import (
     bar_style,

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from robust_fairness import tables
+from robust_fairness.core import tables
 from robust_fairness.reporting.trial_selection import agreement, choices_of_criteria
 
 ROWS = [

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from robust_fairness import tables
+from robust_fairness.core import tables
 from robust_fairness.reporting import bias_mitigation as study
 from robust_fairness.reporting import report
 from robust_fairness.reporting import visual_question_answering as questions

@@ -21,8 +21,8 @@ from scipy import fft
 from sklearn.datasets import load_sample_images
 from torchvision.transforms.v2 import functional
 
-from robust_fairness import registry
-from robust_fairness.errors import InputError
+from robust_fairness.core import registry
+from robust_fairness.core.errors import InputError
 from robust_fairness.samples import Samples
 from robust_fairness.shifts import (
     _pictures,

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from robust_fairness import registry
-from robust_fairness.errors import InputError
+from robust_fairness.core import registry
+from robust_fairness.core.errors import InputError
+from robust_fairness.experiment.parameters import GivenTestSetParameters, TestSetParameters
 from robust_fairness.generation import latents
-from robust_fairness.parameters import GivenTestSetParameters, TestSetParameters
 from robust_fairness.shifts import _latent, extend, full_support, overlap, truncation
 
 LATENT = (extend, full_support, overlap, truncation)

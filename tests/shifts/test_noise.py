@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from scipy import stats
 
-from robust_fairness import registry
-from robust_fairness.errors import InputError
+from robust_fairness.core import registry
+from robust_fairness.core.errors import InputError
 from robust_fairness.samples import Samples
 from robust_fairness.shifts import gaussian_noise, uniform_noise
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from robust_fairness.parameters import CellParameters
+from robust_fairness.experiment.parameters import CellParameters
 from robust_fairness.samples import Samples
 
 # Networks of methods that do not train every network.

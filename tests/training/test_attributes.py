@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from robust_fairness import training
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
 from robust_fairness.samples import numbers_of
 from robust_fairness.training import attributes, fitting
 from tests.training.conftest import make_cell, make_samples

@@ -8,9 +8,10 @@ import torch
 from scipy.stats import binomtest, chisquare
 from torchvision.transforms import v2
 
-from robust_fairness import checkpoints, training
-from robust_fairness.errors import InputError
-from robust_fairness.models._randomness import Randomness
+from robust_fairness import training
+from robust_fairness.core import checkpoints
+from robust_fairness.core.errors import InputError
+from robust_fairness.models.randomness import Randomness
 from robust_fairness.training import augmentation, fitting
 from robust_fairness.training.augmentation import DIRECTED, KINDS, OPERATIONS, RandAugment
 

@@ -8,8 +8,8 @@ from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional
 
 from robust_fairness import training
-from robust_fairness.errors import InputError
-from robust_fairness.models._randomness import Randomness
+from robust_fairness.core.errors import InputError
+from robust_fairness.models.randomness import Randomness
 from robust_fairness.training import augmentation, cropping, fitting
 from robust_fairness.training.cropping import crop_and_flip, cropped, drawn_boxes, drawn_flips
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from robust_fairness.datasets._files import Files
-from robust_fairness.datasets._scenes import best_accuracies
-from robust_fairness.datasets.generated_scenes import Parameters, load
-from robust_fairness.parameters import CellParameters
-from robust_fairness.questions import COUNTS_FILE, FEATURES_FILE, PADDING
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.questions._scenes import best_accuracies
+from robust_fairness.datasets.questions.generated_scenes import Parameters, load
+from robust_fairness.experiment.parameters import CellParameters
 from robust_fairness.samples import Samples
+from robust_fairness.samples.questions import COUNTS_FILE, FEATURES_FILE, PADDING
 from robust_fairness.training import train
 from robust_fairness.training.prediction import predict
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from robust_fairness.errors import InputError
-from robust_fairness.parameters import CellParameters, require_replicas
+from robust_fairness.core.errors import InputError
+from robust_fairness.experiment.parameters import CellParameters, require_replicas
 from robust_fairness.training.records import Fitted, Prediction, from_arrays, to_arrays
 from tests.training.conftest import make_cell
 

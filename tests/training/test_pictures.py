@@ -8,9 +8,9 @@ from torch import nn
 from torch.nn import functional
 
 from robust_fairness import training
-from robust_fairness.errors import InputError
-from robust_fairness.models import biased_mnist_cnn, resnet18
-from robust_fairness.models._randomness import Randomness
+from robust_fairness.core.errors import InputError
+from robust_fairness.models.images import biased_mnist_cnn, resnet18
+from robust_fairness.models.randomness import Randomness
 from robust_fairness.samples import PARTS, Samples
 from robust_fairness.training import fitting, inputs
 

@@ -9,11 +9,12 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from robust_fairness import checkpoints, training
-from robust_fairness.errors import InputError
-from robust_fairness.models._randomness import Randomness
-from robust_fairness.questions import Boxes, Questions
+from robust_fairness import training
+from robust_fairness.core import checkpoints
+from robust_fairness.core.errors import InputError
+from robust_fairness.models.randomness import Randomness
 from robust_fairness.samples import Samples
+from robust_fairness.samples.questions import Boxes, Questions
 from robust_fairness.training import fitting
 
 from .conftest import make_cell

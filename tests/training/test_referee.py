@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from robust_fairness import tables, training
-from robust_fairness.datasets import digits
-from robust_fairness.datasets._files import Files
+from robust_fairness import training
+from robust_fairness.core import tables
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.images import digits
 from robust_fairness.training import referee as module
 from robust_fairness.training.prediction import predict
 from robust_fairness.training.referee import Referee, distances, quality

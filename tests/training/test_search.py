@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from robust_fairness import training
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
 from robust_fairness.training import fitting
 
 from .conftest import make_cell, make_samples

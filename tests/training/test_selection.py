@@ -3,8 +3,9 @@
 import pandas as pd
 import pytest
 
-from robust_fairness import tables, training
-from robust_fairness.errors import InputError
+from robust_fairness import training
+from robust_fairness.core import tables
+from robust_fairness.core.errors import InputError
 from robust_fairness.training.selection import choose, compare
 
 from .conftest import make_cell, make_samples

@@ -5,9 +5,10 @@ import optuna
 import pandas as pd
 import pytest
 
-from robust_fairness import checkpoints, training
-from robust_fairness.errors import InputError
-from robust_fairness.stages import Stage
+from robust_fairness import training
+from robust_fairness.core import checkpoints
+from robust_fairness.core.errors import InputError
+from robust_fairness.experiment.stages import Stage
 from robust_fairness.training import fitting
 from robust_fairness.training.study import Study
 

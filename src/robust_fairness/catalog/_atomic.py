@@ -10,7 +10,7 @@ from typing import Any
 from kedro.io import AbstractVersionedDataset, DatasetError, Version
 
 from robust_fairness.catalog._remote import Remote, protocol_of
-from robust_fairness.writing import written_aside
+from robust_fairness.core.files import written_aside
 
 
 class AtomicDataset(AbstractVersionedDataset[Any, Any]):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
 
 LENGTH = np.dtype("<u8")  # the file begins with the length of its header
 METADATA = "__metadata__"

@@ -9,7 +9,7 @@ from typing import Any
 
 import fsspec
 
-from robust_fairness.errors import InputError, unknown_name
+from robust_fairness.core.errors import InputError, unknown_name
 
 # Stores in which an object is there whole or not at all; elsewhere a file grows in its place.
 OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oci", "oss", "hf"}

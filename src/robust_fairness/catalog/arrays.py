@@ -11,7 +11,7 @@ import pandas as pd
 
 from robust_fairness.catalog._atomic import AtomicDataset
 from robust_fairness.catalog._mapping import mapped
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
 
 HEADER = "robust_fairness"
 FRAMES = ("attributes", "splits", "downstream")  # tables of samples
@@ -111,7 +111,7 @@ class SamplesDataset(ArraysDataset):
 
 def _questions(rest: Any) -> Any:
     """What questions share, from JSON."""
-    from robust_fairness.questions import Boxes, Questions
+    from robust_fairness.samples.questions import Boxes, Questions
 
     boxes = rest["boxes"] | {"shape": tuple(rest["boxes"]["shape"])}
     return Questions(tuple(rest["words"]), Boxes(**boxes))

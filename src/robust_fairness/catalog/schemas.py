@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from robust_fairness import tables
+from robust_fairness.core import tables
 
 
 class _Table:

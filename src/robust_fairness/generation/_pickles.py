@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import torch
 from torch import Tensor
 
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
 
 PERSISTENT = "torch_utils.persistence._reconstruct_persistent_obj"
 MODULE_DICT = "torch.nn.modules.container.ModuleDict"

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
 
 GROUPS = 32
 LEAST_WIDTH = 128  # below, NVlabs' normalisation has fewer groups than 32

@@ -23,13 +23,13 @@ from safetensors.numpy import save_file
 from torch import Tensor
 
 import robust_fairness
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.files import written_aside
+from robust_fairness.core.progress import progress
 from robust_fairness.generation.families import Family
-from robust_fairness.progress import progress
-from robust_fairness.writing import written_aside
 
 # The code that decides latents and labels; a change of it makes old chunks unfit.
-SOURCES = ("draws.py", "generation/*.py", "shifts/*.py")
+SOURCES = ("core/draws.py", "generation/*.py", "shifts/*.py")
 
 
 @runtime_checkable

@@ -17,15 +17,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.files import written_aside
 from robust_fairness.generation import _pickles
-from robust_fairness.generation._published import (
-    Shape,
-    from_nvlabs,
-    from_openai,
-    network_settings,
-)
-from robust_fairness.writing import written_aside
+from robust_fairness.generation._published import Shape, from_nvlabs, from_openai, network_settings
 
 HEADER = "robust_fairness"  # entry of the metadata of a generator's file, its settings as JSON
 KIND = "generator"

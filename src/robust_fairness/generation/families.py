@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel
 
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.registry import find
 from robust_fairness.generation import latents
-from robust_fairness.registry import find
 
 
 @dataclass(frozen=True)

@@ -12,19 +12,14 @@ from jaxtyping import Int, UInt8
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
-from robust_fairness import checkpoints
-from robust_fairness.checkpoints import Checkpoint, threads
-from robust_fairness.devices import device_named
-from robust_fairness.errors import InputError
+from robust_fairness.core import checkpoints
+from robust_fairness.core.checkpoints import Checkpoint, threads
+from robust_fairness.core.devices import device_named
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.progress import progress
+from robust_fairness.core.tables import table
 from robust_fairness.generation import edm, unet
-from robust_fairness.generation.generator import (
-    Device,
-    Generator,
-    Settings,
-    same_every_time,
-)
-from robust_fairness.progress import progress
-from robust_fairness.tables import table
+from robust_fairness.generation.generator import Device, Generator, Settings, same_every_time
 
 HISTORY = {"step": "int64", "pictures": "int64", "loss": "float64"}
 # The code that decides a training's numbers.

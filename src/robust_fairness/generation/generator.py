@@ -14,10 +14,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from robust_fairness.devices import device_named
-from robust_fairness.errors import InputError
+from robust_fairness.core.devices import device_named
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.files import written_aside
 from robust_fairness.generation import edm, unet
-from robust_fairness.writing import written_aside
 
 HEADER = "robust_fairness"
 KIND = "generator"

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robust_fairness.draws import normal_rows, uniform_rows
-from robust_fairness.errors import InputError
+from robust_fairness.core.draws import normal_rows, uniform_rows
+from robust_fairness.core.errors import InputError
 
 LOWEST_DIMENSION = 2  # a sphere of dimension 1 is two points
 # Streams of a seed beside that of z. Numbers from 1 on: [seed, 0] is the stream of the seed itself.

@@ -7,13 +7,13 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel
 
-from robust_fairness.draws import uniform_rows
-from robust_fairness.errors import InputError
+from robust_fairness.core.draws import uniform_rows
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.registry import find
+from robust_fairness.core.tables import table
 from robust_fairness.generation import latents
 from robust_fairness.generation.families import Family
 from robust_fairness.generation.supports import Support, intensity, norms
-from robust_fairness.registry import find
-from robust_fairness.tables import table
 
 ANGLES = {
     "shift": "str", "dimension": "int64", "severity": "float64", "quantity": "str",

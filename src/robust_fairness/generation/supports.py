@@ -10,7 +10,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
 from robust_fairness.generation.latents import LOWEST_DIMENSION, angles, directions, on_sphere
 
 MASS = 0.99

@@ -6,7 +6,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
 
 
 class Parameters(BaseModel):

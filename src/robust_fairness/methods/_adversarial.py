@@ -8,8 +8,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from robust_fairness.methods._method import Batch, GroupMethodParameters, Method, Problem, Step
-from robust_fairness.models._model import Model
+from robust_fairness.methods.base import Batch, GroupMethodParameters, Method, Problem, Step
+from robust_fairness.models.base import Model
 
 
 class AdversarialParameters(GroupMethodParameters):

@@ -9,7 +9,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from robust_fairness.methods._method import (
+from robust_fairness.methods.base import (
     Batch,
     GroupMethodParameters,
     Method,
@@ -17,7 +17,7 @@ from robust_fairness.methods._method import (
     Step,
     require_softmax,
 )
-from robust_fairness.models._model import Model
+from robust_fairness.models.base import Model
 
 
 class DependenceParameters(GroupMethodParameters):

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from robust_fairness.methods._adversarial import AdversarialMethod, AdversarialParameters
 from robust_fairness.methods._losses import mean_where
-from robust_fairness.methods._method import Batch, Step
-from robust_fairness.models._losses import cross_entropy
-from robust_fairness.models._model import Model
+from robust_fairness.methods.base import Batch, Step
+from robust_fairness.models.base import Model
+from robust_fairness.models.losses import cross_entropy
 
 
 class Parameters(AdversarialParameters):

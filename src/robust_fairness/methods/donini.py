@@ -8,10 +8,10 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
-from robust_fairness.errors import InputError
-from robust_fairness.methods._method import Batch, GroupMethodParameters, Method, Problem, Step
-from robust_fairness.models._fixed_features import FixedFeatures
-from robust_fairness.models._model import Model
+from robust_fairness.core.errors import InputError
+from robust_fairness.methods.base import Batch, GroupMethodParameters, Method, Problem, Step
+from robust_fairness.models.base import Model
+from robust_fairness.models.embeddings._fixed_features import FixedFeatures
 
 SMALLEST_DIFFERENCE = 1e-9  # of the largest mean or difference: what is below it is rounding
 FEWEST_GROUPS = 2  # that can differ

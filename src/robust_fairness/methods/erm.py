@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from robust_fairness.methods._method import Batch, Method, MethodParameters, Step, plain_steps
-from robust_fairness.models._model import Model
+from robust_fairness.methods.base import Batch, Method, MethodParameters, Step, plain_steps
+from robust_fairness.models.base import Model
 
 
 class Parameters(MethodParameters):

@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor
 
 from robust_fairness.methods._dependence import DependenceMethod, DependenceParameters
-from robust_fairness.methods._method import Batch
+from robust_fairness.methods.base import Batch
 from robust_fairness.metrics.cross_covariance import evenly, low_rank_score
 from robust_fairness.metrics.faircocco import probabilities, variables_of
 

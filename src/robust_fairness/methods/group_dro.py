@@ -7,7 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from robust_fairness.methods._method import (
+from robust_fairness.methods.base import (
     Batch,
     CellMethodParameters,
     Method,
@@ -16,7 +16,7 @@ from robust_fairness.methods._method import (
     TrainingRows,
     shuffled,
 )
-from robust_fairness.models._model import Model
+from robust_fairness.models.base import Model
 
 
 class Parameters(CellMethodParameters):

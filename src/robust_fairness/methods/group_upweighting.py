@@ -6,8 +6,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from robust_fairness.methods._method import Batch, CellMethodParameters, Method, Problem, Step
-from robust_fairness.models._model import Model
+from robust_fairness.methods.base import Batch, CellMethodParameters, Method, Problem, Step
+from robust_fairness.models.base import Model
 
 
 class Parameters(CellMethodParameters):

@@ -7,8 +7,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from robust_fairness.errors import InputError
-from robust_fairness.methods._method import (
+from robust_fairness.core.errors import InputError
+from robust_fairness.methods.base import (
     Batch,
     CellMethodParameters,
     Method,
@@ -17,7 +17,7 @@ from robust_fairness.methods._method import (
     TrainingRows,
     require_softmax,
 )
-from robust_fairness.models._model import Model
+from robust_fairness.models.base import Model
 
 HALVES = 2
 

@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from robust_fairness.methods._adversarial import AdversarialMethod, AdversarialParameters
 from robust_fairness.methods._losses import mean_where
-from robust_fairness.methods._method import Batch
+from robust_fairness.methods.base import Batch
 
 
 class Parameters(AdversarialParameters):

@@ -7,7 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from robust_fairness.methods._method import (
+from robust_fairness.methods.base import (
     Batch,
     Method,
     MethodParameters,
@@ -15,8 +15,8 @@ from robust_fairness.methods._method import (
     Step,
     require_softmax,
 )
-from robust_fairness.models._losses import cross_entropy
-from robust_fairness.models._model import Model
+from robust_fairness.models.base import Model
+from robust_fairness.models.losses import cross_entropy
 
 SMALLEST = 1e-8  # keeps the weight defined where both losses are 0
 

@@ -7,10 +7,10 @@ from pydantic import Field
 from torch import Tensor
 
 from robust_fairness.methods._losses import mean_where
-from robust_fairness.methods._method import Batch, GroupMethodParameters, Method, Problem, Step
-from robust_fairness.models._layers import Linear
-from robust_fairness.models._losses import cross_entropy
-from robust_fairness.models._model import Model
+from robust_fairness.methods.base import Batch, GroupMethodParameters, Method, Problem, Step
+from robust_fairness.models.base import Model
+from robust_fairness.models.layers import Linear
+from robust_fairness.models.losses import cross_entropy
 
 SMALLEST_PROBABILITY = 1e-8
 ROW_AXES = 3  # replica, row, channel; what follows are places in a picture

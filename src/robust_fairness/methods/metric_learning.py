@@ -7,8 +7,10 @@ import torch
 from pydantic import Field, SerializeAsAny
 from torch import Tensor, nn
 
-from robust_fairness.errors import InputError
-from robust_fairness.methods._method import (
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.registry import find
+from robust_fairness.experiment.parameters import Named, named
+from robust_fairness.methods.base import (
     Batch,
     Method,
     MethodParameters,
@@ -17,11 +19,9 @@ from robust_fairness.methods._method import (
     TrainingRows,
 )
 from robust_fairness.miners._batches import class_batches
-from robust_fairness.models._model import Model
-from robust_fairness.models.embedding import Embedding
-from robust_fairness.objectives._objective import Objective, objective_class
-from robust_fairness.parameters import Named, named
-from robust_fairness.registry import find
+from robust_fairness.models.base import Model
+from robust_fairness.models.embeddings.embedding import Embedding
+from robust_fairness.objectives.base import Objective, objective_class
 
 ObjectiveName = Annotated[SerializeAsAny[Named], named("objective")]
 MinerName = Annotated[SerializeAsAny[Named], named("miner")]

@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
-from robust_fairness.methods._method import Batch, GroupMethodParameters, Problem, Step
+from robust_fairness.methods.base import Batch, GroupMethodParameters, Problem, Step
 from robust_fairness.methods.metric_learning import (
     MetricLearning,
     Mined,
@@ -18,7 +18,7 @@ from robust_fairness.methods.metric_learning import (
     require_embedding,
 )
 from robust_fairness.methods.metric_learning import Parameters as MetricLearningParameters
-from robust_fairness.models._model import Model, initialised
+from robust_fairness.models.base import Model, initialised
 
 
 class Parameters(MetricLearningParameters, GroupMethodParameters):

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from robust_fairness.methods._method import (
+from robust_fairness.methods.base import (
     Batch,
     GroupMethodParameters,
     Method,
@@ -15,10 +15,10 @@ from robust_fairness.methods._method import (
     Step,
     require_softmax,
 )
-from robust_fairness.models._layers import Linear
-from robust_fairness.models._losses import cross_entropy
-from robust_fairness.models._model import Model
-from robust_fairness.models._randomness import Randomness
+from robust_fairness.models.base import Model
+from robust_fairness.models.layers import Linear
+from robust_fairness.models.losses import cross_entropy
+from robust_fairness.models.randomness import Randomness
 
 
 class Parameters(GroupMethodParameters):

@@ -6,9 +6,9 @@ from typing import Literal
 from pydantic import Field
 from torch import Tensor
 
-from robust_fairness.errors import InputError
-from robust_fairness.methods._method import Batch, Method, MethodParameters, Problem, Step
-from robust_fairness.models._model import Model
+from robust_fairness.core.errors import InputError
+from robust_fairness.methods.base import Batch, Method, MethodParameters, Problem, Step
+from robust_fairness.models.base import Model
 
 
 class Parameters(MethodParameters):

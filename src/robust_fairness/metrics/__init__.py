@@ -5,7 +5,7 @@ arrays that it needs, and it returns a ``Score`` or one for each group. Kernels 
 functions on tensors over leading axes, which training uses as well.
 """
 
-from robust_fairness.metrics._metric import (
+from robust_fairness.metrics.base import (
     NOT_APPLICABLE,
     Metric,
     Score,

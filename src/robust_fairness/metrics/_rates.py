@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from robust_fairness.metrics._metric import Score
+from robust_fairness.metrics.base import Score
 
 EMPTY = "no rows"
 MOST_TOLD = 20  # names in a note

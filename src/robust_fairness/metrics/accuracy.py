@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from robust_fairness.metrics._metric import Score, metric
 from robust_fairness.metrics._rates import by_group, missing, rates
+from robust_fairness.metrics.base import Score, metric
 
 
 @metric(better="higher")

@@ -15,8 +15,8 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from robust_fairness.metrics._metric import NOT_APPLICABLE, Score, by_attribute, metric
 from robust_fairness.metrics._rates import EMPTY, by_group, missing, rates
+from robust_fairness.metrics.base import NOT_APPLICABLE, Score, by_attribute, metric
 
 SIDES = ("minority", "majority")
 

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from robust_fairness.metrics._metric import Score, metric
+from robust_fairness.metrics.base import Score, metric
 from robust_fairness.metrics.cross_covariance import (
     WIDTH_ROWS,
     Variable,

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from robust_fairness.metrics._metric import NOT_APPLICABLE, Score, metric
 from robust_fairness.metrics._rates import by_group, missing, other_groups, rates
+from robust_fairness.metrics.base import NOT_APPLICABLE, Score, metric
 
 TWO = 2
 

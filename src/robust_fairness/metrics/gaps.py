@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from robust_fairness.metrics._metric import NOT_APPLICABLE, Score, declared, metric
 from robust_fairness.metrics._rates import listed
 from robust_fairness.metrics.accuracy import group_accuracy
+from robust_fairness.metrics.base import NOT_APPLICABLE, Score, declared, metric
 from robust_fairness.metrics.macro_averages import (
     group_precision,
     group_precision_present,

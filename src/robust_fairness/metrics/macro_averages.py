@@ -13,8 +13,8 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from robust_fairness.metrics._metric import Score, metric
 from robust_fairness.metrics._rates import by_group, rates
+from robust_fairness.metrics.base import Score, metric
 
 
 @metric(better="higher")

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
 
 LEVELS = 255  # of a pixel above 0
 MIDDLE = 128  # so that a pixel less this is at most 128 in size

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from robust_fairness.metrics._metric import NOT_APPLICABLE, Score, metric
 from robust_fairness.metrics._rates import by_group, rates
+from robust_fairness.metrics.base import NOT_APPLICABLE, Score, metric
 
 BINS = 10
 TWO = 2

@@ -19,9 +19,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from robust_fairness.errors import InputError
-from robust_fairness.metrics._metric import Score, metric
+from robust_fairness.core.errors import InputError
 from robust_fairness.metrics._rates import EMPTY, by_group, rates
+from robust_fairness.metrics.base import Score, metric
 
 ROWS = 512  # of a block of pairs
 VALUES = 2**20  # of a block of rows against centres, or of rows to decompose

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from robust_fairness.metrics._metric import Score, metric
 from robust_fairness.metrics._rates import by_group, rates
+from robust_fairness.metrics.base import Score, metric
 from robust_fairness.metrics.kernels import BANDWIDTHS, blocked_group_mmd, mean_over_pairs
 
 SMALL_BANDWIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)  # S1 of Table 6

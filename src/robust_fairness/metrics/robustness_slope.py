@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
 
 CONFIDENCE = 0.95
 DRAWS = 2000

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pandas as pd
 
-from robust_fairness import tables
-from robust_fairness.errors import InputError
+from robust_fairness.core import tables
+from robust_fairness.core.errors import InputError
 from robust_fairness.metrics.nearest_neighbours import nearest_distances
 
 UNSHIFTED = ("none", 0.0)

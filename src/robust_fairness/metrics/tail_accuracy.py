@@ -7,9 +7,9 @@ A.1.
 
 import numpy as np
 
-from robust_fairness.metrics._metric import Score, metric
 from robust_fairness.metrics._rates import by_group, missing, rates
-from robust_fairness.questions import in_tail
+from robust_fairness.metrics.base import Score, metric
+from robust_fairness.samples.questions import in_tail
 
 SIDES = ("head", "tail")
 

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
 
 
 def class_batches(

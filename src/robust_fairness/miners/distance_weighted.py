@@ -7,7 +7,7 @@ from jaxtyping import Float, Int64
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor
 
-from robust_fairness.miners._miner import Triplets, anchors, choose, distances
+from robust_fairness.miners.base import Triplets, anchors, choose, distances
 
 DIAMETER = 2.0  # of the unit sphere: no two points are farther apart
 

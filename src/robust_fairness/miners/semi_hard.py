@@ -5,7 +5,7 @@ from jaxtyping import Float, Int64
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
-from robust_fairness.miners._miner import Triplets, alike, anchors, choose, distances
+from robust_fairness.miners.base import Triplets, alike, anchors, choose, distances
 
 
 class Parameters(BaseModel):

@@ -6,7 +6,7 @@ from jaxtyping import Float
 from pytorch_metric_learning.distances import CosineSimilarity
 from torch import Tensor
 
-from robust_fairness.models._layers import unit_length
+from robust_fairness.models.layers import unit_length
 
 
 class Cosine(CosineSimilarity):

@@ -8,10 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from pytorch_metric_learning.losses import ArcFaceLoss
 from torch import Tensor, nn
 
-from robust_fairness.models._model import initialised
-from robust_fairness.models._randomness import Randomness
+from robust_fairness.models.base import initialised
+from robust_fairness.models.randomness import Randomness
 from robust_fairness.objectives._cosine import Cosine
-from robust_fairness.objectives._objective import BatchObjective
+from robust_fairness.objectives.base import BatchObjective
 
 
 class Parameters(BaseModel):

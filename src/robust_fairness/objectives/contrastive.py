@@ -8,9 +8,9 @@ from pytorch_metric_learning.losses import ContrastiveLoss
 from pytorch_metric_learning.reducers import MeanReducer
 from torch import Tensor
 
-from robust_fairness.miners._miner import Triplets
-from robust_fairness.models._randomness import Randomness
-from robust_fairness.objectives._objective import MinedObjective
+from robust_fairness.miners.base import Triplets
+from robust_fairness.models.randomness import Randomness
+from robust_fairness.objectives.base import MinedObjective
 
 
 class Parameters(BaseModel):

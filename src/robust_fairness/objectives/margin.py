@@ -7,9 +7,9 @@ from jaxtyping import Float, Int64
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
-from robust_fairness.miners._miner import Triplets
-from robust_fairness.models._randomness import Randomness
-from robust_fairness.objectives._objective import MinedObjective
+from robust_fairness.miners.base import Triplets
+from robust_fairness.models.randomness import Randomness
+from robust_fairness.objectives.base import MinedObjective
 
 
 class Parameters(BaseModel):

@@ -10,9 +10,9 @@ from pytorch_metric_learning.miners import MultiSimilarityMiner
 from pytorch_metric_learning.reducers import AvgNonZeroReducer, MeanReducer
 from torch import Tensor
 
-from robust_fairness.models._randomness import Randomness
+from robust_fairness.models.randomness import Randomness
 from robust_fairness.objectives._cosine import Cosine
-from robust_fairness.objectives._objective import BatchObjective
+from robust_fairness.objectives.base import BatchObjective
 
 REDUCERS = {"rows": MeanReducer, "active": AvgNonZeroReducer}
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from robust_fairness.objectives._objective import BatchObjective
+from robust_fairness.objectives.base import BatchObjective
 
 
 class Parameters(BaseModel):

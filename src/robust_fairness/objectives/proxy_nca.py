@@ -7,10 +7,10 @@ from jaxtyping import Float, Int64
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
-from robust_fairness.models._layers import unit_length
-from robust_fairness.models._model import initialised
-from robust_fairness.models._randomness import Randomness
-from robust_fairness.objectives._objective import BatchObjective
+from robust_fairness.models.base import initialised
+from robust_fairness.models.layers import unit_length
+from robust_fairness.models.randomness import Randomness
+from robust_fairness.objectives.base import BatchObjective
 
 DEVIATION = 1 / 8  # of the proxies' numbers at first
 

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 
 from kedro.pipeline import Node, Pipeline
 
-from robust_fairness.grid import DatasetGrid, selected_grid
+from robust_fairness.experiment.grid import DatasetGrid
+from robust_fairness.runs.configuration import selected_grid
 
 
 def shifted_inputs(dataset: DatasetGrid) -> dict[str, str]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from robust_fairness import tables
+from robust_fairness.core import tables
 
 # ``epochs`` are those of all its trials and seeds together.
 STATES = {"method": "str", "state": "str", "reason": "str", "trials": "int64", "epochs": "int64"}

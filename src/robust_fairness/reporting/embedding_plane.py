@@ -9,9 +9,9 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.tables import PLANES, table
 from robust_fairness.samples import Samples
-from robust_fairness.tables import PLANES, table
 
 SPACES = ("embedding", "attribute_embedding")
 MOST_POINTS = 1000

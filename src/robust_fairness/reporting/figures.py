@@ -13,8 +13,8 @@ import pandas as pd
 import plotly.graph_objects as go
 from scipy import stats
 
+from robust_fairness.experiment.parameters import DEFAULT_TRIAL
 from robust_fairness.metrics import find_metric
-from robust_fairness.parameters import DEFAULT_TRIAL
 from robust_fairness.reporting.ranks import Comparison
 from robust_fairness.reporting.statistics import CONFIDENCE, distinct
 

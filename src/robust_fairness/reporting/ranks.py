@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from robust_fairness.experiment.parameters import DEFAULT_TRIAL, EVERY
 from robust_fairness.metrics import find_metric
-from robust_fairness.parameters import DEFAULT_TRIAL, EVERY
 
 FEWEST = 3  # methods, and datasets, of which a test says anything
 LEVEL = 0.05

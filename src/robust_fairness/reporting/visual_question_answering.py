@@ -13,13 +13,7 @@ import plotly.express as px
 import plotly.graph_objects as go
 
 from robust_fairness.reporting import claims as claimed
-from robust_fairness.reporting._mitigators import (
-    EXPLICIT,
-    IMPLICIT,
-    PAPER,
-    STANDARD,
-    TOLD_GROUPS,
-)
+from robust_fairness.reporting._mitigators import EXPLICIT, IMPLICIT, PAPER, STANDARD, TOLD_GROUPS
 from robust_fairness.reporting.figures import told_by
 from robust_fairness.reporting.statistics import distinct
 from robust_fairness.reporting.views import View, over_seeds, published

@@ -9,7 +9,7 @@ from types import ModuleType
 
 from pydantic import BaseModel
 
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
 
 RIGHT_ANGLE, STRAIGHT_ANGLE = 90.0, 180.0  # degrees
 

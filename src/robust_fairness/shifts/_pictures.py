@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 from pydantic import BaseModel
 
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
 from robust_fairness.samples import Samples
 
 BRIGHTEST = 255

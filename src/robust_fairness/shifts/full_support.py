@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 from pydantic import BaseModel
 
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
 from robust_fairness.generation.latents import Targets, check_dimension, directions, on_sphere
 from robust_fairness.generation.supports import Ball, Cap, ball_of, cap_of
 

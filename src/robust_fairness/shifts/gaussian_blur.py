@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
 from robust_fairness.samples import Samples
 from robust_fairness.shifts._pictures import CorruptionParameters as Parameters
 from robust_fairness.shifts._pictures import corrupted

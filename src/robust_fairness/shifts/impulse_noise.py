@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from robust_fairness.draws import uniform_rows
-from robust_fairness.errors import InputError
+from robust_fairness.core.draws import uniform_rows
+from robust_fairness.core.errors import InputError
 from robust_fairness.samples import Samples
 from robust_fairness.shifts._pictures import BRIGHTEST, noisy
-from robust_fairness.shifts._shift import NoiseParameters as Parameters
-from robust_fairness.shifts._shift import places_of
+from robust_fairness.shifts.base import NoiseParameters as Parameters
+from robust_fairness.shifts.base import places_of
 
 __all__ = ["Parameters", "apply", "check"]
 

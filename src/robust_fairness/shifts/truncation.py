@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from robust_fairness.errors import InputError
+from robust_fairness.core.errors import InputError
 from robust_fairness.generation.latents import Targets, check_dimension
 from robust_fairness.generation.supports import Ball, ball_of
 from robust_fairness.shifts._latent import LatentParameters as Parameters

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from robust_fairness.draws import uniform_rows
+from robust_fairness.core.draws import uniform_rows
 from robust_fairness.samples import Samples
 from robust_fairness.shifts._pictures import are_pictures, brightened, noisy
-from robust_fairness.shifts._shift import NoiseParameters as Parameters
-from robust_fairness.shifts._shift import check_deviation as check
-from robust_fairness.shifts._shift import feature_noise, perturbed, places_of
+from robust_fairness.shifts.base import NoiseParameters as Parameters
+from robust_fairness.shifts.base import check_deviation as check
+from robust_fairness.shifts.base import feature_noise, perturbed, places_of
 
 __all__ = ["Parameters", "apply", "check"]
 

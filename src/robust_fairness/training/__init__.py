@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from robust_fairness import tables
-from robust_fairness.checkpoints import threads
-from robust_fairness.parameters import EVERY, CellParameters
+from robust_fairness.core import tables
+from robust_fairness.core.checkpoints import threads
+from robust_fairness.experiment.parameters import EVERY, CellParameters
 from robust_fairness.samples import Samples
 from robust_fairness.training import evaluation, prediction, search, selection
 from robust_fairness.training.prediction import UNSHIFTED

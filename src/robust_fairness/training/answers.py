@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from robust_fairness.errors import InputError, unknown_name
+from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.samples import Samples
 from robust_fairness.training.records import Prediction
 

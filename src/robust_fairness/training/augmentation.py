@@ -22,9 +22,9 @@ import torch
 from jaxtyping import Int64, UInt8
 from torch import Tensor
 
-from robust_fairness.errors import InputError
-from robust_fairness.models._model import PICTURE_AXES
-from robust_fairness.models._randomness import Randomness
+from robust_fairness.core.errors import InputError
+from robust_fairness.models.base import PICTURE_AXES
+from robust_fairness.models.randomness import Randomness
 from robust_fairness.samples import Samples
 from robust_fairness.training.cropping import crop_and_flip, flip
 

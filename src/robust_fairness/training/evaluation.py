@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from robust_fairness import tables
-from robust_fairness.metrics import evaluate, find_metric
-from robust_fairness.parameters import (
+from robust_fairness.core import tables
+from robust_fairness.experiment.parameters import (
     EVERY,
     CellParameters,
     goal_and_condition,
     metric_and_part,
 )
+from robust_fairness.metrics import evaluate, find_metric
 from robust_fairness.samples import Samples
 from robust_fairness.training.prediction import UNSHIFTED
 from robust_fairness.training.records import Prediction

@@ -14,11 +14,14 @@ import torch
 from pydantic import BaseModel
 from torch import Tensor
 
-from robust_fairness import checkpoints
-from robust_fairness.checkpoints import Checkpoint
-from robust_fairness.devices import device_named
-from robust_fairness.errors import InputError, unknown_name
-from robust_fairness.methods._method import (
+from robust_fairness.core import checkpoints
+from robust_fairness.core.checkpoints import Checkpoint
+from robust_fairness.core.devices import device_named
+from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.core.progress import progress
+from robust_fairness.core.registry import find, find_class
+from robust_fairness.experiment.parameters import CellParameters, Protocol, Replica
+from robust_fairness.methods.base import (
     Batch,
     Method,
     Problem,
@@ -27,22 +30,12 @@ from robust_fairness.methods._method import (
     plain_steps,
     shuffled,
 )
-from robust_fairness.models import embedding
-from robust_fairness.models._model import FittedAtOnce, Model, weight_files
-from robust_fairness.models._randomness import DropoutNoise, Randomness
-from robust_fairness.models.embedding import LINEAR, Embedding
-from robust_fairness.parameters import CellParameters, Protocol, Replica
-from robust_fairness.progress import progress
-from robust_fairness.questions import QuestionShape, RowShape
-from robust_fairness.registry import find, find_class
-from robust_fairness.samples import (
-    REQUIRED_PARTS,
-    Groups,
-    Samples,
-    groups_of,
-    values_of,
-    width_of,
-)
+from robust_fairness.models.base import FittedAtOnce, Model, weight_files
+from robust_fairness.models.embeddings import embedding
+from robust_fairness.models.embeddings.embedding import LINEAR, Embedding
+from robust_fairness.models.randomness import DropoutNoise, Randomness
+from robust_fairness.samples import REQUIRED_PARTS, Groups, Samples, groups_of, values_of, width_of
+from robust_fairness.samples.questions import QuestionShape, RowShape
 from robust_fairness.training import attributes, augmentation, preprocessing
 from robust_fairness.training.inputs import Inputs, rows_at_once, training_inputs
 from robust_fairness.training.preprocessing import Preprocessing

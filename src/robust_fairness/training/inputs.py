@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from robust_fairness.errors import InputError
-from robust_fairness.models._questions import packed
-from robust_fairness.questions import PICTURE, TOKENS, QuestionShape, RowShape
+from robust_fairness.core.errors import InputError
+from robust_fairness.models.questions._questions import packed
 from robust_fairness.samples import Samples
+from robust_fairness.samples.questions import PICTURE, TOKENS, QuestionShape, RowShape
 
 NUMBERS_AT_ONCE = 2**21  # numbers of the inputs of one block of rows
 MOST_ROWS_AT_ONCE = 8192

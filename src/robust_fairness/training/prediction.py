@@ -13,6 +13,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from robust_fairness.core.registry import find
+from robust_fairness.experiment.parameters import (
+    EVERY,
+    VALIDATION_PARTS,
+    CellParameters,
+    goal_and_condition,
+    metric_and_part,
+)
 from robust_fairness.metrics import find_metric
 from robust_fairness.metrics.curvature import (
     exact_curvature,
@@ -20,16 +28,8 @@ from robust_fairness.metrics.curvature import (
     power_iteration_curvature,
 )
 from robust_fairness.metrics.representation import clusters, same_class_rank
-from robust_fairness.models._model import description
-from robust_fairness.models._randomness import Randomness
-from robust_fairness.parameters import (
-    EVERY,
-    VALIDATION_PARTS,
-    CellParameters,
-    goal_and_condition,
-    metric_and_part,
-)
-from robust_fairness.registry import find
+from robust_fairness.models.base import description
+from robust_fairness.models.randomness import Randomness
 from robust_fairness.samples import Samples
 from robust_fairness.training import preprocessing
 from robust_fairness.training.fitting import build_model, device_of, part_rows

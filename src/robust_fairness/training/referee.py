@@ -7,9 +7,9 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from robust_fairness import tables
+from robust_fairness.core import tables
+from robust_fairness.experiment.parameters import CellParameters
 from robust_fairness.metrics.set_distances import UNSHIFTED, set_distances
-from robust_fairness.parameters import CellParameters
 from robust_fairness.samples import Samples
 from robust_fairness.training.fitting import device_of
 from robust_fairness.training.inputs import rows_at_once

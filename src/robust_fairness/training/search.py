@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 from torch import Tensor
 
-from robust_fairness import tables
-from robust_fairness.checkpoints import Checkpoint, threads
-from robust_fairness.errors import InputError
-from robust_fairness.parameters import (
+from robust_fairness.core import tables
+from robust_fairness.core.checkpoints import Checkpoint, threads
+from robust_fairness.core.errors import InputError
+from robust_fairness.experiment.parameters import (
     CellParameters,
     Replica,
     goal_and_condition,

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from robust_fairness import tables
-from robust_fairness.errors import InputError
+from robust_fairness.core import tables
+from robust_fairness.core.errors import InputError
+from robust_fairness.experiment.parameters import EVERY, goal_and_condition, metric_and_part
 from robust_fairness.metrics import find_metric
-from robust_fairness.parameters import EVERY, goal_and_condition, metric_and_part
 
 
 def choose(scores: pd.DataFrame, criteria: Sequence[str]) -> pd.DataFrame:

@@ -4,9 +4,10 @@ from typing import Any
 
 from kedro.pipeline import Node, Pipeline
 
-from robust_fairness.grid import DatasetGrid, selected_grid
-from robust_fairness.parameters import CellParameters
+from robust_fairness.experiment.grid import DatasetGrid
+from robust_fairness.experiment.parameters import CellParameters
 from robust_fairness.pipelines._cells import for_every_cell, shifted_inputs
+from robust_fairness.runs.configuration import selected_grid
 
 # What else is collected of a cell, and how it is called beside the metrics, which have its label.
 OF = {part: f"{part} of " for part in ("history", "trials")}

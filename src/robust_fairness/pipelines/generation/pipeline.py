@@ -4,11 +4,16 @@ from typing import Any
 
 from kedro.pipeline import Node, Pipeline
 
-from robust_fairness.errors import InputError
-from robust_fairness.grid import DatasetGrid, Generator, selected_grid
-from robust_fairness.parameters import CellParameters, FamilyParameters, GeneratorSettings
+from robust_fairness.core.errors import InputError
+from robust_fairness.experiment.grid import DatasetGrid, Generator
+from robust_fairness.experiment.parameters import (
+    CellParameters,
+    FamilyParameters,
+    GeneratorSettings,
+)
 from robust_fairness.pipelines._cells import shifted_inputs
 from robust_fairness.pipelines.ingestion.pipeline import ingest
+from robust_fairness.runs.configuration import selected_grid
 
 COLUMNS = 10  # pictures of every class that are shown
 PICTURE_AXES = 4
@@ -76,7 +81,7 @@ def _require_pictures(samples: Any, generator: str) -> None:
 
 def draw(generator: Any) -> Any:
     """Pictures of every class, a class a row."""
-    from robust_fairness.checkpoints import threads
+    from robust_fairness.core.checkpoints import threads
     from robust_fairness.reporting.contact_sheet import sheet
 
     with threads(1):
@@ -102,8 +107,8 @@ def measure(
         real: the real pictures.
         shifted: shifted test sets by name.
     """
-    from robust_fairness import tables
-    from robust_fairness.checkpoints import threads
+    from robust_fairness.core import tables
+    from robust_fairness.core.checkpoints import threads
     from robust_fairness.training.referee import Referee, distances, quality
 
     named = {place: shifted[name] for name, place in family.test_sets.items()}

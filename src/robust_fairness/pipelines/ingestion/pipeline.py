@@ -4,14 +4,15 @@ from typing import Any
 
 from kedro.pipeline import Node, Pipeline
 
-from robust_fairness.grid import DatasetGrid, selected_grid
-from robust_fairness.parameters import ContactSheetParameters, SourceParameters
-from robust_fairness.registry import find
+from robust_fairness.core.registry import find
+from robust_fairness.experiment.grid import DatasetGrid
+from robust_fairness.experiment.parameters import ContactSheetParameters, SourceParameters
+from robust_fairness.runs.configuration import selected_grid
 
 
 def ingest(source: SourceParameters) -> tuple[Any, Any]:
     """Read a dataset with its named splits; its attributes are a table of their own as well."""
-    from robust_fairness.datasets._files import Files, default_root
+    from robust_fairness.datasets.files import Files, default_root
 
     module = find("dataset", source.source.name)
     samples = module.load(source.source.parameters, Files(default_root()), source.splits)
@@ -20,7 +21,7 @@ def ingest(source: SourceParameters) -> tuple[Any, Any]:
 
 def generate(source: SourceParameters, generator: Any) -> tuple[Any, Any]:
     """Make a dataset of a generator's pictures."""
-    from robust_fairness.datasets import generated
+    from robust_fairness.datasets.generated import generated
 
     parameters: Any = source.source.parameters
     name = f"{source.dataset}.samples"
@@ -30,7 +31,7 @@ def generate(source: SourceParameters, generator: Any) -> tuple[Any, Any]:
 
 def describe_splits(samples: Any, source: SourceParameters) -> Any:
     """How large the named splits of a dataset are, and how much they share."""
-    from robust_fairness.datasets._splits import described
+    from robust_fairness.samples.splits import described
 
     return described(source.dataset, samples.splits)
 

@@ -5,9 +5,10 @@ from typing import Any
 
 from kedro.pipeline import Node, Pipeline
 
-from robust_fairness.errors import Failure
-from robust_fairness.grid import Cell, DatasetGrid, full_grid, selected_grid
-from robust_fairness.parameters import CellParameters
+from robust_fairness.core.errors import Failure
+from robust_fairness.experiment.grid import Cell, DatasetGrid
+from robust_fairness.experiment.parameters import CellParameters
+from robust_fairness.runs.configuration import full_grid, selected_grid
 
 SHEET = "_contact_sheet"
 # What the sheets show: of a dataset that is read, and of one that is generated.
@@ -23,7 +24,7 @@ FURTHER = OF_GENERATED | {PLANES: "planes", CHOICES: "choices", SPLITS: "splits"
 
 def draw(samples: Any, validation: Any, selection: Any, cell: CellParameters) -> Any:
     """The validation embeddings of a cell in the plane, one replica's."""
-    from robust_fairness.checkpoints import threads
+    from robust_fairness.core.checkpoints import threads
     from robust_fairness.reporting.embedding_plane import chosen, planes
 
     name = f"{cell.dataset}.{cell.label}"
@@ -91,7 +92,7 @@ def collect_planes(**planes: Any) -> Any:
     """Join the planes of a dataset's cells; a cell that failed has left none."""
     import pandas as pd
 
-    from robust_fairness import tables
+    from robust_fairness.core import tables
 
     found = [plane for plane in planes.values() if not isinstance(plane, Failure)]
     return pd.concat([tables.table(tables.PLANES, []), *found], ignore_index=True)

@@ -2,14 +2,7 @@
 
 from kedro.pipeline import Pipeline
 
-from robust_fairness.pipelines import (
-    evaluation,
-    generation,
-    ingestion,
-    reporting,
-    shifts,
-    training,
-)
+from robust_fairness.pipelines import evaluation, generation, ingestion, reporting, shifts, training
 
 
 def create_pipeline() -> Pipeline:

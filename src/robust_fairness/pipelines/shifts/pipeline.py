@@ -6,13 +6,14 @@ from typing import Any
 
 from kedro.pipeline import Node, Pipeline
 
-from robust_fairness.grid import DatasetGrid, TestSet, selected_grid
-from robust_fairness.parameters import (
+from robust_fairness.core.registry import find
+from robust_fairness.experiment.grid import DatasetGrid, TestSet
+from robust_fairness.experiment.parameters import (
     GeneratedTestSetParameters,
     GivenTestSetParameters,
     TestSetParameters,
 )
-from robust_fairness.registry import find
+from robust_fairness.runs.configuration import selected_grid
 
 
 def shift_given(samples: Any, test_set: GivenTestSetParameters) -> Any:
@@ -38,7 +39,7 @@ def shift(samples: Any, test_set: TestSetParameters) -> Any:
 
 def shift_generated(samples: Any, test_set: GeneratedTestSetParameters, generator: Any) -> Any:
     """Shift the test rows of a generated dataset: in latent space, or as given pictures."""
-    from robust_fairness.datasets import generated
+    from robust_fairness.datasets.generated import generated
 
     if hasattr(find("shift", test_set.shift.name), "apply"):
         return shift(samples, test_set)

@@ -4,10 +4,11 @@ from typing import Any
 
 from kedro.pipeline import Node, Pipeline
 
-from robust_fairness.errors import Failure
-from robust_fairness.grid import DatasetGrid, selected_grid
-from robust_fairness.parameters import CellParameters
+from robust_fairness.core.errors import Failure
+from robust_fairness.experiment.grid import DatasetGrid
+from robust_fairness.experiment.parameters import CellParameters
 from robust_fairness.pipelines._cells import for_every_cell
+from robust_fairness.runs.configuration import selected_grid
 
 
 def train(samples: Any, cell: CellParameters) -> tuple[Any, Any, Any, Any]:
@@ -29,7 +30,7 @@ def collect_choices(**choices: Any) -> Any:
     """Join what criteria choose in a dataset's cells; a cell that failed has left nothing."""
     import pandas as pd
 
-    from robust_fairness import tables
+    from robust_fairness.core import tables
 
     found = [one for one in choices.values() if not isinstance(one, Failure)]
     return pd.concat([tables.table(tables.CHOICES, []), *found], ignore_index=True)

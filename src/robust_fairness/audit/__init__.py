@@ -1,0 +1,1 @@
+"""Audit of given predictions: measures, intervals, gates and a page."""

@@ -1,0 +1,92 @@
+"""Gates: bounds on the values of an audit, as text such as ``delta_eo[sex]>0.1``."""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from robust_fairness.core.errors import InputError, unknown_name
+
+FORM = re.compile(
+    r"\s*(?P<metric>[a-z][a-z0-9_]*)\s*(\[(?P<attribute>.+)\])?\s*(?P<sign>>=|<=|>|<)"
+    r"\s*(?P<limit>[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?)\s*"
+)
+EXAMPLES = "delta_eo>0.1 or delta_eo[sex]>=0.1 or group_accuracy<0.7"
+SHORT = {"dp": "delta_dp", "eo": "delta_eo", "eopp": "delta_eopp"}
+COMPARED = {">": np.greater, ">=": np.greater_equal, "<": np.less, "<=": np.less_equal}
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A bound that values must not pass.
+
+    Attributes:
+        text: as it was given.
+        metric: name of the metric.
+        attribute: of which attribute; all unless given.
+        sign: one of ``COMPARED``.
+        limit: the bound.
+    """
+
+    text: str
+    metric: str
+    attribute: str
+    sign: str
+    limit: float
+
+    def failures(self, rows: pd.DataFrame) -> list[str]:
+        """Why it fails, a line each value that passes the bound or is missing; empty if it holds.
+
+        Args:
+            rows: rows of an audit.
+        """
+        own = rows[rows["metric"] == self.metric]
+        if self.attribute:
+            own = own[own["attribute"] == self.attribute]
+        if own.empty:
+            return [f"{self.text}: has no value: the audit has no row of it"]
+        told = []
+        for row, value in zip(own.itertuples(), own["value"].to_numpy(), strict=True):
+            where = ", ".join(filter(None, (str(row.attribute), str(row.group))))
+            place = f"{self.metric}{f' ({where})' if where else ''}"
+            if np.isnan(value):
+                told.append(f"{self.text}: {place} has no value: {row.note}")
+            elif COMPARED[self.sign](value, self.limit):
+                told.append(f"{self.text}: {place} is {value:.6g}")
+        return told
+
+
+def parse(text: str) -> Gate:
+    """A gate from its text; nothing but a metric, an attribute, a comparison and a number.
+
+    Raises:
+        InputError: it is of another form.
+    """
+    found = FORM.fullmatch(text)
+    if found is None or not np.isfinite(float(found["limit"])):
+        raise InputError(f"gate {text!r}, allowed: a metric, a sign and a number, as {EXAMPLES}")
+    metric = SHORT.get(found["metric"], found["metric"])
+    return Gate(
+        text.strip(), metric, (found["attribute"] or "").strip(), found["sign"],
+        float(found["limit"]),
+    )  # fmt: skip
+
+
+def require_known(gate: Gate, metrics: Collection[str], attributes: Collection[str]) -> None:
+    """Check that a gate speaks of what an audit has.
+
+    Args:
+        gate: the gate.
+        metrics: names of its metrics.
+        attributes: names of its attributes, and of those that are scored together.
+
+    Raises:
+        InputError: it does not.
+    """
+    if gate.metric not in metrics:
+        raise InputError(f"gate {gate.text!r}: {unknown_name('metric', gate.metric, metrics)}")
+    if gate.attribute and gate.attribute not in attributes:
+        problem = unknown_name("attribute", gate.attribute, attributes)
+        raise InputError(f"gate {gate.text!r}: {problem}")

@@ -1,0 +1,119 @@
+"""Where raw data files are found, and how their bytes become text."""
+
+import gzip
+import hashlib
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets import fetch as _fetch
+
+ROOT_VARIABLE = "ROBUST_FAIRNESS_DATA"
+BLOCK = 2**20  # bytes that are read at once of a file that is not held in memory
+
+
+def default_root() -> Path:
+    """Folder of raw files: ``ROBUST_FAIRNESS_DATA`` if set, else ``data/01_raw``."""
+    return Path(os.environ.get(ROOT_VARIABLE) or Path("data", "01_raw")).absolute()
+
+
+@dataclass(frozen=True)
+class Files:
+    """Raw files below one folder, plain or gzipped, and the checksums of those that were read.
+
+    Make one for every dataset that is loaded: ``sources`` becomes ``Samples.sources``.
+
+    Attributes:
+        root: the folder; files are named by their path below it (``adult/adult.data``).
+        sources: SHA-256 of the uncompressed bytes of every file read so far, by name, so that
+            ``adult.data`` and ``adult.data.gz`` are the same source.
+    """
+
+    root: Path
+    sources: dict[str, str] = field(default_factory=dict)
+
+    def text(self, name: str) -> str:
+        r"""UTF-8 text of the file ``name`` or, where only that exists, of ``name.gz``.
+
+        Lines end in ``\n``, however they end in the file.
+
+        Raises:
+            InputError: the file is missing, cannot be read, is damaged gzip or is not text.
+        """
+        content = self.content(name)
+        try:
+            return content.decode().replace("\r\n", "\n")
+        except UnicodeDecodeError as error:
+            line = content.count(b"\n", 0, error.start) + 1
+            raise InputError(
+                f"{name}, line {line}: byte 0x{content[error.start]:02x} is not UTF-8 text"
+            ) from error
+
+    def content(self, name: str) -> bytes:
+        """Uncompressed bytes of the file ``name`` or, where only that exists, of ``name.gz``.
+
+        Raises:
+            InputError: the file is missing, cannot be read or is damaged gzip.
+        """
+        content = self._read(self._find(name))
+        self.sources[name] = hashlib.sha256(content).hexdigest()
+        return content
+
+    def blocks(self, name: str) -> Iterator[bytes]:
+        """Uncompressed bytes of the file ``name`` or ``name.gz``, piece by piece.
+
+        For files that are too large to be held in memory. The checksum is noted when the last
+        piece has been taken.
+
+        Raises:
+            InputError: the file is missing, cannot be read or is damaged gzip.
+        """
+        path = self._find(name)
+        digest = hashlib.sha256()
+        with _readable(path), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            while block := file.read(BLOCK):
+                digest.update(block)
+                yield block
+        self.sources[name] = digest.hexdigest()
+
+    def has(self, name: str) -> bool:
+        """Whether the file ``name`` or ``name.gz`` is there."""
+        return any(path.is_file() for path in self._places(name))
+
+    @staticmethod
+    def _read(path: Path) -> bytes:
+        """Uncompressed content of a file."""
+        with _readable(path):
+            content = path.read_bytes()
+            return gzip.decompress(content) if path.suffix == ".gz" else content
+
+    def _find(self, name: str) -> Path:
+        """Path of the plain file, or else of the gzipped one."""
+        for path in self._places(name):
+            if path.is_file():
+                return path
+        command = _fetch.command(name)
+        remedy = f"bring it with `{command}`" if command else "put it there"
+        raise InputError(
+            f"{name} is missing: looked for {self.root / name} and the same with .gz; "
+            f"{remedy}, or let {ROOT_VARIABLE} name the folder that holds it"
+        )
+
+    def _places(self, name: str) -> tuple[Path, Path]:
+        """Where the plain file and the gzipped one would be."""
+        return self.root / name, self.root / f"{name}.gz"
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """One line about a file that cannot be read or unpacked."""
+    try:
+        yield
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(f"{path}: damaged or truncated gzip file: {error}") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error

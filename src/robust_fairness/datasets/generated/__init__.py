@@ -1,0 +1,1 @@
+"""Datasets of images that a generator makes, one per file."""

@@ -1,0 +1,168 @@
+"""Files of CelebA that several datasets are made of: tables by picture, landmarks, skin tone."""
+
+import io
+import logging
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_integer_dtype
+
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.images._skin_tone import (
+    ALIGNED,
+    HEIGHT,
+    POINTS,
+    WIDTH,
+    Patches,
+    SkinToneParameters,
+    measure,
+    skin_tones,
+)
+
+IDENTITIES = "celeba/identity_CelebA.txt"
+PICTURES = "celeba/img_align_celeba"
+SKIN_TONE = ("skin_tone", "light_or_dark", "ita")
+
+logger = logging.getLogger(__name__)
+
+
+def counted_table(name: str, text: str) -> pd.DataFrame:
+    """Numbers by file name, below a line with their count and one with their names.
+
+    Args:
+        name: name of the file.
+        text: what is in it.
+
+    Returns:
+        float64 or int64; NaN where a cell is no number.
+
+    Raises:
+        InputError: it is no table, has two rows of a picture, or others than its count.
+    """
+    count, _, rest = text.partition("\n")
+    table = _table(name, rest, header=0)
+    if count.strip() != str(len(table)):
+        raise InputError(
+            f"{name}: {len(table)} rows, allowed: as many as its first line says, "
+            f"{count.strip()[:20]!r}"
+        )
+    return table.apply(pd.to_numeric, errors="coerce")
+
+
+def whole_numbers(files: Files, name: str) -> pd.Series:
+    """The numbers of a file of two columns, int64, by file name.
+
+    Args:
+        files: where it is read from.
+        name: name of the file.
+
+    Raises:
+        InputError: it is missing, no such table, or has two rows of a picture.
+    """
+    table = _table(name, files.text(name), header=None)
+    if len(table.columns) != 1 or not is_integer_dtype(table.iloc[:, 0]):
+        raise InputError(f"{name}: allowed: a file name and a whole number in every row")
+    return table.iloc[:, 0]
+
+
+def _table(name: str, text: str, header: int | None) -> pd.DataFrame:
+    """Rows of a file name and values, by file name."""
+    try:
+        table = pd.read_csv(io.StringIO(text), sep=r"\s+", header=header, index_col=0)
+    except ValueError as error:  # pandas' own errors among them
+        raise InputError(f"{name}: no table: {str(error).strip()}") from error
+    twice = table.index[table.index.duplicated()]
+    if len(twice):
+        raise InputError(f"{name}: two rows of {twice[0]}, allowed: one")
+    return table
+
+
+class Colours:
+    """Measures the patches of pictures while they are decoded.
+
+    Args:
+        landmarks: of all rows, float64 ``[n, 5, 2]``.
+        own: whether they are the picture's own, bool ``[n]``.
+    """
+
+    def __init__(self, landmarks: np.ndarray, own: np.ndarray) -> None:
+        self.landmarks, self.own = landmarks, own
+        self.blocks: list[Patches] = []
+
+    def __call__(self, start: int, pictures: np.ndarray) -> None:
+        """Take the next block of rows, uint8 ``[block, 3, height, width]``."""
+        height, width = pictures.shape[2:]
+        if abs(width - height * WIDTH / HEIGHT) > 1:
+            raise InputError(
+                f"skin_tone: pictures of {width} x {height} pixels, allowed: the aligned crop of "
+                f"{WIDTH} x {HEIGHT}, or the same made smaller or larger"
+            )
+        rows = slice(start, start + len(pictures))
+        self.blocks.append(measure(pictures, self.landmarks[rows]))
+
+
+def landmarks_of(
+    files: Files, rows: pd.Index, parameters: SkinToneParameters
+) -> tuple[np.ndarray, np.ndarray]:
+    """Landmarks of the pictures ``[n, 5, 2]``, and which of them are their own ``[n]``.
+
+    Args:
+        files: where the file of landmarks is read from.
+        rows: names of the pictures.
+        parameters: which positions are wanted.
+
+    Raises:
+        InputError: the file is missing or damaged, or has no row of any of the pictures.
+    """
+    landmarks = np.tile(np.array(ALIGNED), (len(rows), 1, 1))
+    if parameters.positions == "aligned":
+        return landmarks, np.zeros(len(rows), dtype=bool)
+    name = parameters.landmarks
+    table = counted_table(name, files.text(name))
+    columns = [f"{point}_{axis}" for point in POINTS for axis in "xy"]
+    if list(table.columns) != columns:
+        raise InputError(
+            f"{name}: columns {', '.join(map(str, table))}, allowed: {', '.join(columns)}"
+        )
+    wrong = ~np.isfinite(table.to_numpy(np.float64)).all(axis=1)
+    if wrong.any():
+        raise InputError(f"{name}, {table.index[wrong][0]}: allowed: {len(columns)} numbers")
+    own = rows.isin(table.index)
+    if not own.any():
+        raise InputError(
+            f"{name}: no row of any of the {len(rows)} pictures, allowed: some; "
+            "skin_tone: aligned takes the fixed positions"
+        )
+    landmarks[own] = table.loc[rows[own]].to_numpy(np.float64).reshape(-1, len(POINTS), 2)
+    if not own.all():
+        logger.warning(
+            "%s: no row of %d of %d pictures; their skin tone is measured at the fixed positions",
+            name,
+            (~own).sum(),
+            len(rows),
+        )
+    return landmarks, own
+
+
+def skin_tone_attributes(colours: Colours, parameters: SkinToneParameters) -> pd.DataFrame:
+    """Skin tone as attributes; the flags, where details are asked for, as categories.
+
+    Args:
+        colours: has seen all pictures.
+        parameters: what is told of them.
+
+    Returns:
+        The columns ``SKIN_TONE``, or all of ``skin_tones``, one row a picture.
+    """
+    table = skin_tones(Patches.joined(colours.blocks), parameters)
+    missing = int(table["ita"].isna().sum())
+    if missing:
+        logger.warning("skin_tone: missing for %d of %d pictures", missing, len(table))
+    if not parameters.details:
+        return table[list(SKIN_TONE)]
+    table["own_landmarks"] = colours.own
+    for name, flag in table.select_dtypes(bool).items():
+        names = pd.Index([f"not {name}", str(name)], dtype=object)
+        table[name] = pd.Categorical.from_codes(flag.to_numpy().astype(int), names)
+    return table

@@ -1,0 +1,131 @@
+"""Files of CIFAR-10: the official binary version, and arrays in a NumPy archive.
+
+The pickles of the "python version" are never read.
+"""
+
+import io
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.files import Files
+
+CLASSES = (
+    "airplane", "automobile", "bird", "cat", "deer",
+    "dog", "frog", "horse", "ship", "truck",
+)  # fmt: skip
+FOLDER = "cifar10/cifar-10-batches-bin"
+TRAINING = tuple(f"{FOLDER}/data_batch_{number}.bin" for number in range(1, 6))
+TEST = (f"{FOLDER}/test_batch.bin",)
+ARCHIVE = "cifar10/cifar-10-binary.tar"  # as fetched: the same name and .gz
+SIZE = 32
+CHANNELS = 3
+RECORD = 1 + CHANNELS * SIZE * SIZE  # a label, then red, green and blue, row by row
+
+# Pictures uint8 [n, 3, 32, 32], labels int64 [n], names str [n] or None where there are none.
+Pictures = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+
+
+def read(files: Files, names: Sequence[str]) -> list[Pictures]:
+    """Pictures, labels and names of every file.
+
+    Official files that are not there by themselves are taken from the archive in which they are
+    served.
+
+    Args:
+        files: where the files are looked for.
+        names: their paths below the root, ``.bin`` (official) or ``.npz``.
+
+    Raises:
+        InputError: a file is missing, truncated or damaged, is no such file, holds arrays of
+            other types or shapes, or labels that are no class.
+    """
+    absent = [name for name in names if name in (*TRAINING, *TEST) and not files.has(name)]
+    served = _members(files, absent) if absent else {}
+    return [_read(files, name, served) for name in names]
+
+
+def _read(files: Files, name: str, served: Mapping[str, bytes]) -> Pictures:
+    """One file, of the archive where it is served."""
+    if name.endswith(".npz"):
+        return _arrays(files, name)
+    if name.endswith(".bin"):
+        return _batch(name, served[name] if name in served else files.content(name))
+    raise InputError(f"{name}: allowed: .bin, a batch of the binary version, or .npz, arrays")
+
+
+def _members(files: Files, names: Sequence[str]) -> dict[str, bytes]:
+    """Contents of files of the official archive."""
+    content = io.BytesIO(files.content(ARCHIVE))
+    found = {}
+    try:
+        with tarfile.open(fileobj=content, mode="r:") as archive:
+            for name in names:
+                member = archive.extractfile(name.removeprefix("cifar10/"))
+                found[name] = b"" if member is None else member.read()
+    except KeyError as error:
+        raise InputError(f"{ARCHIVE}: {error.args[0]}") from error
+    except (tarfile.TarError, EOFError) as error:
+        raise InputError(f"{ARCHIVE}: damaged or truncated: {error}") from error
+    return found
+
+
+def _batch(name: str, content: bytes) -> Pictures:
+    """A batch of the binary version."""
+    rows, rest = divmod(len(content), RECORD)
+    if rest or not rows:
+        raise InputError(f"{name}: {len(content)} bytes, allowed: {RECORD} a picture, 1 or more")
+    records = np.frombuffer(content, np.uint8).reshape(rows, RECORD)
+    labels = _known(name, records[:, 0].astype(np.int64))
+    return records[:, 1:].reshape(rows, CHANNELS, SIZE, SIZE), labels, None
+
+
+def _arrays(files: Files, name: str) -> Pictures:
+    """``images`` [n, 32, 32, 3], ``labels`` [n] and, where there are any, ``filenames`` [n]."""
+    found = _loaded(files, name)
+    wanted = {"images", "labels"}
+    if missing := sorted(wanted - set(found)):
+        raise InputError(f"{name}: no array {missing[0]}, allowed: {', '.join(sorted(wanted))}")
+    images, labels, names = found["images"], found["labels"], found.get("filenames")
+    if images.dtype != np.uint8 or images.shape[1:] != (SIZE, SIZE, CHANNELS) or not len(images):
+        raise InputError(
+            f"{name}, images: {images.dtype} {images.shape}, "
+            f"allowed: uint8 (n, {SIZE}, {SIZE}, {CHANNELS})"
+        )
+    for array, kinds, kind in ((labels, "iu", "whole numbers"), (names, "U", "text")):
+        if array is not None and (array.dtype.kind not in kinds or array.shape != images.shape[:1]):
+            field = "labels" if array is labels else "filenames"
+            raise InputError(
+                f"{name}, {field}: {array.dtype} {array.shape}, allowed: {kind} ({len(images)},)"
+            )
+    classes = found.get("class_names")
+    if classes is not None and classes.tolist() != list(CLASSES):
+        raise InputError(f"{name}, class_names: allowed: {', '.join(CLASSES)}, in this order")
+    pictures = np.ascontiguousarray(images.transpose(0, 3, 1, 2))
+    return pictures, _known(name, labels.astype(np.int64)), names
+
+
+def _loaded(files: Files, name: str) -> dict[str, np.ndarray]:
+    """All arrays of a NumPy archive, none of which may be pickled."""
+    content = files.content(name)
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+            return {key: archive[key] for key in archive.files}
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError) as error:
+        # an array alone, which is no context, is a TypeError
+        raise InputError(f"{name}: no sound NumPy archive: {str(error).splitlines()[0]}") from error
+
+
+def _known(name: str, labels: np.ndarray) -> np.ndarray:
+    """The labels, checked to be classes."""
+    wrong = np.flatnonzero((labels < 0) | (labels >= len(CLASSES)))
+    if len(wrong):
+        raise InputError(
+            f"{name}: label {labels[wrong[0]]} of picture {wrong[0]}, "
+            f"allowed: 0 to {len(CLASSES) - 1}"
+        )
+    return labels

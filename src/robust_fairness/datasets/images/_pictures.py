@@ -1,0 +1,277 @@
+"""Pictures in a folder or a zip file, decoded to arrays of one size."""
+
+import hashlib
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path, PurePosixPath
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from PIL import Image, UnidentifiedImageError
+
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.files import ROOT_VARIABLE
+
+JPEG = {".jpg": "JPEG"}
+# the formats of pictures that users bring, by the end of a file's name in small letters
+COMMON = {".jpg": "JPEG", ".jpeg": "JPEG", ".png": "PNG"}
+CHANNELS = 3
+AT_ONCE = 512  # pictures decoded before the next are read
+
+Size = tuple[int, int]  # height, width
+Crop = Size | Literal["square"] | None
+Look = Callable[[int, np.ndarray], None]
+DAMAGE = (OSError, zipfile.BadZipFile, zlib.error, Image.DecompressionBombError)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the bytes of pictures are.
+
+    Attributes:
+        names: file names of the pictures.
+        read: bytes of the picture of a name.
+        formats: Pillow's names of the formats that they may have, by suffix.
+    """
+
+    names: set[str]
+    read: Callable[[str], bytes]
+    formats: Mapping[str, str]
+
+
+def _folder(path: Path, formats: Mapping[str, str], depth: int) -> Source:
+    files = path.glob("/".join("*" * depth))
+    names = {file.relative_to(path).as_posix() for file in files if file.suffix.lower() in formats}
+    return Source(names, lambda name: (path / name).read_bytes(), formats)
+
+
+def _zip(archive: zipfile.ZipFile, formats: Mapping[str, str], depth: int) -> Source:
+    members: dict[str, str] = {}
+    for member in archive.namelist():
+        path = PurePosixPath(member)
+        name = "/".join(path.parts[-depth:])
+        if path.suffix.lower() in formats and members.setdefault(name, member) != member:
+            raise InputError(f"{archive.filename}: two pictures {name}, allowed: one of a name")
+    return Source(set(members), lambda name: archive.read(members[name]), formats)
+
+
+@contextmanager
+def opened(
+    root: Path,
+    name: str,
+    formats: Mapping[str, str] = MappingProxyType(JPEG),
+    depth: int = 1,
+) -> Iterator[Source]:
+    """The pictures of the folder ``name`` below ``root``, or of ``name.zip``.
+
+    Args:
+        root: the data root.
+        name: the folder, by its path below the root.
+        formats: Pillow's names of the formats that pictures may have, by suffix in small letters;
+            files of other suffixes are left alone.
+        depth: how many last parts of its path a picture is called by; 1 takes the files of the
+            folder, 2 those of its folders (``person/person_0001.jpg``).
+
+    Raises:
+        InputError: there is neither, or the zip file is damaged.
+    """
+    path, archive = root / name, root / f"{name}.zip"
+    if path.is_dir():
+        yield _folder(path, formats, depth)
+    elif archive.is_file():
+        try:
+            content = zipfile.ZipFile(archive)
+        except (zipfile.BadZipFile, OSError) as error:
+            raise InputError(f"{archive}: no readable zip file: {error}") from error
+        with content:
+            yield _zip(content, formats, depth)
+    else:
+        raise InputError(
+            f"{name} is missing: looked for the folder {path} and for {archive}; put the "
+            f"pictures there, or let {ROOT_VARIABLE} name the folder that holds them"
+        )
+
+
+def joined(sources: Mapping[str, Source]) -> Source:
+    """Pictures of several places as one, each called by its place and its name there.
+
+    Args:
+        sources: the places, by what they are called; of the same formats.
+    """
+    formats = {suffix: kind for each in sources.values() for suffix, kind in each.formats.items()}
+    names = {f"{place}/{name}" for place, each in sources.items() for name in each.names}
+
+    def read(name: str) -> bytes:
+        place, _, own = name.partition("/")
+        return sources[place].read(own)
+
+    return Source(names, read, formats)
+
+
+def present(
+    table: pd.DataFrame, source: Source, where: str, annotations: str, only_present: bool
+) -> pd.DataFrame:
+    """The annotated rows whose picture is there; all must be unless only these are wanted.
+
+    Args:
+        table: annotations by name of the picture.
+        source: the pictures.
+        where: what the place of the pictures is called.
+        annotations: name of the file that the table was read from.
+        only_present: whether annotations without a picture are left out.
+
+    Raises:
+        InputError: an annotated picture is missing, or none is there.
+    """
+    there = table.index.isin(list(source.names))
+    if not there.any():
+        raise InputError(
+            f"{annotations}: none of its {len(table)} pictures is among the {len(source.names)} of "
+            f"{where}, allowed: annotations of these pictures"
+        )
+    if not there.all() and not only_present:
+        missing = table.index[~there]
+        raise InputError(
+            f"{where}: {len(missing)} pictures that {annotations} names are missing, first "
+            f"{missing[0]}; only_present: true uses the others"
+        )
+    kept: pd.DataFrame = table[there]
+    return kept
+
+
+def with_pictures(
+    table: pd.DataFrame, source: Source, where: str, annotations: str, only_present: bool
+) -> pd.DataFrame:
+    """The annotated rows whose picture is there, where every picture has to have its row.
+
+    Args:
+        table: annotations by name of the picture.
+        source: the pictures.
+        where: what the place of the pictures is called.
+        annotations: name of the file that the table was read from.
+        only_present: whether annotations without a picture are left out.
+
+    Raises:
+        InputError: a picture has no row, or see ``present``.
+    """
+    unknown = sorted(source.names - set(table.index))
+    if unknown:
+        raise InputError(
+            f"{where}: {len(unknown)} pictures without a row in {annotations}, first {unknown[0]}"
+        )
+    return present(table, source, where, annotations, only_present)
+
+
+def decode(
+    source: Source,
+    names: Sequence[str],
+    size: Size,
+    crop: Crop = "square",
+    look: Look | None = None,
+) -> tuple[np.ndarray, str]:
+    """Pictures cut around their centre and resized, and the checksum of their files.
+
+    Args:
+        source: where they are.
+        names: file names, in the order of the rows.
+        size: height and width of the results.
+        crop: what is cut out before: the largest square, a height and a width in pixels of the
+            file, or None for the whole picture.
+        look: is given the whole pictures too, before they are cut, a block of rows at a time and
+            in order: the first row, and uint8 ``[block, 3, height, width]`` of one size.
+
+    Returns:
+        uint8 ``[n, 3, height, width]`` red, green, blue, and the SHA-256 of all files' bytes in
+        order.
+
+    Raises:
+        InputError: a file is damaged, of another format, or smaller than the crop; the message
+            names it and its row. With ``look``: pictures differ in size.
+    """
+    pictures = np.empty((len(names), CHANNELS, *size), dtype=np.uint8)
+    digest = hashlib.sha256()
+    formats = tuple(dict.fromkeys(source.formats.values()))
+
+    def fill(row: int, content: bytes) -> np.ndarray | None:
+        with _naming(names[row], row, formats):
+            whole = _decoded(content, crop, formats)
+            pictures[row] = _channels_first(_cut(whole, size, crop))
+            return None if look is None else _channels_first(whole)
+
+    with ThreadPoolExecutor() as pool:  # Pillow decodes outside of Python's lock
+        for start in range(0, len(names), AT_ONCE):
+            rows = range(start, min(start + AT_ONCE, len(names)))
+            contents = []
+            for row in rows:
+                with _naming(names[row], row, formats):
+                    contents.append(source.read(names[row]))
+                digest.update(contents[-1])
+            wholes = list(pool.map(fill, rows, contents))  # which raises the first error
+            if look is not None:
+                look(start, _of_one_size([whole for whole in wholes if whole is not None], start))
+    return pictures, digest.hexdigest()
+
+
+@contextmanager
+def _naming(name: str, row: int, formats: tuple[str, ...]) -> Iterator[None]:
+    """Make errors of reading and decoding name the picture and its row."""
+    try:
+        yield
+    except (*DAMAGE, InputError) as error:
+        # Pillow's own message of an unknown format has a memory address.
+        unknown = f"no {' or '.join(formats)} file"
+        reason = unknown if isinstance(error, UnidentifiedImageError) else error
+        raise InputError(f"picture {name} (row {row}): {reason}") from error
+
+
+def _decoded(content: bytes, crop: Crop, formats: tuple[str, ...]) -> Image.Image:
+    """One picture, if it is as large as what is cut out of it."""
+    with Image.open(BytesIO(content), formats=formats) as picture:
+        if picture.mode.startswith(("I", "F")):  # conversion would cut these off at 255
+            raise InputError(f"pixels of mode {picture.mode}, allowed: 8 bits a channel")
+        _window(picture.height, picture.width, crop)
+        return picture.convert("RGB")
+
+
+def _cut(whole: Image.Image, size: Size, crop: Crop) -> Image.Image:
+    """What is cut out around the centre of a picture, resized."""
+    height, width = _window(whole.height, whole.width, crop)
+    left, top = (whole.width - width) // 2, (whole.height - height) // 2
+    cut = whole.crop((left, top, left + width, top + height))
+    return cut.resize(size[::-1], Image.Resampling.BILINEAR)
+
+
+def _channels_first(picture: Image.Image) -> np.ndarray:
+    """Pixels, uint8 ``[3, height, width]``."""
+    return np.asarray(picture).transpose(2, 0, 1)
+
+
+def _of_one_size(wholes: list[np.ndarray], start: int) -> np.ndarray:
+    """Pictures in one array, ``[n, 3, height, width]``; ``start`` is the row of the first."""
+    first = wholes[0].shape[1:]
+    for row, whole in enumerate(wholes, start):
+        if whole.shape[1:] != first:
+            raise InputError(
+                f"picture in row {row}: {' x '.join(map(str, whole.shape[1:]))} pixels, "
+                f"allowed: {' x '.join(map(str, first))}, as in row {start}"
+            )
+    return np.stack(wholes)
+
+
+def _window(height: int, width: int, crop: Crop) -> Size:
+    """Height and width of what is cut out of a picture."""
+    if crop == "square":
+        return min(height, width), min(height, width)
+    rows, columns = crop or (height, width)
+    if rows > height or columns > width:
+        raise InputError(
+            f"{height} x {width} pixels, allowed: at least the {rows} x {columns} of crop"
+        )
+    return rows, columns

@@ -1,0 +1,290 @@
+"""Skin tone of faces by the individual typology angle (ITA) of patches on cheeks and nose.
+
+What is measured is the colour of pixels: light, camera and make-up are in it as much as skin.
+
+Source: "Is Fairness Only Metric Deep? Evaluating and Addressing Subgroup Gaps in DML" (ICLR 2022),
+    appendix D.2 and Table 23, which cites V. Cheng et al., "Can You Fake It Until You Make It?"
+    (FAccT 2021) for the cuts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import BaseModel, Field, model_validator
+
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.images._colours import lab, skin_like
+
+HEIGHT, WIDTH = 218, 178  # of the aligned crop of CelebA, whose coordinates landmarks have
+PATCH = 20  # height and width of a patch there
+CHANNELS = 3
+LEFT_EYE, RIGHT_EYE, NOSE = range(3)  # among the points; left and right are the picture's
+POINTS = ("lefteye", "righteye", "nose", "leftmouth", "rightmouth")
+# Means of 39,829 aligned faces (CelebA's validation and test pictures) as whole numbers: (69.32,
+# 111.20), (107.67, 111.19), (88.02, 135.13), (71.16, 152.09), (105.69, 152.16).
+ALIGNED = ((69.0, 111.0), (108.0, 111.0), (88.0, 135.0), (71.0, 152.0), (106.0, 152.0))
+PLACES = ("left_cheek", "right_cheek", "nose")
+CATEGORIES = ("I", "II", "III", "IV", "V", "VI")
+CUTS = (10.0, 20.0, 30.0, 40.0, 50.0)  # of Table 23; a value at a cut is in the lighter category
+LIGHT_CATEGORIES = 3
+MIDDLE_LIGHTNESS = 50
+LIGHTNESS_CODES, YELLOW_OFFSET = 255, 128  # of CIELAB in 8 bits
+
+Arctangent = Literal["two_arguments", "as_printed"]
+Encoding = Literal["cielab", "eight_bits"]
+
+
+class SkinToneParameters(BaseModel, extra="forbid", frozen=True):
+    """How skin tone is measured; a single word is ``positions``.
+
+    Attributes:
+        positions: ``landmarks`` of each picture where the file of landmarks has it and the fixed
+            ones elsewhere, or the fixed ones of the aligned crop (``aligned``) for all.
+        landmarks: the file of landmarks, in the official format.
+        ita: ``mean_of_patches`` (the source's), or that of all patches' ``mean_colour``.
+        arctangent: ``two_arguments``, or ``as_printed``, which takes dark for light and light for
+            dark where b* is negative.
+        encoding: ``cielab``, or ``eight_bits``: L* of 0 to 255 and b* + 128, as some libraries
+            store CIELAB, put into the formula as they are. That is a mistake, and its angle tells
+            little but lightness, but with it the shares of the source's Table 4 come out.
+        least_skin: smallest share of skin-like pixels that a patch may have without a flag.
+        most_disagreement: largest difference between the angles of two patches without a flag,
+            degrees; 20 are two whole categories.
+        flagged: ``keep`` the skin tone of flagged faces, or make it ``missing``.
+        details: give all columns of the table as attributes, not only the three.
+    """
+
+    positions: Literal["landmarks", "aligned"] = "landmarks"
+    landmarks: str = "celeba/list_landmarks_align_celeba.txt"
+    ita: Literal["mean_of_patches", "mean_colour"] = "mean_of_patches"
+    arctangent: Arctangent = "two_arguments"
+    encoding: Encoding = "cielab"
+    least_skin: Annotated[float, Field(ge=0, le=1)] = 0.5
+    most_disagreement: Annotated[float, Field(ge=0, le=360)] = 20.0
+    flagged: Literal["keep", "missing"] = "keep"
+    details: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_a_word(cls, given: Any) -> Any:
+        return {"positions": given} if isinstance(given, str) else given
+
+
+@dataclass(frozen=True)
+class Patches:
+    """Colours of the patches of some faces, each ``[n, 3]`` in the order of ``PLACES``.
+
+    Attributes:
+        lightness: float64 mean of L*; NaN where the patch has no pixel.
+        yellow: float64 mean of b*, likewise.
+        skin: float64 share of skin-like pixels, likewise.
+        pixels: int64 number of pixels of the patch that are in the picture.
+        whole: int64 ``[n]`` number of pixels that a whole patch has.
+    """
+
+    lightness: np.ndarray
+    yellow: np.ndarray
+    skin: np.ndarray
+    pixels: np.ndarray
+    whole: np.ndarray
+
+    @classmethod
+    def joined(cls, parts: Sequence["Patches"]) -> "Patches":
+        """The faces of several, at least one, in order."""
+        return cls(
+            *(
+                np.concatenate([getattr(part, name) for part in parts])
+                for name in ("lightness", "yellow", "skin", "pixels", "whole")
+            )
+        )
+
+
+def measure(pictures: np.ndarray, landmarks: np.ndarray) -> Patches:
+    """Colours of the patches of faces, all at once.
+
+    A patch is ``PATCH`` pixels wide and high in the aligned crop, at least one, and scaled with the
+    picture. It lies around (x of the left eye, y of the nose), (x of the right eye, y of the nose)
+    or the nose, on the nearest whole pixels, and ends where the picture does.
+
+    Args:
+        pictures: uint8 ``[n, 3, height, width]`` red, green, blue: the whole aligned crop, in
+            any size.
+        landmarks: x and y of ``POINTS``, float64 ``[n, 5, 2]``, in pixels of the aligned crop of
+            178 x 218; they may lie outside.
+
+    Raises:
+        InputError: pictures are not in colour or not bytes, are not as many as the landmarks, or a
+            landmark is not finite.
+
+    Source: appendix D.2.
+    """
+    _check(pictures, landmarks)
+    height, width = pictures.shape[2:]
+    x = landmarks[:, [LEFT_EYE, RIGHT_EYE, NOSE], 0]
+    y = landmarks[:, [NOSE, NOSE, NOSE], 1]
+    rows, columns = _span(y, height, HEIGHT), _span(x, width, WIDTH)
+    inside = (
+        ((rows >= 0) & (rows < height))[..., :, None]
+        & ((columns >= 0) & (columns < width))[..., None, :]
+    ).reshape(*x.shape, rows.shape[-1] * columns.shape[-1])
+    found = pictures[
+        np.arange(len(pictures))[:, None, None, None],
+        :,
+        rows.clip(0, height - 1)[..., :, None],
+        columns.clip(0, width - 1)[..., None, :],
+    ].reshape(*inside.shape, CHANNELS)
+    colours = lab(found)
+    return Patches(
+        lightness=_mean(colours[..., 0], inside),
+        yellow=_mean(colours[..., 2], inside),
+        skin=_mean(skin_like(found).astype(np.float64), inside),
+        pixels=inside.sum(axis=-1),
+        whole=np.full(len(pictures), inside.shape[-1]),
+    )
+
+
+def _check(pictures: np.ndarray, landmarks: np.ndarray) -> None:
+    """Refuse what has no colours or no positions."""
+    if pictures.dtype != np.uint8 or pictures.shape[1:2] != (CHANNELS,) or pictures.ndim != 4:
+        raise InputError(
+            f"pictures: {pictures.dtype} {list(pictures.shape)}, allowed: uint8 "
+            f"[n, {CHANNELS}, height, width]"
+        )
+    if landmarks.shape != (len(pictures), len(POINTS), 2):
+        raise InputError(
+            f"landmarks: {list(landmarks.shape)}, allowed: "
+            f"[{len(pictures)}, {len(POINTS)}, 2], two of every point of every picture"
+        )
+    if not np.isfinite(landmarks).all():
+        raise InputError("landmarks: allowed: finite numbers")
+
+
+def _span(centre: np.ndarray, size: int, reference: int) -> np.ndarray:
+    """Pixels of patches along one axis, int64 ``[n, 3, patch]``; some may be outside.
+
+    Args:
+        centre: coordinates in the aligned crop ``[n, 3]``.
+        size: number of pixels of the picture.
+        reference: number of pixels of the aligned crop.
+    """
+    scale = size / reference
+    patch = max(1, round(PATCH * scale))
+    # Coordinates far outside would not fit into whole numbers, and one patch away is far enough.
+    start = np.floor(centre * scale - patch / 2 + 0.5).clip(-patch, size).astype(np.int64)
+    return start[..., None] + np.arange(patch)
+
+
+def _mean(values: np.ndarray, where: np.ndarray) -> np.ndarray:
+    """Mean over the last axis of the values asked for; NaN where there are none."""
+    count = where.sum(axis=-1)
+    total = np.where(where, values, 0).sum(axis=-1)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def typology_angle(
+    lightness: np.ndarray,
+    yellow: np.ndarray,
+    arctangent: Arctangent = "two_arguments",
+    encoding: Encoding = "cielab",
+) -> np.ndarray:
+    """Individual typology angle of colours, in degrees.
+
+    Where b* is positive both forms are arctan((L* - 50) / b*). Where it is negative two arguments
+    go on beyond 90 degrees (lighter) or below -90 (darker), while the printed form of one argument
+    jumps to the other end. Both are 90 or -90 for b* = 0, and 0 for b* = 0 and L* = 50.
+
+    Args:
+        lightness: L*, float64.
+        yellow: b*, of the same shape.
+        arctangent: which form.
+        encoding: what is put into it.
+
+    Source: appendix D.2.
+    """
+    if encoding == "eight_bits":
+        lightness, yellow = lightness * LIGHTNESS_CODES / 100, yellow + YELLOW_OFFSET
+    above = lightness - MIDDLE_LIGHTNESS
+    if arctangent == "as_printed":
+        negative = yellow < 0
+        above, yellow = np.where(negative, -above, above), np.abs(yellow)
+    # A zero of b* has no sign that could matter.
+    return np.degrees(np.arctan2(above, yellow + 0.0))
+
+
+def category(ita: np.ndarray) -> pd.Categorical:
+    """Fitzpatrick category of angles in degrees, by the cuts of Table 23; missing where NaN."""
+    codes = len(CUTS) - np.searchsorted(np.array(CUTS), ita, side="right")
+    names = pd.Index(CATEGORIES, dtype=object)
+    return pd.Categorical.from_codes(np.where(np.isnan(ita), -1, codes), names)
+
+
+def light_or_dark(categories: pd.Categorical) -> pd.Categorical:
+    """``light`` (I to III) or ``dark`` (IV to VI); missing where the category is."""
+    codes = np.asarray(categories.codes)
+    halves = np.where(codes < 0, -1, codes >= LIGHT_CATEGORIES)
+    return pd.Categorical.from_codes(halves, pd.Index(["light", "dark"], dtype=object))
+
+
+def skin_tones(patches: Patches, parameters: SkinToneParameters) -> pd.DataFrame:
+    """Table of the skin tone of faces, one row a face.
+
+    Columns: ``skin_tone`` (I to VI), ``light_or_dark`` and ``ita``, missing for a face without a
+    pixel; ``ita_left_cheek``, ``ita_right_cheek``, ``ita_nose`` (NaN without a pixel),
+    ``ita_mean_of_patches``, ``ita_mean_colour``, ``ita_disagreement`` (largest less smallest angle
+    of the patches), ``least_skin`` (smallest share of skin-like pixels of a patch). Flags, bool:
+    ``few_skin_pixels``, ``patches_disagree``, ``not_yellow`` (b* of a patch is not positive),
+    ``no_pixels`` (all patches are outside) and ``clipped`` (part of a patch is outside), which
+    alone is no reason to make a skin tone ``missing``.
+
+    The mean takes angles as plain numbers. That is wrong only near 180 degrees, which are bluish
+    patches of middle lightness; these have a flag.
+
+    Args:
+        patches: the colours.
+        parameters: which angle counts, and the limits of the flags.
+    """
+    known = patches.pixels > 0
+    form = (parameters.arctangent, parameters.encoding)
+    angles = typology_angle(patches.lightness, patches.yellow, *form)
+    lightness, yellow = (
+        _pooled(mean, patches.pixels) for mean in (patches.lightness, patches.yellow)
+    )
+    ita = {
+        "mean_of_patches": _mean(angles, known),
+        "mean_colour": typology_angle(lightness, yellow, *form),
+    }
+    # Patches without a pixel are NaN, which fmax and fmin leave out.
+    disagreement = np.fmax.reduce(angles, axis=1) - np.fmin.reduce(angles, axis=1)
+    table = pd.DataFrame(
+        {f"ita_{place}": angles[:, column] for column, place in enumerate(PLACES)}
+        | {f"ita_{name}": values for name, values in ita.items()}
+        | {
+            "ita_disagreement": disagreement,
+            "least_skin": np.fmin.reduce(patches.skin, axis=1),
+        }
+    )
+    flags = pd.DataFrame(
+        {
+            "few_skin_pixels": table["least_skin"] < parameters.least_skin,
+            "patches_disagree": table["ita_disagreement"] > parameters.most_disagreement,
+            "not_yellow": (patches.yellow <= 0).any(axis=1),
+            "clipped": (patches.pixels < patches.whole[:, None]).any(axis=1),
+            "no_pixels": ~known.any(axis=1),
+        }
+    )
+    used = ita[parameters.ita]
+    if parameters.flagged == "missing":
+        used = np.where(flags.drop(columns="clipped").any(axis=1), np.nan, used)
+    tones = category(used)
+    result = pd.DataFrame({"skin_tone": tones, "light_or_dark": light_or_dark(tones), "ita": used})
+    return pd.concat([result, table, flags], axis=1)
+
+
+def _pooled(means: np.ndarray, pixels: np.ndarray) -> np.ndarray:
+    """Mean over the pixels of all patches ``[n]``; NaN where there are none."""
+    total = np.where(pixels > 0, means * pixels, 0).sum(axis=1)
+    count = pixels.sum(axis=1)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)

@@ -1,0 +1,210 @@
+"""CARS196: photographs of 196 models of cars (Krause et al. 2013), the Stanford Cars."""
+
+import zlib
+from contextlib import ExitStack
+from io import BytesIO
+from pathlib import PurePosixPath
+from struct import Struct
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import Field, field_validator, model_validator
+
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.images._class_pictures import (
+    CLASS,
+    ClassPictureParameters,
+    samples_of,
+)
+from robust_fairness.datasets.images._pictures import joined, opened, with_pictures
+from robust_fairness.datasets.tables._tables import read_csv
+from robust_fairness.datasets.tables.own_tables import below_the_root
+from robust_fairness.samples import Samples
+
+NAME, NUMBER = "fname", "class"  # fields of an annotation
+# of a MATLAB file of version 5: bytes before the first variable, what they end in (little endian),
+# kind and size of a variable, and the kind that is compressed
+HEADER, VERSION, TAG, COMPRESSED = 128, b"\x00\x01IM", Struct("<II"), 15
+MOST_BYTES = 256 * 2**20  # of a variable; the official annotations have 2.9 million
+
+
+class Parameters(ClassPictureParameters, extra="forbid", frozen=True):
+    """Parameters of CARS196.
+
+    Attributes:
+        pictures: folders of JPEG files below the data root, or zip files of these names. The
+            official training and test pictures are one set, split anew within each class.
+        annotations: the file of each folder that tells the class of its pictures: ``.mat`` of
+            the official development kit, or ``.csv`` with the columns ``fname`` and ``class``
+            (1 for the first class).
+        classes: the file of the names of the classes, ``.mat`` of the development kit.
+        sensitive: attributes that methods mitigate; the class is the only one there is.
+    """
+
+    pictures: tuple[str, ...] = Field(("cars196/cars_train", "cars196/cars_test"), min_length=1)
+    annotations: tuple[str, ...] = (
+        "cars196/cars_train_annos.mat",
+        "cars196/cars_test_annos_withlabels.mat",
+    )
+    classes: str = "cars196/cars_meta.mat"
+    sensitive: tuple[Literal["class"]] = ("class",)
+
+    @field_validator("pictures", "annotations", mode="before")
+    @classmethod
+    def _as_list(cls, names: Any) -> Any:
+        return (names,) if isinstance(names, str) else names
+
+    @field_validator("pictures", "annotations")
+    @classmethod
+    def _below_the_root(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(map(below_the_root, names))
+
+    @model_validator(mode="after")
+    def _one_file_a_folder(self) -> "Parameters":
+        if len(self.annotations) != len(self.pictures):
+            raise ValueError(
+                f"annotations: {len(self.annotations)} files of {len(self.pictures)} folders, "
+                "allowed: one a folder, in their order"
+            )
+        places = [_place(folder) for folder in self.pictures]
+        if len(set(places)) < len(places):
+            raise ValueError(
+                f"pictures: two folders {', '.join(places)}, allowed: each with a last part of "
+                "its own, by which its pictures are called"
+            )
+        return self
+
+
+def load(parameters: Parameters, files: Files, splits: int) -> Samples:
+    """Photographs of cars; the class is the model, ``id`` folder and file name.
+
+    Args:
+        parameters: folders, sizes and splits.
+        files: where pictures and annotations are found.
+        splits: number of named splits, each within the classes.
+
+    Raises:
+        InputError: a file is missing or damaged, annotations and pictures do not match, or less
+            than two classes or an empty part is left.
+    """
+    names = _class_names(files, parameters.classes)
+    tables, sources = [], {}
+    with ExitStack() as stack:
+        for folder, file in zip(parameters.pictures, parameters.annotations, strict=True):
+            source = stack.enter_context(opened(files.root, folder))
+            table = _annotations(files, file, names)
+            table = with_pictures(table, source, folder, file, parameters.only_present)
+            tables.append(table.set_axis(f"{_place(folder)}/" + table.index))
+            sources[_place(folder)] = source
+        source = joined(sources)
+        where = " + ".join(parameters.pictures)
+        return samples_of(
+            pd.concat(tables).sort_index(),
+            parameters.sensitive,
+            source,
+            where,
+            files,
+            parameters,
+            splits,
+        )
+
+
+def _place(folder: str) -> str:
+    """What the pictures of a folder are called by: its last part."""
+    return PurePosixPath(folder).name
+
+
+def _class_names(files: Files, name: str) -> list[str]:
+    """Names of all classes, in their order."""
+    found = _matlab(files, name, "class_names")
+    if not len(found) or not all(isinstance(text, str) for text in found):
+        raise InputError(f"{name}, class_names: allowed: one text or several")
+    names = [str(text) for text in found]
+    for text in names:
+        if names.count(text) > 1:
+            raise InputError(f"{name}, class_names: {text!r} twice, allowed: each class once")
+    return names
+
+
+def _annotations(files: Files, name: str, names: list[str]) -> pd.DataFrame:
+    """Class of every picture, by file name, with all classes as categories."""
+    pictures, numbers = _fields(files, name)
+    codes = pd.to_numeric(pd.Series(numbers, index=pictures, dtype=object), errors="coerce")
+    wrong = ~codes.isin(range(1, len(names) + 1)).to_numpy()
+    if wrong.any():
+        first = int(wrong.argmax())
+        raise InputError(
+            f"{name}, class of {pictures[first]}: {str(numbers[first])!r}, allowed: 1 to "
+            f"{len(names)}, as many as there are names of classes"
+        )
+    twice = codes.index[codes.index.duplicated()]
+    if len(twice):
+        raise InputError(f"{name}: two rows of {twice[0]}, allowed: one")
+    categories = pd.Index(names, dtype=object)
+    classes = pd.Categorical.from_codes(codes.to_numpy(np.int64) - 1, categories)
+    return pd.DataFrame({CLASS: classes}, index=codes.index)
+
+
+def _fields(files: Files, name: str) -> tuple[list[str], list[Any]]:
+    """File names and class numbers of all pictures, as they stand there."""
+    if name.endswith(".csv"):
+        table = read_csv(files, name, (NAME, NUMBER), None)
+        return list(table[NAME]), list(table[NUMBER])
+    found = _matlab(files, name, "annotations")
+    missing = [field for field in (NAME, NUMBER) if field not in (found.dtype.names or ())]
+    if missing:
+        raise InputError(
+            f"{name}, annotations: no field {missing[0]}, allowed: fields fname and class, as in "
+            "cars_train_annos.mat and cars_test_annos_withlabels.mat"
+        )
+    pictures = [str(picture) for picture in found[NAME]]
+    # a field that was left empty is an array without numbers
+    return pictures, [number if np.ndim(number) == 0 else "" for number in found[NUMBER]]
+
+
+def _matlab(files: Files, name: str, variable: str) -> np.ndarray:
+    """A variable of a MATLAB file, in one dimension."""
+    from scipy.io import loadmat
+
+    content = files.content(name)
+    _require_sound(content, name)
+    try:
+        found = loadmat(BytesIO(content), squeeze_me=True, variable_names=(variable,))
+    except Exception as error:  # SciPy's reader raises what the bytes happen to lead to
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise InputError(f"{name}: no MATLAB file, or a damaged one: {reason}") from error
+    if variable not in found:
+        raise InputError(f"{name}: no variable {variable}, allowed: a file that holds it")
+    return np.atleast_1d(found[variable])
+
+
+def _require_sound(content: bytes, name: str) -> None:
+    """Check that a MATLAB file is compressed, as the official ones are, and its checksums right.
+
+    SciPy's reader trusts the lengths in a file: where they are damaged it can end the whole
+    process, which no exception tells of.
+    """
+    if content[124:HEADER] != VERSION:
+        raise InputError(f"{name}: no MATLAB file, allowed: version 5, as of the development kit")
+    start = HEADER
+    while start < len(content):
+        kind, size = TAG.unpack(content[start : start + TAG.size].ljust(TAG.size, b"\0"))
+        start += TAG.size
+        if kind != COMPRESSED:
+            raise InputError(
+                f"{name}: damaged, or not compressed, allowed: compressed variables, as in the "
+                "development kit, or a .csv file of fname and class"
+            )
+        variable = zlib.decompressobj()
+        try:
+            variable.decompress(content[start : start + size], MOST_BYTES)
+        except zlib.error as error:
+            raise InputError(f"{name}: damaged MATLAB file: {error}") from error
+        if not variable.eof or variable.unused_data:
+            raise InputError(
+                f"{name}: damaged MATLAB file: a variable is cut off, or larger than "
+                f"{MOST_BYTES >> 20} MiB"
+            )
+        start += size

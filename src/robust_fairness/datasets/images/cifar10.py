@@ -1,0 +1,129 @@
+"""CIFAR-10: 60,000 small photographs of ten classes (Krizhevsky 2009).
+
+Read from the official binary version, or from NumPy archives of the same pictures.
+"""
+
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import PositiveInt, field_validator
+
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.images import _cifar
+from robust_fairness.datasets.tables.own_tables import below_the_root
+from robust_fairness.samples import Samples
+from robust_fairness.samples.splits import (
+    Fraction,
+    SplitParameters,
+    official_splits,
+    require_every_class,
+)
+
+TRAINING, TEST = range(2)
+
+
+class Parameters(SplitParameters, extra="forbid", frozen=True):
+    """Parameters of CIFAR-10.
+
+    Attributes:
+        train_files: files of training pictures below the data root: batches of the binary version
+            (``.bin``), looked for in ``cifar-10-binary.tar.gz`` as well, or ``.npz`` archives
+            with the arrays ``images``, ``labels`` and, if any, ``filenames``.
+        test_files: files of test pictures, which are the test part of every split.
+        train_rows: rows of the training part, validation included, a random choice; all if None.
+        test_rows: rows of the test part, a random choice; all if None.
+        val_fraction: fraction of the training part that is cut off for validation.
+        sensitive: attributes that methods mitigate; the class is the only one there is.
+    """
+
+    train_files: tuple[str, ...] = _cifar.TRAINING
+    test_files: tuple[str, ...] = _cifar.TEST
+    train_rows: PositiveInt | Fraction | None = None  # type: ignore[assignment]
+    test_rows: PositiveInt | Fraction | None = None
+    val_fraction: Fraction = 0.1
+    sensitive: tuple[Literal["class"], ...] = ("class",)
+
+    @field_validator("train_files", "test_files")
+    @classmethod
+    def _below_the_root(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        if not names:
+            raise ValueError("allowed: one file or several")
+        return tuple(map(below_the_root, names))
+
+
+def load(parameters: Parameters, files: Files, splits: int) -> Samples:
+    """Pictures of 3 x 32 x 32, the official test pictures as the test part.
+
+    ``id`` is the name of a picture where the files have names, else its place in the files, those
+    of the training first.
+
+    Args:
+        parameters: files, numbers of rows, sensitive attributes and validation rows.
+        files: where the files are found.
+        splits: number of named splits; they differ in their validation rows.
+
+    Raises:
+        InputError: a file is missing, truncated or of another form, some have names and some have
+            not, a picture is named twice, more rows are asked for than there are, or a part lacks
+            a class.
+    """
+    read = _cifar.read(files, (*parameters.train_files, *parameters.test_files))
+    x, y, own = zip(*read, strict=True)
+    sizes = [len(labels) for labels in y]
+    training = sum(sizes[: len(parameters.train_files)])
+    test = sum(sizes) - training
+    ids = _ids(own, training + test)
+    chosen = np.concatenate(
+        [
+            _chosen("train_rows", training, parameters.train_rows, parameters.seed, TRAINING),
+            training + _chosen("test_rows", test, parameters.test_rows, parameters.seed, TEST),
+        ]
+    )
+    known = int((chosen < training).sum())
+    frame = official_splits(known, len(chosen) - known, splits, parameters)
+    labels = np.concatenate(y)[chosen]
+    classes = pd.Series(pd.Categorical.from_codes(labels, pd.Index(_cifar.CLASSES)))
+    require_every_class(frame, classes)
+    return Samples(
+        x=np.concatenate(x)[chosen],
+        y=labels,
+        attributes=pd.DataFrame({"class": classes}),
+        id=ids[chosen],
+        splits=frame,
+        classes=_cifar.CLASSES,
+        sensitive=parameters.sensitive,
+        sources=files.sources,
+    )
+
+
+def _chosen(field: str, count: int, asked: float | None, seed: int, part: int) -> np.ndarray:
+    """Places of so many random rows of ``count``, in their order; all where None is asked."""
+    rows = count if asked is None else asked
+    if isinstance(rows, float):
+        rows = round(rows * count)
+    if not 1 <= rows <= count:
+        raise InputError(f"{field}: {asked} of {count} rows, allowed: 1 to {count} rows")
+    if rows == count:
+        return np.arange(count)
+    # three numbers: a stream that none of the splits uses
+    generator = np.random.default_rng([seed, part, 1])
+    return np.sort(generator.permutation(count)[:rows])
+
+
+def _ids(own: tuple[np.ndarray | None, ...], count: int) -> np.ndarray:
+    """Names of all pictures, or their places where no file has names."""
+    names = [array for array in own if array is not None]
+    if not names:
+        return np.arange(count)
+    if len(names) < len(own):
+        raise InputError("filenames: in some of the files only, allowed: in all or in none")
+    joined = np.concatenate(names)
+    found, counts = np.unique(joined, return_counts=True)
+    if len(found) < len(joined):
+        raise InputError(
+            f"filenames: {found[counts > 1][0]} is there {counts.max()} times, allowed: once, "
+            "in training and test files together"
+        )
+    return joined

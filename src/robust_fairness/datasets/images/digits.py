@@ -1,0 +1,89 @@
+"""Handwritten digits of 8 x 8 pixels (Alpaydin and Kaynak 1998), bundled with scikit-learn.
+
+Works offline and without any download: real pictures that a small generator can learn.
+"""
+
+import hashlib
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from robust_fairness.datasets.files import Files
+from robust_fairness.samples import Samples
+from robust_fairness.samples.splits import SplitParameters, random_splits, require_every_class
+
+SOURCE = "scikit-learn/digits"
+LEVELS = 16  # a pixel counts the ink in 4 x 4 smaller ones
+WHITE = 255
+
+
+class Parameters(SplitParameters, extra="forbid", frozen=True):
+    """Parameters of the bundled digits.
+
+    Attributes:
+        sensitive: attributes that methods mitigate; the class is the only one there is.
+    """
+
+    sensitive: tuple[Literal["class"], ...] = ("class",)
+
+
+def load(parameters: Parameters, files: Files, splits: int) -> Samples:
+    """1,797 digits as pictures of one channel; ``id`` is the place in the bundled file.
+
+    The rows are the test file of the UCI Machine Learning Repository; who wrote a digit is not
+    told, so that the parts of a split may share writers.
+
+    Args:
+        parameters: sensitive attributes and splits.
+        files: records the checksum of the bundled data; no file is read below its root.
+        splits: number of named splits.
+
+    Raises:
+        InputError: a part of a split lacks rows or a class.
+    """
+    x, labels = bundled(files)
+    frame = random_splits(len(labels), splits, parameters)
+    require_every_class(frame, labels)
+    return Samples(
+        x=x,
+        y=labels.cat.codes.to_numpy().astype(np.int64),
+        attributes=pd.DataFrame({"class": labels}),
+        id=np.arange(len(labels)),
+        splits=frame,
+        classes=tuple(map(str, labels.cat.categories)),
+        sensitive=parameters.sensitive,
+        sources=files.sources,
+    )
+
+
+def bundled(files: Files) -> tuple[np.ndarray, pd.Series]:
+    """All digits in the order of the file.
+
+    Args:
+        files: records the checksum.
+
+    Returns:
+        uint8 ``[1797, 1, 8, 8]``, and the class of every row, categorical.
+    """
+    from sklearn.datasets import load_digits
+
+    found = load_digits()
+    counts = found.images.astype(np.uint8)
+    files.sources[SOURCE] = hashlib.sha256(counts.tobytes()).hexdigest()
+    names = pd.Index(list(map(str, found.target_names)))
+    return brightness(counts)[:, None], pd.Series(pd.Categorical.from_codes(found.target, names))
+
+
+def brightness(counts: np.ndarray) -> np.ndarray:
+    """Counts of 0 to 16 as bytes of 0 to 255, to the nearest one; 8, a tie, is 128.
+
+    No two counts share a byte, so that nothing is lost.
+
+    Args:
+        counts: uint8, of any shape.
+
+    Returns:
+        uint8, of the same shape.
+    """
+    return ((counts.astype(np.int64) * WHITE + LEVELS // 2) // LEVELS).astype(np.uint8)

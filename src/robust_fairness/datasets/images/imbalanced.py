@@ -1,0 +1,290 @@
+"""Any dataset with some of its classes, or values of an attribute, cut among the training rows.
+
+The protocol of "Is Fairness Only Metric Deep?" (ICLR 2022), 3.3: random classes lose 90 % of their
+training rows, and the others are given more, so that there are as many as in a balanced control.
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+import numpy as np
+import pandas as pd
+from pydantic import BaseModel, BeforeValidator, Field, NonNegativeInt, PositiveInt, model_validator
+
+from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.core.registry import find
+from robust_fairness.datasets.files import Files
+from robust_fairness.experiment.parameters import Named, named
+from robust_fairness.samples import OF_SPLIT, REQUIRED_PARTS, Samples, require_categorical
+from robust_fairness.samples.splits import ClassSplitParameters, class_splits, ranks
+
+BY_CLASS = "class"
+CLASS_SIZE = "class_size"
+SIZES = ("majority", "minority")
+CUT = 0.9
+EVENLY = 50  # per cent of the rows in either half of the control
+
+logger = logging.getLogger(__name__)
+
+
+def _source(value: Any) -> Any:
+    """``{source: digits, ...}``, as datasets are written, is ``{name: digits, ...}``."""
+    if isinstance(value, Mapping) and "source" in value and "name" not in value:
+        return {"name": value["source"], **{key: value[key] for key in value if key != "source"}}
+    return value
+
+
+class Parameters(BaseModel, extra="forbid", frozen=True):
+    """What is cut, and how far.
+
+    Attributes:
+        of: the dataset, by its source and fields: ``{source: cars196, size: 64}``.
+        split: splits within each class, as the paper has them (``{}`` for its 50 - 50), in the
+            place of the dataset's own.
+        by: ``class``, or a categorical attribute of the dataset.
+        minority: how many classes or values are cut, drawn anew for every split; or their names,
+            the same in every split.
+        cut: share of its rows of the control that each of them loses, 0.9 unless it or ``percent``
+            is given; 0 is the control itself.
+        percent: in the place of ``cut``, the majority's rows in a hundred, counted by class:
+            with 80 a class of the majority has 80 rows where one of the minority has 20, and 50
+            is the control (Figures 3, 8 and 9).
+        sensitive: attributes that methods mitigate: ``class_size`` (majority or minority) or those
+            of the dataset but for its attribute ``class``, which is left out.
+        seed: seed of the draws; split k depends on it, on k and on the dataset's own split.
+    """
+
+    of: Annotated[Named, named("dataset"), BeforeValidator(_source)]
+    split: ClassSplitParameters | None = None
+    by: str = BY_CLASS
+    minority: PositiveInt | tuple[str, ...] = 50
+    cut: Annotated[float, Field(ge=0, lt=1)] | None = None
+    percent: Annotated[float, Field(ge=EVENLY, lt=100)] | None = None
+    sensitive: Annotated[tuple[str, ...], Field(min_length=1)] = (CLASS_SIZE,)
+    seed: NonNegativeInt = 0
+
+    @model_validator(mode="after")
+    def _cut_once(self) -> "Parameters":
+        if self.percent is not None and self.cut is not None:
+            raise ValueError("cut and percent are both given, allowed: one of them")
+        named_ones = self.minority if isinstance(self.minority, tuple) else ("one",)
+        if not named_ones or len(set(named_ones)) < len(named_ones):
+            raise ValueError("minority: allowed: a number, or different names")
+        return self
+
+    @property
+    def share(self) -> float:
+        """What is cut of every value of the minority, unless ``percent`` tells."""
+        return CUT if self.cut is None else self.cut
+
+    @property
+    def is_control(self) -> bool:
+        """Whether nothing is cut."""
+        return self.share == 0 if self.percent is None else self.percent == EVENLY
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Training rows of every class or value, int64 ``[values]``.
+
+    Attributes:
+        control: in the balanced control.
+        trained: in the training part.
+    """
+
+    control: np.ndarray
+    trained: np.ndarray
+
+
+def load(parameters: Parameters, files: Files, splits: int) -> Samples:
+    """The dataset, with fewer training rows and the rows of its control as ``downstream``.
+
+    Test and validation rows are those of the dataset, or of ``split``. Where the dataset has fewer
+    named splits than are asked for, they are used again in turn, each time with other classes cut.
+    The attribute ``class_size`` tells for each split which rows belong to what is cut; it is the
+    same in the control. Rows whose attribute is missing stay in training, and belong to neither.
+
+    Args:
+        parameters: the dataset, and what is cut.
+        files: where it is read from.
+        splits: number of named splits.
+
+    Raises:
+        InputError: the dataset cannot be read, has no classes or no such attribute, has as few
+            classes as are cut, or nothing is left to cut.
+    """
+    source = parameters.of
+    samples: Samples = find("dataset", source.name).load(source.parameters, files, splits)
+    if samples.differs_by_split:
+        raise InputError(
+            f"of: attributes of {source.name} differ by split, allowed: a dataset whose do not"
+        )
+    if CLASS_SIZE in samples.attributes:
+        raise InputError(f"of: {source.name} has an attribute {CLASS_SIZE} already, allowed: none")
+    values = _values(samples, parameters.by)
+    if parameters.split is not None:
+        labels = _values(samples, BY_CLASS)
+        samples = replace(samples, splits=class_splits(labels, splits, parameters.split))
+    codes = values.cat.codes.to_numpy().astype(np.int64)
+    attributes, parts, downstream = {}, {}, {}
+    for k in range(splits):
+        name, own = f"split_{k}", samples.split_names[k % len(samples.split_names)]
+        trained, control, minority = _of_split(samples.rows(own, "train"), values, k, parameters)
+        parts[name] = _with_training(samples.splits[own], trained)
+        downstream[name] = control
+        kind = np.append(minority.astype(np.int64), -1)[codes]  # the last is of missing values
+        attributes[f"{CLASS_SIZE}{OF_SPLIT}{name}"] = pd.Categorical.from_codes(
+            kind, pd.Index(SIZES, dtype=object)
+        )
+    # groups of a single class would only repeat what is asked of class sizes
+    given = samples.attributes.drop(columns=[BY_CLASS], errors="ignore")
+    return replace(
+        samples,
+        attributes=pd.concat([given, pd.DataFrame(attributes)], axis=1),
+        splits=pd.DataFrame(parts),
+        sensitive=parameters.sensitive,
+        downstream=pd.DataFrame(downstream),
+    )
+
+
+def _values(samples: Samples, by: str) -> pd.Series:
+    """The classes of the rows, or the values of an attribute: categorical ``[n]``."""
+    if by != BY_CLASS:
+        require_categorical(samples.attributes, [by])
+        return samples.attributes[by]
+    if not samples.classes:
+        raise InputError(
+            "by and split: the outcome is a number, allowed: an attribute, and no split within "
+            "classes"
+        )
+    return pd.Series(pd.Categorical.from_codes(samples.y, pd.Index(samples.classes)))
+
+
+def _with_training(parts: pd.Series, trained: np.ndarray) -> pd.Categorical:
+    """A split whose training rows are others, bool ``[n]``; its further ones have no part."""
+    names = parts.astype(object).where(parts != "train", None)
+    names[trained] = "train"
+    return pd.Categorical(names, [*REQUIRED_PARTS, *_further(parts)])
+
+
+def _further(parts: pd.Series) -> list[str]:
+    """Parts that only some datasets have."""
+    return [part for part in parts.cat.categories if part not in REQUIRED_PARTS]
+
+
+def _of_split(
+    rows: np.ndarray, values: pd.Series, k: int, parameters: Parameters
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Which rows are trained on and which are in the control, and which values are cut.
+
+    The rows of a value stand in one random order, and every part takes the first ones: what is
+    left of the minority belongs to the control, and the majority has all of its control.
+
+    Args:
+        rows: the dataset's training rows, int64 ``[m]``.
+        values: class or attribute of all rows ``[n]``.
+        k: number of the split.
+        parameters: what is cut.
+
+    Returns:
+        bool ``[n]`` twice, and bool ``[values]``.
+    """
+    generator = np.random.default_rng([parameters.seed, k])
+    codes = values.cat.codes.to_numpy().astype(np.int64)[rows]
+    names = [str(name) for name in values.cat.categories]
+    available = np.bincount(codes[codes >= 0], minlength=len(names))
+    minority = _minority(available, names, generator, parameters)
+    sizes = _sizes(available, minority, parameters)
+    kept = (sizes.trained == sizes.control)[minority].sum()
+    if kept and not parameters.is_control:
+        told = (f"split_{k}", kept, minority.sum(), parameters.by)
+        logger.warning("%s: %d of %d values of %s are cut by no row: they have too few", *told)
+    rank = ranks(codes, generator)
+    found = []
+    for size in (sizes.trained, sizes.control):
+        limit = np.append(size, len(rows))[codes]
+        chosen = np.zeros(len(values), dtype=bool)
+        chosen[rows[rank < limit]] = True
+        found.append(chosen)
+    return found[0], found[1], minority
+
+
+def _minority(
+    available: np.ndarray, names: list[str], generator: np.random.Generator, parameters: Parameters
+) -> np.ndarray:
+    """Which values are cut, bool ``[values]``: random ones that have two training rows or more."""
+    can_be_cut = np.flatnonzero(available > 1)
+    if isinstance(parameters.minority, tuple):
+        for name in parameters.minority:
+            if name not in names:
+                raise unknown_name(parameters.by, name, names)
+        cut = np.array([names.index(name) for name in parameters.minority])
+        if not np.delete(available, cut).any():
+            raise InputError(
+                f"minority: all values of {parameters.by} that have training rows, allowed: some"
+            )
+    else:
+        most = min(len(can_be_cut), (available > 0).sum() - 1)
+        if parameters.minority > most:
+            raise InputError(
+                f"minority: {parameters.minority}, allowed: 1 to {most}, since "
+                f"{len(can_be_cut)} of {len(names)} values of {parameters.by} have two training "
+                "rows or more, and one has to be left"
+            )
+        cut = generator.choice(can_be_cut, parameters.minority, replace=False)
+    minority = np.zeros(len(names), dtype=bool)
+    minority[cut] = True
+    return minority
+
+
+def _sizes(available: np.ndarray, minority: np.ndarray, parameters: Parameters) -> Sizes:
+    """Rows of the control and of the training part.
+
+    The control has one row of each value, and of its others the share that the majority has of
+    all of them. That is as many as can be refilled, for any cut down to one row, so that the
+    control is the same whatever ``cut`` and ``percent`` are.
+
+    Args:
+        available: training rows of every value, int64 ``[values]``.
+        minority: which are cut, bool ``[values]``.
+        parameters: how far.
+
+    Raises:
+        InputError: no value that is cut loses a row.
+    """
+    others = (available - 1).clip(min=0)
+    free = int(others[~minority].sum())
+    control = available.clip(max=1) + others * free // max(1, int(others.sum()))
+    kept = np.rint((1 - _cut(control, minority, parameters)) * control).astype(np.int64)
+    trained = np.where(minority, kept.clip(min=1), control).clip(max=control)
+    removed = int((control - trained).sum())
+    if not removed and not parameters.is_control:
+        raise InputError(
+            f"{parameters.by}: nothing to cut: of the {minority.sum()} values of the minority "
+            f"{control[minority].sum()} rows can be in the control, allowed: more training rows, "
+            "or a larger cut"
+        )
+    spare = np.where(minority, 0, available - control)
+    return Sizes(control, trained + _shared(removed, spare))
+
+
+def _cut(control: np.ndarray, minority: np.ndarray, parameters: Parameters) -> float:
+    """Share of its rows that the minority loses."""
+    if parameters.percent is None:
+        return parameters.share
+    fewer, more = 100 - parameters.percent, parameters.percent
+    rows = fewer * control[minority].sum() + more * control[~minority].sum()
+    return float(1 - fewer * control.sum() / max(rows, 1))
+
+
+def _shared(total: int, spare: np.ndarray) -> np.ndarray:
+    """A number of rows, at most all there are, shared out in proportion to those that are spare.
+
+    Whole rows by the largest remainders, the first of equal ones: int64 ``[values]``.
+    """
+    whole, remainder = np.divmod(total * spare, max(1, int(spare.sum())))
+    left = total - int(whole.sum())
+    whole[np.argsort(-remainder, kind="stable")[:left]] += 1
+    return whole

@@ -1,0 +1,194 @@
+"""LFW: faces of 5,749 people (Huang et al. 2007), with a race that a classifier read off them.
+
+A race is no label of a person here. It is a score of Kumar et al. (2009), as in *Is Fairness Only
+Metric Deep?* (ICLR 2022), D.1, or a prediction of another model, and called so.
+"""
+
+import logging
+import re
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import field_validator
+
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.images._class_pictures import (
+    CLASS,
+    ClassPictureParameters,
+    samples_of,
+)
+from robust_fairness.datasets.images._pictures import Source, opened, present
+from robust_fairness.datasets.tables._tables import read_csv
+from robust_fairness.datasets.tables.own_tables import below_the_root
+from robust_fairness.samples import Samples
+
+PICTURE = re.compile(r"(?P<person>[^/]+)/(?P=person)_\d{4}\.jpg")
+# Table 22; the first of them where two scores are equal
+RACES = ("Asian", "Black", "Indian", "White")
+PREDICTIONS = ("asian", "black", "indian", "latino hispanic", "middle eastern", "white")
+KUMAR, PREDICTED = "lfw/lfw_attributes.txt", "lfw/lfw_predicted_attributes.csv"
+PERSON, NUMBER = "person", "imagenum"
+NAME, PREDICTION = "name", "df_race"
+
+logger = logging.getLogger(__name__)
+
+
+class Parameters(ClassPictureParameters, extra="forbid", frozen=True):
+    """Parameters of LFW.
+
+    Attributes:
+        pictures: folder below the data root with a folder of JPEG files a person, or a zip file
+            of that name.
+        attribute: ``kumar``: the attribute ``race`` is the highest of four scores of the file of
+            Kumar et al., if it is over 0; ``predicted``: the attribute ``predicted_race`` is what
+            another model (DeepFace) took the face for. Pictures of none of the four races, and
+            those without a row, are left out.
+        attributes: the file of the attribute; that of Kumar et al. has a line of names that
+            begins with ``#`` and tabs, the predictions have the columns ``name`` and ``df_race``.
+            None for its usual name.
+        only_present: use the rows of the attribute file whose picture is there; otherwise a
+            missing one is an error.
+    """
+
+    pictures: str = "lfw/lfw-deepfunneled"
+    attribute: Literal["kumar", "predicted"] = "kumar"
+    attributes: str | None = None
+
+    @field_validator("pictures", "attributes")
+    @classmethod
+    def _below_the_root(cls, path: str | None) -> str | None:
+        return path if path is None else below_the_root(path)
+
+
+def load(parameters: Parameters, files: Files, splits: int) -> Samples:
+    """Faces; the class is the person, ``id`` the folder and the name of the file.
+
+    Args:
+        parameters: folder, attribute, sizes and splits.
+        files: where pictures and attributes are found.
+        splits: number of named splits, each within the people.
+
+    Raises:
+        InputError: a file is missing or damaged, attributes and pictures do not match, or less
+            than two people or an empty part is left.
+    """
+    kumar = parameters.attribute == "kumar"
+    attribute = "race" if kumar else "predicted_race"
+    name = parameters.attributes or (KUMAR if kumar else PREDICTED)
+    races = _kumar(files, name) if kumar else _predicted(files, name)
+    with opened(files.root, parameters.pictures, depth=2) as source:
+        people = _people(source, parameters.pictures)
+        table = pd.DataFrame({attribute: races})
+        table = present(table, source, parameters.pictures, name, parameters.only_present)
+        table = table.assign(**{CLASS: people[table.index]}).sort_index()
+        known = table[attribute].notna()
+        logger.info(
+            "%s: %d of %d pictures have no row in %s, %d are of none of the races; left out",
+            parameters.pictures,
+            len(people) - len(table),
+            len(people),
+            name,
+            (~known).sum(),
+        )
+        if not known.any():
+            raise InputError(
+                f"{name}: none of the {len(table)} pictures has a race, allowed: some of "
+                f"{', '.join(RACES)}"
+            )
+        where = parameters.pictures
+        return samples_of(table[known], (attribute,), source, where, files, parameters, splits)
+
+
+def _people(source: Source, where: str) -> pd.Series:
+    """Person of every picture, by its name; categories in alphabetical order."""
+    names = sorted(source.names)
+    found = [PICTURE.fullmatch(name) for name in names]
+    for name, match in zip(names, found, strict=True):
+        if match is None:
+            raise InputError(
+                f"{where}: picture {name}, allowed: Person/Person_0001.jpg, numbered with four "
+                "digits in the folder of the person"
+            )
+    people = pd.Categorical([match["person"] for match in found if match is not None])
+    return pd.Series(people, index=pd.Index(names, dtype=object))
+
+
+def _kumar(files: Files, name: str) -> pd.Series:
+    """Race of every row of the file of Kumar et al., by the name of the picture.
+
+    Lines that begin with ``#`` are comments; the one with ``person`` and ``imagenum`` has the
+    names of the columns.
+    """
+    header: list[str] = []
+    rows: dict[str, list[float]] = {}
+    for line, text in enumerate(files.text(name).splitlines(), start=1):
+        cells = text.rstrip("\t").split("\t")
+        if text.startswith("#"):
+            header = cells[1:] if NUMBER in cells else header
+        elif text.strip():
+            _require_header(name, header)
+            picture, scores = _scores(name, line, header, cells)
+            if picture in rows:
+                raise InputError(f"{name}, line {line}: a second row of {picture}, allowed: one")
+            rows[picture] = scores
+    _require_header(name, header)
+    table = np.array(list(rows.values()), dtype=np.float64).reshape(-1, len(RACES))
+    codes = np.where((table > 0).any(axis=1), table.argmax(axis=1), -1)
+    races = pd.Categorical.from_codes(codes, pd.Index(RACES, dtype=object))
+    return pd.Series(races, index=pd.Index(list(rows), dtype=object))
+
+
+def _require_header(name: str, header: list[str]) -> None:
+    """Check that the columns that are needed were named, before the first row."""
+    missing = [column for column in (PERSON, NUMBER, *RACES) if column not in header]
+    if missing:
+        raise InputError(
+            f"{name}: no column {missing[0]}, allowed: a line of '#', person, imagenum and the "
+            f"attributes, {', '.join(RACES)} among them, between tabs, before the first row"
+        )
+
+
+def _scores(name: str, line: int, header: list[str], cells: list[str]) -> tuple[str, list[float]]:
+    """Name of the picture of a row, and its scores of the races."""
+    if len(cells) != len(header):
+        raise InputError(
+            f"{name}, line {line}: {len(cells)} cells, allowed: {len(header)}, between tabs"
+        )
+    row = dict(zip(header, cells, strict=True))
+    person = row[PERSON].strip().replace(" ", "_")
+    if not row[NUMBER].isdecimal() or not person:
+        raise InputError(
+            f"{name}, line {line}: {row[PERSON]!r} {row[NUMBER]!r}, allowed: a person and the "
+            "number of the picture"
+        )
+    scores = []
+    for race in RACES:
+        try:
+            scores.append(float(row[race]))
+        except ValueError:
+            scores.append(np.nan)
+        if not np.isfinite(scores[-1]):
+            raise InputError(f"{name}, line {line}, {race}: {row[race]!r}, allowed: a number")
+    return f"{person}/{person}_{int(row[NUMBER]):04}.jpg", scores
+
+
+def _predicted(files: Files, name: str) -> pd.Series:
+    """Predicted race of every row, by the name of the picture; of other races it is missing."""
+    table = read_csv(files, name, (NAME, PREDICTION), None)
+    unknown = table[~table[PREDICTION].isin(PREDICTIONS)]
+    if len(unknown):
+        raise InputError(
+            f"{name}, line {unknown.index[0]}, {PREDICTION}: {unknown[PREDICTION].iloc[0]!r}, "
+            f"allowed: {', '.join(PREDICTIONS)}"
+        )
+    twice = table[table[NAME].duplicated()]
+    if len(twice):
+        raise InputError(
+            f"{name}, line {twice.index[0]}: a second row of {twice[NAME].iloc[0]}, allowed: one"
+        )
+    named = table[PREDICTION].str.capitalize()
+    races = pd.Categorical(named.where(named.isin(RACES)), pd.Index(RACES, dtype=object))
+    people = table[NAME].str.rpartition("_")[0]
+    return pd.Series(races, index=pd.Index(people + "/" + table[NAME], dtype=object))

@@ -1,0 +1,1 @@
+"""Datasets of questions on images, one per file."""

@@ -1,0 +1,521 @@
+"""Features of boxes in pictures: GQA's HDF5 files, made once into arrays that are mapped.
+
+The official files (Hudson and Manning 2019, *GQA*, object features) are
+``gqa_objects_0.h5`` to ``gqa_objects_15.h5``, each with ``features`` ``[picture, 100, 2048]``, and
+``gqa_objects_info.json``, which tells of every picture its ``file``, its row there (``idx``) and
+its number of boxes (``objectsNum``). Their pages tell of no order of the boxes: the first ones are
+taken as they stand. ``bboxes``, ``width`` and ``height`` are not read, since no network here looks
+at where a box is.
+
+The files are some 120 GB of single precision. Of 36 boxes of the pictures that balanced questions
+are asked about, half precision keeps 12 GB.
+"""
+
+import fcntl
+import hashlib
+import io
+import json
+import logging
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.files import written_aside
+from robust_fairness.core.progress import progress
+from robust_fairness.samples.questions import COUNTS_FILE, FEATURES_FILE, Boxes
+
+if TYPE_CHECKING:
+    import h5py
+
+INFO, FEATURES = "gqa_objects_info.json", "features"
+ROW = ("idx", "index")  # the official name and, in its absence, the plain one
+PROMISED = "objectsNum"
+MANIFEST_FILE, PROGRESS_FILE = "boxes.json", "progress.json"
+FORMAT = 1  # of what is written; a change of it makes old maps unfit
+HALF, COUNT = np.dtype("<f2"), np.dtype("<i2")
+BLOCK_BYTES = 2**26  # of rows that are read at once; shapes no number
+PIECES, PIECE_BYTES = 64, 2**16  # of a large file, that tell it from others
+
+logger = logging.getLogger(__name__)
+
+
+def convert(features: Path, pictures: Sequence[str], boxes: int, target: Path) -> Boxes:
+    """Features of the first boxes of some pictures, in half precision, in a folder of their own.
+
+    What was converted before is returned at once; what was begun goes on where it stopped, to
+    the same bytes. The folder's name is the hash of the request: pictures and their order, boxes,
+    and the source files as ``_identity`` tells them apart. Another request has another folder. A
+    folder is complete when ``boxes.json`` is there. Folders may be deleted at any time, and so
+    may the HDF5 files, all of them, once they are converted.
+
+    A box of zeros only, at the end of those promised, is no box: detectors of GQA's kind find no
+    such features, so that these are rows that nothing was written to. How many pictures have
+    them is logged. Numbers below half precision's range become zero, those above it are refused:
+    the official features are averages behind a ReLU, below 100.
+
+    Args:
+        features: folder of ``gqa_objects_info.json`` and of the files it names.
+        pictures: ids of the pictures, in the order of the rows to be.
+        boxes: most boxes of a picture that are kept.
+        target: folder of all converted maps.
+
+    Raises:
+        InputError: no pictures or boxes are asked for; a picture has no features; a file is
+            missing, truncated or of another shape; it has fewer boxes than promised, or a number
+            that half precision cannot hold; the disk is full (the same call then goes on).
+    """
+    if not pictures:
+        raise InputError("pictures: none, allowed: at least one")
+    if not 1 <= boxes <= np.iinfo(COUNT).max:
+        raise InputError(f"boxes: {boxes}, allowed: 1 to {np.iinfo(COUNT).max}")
+    places = _places(features / INFO, pictures)
+    numbers = sorted(set(places.file.tolist()))
+    sources = {number: features / f"gqa_objects_{number}.h5" for number in numbers}
+    if not any(path.is_file() for path in sources.values()):
+        before = _of_deleted_sources(features / INFO, pictures, boxes, target)
+        if before is not None:
+            return before
+    width = _width(sources, places, pictures)
+    request = {
+        "format": FORMAT,
+        "boxes": boxes,
+        "sources": {path.name: _identity(path) for path in (features / INFO, *sources.values())},
+        "pictures": list(pictures),
+    }
+    name = hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
+    shape = (len(pictures), boxes, width)
+    conversion = _Conversion(sources, places, tuple(pictures), shape, target / name, request)
+    try:
+        with _alone(conversion.folder):
+            return conversion.kept() or conversion.made()
+    except OSError as error:
+        raise InputError(
+            f"{conversion.folder}: not written ({error.strerror or error}); what is there is "
+            "kept, the same work goes on from it"
+        ) from error
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Where the features of pictures are, int64 ``[picture]`` each.
+
+    Attributes:
+        file: number of the file.
+        row: row in the file.
+        promised: boxes that the row is said to hold.
+    """
+
+    file: np.ndarray
+    row: np.ndarray
+    promised: np.ndarray
+
+
+def _places(info: Path, pictures: Sequence[str]) -> _Places:
+    """Where the features of the pictures are, in their order.
+
+    Raises:
+        InputError: the file is missing or no such table, or lacks a picture or a number of it.
+    """
+    try:
+        table = json.loads(info.read_bytes())
+    except OSError as error:
+        raise InputError(f"{info}: cannot be read: {error.strerror}") from error
+    except ValueError as error:  # no JSON, or no text
+        raise InputError(f"{info}: no JSON: {error}") from error
+    if not isinstance(table, dict):
+        raise InputError(f"{info}: allowed: an object with an entry a picture")
+    missing = [picture for picture in dict.fromkeys(pictures) if picture not in table]
+    if missing:
+        raise InputError(
+            f"{info}: no entry of picture {missing[0]!r} (of {len(missing)} of {len(pictures)} "
+            "pictures none), allowed: features of every picture that is asked about"
+        )
+    found = [_place(info, picture, table[picture]) for picture in pictures]
+    return _Places(*np.array(found, dtype=np.int64).T)
+
+
+def _place(info: Path, picture: str, entry: object) -> tuple[int, int, int]:
+    """File, row and number of boxes of one picture."""
+    fields = entry if isinstance(entry, dict) else {}
+    row = next((name for name in ROW if name in fields), ROW[0])
+
+    def number(name: str) -> int:
+        value = fields.get(name)
+        if type(value) is not int or not 0 <= value < 2**31:  # true is no number
+            raise InputError(
+                f"{info}, picture {picture!r}, {name}: {value!r}, allowed: a whole number, "
+                "0 and larger"
+            )
+        return value
+
+    return number("file"), number(row), number(PROMISED)
+
+
+def _width(sources: Mapping[int, Path], places: _Places, pictures: Sequence[str]) -> int:
+    """Numbers of a box, after a look at every file: nothing is converted before all fit.
+
+    Raises:
+        InputError: a file is missing or damaged, has another shape, or fewer rows or boxes than
+            the table of pictures says.
+    """
+    widths: dict[int, Path] = {}
+    for number, path in sources.items():
+        with _opened(path) as dataset:
+            rows, boxes, width = dataset.shape
+        here = np.flatnonzero(places.file == number)
+        for name, values, allowed in (
+            ("row", places.row[here], rows - 1),
+            (PROMISED, places.promised[here], boxes),
+        ):
+            if (values > allowed).any():
+                worst = int(values.argmax())
+                raise InputError(
+                    f"{path}, picture {pictures[here[worst]]!r}, {name}: {values[worst]}, "
+                    f"allowed: at most {allowed}, as the shape {rows} x {boxes} x {width} of "
+                    f"its {FEATURES} has it"
+                )
+        widths.setdefault(width, path)
+    if len(widths) > 1:
+        told = ", ".join(f"{width} in {path.name}" for width, path in widths.items())
+        raise InputError(f"{FEATURES}: different widths ({told}), allowed: the same in all files")
+    return next(iter(widths))
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator["h5py.Dataset"]:
+    """The features of a file, open.
+
+    Raises:
+        InputError: it is missing, truncated or damaged, or has no such features.
+    """
+    import h5py
+
+    if not path.is_file():
+        raise InputError(f"{path}: is missing, allowed: all files that {INFO} names")
+    try:
+        file = h5py.File(path, "r")
+    except OSError as error:
+        raise InputError(f"{path}: damaged or truncated HDF5 file: {_line(error)}") from error
+    with file:
+        dataset = file.get(FEATURES)
+        if not isinstance(dataset, h5py.Dataset) or dataset.dtype.kind != "f":
+            raise InputError(f"{path}: allowed: an array of real numbers named {FEATURES}")
+        if dataset.ndim != 3 or 0 in dataset.shape:
+            raise InputError(
+                f"{path}: {FEATURES} of shape {dataset.shape}, allowed: picture x box x number"
+            )
+        yield dataset
+
+
+def _line(error: Exception) -> str:
+    """An error of the library as one line."""
+    return " ".join(str(error).split())
+
+
+def _identity(path: Path) -> dict[str, Any]:
+    """What tells a source file from others: size, time of its change and SHA-256.
+
+    The checksum is that of a small file, or of pieces of a large one that are spread over it
+    evenly, its ends included: all of GQA's files would take minutes to read.
+    """
+    with path.open("rb") as file:
+        status = os.fstat(file.fileno())
+        digest = hashlib.sha256()
+        if status.st_size <= PIECES * PIECE_BYTES:
+            digest.update(file.read())
+        else:
+            for start in np.linspace(0, status.st_size - PIECE_BYTES, PIECES, dtype=np.int64):
+                file.seek(int(start))
+                digest.update(file.read(PIECE_BYTES))
+    return {"bytes": status.st_size, "changed": status.st_mtime_ns, "sha256": digest.hexdigest()}
+
+
+def _of_deleted_sources(
+    info: Path, pictures: Sequence[str], boxes: int, target: Path
+) -> Boxes | None:
+    """What was converted of files that are gone, if only one map is of this request."""
+    wanted = {"boxes": boxes, "pictures": list(pictures), "format": FORMAT}
+    table = _identity(info)["sha256"]
+    found = []
+    for path in sorted(target.glob(f"*/{MANIFEST_FILE}")):
+        manifest = _json(path)
+        request = manifest.get("request", {})
+        if wanted.items() <= request.items() and request["sources"][INFO]["sha256"] == table:
+            shape = (len(pictures), boxes, manifest["shape"][2])
+            if all(array.fits() for array in _arrays(path.parent, shape)):
+                found.append(Boxes(str(path.parent), shape, manifest["sha256"]))
+    return found[0] if len(found) == 1 else None
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep other processes out of the folder, which is made; a killed one keeps none out."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            logger.info("%s: another process converts these boxes; waiting for it", folder)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+@dataclass(frozen=True)
+class _Array:
+    """A file of NumPy's format that is written row by row, in any order.
+
+    It is written, not mapped: a full disk is an error of writing, where it would kill a process
+    that has mapped the file, and what was written does not count as this process's memory.
+
+    Attributes:
+        path: where it is.
+        dtype: type of its numbers.
+        shape: of all rows.
+    """
+
+    path: Path
+    dtype: np.dtype
+    shape: tuple[int, ...]
+
+    @cached_property
+    def header(self) -> bytes:
+        """What the file begins with."""
+        described = {
+            "descr": np.lib.format.dtype_to_descr(self.dtype),
+            "fortran_order": False,
+            "shape": self.shape,
+        }
+        buffer = io.BytesIO()
+        np.lib.format.write_array_header_1_0(buffer, described)
+        return buffer.getvalue()
+
+    @property
+    def row_bytes(self) -> int:
+        """Size of a row."""
+        return prod(self.shape[1:]) * self.dtype.itemsize
+
+    def fits(self) -> bool:
+        """Whether the file is there, with this header and of this size."""
+        if not self.path.is_file():
+            return False
+        with self.path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            expected = len(self.header) + self.shape[0] * self.row_bytes
+            return size == expected and file.read(len(self.header)) == self.header
+
+    def begin(self) -> None:
+        """Write the file with zeros, which take no room on most disks."""
+        with written_aside(self.path) as aside, aside.open("wb") as file:
+            file.write(self.header)
+            file.truncate(len(self.header) + self.shape[0] * self.row_bytes)
+
+    def write(self, file: IO[bytes], row: int, numbers: np.ndarray) -> None:
+        """Write one row to the open file."""
+        file.seek(len(self.header) + row * self.row_bytes)
+        file.write(numbers.astype(self.dtype, copy=False).tobytes())
+
+
+def _arrays(folder: Path, shape: tuple[int, int, int]) -> tuple[_Array, _Array]:
+    """The features and the counts of a folder."""
+    return (
+        _Array(folder / FEATURES_FILE, HALF, shape),
+        _Array(folder / COUNTS_FILE, COUNT, shape[:1]),
+    )
+
+
+@dataclass(frozen=True)
+class _Conversion:
+    """One request, and how far it has come.
+
+    Attributes:
+        sources: files by number.
+        places: where the pictures are.
+        pictures: their ids.
+        shape: pictures, boxes, numbers of a box.
+        folder: where the arrays are made.
+        request: what the folder's name is the hash of.
+    """
+
+    sources: Mapping[int, Path]
+    places: _Places
+    pictures: tuple[str, ...]
+    shape: tuple[int, int, int]
+    folder: Path
+    request: Mapping[str, Any]
+
+    @property
+    def arrays(self) -> tuple[_Array, _Array]:
+        """The features and the counts."""
+        return _arrays(self.folder, self.shape)
+
+    def kept(self) -> Boxes | None:
+        """What was converted before, if it is whole."""
+        manifest = _json(self.folder / MANIFEST_FILE)
+        if manifest.get("request") != self.request or not self._fits():
+            return None
+        return Boxes(str(self.folder), self.shape, manifest["sha256"])
+
+    def made(self) -> Boxes:
+        """Convert what is missing.
+
+        Raises:
+            InputError: a source is damaged, or holds what half precision cannot.
+            OSError: something cannot be written.
+        """
+        (self.folder / MANIFEST_FILE).unlink(missing_ok=True)
+        done = self._done()
+        order = np.lexsort((self.places.row, self.places.file))
+        total = len(order)
+        for _ in progress(self._written(order, done), "features of boxes", total, done):
+            pass
+        self._warn()
+        digest = hashlib.sha256()
+        for array in self.arrays:
+            with array.path.open("rb") as file:
+                while piece := file.read(2**20):
+                    digest.update(piece)
+        manifest = {"shape": self.shape, "sha256": digest.hexdigest(), "request": self.request}
+        with written_aside(self.folder / MANIFEST_FILE) as aside:
+            aside.write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+        (self.folder / PROGRESS_FILE).unlink(missing_ok=True)
+        return Boxes(str(self.folder), self.shape, digest.hexdigest())
+
+    def _fits(self) -> bool:
+        """Whether both arrays are there, as large as they must be."""
+        return all(array.fits() for array in self.arrays)
+
+    def _done(self) -> int:
+        """Pictures that were converted before, in the order of the work; begins it if none."""
+        done = _json(self.folder / PROGRESS_FILE).get("pictures")
+        if type(done) is int and 0 <= done <= self.shape[0] and self._fits():
+            return done
+        (self.folder / PROGRESS_FILE).unlink(missing_ok=True)  # before what it speaks of
+        for array in self.arrays:
+            array.begin()
+        return 0
+
+    def _written(self, order: np.ndarray, done: int) -> Iterator[None]:
+        """Convert block by block, in the order of the files; one step a picture.
+
+        What is noted as done is on the disk by then, so that a kill at any moment loses a block
+        at most, and a picture that is written twice is written with the same bytes.
+        """
+        features, counts = self.arrays
+        with features.path.open("r+b") as features_file, counts.path.open("r+b") as counts_file:
+            for block in self._blocks(order[done:]):
+                for picture, kept in self._converted(block):
+                    row = np.zeros(self.shape[1:], dtype=HALF)
+                    row[: len(kept)] = kept
+                    features.write(features_file, picture, row)
+                    counts.write(counts_file, picture, np.array(len(kept), dtype=COUNT))
+                for file in (features_file, counts_file):
+                    file.flush()
+                    os.fsync(file.fileno())
+                done += len(block)
+                with written_aside(self.folder / PROGRESS_FILE) as aside:
+                    aside.write_text(json.dumps({"pictures": done}), encoding="utf-8")
+                yield from (None for _ in block)
+
+    def _blocks(self, order: np.ndarray) -> Iterator[np.ndarray]:
+        """Pictures that are read at once: rows of one file that fit in ``BLOCK_BYTES``."""
+        for number in np.unique(self.places.file[order]):
+            here = order[self.places.file[order] == number]
+            with _opened(self.sources[number]) as dataset:
+                row_bytes = min(self.shape[1], dataset.shape[1]) * self.shape[2]
+                span = max(1, BLOCK_BYTES // (row_bytes * dataset.dtype.itemsize))
+                chunk = _chunk(dataset)
+            # a chunk of the file is read once, if it is no larger than a block
+            span -= span % chunk if span > chunk else 0
+            cuts = np.flatnonzero(np.diff(self.places.row[here] // span)) + 1
+            yield from np.split(here, cuts)
+
+    def _converted(self, block: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        """Pictures of a block and their boxes, float16 ``[box, number]``."""
+        path = self.sources[self.places.file[block[0]]]
+        rows = self.places.row[block]
+        read = _read(path, rows, self.shape[1])
+        for picture, row in zip(block.tolist(), rows - rows[0], strict=True):
+            promised = read[row, : self.places.promised[picture]]
+            kept = promised[: _last(promised)]
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                half = kept.astype(HALF)
+            if not np.isfinite(half).all():
+                wrong = kept[~np.isfinite(half)][0]
+                raise InputError(
+                    f"{path}, picture {self.pictures[picture]!r}, {FEATURES}: {wrong:g}, allowed: "
+                    f"numbers of half precision, {np.finfo(HALF).max:g} and smaller"
+                )
+            yield picture, half
+
+    def _warn(self) -> None:
+        """Tell of pictures with fewer boxes than promised."""
+        counts = np.load(self.folder / COUNTS_FILE, allow_pickle=False)
+        fewer = counts < np.minimum(self.places.promised, self.shape[1])
+        if fewer.any():
+            logger.warning(
+                "%s: %d of %d pictures end with boxes of zeros, which are left out, the first "
+                "is %s",
+                self.folder,
+                fewer.sum(),
+                len(fewer),
+                self.pictures[int(fewer.argmax())],
+            )
+
+
+def _json(path: Path) -> dict[str, Any]:
+    """An object of a file that is written aside; an empty one where there is none."""
+    try:
+        found = json.loads(path.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _chunk(dataset: "h5py.Dataset") -> int:
+    """Rows that the file stores together."""
+    return dataset.chunks[0] if dataset.chunks else 1
+
+
+def _read(path: Path, rows: np.ndarray, boxes: int) -> np.ndarray:
+    """The first boxes of sorted rows of a file, ``[rows[-1] - rows[0] + 1, box, number]``.
+
+    Rows between that are not asked for hold anything: they are read only where they are stored
+    together with others.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    with _opened(path) as dataset:
+        first, (_, available, width) = rows[0], dataset.shape
+        block = np.empty((rows[-1] + 1 - first, min(boxes, available), width), dataset.dtype)
+        for run in _runs(rows, _chunk(dataset)):
+            start, stop = int(run[0]), int(run[-1]) + 1
+            try:
+                dataset.read_direct(
+                    block, np.s_[start:stop, : block.shape[1]], np.s_[start - first : stop - first]
+                )
+            except (OSError, RuntimeError) as error:
+                raise InputError(f"{path}: damaged HDF5 file: {_line(error)}") from error
+    return block
+
+
+def _runs(rows: np.ndarray, chunk: int) -> Iterable[np.ndarray]:
+    """Sorted rows, cut where more than a chunk lies between two."""
+    return np.split(rows, np.flatnonzero(np.diff(rows) > chunk) + 1)
+
+
+def _last(boxes: np.ndarray) -> int:
+    """Number of boxes ``[box, number]`` without those of zeros at their end."""
+    filled = np.flatnonzero(boxes.any(axis=1))
+    return int(filled[-1]) + 1 if len(filled) else 0

@@ -1,0 +1,289 @@
+"""Generated scenes in the files of GQA, GQA-OOD and GQA's object features."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import compress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.questions._scenes import (
+    ASPECTS,
+    COLOR,
+    EXIST,
+    FURNITURE,
+    LEFT,
+    MATERIAL,
+    PARTS,
+    TOYS,
+    VERIFY,
+    YES,
+    Question,
+    Scenes,
+    WorldParameters,
+    draw,
+)
+from robust_fairness.samples.questions import in_tail
+
+QUESTIONS_FOLDER, OOD_FOLDER, FEATURES_FOLDER = "gqa", "gqa_ood", "gqa/objects"
+OOD_PARTS = PARTS[1:]
+BETA = 0.2  # of the rule by which the published files were made
+
+FILES = 2  # of features; GQA has 16
+SLOTS = 100  # boxes of a picture in GQA's files; those behind its last one are zero
+AT_ONCE = 64  # pictures
+CELL = 50.0  # side of a box, in pixels
+
+Records = dict[str, dict[str, Any]]
+
+WORDINGS = {
+    COLOR: ("What color is the {toy}?", "Which color is the {toy}?"),
+    MATERIAL: ("What is the {toy} made of?", "What material is the {toy} made of?"),
+    LEFT: ("What is to the left of the {toy}?", "What is on the left of the {toy}?"),
+    VERIFY: ("Is the {toy} {color}?", "Does the {toy} look {color}?"),
+    EXIST: ("Is there a {toy}?", "Is there a {toy} in the picture?"),
+}
+LOCAL_GROUPS = {
+    COLOR: "10q-{toy}_color",
+    MATERIAL: "10q-{toy}_material",
+    LEFT: "14-{toy}_to the left of,s",
+    VERIFY: "06-{toy}_{color}",
+    EXIST: "03-{toy}",
+}
+GLOBAL_GROUPS = {COLOR: "color", MATERIAL: "material", LEFT: "furniture"}  # null of the others
+FULL_ANSWERS = {
+    COLOR: "The {toy} is {answer}.",
+    MATERIAL: "The {toy} is made of {answer}.",
+    LEFT: "The {answer} is to the left of the {toy}.",
+}
+TYPES = {
+    COLOR: ("directWhich", "attr", "query"),
+    MATERIAL: ("material", "attr", "query"),
+    LEFT: ("relS", "rel", "query"),
+    VERIFY: ("verifyAttr", "attr", "verify"),
+    EXIST: ("exist", "obj", "verify"),
+}
+
+
+def write(world: WorldParameters, folder: Path) -> None:
+    """Write all files of a world.
+
+    Args:
+        world: what it is drawn from.
+        folder: is made; ``gqa``, ``gqa_ood`` and ``gqa/objects`` are made in it.
+    """
+    parts = {part: draw(world, part) for part in PARTS}
+    named = {part: records_of(drawn[1], part, world.objects) for part, drawn in parts.items()}
+    halves = {part: _halves(named[part], part) for part in OOD_PARTS}
+    for part, records in named.items():
+        _write_json(records, folder / QUESTIONS_FOLDER / f"{part}_balanced_questions.json")
+    for part, head_tail in halves.items():
+        for half, records in zip(("head", "tail"), head_tail, strict=True):
+            _write_json(records, folder / OOD_FOLDER / f"ood_{part}_{half}.json")
+    scenes = {part: drawn[0] for part, drawn in parts.items()}
+    _write_features(world, scenes, folder / FEATURES_FOLDER)
+
+
+def _halves(records: Records, part: str) -> tuple[Records, Records]:
+    """Head and tail, of which neither is empty."""
+    head, tail = head_and_tail(records)
+    if not head:  # and then no tail
+        raise InputError(
+            f"generated scenes: none of the {len(records)} {part} questions is in the head or the "
+            "tail, since no local group has both; allowed: a larger bias, or more questions"
+        )
+    return head, tail
+
+
+def _write_json(content: Mapping[str, Any], path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content, sort_keys=True), encoding="utf-8")
+
+
+def picture_name(part: str, scene: int) -> str:
+    """GQA's ``imageId``: a number, with an ``n`` before it where it is of testdev."""
+    return f"{'n' if part == 'testdev' else ''}{PARTS.index(part) + 1}{scene:06d}"
+
+
+def records_of(questions: Sequence[Question], part: str, objects: int) -> Records:
+    """Questions of a part with all fields of GQA's, by question id.
+
+    Args:
+        questions: as they were drawn.
+        part: of GQA.
+        objects: toys in a picture; its furniture is numbered behind them.
+    """
+    return {
+        (name := f"{PARTS.index(part) + 1}{number:07d}"): _record(name, question, part, objects)
+        for number, question in enumerate(questions)
+    }
+
+
+def _record(name: str, question: Question, part: str, objects: int) -> dict[str, Any]:
+    slots = {"toy": question.toy, "color": question.color, "answer": question.answer}
+    family, furniture = question.family, question.place + objects
+    text = WORDINGS[family][question.wording].format(**slots)
+    full = _full_answer(question).format(**slots)
+    things = {} if question.place < 0 else {question.toy: str(question.place)}
+    answer = {question.answer: str(furniture)} if family == LEFT else {}
+    steps = [
+        {"operation": operation, "dependencies": [n - 1] if n else [], "argument": argument}
+        for n, (operation, argument) in enumerate(_steps(question, furniture))
+    ]
+    return {
+        "semantic": steps,
+        "entailed": [],
+        "equivalent": [name],
+        "question": text,
+        "imageId": picture_name(part, question.scene),
+        "isBalanced": True,
+        "groups": {
+            "global": GLOBAL_GROUPS.get(family),
+            "local": LOCAL_GROUPS[family].format(**slots),
+        },
+        "answer": question.answer,
+        "semanticStr": "->".join(map(_step_text, steps)),
+        "annotations": {
+            "answer": _places_of(answer, question.answer),
+            "question": _places_of(things, text),
+            "fullAnswer": _places_of(things | answer, full),
+        },
+        "types": dict(zip(("detailed", "semantic", "structural"), _types(question), strict=True)),
+        "fullAnswer": full,
+    }
+
+
+def _full_answer(question: Question) -> str:
+    if question.family in FULL_ANSWERS:
+        return FULL_ANSWERS[question.family]
+    if question.family == VERIFY:
+        known = question.answer == YES
+        return "Yes, the {toy} is {color}." if known else "No, the {toy} is not {color}."
+    return "Yes, there is a {toy}." if question.answer == YES else "No, there is no {toy}."
+
+
+def _types(question: Question) -> tuple[str, str, str]:
+    detailed, semantic, structural = TYPES[question.family]
+    # GQA tells questions for what is not there apart
+    return detailed + "C" * (question.place < 0), semantic, structural
+
+
+def _steps(question: Question, furniture: int) -> Iterator[tuple[str, str]]:
+    """Operations by which the answer is found, and their arguments."""
+    yield "select", f"{question.toy} ({'-' if question.place < 0 else question.place})"
+    if question.family == LEFT:
+        yield "relate", f"_,to the left of,s ({furniture})"
+        yield "query", "name"
+    elif question.family == VERIFY:
+        yield "verify color", question.color
+    elif question.family == EXIST:
+        yield "exist", "?"
+    else:
+        yield "query", question.family
+
+
+def _step_text(step: Mapping[str, Any]) -> str:
+    dependencies = f" {step['dependencies']}" if step["dependencies"] else ""
+    return f"{step['operation']}: {step['argument']}{dependencies}"
+
+
+def _places_of(things: Mapping[str, str], text: str) -> dict[str, str]:
+    """The object that a word names, by the place of the word."""
+    words = re.findall(r"\w+", text)
+    return {str(place): things[word] for place, word in enumerate(words) if word in things}
+
+
+def head_and_tail(records: Records) -> tuple[Records, Records]:
+    """Questions with a common and with a rare answer of their local group, as GQA-OOD has them.
+
+    An answer is rare if a < (1 + beta) mu, mu being the mean number of questions of the answers
+    that the group has here. Groups without a rare or without a common answer are left out: each
+    group of the published files has both.
+    """
+    answers, answer = np.unique([one["answer"] for one in records.values()], return_inverse=True)
+    groups, group = np.unique(
+        [one["groups"]["local"] for one in records.values()], return_inverse=True
+    )
+    rare = in_tail(answer, group, len(answers), BETA)
+    kept = np.ones(len(groups), dtype=bool)
+    for rows in (rare, ~rare):
+        kept &= np.bincount(group[rows], minlength=len(groups)) > 0
+    head, tail = (dict(compress(records.items(), kept[group] & rows)) for rows in (~rare, rare))
+    return head, tail
+
+
+def _write_features(world: WorldParameters, parts: Mapping[str, Scenes], folder: Path) -> None:
+    """Files of features, and which picture is where in them.
+
+    Pictures are in an order of their own, and so are the boxes of each: neither tells anything.
+    """
+    import h5py
+
+    generator = np.random.default_rng([world.seed, len(PARTS) + 1])
+    pictures = [(part, n) for part, scenes in parts.items() for n in range(len(scenes.toys))]
+    order = generator.permutation(len(pictures))
+    boxes = 2 * world.objects
+    information = {}
+    folder.mkdir(parents=True)
+    for number, chosen in enumerate(np.array_split(order, FILES)):
+        with h5py.File(folder / f"gqa_objects_{number}.h5", "w") as file:
+            shape = (len(chosen), SLOTS, world.features)
+            features = file.create_dataset("features", shape, "f4", compression=1)
+            corners = file.create_dataset("bboxes", (*shape[:2], 4), "f4", compression=1)
+            for start in range(0, len(chosen), AT_ONCE):
+                rows = [pictures[picture] for picture in chosen[start : start + AT_ONCE]]
+                shuffled = generator.permuted(np.tile(np.arange(boxes), (len(rows), 1)), axis=1)
+                seen = np.stack([_shown(parts[part], n, world) for part, n in rows])
+                seen = np.take_along_axis(seen, shuffled[..., None], axis=1)
+                seen += generator.normal(scale=world.noise, size=seen.shape)
+                at = slice(start, start + len(rows))
+                features[at, :boxes] = seen.clip(min=0)
+                corners[at, :boxes] = _corners(world)[shuffled]
+        for index, picture in enumerate(chosen.tolist()):
+            information[picture_name(*pictures[picture])] = {
+                "width": int(CELL * boxes),
+                "height": int(2 * CELL),
+                "objectsNum": boxes,
+                "file": number,
+                "idx": index,
+            }
+    _write_json(information, folder / "gqa_objects_info.json")
+
+
+def things_shown(features: int) -> dict[str, np.ndarray]:
+    """Which numbers of the features of a box show which thing, bool ``[thing, number]``.
+
+    Things take turns, so that each has as many numbers as any other, but for one.
+
+    Args:
+        features: numbers of a box.
+
+    Returns:
+        By kind of thing: ``toy``, ``furniture`` and the aspects.
+    """
+    kinds = {"toy": TOYS, "furniture": FURNITURE, **ASPECTS}
+    ends = np.cumsum([len(names) for names in kinds.values()])
+    turns = np.arange(features) % ends[-1] == np.arange(ends[-1])[:, None]
+    return dict(zip(kinds, np.split(turns, ends[:-1]), strict=True))
+
+
+def _shown(scenes: Scenes, number: int, world: WorldParameters) -> np.ndarray:
+    """Features of a picture without noise: its toys, then its furniture, float64 ``[box, number]``.
+
+    The box of a toy also shows what stands to its left; if wrongly, the other box does likewise.
+    """
+    shows = things_shown(world.features)
+    toys = shows["toy"][scenes.toys[number, : world.objects]].astype(np.float64)
+    for aspect, values in scenes.shown.items():
+        toys += shows[aspect][values[number]]
+    return np.concatenate([toys, shows["furniture"][scenes.shown[LEFT][number]]])
+
+
+def _corners(world: WorldParameters) -> np.ndarray:
+    """Left, top, right and bottom of toys, then of furniture, in pixels: float64 ``[box, 4]``."""
+    places = np.arange(world.objects)
+    left = CELL * np.concatenate([2 * places + 1, 2 * places])
+    return np.stack([left, np.full_like(left, CELL), left + CELL, np.full_like(left, 2 * CELL)], -1)

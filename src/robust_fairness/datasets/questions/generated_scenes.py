@@ -1,0 +1,105 @@
+"""Generated scenes with questions whose answers are known, in the files of GQA and GQA-OOD.
+
+A world of toys (``_scenes``) is written as GQA's questions, GQA-OOD's head and tail and GQA's
+object features are (``_scene_files``), and read as those are (``gqa_ood``). Answers follow the
+prior of their local group as far as ``bias`` says, and the best accuracies with and without the
+picture follow from the parameters (``_scenes.best_accuracies``).
+"""
+
+import hashlib
+import logging
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, PositiveInt
+
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.files import folder_written_aside
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.questions import gqa_ood
+from robust_fairness.datasets.questions._scene_files import (
+    FEATURES_FOLDER,
+    OOD_FOLDER,
+    QUESTIONS_FOLDER,
+    write,
+)
+from robust_fairness.datasets.questions._scenes import WorldParameters
+from robust_fairness.samples import Samples
+
+EDITION = 1  # raised where the same parameters give other files
+BOXES_FOLDER = "boxes"
+
+logger = logging.getLogger(__name__)
+
+
+class Parameters(WorldParameters):
+    """A world, and how its questions are read.
+
+    Attributes:
+        folder: where worlds are kept, each in a folder of its own; a relative path starts where
+            the command is run.
+        tokens: words of a question that are kept.
+        sensitive: attributes that methods mitigate unless they name others.
+    """
+
+    folder: str = "data/01_raw/generated_scenes"
+    tokens: PositiveInt = 14
+    sensitive: Annotated[
+        tuple[Literal["head_tail", "answer", "global_group", "local_group"], ...],
+        Field(min_length=1),
+    ] = ("head_tail",)
+
+
+def load(parameters: Parameters, files: Files, splits: int) -> Samples:
+    """The questions of a world, which is written first unless it is there.
+
+    Args:
+        parameters: the world.
+        files: told of what was read, which are the world's own files; nothing else is.
+        splits: number of named splits asked for; they are alike.
+
+    Returns:
+        Samples as of ``gqa_ood``.
+
+    Raises:
+        InputError: the folder cannot be written, or a part has no head or no tail.
+    """
+    folder = written(parameters)
+    own = gqa_ood.Parameters(
+        folder=QUESTIONS_FOLDER,
+        ood_folder=OOD_FOLDER,
+        features_folder=FEATURES_FOLDER,
+        boxes_folder=str(folder / BOXES_FOLDER),
+        boxes=2 * parameters.objects,
+        tokens=parameters.tokens,
+        sensitive=parameters.sensitive,
+    )
+    return gqa_ood.load(own, Files(folder, files.sources), splits)
+
+
+def written(parameters: Parameters) -> Path:
+    """The folder of a world, complete: it is written aside and then renamed.
+
+    Args:
+        parameters: the world, and where worlds are kept.
+
+    Raises:
+        InputError: the folder cannot be written, or a part has no head or no tail.
+    """
+    folder = Path(parameters.folder).absolute() / key(parameters)
+    if folder.is_dir():
+        return folder
+    logger.info("%s: generated scenes are written", folder)
+    try:
+        with folder_written_aside(folder) as aside:
+            write(parameters, aside)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be written: {error}") from error
+    return folder
+
+
+def key(world: WorldParameters) -> str:
+    """What the folder of a world is called: 16 digits of a hash of all that it is drawn from."""
+    drawn_from = WorldParameters(**world.model_dump(include=set(WorldParameters.model_fields)))
+    content = f"{EDITION} {drawn_from.model_dump_json()}"
+    return hashlib.sha256(content.encode()).hexdigest()[:16]

@@ -1,0 +1,293 @@
+"""GQA-OOD: questions on photographs, with answers that are frequent or rare in their group.
+
+Training questions are those of GQA (Hudson and Manning, CVPR 2019), validation and test questions
+the head and the tail of GQA-OOD (Kervadec et al., CVPR 2021). Source: "An Investigation of Critical
+Issues in Bias Mitigation Techniques" (WACV 2022), 4.3 and A.1.
+"""
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Annotated, Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    Field,
+    NonNegativeInt,
+    PositiveInt,
+    field_validator,
+)
+
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.files import ROOT_VARIABLE, Files
+from robust_fairness.datasets.questions._boxes import convert
+from robust_fairness.datasets.questions._questions import (
+    UNKNOWN_TOKEN,
+    Book,
+    Names,
+    QuestionRows,
+    as_attribute,
+    joined,
+    places,
+    questions_from,
+)
+from robust_fairness.datasets.tables.own_tables import below_the_root
+from robust_fairness.samples import REQUIRED_PARTS, Samples
+from robust_fairness.samples.questions import PICTURE, TOKENS, Boxes, Questions, in_tail
+
+SIDES = ("head", "tail")
+UNSEEN = "<unseen>"  # the class of answers that no training question has
+OFFICIAL = {"val": "val", "test": "testdev"}  # what the parts are called in the files
+
+logger = logging.getLogger(__name__)
+
+
+def _anywhere(folder: str) -> str:
+    """A folder below the data root, or one that is named in full."""
+    return folder if PurePath(folder).is_absolute() else below_the_root(folder)
+
+
+Folder = Annotated[str, AfterValidator(_anywhere)]
+
+
+class Parameters(BaseModel, extra="forbid", frozen=True):
+    """Parameters of GQA-OOD.
+
+    Folders are below the data root unless they are absolute.
+
+    Attributes:
+        folder: holds ``train_balanced_questions.json`` and, where files of GQA-OOD are absent,
+            ``val_balanced_questions.json`` and ``testdev_balanced_questions.json``.
+        ood_folder: holds ``ood_val_head.json``, ``ood_val_tail.json`` and the two of testdev. A
+            part of which neither is there is the balanced questions, labelled by the rule.
+        features_folder: holds ``gqa_objects_info.json`` and the files that it names.
+        boxes_folder: where features are kept once they are converted (12 GB for all of GQA); a
+            relative path starts where the command is run, as that of checkpoints.
+        boxes: features of so many boxes of a picture are kept, the first ones.
+        tokens: so many words of a question are kept, the first ones.
+        train_share: share of the training questions that is used, drawn anew for every split.
+            Words, answers and the rule are those of all of them.
+        beta: size of the tail by the rule: of training questions, and of parts without files of
+            GQA-OOD, whose own labels are of 0.2.
+        sensitive: attributes that methods mitigate unless they name others.
+        seed: seed of the draws; that of split k depends on it and on k only.
+    """
+
+    folder: Folder = "gqa"
+    ood_folder: Folder = "gqa_ood"
+    features_folder: Folder = "gqa/objects"
+    boxes_folder: str = "data/01_raw/gqa_boxes"
+    boxes: PositiveInt = 36
+    tokens: PositiveInt = 14
+    train_share: float = Field(1.0, gt=0, le=1)
+    beta: float = Field(0.2, gt=-1, allow_inf_nan=False)
+    sensitive: Annotated[
+        tuple[Literal["head_tail", "answer", "global_group", "local_group"], ...],
+        Field(min_length=1),
+    ] = ("head_tail",)
+    seed: NonNegativeInt = 0
+
+    @field_validator("sensitive")
+    @classmethod
+    def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(names)) < len(names):
+            raise ValueError("allowed: each attribute once")
+        return names
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Questions of a part of the splits.
+
+    Attributes:
+        rows: the questions.
+        tail: whether the answer of each is rare in its local group, bool ``[n]``.
+    """
+
+    rows: QuestionRows
+    tail: np.ndarray
+
+    def take(self, rows: np.ndarray) -> "_Part":
+        """The questions of the given row numbers."""
+        return _Part(self.rows.take(rows), self.tail[rows])
+
+
+def load(parameters: Parameters, files: Files, splits: int) -> Samples:
+    """Questions with their words, the row of their picture, and the answer as the class.
+
+    Classes are the answers of the training questions, sorted; a last one, ``<unseen>``, stands
+    for all other answers of validation and test questions, where there are any: it has no
+    training question, so that these are never answered right. The vocabulary is the words of
+    the training questions, sorted, behind padding and the unknown word.
+
+    Attributes are ``head_tail``, ``answer`` (the class), ``global_group`` and ``local_group``;
+    a group that is null in the files is called ``none``, an empty one ``unnamed``. ``id`` is that
+    of the question. Training questions that no split draws are left out.
+
+    Args:
+        parameters: folders, sizes and the rule.
+        files: where questions and features are found.
+        splits: number of named splits; they differ where only a share of the questions trains.
+
+    Raises:
+        InputError: a file is missing or damaged, a question lacks a field, is in head and tail,
+            or is on a picture without features, or no training question is left.
+    """
+    book = Book()
+    train = _training(parameters, files, book)
+    seen, words = len(book.answers), len(book.words)
+    parts = {"train": train} | {
+        part: _evaluation(parameters, files, book, part) for part in OFFICIAL
+    }
+    pictures, picture_of = _sorted(book.pictures, len(book.pictures))
+    boxes = _boxes_of(pictures, parameters, files)
+    drawn = _drawn(len(train.rows), splits, parameters)
+    parts["train"] = train.take(np.flatnonzero(drawn.any(axis=1)))
+    rows = joined(part.rows for part in parts.values())
+    tail = np.concatenate([part.tail for part in parts.values()])
+    vocabulary, token_of = _sorted(book.words, words, fixed=UNKNOWN_TOKEN + 1)
+    token_of[words:] = UNKNOWN_TOKEN
+    answers, class_of = _sorted(book.answers, seen)
+    class_of[seen:] = seen
+    y = class_of[rows.answer]
+    unseen = y == seen
+    if unseen.any():
+        answers = (*answers, UNSEEN)
+        logger.info(
+            "%d validation and test questions have an answer unseen in training", unseen.sum()
+        )
+    sides = pd.Categorical.from_codes(tail.astype(np.int8), pd.Index(SIDES, dtype=object))
+    return Samples(
+        x={
+            TOKENS: token_of[rows.tokens].astype(np.int32),
+            PICTURE: picture_of[rows.picture].astype(np.int32),
+        },
+        y=y,
+        attributes=pd.DataFrame(
+            {
+                "head_tail": sides,
+                "answer": pd.Categorical.from_codes(y, pd.Index(answers, dtype=object)),
+                "global_group": as_attribute(rows.global_group, book.global_groups),
+                "local_group": as_attribute(rows.local_group, book.local_groups),
+            }
+        ),
+        id=rows.id,
+        splits=_splits(drawn, [len(part.rows) for part in parts.values()]),
+        classes=answers,
+        sensitive=parameters.sensitive,
+        sources=files.sources,
+        questions=Questions(vocabulary, boxes),
+    )
+
+
+def _boxes_of(pictures: tuple[str, ...], parameters: Parameters, files: Files) -> Boxes:
+    """Features of the pictures, converted unless they are there.
+
+    They are those of all questions, whatever share of them trains, so that searches and full
+    training share them.
+
+    Raises:
+        InputError: a picture has no features, or a file of them is missing or damaged.
+    """
+    features = files.root / parameters.features_folder
+    target = Path(parameters.boxes_folder).absolute()
+    boxes = convert(features, pictures, parameters.boxes, target)
+    files.sources[parameters.features_folder] = boxes.sha256
+    return boxes
+
+
+def _training(parameters: Parameters, files: Files, book: Book) -> _Part:
+    """All training questions, labelled by the rule."""
+    rows = _balanced(parameters, files, book, "train")
+    return _Part(rows, _rare(rows, book, parameters.beta))
+
+
+def _balanced(parameters: Parameters, files: Files, book: Book, part: str) -> QuestionRows:
+    """A file of balanced questions of GQA."""
+    name = f"{parameters.folder}/{part}_balanced_questions.json"
+    return questions_from(files, name, book, parameters.tokens)
+
+
+def _rare(rows: QuestionRows, book: Book, beta: float) -> np.ndarray:
+    """Whether the answer of each question is rare in its local group, bool ``[n]``."""
+    group = rows.local_group.astype(np.int64)
+    return in_tail(rows.answer.astype(np.int64), group, len(book.answers), beta)
+
+
+def _evaluation(parameters: Parameters, files: Files, book: Book, part: str) -> _Part:
+    """Validation or test questions: those of GQA-OOD, else the balanced ones by the rule."""
+    official = OFFICIAL[part]
+    names = [f"{parameters.ood_folder}/ood_{official}_{side}.json" for side in SIDES]
+    if any(map(files.has, names)):
+        head, tail = (questions_from(files, name, book, parameters.tokens) for name in names)
+        both = np.intersect1d(head.id, tail.id)
+        if len(both):
+            raise InputError(
+                f"{names[0]} and {names[1]}: question {both[0]} is in both, allowed: in one"
+            )
+        return _Part(joined([head, tail]), np.repeat([False, True], [len(head), len(tail)]))
+    balanced = f"{parameters.folder}/{official}_balanced_questions.json"
+    if not files.has(balanced):
+        raise InputError(
+            f"{names[0]}, {names[1]} and {balanced} are missing below {files.root}, allowed: the "
+            f"first two, or the third, plain or with .gz; let {ROOT_VARIABLE} name their folder"
+        )
+    logger.info("%s: head and tail by the rule, since files of GQA-OOD are absent", balanced)
+    rows = _balanced(parameters, files, book, official)
+    return _Part(rows, _rare(rows, book, parameters.beta))
+
+
+def _sorted(names: Names, count: int, fixed: int = 0) -> tuple[tuple[str, ...], np.ndarray]:
+    """The first names, sorted, and the place of each by its number.
+
+    Args:
+        names: names by number.
+        count: how many are sorted.
+        fixed: how many of them stay in front.
+
+    Returns:
+        ``count`` names, and int64 ``[number]``, of which those from ``count`` on are to be set.
+    """
+    kept = np.array(list(names), dtype=object)[:count]
+    order = np.concatenate([np.arange(fixed), fixed + np.argsort(kept[fixed:])]).astype(np.int64)
+    place = np.zeros(len(names), dtype=np.int64)
+    place[:count] = places(order)
+    return tuple(kept[order]), place
+
+
+def _drawn(rows: int, count: int, parameters: Parameters) -> np.ndarray:
+    """Which training questions each split has, bool ``[question, split]``."""
+    if count < 1:
+        raise InputError(f"splits: {count} asked for, allowed: 1 or more")
+    size = round(parameters.train_share * rows)
+    if not size:
+        raise InputError(
+            f"train_share: {parameters.train_share} of {rows} training questions is none, allowed: "
+            f"at least {1 / rows:.2g}"
+        )
+    drawn = np.zeros((rows, count), dtype=bool)
+    for k in range(count):
+        generator = np.random.default_rng([parameters.seed, k])
+        drawn[generator.permutation(rows)[:size], k] = True
+    return drawn
+
+
+def _splits(drawn: np.ndarray, sizes: list[int]) -> pd.DataFrame:
+    """Named splits: training questions that are drawn, then all of validation and test.
+
+    Args:
+        drawn: bool ``[training question, split]``; those that no split draws are left out.
+        sizes: rows of each part.
+    """
+    part = np.repeat(np.arange(len(REQUIRED_PARTS), dtype=np.int8), sizes)
+    kept = drawn[drawn.any(axis=1)]
+    names = pd.Index(REQUIRED_PARTS, dtype=object)
+    splits = {}
+    for k in range(drawn.shape[1]):
+        codes = part.copy()
+        codes[: sizes[0]][~kept[:, k]] = -1
+        splits[f"split_{k}"] = pd.Categorical.from_codes(codes, names)
+    return pd.DataFrame(splits)

@@ -1,0 +1,1 @@
+"""Datasets of tables, one per file."""

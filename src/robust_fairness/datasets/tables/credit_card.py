@@ -1,0 +1,125 @@
+"""Credit card clients in Taiwan in 2005, and who did not pay the next bill (Yeh and Lien 2009)."""
+
+from typing import Literal
+
+import pandas as pd
+
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.tables._schemas import Category, Field, Number, validated
+from robust_fairness.datasets.tables._tables import header, one_hot, read_csv, to_samples
+from robust_fairness.samples import Samples
+from robust_fairness.samples.splits import Fraction, SplitParameters
+
+DATA = "credit_card/default_of_credit_card_clients.csv"
+ROWS = 30_000
+# UCI's own name of the last column, and those of two public exports
+TARGETS = ("default payment next month", "default payment", "default.payment.next.month")
+UNDOCUMENTED = "undocumented"
+ATTRIBUTES = ("SEX", "MARRIAGE", "EDUCATION", "AGE")
+# documented: 1 to 4 and 1 to 3; the file has other codes as well
+EDUCATION = {
+    "1": "graduate school", "2": "university", "3": "high school", "4": "others",
+    "0": UNDOCUMENTED, "5": UNDOCUMENTED, "6": UNDOCUMENTED,
+}  # fmt: skip
+MARRIAGE = {"1": "married", "2": "single", "3": "others", "0": UNDOCUMENTED}
+# months of delay; -2 and 0 are not documented: no use of the card, and the least paid
+DELAY = Number(-2, 9, whole=True)
+FIELDS: dict[str, Field] = {
+    "LIMIT_BAL": Number(0),
+    "SEX": Category({"1": "male", "2": "female"}),
+    "EDUCATION": Category(EDUCATION),
+    "MARRIAGE": Category(MARRIAGE),
+    "AGE": Number(18, 120, whole=True),
+    **dict.fromkeys(("PAY_0", "PAY_2", "PAY_3", "PAY_4", "PAY_5", "PAY_6"), DELAY),
+    **{f"BILL_AMT{month}": Number() for month in range(1, 7)},
+    **{f"PAY_AMT{month}": Number(0) for month in range(1, 7)},
+}
+PAID = Category({"0": "paid", "1": "default"})
+
+
+class Parameters(SplitParameters, extra="forbid", frozen=True):
+    """Parameters of the credit card clients.
+
+    Attributes:
+        undocumented: what becomes of the codes 0, 5 and 6 of ``EDUCATION`` and 0 of ``MARRIAGE``.
+            ``others``: they join the documented category of that name. ``own``: they are a
+            category ``undocumented``, which may be too small for rates. ``drop``: the rows are
+            left out.
+        sensitive: attributes that methods mitigate.
+        drop_sensitive: leave the columns of the sensitive attributes out of the features.
+        val_fraction: the source splits 60 / 20 / 20.
+    """
+
+    undocumented: Literal["others", "own", "drop"] = "others"
+    sensitive: tuple[Literal["SEX", "MARRIAGE", "EDUCATION", "AGE"], ...] = (
+        "SEX",
+        "MARRIAGE",
+        "EDUCATION",
+    )
+    drop_sensitive: bool = False
+    val_fraction: Fraction = 0.25
+
+
+def load(parameters: Parameters, files: Files, splits: int) -> Samples:
+    """Credit limit, half a year of bills and payments, and whether the next month is a default.
+
+    Of the 24 columns 23 are features, numbers first and categories one-hot. Class 0 is ``paid``.
+    Attributes are ``SEX``, ``MARRIAGE``, ``EDUCATION`` (categories) and ``AGE`` in years.
+
+    Args:
+        parameters: treatment of undocumented codes, features, sensitive attributes and splits.
+        files: where the table is found, exported from UCI's spreadsheet as CSV with its second
+            header row, with or without the column ``ID``.
+        splits: number of named splits.
+
+    Source: "FairCOCCO", Table 7.
+
+    Raises:
+        InputError: the file is missing or damaged, a cell holds what is neither documented nor
+            known to be in the file, or a part of a split lacks rows or a class.
+    """
+    target = _target(files)
+    fields = {**FIELDS, target: PAID}
+    table = validated(read_csv(files, DATA, list(fields), ROWS), fields, DATA)
+    table = _documented(table.reset_index(drop=True), parameters.undocumented)
+    paid = table.pop(target)
+    dropped = list(parameters.sensitive) if parameters.drop_sensitive else []
+    return to_samples(
+        features=one_hot(table.drop(columns=dropped)),
+        target=paid,
+        attributes={name: table[name] for name in ATTRIBUTES},
+        sensitive=parameters.sensitive,
+        parameters=parameters,
+        splits=splits,
+        sources=files.sources,
+    )
+
+
+def _target(files: Files) -> str:
+    """Name of the target in the file's header."""
+    columns = header(files, DATA)
+    if "X1" in columns:
+        raise InputError(
+            f"{DATA}, line 1: the header X1 to X23 and Y, allowed: the spreadsheet's second header "
+            "row (LIMIT_BAL, SEX, ...) alone; delete this line, or name the columns"
+        )
+    found = [name for name in TARGETS if name in columns]
+    if len(found) != 1:
+        raise InputError(f"{DATA}: {len(found)} target columns, allowed: one of {TARGETS}")
+    return found[0]
+
+
+def _documented(table: pd.DataFrame, treatment: Literal["others", "own", "drop"]) -> pd.DataFrame:
+    """The table with its undocumented codes merged, kept or left out."""
+    names = ["EDUCATION", "MARRIAGE"]
+    if treatment == "own":
+        return table
+    if treatment == "drop":
+        table = table[(table[names] != UNDOCUMENTED).all(axis=1)]
+    documented = {}
+    for name in names:
+        kind = pd.CategoricalDtype([c for c in table[name].cat.categories if c != UNDOCUMENTED])
+        cells = table[name].astype("object").replace(UNDOCUMENTED, "others")
+        documented[name] = cells.astype(kind)
+    return table.assign(**documented)

@@ -1,0 +1,89 @@
+"""Law school: who passed the bar, of the class that began in 1991 (Wightman 1998).
+
+The file is the public ``law_school_clean.csv`` of Le Quy et al. (2022), A survey on datasets for
+fairness-aware machine learning; ranges are those of its table of attributes.
+"""
+
+from typing import Literal
+
+import pandas as pd
+
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.tables._schemas import Category, Field, Number, validated
+from robust_fairness.datasets.tables._tables import one_hot, read_csv, to_samples
+from robust_fairness.samples import Samples
+from robust_fairness.samples.splits import Fraction, SplitParameters
+
+DATA = "law_school/law_school_clean.csv"
+ROWS = 20_798
+TARGET = "pass_bar"
+SEXES = ("female", "male")
+CLASSES = ("failed", "passed")
+ATTRIBUTES = ("male", "race")
+YES_OR_NO = Number(0, 1, whole=True)  # written 1, 1.0 or 1.00
+FIELDS: dict[str, Field] = {
+    "decile1b": Number(1, 10),
+    "decile3": Number(1, 10),
+    "lsat": Number(10, 48),  # the scale of the test at that time
+    "ugpa": Number(0, 4.3),
+    "zfygpa": Number(),
+    "zgpa": Number(),
+    "fulltime": Number(1, 2, whole=True),
+    "fam_inc": Number(1, 5, whole=True),
+    "male": YES_OR_NO,
+    "tier": Number(1, 6, whole=True),
+    "race": Category(("Non-White", "White")),
+    TARGET: YES_OR_NO,
+}
+
+
+class Parameters(SplitParameters, extra="forbid", frozen=True):
+    """Parameters of the law school data.
+
+    Attributes:
+        sensitive: attributes that methods mitigate.
+        drop_sensitive: leave the columns of the sensitive attributes out of the features.
+        val_fraction: the source splits 60 / 20 / 20.
+    """
+
+    sensitive: tuple[Literal["male", "race"], ...] = ("male", "race")
+    drop_sensitive: bool = False
+    val_fraction: Fraction = 0.25
+
+
+def load(parameters: Parameters, files: Files, splits: int) -> Samples:
+    """Grades, test score, income and school of a student, and whether the bar was passed.
+
+    Of the 12 columns 11 are features: nine numbers, then ``male`` and ``race`` one-hot. Class 0 is
+    ``failed``. Attributes are ``male`` (female, male) and ``race`` (Non-White, White).
+
+    Args:
+        parameters: features, sensitive attributes and splits.
+        files: where ``law_school_clean.csv`` is found.
+        splits: number of named splits.
+
+    Source: "FairCOCCO", Table 7.
+
+    Raises:
+        InputError: the file is missing or damaged, a cell is out of the documented range, or a
+            part of a split lacks rows or a class.
+    """
+    cells = read_csv(files, DATA, list(FIELDS), ROWS)
+    table = validated(cells, FIELDS, DATA).reset_index(drop=True)
+    table["male"] = _named(table["male"], SEXES)
+    passed = _named(table.pop(TARGET), CLASSES)
+    dropped = list(parameters.sensitive) if parameters.drop_sensitive else []
+    return to_samples(
+        features=one_hot(table.drop(columns=dropped)),
+        target=passed,
+        attributes={name: table[name] for name in ATTRIBUTES},
+        sensitive=parameters.sensitive,
+        parameters=parameters,
+        splits=splits,
+        sources=files.sources,
+    )
+
+
+def _named(column: pd.Series, names: tuple[str, str]) -> pd.Series:
+    """Zeros and ones as two categories."""
+    return column.map(dict(enumerate(names))).astype(pd.CategoricalDtype(list(names)))

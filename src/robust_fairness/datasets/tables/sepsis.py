@@ -1,0 +1,244 @@
+"""Sepsis: trajectories of intensive care and what clinicians did (FairCOCCO, B.2).
+
+The data are MIMIC-III (Johnson et al. 2016), which nobody may hand on: whoever has signed
+PhysioNet's agreement extracts the cohort of Komorowski et al. (2018) and writes it in the format
+that ``COLUMNS`` names and ``docs/data/tables.md`` describes.
+"""
+
+import logging
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.tables import _mimic
+from robust_fairness.datasets.tables._schemas import Category, Number, validated
+from robust_fairness.datasets.tables._schemas import Field as Cell
+from robust_fairness.datasets.tables._tables import only_of, read_csv, to_samples
+from robust_fairness.samples import Samples
+from robust_fairness.samples.splits import Fraction, SplitParameters, unit_splits
+
+logger = logging.getLogger(__name__)
+
+DATA = "sepsis/trajectories.csv"
+# Table 8, in its order; the comment gives what a name leaves open
+FEATURES = (
+    # demographic; gender is F or M in the file, 0 or 1 among the features
+    "gender", "age", "weight",
+    # static, in the words of the table: glasgow_coma_scale, sofa and sirs are scores
+    "re_admission", "glasgow_coma_scale", "sofa", "sirs", "shock_index",
+    # lab values
+    "potassium", "sodium", "chloride", "glucose", "magnesium", "calcium", "white_blood_cell_count",
+    "platelets_count", "bicarbonate", "hemoglobin", "partial_thromboplastin_time",
+    "prothrombin_time", "arterial_ph", "arterial_blood_gas", "arterial_lactate",
+    "blood_urea_nitrogen", "creatinine", "sgot", "sgpt", "total_bilirubin",
+    "international_normalized_ratio",
+    # vitals
+    "heart_rate", "systolic_blood_pressure", "mean_blood_pressure", "diastolic_blood_pressure",
+    "respiratory_rate", "temperature", "fio2", "pao2", "paco2", "pao2_fio2_ratio", "spo2",
+    # intake and output
+    "mechanical_ventilation", "fluid_intake_4h", "fluid_intake_total", "fluid_output_4h",
+    "fluid_output_total",
+)  # fmt: skip
+DOSES = ("iv_fluid", "vasopressor_max")
+COLUMNS = ("patient", "window", *FEATURES, *DOSES)
+STATIC = ("gender", "re_admission")
+CLASSES = ("no treatment", "treatment")
+# Raghu et al. (2017): C_0, C_1, C_2
+STAYS_ILL, WORSENS, LACTATE_RISES = -0.025, -0.125, -2.0
+AGE_TOLERANCE = 1  # years: age at admission, or at the beginning of the stay, rounded or not
+
+BOUNDS: dict[str, Cell] = {
+    "patient": Number(0, 2**53, whole=True),
+    "window": Number(0, 2**53, whole=True),
+    "gender": Category(_mimic.GENDERS),
+    "age": Number(0, 120),  # years; a shifted birth would make 300 of it
+    "weight": Number(0),
+    "re_admission": Number(0, 1, whole=True),
+    "glasgow_coma_scale": Number(3, 15),
+    "sofa": Number(0, 24, whole=True),
+    "sirs": Number(0, 4),
+    "mechanical_ventilation": Number(0, 1, whole=True),
+    "iv_fluid": Number(0),
+    "vasopressor_max": Number(0),
+}
+FIELDS: dict[str, Cell] = {name: BOUNDS.get(name, Number()) for name in COLUMNS}
+
+
+class Parameters(SplitParameters, extra="forbid", frozen=True):
+    """Parameters of the sepsis trajectories.
+
+    Attributes:
+        trajectories: the files, by their paths below the data root; one patient is in one file.
+        outcome: second term of the treatment outcome. ``cited``: the change of SOFA to the next
+            window, as in Raghu et al. (2017), whom FairCOCCO cites. ``as_printed``: the next SOFA
+            less the one of the last window (T), as B.2 prints it.
+        demographics: folder below the data root that holds PATIENTS.csv and ICUSTAYS.csv of
+            MIMIC-III, open demo or full. If given, ``patient`` is an ICU stay, its gender and age
+            have to agree with those tables, and all stays of a person are in one part.
+        drop: features left out. ``fluid_intake_4h`` tells of the action in the same window.
+        sensitive: attributes that methods mitigate.
+        drop_sensitive: leave the columns of the sensitive attributes out of the features.
+        train_rows: fraction of the patients for training, validation included (60-20-20 in the
+            source); no patient is in two parts.
+        val_fraction: fraction of those for validation.
+    """
+
+    trajectories: tuple[str, ...] = Field((DATA,), min_length=1)
+    outcome: Literal["cited", "as_printed"] = "cited"
+    demographics: str | None = None
+    drop: Annotated[tuple[str, ...], only_of("feature", FEATURES)] = ()
+    sensitive: tuple[Literal["gender", "age"], ...] = ("gender",)
+    drop_sensitive: bool = False
+    train_rows: Fraction = 0.8
+    val_fraction: Fraction = 0.25
+
+
+def load(parameters: Parameters, files: Files, splits: int) -> Samples:
+    """States of 4 hours and whether the clinicians treated: behavioural cloning of their policy.
+
+    A row is a window; class 1 is the action ``treatment``, IV fluid or a vasopressor or both.
+    Attributes are ``gender`` (F, M), ``age`` in years and ``outcome``, the treatment outcome that
+    equalised odds conditions on (continuous, never a feature). The last window of a patient has
+    no next one and so no outcome: it is left out, and the log says how many are. ``id`` is the
+    number of the row in the files, taken one after the other, from 0.
+
+    Args:
+        parameters: files, outcome, check of demographics, features, sensitive attributes, splits.
+        files: where the trajectories are found.
+        splits: number of named splits.
+
+    Source: FairCOCCO, B.2 and Table 8.
+
+    Raises:
+        InputError: a file is missing or damaged, a cell is out of range, the windows of a patient
+            are not in order or not complete, a patient is in two places or of two genders, gender
+            or age are other than in the tables of MIMIC, or a part of a split lacks rows or a
+            class.
+    """
+    table = pd.concat([_read(name, files) for name in parameters.trajectories], ignore_index=True)
+    _require_whole_trajectories(table)
+    table["person"] = table["patient"]
+    if parameters.demographics is not None:
+        table["person"] = _persons(table, files, parameters.demographics)
+    table["outcome"] = outcome(table, parameters.outcome)
+    complete = table[table["outcome"].notna()]
+    if complete.empty:
+        where = ", ".join(parameters.trajectories)
+        raise InputError(f"{where}: no patient has two windows, so that no window has an outcome")
+    logger.info(
+        "sepsis: %d of %d windows left out: the last of each of %d patients has no outcome",
+        len(table) - len(complete), len(table), table["patient"].nunique(),
+    )  # fmt: skip
+    treated = (complete[list(DOSES)] > 0).any(axis=1)
+    features = complete[list(FEATURES)].assign(gender=complete["gender"].cat.codes)
+    dropped = {*parameters.drop, *(parameters.sensitive if parameters.drop_sensitive else ())}
+    samples = to_samples(
+        features=features.drop(columns=dropped),
+        target=treated.map(dict(zip((False, True), CLASSES, strict=True))).astype(
+            pd.CategoricalDtype(list(CLASSES))
+        ),
+        attributes={name: complete[name] for name in ("gender", "age", "outcome")},
+        sensitive=parameters.sensitive,
+        parameters=parameters,
+        splits=unit_splits(complete["person"], splits, parameters),
+        sources=files.sources,
+    )
+    return replace(samples, given="outcome")
+
+
+def outcome(table: pd.DataFrame, second_term: Literal["cited", "as_printed"]) -> pd.Series:
+    """Treatment outcome of every window; missing in the last window of a patient.
+
+    .. math:: Y_t = -.025 [s_{t+1} = s_t, s_{t+1} > 0] - .125 (s_{t+1} - s') - 2 tanh(l_{t+1} - l_t)
+
+    where s is SOFA, l the arterial lactate, and s' the SOFA of t (``cited``) or of the patient's
+    last window (``as_printed``). The print lost the form of the indicator; it is that of the
+    cited reward.
+
+    Args:
+        table: ``patient``, ``sofa`` and ``arterial_lactate``, windows in order.
+        second_term: which SOFA is subtracted.
+
+    Source: FairCOCCO, B.2; Raghu et al. 2017, "Deep reinforcement learning for sepsis treatment".
+    """
+    patients = table.groupby("patient", sort=False)
+    following = patients[["sofa", "arterial_lactate"]].shift(-1)
+    sofa = following["sofa"]
+    ill_as_before = (sofa == table["sofa"]) & (sofa > 0)
+    reference = table["sofa"] if second_term == "cited" else patients["sofa"].transform("last")
+    return (
+        STAYS_ILL * ill_as_before
+        + WORSENS * (sofa - reference)
+        + LACTATE_RISES * np.tanh(following["arterial_lactate"] - table["arterial_lactate"])
+    )
+
+
+def _read(name: str, files: Files) -> pd.DataFrame:
+    """One file with typed columns, and where each of its rows stands."""
+    table = validated(read_csv(files, name, COLUMNS, rows=None), FIELDS, name)
+    return table.assign(file=name, line=table.index)
+
+
+def _require_whole_trajectories(table: pd.DataFrame) -> None:
+    """Each patient is in one place, window after window, and does not change."""
+    before = table.shift()
+    same = (table["patient"] == before["patient"]) & (table["file"] == before["file"])
+    first = table.drop_duplicates("patient").set_index("patient").loc[table["patient"]]
+    known = {"other_file": first["file"].array, "other_line": first["line"].array}
+    for row in _wrong(table.assign(**known), ~same & table["patient"].duplicated()):
+        raise InputError(
+            f"{row['file']}, line {row['line']}, column patient: {row['patient']:.0f} again, after "
+            f"{row['other_file']}, line {row['other_line']}; allowed: all windows of a patient in "
+            "one block of one file"
+        )
+    expected = before["window"] + 1
+    for row in _wrong(table.assign(expected=expected), same & (table["window"] != expected)):
+        raise InputError(
+            f"{row['file']}, line {row['line']}, column window: {row['window']:.0f}, allowed: "
+            f"{row['expected']:.0f}, since windows of a patient are in order, none missing and "
+            "none twice"
+        )
+    for name in STATIC:
+        changed = same & (table[name] != before[name])
+        for row in _wrong(table.assign(before=before[name]), changed):
+            raise InputError(
+                f"{row['file']}, line {row['line']}, column {name}: {row[name]} after "
+                f"{row['before']}, allowed: one value in all windows of a patient"
+            )
+
+
+def _persons(table: pd.DataFrame, files: Files, folder: str) -> np.ndarray:
+    """Whose stay each row is of, int64 ``[n]``, gender and age being those of that person."""
+    stays = _mimic.stays(files, folder)
+    for row in _wrong(table, ~table["patient"].isin(stays.index)):
+        raise InputError(
+            f"{row['file']}, line {row['line']}, column patient: {row['patient']:.0f}, allowed: an "
+            f"icustay_id of {folder}/{_mimic.STAYS}"
+        )
+    stay = stays.loc[table["patient"].astype("int64")]
+    both = table.assign(official_gender=stay["gender"].array, official_age=stay["age"].array)
+    for row in _wrong(both, both["gender"].astype("object") != both["official_gender"]):
+        raise InputError(
+            f"{row['file']}, line {row['line']}, column gender: {row['gender']!r}, allowed: "
+            f"{row['official_gender']!r}, as in {folder}/{_mimic.PATIENTS}"
+        )
+    # the true age of the oldest is not known
+    old = (both["official_age"] == _mimic.OLDEST) & (both["age"] >= _mimic.OLD)
+    far = (both["age"] - both["official_age"]).abs() > AGE_TOLERANCE
+    for row in _wrong(both, far & ~old):
+        raise InputError(
+            f"{row['file']}, line {row['line']}, column age: {row['age']:g}, allowed: within "
+            f"{AGE_TOLERANCE} year of {row['official_age']:.1f}, as in {folder}/{_mimic.PATIENTS}"
+        )
+    return stay["subject_id"].to_numpy()
+
+
+def _wrong(table: pd.DataFrame, rows: pd.Series) -> list[dict[str, Any]]:
+    """The marked rows, cells by column."""
+    cells = table[rows].itertuples(index=False, name=None)
+    return [dict(zip(map(str, table.columns), row, strict=True)) for row in cells]

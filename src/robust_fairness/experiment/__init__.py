@@ -1,0 +1,1 @@
+"""The experiment: its datasets, cells, search stages and their typed parameters."""

@@ -1,0 +1,1 @@
+"""Networks for embeddings, and the classifiers fitted on them, one per file."""

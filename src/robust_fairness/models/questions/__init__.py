@@ -1,0 +1,1 @@
+"""Networks for questions on images, one per file."""

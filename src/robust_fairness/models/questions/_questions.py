@@ -1,0 +1,39 @@
+"""Questions on pictures as one vector a row, as networks take them."""
+
+import torch
+from torch import Tensor
+
+from robust_fairness.samples.questions import QuestionShape
+
+
+def packed(tokens: Tensor, counts: Tensor, features: Tensor, dtype: torch.dtype) -> Tensor:
+    """Questions and their pictures as one vector a row, ``[..., number]`` of ``QuestionShape``.
+
+    Tokens and numbers of boxes are whole numbers far below those that a float32 cannot hold. One
+    vector is what every method, and every part of the training loop, can hand on.
+
+    Args:
+        tokens: int ``[..., word]``.
+        counts: number of boxes, int ``[...]``.
+        features: float ``[..., box, feature]``.
+        dtype: of the result.
+    """
+    boxes = features.shape[-2] * features.shape[-1]
+    width = tokens.shape[-1] + 1 + boxes
+    row = torch.empty((*tokens.shape[:-1], width), dtype=dtype, device=features.device)
+    row[..., : tokens.shape[-1]] = tokens
+    row[..., tokens.shape[-1]] = counts
+    row[..., -boxes:].view(features.shape).copy_(features)
+    return row
+
+
+def unpacked(x: Tensor, shape: QuestionShape) -> tuple[Tensor, Tensor, Tensor]:
+    """Tokens int64 ``[..., word]``, boxes int64 ``[...]`` and their features, of packed rows.
+
+    Args:
+        x: what ``packed`` gave, ``[..., number]``.
+        shape: of one row.
+    """
+    tokens = x[..., : shape.tokens].long()
+    features = x[..., shape.tokens + 1 :].unflatten(-1, (shape.boxes, shape.features))
+    return tokens, x[..., shape.tokens].long(), features

@@ -1,0 +1,86 @@
+"""Vectors of words from a text file, as GloVe (Pennington et al. 2014) is published."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from robust_fairness.core.errors import InputError
+
+LARGEST = float(np.finfo(np.float32).max)
+
+
+def word_vectors(path: Path, words: Sequence[str], width: int) -> dict[int, np.ndarray]:
+    """Vectors of those words that the file knows, float32 ``[width]``, by their place.
+
+    A line is a word and its numbers, parted by single spaces. The file is read line by line and
+    only what is asked for is kept; of a word that has several lines the first one. Words of the
+    file may hold spaces, as some of the largest published one do; no word of a question does.
+
+    Args:
+        path: the file.
+        words: what vectors are asked for; an empty one has none.
+        width: numbers of a vector.
+
+    Raises:
+        InputError: there is no such file, it is no text, a line has not as many numbers or one
+            that is none, or it knows none of the words.
+    """
+    places = {word.encode(): place for place, word in enumerate(words) if word}
+    found: dict[int, np.ndarray] = {}
+    for number, line in _lines(path):
+        fields = line.split(b" ")
+        if _has_other_width(fields, width, first=number == 1):
+            raise InputError(
+                f"{path}: line {number} has {len(fields) - 1} numbers, allowed: {width}, "
+                "the network's words"
+            )
+        place = places.get(fields[0]) if len(fields) == width + 1 else None
+        if place is not None and place not in found:
+            found[place] = _numbers(path, number, fields[1:])
+    if not found:
+        raise InputError(
+            f"{path}: none of the {len(places)} words of the questions is in it, allowed: lines "
+            "of a word and its numbers"
+        )
+    return found
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Lines with their numbers, from 1, without what ends them."""
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                yield number, line.rstrip()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error})") from error
+
+
+def _has_other_width(fields: Sequence[bytes], width: int, first: bool) -> bool:
+    """Whether a line has fewer numbers than it should, or more.
+
+    More fields are the parts of a word with spaces, unless they are numbers, too. The first line
+    of a published file has a word without spaces.
+    """
+    more = fields[1:-width]
+    return len(fields) <= width or (bool(more) and (first or any(map(_is_number, more))))
+
+
+def _is_number(field: bytes) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+def _numbers(path: Path, line: int, fields: Sequence[bytes]) -> np.ndarray:
+    """The numbers of a line, float32."""
+    bad = next((field for field in fields if not _is_number(field)), None)
+    values = np.array([] if bad is not None else list(map(float, fields)))
+    if bad is not None or not (np.abs(values) <= LARGEST).all():
+        told = "a number that is not finite" if bad is None else f"{bad.decode(errors='replace')!r}"
+        raise InputError(f"{path}: line {line} has {told}, allowed: finite numbers")
+    return values.astype(np.float32)

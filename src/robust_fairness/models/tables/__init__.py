@@ -1,0 +1,1 @@
+"""Networks for rows of features, one per file."""

@@ -1,0 +1,1 @@
+"""Runs: configuration, runners, provenance, tracking, serving and the pages of Kedro-Viz."""

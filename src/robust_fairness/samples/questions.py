@@ -1,0 +1,133 @@
+"""Questions on pictures: what all rows share, the shape of one row, and which answers are rare.
+
+A row of such a dataset holds the numbers of its words and of its picture, never the picture's
+features: these lie in one file for all rows, which is mapped and read where it is looked at.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from robust_fairness.core.errors import InputError
+
+PADDING = 0  # the token that is no word
+TOKENS, PICTURE = "tokens", "picture"  # the arrays of ``Samples.x``
+FEATURES_FILE, COUNTS_FILE = "features.npy", "counts.npy"
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """Features of the boxes of many pictures, in a folder of arrays that are mapped.
+
+    ``features.npy`` is float16 ``[picture, box, feature]`` with zeros behind a picture's last
+    box, ``counts.npy`` int16 ``[picture]`` the number of its boxes.
+
+    Attributes:
+        folder: where the arrays are.
+        shape: pictures, boxes, features.
+        sha256: tells what they hold.
+    """
+
+    folder: str
+    shape: tuple[int, int, int]
+    sha256: str
+
+    @cached_property
+    def features(self) -> np.ndarray:
+        """Features of all pictures, float16 ``[picture, box, feature]``, mapped.
+
+        Raises:
+            InputError: the file is missing, or holds something else.
+        """
+        return self._mapped(FEATURES_FILE, self.shape)
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """Boxes of all pictures, int16 ``[picture]``, mapped.
+
+        Raises:
+            InputError: the file is missing, or holds something else.
+        """
+        return self._mapped(COUNTS_FILE, self.shape[:1])
+
+    def _mapped(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
+        path = Path(self.folder, name)
+        try:
+            found: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise InputError(
+                f"{path}: cannot be read ({error}); run the ingestion of its dataset again"
+            ) from error
+        if found.shape != shape:
+            raise InputError(f"{path}: shape {found.shape}, allowed: {shape}, as was ingested")
+        return found
+
+
+@dataclass(frozen=True)
+class Questions:
+    """What samples that are questions on pictures share.
+
+    Their ``x`` holds ``tokens`` int32 ``[n, word]``, places in ``words``, and ``picture`` int32
+    ``[n]``, rows of the boxes.
+
+    Attributes:
+        words: the vocabulary; the first one pads a question.
+        boxes: features of the pictures.
+    """
+
+    words: tuple[str, ...]
+    boxes: Boxes
+
+
+class QuestionShape(NamedTuple):
+    """The shape of one row that is a question on a picture.
+
+    Attributes:
+        words: the vocabulary.
+        tokens: words of a question.
+        boxes: most boxes of a picture.
+        features: width of the features of a box.
+    """
+
+    words: tuple[str, ...]
+    tokens: int
+    boxes: int
+    features: int
+
+    @property
+    def numbers(self) -> int:
+        """Width of a packed row."""
+        return self.tokens + 1 + self.boxes * self.features
+
+
+RowShape = tuple[int, ...] | QuestionShape
+
+
+def in_tail(y: np.ndarray, group: np.ndarray, classes: int, beta: float) -> np.ndarray:
+    r"""Whether each row is of a tail class of its group, bool ``[n]``.
+
+    .. math:: |a| < (1 + \beta) \mu(a)
+
+    |a| counts the class in the group, mu is the mean count of the classes that occur there. A.1
+    prints <=, the published labels follow <. The comparison is exact: beta is the decimal number
+    that was written, not the nearest binary one.
+
+    Args:
+        y: class of every row ``[n]``.
+        group: group of every row ``[n]``.
+        classes: number of classes.
+        beta: size of the tail, 0.2 in the source.
+    """
+    keys, index, counts = np.unique(group * classes + y, return_inverse=True, return_counts=True)
+    _, group_of, present = np.unique(keys // classes, return_inverse=True, return_counts=True)
+    totals = np.zeros(len(present), dtype=np.int64)
+    np.add.at(totals, group_of, counts)
+    factor = 1 + Fraction(str(beta))
+    # Whole numbers of any size: |a| * present * denominator < numerator * total
+    left = counts * present[group_of].astype(object) * factor.denominator
+    right = totals[group_of].astype(object) * factor.numerator
+    return (left < right).astype(bool)[index]
