@@ -18,7 +18,7 @@ from itertools import pairwise
 import torch
 from torch.nn.functional import normalize
 
-from robust_fairness.core.registry import find, names
+from robust_fairness.core.registry import find_module, names
 from robust_fairness.miners._batches import class_batches
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 from robust_fairness.objectives.base import Objective, objective_class
@@ -47,7 +47,7 @@ def steps(
     device: torch.device,
 ) -> Iterator[dict[str, float]]:
     """Seconds of the phases of one step after the other; the first one warms up."""
-    miner = find("miner", miner_name)
+    miner = find_module("miner", miner_name)
     parameters, generator = miner.Parameters(), torch.Generator(device).manual_seed(0)
     dropout, now = Randomness([0], "dropout", device), clock_of(device)
     weights = [*network.parameters(), *objective.parameters()]
@@ -106,7 +106,7 @@ def main() -> None:
         f"{options.network}, batch {options.batch_size}, {options.size} x {options.size}, "
         f"{options.dimensions} dimensions, {options.classes} classes"
     )
-    module = find("network", options.network)
+    module = find_module("network", options.network)
     for name in names("objective"):
         declared = objective_class(name)
         for miner in names("miner") if declared.MINED else ["none"]:
@@ -115,7 +115,7 @@ def main() -> None:
                 module.Parameters(), shape, options.dimensions, Randomness([0], "weights")
             ).to(device)
             objective = declared(
-                find("objective", name).Parameters(),
+                find_module("objective", name).Parameters(),
                 options.classes,
                 options.dimensions,
                 Randomness([0], "heads"),

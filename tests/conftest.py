@@ -7,8 +7,9 @@ import pytest
 from hypothesis import settings
 
 # Shared cores: no deadline for an example.
-settings.register_profile("robust_fairness", deadline=None, max_examples=50)
-settings.load_profile("robust_fairness")
+settings.register_profile("robust_fairness", deadline=None, max_examples=50, derandomize=True)
+settings.register_profile("random", deadline=None, max_examples=50)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "robust_fairness"))
 
 ROOT = Path(__file__).parents[1]
 

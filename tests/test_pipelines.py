@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from robust_fairness.core import tables
 from robust_fairness.core.errors import Failure, InputError
-from robust_fairness.core.registry import find
+from robust_fairness.core.registry import find_module
 from robust_fairness.experiment.parameters import GeneratorSettings, TestSetParameters
 from robust_fairness.generation import unet
 from robust_fairness.generation.generator import Generator, Settings
@@ -168,7 +168,7 @@ def test_shifted_rows_are_those_that_a_split_tests_on_with_the_noise_of_their_pl
         samples = replace(samples, x=samples.x[:, 0, 0].astype(np.float32))
     test_set = TestSetParameters.model_validate({"shift": {"name": name}, "severity": 0.2})
     found = shift(samples, test_set)
-    module = find("shift", name)
+    module = find_module("shift", name)
     expected = module.apply(samples, 0.2, module.Parameters()).take(np.array([2, 5, 7, 11]))
     np.testing.assert_equal(found.id, [2, 5, 7, 11])
     np.testing.assert_equal(found.x, expected.x)

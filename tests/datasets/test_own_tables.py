@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images import pictures
+from robust_fairness.datasets.own_tables import read_columns
 from robust_fairness.datasets.tables import table
-from robust_fairness.datasets.tables.own_tables import read_columns
 from robust_fairness.samples import Samples, columns
 
 LOAN = {"file": "own/loans.csv", "target": "repaid", "positive": "yes", "sensitive": ["sex"]}
@@ -231,7 +231,7 @@ def test_a_csv_file_under_the_name_of_parquet_and_a_large_one_are_refused(
     (tmp_path / "own" / "loans.parquet").write_bytes(b"PAR1" + content)
     with pytest.raises(InputError, match=r"loans\.parquet: no readable Parquet file"):
         load(tmp_path, file="own/loans.parquet")
-    monkeypatch.setattr("robust_fairness.datasets.tables.own_tables.MOST_BYTES", 1000)
+    monkeypatch.setattr("robust_fairness.datasets.own_tables.MOST_BYTES", 1000)
     with pytest.raises(InputError, match=r"loans\.csv: .* GiB, allowed: up to"):
         load(tmp_path)
 

@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.datasets import streamed_tables as module
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.tables import streamed as module
+from robust_fairness.datasets.own_tables import read_columns
+from robust_fairness.datasets.streamed_tables import stream_columns
 from robust_fairness.datasets.tables import table
-from robust_fairness.datasets.tables.own_tables import read_columns
-from robust_fairness.datasets.tables.streamed import stream_columns
 
 GIGABYTE = 2**30
 
@@ -130,7 +130,7 @@ def test_what_is_small_packed_and_huge_unpacked_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the bytes that memory would hold."""
-    monkeypatch.setattr("robust_fairness.datasets.tables.own_tables.MOST_BYTES", 300_000)
+    monkeypatch.setattr("robust_fairness.datasets.own_tables.MOST_BYTES", 300_000)
     frame = pd.DataFrame({"a": np.arange(50_000), "b": "text"})
     frame.to_csv(tmp_path / "t.csv.gz", index=False)
     frame.to_parquet(tmp_path / "t.parquet", use_dictionary=["b"])
@@ -144,7 +144,7 @@ READS = """
 import resource, sys
 from pathlib import Path
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.tables.streamed import stream_columns
+from robust_fairness.datasets.streamed_tables import stream_columns
 
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 import pyarrow, pyarrow.csv, pandas

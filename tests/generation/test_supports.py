@@ -5,7 +5,7 @@ import pytest
 from scipy import integrate, special, stats
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import find
+from robust_fairness.core.registry import find_module
 from robust_fairness.generation import latents, measures
 from robust_fairness.generation.families import Family
 from robust_fairness.generation.supports import Ball, Cap, Intensity, intensity
@@ -57,7 +57,7 @@ def test_points_of_a_ball_are_uniform(dimension):
 
 def test_a_support_holds_99_percent_of_its_own():
     for shift, severity in (("extend", 10.0), ("overlap", 30.0), ("truncation", 0.8)):
-        module = find("shift", shift)
+        module = find_module("shift", shift)
         family = Family(shift, severity, module.Parameters())
         found = family.latents(np.arange(1000), 20)
         support = module.support(found, severity, latents.targets(0, 20), module.Parameters())

@@ -12,7 +12,7 @@ from torch.nn import functional
 from robust_fairness import training
 from robust_fairness.catalog.arrays import ModelsDataset
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import find
+from robust_fairness.core.registry import find_module
 from robust_fairness.experiment.parameters import CellParameters
 from robust_fairness.models.base import description
 from robust_fairness.models.embeddings import embedding
@@ -136,7 +136,7 @@ def fitted(classes=3, seed=0, data=None, **options):
 def test_classifier_is_the_network_of_that_name(name):
     """With its defaults, on these rows."""
     x, y, group = problem()
-    module = find("network", name)
+    module = find_module("network", name)
     alone = module.build(module.Parameters(), (64,), 3, Randomness([0], "heads"))
     alone.rows_to_fit(y.shape[1])
     alone.fit_at_once(x, y)
@@ -172,7 +172,7 @@ def test_methods_of_steps_refuse_a_fitted_classifier():
 
 def test_rows_too_many_for_a_machine_are_thinned_out(monkeypatch):
     """By the seed, and the same each time."""
-    module = find("network", "rbf_svm")
+    module = find_module("network", "rbf_svm")
     monkeypatch.setattr(module.Parameters.model_fields["max_rows"], "default", 40)
     module.Parameters.model_rebuild(force=True)
     try:

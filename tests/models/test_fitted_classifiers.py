@@ -17,7 +17,7 @@ from sklearn.svm import SVC
 from robust_fairness import training
 from robust_fairness.catalog.arrays import ModelsDataset
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import find
+from robust_fairness.core.registry import find_module
 from robust_fairness.models.embeddings import _fitted, random_forest
 from robust_fairness.models.embeddings._fitted import ABSENT
 from robust_fairness.models.randomness import Randomness
@@ -35,7 +35,7 @@ CLASSIFIERS = {
 
 def build(name, inputs, classes, seed=0, **options):
     """A classifier that is yet to be fitted."""
-    module = find("network", name)
+    module = find_module("network", name)
     randomness = Randomness([seed], "weights")
     return module.build(module.Parameters(**options), (inputs,), classes, randomness)
 

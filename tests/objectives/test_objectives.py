@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from pytorch_metric_learning import distances, losses, regularizers
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import find, names
+from robust_fairness.core.registry import find_module, names
 from robust_fairness.miners.base import Triplets
 from robust_fairness.models.layers import unit_length
 from robust_fairness.models.randomness import Randomness
@@ -39,7 +39,7 @@ OPTIONS = [
 
 def made(name, classes=CLASSES, dimensions=DIMENSIONS, seed=0, dtype=torch.float64, **options):
     """An objective with these options."""
-    parameters = find("objective", name).Parameters(**options)
+    parameters = find_module("objective", name).Parameters(**options)
     randomness = Randomness([seed], "heads")
     return objective_class(name)(parameters, classes, dimensions, randomness).to(dtype)
 
@@ -330,7 +330,7 @@ def test_degenerate_batches_have_the_definitions_loss_and_finite_gradients(
     """Of moderate size: none has been divided by a norm next to zero."""
     objective = made(name, dtype=dtype, **options)
     x, labels = small_batches()[case]
-    miner = find("miner", "distance_weighted")
+    miner = find_module("miner", "distance_weighted")
     mined = miner.mine(
         torch.tensor(x),
         torch.tensor(labels),
@@ -424,7 +424,7 @@ def test_own_parameters_have_learning_rates_of_their_own():
 )
 def test_defaults_are_the_papers(name, expected):
     """Appendix D.3; of the contrastive margin it gives none."""
-    assert expected.items() <= find("objective", name).Parameters().model_dump().items()
+    assert expected.items() <= find_module("objective", name).Parameters().model_dump().items()
 
 
 def test_boundaries_move_apart():
@@ -462,7 +462,7 @@ def test_bad_names_and_parameters_are_refused():
     with pytest.raises(InputError, match="unknown objective 'proxynca': did you mean 'proxy_nca'"):
         objective_class("proxynca")
     for name in RESTATED:
-        parameters = find("objective", name).Parameters
+        parameters = find_module("objective", name).Parameters
         with pytest.raises(ValidationError, match="unknown"):
             parameters(unknown=1)
         for field in {"margin", "scale", "alpha"} & set(parameters.model_fields):

@@ -102,7 +102,7 @@ def faces(shared_data: Path) -> np.ndarray:
 @ALL
 def test_a_corruption_is_found_by_name_with_what_a_shift_offers(corruption, photographs):
     name = corruption.__name__.rpartition(".")[2]
-    assert registry.find("shift", name) is corruption
+    assert registry.find_module("shift", name) is corruption
     assert {"Parameters", "apply", "check"} <= set(corruption.__all__)
 
 

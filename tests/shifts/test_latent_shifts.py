@@ -31,7 +31,7 @@ def test_every_shift_is_of_samples_or_of_latents_never_both():
     """And all are found by name, with what their kind offers."""
     of_latents = set()
     for name in registry.names("shift"):
-        module = registry.find("shift", name)
+        module = registry.find_module("shift", name)
         assert {"Parameters", "check"} <= set(module.__all__)
         assert hasattr(module, "apply") != hasattr(module, "subset")
         if _latent.is_latent(module):

@@ -43,7 +43,7 @@ def noise_of(noise: ModuleType, severity: float, seed: int = 0, **shape: int) ->
 @NOISES
 def test_noise_is_found_by_name_with_what_a_shift_offers(noise: ModuleType) -> None:
     name = noise.__name__.rpartition(".")[2]
-    assert registry.find("shift", name) is noise
+    assert registry.find_module("shift", name) is noise
     assert {"Parameters", "apply", "check"} <= set(dir(noise))
 
 

@@ -403,7 +403,7 @@ def _cut(text: str) -> tuple[str, Any]:
 def _own_table(path: Path, columns: list[str], delimiter: str, missing: tuple[str, ...]) -> Any:
     """Columns of the file that was named on the command line, wherever it lies."""
     from robust_fairness.datasets.files import Files
-    from robust_fairness.datasets.tables.streamed import stream_columns
+    from robust_fairness.datasets.streamed_tables import stream_columns
 
     if len(delimiter) != 1:
         raise InputError(f"delimiter: {delimiter!r}, allowed: one character")

@@ -1,43 +1,98 @@
-"""Plug-ins by name: each is the file of that name in the packages of its kind.
+"""Plug-ins by name: the package's own, those of a project's ``plugins/`` folder, installed ones.
 
-Adding one is adding a file: ``methods/cuma.py`` is the method ``cuma``. Listing the names
-reads the folders only, so that no heavy library is imported until a plug-in is used.
+A plug-in of the package is the file of that name in the packages of its kind: ``methods/cuma.py``
+is the method ``cuma``. One of a project is such a file below its ``plugins/`` folder
+(``plugins/methods/mine.py``), one of an installed package an entry point of the group
+``robust_fairness.methods``. Listing the names imports nothing.
 """
 
+import sys
+from collections.abc import Iterator
 from importlib import import_module
-from pkgutil import iter_modules
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import module_from_spec, spec_from_file_location
+from os import environ
+from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, ClassVar
 
-from robust_fairness.core.errors import unknown_name
+from pydantic import BaseModel
 
-Thing = TypeVar("Thing")
+import robust_fairness
+from robust_fairness.core.errors import InputError, unknown_name
 
 PACKAGES = {
     "method": ("methods",),
     "dataset": (
-        "datasets.tables",
-        "datasets.images",
-        "datasets.questions",
-        "datasets.generated",
+        "datasets/tables",
+        "datasets/images",
+        "datasets/questions",
+        "datasets/generated",
     ),
     "shift": ("shifts",),
-    "network": ("models.tables", "models.images", "models.questions", "models.embeddings"),
+    "network": ("models/tables", "models/images", "models/questions", "models/embeddings"),
     "objective": ("objectives",),
     "miner": ("miners",),
+    "metric": ("metrics",),
 }
-NO_PLUGINS = ("base", "own_tables", "streamed")
+BASE = "base"
+PROJECT_FOLDER = "ROBUST_FAIRNESS_PLUGINS"
+ROOT = Path(robust_fairness.__file__).parent
 
 
-def _found(kind: str) -> dict[str, str]:
-    """Modules of one kind by name."""
-    packages = [import_module(f"robust_fairness.{name}") for name in PACKAGES[kind]]
-    return {
-        module.name: f"{package.__name__}.{module.name}"
-        for package in packages
-        for module in iter_modules(package.__path__)
-        if module.name[0] != "_" and module.name not in NO_PLUGINS
-    }
+class Plugin:
+    """What every kind of plug-in shares; the base class of the kind says what else it does.
+
+    Attributes:
+        name: what configuration calls it: the name of its file unless the class says otherwise.
+        Parameters: its parameters, all with defaults where it can be named without any.
+    """
+
+    name: ClassVar[str]
+    Parameters: ClassVar[type[BaseModel]]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "name" not in vars(cls):
+            cls.name = cls.__module__.rpartition(".")[2]
+
+
+def plugins_folder() -> Path:
+    """The folder of a project's own plug-ins: ``ROBUST_FAIRNESS_PLUGINS``, or ``plugins``."""
+    return Path(environ.get(PROJECT_FOLDER) or "plugins")
+
+
+def _group(kind: str) -> str:
+    """The folder of a kind in ``plugins/``, and its group of entry points."""
+    return PACKAGES[kind][0].partition("/")[0]
+
+
+def _files(kind: str) -> Iterator[tuple[Path, str]]:
+    """Files of plug-ins, the package's own before the project's, with their modules."""
+    for package in PACKAGES[kind]:
+        for path in sorted((ROOT / package).glob("*.py")):
+            yield path, f"{ROOT.name}.{package.replace('/', '.')}.{path.stem}"
+    for path in sorted((plugins_folder() / _group(kind)).glob("*.py")):
+        yield path, f"robust_fairness_plugins.{_group(kind)}.{path.stem}"
+
+
+def _found(kind: str) -> dict[str, tuple[Path, str] | EntryPoint]:
+    """Where the plug-ins of a kind are, by name.
+
+    Raises:
+        InputError: two of them have one name.
+    """
+    files = [(path.stem, (path, module)) for path, module in _files(kind)]
+    offered: list[tuple[str, Any]] = [one for one in files if one[0][0] != "_" and one[0] != BASE]
+    offered += [(one.name, one) for one in entry_points(group=f"{ROOT.name}.{_group(kind)}")]
+    found: dict[str, Any] = {}
+    for name, place in offered:
+        if name in found:
+            raise InputError(
+                f"{kind} {name!r}: two plug-ins have this name ({found[name]}, {place})"
+            )
+        found[name] = place
+    return found
 
 
 def names(kind: str) -> list[str]:
@@ -49,8 +104,8 @@ def names(kind: str) -> list[str]:
     return sorted(_found(kind))
 
 
-def find(kind: str, name: str) -> ModuleType:
-    """Import the module that holds the plug-in ``name``.
+def find_module(kind: str, name: str) -> ModuleType:
+    """Import the file of a plug-in.
 
     Raises:
         InputError: no such name; the message gives the nearest ones.
@@ -58,30 +113,59 @@ def find(kind: str, name: str) -> ModuleType:
     found = _found(kind)
     if name not in found:
         raise unknown_name(kind, name, found)
-    return import_module(found[name])
+    place = found[name]
+    if isinstance(place, EntryPoint):
+        return import_module(place.module)
+    return _imported(*place)
 
 
-def find_class(kind: str, name: str, base: type[Thing]) -> type[Thing]:
-    """The one subclass of ``base`` that the file of the plug-in ``name`` defines.
+def find(kind: str, name: str) -> Any:
+    """The class of the plug-in ``name``: the one ``Plugin`` that its file defines.
 
     Raises:
-        InputError: no such name; the message gives the nearest ones.
+        InputError: no such name (the message gives the nearest ones), or a file without one.
     """
-    module = find(kind, name)
+    place = _found(kind).get(name)
+    if isinstance(place, EntryPoint):
+        return place.load()
+    file = find_module(kind, name)
+    classes = [
+        value
+        for value in vars(file).values()
+        if isinstance(value, type)
+        and issubclass(value, Plugin)
+        and value.__module__ == file.__name__
+        and value.name == name
+    ]
+    if len(classes) != 1:
+        raise InputError(f"{file.__file__}: {len(classes)} {kind}s, allowed: one class")
+    return classes[0]
+
+
+def _imported(path: Path, name: str) -> ModuleType:
+    """Import a file under a name; a file of the package as every import does."""
+    if path.is_relative_to(ROOT):
+        return import_module(name)
+    if name not in sys.modules:
+        spec = spec_from_file_location(name, path)
+        if spec is None or spec.loader is None:
+            raise InputError(f"{path}: not a Python file")
+        sys.modules[name] = module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+def find_class(kind: str, name: str, base: type) -> Any:
+    """The one subclass of ``base`` in a file (until all kinds are a ``Plugin``)."""
+    file = find_module(kind, name)
     (found,) = (
         value
-        for value in vars(module).values()
-        if isinstance(value, type)
-        and issubclass(value, base)
-        and value.__module__ == module.__name__
+        for value in vars(file).values()
+        if isinstance(value, type) and issubclass(value, base) and value.__module__ == file.__name__
     )
     return found
 
 
 def find_metric(name: str) -> Any:
-    """The metric ``name``; metrics are functions, several to a file, found by their own registry.
-
-    Raises:
-        InputError: no such name; the message gives the nearest ones.
-    """
+    """The metric ``name``."""
     return import_module("robust_fairness.metrics").find_metric(name)

@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.core.registry import find, find_metric
+from robust_fairness.core.registry import find_metric, find_module
 from robust_fairness.experiment.stages import Stage
 
 DEFAULT_TRIAL = "default"
@@ -153,7 +153,7 @@ def named(kind: str) -> BeforeValidator:
         values = dict(value) if isinstance(value, dict) else {"name": value}
         name = str(values.pop("name", ""))
         try:
-            parameters = find(kind, name).Parameters.model_validate(values)
+            parameters = find_module(kind, name).Parameters.model_validate(values)
         except ValidationError as error:
             raise InputError(f"{kind} {name}: {one_line(error)}") from None
         return Named(name=name, parameters=parameters)
@@ -242,7 +242,7 @@ class TestSetParameters(Settings):
 
     @model_validator(mode="after")
     def _severity_fits(self) -> "TestSetParameters":
-        find("shift", self.shift.name).check(self.severity)
+        find_module("shift", self.shift.name).check(self.severity)
         return self
 
 
@@ -251,7 +251,7 @@ class GivenTestSetParameters(TestSetParameters):
 
     @model_validator(mode="after")
     def _samples_are_given(self) -> "GivenTestSetParameters":
-        if not hasattr(find("shift", self.shift.name), "apply"):
+        if not hasattr(find_module("shift", self.shift.name), "apply"):
             raise InputError(
                 f"shift {self.shift.name}: a subset of latent space, which only a dataset of "
                 "source 'generated' has; allowed here: a shift of given samples"

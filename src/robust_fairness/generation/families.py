@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import find
+from robust_fairness.core.registry import find_module
 from robust_fairness.generation import latents
 
 
@@ -39,7 +39,7 @@ class Family:
             InputError: there is no such shift, it is one of given samples, or the severity is
                 out of its range.
         """
-        shift = find("shift", self.shift)
+        shift = find_module("shift", self.shift)
         if not hasattr(shift, "subset"):
             raise InputError(
                 f"shift {self.shift}: one of given samples, allowed: a subset of latent space"
@@ -58,7 +58,7 @@ class Family:
     def moved(self, z: np.ndarray) -> np.ndarray:
         """Latents of given draws of N(0, I), float32 ``[n, d]`` both."""
         targets = latents.targets(self.target_seed, z.shape[1])
-        moved: np.ndarray = find("shift", self.shift).subset(
+        moved: np.ndarray = find_module("shift", self.shift).subset(
             z, self.severity, targets, self.parameters
         )
         return moved

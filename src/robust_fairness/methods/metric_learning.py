@@ -8,7 +8,7 @@ from pydantic import Field, SerializeAsAny
 from torch import Tensor, nn
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import find
+from robust_fairness.core.registry import find_module
 from robust_fairness.experiment.parameters import Named, named
 from robust_fairness.methods.base import (
     Batch,
@@ -73,7 +73,7 @@ class Mined(nn.Module):
         triplets = None
         if self.objective.MINED:
             (generator,) = self.mining.generators
-            mine = find("miner", self.miner.name).mine
+            mine = find_module("miner", self.miner.name).mine
             triplets = mine(embeddings.detach(), labels, self.miner.parameters, generator)
         loss: Tensor = self.objective(embeddings, labels, triplets)
         return loss

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from torch import Tensor, nn
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import find
+from robust_fairness.core.registry import find_module
 from robust_fairness.models import losses as _losses
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 
@@ -151,7 +151,7 @@ def description(name: str, parameters: BaseModel) -> str:
         name: of the network.
         parameters: its parameters.
     """
-    describe = getattr(find("network", name), "describe", None)
+    describe = getattr(find_module("network", name), "describe", None)
     return name if describe is None else str(describe(parameters))
 
 
@@ -162,7 +162,7 @@ def weight_files(name: str, parameters: BaseModel) -> tuple[Path, ...]:
         name: of the network.
         parameters: its parameters.
     """
-    told = getattr(find("network", name), "files", None)
+    told = getattr(find_module("network", name), "files", None)
     return () if told is None else tuple(told(parameters))
 
 

@@ -149,4 +149,4 @@ def objective_class(name: str) -> type[Objective]:
     Raises:
         InputError: no such name.
     """
-    return find_class("objective", name, Objective)  # type: ignore[type-abstract]
+    return find_class("objective", name, Objective)

@@ -200,7 +200,7 @@ def save(
         warnings.simplefilter("ignore", UserWarning)
         from mlflow.pyfunc import save_model
 
-    from robust_fairness.core.registry import find
+    from robust_fairness.core.registry import find_module
     from robust_fairness.models.base import description
 
     criterion = cell.criterion
@@ -211,7 +211,7 @@ def save(
     about = About(
         dataset=cell.dataset,
         method=cell.label,
-        network=description(name, find("network", name).Parameters.model_validate(network)),
+        network=description(name, find_module("network", name).Parameters.model_validate(network)),
         selection=criterion,
         trial=trial,
         seeds=tuple(one.seed for one in fitted),

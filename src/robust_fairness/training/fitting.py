@@ -19,7 +19,7 @@ from robust_fairness.core.checkpoints import Checkpoint
 from robust_fairness.core.devices import device_named
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.progress import progress
-from robust_fairness.core.registry import find, find_class
+from robust_fairness.core.registry import find_class, find_module
 from robust_fairness.experiment.parameters import CellParameters, Protocol, Replica
 from robust_fairness.methods.base import (
     Batch,
@@ -68,7 +68,7 @@ def never(epoch: int, losses: Tensor) -> bool:
 
 def trainings(replicas: Sequence[Replica], network: str) -> list[list[Replica]]:
     """Replicas that share one training: they differ in what is fitted after it alone."""
-    trained_as = getattr(find("network", network), "trained_as", None)
+    trained_as = getattr(find_module("network", network), "trained_as", None)
     if trained_as is None:
         return [[replica] for replica in replicas]
     found: dict[str, list[Replica]] = {}
@@ -97,7 +97,7 @@ def stacks(replicas: Sequence[Replica], samples: Samples, network: str) -> list[
         counts = [len(samples.rows(split, part)) for part in REQUIRED_PARTS]
         return repr((alike, replica.network, replica.protocol, counts, split if apart else ""))
 
-    if not find("network", network).STACKS:
+    if not find_module("network", network).STACKS:
         return [[replica] for replica in replicas]
     return [list(group) for _, group in groupby(sorted(replicas, key=shape), key=shape)]
 
@@ -685,7 +685,7 @@ def build_model(
         InputError: the network reads questions on pictures and rows are none, or the reverse, or
             it does not take such rows for another reason.
     """
-    module = find("network", name)
+    module = find_module("network", name)
     reads_questions = getattr(module, "READS_QUESTIONS", False)
     if reads_questions != isinstance(inputs, QuestionShape):
         rows = "other rows" if reads_questions else "questions on pictures"
@@ -703,7 +703,7 @@ def digest_of(path: Path) -> str:
 
 def method_class(name: str) -> type[Method]:
     """The method that the file ``methods/{name}.py`` defines."""
-    return find_class("method", name, Method)  # type: ignore[type-abstract]
+    return find_class("method", name, Method)
 
 
 def training_key(samples: Samples, cell: CellParameters, replicas: Sequence[Replica]) -> str:

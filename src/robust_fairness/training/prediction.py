@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from robust_fairness.core.registry import find
+from robust_fairness.core.registry import find_module
 from robust_fairness.experiment.parameters import (
     EVERY,
     VALIDATION_PARTS,
@@ -57,7 +57,7 @@ class FittedStack:
         first = fitted[0]
         network = dict(first.network)
         name = network.pop("name")
-        parameters = find("network", name).Parameters.model_validate(network)
+        parameters = find_module("network", name).Parameters.model_validate(network)
         self.network = description(name, parameters)
         states = [
             {key: torch.from_numpy(array) for key, array in one.state.items()} for one in fitted
@@ -325,7 +325,7 @@ def _stacks(
     def shape(one: Fitted) -> str:
         counts = [len(test_set.rows(one.split, part)) for test_set in test_sets.values()]
         matrix = one.state["preprocessing.matrix"]
-        alone = "" if find("network", one.network["name"]).STACKS else (one.trial, one.seed)
+        alone = "" if find_module("network", one.network["name"]).STACKS else (one.trial, one.seed)
         return repr((one.network, matrix.ndim, str(matrix.dtype), counts, alone))
 
     for _, group in groupby(sorted(fitted, key=shape), key=shape):

@@ -19,8 +19,8 @@ from robust_fairness.datasets.images._class_pictures import (
     samples_of,
 )
 from robust_fairness.datasets.images._pictures import joined, opened, with_pictures
+from robust_fairness.datasets.own_tables import below_the_root
 from robust_fairness.datasets.tables._tables import read_csv
-from robust_fairness.datasets.tables.own_tables import below_the_root
 from robust_fairness.samples import Samples
 
 NAME, NUMBER = "fname", "class"  # fields of an annotation

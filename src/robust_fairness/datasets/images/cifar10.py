@@ -12,7 +12,7 @@ from pydantic import PositiveInt, field_validator
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images import _cifar
-from robust_fairness.datasets.tables.own_tables import below_the_root
+from robust_fairness.datasets.own_tables import below_the_root
 from robust_fairness.samples import Samples
 from robust_fairness.samples.splits import (
     Fraction,

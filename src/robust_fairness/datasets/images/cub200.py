@@ -19,7 +19,7 @@ from robust_fairness.datasets.images._class_pictures import (
     samples_of,
 )
 from robust_fairness.datasets.images._pictures import opened, with_pictures
-from robust_fairness.datasets.tables.own_tables import below_the_root
+from robust_fairness.datasets.own_tables import below_the_root
 from robust_fairness.samples import Samples
 
 COLOR = "color"

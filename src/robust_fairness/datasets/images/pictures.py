@@ -10,7 +10,7 @@ from pydantic import PositiveInt, field_validator, model_validator
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images._pictures import COMMON, Source, decode, opened
-from robust_fairness.datasets.tables.own_tables import (
+from robust_fairness.datasets.own_tables import (
     OwnParameters,
     below_the_root,
     complete_rows,

@@ -23,6 +23,7 @@ from pydantic import (
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import ROOT_VARIABLE, Files
+from robust_fairness.datasets.own_tables import below_the_root
 from robust_fairness.datasets.questions._boxes import convert
 from robust_fairness.datasets.questions._questions import (
     UNKNOWN_TOKEN,
@@ -34,7 +35,6 @@ from robust_fairness.datasets.questions._questions import (
     places,
     questions_from,
 )
-from robust_fairness.datasets.tables.own_tables import below_the_root
 from robust_fairness.samples import REQUIRED_PARTS, Samples
 from robust_fairness.samples.questions import PICTURE, TOKENS, Boxes, Questions, in_tail
 

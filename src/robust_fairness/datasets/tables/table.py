@@ -8,13 +8,13 @@ from pydantic import PositiveInt
 
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.tables._tables import one_hot, to_samples
-from robust_fairness.datasets.tables.own_tables import (
+from robust_fairness.datasets.own_tables import (
     OwnParameters,
     complete_rows,
     labels_of,
     read_columns,
 )
+from robust_fairness.datasets.tables._tables import one_hot, to_samples
 from robust_fairness.samples import Samples
 from robust_fairness.samples import columns as cells_of
 

@@ -18,7 +18,7 @@ from pydantic import (
 from torch import Tensor, nn
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import find
+from robust_fairness.core.registry import find_module
 from robust_fairness.models.base import (
     FittedAtOnce,
     Model,
@@ -38,7 +38,7 @@ POOLED_AXES = 3  # replica, row, feature
 
 def _is_fitted_at_once(name: str) -> bool:
     """Whether a network takes no steps."""
-    module = find("network", name)
+    module = find_module("network", name)
     return any(
         isinstance(value, type)
         and issubclass(value, FittedAtOnce)
@@ -89,7 +89,7 @@ class Parameters(BaseModel):
         if name == "embedding" or _is_fitted_at_once(name):
             raise InputError(f"network {name}, allowed: one that is trained by steps")
         try:
-            parameters = find("network", name).Parameters.model_validate(fields)
+            parameters = find_module("network", name).Parameters.model_validate(fields)
         except ValidationError as error:
             found = error.errors(include_url=False)[0]
             where = ".".join(map(str, found["loc"])) or "fields"
@@ -109,7 +109,7 @@ class Parameters(BaseModel):
         """Name and parameters of the backbone."""
         fields = dict(self.backbone)
         name = fields.pop("name")
-        return name, find("network", name).Parameters.model_validate(fields)
+        return name, find_module("network", name).Parameters.model_validate(fields)
 
 
 def describe(parameters: Parameters) -> str:
@@ -199,7 +199,7 @@ class Classifiers(nn.ModuleList):
 
     def new(self) -> FittedAtOnce:
         """A classifier with the defaults of its network, yet to be fitted."""
-        module = find("network", self.name)
+        module = find_module("network", self.name)
         made: FittedAtOnce = module.build(
             module.Parameters(), (self.inputs,), self.classes, self.heads
         )
@@ -245,7 +245,9 @@ class Embedding(SingleModel):
         super().__init__()
         self.outputs, self.seeds = outputs, randomness.seeds
         name, fields = parameters.network()
-        self.backbone: Model = find("network", name).build(fields, inputs, outputs, randomness)
+        self.backbone: Model = find_module("network", name).build(
+            fields, inputs, outputs, randomness
+        )
         self.backbone.top = nn.Identity()  # its own head is of no use here
         self.early_width, self.shared_width = (
             self.backbone.early_width,

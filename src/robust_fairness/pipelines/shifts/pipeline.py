@@ -6,7 +6,7 @@ from typing import Any
 
 from kedro.pipeline import Node, Pipeline
 
-from robust_fairness.core.registry import find
+from robust_fairness.core.registry import find_module
 from robust_fairness.experiment.grid import DatasetGrid, TestSet
 from robust_fairness.experiment.parameters import (
     GeneratedTestSetParameters,
@@ -30,7 +30,7 @@ def shift(samples: Any, test_set: TestSetParameters) -> Any:
     Raises:
         InputError: the shift is a subset of latent space, which given samples do not have.
     """
-    module, places = find("shift", test_set.shift.name), _tested(samples)
+    module, places = find_module("shift", test_set.shift.name), _tested(samples)
     offered = {"places": places} if "places" in signature(module.apply).parameters else {}
     return module.apply(
         samples.take(places), test_set.severity, test_set.shift.parameters, **offered
@@ -41,7 +41,7 @@ def shift_generated(samples: Any, test_set: GeneratedTestSetParameters, generato
     """Shift the test rows of a generated dataset: in latent space, or as given pictures."""
     from robust_fairness.datasets.generated import generated
 
-    if hasattr(find("shift", test_set.shift.name), "apply"):
+    if hasattr(find_module("shift", test_set.shift.name), "apply"):
         return shift(samples, test_set)
     parameters: Any = test_set.source.source.parameters
     name = TestSet(test_set.shift.name, test_set.severity).name

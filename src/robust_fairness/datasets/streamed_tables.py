@@ -16,7 +16,7 @@ import pandas as pd
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.tables.own_tables import (
+from robust_fairness.datasets.own_tables import (
     CSV,
     PARQUET,
     first_line,
