@@ -303,7 +303,7 @@ CHILD = """
 import sys, time
 from pathlib import Path
 sys.path.insert(0, {root!r})
-from robust_fairness.datasets import _boxes
+from robust_fairness.datasets.questions import _boxes
 from tests.datasets.test_boxes import PICTURES
 read = _boxes._read
 def slow(*arguments):

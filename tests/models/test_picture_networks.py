@@ -38,14 +38,14 @@ CONVOLUTIONAL = [name for name in SMALL if name not in TRANSFORMERS]
 
 def build(name, shape=(1, 8, 8), outputs=3, seed=0, **options):
     """A network; small unless options are given."""
-    module = import_module(f"robust_fairness.models.{name}")
+    module = import_module(f"robust_fairness.models.images.{name}")
     parameters = module.Parameters(**(options or SMALL[name]))
     return module.build(parameters, shape, outputs, Randomness([seed], "weights"))
 
 
 def of_published_size(name, options):
     """A network for CIFAR-10, whose weights take no memory."""
-    module = import_module(f"robust_fairness.models.{name}")
+    module = import_module(f"robust_fairness.models.images.{name}")
     randomness = Randomness([0], "weights")
     with torch.device("meta"):
         return module.build(module.Parameters(**options), (3, 32, 32), 10, randomness)
