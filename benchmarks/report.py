@@ -25,9 +25,9 @@ PAPERS = {
     "celeba_identity": "skin_tone", "cars196_imbalanced": "class_size",
 }  # fmt: skip
 METRICS = (
-    "accuracy", "worst_group_accuracy", "group_accuracy", "delta_dp", "delta_eo", "delta_eopp",
-    "equal_opportunity", "disparate_impact", "delta_er", "group_positive_rate",
-    "group_true_positive_rate", "faircocco_dp", "faircocco_eo", "faircocco_cal", "recall_at",
+    "accuracy", "worst_group_accuracy", "accuracy_by_group", "delta_dp", "delta_eo", "delta_eopp",
+    "equal_opportunity_difference", "disparate_impact", "delta_er", "selection_rate_by_group",
+    "true_positive_rate_by_group", "faircocco_dp", "faircocco_eo", "faircocco_cal", "recall_at",
 )  # fmt: skip
 OVERALL = ("accuracy", "recall_at")  # of no attribute
 SHIFTS = {"none": [0.0], "gaussian_noise": [0.03, 0.06, 0.5], "uniform_noise": [0.03, 0.06, 0.5]}

@@ -97,9 +97,9 @@ def measure_memory(rows: int, looked_from: int, columns: int, classes: int) -> N
     names = tuple(f"group {number}" for number in range(12))
     print(f"{rows:,} x {columns}, {x.nbytes / 2**20:,.0f} MiB; the process {peak():,.0f} MiB")
     start = time.process_time()
-    representation.group_u_kl(x, group, names)
-    representation.group_positive_alignment(x, y, group, names)
-    representation.group_negative_alignment(x, y, group, names)
+    representation.u_kl_by_group(x, group, names)
+    representation.positive_alignment_by_group(x, y, group, names)
+    representation.negative_alignment_by_group(x, y, group, names)
     spent = time.process_time() - start
     print(f"  U_KL and alignments of 12 groups: {spent:.1f} s, peak {peak():,.0f} MiB")
     steps = representation.ITERATIONS

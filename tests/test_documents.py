@@ -95,7 +95,7 @@ def test_focal_loss_without_focus_is_plain_training(rows):
 def test_balanced_accuracy_is_the_mean_over_classes(rows):
     digits = rows[rows["dataset"] == "digits"]
     keys = ["shift", "severity"]
-    by_class = digits[(digits["metric"] == "group_accuracy") & (digits["attribute"] == "class")]
+    by_class = digits[(digits["metric"] == "accuracy_by_group") & (digits["attribute"] == "class")]
     assert (by_class.groupby(keys)["group"].nunique() == 10).all()
     found = digits[digits["metric"] == "balanced_accuracy"].set_index(keys)["value"]
     expected = by_class.groupby(keys)["value"].mean()

@@ -20,7 +20,7 @@ from tests.test_runs import SMOKE, contents, manifest
 CRITERION = "worst_group_recall_at"
 PARADE_TRIALS = [{"alpha": 0.9, "rho": 300.0}, {"rho": 0.0}, {"classifier": "k_means"}]
 REPRESENTATION = {"recall_at", "nmi", "u_kl", "positive_alignment", "negative_alignment"}
-GROUPS = {"group_recall_at", "group_nmi", "group_u_kl", CRITERION, "u_kl_worst_gap"}
+GROUPS = {"recall_at_by_group", "nmi_by_group", "u_kl_by_group", CRITERION, "u_kl_worst_gap"}
 DOWNSTREAM = {"accuracy", "delta_eo", "faircocco_eo", "accuracy_at", "macro_precision"}
 
 
@@ -58,7 +58,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
         shifts={"gaussian_noise": [0.3]},
     )
     rare = embedded(
-        {"margin_distance": {}}, metrics=["group_accuracy", "group_recall_at", "group_recall"]
+        {"margin_distance": {}},
+        metrics=["accuracy_by_group", "recall_at_by_group", "macro_recall_by_group"],
     )
     configure(made, {"coloured_digits": coloured, "digits_imbalanced": rare}, seeds=2)
     made.kedro(*SMOKE, "--run-id", "one")
@@ -124,7 +125,7 @@ def test_embeddings_and_their_classifiers_are_in_one_table_under_noise_too(proje
     for _, rows in metrics.groupby([*keys, "shift"]):
         assert set(rows["metric"]) == REPRESENTATION | GROUPS | DOWNSTREAM
     colors = {"red", "orange", "yellow", "green", "blue", "purple"}
-    assert set(metrics.query("metric == 'group_nmi'")["group"]) == colors
+    assert set(metrics.query("metric == 'nmi_by_group'")["group"]) == colors
     needed = metrics[metrics["metric"].isin([*REPRESENTATION, "faircocco_eo", "accuracy_at"])]
     assert needed["value"].notna().all()
     assert metrics.query("metric == 'delta_eo'")["note"].notna().all()
@@ -194,11 +195,11 @@ def test_class_sizes_are_those_of_each_replicas_own_split(project):
         minority, right = np.isin(y, few), one.outputs.argmax(1) == y
         rows = metrics[metrics["seed"] == one.seed].set_index(["metric", "group"])
         for group, members in (("minority", minority), ("majority", ~minority)):
-            row = rows.loc[("group_accuracy", group)]
+            row = rows.loc[("accuracy_by_group", group)]
             assert row["n"] == members.sum()
             assert row["value"] == pytest.approx(right[members].mean(), abs=1e-12)
             hits = one.values["same_class_rank"] == 1
-            recall = rows.loc[("group_recall_at", group), "value"]
+            recall = rows.loc[("recall_at_by_group", group), "value"]
             assert recall == pytest.approx(hits[members].mean(), abs=1e-12)
     assert rare[0] != rare[1]
 
@@ -256,7 +257,7 @@ def test_awkward_pictures_run_through_and_those_that_do_not_match_fail_alone(tmp
         "base/parameters.yml",
         {"datasets": {"faces": faces, "strangers": {**faces, "attributes": "lfw/others.txt"}}},
     )
-    quantities = ["accuracy", "recall_at", "group_recall_at", "group_u_kl", "u_kl_worst_gap"]
+    quantities = ["accuracy", "recall_at", "recall_at_by_group", "u_kl_by_group", "u_kl_worst_gap"]
     rebalanced = [{"rebalancing": "oversampling"}, {"rebalancing": "domain_independent"}]
     cells = {"margin_distance": {"trials": rebalanced}, "parade": {"settings": {"rho": 10}}}
     settings = embedded(

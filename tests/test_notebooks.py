@@ -211,13 +211,13 @@ def check_audit(left, text):
     made = {name: np.array(values) for name, values in left["made"].items()}
     positive = made["y"] == 1
     gap = np.ptp([made["predicted"][positive & (made["town"] == town)].mean() for town in "ab"])
-    odds = left["noticed"]["equal_opportunity"]
+    odds = left["noticed"]["equal_opportunity_difference"]
     assert odds["town"] == pytest.approx(gap)
     assert odds["hand"] < 0.2 < odds["town"] < 0.4
     p_values = left["noticed"]["faircocco_eo_p_value_holm"]
     assert p_values["town"] < 0.05 < p_values["hand"]
     assert left["status"] == 1
-    assert left["said"].startswith("failed: equal_opportunity[town]>0.2")
+    assert left["said"].startswith("failed: equal_opportunity_difference[town]>0.2")
     assert "hand" not in left["said"]
     assert left["failures"] == []
     assert "exit status 1" in text

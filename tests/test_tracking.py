@@ -102,7 +102,7 @@ def test_parent_and_children_hold_parameters_curves_scores_and_the_report(client
         {"seed": 1, "value": 0.0, "selection": "every", "trial": "alpha=0.1"},
         {"metric": "delta_eo", "attribute": "sex", "value": 0.25},
         {"metric": "delta_er", "attribute": "sex", "value": float("nan")},
-        {"metric": "group_accuracy", "attribute": "sex", "group": "f", "value": 0.125},
+        {"metric": "accuracy_by_group", "attribute": "sex", "group": "f", "value": 0.125},
         {"shift": "gaussian_noise", "severity": 0.06, "value": 0.75},
     )
     hook.after_pipeline_run(PARAMS, PIPELINE, catalog())

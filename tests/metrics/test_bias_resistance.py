@@ -15,7 +15,7 @@ from robust_fairness.datasets.tables import adult
 from robust_fairness.metrics import evaluate
 from robust_fairness.metrics.bias_resistance import (
     accuracy_at,
-    class_group_accuracy,
+    accuracy_by_subgroup,
     in_majority,
     majority_accuracy,
     majority_minority_difference,
@@ -204,7 +204,7 @@ def test_tens_of_thousands_of_groups_and_classes_are_counted_not_enumerated():
 @given(cases())
 def test_class_groups_have_the_accuracy_of_their_rows(case):
     """Every group of training or these rows; one without a row here is missing."""
-    found = class_group_accuracy(**case, groups=GROUPS)
+    found = accuracy_by_subgroup(**case, groups=GROUPS)
     here, there = (
         pairs(case["y"], case["group"]),
         pairs(case["train_y"], case["train_group"]),

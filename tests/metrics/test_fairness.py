@@ -11,7 +11,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import evaluate, find_metric, metric_names
 from robust_fairness.samples import Samples
 
-GAPS = ["delta_dp", "delta_eo", "delta_eopp", "equal_opportunity"]
+GAPS = ["delta_dp", "delta_eo", "delta_eopp", "equal_opportunity_difference"]
 
 
 def make(y, group, names=None, classes=("no", "yes")) -> Samples:
@@ -65,7 +65,7 @@ def test_gaps_equal_fairlearn(seed):
         "delta_eo": 2
         * oracle.equalized_odds_difference(y, p, sensitive_features=group, agg="mean"),
         "delta_eopp": frame.difference()["tnr"],
-        "equal_opportunity": frame.difference()["tpr"],
+        "equal_opportunity_difference": frame.difference()["tpr"],
         "disparate_impact": oracle.demographic_parity_ratio(y, p, sensitive_features=group),
     }
     for name, value in expected.items():
@@ -76,18 +76,18 @@ def test_rates_of_groups_equal_fairlearn():
     """Every group's rates and counts."""
     y, p, group = random_rows(9, groups=3)
     names = [
-        "group_accuracy",
-        "group_positive_rate",
-        "group_true_positive_rate",
-        "group_true_negative_rate",
+        "accuracy_by_group",
+        "selection_rate_by_group",
+        "true_positive_rate_by_group",
+        "true_negative_rate_by_group",
     ]
     found = scores(names, make(y, group), p)
     frame = oracle.MetricFrame(
         metrics={
-            "group_accuracy": lambda t, q: np.mean(t == q),
-            "group_positive_rate": oracle.selection_rate,
-            "group_true_positive_rate": oracle.true_positive_rate,
-            "group_true_negative_rate": oracle.true_negative_rate,
+            "accuracy_by_group": lambda t, q: np.mean(t == q),
+            "selection_rate_by_group": oracle.selection_rate,
+            "true_positive_rate_by_group": oracle.true_positive_rate,
+            "true_negative_rate_by_group": oracle.true_negative_rate,
         },
         y_true=y,
         y_pred=p,
@@ -97,8 +97,8 @@ def test_rates_of_groups_equal_fairlearn():
         for k in range(3):
             row = found[name, f"g{k}"]
             assert row["value"] == pytest.approx(frame.loc[k, name])
-    assert found["group_accuracy", "g1"]["n"] == (group == 1).sum()
-    assert found["group_true_positive_rate", "g1"]["n"] == ((group == 1) & (y == 1)).sum()
+    assert found["accuracy_by_group", "g1"]["n"] == (group == 1).sum()
+    assert found["true_positive_rate_by_group", "g1"]["n"] == ((group == 1) & (y == 1)).sum()
 
 
 def test_by_hand():
@@ -117,7 +117,7 @@ def test_by_hand():
             "delta_dp": 3 / 4 - 1 / 4,
             "delta_eo": 1 / 2 + 1 / 2,
             "delta_eopp": 1 / 2,
-            "equal_opportunity": 1 / 2,
+            "equal_opportunity_difference": 1 / 2,
             "disparate_impact": 1 / 3,
             "accuracy": 6 / 8,
             "worst_group_accuracy": 3 / 4,
@@ -167,8 +167,8 @@ def test_empty_group_gives_a_missing_value_with_count_zero():
         assert found[name]["value"] is None, name
         assert found[name]["n"] == 0
         assert "women" in found[name]["note"]
-    assert found["group_accuracy", "women"]["value"] is None
-    assert found["group_accuracy", "men"]["value"] == 0.75
+    assert found["accuracy_by_group", "women"]["value"] is None
+    assert found["accuracy_by_group", "men"]["value"] == 0.75
 
 
 def test_empty_cell_of_group_and_class_is_named():
@@ -177,7 +177,7 @@ def test_empty_cell_of_group_and_class_is_named():
     found = scores(GAPS, samples, [0, 1, 0, 1])
     assert found["delta_eo"]["value"] is None
     assert "women in class yes" in found["delta_eo"]["note"]
-    assert found["equal_opportunity"]["value"] is None
+    assert found["equal_opportunity_difference"]["value"] is None
     assert found["delta_dp"]["value"] == 0
     assert found["delta_eopp"]["value"] == 0.5
 
@@ -230,7 +230,9 @@ def test_regression_metrics_equal_numpy():
     errors = (outputs[:, 0].astype(float) - y.astype(float)) ** 2
     assert rows["mean_squared_error", ""]["value"] == pytest.approx(errors.mean(), rel=1e-6)
     by_group = [errors[group == k].mean() for k in (0, 1)]
-    assert rows["group_mean_squared_error", "g1"]["value"] == pytest.approx(by_group[1], rel=1e-6)
+    assert rows["mean_squared_error_by_group", "g1"]["value"] == pytest.approx(
+        by_group[1], rel=1e-6
+    )
     assert rows["worst_group_mean_squared_error", ""]["value"] == pytest.approx(
         max(by_group), rel=1e-6
     )

@@ -159,7 +159,7 @@ def case():
 def test_metrics_are_gaps_of_the_group_metrics_rows(case, quantity):
     """Majority is type V and minority type II, by the training rows."""
     samples, outputs, per_row, train = case
-    names = [f"group_{quantity}", *(f"{quantity}_{ending}" for ending in ENDINGS)]
+    names = [f"{quantity}_by_group", *(f"{quantity}_{ending}" for ending in ENDINGS)]
     names.append(f"worst_group_{quantity}")
     rows = evaluate(names, samples, outputs, per_row, train)
     of = {row["group"]: row["value"] for row in rows if row["metric"] == names[0]}
@@ -182,7 +182,7 @@ def test_metrics_are_gaps_of_the_group_metrics_rows(case, quantity):
 @pytest.mark.parametrize("quantity", QUANTITIES)
 def test_metrics_are_registered_with_what_selection_must_know(quantity):
     """Gaps are better when lower, the worst group as its quantity is."""
-    of_groups = find_metric(f"group_{quantity}")
+    of_groups = find_metric(f"{quantity}_by_group")
     assert of_groups.better == ("lower" if quantity in LOWER else "higher")
     assert find_metric(f"worst_group_{quantity}").better == of_groups.better
     for ending in ENDINGS:
@@ -204,7 +204,7 @@ def test_names_of_the_gaps_are_all_there_is():
 def test_options_of_a_quantity_are_those_of_its_gaps(case):
     """``recall_at_majority_gap(k=4)``."""
     samples, outputs, per_row, train = case
-    names = ["group_recall_at(k=4)", "recall_at_majority_gap(k=4)", "recall_at_majority_gap"]
+    names = ["recall_at_by_group(k=4)", "recall_at_majority_gap(k=4)", "recall_at_majority_gap"]
     rows = evaluate(names, samples, outputs, per_row, train)
     of = {row["group"]: row["value"] for row in rows if row["group"]}
     four, one = (row["value"] for row in rows if not row["group"])
@@ -224,11 +224,11 @@ def test_rows_of_unknown_group_are_left_out_of_wide_arrays(case):
         **{**vars(samples), "attributes": pd.DataFrame({"tone": tone.astype("category")})}
     )
     known = samples.y > 0
-    rows = evaluate(["group_u_kl", "group_recall_at"], samples, outputs, per_row, train)
+    rows = evaluate(["u_kl_by_group", "recall_at_by_group"], samples, outputs, per_row, train)
     for row in rows:
         mine = known & (tone == row["group"]).to_numpy()
         assert row["n"] == mine.sum()
-        if row["metric"] == "group_u_kl":
+        if row["metric"] == "u_kl_by_group":
             expected = find_metric("u_kl").function(per_row["embedding"][mine]).value
         else:
             expected = np.mean(per_row["same_class_rank"][mine] == 1)

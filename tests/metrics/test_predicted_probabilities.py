@@ -6,8 +6,8 @@ import pytest
 from robust_fairness.metrics.predicted_probabilities import (
     bin_names,
     bins_of,
-    class_group_probability_shares,
-    group_probability_shares,
+    probability_shares_by_group,
+    probability_shares_by_subgroup,
 )
 
 CLASSES = ("no", "yes")
@@ -34,7 +34,7 @@ def histogram(outputs: np.ndarray) -> np.ndarray:
 def test_shares_of_a_group_are_its_histogram():
     """With the number of its rows; a group without rows has no share."""
     rows = make()
-    found = group_probability_shares(**rows)
+    found = probability_shares_by_group(**rows)
     assert list(bin_names())[0::9] == ["0.0 to 0.1", "0.9 to 1.0"]
     for number in (0, 1):
         inside = rows["group"] == number
@@ -50,7 +50,7 @@ def test_shares_of_a_group_and_class_are_its_histogram():
     """Of both classes."""
     rows = make()
     y = np.random.default_rng(1).integers(0, 2, 300)
-    found = class_group_probability_shares(y=y, **rows)
+    found = probability_shares_by_subgroup(y=y, **rows)
     for number in (0, 1):
         for label, name in enumerate(CLASSES):
             inside = (rows["group"] == number) & (y == label)
@@ -68,5 +68,5 @@ def test_certain_predictions_lie_in_the_outer_bins():
 def test_more_classes_are_refused():
     """There is no one probability."""
     rows = make() | {"classes": ("a", "b", "c")}
-    assert "defined for two" in group_probability_shares(**rows).note
-    assert "defined for two" in class_group_probability_shares(y=rows["group"], **rows).note
+    assert "defined for two" in probability_shares_by_group(**rows).note
+    assert "defined for two" in probability_shares_by_subgroup(y=rows["group"], **rows).note

@@ -19,17 +19,17 @@ from robust_fairness.metrics import Score, find_metric
 from robust_fairness.metrics import representation as module
 from robust_fairness.metrics.representation import (
     clusters,
-    group_negative_alignment,
-    group_nmi,
-    group_positive_alignment,
-    group_recall_at,
-    group_u_kl,
     negative_alignment,
+    negative_alignment_by_group,
     nmi,
+    nmi_by_group,
     positive_alignment,
+    positive_alignment_by_group,
     recall_at,
+    recall_at_by_group,
     same_class_rank,
     u_kl,
+    u_kl_by_group,
 )
 
 GROUPS = ("a", "b", "c")
@@ -128,7 +128,7 @@ def test_class_that_occurs_once_counts_as_zero_and_is_counted():
     rank = same_class_rank(x, np.array([0, 0, 1, 2]))
     assert rank.tolist() == [1, 1, 0, 0]
     assert recall_at(rank) == Score(0.5, 4, "2 rows without another of their class count as 0")
-    found = group_recall_at(rank, np.array([0, 0, 0, 2]), GROUPS)
+    found = recall_at_by_group(rank, np.array([0, 0, 0, 2]), GROUPS)
     assert found["a"] == Score(2 / 3, 3, "1 rows without another of their class count as 0")
     assert found["b"] == Score(None, 0, "no rows")
     assert found["c"].value == 0
@@ -168,7 +168,7 @@ def test_bad_k_is_refused(k):
     with pytest.raises(InputError, match="allowed: a whole number of 1 or more"):
         recall_at(np.array([1, 2]), k=k)
     with pytest.raises(InputError, match="allowed: a whole number of 1 or more"):
-        find_metric(f"group_recall_at(k={k})").function(np.array([1]), np.array([0]), ("a",))
+        find_metric(f"recall_at_by_group(k={k})").function(np.array([1]), np.array([0]), ("a",))
 
 
 @given(st.integers(0, 10_000), st.integers(2, 60))
@@ -180,7 +180,7 @@ def test_recall_rises_with_k_and_is_the_mean_of_its_groups(seed, rows):
     assert values == sorted(values)
     assert values[-1:] in ([], [np.mean(rank > 0)])
     for k in (1, 3):
-        scores = group_recall_at(rank, group, GROUPS, k=k).values()
+        scores = recall_at_by_group(rank, group, GROUPS, k=k).values()
         total = sum(score.value * score.n for score in scores if score.n)
         assert total / rows == pytest.approx(recall_at(rank, k=k).value)
 
@@ -225,7 +225,7 @@ def test_nmi_is_scikit_learns_of_the_groups_rows(seed, rows):
     rng = np.random.default_rng(seed)
     y, cluster = rng.integers(0, 4, rows), rng.integers(0, 5, rows)
     group = rng.integers(0, len(GROUPS), rows)
-    for name, score in group_nmi(y, cluster, group, GROUPS).items():
+    for name, score in nmi_by_group(y, cluster, group, GROUPS).items():
         mine = group == GROUPS.index(name)
         assert score.n == mine.sum()
         if not mine.any():
@@ -245,7 +245,7 @@ def test_nmi_is_scikit_learns_of_the_groups_rows(seed, rows):
 def test_nmi_of_a_single_class_is_one_or_zero_and_says_so():
     """Its entropy is 0."""
     y, cluster, group = np.array([4, 4, 4, 4]), np.array([1, 1, 1, 2]), np.array([0, 0, 1, 1])
-    found = group_nmi(y, cluster, group, GROUPS)
+    found = nmi_by_group(y, cluster, group, GROUPS)
     assert (found["a"].value, found["b"].value) == (1, 0)
     assert found["a"].note == f"a single class; {module.CLUSTERING}"
     assert "seed 0" in nmi(np.array([0, 1]), np.array([0, 1])).note
@@ -285,11 +285,11 @@ def test_u_kl_takes_no_rounding_for_a_direction(dtype):
 def test_u_kl_of_a_group_is_that_of_its_rows(blocks):
     """With fewer rows than dimensions it is of fewer directions."""
     x, _, group = make_embedding(5, 90)
-    found = group_u_kl(x, group, GROUPS)
+    found = u_kl_by_group(x, group, GROUPS)
     for number, name in enumerate(GROUPS):
         assert found[name].value == pytest.approx(u_kl(x[group == number]).value, rel=1e-9)
         assert found[name].note == ""
-    few = group_u_kl(x[:4], np.zeros(4, int), GROUPS)
+    few = u_kl_by_group(x[:4], np.zeros(4, int), GROUPS)
     assert few["a"].note == "of 4 directions: fewer rows than dimensions"
     assert few["b"] == Score(None, 0, "no rows")
 
@@ -325,8 +325,13 @@ def test_alignment_is_the_mean_over_pairs(seed, rows, classes):
     x, y, group = make_embedding(seed, rows, classes=classes)
     alone = np.zeros(rows, int)
     for same, of_groups, overall, none in (
-        (True, group_positive_alignment, positive_alignment, "no two rows of one class"),
-        (False, group_negative_alignment, negative_alignment, "no two rows of different classes"),
+        (True, positive_alignment_by_group, positive_alignment, "no two rows of one class"),
+        (
+            False,
+            negative_alignment_by_group,
+            negative_alignment,
+            "no two rows of different classes",
+        ),
     ):
         found = of_groups(x, y, group, GROUPS)
         for number, name in enumerate(GROUPS):

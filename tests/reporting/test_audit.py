@@ -64,10 +64,10 @@ def test_rates_and_gaps_equal_fairlearn(rows: pd.DataFrame) -> None:
     predicted = (frame["p"] >= PROBABILITY).astype(int)
     measured = oracle.MetricFrame(
         metrics={
-            "group_accuracy": lambda t, q: np.mean(t == q),
-            "group_positive_rate": oracle.selection_rate,
-            "group_true_positive_rate": oracle.true_positive_rate,
-            "group_true_negative_rate": oracle.true_negative_rate,
+            "accuracy_by_group": lambda t, q: np.mean(t == q),
+            "selection_rate_by_group": oracle.selection_rate,
+            "true_positive_rate_by_group": oracle.true_positive_rate,
+            "true_negative_rate_by_group": oracle.true_negative_rate,
             "group_share": lambda t, _: len(t) / len(frame),
         },
         y_true=frame["y"],
@@ -83,8 +83,8 @@ def test_rates_and_gaps_equal_fairlearn(rows: pd.DataFrame) -> None:
         "delta_dp": oracle.demographic_parity_difference(frame["y"], predicted, **own),
         "delta_eo": 2 * oracle.equalized_odds_difference(frame["y"], predicted, agg="mean", **own),
         "disparate_impact": oracle.demographic_parity_ratio(frame["y"], predicted, **own),
-        "delta_eopp": measured.difference()["group_true_negative_rate"],
-        "equal_opportunity": measured.difference()["group_true_positive_rate"],
+        "delta_eopp": measured.difference()["true_negative_rate_by_group"],
+        "equal_opportunity_difference": measured.difference()["true_positive_rate_by_group"],
     }
     for metric, expected in gaps.items():
         assert value(rows, metric, "sex")["value"] == pytest.approx(expected)
@@ -92,7 +92,7 @@ def test_rates_and_gaps_equal_fairlearn(rows: pd.DataFrame) -> None:
 
 def test_shares_have_wilsons_interval_of_scipy(rows: pd.DataFrame) -> None:
     shares = rows[rows["interval"] == "Wilson"]
-    assert {"accuracy", "group_accuracy", "group_share"} <= set(shares["metric"])
+    assert {"accuracy", "accuracy_by_group", "group_share"} <= set(shares["metric"])
     for row in shares.to_dict("records"):
         n = row["n"] if row["metric"] != "group_share" else 300
         exact = stats.binomtest(round(row["value"] * n), n).proportion_ci(method="wilson")
@@ -118,7 +118,7 @@ def test_a_table_by_hand() -> None:
     lacking = value(found, "missing_attribute", "sex")
     assert lacking["value"] == pytest.approx(1 / 9)
     assert lacking["note"] == "1 rows have no value and count for no group"
-    assert value(found, "group_accuracy", "sex", "f")["small"]
+    assert value(found, "accuracy_by_group", "sex", "f")["small"]
     assert value(found, "delta_dp", "sex")["note"] == "small group: f has 4 rows"
     assert value(found, "delta_eo", "sex")["note"] == "small group: f, class no has 2 rows"
     plenty = audit(frame, "truth", "said", ["sex"], positive="yes", small=2)
@@ -152,8 +152,8 @@ def test_intervals_of_counts_hold_what_the_metrics_give_for_rows(groups: int, cl
 # Rates of the first group, and those of the second less a gap.
 TRUE_POSITIVE, TRUE_NEGATIVE, POSITIVE = 0.7, 0.8, 0.4
 COVERED = {
-    (2, 0.0): ("delta_dp", "delta_eo", "equal_opportunity", "disparate_impact"),
-    (2, 0.02): ("delta_dp", "delta_eo", "equal_opportunity", "disparate_impact"),
+    (2, 0.0): ("delta_dp", "delta_eo", "equal_opportunity_difference", "disparate_impact"),
+    (2, 0.02): ("delta_dp", "delta_eo", "equal_opportunity_difference", "disparate_impact"),
     (4, 0.0): ("delta_dp_one_vs_rest", "delta_eo_one_vs_rest", "worst_group_accuracy"),
     (4, 0.1): ("delta_dp_one_vs_rest", "delta_eo_one_vs_rest", "worst_group_accuracy"),
 }
@@ -176,7 +176,7 @@ def truths(gap: float) -> dict[str, float]:
     rates += [rates[0] - POSITIVE * gap]
     # largest of the group with the gap, whose complement has none
     return {
-        "delta_dp": POSITIVE * gap, "delta_eo": gap, "equal_opportunity": gap,
+        "delta_dp": POSITIVE * gap, "delta_eo": gap, "equal_opportunity_difference": gap,
         "disparate_impact": rates[1] / rates[0], "delta_dp_one_vs_rest": POSITIVE * gap,
         "delta_eo_one_vs_rest": gap,
         "worst_group_accuracy": POSITIVE * (TRUE_POSITIVE - gap) + (1 - POSITIVE) * TRUE_NEGATIVE,
@@ -290,7 +290,7 @@ def test_a_continuous_target_has_errors_with_students_interval() -> None:
     errors = (frame["z"] - frame["age"]) ** 2
     for group, own in [("", errors), ("f", errors[frame["sex"] == "f"])]:
         metric, attribute = (
-            ("group_mean_squared_error", "sex") if group else ("mean_squared_error", "")
+            ("mean_squared_error_by_group", "sex") if group else ("mean_squared_error", "")
         )
         row = value(found, metric, attribute, group)
         low, high = stats.t.interval(0.95, len(own) - 1, own.mean(), stats.sem(own))
@@ -378,7 +378,7 @@ def test_gates_compare_and_a_missing_value_fails_with_its_reason(rows: pd.DataFr
         == "eo>1.9: delta_eo (region) has no value: not applicable: 3 groups, defined for two"
     )
     assert parse("accuracy<1").failures(rows) and not parse("accuracy<=.1").failures(rows)
-    assert len(parse("group_accuracy>=0").failures(rows)) == 5
+    assert len(parse("accuracy_by_group>=0").failures(rows)) == 5
     assert parse("delta_eo[age]>1").failures(rows) == [
         "delta_eo[age]>1: has no value: the audit has no row of it"
     ]
@@ -440,7 +440,7 @@ def test_the_command_writes_page_and_rows_and_its_status_tells_of_gates(tmp_path
     assert '<li class="held">held: eo[sex]&gt;1.9' in page
     assert '<li class="failed">failed: accuracy&lt;0.99' in page
     assert "1 rows have no value" in page and "built-in" not in page
-    for metric in ("delta_eo", "group_accuracy", "faircocco_dp_p_value_holm"):
+    for metric in ("delta_eo", "accuracy_by_group", "faircocco_dp_p_value_holm"):
         assert f"<td>{metric}</td>" in page
     own = page[: page.index("<script>")] + page[page.index("<body>") :]  # plotly's source aside
     assert not re.search(r"(src|href)=.https?:|@import", own)
@@ -454,7 +454,7 @@ def test_the_figure_is_of_whole_groups():
     drawn = audit_page._rates(rows, "sex")
     groups = set(table(300)["sex"])
     assert any("0.1" in group for group in set(rows["group"]) - groups)
-    assert {trace.name for trace in drawn.data} > {"group_accuracy", "group_positive_rate"}
+    assert {trace.name for trace in drawn.data} > {"accuracy_by_group", "selection_rate_by_group"}
     for trace in drawn.data:
         assert set(trace.x) == groups
 

@@ -165,7 +165,7 @@ def test_figure_6_reads_alpha_from_the_criterion():
             rows.append(
                 row(
                     **of, dataset="celeba_hair", attribute="Male", group=group, value=accuracy,
-                    metric="class_group_accuracy",
+                    metric="accuracy_by_subgroup",
                 )
             )  # fmt: skip
     rows.append(row(metric="majority_accuracy"))
@@ -211,7 +211,7 @@ def celeba(seeds: int = 2) -> pd.DataFrame:
                 rows.append(
                     row(
                         dataset="celeba_hair", method=method, seed=seed, attribute="Male",
-                        group=group, metric="class_group_accuracy", value=level + 0.1 * seed, n=n,
+                        group=group, metric="accuracy_by_subgroup", value=level + 0.1 * seed, n=n,
                     )
                 )  # fmt: skip
     return tables.table(tables.METRICS, rows)

@@ -98,7 +98,9 @@ def of_groups() -> list[dict]:
                     value = 0.2 * factor * (1 + 10 * tilt(seed))
                     rows.append(row(**of, metric=f"{quantity}_{kind}_gap", value=value))
                     rows += [
-                        row(**of, group=group, metric=f"group_{quantity}", value=middle, n=10 * n)
+                        row(
+                            **of, group=group, metric=f"{quantity}_by_group", value=middle, n=10 * n
+                        )
                         for n, (group, middle) in enumerate(groups[attribute].items(), 1)
                     ]
                 for metric in ("recall_at", "nmi", "accuracy"):
@@ -351,7 +353,7 @@ def test_class_sizes_are_counted_once():
     rows = [
         row(
             dataset="lfw", seed=seed, method=method, attribute="race", n=n,
-            metric="class_group_accuracy", group=group,
+            metric="accuracy_by_subgroup", group=group,
         )
         for seed in range(2)
         for method in ("parade", "margin_distance")
@@ -450,7 +452,7 @@ def test_claims_that_are_true_by_construction_hold():
         ): -0.1,
         (
             "2: balanced data downstream do not remove the gaps", "digits",
-            f"recall_majority_gap of margin_distance{forest}: balanced < imbalanced",
+            f"macro_recall_majority_gap of margin_distance{forest}: balanced < imbalanced",
         ): -0.1,
         (
             "3: gaps grow with imbalance", "cub200",

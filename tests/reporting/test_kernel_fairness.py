@@ -326,8 +326,8 @@ def histograms() -> list[dict]:
         for trial, weight in (("weight=0.5", 0.5), ("default", 1.0), ("weight=2.0", 2.0))
     ]
     names = {
-        "group_probability_shares": ("White", "other"),
-        "class_group_probability_shares": ("White & used", "other & used"),
+        "probability_shares_by_group": ("White", "other"),
+        "probability_shares_by_subgroup": ("White & used", "other & used"),
     }
     for method, trial, weight in trials:
         for metric, groups in names.items():

@@ -320,7 +320,7 @@ def test_group_bars_of_a_regression_and_of_too_many_groups():
     rows = made_up(2)
     groups = [
         rows[(rows["metric"] == "delta_eo")].assign(
-            metric="group_mean_squared_error", group=f"g{k}", value=float(k)
+            metric="mean_squared_error_by_group", group=f"g{k}", value=float(k)
         )
         for k in range(30)
     ]

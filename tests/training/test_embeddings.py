@@ -19,7 +19,7 @@ from robust_fairness.training.records import Prediction
 from .conftest import make_cell, make_samples
 from .test_pictures import make_picture_cell, make_pictures
 
-METRICS = ("group_recall_at", "worst_group_nmi", "u_kl", "delta_er_one_shot", "accuracy")
+METRICS = ("recall_at_by_group", "worst_group_nmi", "u_kl", "delta_er_one_shot", "accuracy")
 
 
 def asking(cell, **fields):
@@ -124,7 +124,7 @@ def test_trials_are_chosen_by_what_their_embeddings_are_worth():
     samples = make_samples(rows=400, classes=4)
     cell = asking(
         make_cell(trials=({"features": 1},), seeds=(0, 1), epochs=8),
-        metrics=("group_recall_at",),
+        metrics=("recall_at_by_group",),
         selections=("worst_group_recall_at", "nmi"),
     )
     fitted, validation, *_ = training.train(samples, cell)
@@ -172,11 +172,13 @@ def test_attribute_of_a_split_is_scored_for_its_replicas():
         rows = samples.rows(split, "test")
         outputs = np.eye(2, dtype=np.float32)[np.zeros(len(rows), int)]
         one = Prediction("default", number, split, "", "test", rows, outputs)
-        found = score(["group_accuracy", "accuracy_majority_gap"], one, samples, samples)
+        found = score(["accuracy_by_group", "accuracy_majority_gap"], one, samples, samples)
         assert {row["attribute"] for row in found} == {"kind", "class_size"}
         of = {row["group"]: row["value"] for row in found if row["attribute"] == "class_size"}
         assert (of["majority"], of["minority"]) == ((1, 0) if number == 0 else (0, 1))
-        (gap,) = (r for r in found if r["metric"] != "group_accuracy" and r["attribute"] != "kind")
+        (gap,) = (
+            r for r in found if r["metric"] != "accuracy_by_group" and r["attribute"] != "kind"
+        )
         sizes_of_training = samples.attributes[f"class_size@{split}"].iloc[
             samples.rows(split, "train")
         ]
@@ -222,8 +224,8 @@ def test_every_row_tells_the_network_of_its_own_trial():
 def test_embeddings_of_length_zero_have_values():
     """All rows in one place: no neighbour of the class is near, and no plane but a point."""
     samples = make_samples(classes=3)
-    quantities = ("recall_at", "group_recall_at", "nmi", "group_nmi", "u_kl", "group_u_kl")
-    alignments = ("positive_alignment", "negative_alignment", "group_positive_alignment")
+    quantities = ("recall_at", "recall_at_by_group", "nmi", "nmi_by_group", "u_kl", "u_kl_by_group")
+    alignments = ("positive_alignment", "negative_alignment", "positive_alignment_by_group")
     cell = asking(make_cell("metric_learning", seeds=(0,), epochs=1), metrics=quantities)
     (fitted,) = fitted_cell(samples, cell)
     state = {
@@ -234,7 +236,7 @@ def test_embeddings_of_length_zero_have_values():
     assert not found.values["embedding"].any()
     assert np.isfinite(found.outputs).all()
     rows = score((*quantities, *alignments), found, samples, samples)
-    for name in ("recall_at", "group_recall_at", *alignments):
+    for name in ("recall_at", "recall_at_by_group", *alignments):
         assert {row["value"] for row in rows if row["metric"] == name} == {0.0}, name
     for row in rows:
         assert row["value"] is None or np.isfinite(row["value"])

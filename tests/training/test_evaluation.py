@@ -63,7 +63,7 @@ def test_combinations_of_the_cell_are_scored_beside_each_attribute():
     attributes = samples.attributes.assign(half=samples.attributes["kind"].to_numpy()[::-1])
     samples = replace(samples, attributes=attributes.astype("category"))
     cell = make_cell(seeds=(0,)).model_copy(
-        update={"metrics": ("group_accuracy", "accuracy"), "groupings": (("kind", "half"),)}
+        update={"metrics": ("accuracy_by_group", "accuracy"), "groupings": (("kind", "half"),)}
     )
     chosen = choose(
         criterion_scores(["accuracy"], predictions(samples, "val")[:1], samples), ["accuracy"]

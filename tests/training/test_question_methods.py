@@ -62,7 +62,7 @@ def cell_of(method: str, network: dict = UPDN, **options):
         options = {"method_environments_per_batch": 4} | options
     options = {"seeds": (0,), "epochs": 2, "batch_size": 16} | options
     cell = make_cell(method, network=network, **options)
-    return cell.model_copy(update={"metrics": ("accuracy", "group_accuracy")})
+    return cell.model_copy(update={"metrics": ("accuracy", "accuracy_by_group")})
 
 
 @pytest.mark.parametrize("method", STUDY)

@@ -13,7 +13,7 @@ FORM = re.compile(
     r"\s*(?P<metric>[a-z][a-z0-9_]*)\s*(\[(?P<attribute>.+)\])?\s*(?P<sign>>=|<=|>|<)"
     r"\s*(?P<limit>[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?)\s*"
 )
-EXAMPLES = "delta_eo>0.1 or delta_eo[sex]>=0.1 or group_accuracy<0.7"
+EXAMPLES = "delta_eo>0.1 or delta_eo[sex]>=0.1 or accuracy_by_group<0.7"
 SHORT = {"dp": "delta_dp", "eo": "delta_eo", "eopp": "delta_eopp"}
 COMPARED = {">": np.greater, ">=": np.greater_equal, "<": np.less, "<=": np.less_equal}
 

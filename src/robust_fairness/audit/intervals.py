@@ -81,7 +81,7 @@ def bounds_of_classes(counts: np.ndarray, generator: np.random.Generator) -> dic
     return found | {
         "delta_dp": gap(positive, rows),
         "delta_eopp": gap(hits[:, 0], of_class[:, 0]),
-        "equal_opportunity": gap(hits[:, 1], of_class[:, 1]),
+        "equal_opportunity_difference": gap(hits[:, 1], of_class[:, 1]),
         "disparate_impact": ratio(positive, rows),
     }
 

@@ -39,10 +39,10 @@ THRESHOLD = 0.5
 P_VALUE, HOLM = "_p_value", "_holm"
 MISSING, SHARE = "missing_attribute", "group_share"
 SHARES = (
-    "accuracy", "group_accuracy", "group_positive_rate", "group_true_positive_rate",
-    "group_true_negative_rate", "head_accuracy", "tail_accuracy", SHARE,
+    "accuracy", "accuracy_by_group", "selection_rate_by_group", "true_positive_rate_by_group",
+    "true_negative_rate_by_group", "head_accuracy", "tail_accuracy", SHARE,
 )  # fmt: skip
-OF_CLASSES = ("delta_eo", "delta_eopp", "equal_opportunity", "delta_eo_one_vs_rest")
+OF_CLASSES = ("delta_eo", "delta_eopp", "equal_opportunity_difference", "delta_eo_one_vs_rest")
 OFFERED = frozenset((
     "y", "prediction", "outputs", "classes", "attributes", "group", "groups", "attribute_columns",
     "given_columns",
@@ -469,7 +469,7 @@ def _bounds_of_errors(
         squares = []
         for code, group in enumerate(found.names):
             squares.append(errors[found.index == code] ** 2)
-            yield (attribute, f"group_mean_squared_error[{group}]"), _mean_bound(squares[-1])
+            yield (attribute, f"mean_squared_error_by_group[{group}]"), _mean_bound(squares[-1])
         yield (attribute, "worst_group_mean_squared_error"), worst_mean(squares)
 
 

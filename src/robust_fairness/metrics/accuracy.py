@@ -24,7 +24,7 @@ def constant_accuracy(y: np.ndarray, train_y: np.ndarray) -> Score:
 
 
 @metric(better="higher")
-def group_accuracy(
+def accuracy_by_group(
     y: np.ndarray, prediction: np.ndarray, group: np.ndarray, groups: tuple[str, ...]
 ) -> dict[str, Score]:
     """Accuracy within each group."""
@@ -80,7 +80,7 @@ def mean_absolute_error(y: np.ndarray, prediction: np.ndarray) -> Score:
 
 
 @metric(better="lower", task="regression")
-def group_mean_squared_error(
+def mean_squared_error_by_group(
     y: np.ndarray, prediction: np.ndarray, group: np.ndarray, groups: tuple[str, ...]
 ) -> dict[str, Score]:
     """Mean squared error within each group."""

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.metrics.renamed import RENAMED
 from robust_fairness.samples import Samples, groups_of, numbers_of, width_of
 
 NOT_APPLICABLE = "not applicable: "
@@ -122,6 +123,8 @@ def find_metric(name: str) -> Metric:
             that is given twice or is no finite number.
     """
     plain, bracket, options = name.partition("(")
+    if plain in RENAMED:
+        raise InputError(f"metric {plain!r} is called {RENAMED[plain]!r} now")
     if plain not in metric_names():
         raise unknown_name("metric", plain, metric_names())
     found = _METRICS[plain]

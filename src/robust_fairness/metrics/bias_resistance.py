@@ -87,7 +87,7 @@ def unbiased_accuracy(
 
 
 @metric(better="higher")
-def class_group_accuracy(
+def accuracy_by_subgroup(
     y: np.ndarray,
     prediction: np.ndarray,
     group: np.ndarray,

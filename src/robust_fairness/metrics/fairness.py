@@ -25,7 +25,7 @@ def _of_two(function: Callable[..., Any]) -> Callable[..., Any]:
         classes, groups = len(arguments["classes"]), len(arguments["groups"])
         if classes != TWO:
             return Score(None, 0, f"{NOT_APPLICABLE}{classes} classes, defined for two")
-        if groups != TWO and not function.__name__.startswith("group_"):
+        if groups != TWO and not function.__name__.endswith("_by_group"):
             return Score(None, 0, f"{NOT_APPLICABLE}{groups} groups, defined for two")
         return function(**arguments)
 
@@ -88,7 +88,7 @@ def delta_eopp(
 
 @metric(better="lower")
 @_of_two
-def equal_opportunity(
+def equal_opportunity_difference(
     y: np.ndarray,
     prediction: np.ndarray,
     group: np.ndarray,
@@ -152,7 +152,7 @@ def delta_eo_one_vs_rest(
 
 @metric(better="higher")
 @_of_two
-def group_positive_rate(
+def selection_rate_by_group(
     prediction: np.ndarray, group: np.ndarray, groups: tuple[str, ...], classes: tuple[str, ...]
 ) -> dict[str, Score]:
     """Share of positive predictions within each group."""
@@ -161,7 +161,7 @@ def group_positive_rate(
 
 @metric(better="higher")
 @_of_two
-def group_true_positive_rate(
+def true_positive_rate_by_group(
     y: np.ndarray,
     prediction: np.ndarray,
     group: np.ndarray,
@@ -174,7 +174,7 @@ def group_true_positive_rate(
 
 @metric(better="higher")
 @_of_two
-def group_true_negative_rate(
+def true_negative_rate_by_group(
     y: np.ndarray,
     prediction: np.ndarray,
     group: np.ndarray,

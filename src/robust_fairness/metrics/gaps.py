@@ -17,35 +17,35 @@ from typing import Any
 import numpy as np
 
 from robust_fairness.metrics._rates import listed
-from robust_fairness.metrics.accuracy import group_accuracy
+from robust_fairness.metrics.accuracy import accuracy_by_group
 from robust_fairness.metrics.base import NOT_APPLICABLE, Score, declared, metric
 from robust_fairness.metrics.macro_averages import (
-    group_precision,
-    group_precision_present,
-    group_recall,
-    group_recall_present,
+    balanced_accuracy_by_group,
+    macro_precision_by_group,
+    macro_precision_present_by_group,
+    macro_recall_by_group,
 )
 from robust_fairness.metrics.representation import (
-    group_negative_alignment,
-    group_nmi,
-    group_positive_alignment,
-    group_recall_at,
-    group_u_kl,
+    negative_alignment_by_group,
+    nmi_by_group,
+    positive_alignment_by_group,
+    recall_at_by_group,
+    u_kl_by_group,
 )
 
 LIGHT, DARK = ("I", "II", "III"), ("IV", "V", "VI")  # Fitzpatrick skin types
 LEAST_GROUPS = 2
 QUANTITIES: dict[str, Callable[..., dict[str, Score]]] = {
-    "recall_at": group_recall_at,
-    "nmi": group_nmi,
-    "u_kl": group_u_kl,
-    "positive_alignment": group_positive_alignment,
-    "negative_alignment": group_negative_alignment,
-    "precision": group_precision,
-    "recall": group_recall,
-    "precision_present": group_precision_present,
-    "recall_present": group_recall_present,
-    "accuracy": group_accuracy,
+    "recall_at": recall_at_by_group,
+    "nmi": nmi_by_group,
+    "u_kl": u_kl_by_group,
+    "positive_alignment": positive_alignment_by_group,
+    "negative_alignment": negative_alignment_by_group,
+    "macro_precision": macro_precision_by_group,
+    "macro_recall": macro_recall_by_group,
+    "macro_precision_present": macro_precision_present_by_group,
+    "balanced_accuracy": balanced_accuracy_by_group,
+    "accuracy": accuracy_by_group,
 }
 FEW = "fewer than two groups with rows"
 

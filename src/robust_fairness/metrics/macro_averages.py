@@ -23,7 +23,7 @@ def macro_precision(y: np.ndarray, prediction: np.ndarray) -> Score:
 
     0 for a class that is never predicted.
     """
-    return _of_all(group_precision, y, prediction)
+    return _of_all(macro_precision_by_group, y, prediction)
 
 
 @metric(better="higher")
@@ -32,23 +32,23 @@ def macro_recall(y: np.ndarray, prediction: np.ndarray) -> Score:
 
     0 for a class without rows.
     """
-    return _of_all(group_recall, y, prediction)
+    return _of_all(macro_recall_by_group, y, prediction)
 
 
 @metric(better="higher")
 def macro_precision_present(y: np.ndarray, prediction: np.ndarray) -> Score:
     """``macro_precision`` over the classes that the rows have."""
-    return _of_all(group_precision_present, y, prediction)
+    return _of_all(macro_precision_present_by_group, y, prediction)
 
 
 @metric(better="higher")
-def macro_recall_present(y: np.ndarray, prediction: np.ndarray) -> Score:
+def balanced_accuracy(y: np.ndarray, prediction: np.ndarray) -> Score:
     """``macro_recall`` over the classes that the rows have: balanced accuracy."""
-    return _of_all(group_recall_present, y, prediction)
+    return _of_all(balanced_accuracy_by_group, y, prediction)
 
 
 @metric(better="higher")
-def group_precision(
+def macro_precision_by_group(
     y: np.ndarray, prediction: np.ndarray, group: np.ndarray, groups: tuple[str, ...]
 ) -> dict[str, Score]:
     """``macro_precision`` of each group's rows."""
@@ -56,7 +56,7 @@ def group_precision(
 
 
 @metric(better="higher")
-def group_recall(
+def macro_recall_by_group(
     y: np.ndarray, prediction: np.ndarray, group: np.ndarray, groups: tuple[str, ...]
 ) -> dict[str, Score]:
     """``macro_recall`` of each group's rows."""
@@ -64,7 +64,7 @@ def group_recall(
 
 
 @metric(better="higher")
-def group_precision_present(
+def macro_precision_present_by_group(
     y: np.ndarray, prediction: np.ndarray, group: np.ndarray, groups: tuple[str, ...]
 ) -> dict[str, Score]:
     """``macro_precision_present`` of each group's rows."""
@@ -72,10 +72,10 @@ def group_precision_present(
 
 
 @metric(better="higher")
-def group_recall_present(
+def balanced_accuracy_by_group(
     y: np.ndarray, prediction: np.ndarray, group: np.ndarray, groups: tuple[str, ...]
 ) -> dict[str, Score]:
-    """``macro_recall_present`` of each group's rows."""
+    """``balanced_accuracy`` of each group's rows."""
     return _means(prediction, y, group, groups, present=y)
 
 

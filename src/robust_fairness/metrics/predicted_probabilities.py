@@ -46,7 +46,7 @@ def shares(bins: np.ndarray, cell: np.ndarray, names: Sequence[str]) -> dict[str
 
 
 @metric(better="higher", unshifted_only=True)
-def group_probability_shares(
+def probability_shares_by_group(
     outputs: np.ndarray, group: np.ndarray, groups: tuple[str, ...], classes: tuple[str, ...]
 ) -> Score | dict[str, Score]:
     """Share of predicted probabilities of class 1 in ten bins, within each group.
@@ -60,7 +60,7 @@ def group_probability_shares(
 
 
 @metric(better="higher", unshifted_only=True)
-def class_group_probability_shares(
+def probability_shares_by_subgroup(
     y: np.ndarray,
     outputs: np.ndarray,
     group: np.ndarray,

@@ -204,11 +204,11 @@ def _nearest_centres(x: Tensor, quick: Tensor, centres: Tensor) -> Tensor:
 def recall_at(same_class_rank: np.ndarray, *, k: float = 1) -> Score:
     """Share of rows with a row of their class among their k nearest others (Definition 14)."""
     one = np.zeros(len(same_class_rank), dtype=np.int64)
-    return group_recall_at(same_class_rank, one, ("all",), k=k)["all"]
+    return recall_at_by_group(same_class_rank, one, ("all",), k=k)["all"]
 
 
 @metric(better="higher")
-def group_recall_at(
+def recall_at_by_group(
     same_class_rank: np.ndarray, group: np.ndarray, groups: tuple[str, ...], *, k: float = 1
 ) -> dict[str, Score]:
     """The same within each group, with neighbours among all rows (k-close, Definition 1; D.4).
@@ -230,11 +230,11 @@ def group_recall_at(
 @metric(better="higher")
 def nmi(y: np.ndarray, cluster: np.ndarray) -> Score:
     """Normalised mutual information of classes and clusters (Definition 15)."""
-    return group_nmi(y, cluster, np.zeros(len(y), dtype=np.int64), ("all",))["all"]
+    return nmi_by_group(y, cluster, np.zeros(len(y), dtype=np.int64), ("all",))["all"]
 
 
 @metric(better="higher")
-def group_nmi(
+def nmi_by_group(
     y: np.ndarray, cluster: np.ndarray, group: np.ndarray, groups: tuple[str, ...]
 ) -> dict[str, Score]:
     """The same of each group's rows, of clusters that were found among all rows (D.4).
@@ -272,11 +272,11 @@ def u_kl(embedding: np.ndarray) -> Score:
     squared). 0 means that all directions count alike. It is infinite, and so missing, where the
     rows lie in fewer than m dimensions.
     """
-    return group_u_kl(embedding, np.zeros(len(embedding), dtype=np.int64), ("all",))["all"]
+    return u_kl_by_group(embedding, np.zeros(len(embedding), dtype=np.int64), ("all",))["all"]
 
 
 @metric(better="lower", task="any")
-def group_u_kl(
+def u_kl_by_group(
     embedding: np.ndarray, group: np.ndarray, groups: tuple[str, ...]
 ) -> dict[str, Score]:
     """The same of the rows of each group (Definition 3, D.4).
@@ -324,18 +324,18 @@ def _triangle(embedding: np.ndarray, rows: np.ndarray) -> np.ndarray:
 def positive_alignment(embedding: np.ndarray, y: np.ndarray) -> Score:
     """Mean squared distance of two rows of one class."""
     one = np.zeros(len(y), dtype=np.int64)
-    return group_positive_alignment(embedding, y, one, ("all",))["all"]
+    return positive_alignment_by_group(embedding, y, one, ("all",))["all"]
 
 
 @metric(better="higher")
 def negative_alignment(embedding: np.ndarray, y: np.ndarray) -> Score:
     """Mean squared distance of two rows of different classes."""
     one = np.zeros(len(y), dtype=np.int64)
-    return group_negative_alignment(embedding, y, one, ("all",))["all"]
+    return negative_alignment_by_group(embedding, y, one, ("all",))["all"]
 
 
 @metric(better="lower")
-def group_positive_alignment(
+def positive_alignment_by_group(
     embedding: np.ndarray, y: np.ndarray, group: np.ndarray, groups: tuple[str, ...]
 ) -> dict[str, Score]:
     """Mean squared distance of two rows of one class, one or both in the group (Definition 2)."""
@@ -344,7 +344,7 @@ def group_positive_alignment(
 
 
 @metric(better="higher")
-def group_negative_alignment(
+def negative_alignment_by_group(
     embedding: np.ndarray, y: np.ndarray, group: np.ndarray, groups: tuple[str, ...]
 ) -> dict[str, Score]:
     """Mean squared distance of rows of two classes, one or both in the group (Definition 2)."""

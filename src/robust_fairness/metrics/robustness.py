@@ -63,7 +63,7 @@ def delta_er_large_bandwidths(
 
 
 @metric(better="lower", task="any")
-def group_curvature(
+def curvature_by_group(
     curvature: np.ndarray, group: np.ndarray, groups: tuple[str, ...]
 ) -> dict[str, Score]:
     """Mean exact loss curvature within each group."""

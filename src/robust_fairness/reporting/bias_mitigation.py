@@ -184,7 +184,7 @@ def figure_4(metrics: pd.DataFrame) -> pd.DataFrame:
     rows = plain_trials(metrics)
     rows = rows[
         (rows["dataset"] == CELEBA)
-        & (rows["metric"] == "class_group_accuracy")
+        & (rows["metric"] == "accuracy_by_subgroup")
         & (rows["attribute"] == "Male")
     ]
     standard = rows[rows["method"] == STANDARD][["seed", "group", "value"]]
@@ -249,7 +249,7 @@ def figure_6(metrics: pd.DataFrame) -> pd.DataFrame:
     sides = {"majority_accuracy": "majority", "minority_accuracy": "minority"}
     sides["unbiased_accuracy"] = "unbiased"
     rows = rows.assign(side=rows["metric"].map(sides))
-    celeba = rows["metric"].eq("class_group_accuracy") & rows["attribute"].eq("Male")
+    celeba = rows["metric"].eq("accuracy_by_subgroup") & rows["attribute"].eq("Male")
     rows.loc[celeba, "side"] = rows.loc[celeba, "group"].map(
         lambda group: "minority" if group == MINORITY else "majority"
     )

@@ -28,7 +28,8 @@ from robust_fairness.reporting.views import View, beside, over_seeds, published
 PAPER = "fair_metric_learning"
 TITLE = "Fair deep metric learning: finDML and PARADE"
 UPSTREAM = ("recall_at", "nmi", "u_kl")
-DOWNSTREAM = ("precision", "recall", "accuracy")
+DOWNSTREAM = ("macro_precision", "macro_recall", "accuracy")
+BY_GROUP = "_by_group"
 KINDS = ("majority", "worst", "halves", "light_dark")
 GAP = re.compile(rf"(?P<quantity>\w+)_(?P<kind>{'|'.join(KINDS)})_gap(\(.*\))?")
 CLASSIFIERS = {
@@ -91,7 +92,7 @@ def gaps_of_groups(
         of: from values by group to the gap; missing where one is.
     """
     rows = unshifted(metrics)
-    rows = rows[(rows["attribute"] == attribute) & rows["metric"].str.startswith("group_")]
+    rows = rows[(rows["attribute"] == attribute) & rows["metric"].str.endswith(BY_GROUP)]
     keys = [name for name in rows if name not in ("group", "value", "n", "note")]
     found = [
         {
@@ -101,7 +102,7 @@ def gaps_of_groups(
         for names, part in rows.groupby(keys, sort=False)
     ]
     made = pd.DataFrame(found, columns=[*keys, "value"]).assign(group="", n=0, note="")
-    made["metric"] = made["metric"].str.removeprefix("group_") + ending
+    made["metric"] = made["metric"].str.removesuffix(BY_GROUP) + ending
     return made[list(metrics)].astype(metrics.dtypes.to_dict())
 
 
@@ -144,7 +145,8 @@ def shares(view: str, metrics: pd.DataFrame) -> pd.DataFrame:
     theirs = theirs[theirs["view"] == view]
     keys = ["dataset", "attribute"]
     rows = unshifted(metrics)
-    rows = rows[rows["metric"] == "group_accuracy"].merge(theirs[keys].drop_duplicates(), on=keys)
+    rows = rows[rows["metric"] == "accuracy_by_group"]
+    rows = rows.merge(theirs[keys].drop_duplicates(), on=keys)
     if rows.empty:
         return pd.DataFrame()
     of_one = rows.drop_duplicates([*keys, "seed", "group"])
@@ -160,7 +162,7 @@ def table_22(metrics: pd.DataFrame) -> pd.DataFrame:
     """Attributes and their values, printed and found."""
     theirs = published(PAPER)
     theirs = theirs[theirs["view"].isin(["table_3", "table_4", "table_5"])]
-    rows = metrics[metrics["metric"].str.startswith("group_")]
+    rows = metrics[metrics["metric"].str.endswith(BY_GROUP)]
     found = []
     for names, part in theirs.groupby(["dataset", "attribute"], sort=False):
         dataset, attribute = names
@@ -175,7 +177,7 @@ def class_sizes(metrics: pd.DataFrame) -> pd.DataFrame:
     """Figures 4 to 7: test rows of every class; columns dataset, class, rows."""
     datasets = published(PAPER)["dataset"].unique()
     rows = unshifted(metrics)
-    rows = rows[(rows["metric"] == "class_group_accuracy") & rows["dataset"].isin(datasets)]
+    rows = rows[(rows["metric"] == "accuracy_by_subgroup") & rows["dataset"].isin(datasets)]
     # one replica of each dataset counts its rows, once
     first = ["attribute", "method", "trial", "seed"]
     chosen = rows.drop_duplicates("dataset")[["dataset", *first]]

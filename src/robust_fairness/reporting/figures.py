@@ -38,7 +38,12 @@ FAIRNESS = (
     "worst_group_recall_at",
 )
 QUALITY = ("accuracy", "mean_squared_error", "recall_at")
-BY_GROUP = ("group_accuracy", "group_mean_squared_error", "class_group_accuracy", "group_recall_at")
+BY_GROUP = (
+    "accuracy_by_group",
+    "mean_squared_error_by_group",
+    "accuracy_by_subgroup",
+    "recall_at_by_group",
+)
 MOST_GROUPS = 24
 COLUMNS = 2  # of panels, where there is room
 ROW, AROUND = 300, 150  # pixels of a row of panels, and of title, axes and legend

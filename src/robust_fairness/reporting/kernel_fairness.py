@@ -48,7 +48,7 @@ SIZE = re.compile(r"faircocco_(?P<notion>dp|eo|cal)\(rows=(?P<rows>\d+)\)")
 LARGEST = 2.0  # weight of Table 13
 STABLE = 256  # rows from which the estimate is said to be stable (C.2)
 SHOWN_WEIGHTS = (0.0, 0.5, 1.0)  # of Figure 3
-SHARES = {"eo": "class_group_probability_shares", "dp": "group_probability_shares"}
+SHARES = {"eo": "probability_shares_by_subgroup", "dp": "probability_shares_by_group"}
 LEVEL = 0.05
 # Figure 4: dataset and attributes by their number; the order is that of Tables 10 and 9.
 FRONTIERS = {

@@ -106,7 +106,7 @@ def cells(metrics: pd.DataFrame, dataset: str, attribute: str) -> pd.DataFrame:
     rows = metrics[
         (metrics["dataset"] == dataset)
         & (metrics["attribute"] == attribute)
-        & (metrics["metric"] == "class_group_accuracy")
+        & (metrics["metric"] == "accuracy_by_subgroup")
         & (metrics["trial"] == "default")
     ]
     keys = ["method", "shift", "severity", "group"]
