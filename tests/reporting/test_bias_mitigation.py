@@ -6,9 +6,9 @@ import pytest
 from scipy import stats
 
 from robust_fairness.core import tables
+from robust_fairness.core.intervals import wilson_interval
 from robust_fairness.reporting import bias_mitigation as study
 from robust_fairness.reporting import report
-from robust_fairness.reporting.statistics import wilson_interval
 from robust_fairness.reporting.views import cells, published
 
 EXPLICIT_TRIALS = {

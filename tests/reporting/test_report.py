@@ -10,21 +10,11 @@ import pytest
 from scipy import stats
 
 from robust_fairness.core import tables
+from robust_fairness.core.intervals import mean_interval
+from robust_fairness.rendering.figures import bar_style, line_style, style
 from robust_fairness.reporting import equalized_robustness, report, summary_table
-from robust_fairness.reporting.figures import (
-    bar_style,
-    group_bars,
-    line_style,
-    pareto_front,
-    style,
-    trade_off,
-)
-from robust_fairness.reporting.statistics import (
-    mean_interval,
-    paired_difference,
-    rank_correlation,
-    verdict,
-)
+from robust_fairness.reporting.figures import group_bars, pareto_front, trade_off
+from robust_fairness.reporting.statistics import paired_difference, rank_correlation, verdict
 from robust_fairness.reporting.views import published
 
 METHODS = ("erm", "adv_debias", "laftr", "cuma")

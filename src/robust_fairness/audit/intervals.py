@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from robust_fairness.reporting.statistics import CONFIDENCE, wilson_interval
+from robust_fairness.core.intervals import CONFIDENCE, wilson_interval
 
 RESAMPLES = 1000
 PRIOR_ROWS = 2.0

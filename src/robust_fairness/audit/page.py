@@ -9,8 +9,8 @@ import plotly.graph_objects as go
 from robust_fairness.audit.gates import Gate
 from robust_fairness.audit.intervals import RESAMPLES
 from robust_fairness.audit.report import SHARE
-from robust_fairness.reporting.figures import Panel, bar_style, panelled
-from robust_fairness.reporting.rendering import figure, rendered, table
+from robust_fairness.rendering.figures import Panel, bar_style, panelled
+from robust_fairness.rendering.html import figure, rendered, table
 
 SHOWN = ["metric", "group", "value", "low", "high", "interval", "n", "small", "note"]
 
@@ -45,6 +45,7 @@ def audit_page(
     names = [one for one in dict.fromkeys(rows["attribute"]) if one]
     names.sort(key=lambda one: (list(attributes).index(one) if one in attributes else 99, one))
     return rendered(
+        "robust_fairness.audit",
         "audit.html",
         name=name,
         rows=f"{count:,}",

@@ -20,10 +20,10 @@ import pandas as pd
 from robust_fairness.audit.intervals import Bound, bounds_of_classes, worst_mean
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.core.intervals import mean_interval, wilson_interval
 from robust_fairness.metrics import evaluate, find_metric, metric_names
 from robust_fairness.metrics.faircocco import subset
 from robust_fairness.metrics.permutation import holm
-from robust_fairness.reporting.statistics import mean_interval, wilson_interval
 from robust_fairness.samples import Groups, Samples, columns, groups_of
 from robust_fairness.samples.columns import Bins, Kind
 

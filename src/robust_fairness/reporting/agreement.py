@@ -14,19 +14,13 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from robust_fairness.core.intervals import Interval, mean_interval
 from robust_fairness.metrics import find_metric
 from robust_fairness.metrics.permutation import holm
+from robust_fairness.rendering.figures import AXIS, TEMPLATE
 from robust_fairness.reporting import claims as claimed
-from robust_fairness.reporting.figures import AXIS, TEMPLATE
 from robust_fairness.reporting.ranks import FEWEST, LEVEL, compared
-from robust_fairness.reporting.statistics import (
-    TESTED,
-    Interval,
-    kendall_tau,
-    mean_interval,
-    paired_tests,
-    rank_agreement,
-)
+from robust_fairness.reporting.statistics import TESTED, kendall_tau, paired_tests, rank_agreement
 from robust_fairness.reporting.views import View
 
 TITLE = "Across the papers"

@@ -14,10 +14,10 @@ import pandas as pd
 import plotly.express as px
 import plotly.graph_objects as go
 
+from robust_fairness.rendering.figures import style
 from robust_fairness.reporting import claims as claimed
 from robust_fairness.reporting import visual_question_answering as questions
 from robust_fairness.reporting._mitigators import EXPLICIT, PAPER, STANDARD, TOLD_GROUPS
-from robust_fairness.reporting.figures import style
 from robust_fairness.reporting.statistics import distinct
 from robust_fairness.reporting.views import View, beside_published, cells, over_seeds, published
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pandas as pd
 
-from robust_fairness.reporting.statistics import Interval, paired_difference, verdict
+from robust_fairness.core.intervals import Interval
+from robust_fairness.reporting.statistics import paired_difference, verdict
 
 COLUMNS = ["claim", "dataset", "ordering", "ours", "low", "high", "n", "verdict"]
 

@@ -20,8 +20,8 @@ import pandas as pd
 import plotly.express as px
 import plotly.graph_objects as go
 
+from robust_fairness.rendering.figures import by_column
 from robust_fairness.reporting import claims as claimed
-from robust_fairness.reporting.figures import told_by
 from robust_fairness.reporting.statistics import distinct
 from robust_fairness.reporting.views import View, beside, over_seeds, published
 
@@ -234,7 +234,7 @@ def draw_by_imbalance(rows: pd.DataFrame) -> go.Figure:
     figure = px.line(
         shown, x="percent", y="ours", error_y="deviation", facet_col="panel", facet_col_wrap=3,
         markers=True, hover_data=["seeds"], height=120 + 320 * -(-shown["panel"].nunique() // 3),
-        **told_by("method"),
+        **by_column("method"),
     )  # fmt: skip
     figure.update_yaxes(matches=None, showticklabels=True)
     return _titled(figure, "Majority minus minority by percentage of the majority")
@@ -335,7 +335,7 @@ def draw_planes(rows: pd.DataFrame, by: str) -> go.Figure:
     figure = px.scatter(
         shown.sort_values(by), x="x", y="y", facet_row="panel", facet_col="space",
         category_orders={"panel": list(shown["panel"].unique())}, hover_data=["label", "group"],
-        height=120 + 420 * shown["panel"].nunique(), **told_by(by),
+        height=120 + 420 * shown["panel"].nunique(), **by_column(by),
     )  # fmt: skip
     figure.update_xaxes(matches=None, showticklabels=False, title_text="")
     figure.update_yaxes(matches=None, showticklabels=False, title_text="")

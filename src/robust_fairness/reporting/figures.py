@@ -1,30 +1,31 @@
-"""Figures: what a dataset's methods trade, how they degrade under shift, and how they rank.
-
-Panels of a figure stand in plotly's own grid, so that a page can put them below each other where
-it is narrow: ``layout.meta`` tells how many there are, and in how many columns at most.
-"""
+"""Figures: trade-off of a dataset's methods, degradation under shift, and rank diagram."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from scipy import stats
 
+from robust_fairness.core.intervals import CONFIDENCE
 from robust_fairness.experiment.parameters import DEFAULT_TRIAL
 from robust_fairness.metrics import find_metric
+from robust_fairness.rendering.figures import (
+    COLOURS,
+    GREY,
+    Panel,
+    Trace,
+    bar_style,
+    error_bars,
+    in_panel,
+    line_style,
+    panelled,
+    style,
+)
 from robust_fairness.reporting.ranks import Comparison
-from robust_fairness.reporting.statistics import CONFIDENCE, distinct
+from robust_fairness.reporting.statistics import distinct
 
-# Okabe and Ito 2008, told apart by the colour-blind; without their yellow, too pale on white.
-# Markers, dashes and patterns differ as well, in numbers that share no divisor with the colours':
-# what repeats in one channel does not in the other.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKERS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "hexagon")
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
-PATTERNS = ("", "/", "x", "-", "\\", "+", "|", ".")
 FAIRNESS = (
     "delta_eo",
     "delta_dp",
@@ -45,59 +46,7 @@ BY_GROUP = (
     "recall_at_by_group",
 )
 MOST_GROUPS = 24
-COLUMNS = 2  # of panels, where there is room
-ROW, AROUND = 300, 150  # pixels of a row of panels, and of title, axes and legend
-GAP = 0.3  # between panels, as a share of one
-LINE = 28  # pixels of a line of a diagram of ranks
-TEXT, GREY, GRID = "#1b1f24", "#57606a", "#dde2e7"
-AXIS = {"gridcolor": GRID, "linecolor": GREY, "zerolinecolor": GRID, "automargin": True}
-TEMPLATE = go.layout.Template(
-    layout={
-        "font": {"color": TEXT, "size": 13, "family": "system-ui, sans-serif"},
-        "paper_bgcolor": "white",
-        "plot_bgcolor": "white",
-        "colorway": COLOURS,
-        "xaxis": AXIS,
-        "yaxis": AXIS,
-        "legend": {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom"},
-        "title": {"font": {"size": 16}, "x": 0, "xref": "paper"},
-    }
-)
-
-
-Trace = dict[str, Any]  # a trace, or a part of the layout, as plotly's JSON has it
-
-
-def style(number: int) -> dict[str, str]:
-    """Colour and marker of the method of that number."""
-    return {"color": COLOURS[number % len(COLOURS)], "symbol": MARKERS[number % len(MARKERS)]}
-
-
-def line_style(number: int) -> dict[str, str]:
-    """Colour and dashes of the method of that number."""
-    return {"color": COLOURS[number % len(COLOURS)], "dash": DASHES[number % len(DASHES)]}
-
-
-def bar_style(number: int) -> dict[str, object]:
-    """Colour and pattern of the bars of that number."""
-    pattern = {
-        "shape": PATTERNS[number % len(PATTERNS)],
-        "fgcolor": "white",
-        "size": 6,
-        "fillmode": "overlay",
-    }
-    colour = COLOURS[number % len(COLOURS)]
-    return {"color": colour, "line": {"color": TEXT, "width": 1}, "pattern": pattern}
-
-
-def told_by(column: str) -> dict[str, object]:
-    """Options of plotly express: colours and markers that differ by a column."""
-    return {
-        "color": column,
-        "symbol": column,
-        "color_discrete_sequence": list(COLOURS),
-        "symbol_sequence": list(MARKERS),
-    }
+LINE = 28  # height in pixels of a line of the rank diagram
 
 
 def pareto_front(quality: np.ndarray, unfairness: np.ndarray) -> np.ndarray:
@@ -192,10 +141,10 @@ def trade_off(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
     numbers = {method: k for k, method in enumerate(points["method"].unique())}
     for place, (shift, severity) in enumerate(places):
         panel = points[(points["shift"] == shift) & (points["severity"] == severity)]
-        traces.append(_placed(_front(panel, quality, unfair), place))
+        traces.append(in_panel(_front(panel, quality, unfair), place))
         for method, rows in panel.groupby("method", sort=False):
             trace = _points(rows.sort_values("mean_unfair"), str(method), numbers[method])
-            traces.append(_placed(trace, place))
+            traces.append(in_panel(trace, place))
     return panelled(
         f"{dataset}: {quality.metric} against {unfair.metric}",
         [Panel(title, unfair.title, quality.title, *ranges) for title in titles],
@@ -208,8 +157,8 @@ def _points(rows: pd.DataFrame, method: str, number: int) -> Trace:
     return {
         "x": rows["mean_unfair"],
         "y": rows["mean"],
-        "error_x": _interval(rows["half_unfair"]),
-        "error_y": _interval(rows["half"]),
+        "error_x": error_bars(rows["half_unfair"]),
+        "error_y": error_bars(rows["half"]),
         "text": rows["trial"],
         "customdata": rows["count"],
         "hovertemplate": "%{text}<br>%{x:.4f}, %{y:.4f}<br>%{customdata} seeds",
@@ -257,7 +206,7 @@ def degradation(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
         rows = points[one][points[one]["shift"].isin(["none", shift])]
         for method, curve in rows.groupby("method", sort=False):
             trace = _curve(curve.sort_values("severity"), str(method), numbers[method])
-            traces.append(_placed(trace, place))
+            traces.append(in_panel(trace, place))
     return panelled(
         f"{dataset}: what shift does",
         [Panel(shift, "severity", one.title, y_range=ranges[one]) for shift, one in places],
@@ -271,7 +220,7 @@ def _curve(curve: pd.DataFrame, method: str, number: int) -> Trace:
     return {
         "x": curve["severity"],
         "y": curve["mean"],
-        "error_y": _interval(curve["half"]),
+        "error_y": error_bars(curve["half"]),
         "mode": "lines+markers",
         "line": line_style(number),
         "marker": {**style(number), "size": 8},
@@ -300,7 +249,7 @@ def group_bars(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
             "type": "bar",
             "x": own_bars["group"].to_numpy(),
             "y": own_bars["mean"].to_numpy(),
-            "error_y": _interval(own_bars["half"]),
+            "error_y": error_bars(own_bars["half"]),
             "name": str(method),
             "marker": bar_style(number),
         }
@@ -359,91 +308,6 @@ FIGURES: dict[str, Callable[[pd.DataFrame, str], go.Figure | None]] = {
     "degradation": degradation,
     "groups": group_bars,
 }
-
-
-@dataclass(frozen=True)
-class Panel:
-    """Title, axes and, where they are given, ranges of a panel."""
-
-    title: str
-    x: str
-    y: str
-    x_range: list[float] | None = None
-    y_range: list[float] | None = None
-
-
-def panelled(
-    title: str,
-    panels: Sequence[Panel],
-    traces: Sequence[Trace],
-    columns: int = COLUMNS,
-    row: int = ROW,
-) -> go.Figure:
-    """A figure with panels, row by row.
-
-    Args:
-        title: of the whole.
-        panels: the panels.
-        traces: traces as plotly's, see ``_placed``; all at once, which is much faster.
-        columns: how many panels stand beside each other where there is room.
-        row: height of a row in pixels.
-    """
-    columns = min(columns, len(panels))
-    rows = -(-len(panels) // columns)
-    axes: Trace = {}
-    for place, panel in enumerate(panels):
-        x, y = _axes(place)
-        axes[f"xaxis{x[1:]}"] = {"title": {"text": panel.x}, "range": panel.x_range}
-        axes[f"yaxis{y[1:]}"] = {"title": {"text": panel.y}, "range": panel.y_range}
-    return go.Figure(
-        list(traces),
-        {
-            "template": TEMPLATE,
-            "title": {"text": title},
-            "annotations": [
-                _heading(panel.title, *_axes(place))
-                for place, panel in enumerate(panels)
-                if panel.title
-            ],
-            "meta": {"panels": len(panels), "columns": columns, "row": row, "around": AROUND},
-            "grid": {
-                "rows": rows,
-                "columns": columns,
-                "pattern": "independent",
-                "xgap": GAP,
-                "ygap": GAP,
-            },
-            "height": AROUND + rows * row,
-            "margin": {"l": 10, "r": 15, "t": 60, "b": 10},
-            **axes,
-        },
-    )
-
-
-def _heading(text: str, x: str, y: str) -> Trace:
-    """The title of a panel, above its left corner."""
-    return {
-        "text": text, "showarrow": False, "font": {"size": 14},
-        "x": 0, "xref": f"{x} domain", "xanchor": "left",
-        "y": 1, "yref": f"{y} domain", "yanchor": "bottom",
-    }  # fmt: skip
-
-
-def _axes(place: int) -> tuple[str, str]:
-    """Names of the axes of a panel; the first have no number."""
-    number = str(place + 1) if place else ""
-    return f"x{number}", f"y{number}"
-
-
-def _placed(trace: Trace, place: int) -> Trace:
-    """A trace in a panel; the first panel's stand in the legend."""
-    x, y = _axes(place)
-    return {**trace, "xaxis": x, "yaxis": y, "showlegend": place == 0}
-
-
-def _interval(half: pd.Series) -> Trace:
-    """Bars of that half length."""
-    return {"array": half.to_numpy(), "thickness": 1, "width": 3}
 
 
 def _range(points: pd.DataFrame, suffix: str) -> list[float]:

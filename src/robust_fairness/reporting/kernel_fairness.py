@@ -17,8 +17,9 @@ import plotly.express as px
 import plotly.graph_objects as go
 
 from robust_fairness.metrics.permutation import holm
+from robust_fairness.rendering.figures import by_column
 from robust_fairness.reporting import claims as claimed
-from robust_fairness.reporting.figures import QUALITY, told_by
+from robust_fairness.reporting.figures import QUALITY
 from robust_fairness.reporting.statistics import distinct
 from robust_fairness.reporting.views import View, published
 
@@ -284,7 +285,7 @@ def draw_figure_2(rows: pd.DataFrame) -> go.Figure:
     """A line a notion; bars are the deviation over splits."""
     figure = px.line(
         rows, x="rows", y="ours", error_y="deviation", facet_col="dataset", markers=True,
-        **told_by("notion"),
+        **by_column("notion"),
     )  # fmt: skip
     return _titled(figure, "Score by number of rows")
 
@@ -316,7 +317,7 @@ def draw_figure_3(rows: pd.DataFrame) -> go.Figure:
     panels = rows["panel"].nunique()
     figure = px.line(
         rows, x="probability", y="share", facet_row="panel", facet_col="weight", markers=True,
-        height=200 * panels + 150, facet_row_spacing=0.2 / panels, **told_by("group"),
+        height=200 * panels + 150, facet_row_spacing=0.2 / panels, **by_column("group"),
     )  # fmt: skip
     return _titled(figure, "Predicted probabilities by group")
 
@@ -369,7 +370,7 @@ def draw_figure_4(rows: pd.DataFrame) -> go.Figure:
     figure = px.line(
         rows, x="score", y="quality", facet_col="study", facet_row="notion", markers=True,
         hover_data=["weight", "metric", "splits"], height=300 * rows["notion"].nunique() + 120,
-        facet_col_spacing=0.07, **told_by("attributes"),
+        facet_col_spacing=0.07, **by_column("attributes"),
     )  # fmt: skip
     figure.update_xaxes(matches=None)
     figure.update_yaxes(matches=None, showticklabels=True)

@@ -15,10 +15,11 @@ import pandas as pd
 import plotly.express as px
 import plotly.graph_objects as go
 
+from robust_fairness.core.intervals import mean_interval, wilson_interval
 from robust_fairness.metrics import robustness_slope
+from robust_fairness.rendering.figures import COLOURS, by_column
 from robust_fairness.reporting import claims as claimed
-from robust_fairness.reporting.figures import COLOURS, told_by
-from robust_fairness.reporting.statistics import distinct, mean_interval, wilson_interval
+from robust_fairness.reporting.statistics import distinct
 from robust_fairness.reporting.views import View, published
 
 PAPER = "latent_shift"
@@ -130,7 +131,7 @@ def draw_figure_1(rows: pd.DataFrame) -> go.Figure:
     figure = px.scatter(
         _panelled(rows), x="unshifted", y="shifted", facet_col="panel", facet_col_wrap=3,
         hover_name="method", hover_data=["severity", "seeds"], **_bars(rows, "shifted"),
-        **told_by("augmentation"),
+        **by_column("augmentation"),
     )  # fmt: skip
     ends = [float(rows[["unshifted", "shifted"]].min().min()), 1.0]
     for x, y in dict.fromkeys((trace.xaxis, trace.yaxis) for trace in figure.data):
@@ -218,7 +219,7 @@ def draw_slopes(rows: pd.DataFrame) -> go.Figure:
     figure = px.scatter(
         _panelled(rows), x="unshifted", y="slope", facet_col="panel", facet_col_wrap=3,
         hover_name="method", hover_data=["seeds"], **_bars(rows, "slope"),
-        **told_by("augmentation"),
+        **by_column("augmentation"),
     )  # fmt: skip
     return _titled(figure, "Robustness slope against test accuracy", rows)
 
@@ -422,7 +423,7 @@ def _lines(
     rows = _panelled(rows)
     figure = px.line(
         rows, x="severity", y="ours", facet_col="panel", facet_col_wrap=3, markers=True,
-        line_dash=line_dash, hover_data=["seeds"], **_bars(rows, "ours"), **told_by(colour),
+        line_dash=line_dash, hover_data=["seeds"], **_bars(rows, "ours"), **by_column(colour),
     )  # fmt: skip
     figure.update_xaxes(matches=None, showticklabels=True)
     return _titled(figure, title, rows)

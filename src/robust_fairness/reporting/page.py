@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from robust_fairness.rendering.html import figure, image, rendered, table
 from robust_fairness.reporting import (
     agreement,
     bias_mitigation,
@@ -21,7 +22,6 @@ from robust_fairness.reporting import (
 )
 from robust_fairness.reporting.citations import bibliography, sources
 from robust_fairness.reporting.figures import FIGURES, rank_diagram, trade_off
-from robust_fairness.reporting.rendering import figure, picture, rendered, table
 
 PAPERS = (
     equalized_robustness,
@@ -61,6 +61,7 @@ def report(
     """
     made = [_paper(metrics, paper, further) for paper in (*PAPERS, *ACROSS)]
     return rendered(
+        "robust_fairness.reporting",
         "report.html",
         manifest=manifest,
         manifest_text=json.dumps(manifest, indent=2, default=str),
@@ -113,7 +114,7 @@ def _dataset(
     shown, nowhere = summary.overview(metrics)
     return {
         "name": name,
-        "picture": picture(*sheet) if sheet else {},
+        "picture": image(*sheet) if sheet else {},
         "overview": table(shown, f"{name}: scores on unshifted test rows", headed=True),
         "nowhere": nowhere,
         "figures": [

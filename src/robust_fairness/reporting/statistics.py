@@ -1,51 +1,20 @@
 """Paired comparisons over seeds, and what they say of a claimed ordering."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-CONFIDENCE = 0.95
+from robust_fairness.core.intervals import CONFIDENCE, Interval, half_width, mean_interval
+
 TIE = 12  # decimals
 TESTED = ["difference", "low", "high", "n", "p"]
 REPLICA = ["dataset", "method", "trial", "seed"]
 KEY = [*REPLICA, "shift", "severity", "attribute", "group", "metric"]
 
 
-@dataclass(frozen=True)
-class Interval:
-    """A mean with its confidence interval; the bounds are missing for fewer than two seeds."""
-
-    mean: float
-    low: float
-    high: float
-    n: int
-
-
 def distinct(metrics: pd.DataFrame) -> pd.DataFrame:
     """The rows without those that stand under several selections."""
     return metrics.drop_duplicates(KEY)
-
-
-def mean_interval(values: np.ndarray) -> Interval:
-    """Mean and two-sided 95 % interval by Student's t; missing values are left out."""
-    values = np.asarray(values, dtype=np.float64)
-    values = values[np.isfinite(values)]
-    n = len(values)
-    if n == 0:
-        return Interval(np.nan, np.nan, np.nan, 0)
-    mean = float(values.mean())
-    if n == 1:
-        return Interval(mean, np.nan, np.nan, 1)
-    half = float(_half_width(values.std(ddof=1) / np.sqrt(n), n))
-    return Interval(mean, mean - half, mean + half, n)
-
-
-def _half_width(error: Any, n: Any) -> Any:
-    """Half of Student's interval of a mean, of its standard error; missing for a single value."""
-    return stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * error
 
 
 def paired_difference(first: pd.Series, second: pd.Series) -> Interval:
@@ -91,23 +60,6 @@ def rank_correlation(a: np.ndarray, b: np.ndarray, seed: int = 0, draws: int = 2
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(found, [tail, 1 - tail])
     return Interval(float(stats.spearmanr(a, b).statistic), float(low), float(high), n)
-
-
-def wilson_interval(
-    share: np.ndarray, n: np.ndarray, confidence: float = CONFIDENCE
-) -> tuple[np.ndarray, np.ndarray]:
-    """Wilson's interval, 95 %, of a share of n rows; missing where there is no row.
-
-    Args:
-        share: shares ``[m]``.
-        n: rows that each rests on ``[m]``.
-        confidence: how often it holds the truth.
-    """
-    z = stats.norm.ppf((1 + confidence) / 2)
-    share, rows = np.asarray(share, np.float64), np.where(n > 0, n, np.nan)
-    middle = (share + z**2 / (2 * rows)) / (1 + z**2 / rows)
-    half = z / (1 + z**2 / rows) * np.sqrt(share * (1 - share) / rows + z**2 / (4 * rows**2))
-    return middle - half, middle + half
 
 
 def kendall_tau(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -194,7 +146,7 @@ def paired_tests(
     mean, deviation, n = (found[name].to_numpy() for name in columns)
     first = found.index.get_level_values(by[0])
     error = deviation * np.sqrt(1 / n + (0 if ratio is None else ratio.reindex(first).to_numpy()))
-    half = _half_width(error, n)
+    half = half_width(error, n)
     with np.errstate(divide="ignore", invalid="ignore"):
         p = 2 * stats.t.sf(np.abs(mean) / error, n - 1)
     p = np.where((mean == 0) & (deviation == 0), 1.0, p)

@@ -6,9 +6,9 @@ from typing import Any
 import pandas as pd
 
 from robust_fairness.experiment.parameters import EVERY
+from robust_fairness.rendering.html import counted
 from robust_fairness.reporting import ranks
 from robust_fairness.reporting.figures import FAIRNESS, QUALITY
-from robust_fairness.reporting.rendering import counted
 from robust_fairness.reporting.statistics import distinct
 
 KEYS = ["dataset", "method", "trial", "selection", "shift", "severity", "attribute", "metric"]

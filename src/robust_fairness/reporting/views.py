@@ -8,8 +8,9 @@ from importlib.resources import files
 import pandas as pd
 import plotly.graph_objects as go
 
+from robust_fairness.core.intervals import wilson_interval
 from robust_fairness.core.tables import CHOICES, DISTANCES, GENERATOR_QUALITY, PLANES, SPLITS, table
-from robust_fairness.reporting.statistics import distinct, wilson_interval
+from robust_fairness.reporting.statistics import distinct
 
 PUBLISHED = {
     "view": "str", "dataset": "str", "method": "str", "trial": "str", "shift": "str",

@@ -12,9 +12,9 @@ import pandas as pd
 import plotly.express as px
 import plotly.graph_objects as go
 
+from robust_fairness.rendering.figures import by_column
 from robust_fairness.reporting import claims as claimed
 from robust_fairness.reporting._mitigators import EXPLICIT, IMPLICIT, PAPER, STANDARD, TOLD_GROUPS
-from robust_fairness.reporting.figures import told_by
 from robust_fairness.reporting.statistics import distinct
 from robust_fairness.reporting.views import View, over_seeds, published
 
@@ -172,7 +172,7 @@ def draw_figure_a9(rows: pd.DataFrame) -> go.Figure:
     """A line a method, a chart a variable."""
     figure = px.line(
         rows, x="beta", y="ours", facet_col="explicit", facet_row="dataset", markers=True,
-        **told_by("method"),
+        **by_column("method"),
     )  # fmt: skip
     figure.update_layout(
         title="Tail accuracy by the size of the tail", template="plotly_white", legend_title=""

@@ -1,4 +1,4 @@
-"""What pages are made of: tables, figures and pictures as HTML, and the templates."""
+"""HTML of pages: templates, tables, figures and images."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -9,31 +9,32 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from jinja2 import Environment, PackageLoader
+from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
 from PIL import Image
 from plotly.io import to_html
 from plotly.offline import get_plotlyjs
 
-from robust_fairness.reporting.figures import TEMPLATE
+from robust_fairness.rendering.figures import TEMPLATE
 
-LONG = 40  # rows; a longer table is folded
-MOST_ROWS = 1000  # of a table on a page; the files hold all
+LONG = 40  # rows above which a table is folded
+MOST_ROWS = 1000  # of a table on a page; the files have all rows
 SMALL = TEMPLATE.to_plotly_json()
 CONFIG = {"responsive": True, "displaylogo": False}
-MOST_PANELS = 12  # that the text in the place of a figure tells of
+MOST_PANELS = 12  # that the alternative text of a figure describes
 
 
-def rendered(template: str, **values: Any) -> str:
+def rendered(package: str, template: str, **values: Any) -> str:
     """A page as HTML; the same values give the same text.
 
     Args:
-        template: name of its template.
-        values: what the template shows.
+        package: package whose folder ``templates`` has the template.
+        template: file name of the template; it may extend ``base.html`` of this package.
+        values: variables of the template.
     """
     # autoescape: names of datasets, columns and groups come from data files
     environment = Environment(
-        loader=PackageLoader("robust_fairness.reporting"),
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader("robust_fairness.rendering")]),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -43,15 +44,15 @@ def rendered(template: str, **values: Any) -> str:
 
 
 def table(frame: pd.DataFrame, caption: str, headed: bool = False) -> Markup:
-    """A table in a box of its own that scrolls, folded where it is long.
+    """A table as HTML that scrolls horizontally and is folded if it is long.
 
-    Cells are escaped, numbers short, missing values n/a. Of more than ``MOST_ROWS`` rows the first
-    are shown.
+    Cells are escaped, numbers have four digits, missing values are n/a; only the first
+    ``MOST_ROWS`` rows are shown.
 
     Args:
         frame: the rows.
-        caption: what they are, for those who do not see the page.
-        headed: whether the first column names the rows; then it stays in sight.
+        caption: description for screen readers.
+        headed: whether the first column has row headers, which stay visible.
     """
     shown = frame.head(MOST_ROWS)
     head = "".join(f"<th scope='col'>{escape(str(name))}</th>" for name in frame.columns)
@@ -81,15 +82,15 @@ def _cell(value: Any) -> str:
 
 
 def figure(drawn: go.Figure, name: str) -> dict[str, Any]:
-    """A figure for a page: its HTML, what it shows in words, and whether its panels may move.
+    """A figure for a page: HTML, alternative text, and whether its panels may be rearranged.
 
     Args:
-        drawn: the figure; it stays as it is.
-        name: for its id, ``figure-{name}``.
+        drawn: the figure; it is not changed.
+        name: suffix of its id, ``figure-{name}``.
     """
-    # one small template in the place of plotly's, which takes 7 kB a figure
+    # one small template instead of plotly's, which takes 7 kB per figure
     parts = drawn.to_plotly_json()
-    # the title is the page's, which wraps where it is narrow
+    # the page shows the title, since plotly's does not wrap
     changed = {"template": SMALL, "autosize": True, "title": {}}
     shown = parts | {"layout": parts["layout"] | changed}
     options = {"full_html": False, "include_plotlyjs": False, "config": CONFIG, "validate": False}
@@ -103,7 +104,7 @@ def figure(drawn: go.Figure, name: str) -> dict[str, Any]:
 
 
 def in_words(drawn: go.Figure) -> str:
-    """A figure in words: its title and, of every panel, ranges and who is highest and lowest."""
+    """Alternative text: the title and, for every panel, the range and the extreme series."""
     traces: dict[tuple[str, str], list[Any]] = {}
     for trace in drawn.data:
         if trace.hoverinfo != "skip":
@@ -122,7 +123,7 @@ def in_words(drawn: go.Figure) -> str:
 def _panel_in_words(
     title: str, drawn: go.Figure, axes: tuple[str, str], traces: Sequence[Any]
 ) -> str:
-    """Ranges of a panel and, of several named traces, where the highest and lowest points are."""
+    """Range of a panel and, if it has several named traces, those with the extreme points."""
     found = []
     for trace in traces:
         values = _numbers(trace)
@@ -140,19 +141,19 @@ def _panel_in_words(
 
 
 def _numbers(trace: Any) -> np.ndarray:
-    """What a trace shows in height, without missing values; none of a map or of names."""
+    """Finite y values of a trace; empty for heat maps and for names."""
     values = np.asarray(() if getattr(trace, "y", None) is None else trace.y)
     if not np.issubdtype(values.dtype, np.number):
         return np.empty(0)
     return values[np.isfinite(values)]
 
 
-def picture(shown: np.ndarray, caption: str) -> dict[str, str]:
-    """A picture as text that a page can hold, and what it shows.
+def image(shown: np.ndarray, caption: str) -> dict[str, str]:
+    """A PNG image as base64 text, with its caption.
 
     Args:
         shown: uint8 ``[height, width, 3]``.
-        caption: what it shows.
+        caption: alternative text.
     """
     content = BytesIO()
     Image.fromarray(shown).save(content, format="PNG")
@@ -160,5 +161,5 @@ def picture(shown: np.ndarray, caption: str) -> dict[str, str]:
 
 
 def counted(counts: Mapping[str, int]) -> str:
-    """Numbers of things in words: ``2 datasets, 1 method``."""
+    """Counts with their nouns: ``2 datasets, 1 method``; the keys are plurals."""
     return ", ".join(f"{n} {name if n != 1 else name[:-1]}" for name, n in counts.items())

@@ -1,0 +1,55 @@
+"""Confidence intervals of means and proportions."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean of ``n`` values with its 95 % interval; the bounds are NaN for fewer than two."""
+
+    mean: float
+    low: float
+    high: float
+    n: int
+
+
+def mean_interval(values: np.ndarray) -> Interval:
+    """Mean with Student's two-sided 95 % interval; missing values are ignored."""
+    values = np.asarray(values, dtype=np.float64)
+    values = values[np.isfinite(values)]
+    n = len(values)
+    if n == 0:
+        return Interval(np.nan, np.nan, np.nan, 0)
+    mean = float(values.mean())
+    if n == 1:
+        return Interval(mean, np.nan, np.nan, 1)
+    half = float(half_width(values.std(ddof=1) / np.sqrt(n), n))
+    return Interval(mean, mean - half, mean + half, n)
+
+
+def half_width(error: Any, n: Any) -> Any:
+    """Half the width of Student's 95 % interval of a mean of n values with this standard error."""
+    return stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * error
+
+
+def wilson_interval(
+    share: np.ndarray, n: np.ndarray, confidence: float = CONFIDENCE
+) -> tuple[np.ndarray, np.ndarray]:
+    """Wilson's score interval of proportions; NaN where ``n`` is 0.
+
+    Args:
+        share: proportions ``[m]``.
+        n: numbers of rows ``[m]``.
+        confidence: nominal coverage.
+    """
+    z = stats.norm.ppf((1 + confidence) / 2)
+    share, rows = np.asarray(share, np.float64), np.where(n > 0, n, np.nan)
+    middle = (share + z**2 / (2 * rows)) / (1 + z**2 / rows)
+    half = z / (1 + z**2 / rows) * np.sqrt(share * (1 - share) / rows + z**2 / (4 * rows**2))
+    return middle - half, middle + half

@@ -1,0 +1,1 @@
+"""Figures and HTML, shared by the report and the audit."""

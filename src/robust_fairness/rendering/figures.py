@@ -1,0 +1,155 @@
+"""Style of all figures, and figures made of several panels.
+
+Panels stand in plotly's own grid, so that a page can put them below each other where it is narrow:
+``layout.meta`` holds the number of panels and the largest number of columns.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+# The colour-blind safe palette of Okabe and Ito (2008) without yellow, too pale on white. Markers,
+# dashes and patterns repeat with other periods, so that no combination repeats early.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "hexagon")
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+PATTERNS = ("", "/", "x", "-", "\\", "+", "|", ".")
+COLUMNS = 2  # of panels on a wide page
+ROW, AROUND = 300, 150  # height in pixels: a row of panels; title, axes and legend together
+GAP = 0.3  # between panels, as a share of a panel
+TEXT, GREY, GRID = "#1b1f24", "#57606a", "#dde2e7"
+AXIS = {"gridcolor": GRID, "linecolor": GREY, "zerolinecolor": GRID, "automargin": True}
+TEMPLATE = go.layout.Template(
+    layout={
+        "font": {"color": TEXT, "size": 13, "family": "system-ui, sans-serif"},
+        "paper_bgcolor": "white",
+        "plot_bgcolor": "white",
+        "colorway": COLOURS,
+        "xaxis": AXIS,
+        "yaxis": AXIS,
+        "legend": {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom"},
+        "title": {"font": {"size": 16}, "x": 0, "xref": "paper"},
+    }
+)
+
+Trace = dict[str, Any]  # a trace or a part of the layout, in plotly's JSON form
+
+
+def style(number: int) -> dict[str, str]:
+    """Marker style of the method with this number."""
+    return {"color": COLOURS[number % len(COLOURS)], "symbol": MARKERS[number % len(MARKERS)]}
+
+
+def line_style(number: int) -> dict[str, str]:
+    """Line style of the method with this number."""
+    return {"color": COLOURS[number % len(COLOURS)], "dash": DASHES[number % len(DASHES)]}
+
+
+def bar_style(number: int) -> dict[str, object]:
+    """Bar style of the series with this number."""
+    pattern = {
+        "shape": PATTERNS[number % len(PATTERNS)],
+        "fgcolor": "white",
+        "size": 6,
+        "fillmode": "overlay",
+    }
+    colour = COLOURS[number % len(COLOURS)]
+    return {"color": colour, "line": {"color": TEXT, "width": 1}, "pattern": pattern}
+
+
+def by_column(column: str) -> dict[str, object]:
+    """Options of plotly express: one colour and marker per value of a column."""
+    return {
+        "color": column,
+        "symbol": column,
+        "color_discrete_sequence": list(COLOURS),
+        "symbol_sequence": list(MARKERS),
+    }
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Title, axis titles and, optionally, axis ranges of a panel."""
+
+    title: str
+    x: str
+    y: str
+    x_range: list[float] | None = None
+    y_range: list[float] | None = None
+
+
+def panelled(
+    title: str,
+    panels: Sequence[Panel],
+    traces: Sequence[Trace],
+    columns: int = COLUMNS,
+    row: int = ROW,
+) -> go.Figure:
+    """A figure of panels, filled row by row.
+
+    Args:
+        title: title of the figure.
+        panels: the panels.
+        traces: traces of all panels, see ``in_panel``; adding them one by one is much slower.
+        columns: largest number of panels in a row.
+        row: height of a row in pixels.
+    """
+    columns = min(columns, len(panels))
+    rows = -(-len(panels) // columns)
+    axes: Trace = {}
+    for place, panel in enumerate(panels):
+        x, y = _axes(place)
+        axes[f"xaxis{x[1:]}"] = {"title": {"text": panel.x}, "range": panel.x_range}
+        axes[f"yaxis{y[1:]}"] = {"title": {"text": panel.y}, "range": panel.y_range}
+    return go.Figure(
+        list(traces),
+        {
+            "template": TEMPLATE,
+            "title": {"text": title},
+            "annotations": [
+                _heading(panel.title, *_axes(place))
+                for place, panel in enumerate(panels)
+                if panel.title
+            ],
+            "meta": {"panels": len(panels), "columns": columns, "row": row, "around": AROUND},
+            "grid": {
+                "rows": rows,
+                "columns": columns,
+                "pattern": "independent",
+                "xgap": GAP,
+                "ygap": GAP,
+            },
+            "height": AROUND + rows * row,
+            "margin": {"l": 10, "r": 15, "t": 60, "b": 10},
+            **axes,
+        },
+    )
+
+
+def _heading(text: str, x: str, y: str) -> Trace:
+    """Annotation with the title of a panel, above its left corner."""
+    return {
+        "text": text, "showarrow": False, "font": {"size": 14},
+        "x": 0, "xref": f"{x} domain", "xanchor": "left",
+        "y": 1, "yref": f"{y} domain", "yanchor": "bottom",
+    }  # fmt: skip
+
+
+def _axes(place: int) -> tuple[str, str]:
+    """Names of the axes of a panel; those of the first panel have no number."""
+    number = str(place + 1) if place else ""
+    return f"x{number}", f"y{number}"
+
+
+def in_panel(trace: Trace, place: int) -> Trace:
+    """The trace, placed in a panel; the legend shows the traces of the first panel."""
+    x, y = _axes(place)
+    return {**trace, "xaxis": x, "yaxis": y, "showlegend": place == 0}
+
+
+def error_bars(half: pd.Series) -> Trace:
+    """Symmetric error bars of this half length."""
+    return {"array": half.to_numpy(), "thickness": 1, "width": 3}
