@@ -86,6 +86,7 @@ def test_every_node_takes_one_parameter_of_its_own_namespace_that_is_typed():
         told = node.name.endswith(("collect", "summarise", "report", "draw", "sample_grid"))
         told |= node.name == "biased_digits.draw_contact_sheet"
         told |= node.name.endswith(("collect_embedding_planes", "collect_choices"))
+        told |= node.name.endswith(("collect_trials", "describe_cells"))
         assert len(names) == (0 if told else 1), node.name
         models = [
             parameter.annotation
@@ -402,7 +403,7 @@ def test_a_narrower_grid_draws_only_its_own_cells():
     with_planes(datasets="diabetes", methods="erm")
     names = {node.name for node in reporting.create_pipeline().nodes}
     own = {"diabetes.erm.draw_embedding_plane", "diabetes.collect_embedding_planes"}
-    assert names == own | {"collect", "summarise", "report"}
+    assert names == own | {"collect", "describe_cells", "summarise", "report"}
 
 
 def test_planes_of_cells_reach_the_page_joined_without_those_that_failed(monkeypatch):

@@ -10,6 +10,7 @@ class _Table:
 
     columns: dict[str, str]
     missing: frozenset[str] = frozenset()
+    prefix: str = ""  # of the names of further columns
 
     def validate(self, data: Any) -> Any:
         """The data frame as it is; raises where it does not fit."""
@@ -19,7 +20,9 @@ class _Table:
             name: pa.Column(kind, nullable=name in self.missing)
             for name, kind in self.columns.items()
         }
-        return pa.DataFrameSchema(columns, strict=True, ordered=True).validate(data)
+        own = [name for name in data if not (self.prefix and name.startswith(self.prefix))]
+        pa.DataFrameSchema(columns, strict=True, ordered=True).validate(data[own])
+        return data
 
 
 class Metrics(_Table):
@@ -47,6 +50,14 @@ class Trials(_Table):
 
     columns = tables.TRIALS
     missing = frozenset({"score"})
+    prefix = "hparams."
+
+
+class Cells(_Table):
+    """The cells of the grid."""
+
+    columns = tables.CELLS
+    prefix = "facets."
 
 
 class Choices(_Table):

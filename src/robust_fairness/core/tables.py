@@ -1,17 +1,24 @@
 """The columns of the tables that travel: one definition for code, schemas and tests."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import pandas as pd
 
 METRICS = {
     "dataset": "str", "method": "str", "network": "str", "trial": "str", "seed": "int64",
-    "selection": "str", "shift": "str", "severity": "float64", "attribute": "str",
+    "selection": "str", "shift": "str", "severity": "float64", "domain": "str", "attribute": "str",
     "group": "str", "metric": "str", "value": "float64", "n": "int64", "note": "str",
 }  # fmt: skip
 SELECTION = {"selection": "str", "trial": "str", "seed": "int64", "score": "float64"}
-# Every trial that was tried: ``stage`` 0 of those given, ``state`` complete or pruned.
+# Every cell of the grid; ``method`` is its label, ``algorithm`` the name of its method. A column
+# ``facets.<name>`` for every facet that some cell or its dataset has.
+CELLS = {"dataset": "str", "method": "str", "algorithm": "str", "network": "str"}
+# Every trial that was tried: ``stage`` 0 of those given, ``state`` complete or pruned. A column
+# ``hparams.<field>`` for every hyperparameter that some trial of the cell changes.
 TRIALS = {
-    "trial": "str", "stage": "int64", "state": "str", "epochs": "int64", "criterion": "str",
-    "score": "float64",
+    "dataset": "str", "method": "str", "trial": "str", "stage": "int64", "state": "str",
+    "epochs": "int64", "criterion": "str", "score": "float64",
 }  # fmt: skip
 # What each criterion chooses of a cell's trials; ``used`` where the run went on with it.
 CHOICES = {
@@ -43,8 +50,53 @@ PLANES = {
 
 
 def table(columns: dict[str, str], rows: list[dict]) -> pd.DataFrame:
-    """Data frame of the given rows with exactly these columns and types."""
-    return pd.DataFrame(rows, columns=list(columns)).astype(columns)
+    """Data frame of the given rows with exactly these columns and types; text is "" by default."""
+    text: dict[Any, str] = {name: "" for name, kind in columns.items() if kind == "str"}
+    return pd.DataFrame(rows, columns=list(columns)).fillna(text).astype(columns)
+
+
+def with_fields(
+    columns: dict[str, str], rows: list[dict], prefix: str, fields: list[dict]
+) -> pd.DataFrame:
+    """``table`` with further columns, each ``prefix`` and the name of a field.
+
+    Args:
+        columns: as in ``table``.
+        rows: as in ``table``.
+        prefix: such as "facets.".
+        fields: values of further columns, one mapping per row. Lists become text joined by "+". A
+            column holds numbers where all its values are numbers, else text.
+    """
+    names = list(dict.fromkeys(name for one in fields for name in one))
+    values = [{name: _plain(value) for name, value in one.items()} for one in fields]
+    further = pd.DataFrame(
+        {f"{prefix}{name}": _column([one.get(name) for one in values]) for name in names},
+        index=range(len(rows)),
+    )
+    return pd.concat([table(columns, rows), further], axis=1)
+
+
+def join_rows(columns: dict[str, str], frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """The rows of several tables that have these columns, and of their further columns all."""
+    joined = pd.concat([table(columns, []), *frames], ignore_index=True)
+    for name in joined.columns.difference(list(columns), sort=False):
+        joined[name] = _column(joined[name].tolist())
+    return joined
+
+
+def _plain(value: Any) -> Any:
+    """A value as a table holds it: lists as text joined by "+"."""
+    return "+".join(map(str, value)) if isinstance(value, list | tuple) else value
+
+
+def _column(values: Sequence[Any]) -> pd.Series:
+    """Numbers where all values are numbers or missing, else text with "" for missing values."""
+    missing = [value == "" or pd.isna(value) for value in values]
+    known = [value for value, lacks in zip(values, missing, strict=True) if not lacks]
+    if known and all(isinstance(one, int | float) and not isinstance(one, bool) for one in known):
+        return pd.to_numeric(pd.Series(values).where(~pd.Series(missing))).astype("float64")
+    text = ["" if lacks else str(value) for value, lacks in zip(values, missing, strict=True)]
+    return pd.Series(text, dtype="str")
 
 
 def markdown(frame: pd.DataFrame) -> str:

@@ -11,8 +11,9 @@ from typing import Any
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.registry import names
 
-OPTIONS = ("groupings", "search_by", "contact_sheet", "embedding_planes", "seeds")
+OPTIONS = ("facets", "groupings", "search_by", "contact_sheet", "embedding_planes", "seeds")
 GENERATED = "generated"  # the dataset source whose pictures a generator makes
+CELL = ("facets", "method", "network", "settings", "trials", "search")  # fields of a cell
 SHARED = ("metrics", "selections")  # given for all datasets, or by one for itself
 AXES = ("datasets", "methods", "shifts", "seeds")
 LABEL = re.compile(r"\w[\w-]*", re.ASCII)  # part of names of files, of nodes and in MLflow
@@ -41,7 +42,8 @@ class Cell:
 
     ``label`` is what the cell is called wherever methods are shown; ``method`` and ``network`` are
     the configured ones that it trains. ``settings`` are fields of the method, network or protocol
-    that are other than configured on this dataset, in every trial.
+    that are other than configured on this dataset, in every trial. ``facets`` are facts by which
+    reports filter and group, those of its dataset among them.
     """
 
     dataset: str
@@ -51,6 +53,7 @@ class Cell:
     trials: tuple[dict[str, Any], ...]
     search: tuple[dict[str, Any], ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
+    facets: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -226,7 +229,7 @@ def _dataset(
             for test_set in _test_sets(shift, severities, f"{shift} of {place}")
         ),
         cells=tuple(
-            _cell(name, str(label), options, fields.get("network"), parameters)
+            _cell(name, str(label), options, fields, parameters)
             for label, options in methods.items()
         ),
         groupings=tuple(
@@ -308,7 +311,11 @@ def _test_sets(shift: str, severities: Any, place: str) -> tuple[TestSet, ...]:
 
 
 def _cell(
-    dataset: str, label: str, options: Any, network: str | None, parameters: Mapping[str, Any]
+    dataset: str,
+    label: str,
+    options: Any,
+    shared: Mapping[str, Any],
+    parameters: Mapping[str, Any],
 ) -> Cell:
     """A cell; its method is called as the cell is, and its network is the dataset's, by default."""
     place = f"{label} of {dataset} in experiment.yml"
@@ -317,10 +324,15 @@ def _cell(
             f"{place}: label {label!r}, allowed: letters, digits, '_' and, after the first, '-', "
             f"but none of {', '.join(TAKEN)}"
         )
-    fields = _fields(options, place, ("method", "network", "settings", "trials", "search"))
+    fields = _fields(options, place, CELL)
     method = str(fields.get("method", label))
     _require("method", method, parameters.get("methods"), "method", place)
-    network = fields.get("network", network)
+    network = fields.get("network", shared.get("network"))
+    facets = {
+        str(facet): str(value)
+        for given in (shared, fields)
+        for facet, value in _mapping(given.get("facets"), f"facets of {place}").items()
+    }
     _require_configured("network", network, place, parameters)
     return Cell(
         dataset,
@@ -330,6 +342,7 @@ def _cell(
         trials=_list(fields.get("trials", []), f"trials of {place}"),
         search=_list(fields.get("search", []), f"search of {place}"),
         settings=_mapping(fields.get("settings"), f"settings of {place}"),
+        facets=facets,
     )
 
 

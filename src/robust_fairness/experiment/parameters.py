@@ -432,6 +432,21 @@ class Replica:
         return splits[self.seed % len(splits)]
 
 
+def changed_hparams(replicas: Sequence[Replica]) -> dict[str, dict[str, Any]]:
+    """Values, by trial, of the hyperparameters in which the trials of a cell differ."""
+    values = {
+        one.trial: {
+            **one.protocol.model_dump(),
+            **one.network.model_dump(),
+            **one.method.model_dump(),
+        }
+        for one in replicas
+    }
+    first = next(iter(values.values()), {})
+    changed = [name for name in first if any(one[name] != first[name] for one in values.values())]
+    return {trial: {name: own[name] for name in changed} for trial, own in values.items()}
+
+
 def require_replicas(replicas: Sequence[Replica]) -> None:
     """Raise where two trials carry the same name, since their rows could not be told apart."""
     keys = [(replica.trial, replica.seed) for replica in replicas]

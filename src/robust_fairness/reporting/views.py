@@ -9,7 +9,16 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from robust_fairness.core.intervals import wilson_interval
-from robust_fairness.core.tables import CHOICES, DISTANCES, GENERATOR_QUALITY, PLANES, SPLITS, table
+from robust_fairness.core.tables import (
+    CELLS,
+    CHOICES,
+    DISTANCES,
+    GENERATOR_QUALITY,
+    PLANES,
+    SPLITS,
+    TRIALS,
+    table,
+)
 from robust_fairness.reporting.statistics import distinct
 
 PUBLISHED = {
@@ -20,11 +29,13 @@ PUBLISHED = {
 NUMBERS = [name for name, kind in PUBLISHED.items() if kind == "float64"]
 # Tables beside the metrics, which few runs have.
 FURTHER = {
+    "cells": CELLS,
     "choices": CHOICES,
     "distances": DISTANCES,
     "generator_quality": GENERATOR_QUALITY,
     "planes": PLANES,
     "splits": SPLITS,
+    "trials": TRIALS,
 }
 PLACE = ["dataset", "method", "trial", "shift", "severity", "attribute", "group", "metric"]
 

@@ -71,6 +71,18 @@ class ConfigLoader(OmegaConfigLoader):
         return self.full_grid.narrowed((self.runtime_params or {}).get("grid") or {})
 
     @property
+    def names_of_cells(self) -> dict[str, dict[str, str]]:
+        """Names of the method (``algorithm``) and of the network of every cell of the full grid."""
+        written = self.written_parameters
+        return {
+            one.name: {
+                "algorithm": _named(written, "methods", one.method)["name"],
+                "network": _named(written, "networks", one.network)["name"],
+            }
+            for one in self.full_grid.cells
+        }
+
+    @property
     @_shown_by_all_commands()
     def used(self) -> dict[str, list[str]]:
         """Names of everything that this run uses, by kind; see ``used_by``."""

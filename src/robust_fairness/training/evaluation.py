@@ -74,6 +74,7 @@ def metric_rows(
                 "selection": criterion,
                 "shift": shift,
                 "severity": severity,
+                "domain": "",
             }
             rows += [where | one for one in scores]
     return tables.table(tables.METRICS, rows)

@@ -15,6 +15,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.experiment.parameters import (
     CellParameters,
     Replica,
+    changed_hparams,
     goal_and_condition,
     require_replicas,
 )
@@ -122,6 +123,8 @@ class Trained:
             epochs[one["trial"]] = max(epochs.get(one["trial"], 0), one["epoch"] + 1)
         rows = [
             {
+                "dataset": self.cell.dataset,
+                "method": self.cell.label,
                 "trial": trial,
                 "stage": stage,
                 "state": "pruned" if trial in self.pruned else "complete",
@@ -131,7 +134,10 @@ class Trained:
             }
             for trial, stage in self.stages.items()
         ]
-        return tables.table(tables.TRIALS, rows)
+        hparams = changed_hparams(self.replicas)
+        return tables.with_fields(
+            tables.TRIALS, rows, "hparams.", [hparams[trial] for trial in self.stages]
+        )
 
     def scores(self, criterion: str) -> dict[str, float]:
         """Mean score of every trial by a plain criterion on validation rows, where it has one."""

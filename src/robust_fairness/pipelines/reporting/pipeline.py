@@ -8,7 +8,7 @@ from kedro.pipeline import Node, Pipeline
 from robust_fairness.core.errors import Failure
 from robust_fairness.experiment.grid import Cell, DatasetGrid
 from robust_fairness.experiment.parameters import CellParameters
-from robust_fairness.runs.configuration import full_grid, selected_grid
+from robust_fairness.runs.configuration import full_grid, loader, selected_grid
 
 SHEET = "_contact_sheet"
 # What the sheets show: of a dataset that is read, and of one that is generated.
@@ -16,10 +16,13 @@ CLASSES = "The first training rows of each class, a class a row."
 FAMILY = "The same test draws, a draw a row; the unshifted set first, then severity by severity."
 ATTRIBUTE = "The first training rows of each value of {}, a value a row in their order."
 PLANE, PLANES = "embedding_plane", "_embedding_planes"
-CHOICES, SPLITS = "_choices", "_splits"
+CHOICES, SPLITS, TRIALS = "_choices", "_splits", "_trials"
+CELLS = "cells"
 # Endings of the names of further tables, and the table that those of all datasets make together.
 OF_GENERATED = {"_distances": "distances", "_generator_quality": "generator_quality"}
-FURTHER = OF_GENERATED | {PLANES: "planes", CHOICES: "choices", SPLITS: "splits"}
+FURTHER = OF_GENERATED | {
+    PLANES: "planes", CHOICES: "choices", SPLITS: "splits", TRIALS: "trials", CELLS: "cells",
+}  # fmt: skip
 
 
 def draw(samples: Any, validation: Any, selection: Any, cell: CellParameters) -> Any:
@@ -59,7 +62,8 @@ def report(metrics: Any, manifest: dict[str, Any], **parts: Any) -> str:
         manifest: what the run knows of itself.
         parts: ``{dataset}_states`` and, where there is one, ``{dataset}_contact_sheet``,
             ``{dataset}_distances``, ``{dataset}_generator_quality``,
-            ``{dataset}_embedding_planes``, ``{dataset}_choices`` and ``{dataset}_splits``.
+            ``{dataset}_embedding_planes``, ``{dataset}_choices``, ``{dataset}_splits`` and
+            ``{dataset}_trials``; and ``cells``.
     """
     from robust_fairness import reporting
 
@@ -107,14 +111,25 @@ def further(parts: Mapping[str, Any]) -> dict[str, Any]:
     Returns:
         By name as in ``views.FURTHER``.
     """
-    import pandas as pd
+    from robust_fairness.core import tables
+    from robust_fairness.reporting import views
 
     found: dict[str, list[Any]] = {}
     for name, part in parts.items():
         for ending, table in FURTHER.items():
             if name.endswith(ending) and not isinstance(part, Failure):
                 found.setdefault(table, []).append(part)
-    return {name: pd.concat(some, ignore_index=True) for name, some in found.items()}
+    return {name: tables.join_rows(views.FURTHER[name], some) for name, some in found.items()}
+
+
+def describe_cells() -> Any:
+    """The cells of the full grid with their facets, ``tables.CELLS``."""
+    from robust_fairness.core import tables
+
+    cells = full_grid().cells
+    names = loader().names_of_cells
+    rows = [{"dataset": one.dataset, "method": one.label, **names[one.name]} for one in cells]
+    return tables.with_fields(tables.CELLS, rows, "facets.", [dict(one.facets) for one in cells])
 
 
 def _state(cell: Cell, states: Any) -> dict[str, str]:
@@ -132,7 +147,7 @@ def create_pipeline() -> Pipeline:
     drawn = [f"{one.name}{SHEET}" for one in selected_grid().datasets if one.contact_sheet]
     made = [one.name for one in selected_grid().datasets if one.generator]
     joined = [f"{name}{ending}" for name in made for ending in OF_GENERATED]
-    joined += [f"{name}{ending}" for name in datasets for ending in (CHOICES, SPLITS)]
+    joined += [f"{name}{ending}" for name in datasets for ending in (CHOICES, SPLITS, TRIALS)]
     embedded = [dataset for dataset in selected_grid().datasets if dataset.drawn_cells]
     joined += [f"{dataset.name}{PLANES}" for dataset in embedded]
     return Pipeline(
@@ -145,6 +160,7 @@ def create_pipeline() -> Pipeline:
                 name="collect",
                 tags=["fan_in"],
             ),
+            Node(describe_cells, None, CELLS, name="describe_cells"),
             Node(summarise, "metrics", ["summary", "trade_off"], name="summarise"),
             Node(
                 report,
@@ -152,7 +168,7 @@ def create_pipeline() -> Pipeline:
                     "metrics": "metrics",
                     "manifest": "manifest",
                     **{f"{name}_states": f"{name}_states" for name in datasets},
-                    **{name: name for name in (*drawn, *joined)},
+                    **{name: name for name in (*drawn, *joined, CELLS)},
                 },
                 "report",
                 name="report",

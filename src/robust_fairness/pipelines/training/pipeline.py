@@ -36,6 +36,14 @@ def collect_choices(**choices: Any) -> Any:
     return pd.concat([tables.table(tables.CHOICES, []), *found], ignore_index=True)
 
 
+def collect_trials(**trials: Any) -> Any:
+    """Join what was tried in a dataset's cells; a cell that failed has left nothing."""
+    from robust_fairness.core import tables
+
+    found = [one for one in trials.values() if not isinstance(one, Failure)]
+    return tables.join_rows(tables.TRIALS, found)
+
+
 def create_pipeline() -> Pipeline:
     """Train and select for every cell, collect the choices of every dataset of the grid."""
     collecting = [_collecting(dataset) for dataset in selected_grid().datasets]
@@ -60,11 +68,21 @@ def _nodes(dataset: DatasetGrid) -> list[Node]:
 
 
 def _collecting(dataset: DatasetGrid) -> Pipeline:
-    labels = {cell.label: cell.label for cell in dataset.cells}
+    joined = {"choices": collect_choices, "trials": collect_trials}
+    inputs = {
+        part: {cell.label: f"{part} of {cell.label}" for cell in dataset.cells} for part in joined
+    }
     return Pipeline(
-        [Node(collect_choices, labels, "choices", name="collect_choices")],
+        [
+            Node(function, inputs[part], part, name=f"collect_{part}")
+            for part, function in joined.items()
+        ],
         namespace=dataset.name,
-        inputs={cell.label: f"{cell.name}.choices" for cell in dataset.cells},
-        outputs={"choices": f"{dataset.name}_choices"},
+        inputs={
+            f"{part} of {cell.label}": f"{cell.name}.{part}"
+            for part in joined
+            for cell in dataset.cells
+        },
+        outputs={part: f"{dataset.name}_{part}" for part in joined},
         tags=[f"dataset.{dataset.name}", "fan_in"],
     )
