@@ -42,6 +42,15 @@ TELLS_THE_RUN = ("report",)
 class Session(KedroServiceSession):
     """Kedro's session, whose run id can be given as the runtime parameter ``run_id``."""
 
+    @classmethod
+    def create(  # type: ignore[override]
+        cls, session_id: str | None = None, *, save_on_close: bool = False, **options: Any
+    ) -> "Session":
+        """See Kedro's own; its catalog commands pass ``save_on_close``, which has no effect."""
+        session = super().create(session_id, **options)
+        assert isinstance(session, cls)
+        return session
+
     def run(  # type: ignore[override]  # Kedro's further options go through as they are
         self,
         run_id: str | None = None,
