@@ -1,7 +1,8 @@
-"""The console script ``robust-fairness``: the project's commands, from anywhere in the project."""
+"""The console script ``robust-fairness``: the project's commands."""
 
 from pathlib import Path
 
+from kedro.framework.project import configure_project
 from kedro.framework.startup import bootstrap_project
 from kedro.utils import find_kedro_project
 
@@ -9,9 +10,11 @@ from robust_fairness.cli.main import cli
 
 
 def main() -> None:
-    """Set the project up where the current folder is in one, then run the command."""
+    """Set up the project around the current folder, or the package alone, and run the command."""
     root = find_kedro_project(Path.cwd())
-    if root is not None:
+    if root is None:
+        configure_project("robust_fairness")
+    else:
         bootstrap_project(root)
     cli()
 

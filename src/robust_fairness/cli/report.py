@@ -1,0 +1,115 @@
+"""Commands that read the results of a run."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from robust_fairness.cli.commands import ProjectCommand, write_files
+from robust_fairness.core.errors import unknown_name
+
+TABLE_FORMATS = ("csv", "json", "markdown")
+
+run_option = click.option("--run", "run_id", help="Id of the run; default: the newest finished.")
+
+
+@click.command(cls=ProjectCommand)
+@click.option("--format", "form", type=click.Choice(TABLE_FORMATS), default="csv")
+@run_option
+@click.option("--view", help="A paper's table or figure, as in the report: bias_table_1.")
+def table(form: str, run_id: str | None, view: str | None) -> None:
+    """Print the metrics table of a run, or a view of it."""
+    from robust_fairness.catalog.files import TableDataset
+    from robust_fairness.core import tables
+    from robust_fairness.runs import provenance
+
+    run_id = run_id or provenance.newest_finished_run()
+    frame = provenance.load(run_id, "metrics", TableDataset)
+    if view is not None:
+        frame = _view_rows(frame, view, run_id)
+    if form == "csv":
+        click.echo(frame.to_csv(index=False), nl=False)
+    elif form == "json":
+        click.echo(frame.to_json(orient="records", lines=True), nl=False)
+    else:
+        click.echo(tables.markdown(frame))
+
+
+def _view_rows(metrics: Any, view: str, run_id: str) -> Any:
+    """The rows of a view of a run."""
+    from robust_fairness.catalog.files import TableDataset
+    from robust_fairness.pipelines.reporting.pipeline import FURTHER, further
+    from robust_fairness.reporting import VIEWS
+    from robust_fairness.runs import provenance
+
+    if view not in VIEWS:
+        raise unknown_name("view", view, VIEWS)
+    outputs = provenance.load_manifest(run_id)["outputs"]
+    names = [name for name in outputs if name.endswith(tuple(FURTHER))]
+    parts = {name: provenance.load(run_id, name, TableDataset) for name in names}
+    return VIEWS[view].rows(metrics, further(parts))
+
+
+@click.command(cls=ProjectCommand)
+@click.argument("dataset")
+@click.argument("method")
+@click.option("--trial", default="default", show_default=True, help="Trial of the method.")
+@click.option("--seed", default=0, show_default=True, help="Its seed.")
+@click.option("--test-set", default="", help="A shifted test set; default: the test rows.")
+@run_option
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False, resolve_path=True),
+    help="JSON file; default: standard output.",
+)
+def answers(
+    dataset: str,
+    method: str,
+    trial: str,
+    seed: int,
+    test_set: str,
+    run_id: str | None,
+    output: Path | None,
+) -> None:
+    """Write predicted answers in the format of the official evaluations of GQA and GQA-OOD.
+
+    A JSON list of questionId and prediction, for one replica of DATASET and METHOD (its label).
+    """
+    from robust_fairness.catalog.arrays import PredictionsDataset, SamplesDataset
+    from robust_fairness.runs import provenance
+    from robust_fairness.training.answers import official_answers, prediction_of
+
+    run_id = run_id or provenance.newest_finished_run()
+    predictions = provenance.load(run_id, f"{dataset}.{method}.predictions", PredictionsDataset)
+    prediction = prediction_of(predictions, trial, seed, test_set)
+    samples = f"{dataset}.shifted.{test_set}" if test_set else f"{dataset}.samples"
+    rows = official_answers(prediction, provenance.load(run_id, samples, SamplesDataset))
+    text = json.dumps(rows, ensure_ascii=False)
+    if output is None:
+        click.echo(text)
+    else:
+        write_files({output: f"{text}\n"})
+        click.echo(output)
+
+
+@click.command(cls=ProjectCommand)
+@click.argument("run_id", metavar="[RUN]", required=False)
+def cite(run_id: str | None) -> None:
+    """Print BibTeX of the datasets, shifts, methods and metrics of a run.
+
+    RUN is the newest finished one by default.
+    """
+    from robust_fairness.reporting.citations import bibliography
+    from robust_fairness.runs import provenance
+
+    used = provenance.used(run_id or provenance.newest_finished_run())
+    click.echo(bibliography(used), nl=False)
+
+
+@click.command(cls=ProjectCommand)
+def site() -> None:
+    """Build a static site of the pipeline in build/, for any web server."""
+    from robust_fairness.runs import viz
+
+    click.echo(f"{viz.build_site(Path.cwd())} files in build/")

@@ -1,0 +1,55 @@
+"""Commands that run pipelines."""
+
+from functools import wraps
+from typing import Any
+
+import click
+from kedro.framework.cli.project import run as kedro_run
+
+from robust_fairness.cli.commands import ProjectCommand
+
+RUNNER = "robust_fairness.runs.runners.SequentialRunner"
+
+
+@wraps(kedro_run.callback)  # type: ignore[arg-type]
+def _run(
+    *,
+    datasets: str | None,
+    methods: str | None,
+    shifts: str | None,
+    seeds: str | None,
+    run_id: str | None,
+    params: dict[str, Any],
+    runner: str | None,
+    **options: Any,
+) -> Any:
+    axes = {"datasets": datasets, "methods": methods, "shifts": shifts, "seeds": seeds}
+    grid = {axis: value for axis, value in axes.items() if value is not None}
+    own = ({"grid": grid} if grid else {}) | ({"run_id": run_id} if run_id else {})
+    return kedro_run.callback(  # type: ignore[misc]
+        params={**params, **own}, runner=runner or RUNNER, **options
+    )
+
+
+run = ProjectCommand(
+    "run",
+    callback=_run,
+    params=[
+        *kedro_run.params,
+        click.Option(["--datasets"], help="Datasets of the grid, separated by commas."),
+        click.Option(["--methods"], help="Labels of methods of the grid, separated by commas."),
+        click.Option(["--shifts"], help="Shifts of the grid, separated by commas."),
+        click.Option(["--seeds"], help="Number of seeds."),
+        click.Option(["--run-id"], help="Id of the run; that of an earlier run completes it."),
+    ],
+    help=kedro_run.help,
+)
+
+
+@click.command(cls=ProjectCommand)
+@click.argument("run_id")
+def rerun(run_id: str) -> None:
+    """Repeat a run and compare every output bit by bit."""
+    from robust_fairness.runs import provenance
+
+    click.echo(provenance.rerun(run_id))
