@@ -1,16 +1,24 @@
 """The console script ``robust-fairness``: the project's commands."""
 
+import os
 from pathlib import Path
 
-from kedro.framework.project import configure_project
-from kedro.framework.startup import bootstrap_project
-from kedro.utils import find_kedro_project
+import robust_fairness
 
-from robust_fairness.cli.main import cli
+LOGGING = Path("conf/logging.yml")
 
 
 def main() -> None:
-    """Set up the project around the current folder, or the package alone, and run the command."""
+    """Set up the project around the current folder, or else the package alone, and run."""
+    if not LOGGING.exists():  # Kedro reads the variable when it is imported
+        own = Path(robust_fairness.__file__).parent / LOGGING
+        os.environ.setdefault("KEDRO_LOGGING_CONFIG", str(own))
+    from kedro.framework.project import configure_project
+    from kedro.framework.startup import bootstrap_project
+    from kedro.utils import find_kedro_project
+
+    from robust_fairness.cli.main import cli
+
     root = find_kedro_project(Path.cwd())
     if root is None:
         configure_project("robust_fairness")

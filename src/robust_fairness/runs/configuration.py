@@ -17,9 +17,13 @@ from typing import Any, get_args
 import click
 from kedro.config import OmegaConfigLoader
 
+import robust_fairness
 from robust_fairness.core import registry
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.experiment import grid
+
+# The configuration that comes with the package.
+DEFAULT = Path(robust_fairness.__file__).with_name("conf")
 
 
 class ConfigurationError(click.ClickException, InputError):
@@ -39,11 +43,19 @@ class ConfigLoader(OmegaConfigLoader):
 
     @_shown_by_all_commands()
     def __init__(self, conf_source: str | Path, env: str | None = None, **options: Any) -> None:
-        environments = sorted(path.name for path in Path(conf_source).iterdir() if path.is_dir())
-        if env is not None and env not in environments:
-            raise unknown_name("environment", env, environments)
+        folder = Path(conf_source)
+        if not folder.is_file():  # an archive holds all of its environments
+            found = {path.name for conf in (folder, DEFAULT) for path in conf.glob("*/")}
+            if env is not None and env not in found:
+                raise unknown_name("environment", env, found)
         super().__init__(conf_source, env, **options)
         use(self)
+
+    def _get_conf_env_path(self, env: str) -> str:
+        """The folder of an environment: the project's own, or else that of the package."""
+        own: str = super()._get_conf_env_path(env)
+        is_missing = self._protocol == "file" and not Path(own).is_dir()
+        return str(DEFAULT / env) if is_missing else own
 
     def __getitem__(self, key: str) -> dict[str, Any]:
         """Configuration of one kind; ``parameters`` are complete with those of all nodes."""
