@@ -1,4 +1,4 @@
-"""Gates: bounds on the values of an audit, as text such as ``delta_eo[sex]>0.1``."""
+"""Gates: conditions that fail an audit, such as ``delta_eo[sex]>0.1``."""
 
 import re
 from collections.abc import Collection
@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.metrics.renamed import RENAMED
 
 FORM = re.compile(
     r"\s*(?P<metric>[a-z][a-z0-9_]*)\s*(\[(?P<attribute>.+)\])?\s*(?P<sign>>=|<=|>|<)"
@@ -20,14 +21,14 @@ COMPARED = {">": np.greater, ">=": np.greater_equal, "<": np.less, "<=": np.less
 
 @dataclass(frozen=True)
 class Gate:
-    """A bound that values must not pass.
+    """A condition that fails an audit.
 
     Attributes:
-        text: as it was given.
+        text: its text.
         metric: name of the metric.
-        attribute: of which attribute; all unless given.
-        sign: one of ``COMPARED``.
-        limit: the bound.
+        attribute: name of the attribute; "" for all.
+        sign: key of ``COMPARED``.
+        limit: the number to compare with.
     """
 
     text: str
@@ -37,7 +38,7 @@ class Gate:
     limit: float
 
     def failures(self, rows: pd.DataFrame) -> list[str]:
-        """Why it fails, a line each value that passes the bound or is missing; empty if it holds.
+        """One line for each value that meets the condition or is missing.
 
         Args:
             rows: rows of an audit.
@@ -46,27 +47,29 @@ class Gate:
         if self.attribute:
             own = own[own["attribute"] == self.attribute]
         if own.empty:
-            return [f"{self.text}: has no value: the audit has no row of it"]
-        told = []
+            return [f"{self.text}: the audit has no such row"]
+        reasons = []
         for row, value in zip(own.itertuples(), own["value"].to_numpy(), strict=True):
             where = ", ".join(filter(None, (str(row.attribute), str(row.group))))
             place = f"{self.metric}{f' ({where})' if where else ''}"
             if np.isnan(value):
-                told.append(f"{self.text}: {place} has no value: {row.note}")
+                reasons.append(f"{self.text}: {place} has no value: {row.note}")
             elif COMPARED[self.sign](value, self.limit):
-                told.append(f"{self.text}: {place} is {value:.6g}")
-        return told
+                reasons.append(f"{self.text}: {place} is {value:.6g}")
+        return reasons
 
 
 def parse(text: str) -> Gate:
-    """A gate from its text; nothing but a metric, an attribute, a comparison and a number.
+    """The gate of a text: a metric, optionally an attribute, a comparison and a number.
 
     Raises:
-        InputError: it is of another form.
+        InputError: the text has another form.
     """
     found = FORM.fullmatch(text)
     if found is None or not np.isfinite(float(found["limit"])):
-        raise InputError(f"gate {text!r}, allowed: a metric, a sign and a number, as {EXAMPLES}")
+        raise InputError(
+            f"gate {text!r}, allowed: a metric, a comparison and a number, such as {EXAMPLES}"
+        )
     metric = SHORT.get(found["metric"], found["metric"])
     return Gate(
         text.strip(), metric, (found["attribute"] or "").strip(), found["sign"],
@@ -75,16 +78,20 @@ def parse(text: str) -> Gate:
 
 
 def require_known(gate: Gate, metrics: Collection[str], attributes: Collection[str]) -> None:
-    """Check that a gate speaks of what an audit has.
+    """Check that an audit has the metric and the attribute of a gate.
 
     Args:
         gate: the gate.
-        metrics: names of its metrics.
-        attributes: names of its attributes, and of those that are scored together.
+        metrics: metrics of the audit.
+        attributes: attributes of the audit and their intersections.
 
     Raises:
-        InputError: it does not.
+        InputError: the audit lacks one of them.
     """
+    if gate.metric in RENAMED:
+        raise InputError(
+            f"gate {gate.text!r}: metric {gate.metric!r} is now called {RENAMED[gate.metric]!r}"
+        )
     if gate.metric not in metrics:
         raise InputError(f"gate {gate.text!r}: {unknown_name('metric', gate.metric, metrics)}")
     if gate.attribute and gate.attribute not in attributes:

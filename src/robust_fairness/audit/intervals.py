@@ -1,24 +1,22 @@
-r"""Intervals, 95 %, of gaps, ratios and worst groups, from counts alone: no row is read again.
+r"""95 % intervals of differences, ratios and worst groups, computed from counts.
 
-A gap is an absolute value, a worst group a minimum: resampled values of either lie on one side of
-the truth, so that their quantiles, and what the basic bootstrap makes of them, hold the truth far
-too rarely where groups are small or alike. Each quantity therefore has an interval that comes
-from its parts, which have a sign:
+A difference between groups is reported as an absolute value and a worst group is a minimum, so
+resampled values are biased, and percentile and basic bootstrap intervals cover the true value far
+too rarely if groups are small or similar. Each interval is therefore derived from signed parts:
 
-- The difference of two shares has Newcombe's interval, made of Wilson's two (Newcombe 1998, method
-  10); where it holds 0 the gap's begins at 0 and ends at the farther bound.
-- The ratio of two shares has the interval of variance estimates recovered from Wilson's two (Donner
-  and Zou 2012); where it holds 1 the smaller over the larger one ends at 1.
-- A sum or a largest of several differences d is a norm, for which
+- Difference of two proportions: Newcombe's interval from Wilson's two (Newcombe 1998, method 10);
+  if it contains 0, the interval of the absolute value is from 0 to the farther bound.
+- Ratio of two proportions: the MOVER interval from Wilson's two (Donner and Zou 2012); if it
+  contains 1, the interval of the smaller over the larger proportion ends at 1.
+- Sum or maximum of several differences d: a norm, for which
 
   .. math:: | \|\hat d\| - \|d\| | \le \|\hat d - d\|
 
-  so that the value plus and minus the 95 % quantile of the norm of the *error* holds the truth at
-  least that often. The errors are those of resamples: Dirichlet, with ``PRIOR_ROWS`` rows added to
-  each group, spread evenly, without which a group of five rows of one kind had no spread at all.
-- The worst of several shares is at least the smallest lower bound (that of the truly worst group
-  holds), and at most the smallest upper bound, if all of these hold together: they are widened for
-  the number of groups (Šidák 1967).
+  so the value plus and minus the 95 % quantile of the norm of the *error* has at least nominal
+  coverage. Errors come from a Dirichlet bootstrap with ``PRIOR_ROWS`` rows added to each group,
+  spread evenly, since otherwise a group of five equal rows has no variance.
+- Worst of several proportions: from the smallest lower bound to the smallest of upper bounds that
+  hold simultaneously (Šidák 1967).
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +33,7 @@ PRIOR_ROWS = 2.0
 NUMBERS_AT_ONCE = 2**22
 TWO = 2
 TAIL = (1 - CONFIDENCE) / 2
-# Axes of differences [draws, group, class] that a gap sums, and those whose largest it takes.
+# Axes of differences [draws, group, class] over which a measure sums and takes the maximum.
 NORMS = {
     "delta_eo": ((2,), (1,)),
     "delta_dp_one_vs_rest": ((), (1, 2)),
@@ -45,32 +43,25 @@ NORMS = {
 
 @dataclass(frozen=True)
 class Bound:
-    """An interval.
-
-    Attributes:
-        kind: its name.
-        low: lower bound.
-        high: upper bound.
-    """
+    """An interval and the name of its construction."""
 
     kind: str
     low: float
     high: float
 
     def fields(self) -> dict[str, Any]:
-        """Its fields of a row."""
+        """Fields of a row of the audit."""
         return {"low": self.low, "high": self.high, "interval": self.kind}
 
 
 def bounds_of_classes(counts: np.ndarray, generator: np.random.Generator) -> dict[str, Bound]:
-    """Intervals of the metrics between groups, by name.
+    """Intervals of the metrics that compare groups, by name of the metric.
 
-    Those of two groups and classes are left out where there are more. Nothing is told of metrics
-    that are not defined because a group has no row of a class.
+    Bounds are NaN for metrics that are not defined because a group has no row of a class.
 
     Args:
         counts: rows by group, class and predicted class, int64 ``[groups, classes, classes]``.
-        generator: of the resamples.
+        generator: random numbers of the bootstrap.
     """
     rows, hits = counts.sum((1, 2)), counts.diagonal(axis1=1, axis2=2)
     found = {"worst_group_accuracy": worst_share(hits.sum(1), rows)}
@@ -87,12 +78,7 @@ def bounds_of_classes(counts: np.ndarray, generator: np.random.Generator) -> dic
 
 
 def gap(hits: np.ndarray, rows: np.ndarray) -> Bound:
-    """Newcombe's interval of the absolute difference of two shares.
-
-    Args:
-        hits: counts ``[2]``.
-        rows: of how many rows ``[2]``.
-    """
+    """Newcombe's interval of the absolute difference of the proportions ``hits / rows`` ``[2]``."""
     share, low, high = _wilson(hits, rows)
     difference = share[1] - share[0]
     least = difference - np.hypot(share[1] - low[1], high[0] - share[0])
@@ -103,11 +89,9 @@ def gap(hits: np.ndarray, rows: np.ndarray) -> Bound:
 
 
 def ratio(hits: np.ndarray, rows: np.ndarray) -> Bound:
-    """Interval of the smaller of two shares over the larger one (Donner and Zou 2012, equation 8).
+    """Interval of the smaller over the larger of the proportions ``hits / rows`` ``[2]``.
 
-    Args:
-        hits: counts ``[2]``.
-        rows: of how many rows ``[2]``.
+    Equation 8 of Donner and Zou (2012).
     """
     kind = "Donner and Zou"
     share, low, high = _wilson(hits, rows)
@@ -126,55 +110,49 @@ def ratio(hits: np.ndarray, rows: np.ndarray) -> Bound:
 
 
 def worst_share(hits: np.ndarray, rows: np.ndarray) -> Bound:
-    """Interval of the smallest of several shares, from Wilson's.
+    """Interval of the smallest of the proportions ``hits / rows`` ``[groups]``, from Wilson's.
 
-    Args:
-        hits: counts ``[groups]``.
-        rows: of how many rows ``[groups]``; groups without rows do not count.
+    Groups without rows are ignored.
     """
     hits, rows = hits[rows > 0], rows[rows > 0]
     _, low, _ = _wilson(hits, rows)
-    _, _, high = _wilson(hits, rows, 1 - 2 * together(len(rows)))
+    _, _, high = _wilson(hits, rows, 1 - 2 * simultaneous_tail(len(rows)))
     return Bound("Wilson, worst", float(low.min()), float(high.min()))
 
 
 def worst_mean(groups: Sequence[np.ndarray]) -> Bound:
-    """Interval of the largest of several means, not below 0, from Student's.
-
-    Args:
-        groups: values ``[n]`` of each group.
-    """
+    """Interval, at least 0, of the largest mean of groups of values ``[n]``, from Student's."""
     kind = "Student's t, worst"
     n = np.array([len(values) for values in groups])
     if n.min() < TWO:
         return Bound(kind, np.nan, np.nan)
     means = np.array([values.mean() for values in groups])
     errors = np.array([values.std(ddof=1) for values in groups]) / np.sqrt(n)
-    low = means - stats.t.isf(together(len(groups)), n - 1) * errors
+    low = means - stats.t.isf(simultaneous_tail(len(groups)), n - 1) * errors
     high = means + stats.t.isf(TAIL, n - 1) * errors
     return Bound(kind, float(max(low.max(), 0)), float(high.max()))
 
 
-def together(count: int) -> float:
-    """Tail of each of so many bounds that all hold with one of ``TAIL`` (Šidák 1967)."""
+def simultaneous_tail(count: int) -> float:
+    """Tail of each of ``count`` bounds that hold together with a tail of ``TAIL`` (Šidák 1967)."""
     return float(-np.expm1(np.log1p(-TAIL) / count))
 
 
 def _wilson(
     hits: np.ndarray, rows: np.ndarray, confidence: float = CONFIDENCE
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Shares with lower and upper bounds, ``[n]`` each; missing where there is no row."""
+    """Proportions with lower and upper bounds, ``[n]`` each; NaN for groups without rows."""
     share = np.divide(hits, rows, out=np.full(len(rows), np.nan), where=rows > 0)
     low, high = wilson_interval(share, rows, confidence)
-    # exact where rounding would leave the least trace of a share that is not there
+    # exact bounds at 0 and 1, where rounding errors would remain
     low, high = np.where(hits == 0, 0.0, low), np.where(hits == rows, 1.0, high)
     return share, low, high
 
 
 def _of_norms(counts: np.ndarray, generator: np.random.Generator) -> dict[str, Bound]:
-    """Intervals of sums and largest ones of differences, by name."""
+    """Intervals of sums and maxima of differences, by name."""
     added = counts + PRIOR_ROWS / np.prod(counts.shape[1:])
-    # as many rows as there are: the added ones move the middle and take nothing from the spread
+    # the added rows move the centre without reducing the variance
     rows = counts.sum((1, 2), keepdims=True)
     spread = added * rows / (rows + PRIOR_ROWS)
     centre = differences(added[None])
@@ -182,7 +160,7 @@ def _of_norms(counts: np.ndarray, generator: np.random.Generator) -> dict[str, B
     errors: dict[str, list[np.ndarray]] = {name: [] for name in centre}
     for start in range(0, RESAMPLES, at_once):
         draws = min(at_once, RESAMPLES - start)
-        # what gamma variates sum to cancels: shares of them are Dirichlet
+        # proportions of gamma variates are Dirichlet
         gamma = generator.standard_gamma(spread, (draws, *counts.shape))
         for name, drawn in differences(gamma).items():
             errors[name].append(norm(name, drawn - centre[name]))
@@ -198,14 +176,14 @@ def _of_norms(counts: np.ndarray, generator: np.random.Generator) -> dict[str, B
 
 
 def norm(name: str, values: np.ndarray) -> np.ndarray:
-    """The gap ``[draws]`` that differences ``[draws, group, class]`` make."""
+    """The measure ``[draws]`` of differences ``[draws, group, class]``."""
     summed, largest = NORMS[name]
     made: np.ndarray = np.abs(values).sum(summed, keepdims=True).max((*largest, *summed))
     return made
 
 
 def differences(counts: np.ndarray) -> Mapping[str, np.ndarray]:
-    """Signed differences of which gaps are made, ``[draws, group, class]``, by name of the gap.
+    """Signed differences ``[draws, group, class]`` by name of the measure made of them.
 
     Args:
         counts: rows by group, class and predicted class, ``[draws, group, class, class]``.
@@ -224,12 +202,12 @@ def differences(counts: np.ndarray) -> Mapping[str, np.ndarray]:
 
 
 def _divided(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """Quotients; NaN where nothing is below."""
+    """Quotients; NaN where the denominator is 0."""
     above, below = np.broadcast_arrays(above, below)
     return np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
 
 
 def _rest(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """Quotients of what all other groups sum to, groups along axis 1."""
+    """Quotients of the sums over all other groups; groups are axis 1."""
     others = (values.sum(1, keepdims=True) - values for values in (above, below))
     return _divided(*others)

@@ -1,4 +1,4 @@
-"""The page of an audit: opens from disk, without network."""
+"""The page of an audit, one file that needs no network."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 
 from robust_fairness.audit.gates import Gate
 from robust_fairness.audit.intervals import RESAMPLES
+from robust_fairness.audit.predictions import Predictions, Roles
 from robust_fairness.audit.report import SHARE
 from robust_fairness.rendering.figures import Panel, bar_style, panelled
 from robust_fairness.rendering.html import figure, rendered, table
@@ -17,50 +18,42 @@ SHOWN = ["metric", "group", "value", "low", "high", "interval", "n", "small", "n
 
 def audit_page(
     rows: pd.DataFrame,
+    predictions: Predictions,
+    roles: Roles,
     *,
     name: str,
-    target: str,
-    prediction: str,
-    kind: str,
-    attributes: Sequence[str],
-    classes: Sequence[str],
-    count: int,
     small: int,
-    gates: Mapping[Gate, Sequence[str]],
+    failures: Mapping[Gate, Sequence[str]],
 ) -> str:
     """The page as HTML; the same arguments give the same text.
 
     Args:
         rows: rows of the audit.
+        predictions: the predictions.
+        roles: the columns of the table.
         name: name of the table.
-        target: its column of what is true.
-        prediction: its column of what was predicted.
-        kind: what predictions are.
-        attributes: columns of the sensitive attributes.
-        classes: names of the classes; none of a continuous target.
-        count: number of rows of the table.
-        small: rows below which a group is flagged.
-        gates: gates, each with the reasons why it failed; none where it held.
+        small: number of rows below which a group is flagged.
+        failures: for each gate the reasons why it failed, empty if it held.
     """
-    names = [one for one in dict.fromkeys(rows["attribute"]) if one]
-    names.sort(key=lambda one: (list(attributes).index(one) if one in attributes else 99, one))
+    order = {one: number for number, one in enumerate(roles.attributes)}
+    names = {str(one) for one in rows["attribute"] if one}
     return rendered(
         "robust_fairness.audit",
         "audit.html",
         name=name,
-        rows=f"{count:,}",
-        target=target,
-        prediction=prediction,
-        kind=kind,
-        attributes=attributes,
-        classes=classes,
+        rows=f"{len(predictions.samples):,}",
+        roles=roles,
+        kind=predictions.kind,
+        classes=predictions.samples.classes,
         small=small,
         resamples=f"{RESAMPLES:,}",
-        gates=[{"text": gate.text, "failures": why} for gate, why in gates.items()],
+        gates=[{"text": gate.text, "failures": why} for gate, why in failures.items()],
         overall=table(_shown(rows[rows["attribute"] == ""], grouped=False), "All rows"),
         sections=[
             _section(rows[rows["attribute"] == one], one, number)
-            for number, one in enumerate(names)
+            for number, one in enumerate(
+                sorted(names, key=lambda one: (order.get(one, len(order)), one))
+            )
         ],
     )
 
@@ -78,16 +71,16 @@ def _section(rows: pd.DataFrame, name: str, number: int) -> dict[str, Any]:
 
 
 def _shown(rows: pd.DataFrame, grouped: bool) -> pd.DataFrame:
-    """The columns to show, small groups marked in words."""
+    """The columns to show; small groups are marked in words."""
     shown = rows[SHOWN].astype({"small": object})
     shown["small"] = rows["small"].map({True: "small", False: ""})
     return shown if grouped else shown.drop(columns="group")
 
 
 def _rates(rows: pd.DataFrame, name: str) -> go.Figure | None:
-    """Rates within each group with their intervals; None where the attribute has no groups.
+    """Rates by group with their intervals; None if the attribute has no groups.
 
-    What is of parts of groups, such as the shares of ten ranges of probability, is in the table.
+    Only rates of whole groups: the table has those of parts, such as ranges of probability.
     """
     whole = rows["group"].isin(rows[rows["metric"] == SHARE]["group"])
     rows = rows[whole & (rows["metric"] != SHARE) & rows["value"].notna()]

@@ -1,31 +1,30 @@
-"""Scores of predictions that somebody already has: every metric that applies, with its uncertainty.
+"""Scores of existing predictions: every metric that needs no model, with its uncertainty.
 
-What stands beside a value depends on what it is:
+The uncertainty depends on the metric:
 
-- a share of rows (accuracies, rates, the size of a group): Wilson's 95 % interval;
-- a gap, a ratio or a worst group: the interval of ``audit_intervals`` of that name, from the table
-  of counts by group, class and prediction, at a cost that does not grow with the rows;
-- a mean error: Student's t, 95 %;
-- a FairCOCCO score: no interval but a permutation p-value, and that p-value adjusted after Holm for
-  all p-values of the audit.
+- a proportion (accuracies, rates, the size of a group): Wilson's 95 % interval;
+- a difference, a ratio or a worst group: the interval of ``audit.intervals``, computed from the
+  table of counts by group, class and prediction, at a cost that does not grow with the rows;
+- a mean error: Student's 95 % interval;
+- a FairCOCCO score: a permutation p-value, and that p-value after Holm's correction for all
+  p-values of the audit.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from robust_fairness.audit.intervals import Bound, bounds_of_classes, worst_mean
+from robust_fairness.audit.predictions import PredictionKind, Predictions, Roles, check
 from robust_fairness.core import tables
-from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.intervals import mean_interval, wilson_interval
+from robust_fairness.datasets.raw.columns import Bins, Kind
 from robust_fairness.metrics import evaluate, find_metric, metric_names
 from robust_fairness.metrics.faircocco import subset
 from robust_fairness.metrics.permutation import holm
-from robust_fairness.samples import Groups, Samples, columns, groups_of
-from robust_fairness.samples.columns import Bins, Kind
+from robust_fairness.samples import Groups, Samples, groups_of
 
 AUDIT = {
     "dataset": "str", "attribute": "str", "group": "str", "metric": "str", "value": "float64",
@@ -33,9 +32,7 @@ AUDIT = {
     "note": "str",
 }  # fmt: skip
 SMALL = 30  # rows below which a group is flagged: a share has a standard error of up to 9 points
-KERNEL_ROWS = 16_384  # rows that the kernel scores choose theirs from
-TWO = 2
-THRESHOLD = 0.5
+KERNEL_ROWS = 16_384  # rows from which the kernel scores take theirs
 P_VALUE, HOLM = "_p_value", "_holm"
 MISSING, SHARE = "missing_attribute", "group_share"
 SHARES = (
@@ -47,25 +44,6 @@ OFFERED = frozenset((
     "y", "prediction", "outputs", "classes", "attributes", "group", "groups", "attribute_columns",
     "given_columns",
 ))  # fmt: skip
-
-PredictionKind = Literal["auto", "class", "probability", "score", "number"]
-
-
-@dataclass(frozen=True)
-class Scored:
-    """Predictions that were checked, as metrics take them.
-
-    Attributes:
-        samples: target and attributes of the rows; without inputs.
-        prediction: class index int64 ``[n]``, or float64 ``[n]``.
-        outputs: logarithms of probabilities ``[n, classes]``, or numbers ``[n, 1]``.
-        kind: what the predictions are.
-    """
-
-    samples: Samples
-    prediction: np.ndarray
-    outputs: np.ndarray
-    kind: str
 
 
 def audit(
@@ -84,237 +62,45 @@ def audit(
     small: int = SMALL,
     name: str = "table",
 ) -> pd.DataFrame:
-    """Score predictions by every metric that needs no model; the same table gives the same rows.
+    """Score predictions with every metric that needs no model; deterministic.
 
     Args:
-        table: a row each prediction.
-        target: column of what is true.
-        prediction: column of what was predicted.
-        attributes: columns of sensitive attributes; rows without one count for no group of it.
-        positive: the value of a binary target that is class 1; ``1`` or ``True`` unless given.
-        continuous: the target is a number.
+        table: one row per prediction.
+        target: column of the true values.
+        prediction: column of the predictions.
+        attributes: columns of sensitive attributes; rows without a value belong to no group.
+        positive: value of class 1 of a binary target; default: ``1`` or ``True``.
+        continuous: the target is continuous.
         prediction_is: ``class``: a value of the target; ``probability`` of the positive class, in
-            [0, 1]; ``score``: any number, positive from ``threshold`` up; ``number``: an estimate
+            [0, 1]; ``score``: any number, positive from ``threshold`` on; ``number``: an estimate
             of a continuous target. ``auto``: number if the target is continuous, class if all
-            values are values of the target, else probability.
-        threshold: from which on a probability (0.5 unless given) or a score is positive.
-        types: ``number`` or ``category`` by attribute, where the rules of ``columns`` would decide
-            otherwise or cannot.
-        bins: how attributes that are numbers are cut into groups: rising cut points, or a number
-            of groups.
-        intersections: score the groups of all categorical attributes together as well.
+            values are values of the target, otherwise probability.
+        threshold: lowest probability (default 0.5) or score of the positive class.
+        types: ``number`` or ``category`` by attribute, where the rules of
+            ``datasets.raw.columns`` decide otherwise or cannot decide.
+        bins: bins of numeric attributes: increasing edges, or a number of quantile bins.
+        intersections: also score the intersections of all categorical attributes.
         small: groups with fewer rows are flagged.
-        name: name of the table, for rows and errors.
+        name: name of the table, for rows and error messages.
 
     Returns:
-        A row each value, ``AUDIT``. ``value`` is missing where the metric is not defined, and
-        ``note`` says why; ``small`` tells that it rests on a group of fewer than ``small`` rows.
+        One row per value, with the columns ``AUDIT``. ``value`` is missing if the metric is not
+        defined, and ``note`` says why; ``small`` flags values of a group with fewer than ``small``
+        rows.
 
     Raises:
-        InputError: a column does not exist, has a single value or cells that do not fit, or a row
+        InputError: a column does not exist, is constant or has cells that do not fit, or a row
             lacks target or prediction.
     """
-    scored = checked(
-        table, target, prediction, attributes, positive=positive, continuous=continuous,
-        prediction_is=prediction_is, threshold=threshold, types=types or {}, bins=bins or {},
-        name=name,
+    roles = Roles(
+        target, prediction, attributes, positive, continuous, prediction_is, threshold,
+        types or {}, bins or {},
     )  # fmt: skip
-    return rows_of(scored, intersections, small, name)
-
-
-def checked(
-    table: pd.DataFrame,
-    target: str,
-    prediction: str,
-    attributes: Sequence[str],
-    *,
-    positive: str | None = None,
-    continuous: bool = False,
-    prediction_is: PredictionKind = "auto",
-    threshold: float | None = None,
-    types: Mapping[str, Kind],
-    bins: Mapping[str, Bins],
-    name: str = "table",
-) -> Scored:
-    """The part of ``audit`` that looks at the table: everything that can be wrong is found here.
-
-    Raises:
-        InputError: see ``audit``.
-    """
-    _require_columns(table, target, prediction, attributes, types, bins, name)
-    y_cells, p_cells = table[target], table[prediction]
-    for what, column, cells in (("target", target, y_cells), ("prediction", prediction, p_cells)):
-        lacking = cells.isna().to_numpy()
-        if lacking.any():
-            raise InputError(
-                f"{name}, column {column}, row {columns.row_of(lacking)}: no {what}, and "
-                f"{lacking.sum()} rows lack one in all; allowed: a value in every row"
-            )
-    frame = pd.DataFrame(
-        {
-            one: columns.attribute(
-                table[one], f"{name}, column {one}", types.get(one), bins.get(one)
-            )
-            for one in attributes
-        }
-    ).reset_index(drop=True)
-    y_place, p_place = f"{name}, column {target}", f"{name}, column {prediction}"
-    classes: tuple[str, ...] = ()
-    if continuous:
-        if prediction_is not in ("auto", "number") or positive or threshold is not None:
-            raise InputError("a continuous target takes a prediction that is a number, no more")
-        values = columns.as_numbers(y_cells, y_place)
-        columns.require_two_values(values, y_place)
-        numbers = columns.as_numbers(p_cells, p_place).to_numpy()
-        y, kind = values.to_numpy(), "number"
-        predicted, outputs = numbers, numbers[:, None]
-    else:
-        y, classes, codes = _classes(y_cells, positive, y_place)
-        kind = _kind(p_cells, prediction_is, codes, classes, p_place)
-        predicted, outputs = _predicted(p_cells, kind, threshold, codes, classes, p_place)
-    samples = Samples(
-        x=np.empty((len(table), 0), np.float32),
-        y=y,
-        attributes=frame,
-        id=np.arange(len(table)),
-        splits=pd.DataFrame(index=range(len(table))),
-        classes=classes,
-        sensitive=tuple(attributes),
-    )
-    return Scored(samples, predicted, outputs, kind)
-
-
-def _require_columns(
-    table: pd.DataFrame,
-    target: str,
-    prediction: str,
-    attributes: Sequence[str],
-    types: Mapping[str, Kind],
-    bins: Mapping[str, Bins],
-    name: str,
-) -> None:
-    """Rows, and columns that exist, each of them for one thing."""
-    if table.empty:
-        raise InputError(f"{name}: has no rows, allowed: at least one")
-    if not attributes:
-        raise InputError("attributes: none given, allowed: at least one column")
-    wanted = [target, prediction, *attributes]
-    for one in wanted:
-        if one not in table:
-            raise InputError(f"{name}: {unknown_name('column', one, map(str, table.columns))}")
-        if wanted.count(one) > 1:
-            raise InputError(
-                f"column {one} is given twice, allowed: one as target, prediction or attribute"
-            )
-    for what, given in (("types", types), ("bins", bins)):
-        for one in given:
-            if one not in attributes:
-                raise InputError(f"{what}: {unknown_name('attribute', one, attributes)}")
-
-
-def _classes(
-    cells: pd.Series, positive: str | None, place: str
-) -> tuple[np.ndarray, tuple[str, ...], dict[str, int]]:
-    """Class of every row int64 ``[n]``, names of the classes, and class by value."""
-    if columns.typed_as_number(cells) and cells.nunique() > columns.MOST_CODES and not positive:
-        raise InputError(
-            f"{place}: {cells.nunique()} different numbers, allowed: classes; or say that the "
-            "target is continuous"
-        )
-    values = columns.as_categories(cells, place)
-    columns.require_two_values(values, place)
-    names = [str(one) for one in values.cat.categories]
-    if positive is None and len(names) > TWO:
-        return (
-            values.cat.codes.to_numpy(np.int64),
-            tuple(names),
-            {one: code for code, one in enumerate(names)},
-        )
-    positive = positive or next((one for one in names if one in ("1", "True")), None)
-    if positive is None:
-        raise InputError(f"{place}: values {' and '.join(names)}, allowed: say which is positive")
-    if positive not in names:
-        raise InputError(f"{place}: {unknown_name('positive value', positive, names)}")
-    others = [one for one in names if one != positive]
-    codes = {one: int(one == positive) for one in names}
-    classes = (others[0] if len(others) == 1 else f"not {positive}", positive)
-    return values.map(codes).to_numpy(np.int64), classes, codes
-
-
-def _kind(
-    cells: pd.Series,
-    asked: PredictionKind,
-    codes: Mapping[str, int],
-    classes: tuple[str, ...],
-    place: str,
-) -> PredictionKind:
-    """What the predictions of classes are."""
-    if asked == "number" or (asked in ("probability", "score") and len(classes) != TWO):
-        raise InputError(
-            f"{place}: predictions that are a {asked} of {len(classes)} classes, allowed: "
-            f"{'class, probability, score' if len(classes) == TWO else 'class'}"
-        )
-    if asked != "auto":
-        return asked
-    if cells.nunique() <= len(codes):
-        found = columns.as_categories(cells, place).cat.categories
-        if set(found) <= set(codes):
-            return "class"
-    return "probability" if len(classes) == TWO else "class"
-
-
-def _predicted(
-    cells: pd.Series,
-    kind: PredictionKind,
-    threshold: float | None,
-    codes: Mapping[str, int],
-    classes: tuple[str, ...],
-    place: str,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Class of every row int64 ``[n]``, and logarithms of probabilities ``[n, classes]``."""
-    if kind == "class":
-        if threshold is not None:
-            raise InputError("threshold: allowed where predictions are probabilities or scores")
-        return _predicted_classes(cells, codes, classes, place)
-    values = columns.as_numbers(cells, place).to_numpy()
-    if kind == "score":
-        if threshold is None:
-            raise InputError(f"{place}: a score needs a threshold from which on it is positive")
-        # scaled to [0, 1]: FairCOCCO standardises its columns, which undoes it
-        shares = (values - values.min()) / (np.ptp(values) or 1.0)
-    else:
-        threshold = THRESHOLD if threshold is None else threshold
-        wrong = (values < 0) | (values > 1)
-        if wrong.any():
-            row = columns.row_of(wrong)
-            raise InputError(
-                f"{place}, row {row}: {values[row - 1]:g}, allowed: a class of the target, or a "
-                "probability from 0 to 1; other numbers are scores, which need a threshold"
-            )
-        if not 0 <= threshold <= 1:
-            raise InputError(f"threshold: {threshold:g}, allowed: 0 to 1")
-        shares = values
-    with np.errstate(divide="ignore"):  # the logarithm of 0 is what it should be
-        outputs = np.log(np.stack([1 - shares, shares], axis=1))
-    return (values >= threshold).astype(np.int64), outputs
-
-
-def _predicted_classes(
-    cells: pd.Series, codes: Mapping[str, int], classes: tuple[str, ...], place: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """Classes that were predicted as such; each has probability 1."""
-    named = columns.as_categories(cells, place)
-    for one in named.cat.categories:
-        if one not in codes:
-            row = columns.row_of((named == one).to_numpy())
-            raise InputError(f"{place}, row {row}: {unknown_name('class', one, codes)}")
-    predicted = named.map(codes).to_numpy(np.int64)
-    outputs = np.where(np.arange(len(classes)) == predicted[:, None], 0.0, -np.inf)
-    return predicted, outputs
+    return score(check(table, roles, name), intersections, small, name)
 
 
 def metrics_of(continuous: bool) -> list[str]:
-    """Names of the metrics that an audit has, those of groups and of dependence among them."""
+    """Names of the metrics of an audit."""
     task = "regression" if continuous else "classification"
     found = []
     for name in metric_names():
@@ -325,14 +111,16 @@ def metrics_of(continuous: bool) -> list[str]:
 
 
 def offered_names(continuous: bool) -> list[str]:
-    """All that may stand in the column ``metric`` of an audit."""
+    """All values that the column ``metric`` of an audit may have."""
     names = metrics_of(continuous)
     return [*names, *(f"{name}{HOLM}" for name in names if name.endswith(P_VALUE)), MISSING, SHARE]
 
 
-def rows_of(scored: Scored, intersections: bool, small: int, name: str) -> pd.DataFrame:
+def score(
+    predictions: Predictions, intersections: bool = False, small: int = SMALL, name: str = "table"
+) -> pd.DataFrame:
     """All rows of checked predictions, see ``audit``."""
-    samples = scored.samples
+    samples = predictions.samples
     categorical = [str(one) for one in samples.attributes.select_dtypes("category")]
     groupings = [tuple(categorical)] if intersections and len(categorical) > 1 else []
     names = metrics_of(not samples.classes)
@@ -342,54 +130,46 @@ def rows_of(scored: Scored, intersections: bool, small: int, name: str) -> pd.Da
         " & ".join(one): groups_of(samples.attributes, one)
         for one in [*((each,) for each in categorical), *groupings]
     }
-    rows = evaluate(
-        plain, samples, scored.outputs, {"prediction": scored.prediction}, groupings=groupings
-    )
+    per_row = {"prediction": predictions.prediction}
+    rows = evaluate(plain, samples, predictions.outputs, per_row, groupings=groupings)
     rows += _missing_rows(samples) + _share_rows(groups)
-    bounds = dict(_bounds(scored, groups))
+    bounds = dict(_bounds(predictions, groups))
     for row in rows:
-        row.update(_interval(row, scored, bounds))
-        _flag(row, scored, groups, small)
-    rows += _dependence(kernel, scored, small)
+        row.update(_interval(row, bounds))
+        row.update(_small_group(row, predictions, groups, small))
+    rows += _dependence(kernel, predictions, small)
     empty = {"low": np.nan, "high": np.nan, "interval": "", "small": False}
     return tables.table(AUDIT, [{**empty, **row, "dataset": name} for row in rows])
 
 
 def _missing_rows(samples: Samples) -> list[dict[str, Any]]:
-    """Share of the rows that lack an attribute, and their number."""
-    lacking = samples.attributes.isna().sum()
+    """Share of the rows that lack an attribute."""
     return [
-        _row(str(name), "", MISSING, count / len(samples), len(samples), _counted(count))
-        for name, count in lacking.items()
-    ]
-
-
-def _counted(count: int) -> str:
-    return f"{count} rows have no value and count for no group" if count else ""
+        {
+            "attribute": str(name), "group": "", "metric": MISSING,
+            "value": count / len(samples), "n": len(samples),
+            "note": f"{count} rows have no value and belong to no group" if count else "",
+        }
+        for name, count in samples.attributes.isna().sum().items()
+    ]  # fmt: skip
 
 
 def _share_rows(groups: Mapping[str, Groups]) -> list[dict[str, Any]]:
-    """Size of every group as a share of the rows whose group is known; n are its rows."""
+    """Share of every group in the rows whose group is known; ``n`` is the size of the group."""
     return [
-        _row(attribute, group, SHARE, count / found.counts.sum(), int(count), "")
+        {
+            "attribute": attribute, "group": group, "metric": SHARE,
+            "value": count / found.counts.sum(), "n": int(count), "note": "",
+        }
         for attribute, found in groups.items()
         for group, count in zip(found.names, found.counts, strict=True)
-    ]
+    ]  # fmt: skip
 
 
-def _row(
-    attribute: str, group: str, metric: str, value: float, n: int, note: str
-) -> dict[str, Any]:
-    return {
-        "attribute": attribute, "group": group, "metric": metric, "value": value, "n": n,
-        "note": note,
-    }  # fmt: skip
-
-
-def _dependence(names: Sequence[str], scored: Scored, small: int) -> list[dict[str, Any]]:
-    """FairCOCCO scores and p-values, and those adjusted for their number."""
-    some = subset(len(scored.samples), KERNEL_ROWS)
-    rows = evaluate(names, scored.samples.take(some), scored.outputs[some])
+def _dependence(names: Sequence[str], predictions: Predictions, small: int) -> list[dict[str, Any]]:
+    """FairCOCCO scores and p-values, and the p-values after Holm's correction."""
+    some = subset(len(predictions.samples), KERNEL_ROWS)
+    rows = evaluate(names, predictions.samples.take(some), predictions.outputs[some])
     for row in rows:
         row["small"] = row["n"] < small
     tests = [row for row in rows if row["metric"].endswith(P_VALUE)]
@@ -400,77 +180,78 @@ def _dependence(names: Sequence[str], scored: Scored, small: int) -> list[dict[s
     return rows
 
 
-def _flag(row: dict[str, Any], scored: Scored, groups: Mapping[str, Groups], small: int) -> None:
-    """Tell whether a value rests on a small group, and on which."""
+def _small_group(
+    row: Mapping[str, Any], predictions: Predictions, groups: Mapping[str, Groups], small: int
+) -> dict[str, Any]:
+    """Whether a value depends on a small group, and on which."""
     if row["attribute"] not in groups or row["metric"] == MISSING:
-        return
+        return {}
     if row["group"]:
-        row["small"] = row["n"] < small
-        return
+        return {"small": row["n"] < small}
     found = groups[row["attribute"]]
     counts, names = found.counts, list(found.names)
     if row["metric"] in OF_CLASSES:
-        classes = scored.samples.classes
-        counts = _table_of(scored, found).sum(2).ravel()
+        classes = predictions.samples.classes
+        counts = _counts(predictions, found).sum(2).ravel()
         names = [f"{group}, class {label}" for group in found.names for label in classes]
     least = int(counts.argmin())
-    row["small"] = bool(counts[least] < small)
-    if row["small"]:
-        told = f"small group: {names[least]} has {counts[least]} rows"
-        row["note"] = "; ".join(filter(None, (row["note"], told)))
+    if counts[least] >= small:
+        return {"small": False}
+    problem = f"small group: {names[least]} has {counts[least]} rows"
+    return {"small": True, "note": "; ".join(filter(None, (row["note"], problem)))}
 
 
 def _interval(
-    row: Mapping[str, Any], scored: Scored, bounds: Mapping[tuple[str, str], Bound]
+    row: Mapping[str, Any], bounds: Mapping[tuple[str, str, str], Bound]
 ) -> dict[str, Any]:
-    """Interval of a row and its kind; none where the value is missing or has none."""
+    """Interval of a row and its kind; none if the value is missing or has none."""
     if row["value"] is None:
         return {}
     if row["metric"] in SHARES:
-        # of the size of a group, n are its own rows
+        # n of the share of a group is the size of the group
         n = row["n"] / row["value"] if row["metric"] == SHARE else row["n"]
         low, high = wilson_interval(np.array([row["value"]]), np.array([n]))
         return {"low": low[0], "high": high[0], "interval": "Wilson"}
-    key = (row["attribute"], row["metric"] + (f"[{row['group']}]" if row["group"] else ""))
-    found = bounds.get(key)
+    found = bounds.get((row["attribute"], row["metric"], row["group"]))
     return found.fields() if found else {}
 
 
 def _bounds(
-    scored: Scored, groups: Mapping[str, Groups]
-) -> Iterator[tuple[tuple[str, str], Bound]]:
-    """Intervals that are no shares', by attribute and metric, with the group in brackets."""
-    if not scored.samples.classes:
-        yield from _bounds_of_errors(scored, groups)
+    predictions: Predictions, groups: Mapping[str, Groups]
+) -> Iterator[tuple[tuple[str, str, str], Bound]]:
+    """Intervals of everything but proportions, by attribute, metric and group."""
+    if not predictions.samples.classes:
+        yield from _bounds_of_errors(predictions, groups)
         return
     for number, (attribute, found) in enumerate(groups.items()):
         generator = np.random.default_rng([0, number])
-        for metric, bound in bounds_of_classes(_table_of(scored, found), generator).items():
-            yield (attribute, metric), bound
+        counts = _counts(predictions, found)
+        for metric, bound in bounds_of_classes(counts, generator).items():
+            yield (attribute, metric, ""), bound
 
 
-def _table_of(scored: Scored, groups: Groups) -> np.ndarray:
+def _counts(predictions: Predictions, groups: Groups) -> np.ndarray:
     """Rows by group, class and predicted class, int64 ``[groups, classes, classes]``."""
-    shape = (len(groups.names), len(scored.samples.classes), len(scored.samples.classes))
+    classes = len(predictions.samples.classes)
+    shape = (len(groups.names), classes, classes)
     known = groups.index >= 0
-    cells = (groups.index[known], scored.samples.y[known], scored.prediction[known])
+    cells = (groups.index[known], predictions.samples.y[known], predictions.prediction[known])
     cell = np.ravel_multi_index(cells, shape)
     return np.bincount(cell, minlength=int(np.prod(shape))).reshape(shape)
 
 
 def _bounds_of_errors(
-    scored: Scored, groups: Mapping[str, Groups]
-) -> Iterator[tuple[tuple[str, str], Bound]]:
+    predictions: Predictions, groups: Mapping[str, Groups]
+) -> Iterator[tuple[tuple[str, str, str], Bound]]:
     """Intervals of mean errors of a continuous target."""
-    errors = scored.prediction - scored.samples.y
-    for metric, values in (("mean_squared_error", errors**2), ("mean_absolute_error", abs(errors))):
-        yield ("", metric), _mean_bound(values)
+    errors = predictions.prediction - predictions.samples.y
+    yield ("", "mean_squared_error", ""), _mean_bound(errors**2)
+    yield ("", "mean_absolute_error", ""), _mean_bound(abs(errors))
     for attribute, found in groups.items():
-        squares = []
-        for code, group in enumerate(found.names):
-            squares.append(errors[found.index == code] ** 2)
-            yield (attribute, f"mean_squared_error_by_group[{group}]"), _mean_bound(squares[-1])
-        yield (attribute, "worst_group_mean_squared_error"), worst_mean(squares)
+        squares = [errors[found.index == code] ** 2 for code in range(len(found.names))]
+        for group, values in zip(found.names, squares, strict=True):
+            yield (attribute, "mean_squared_error_by_group", group), _mean_bound(values)
+        yield (attribute, "worst_group_mean_squared_error", ""), worst_mean(squares)
 
 
 def _mean_bound(values: np.ndarray) -> Bound:

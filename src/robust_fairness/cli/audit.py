@@ -1,6 +1,5 @@
 """The command ``audit``."""
 
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -90,40 +89,24 @@ def _audited(
     output: Path | None,
     gates: tuple[str, ...],
 ) -> list[str]:
-    """Read, check, score and write; returns the reasons why gates failed."""
-    from robust_fairness.audit import report as scoring
-    from robust_fairness.audit.gates import parse, require_known
-    from robust_fairness.audit.page import audit_page
+    """Read, score and write; returns the reasons why gates failed."""
+    from robust_fairness.audit.command import audit_file, summary
+    from robust_fairness.audit.predictions import Roles
 
-    parsed = [parse(gate) for gate in gates]
-    columns = _names(attributes)
-    scored_names = _intersections(columns) if intersections else {*columns, " & ".join(columns)}
-    for gate in parsed:
-        require_known(gate, scoring.offered_names(continuous), scored_names)
-    table = _own_table(path, [target, prediction, *columns], delimiter, ("", *missing))
-    scored = scoring.checked(
-        table, target, prediction, columns, positive=positive, continuous=continuous,
-        prediction_is=prediction_is, threshold=threshold,
-        types=_types(numbers, categories), bins=dict(map(_cut, bins)), name=path.name,
+    roles = Roles(
+        target, prediction, _names(attributes), positive, continuous, prediction_is, threshold,
+        _types(numbers, categories), dict(map(_cut, bins)),
     )  # fmt: skip
-    rows = scoring.rows_of(scored, intersections, small, path.name)
-    failures = {gate: gate.failures(rows) for gate in parsed}
-    page = audit_page(
-        rows, name=path.name, target=target, prediction=prediction, kind=scored.kind,
-        attributes=columns, classes=scored.samples.classes, count=len(table), small=small,
-        gates=failures,
+    found = audit_file(
+        path, roles, gates=gates, intersections=intersections, small=small, missing=missing,
+        delimiter=delimiter,
     )  # fmt: skip
-    folder = output or Path.cwd()
-    name = path.name.partition(".")[0]
-    files = {
-        folder / f"{name}_audit.html": page,
-        folder / f"{name}_audit.csv": rows.to_csv(index=False),
-    }
+    files = {(output or Path.cwd()) / name: text for name, text in found.files.items()}
     write_files(files)
-    click.echo(_summary(rows))
+    click.echo(summary(found.rows))
     for file in files:
         click.echo(f"wrote {file}")
-    return [line for lines in failures.values() for line in lines]
+    return found.failures
 
 
 def _names(text: str) -> list[str]:
@@ -132,15 +115,6 @@ def _names(text: str) -> list[str]:
     if "" in names or len(set(names)) < len(names):
         raise InputError(f"attributes: {text!r}, allowed: names of columns, each once, as A,B")
     return names
-
-
-def _intersections(columns: list[str]) -> set[str]:
-    """Names of all attributes and of all their intersections."""
-    return {
-        " & ".join(some)
-        for size in range(1, len(columns) + 1)
-        for some in combinations(columns, size)
-    }
 
 
 def _types(numbers: tuple[str, ...], categories: tuple[str, ...]) -> dict[str, Any]:
@@ -160,36 +134,3 @@ def _cut(text: str) -> tuple[str, Any]:
         return name, tuple(float(cut) for cut in cuts.split(",") if cut.strip())
     except ValueError:
         raise InputError(f"bins {text!r}, allowed: age=30,60 or age=4") from None
-
-
-def _own_table(path: Path, columns: list[str], delimiter: str, missing: tuple[str, ...]) -> Any:
-    """Columns of the file."""
-    from robust_fairness.datasets.files import Files
-    from robust_fairness.datasets.streamed_tables import stream_columns
-
-    if len(delimiter) != 1:
-        raise InputError(f"delimiter: {delimiter!r}, allowed: one character")
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
-    files = Files(path.absolute().parent)
-    return stream_columns(files, path.name, list(dict.fromkeys(columns)), delimiter, missing)
-
-
-def _summary(rows: Any) -> str:
-    """The lines for the terminal: values with intervals, without those of single groups."""
-    import pandas as pd
-
-    own = rows[(rows["group"] == "") & ~rows["metric"].str.endswith("_p_value")]
-    own = own[~((own["metric"] == "missing_attribute") & (own["value"] == 0))]
-    own = own[~own["note"].str.startswith("not applicable")]
-    lines = []
-    for row in own.itertuples():
-        value = "n/a" if pd.isna(row.value) else f"{row.value:.4f}"
-        interval = "" if pd.isna(row.low) else f"[{row.low:.4f}, {row.high:.4f}]"
-        small = "small" if row.small else ""
-        lines.append((row.metric, row.attribute, value, interval, small, row.note))
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    )

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets import fetch as _fetch
@@ -19,6 +19,21 @@ BLOCK = 2**20  # bytes that are read at once of a file that is not held in memor
 def default_root() -> Path:
     """Folder of raw files: ``ROBUST_FAIRNESS_DATA`` if set, else ``data/01_raw``."""
     return Path(os.environ.get(ROOT_VARIABLE) or Path("data", "01_raw")).absolute()
+
+
+def below_the_root(path: str) -> str:
+    """The path of a file or folder below the data root.
+
+    Raises:
+        ValueError: it is absolute or leads out of the root.
+    """
+    parts = PurePosixPath(path)
+    if parts.is_absolute() or ".." in parts.parts or not parts.parts or "\\" in path:
+        raise ValueError(
+            f"allowed: a path below the data root without '..'; move or link it there, or set "
+            f"{ROOT_VARIABLE} to its folder"
+        )
+    return path
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,13 @@ import pandas as pd
 from pydantic import Field, field_validator, model_validator
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.files import Files, below_the_root
 from robust_fairness.datasets.images._class_pictures import (
     CLASS,
     ClassPictureParameters,
     samples_of,
 )
 from robust_fairness.datasets.images._pictures import joined, opened, with_pictures
-from robust_fairness.datasets.own_tables import below_the_root
 from robust_fairness.datasets.tables._tables import read_csv
 from robust_fairness.samples import Samples
 

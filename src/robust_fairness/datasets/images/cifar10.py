@@ -10,9 +10,8 @@ import pandas as pd
 from pydantic import PositiveInt, field_validator
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.files import Files, below_the_root
 from robust_fairness.datasets.images import _cifar
-from robust_fairness.datasets.own_tables import below_the_root
 from robust_fairness.samples import Samples
 from robust_fairness.samples.splits import (
     Fraction,

@@ -8,19 +8,13 @@ from pandas.api.types import is_numeric_dtype
 from pydantic import PositiveInt, field_validator, model_validator
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.files import Files, below_the_root
 from robust_fairness.datasets.images._pictures import COMMON, Source, decode, opened
-from robust_fairness.datasets.own_tables import (
-    OwnParameters,
-    below_the_root,
-    complete_rows,
-    labels_of,
-    read_columns,
-)
+from robust_fairness.datasets.raw.labels import RawTableParameters, complete_rows, labels_of
 from robust_fairness.samples import Samples
 
 
-class Parameters(OwnParameters, extra="forbid", frozen=True):
+class Parameters(RawTableParameters, extra="forbid", frozen=True):
     """Parameters of pictures with a table of their attributes.
 
     Attributes:
@@ -73,7 +67,7 @@ def load(parameters: Parameters, files: Files, splits: int) -> Samples:
     """
     parameters.require_typed(parameters.columns)
     wanted = tuple(dict.fromkeys((*parameters.columns, parameters.picture)))
-    table = read_columns(files, parameters.file, wanted, parameters.delimiter, parameters.missing)
+    table = parameters.read(files, wanted, [parameters.picture])
     needed = [name for name in wanted if name not in parameters.sensitive]
     rows = complete_rows(table, needed, parameters)
     _require_names(rows[parameters.picture], parameters)

@@ -22,8 +22,7 @@ from pydantic import (
 )
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.files import ROOT_VARIABLE, Files
-from robust_fairness.datasets.own_tables import below_the_root
+from robust_fairness.datasets.files import ROOT_VARIABLE, Files, below_the_root
 from robust_fairness.datasets.questions._boxes import convert
 from robust_fairness.datasets.questions._questions import (
     UNKNOWN_TOKEN,

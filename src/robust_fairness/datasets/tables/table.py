@@ -8,18 +8,13 @@ from pydantic import PositiveInt
 
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.own_tables import (
-    OwnParameters,
-    complete_rows,
-    labels_of,
-    read_columns,
-)
+from robust_fairness.datasets.raw import columns as raw_columns
+from robust_fairness.datasets.raw.labels import RawTableParameters, complete_rows, labels_of
 from robust_fairness.datasets.tables._tables import one_hot, to_samples
 from robust_fairness.samples import Samples
-from robust_fairness.samples import columns as cells_of
 
 
-class Parameters(OwnParameters, extra="forbid", frozen=True):
+class Parameters(RawTableParameters, extra="forbid", frozen=True):
     """Parameters of a table.
 
     Attributes:
@@ -33,7 +28,7 @@ class Parameters(OwnParameters, extra="forbid", frozen=True):
     features: tuple[str, ...] | None = None
     drop: tuple[str, ...] = ()
     drop_sensitive: bool = False
-    most_categories: Annotated[int, PositiveInt] = cells_of.MOST_CATEGORIES
+    most_categories: Annotated[int, PositiveInt] = raw_columns.MOST_CATEGORIES
 
 
 def load(parameters: Parameters, files: Files, splits: int) -> Samples:
@@ -51,7 +46,7 @@ def load(parameters: Parameters, files: Files, splits: int) -> Samples:
     """
     wanted = parameters.features
     named = None if wanted is None else tuple(dict.fromkeys((*parameters.columns, *wanted)))
-    table = read_columns(files, parameters.file, named, parameters.delimiter, parameters.missing)
+    table = parameters.read(files, named, parameters.drop)
     names = _features(list(table.columns), parameters)
     parameters.require_typed([*parameters.columns, *names])
     optional = set(parameters.sensitive) - set(names)
@@ -59,7 +54,7 @@ def load(parameters: Parameters, files: Files, splits: int) -> Samples:
     rows = complete_rows(table, [name for name in needed if name not in optional], parameters)
     labels = labels_of(rows, parameters, splits)
     features = {
-        name: cells_of.typed(
+        name: raw_columns.typed(
             rows[name], f"{parameters.file}, column {name}", parameters.types.get(name),
             parameters.most_categories,
         )

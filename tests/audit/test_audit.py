@@ -13,11 +13,10 @@ import pytest
 from click.testing import CliRunner
 from scipy import stats
 
-from robust_fairness.audit import intervals
+from robust_fairness.audit import AUDIT, Roles, audit, intervals
 from robust_fairness.audit import page as audit_page
-from robust_fairness.audit import report as module
 from robust_fairness.audit.gates import parse
-from robust_fairness.audit.report import AUDIT, audit
+from robust_fairness.audit.predictions import check
 from robust_fairness.cli.main import cli
 from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import evaluate, find_metric
@@ -117,7 +116,7 @@ def test_a_table_by_hand() -> None:
     assert value(found, "disparate_impact", "sex")["value"] == pytest.approx(1 / 3)
     lacking = value(found, "missing_attribute", "sex")
     assert lacking["value"] == pytest.approx(1 / 9)
-    assert lacking["note"] == "1 rows have no value and count for no group"
+    assert lacking["note"] == "1 rows have no value and belong to no group"
     assert value(found, "accuracy_by_group", "sex", "f")["small"]
     assert value(found, "delta_dp", "sex")["note"] == "small group: f has 4 rows"
     assert value(found, "delta_eo", "sex")["note"] == "small group: f, class no has 2 rows"
@@ -247,9 +246,7 @@ def test_kernel_scores_are_the_registrys_alone_and_jointly_and_adjusted(
     rows: pd.DataFrame,
 ) -> None:
     frame = table()
-    scored = module.checked(
-        frame, "y", "p", ["sex", "region", "age"], threshold=PROBABILITY, types={}, bins={}
-    )
+    scored = check(frame, Roles("y", "p", ["sex", "region", "age"], threshold=PROBABILITY))
     np.testing.assert_allclose(np.exp(scored.outputs[:, 1]), frame["p"])
     names = ["faircocco_dp", "faircocco_eo_p_value"]
     for row in evaluate(names, scored.samples, scored.outputs):
@@ -333,26 +330,26 @@ def changed(column: str, row: int, cell: object) -> pd.DataFrame:
     [
         (table(40), {"target": "yy"}, r"table: unknown column 'yy': did you mean 'y'"),
         (table(40), {"attributes": ["sexe"]}, r"unknown column 'sexe': did you mean 'sex'"),
-        (table(40), {"attributes": []}, r"attributes: none given"),
-        (table(40), {"attributes": ["y"]}, r"column y is given twice"),
+        (table(40), {"attributes": []}, r"attributes: empty"),
+        (table(40), {"attributes": ["y"]}, r"column y has two roles"),
         (table(40).assign(y=1), {}, r"column y: every row has the value 1; at least two"),
         (table(40).assign(sex="f"), {}, r"column sex: every row has the value f; at least two"),
         (table(0), {}, r"table: has no rows"),
         (changed("p", 3, 1.5), {}, r"column p, row 4: 1\.5, allowed: .* probability from 0 to 1"),
         (changed("p", 3, np.inf), {}, r"column p, row 4: 'inf', allowed: a finite number"),
-        (changed("p", 3, None), {}, r"column p, row 4: no prediction, and 1 rows lack one"),
+        (changed("p", 3, None), {}, r"column p, row 4: no prediction; 1 rows lack one"),
         (changed("y", 3, None), {}, r"column y, row 4: no target"),
         (table(40), {"positive": "yes"}, r"column y: unknown positive value 'yes'"),
         (table(40), {"prediction_is": "score"}, r"column p: a score needs a threshold"),
         (table(40), {"prediction_is": "class"}, r"column p, row \d+: unknown class"),
         (table(40), {"prediction_is": "number"}, r"allowed: class, probability, score"),
         (table(40), {"threshold": 2.0}, r"threshold: 2, allowed: 0 to 1"),
-        (table(40), {"target": "age"}, r"column age: 40 different numbers, .* continuous"),
+        (table(40), {"target": "age"}, r"column age: 40 distinct numbers, .* continuous"),
         (table(40), {"bins": {"age": 3}}, r"bins: unknown attribute 'age'"),
         (
             table(400).assign(sex=[f"s{k}" for k in range(400)]),
             {},
-            r"column sex: 400 different values, allowed: at most 100 .*bins",
+            r"column sex: 400 distinct values, allowed: at most 100 .*bins",
         ),
     ],
 )
@@ -379,9 +376,7 @@ def test_gates_compare_and_a_missing_value_fails_with_its_reason(rows: pd.DataFr
     )
     assert parse("accuracy<1").failures(rows) and not parse("accuracy<=.1").failures(rows)
     assert len(parse("accuracy_by_group>=0").failures(rows)) == 5
-    assert parse("delta_eo[age]>1").failures(rows) == [
-        "delta_eo[age]>1: has no value: the audit has no row of it"
-    ]
+    assert parse("delta_eo[age]>1").failures(rows) == ["delta_eo[age]>1: the audit has no such row"]
 
 
 def test_bounds_are_part_of_gates_with_an_equals_sign_only() -> None:
@@ -401,7 +396,7 @@ def test_bounds_are_part_of_gates_with_an_equals_sign_only() -> None:
      "delta_eo>0.1>0.2"],
 )  # fmt: skip
 def test_gates_of_other_forms_are_refused(text: str) -> None:
-    with pytest.raises(InputError, match=r"^gate .*allowed: a metric, a sign and a number"):
+    with pytest.raises(InputError, match=r"^gate .*allowed: a metric, a comparison and a number"):
         parse(text)
 
 
@@ -464,7 +459,7 @@ def test_the_figure_is_of_whole_groups():
     [
         (("--fail-if=delta_e>0.1",), r"unknown metric 'delta_e': did you mean 'delta_eo'"),
         (("--fail-if=eo[age]>0.1",), r"unknown attribute 'age'"),
-        (("--fail-if=eo>0.1;1",), r"allowed: a metric, a sign and a number"),
+        (("--fail-if=eo>0.1;1",), r"allowed: a metric, a comparison and a number"),
         (("--bins=sex=x",), r"bins 'sex=x', allowed: age=30,60"),
         (("--missing=f",), r"every row has the value m"),
         (("--output=mine.csv",), r"cannot be written"),

@@ -1,6 +1,7 @@
-"""Tables that are read piece by piece: the same cells, bounded memory, and limits that refuse."""
+"""Columns read in blocks: the cells of the file, bounded memory, and limits."""
 
 import gzip
+import hashlib
 import os
 import subprocess
 import sys
@@ -11,11 +12,9 @@ import pandas as pd
 import pytest
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets import streamed_tables as module
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.own_tables import read_columns
-from robust_fairness.datasets.streamed_tables import stream_columns
-from robust_fairness.datasets.tables import table
+from robust_fairness.datasets.raw import reading as module
+from robust_fairness.datasets.raw.reading import read_columns
 
 GIGABYTE = 2**30
 
@@ -36,27 +35,31 @@ def mixed(rows: int = 3000) -> pd.DataFrame:
 
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet"])
 @pytest.mark.parametrize("texts", [50, 10_000])
-def test_cells_are_those_of_the_table_read_as_a_whole(
+def test_cells_are_those_of_the_file(
     tmp_path: Path, name: str, texts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the blocks, and whether numbers are kept as text or not."""
+    """For all sizes of blocks, and whether numbers are kept as text or not."""
     monkeypatch.setattr(module, "BLOCK", 2000)
-    monkeypatch.setattr(module, "ROWS_AT_ONCE", 97)
+    monkeypatch.setattr(module, "BATCH_ROWS", 97)
     monkeypatch.setattr(module, "MOST_TEXTS", texts)
     frame = mixed()
     path = tmp_path / name
     frame.to_parquet(path) if name.endswith("parquet") else frame.to_csv(path, index=False)
     wanted, missing = ["score", "kind", "whole", "code"], ("", "?")
-    found = stream_columns(Files(tmp_path), name, wanted, missing=missing)
-    expected = read_columns(Files(tmp_path), name, wanted, missing=missing)
+    files = Files(tmp_path)
+    found = read_columns(files, name, wanted, missing=missing)
     assert list(found) == wanted
-    assert found["kind"].astype(object).equals(expected["kind"].astype(object))
-    assert found["kind"].isna().sum() == frame["kind"].isin(["", "?"]).sum()
+    expected = frame["kind"].mask(frame["kind"].isin(missing))
+    assert found["kind"].astype(object).equals(expected.astype(object))
+    assert files.sources == {name: hashlib.sha256(Files(tmp_path).content(name)).hexdigest()}
     for column in ("score", "whole", "code"):
         values = found[column].astype(object).astype(float)
         np.testing.assert_array_equal(values, frame[column])
     if texts == 50:
         assert found["score"].dtype == np.float64
+        if not name.endswith("parquet"):
+            kept = read_columns(files, name, ["score"], text=["score"])["score"]
+            assert kept.astype(str).tolist() == frame["score"].astype(str).tolist()
     assert isinstance(found["kind"].dtype, pd.CategoricalDtype)
 
 
@@ -72,7 +75,7 @@ def test_cells_are_those_of_the_table_read_as_a_whole(
         (b"a,b\n1,\xff\n", r"t\.csv: .*UTF"),
         (b"PAR1", r"t\.csv: is a Parquet file, allowed: the format"),
         (b"a,b\n" + b"".join(b"%d,x%d\n" % (k, k) for k in range(80)), r"column b: more than 50 .*"
-         r"'x0' is no finite number, allowed: numbers, which bins cut .* 100 categories"),
+         r"'x0' is not a finite number, allowed: numbers, which bins divide .* 100 categories"),
         (b"a,b\n" + b"".join(b"0,%d\n" % k for k in range(900)) + b"0,inf\n", r"column b: .*'inf'"),
     ],
 )  # fmt: skip
@@ -84,7 +87,7 @@ def test_damaged_files_are_one_line(
     for name, packed in (("t.csv", content), ("t.csv.gz", gzip.compress(content))):
         (tmp_path / name).write_bytes(packed)
         with pytest.raises(InputError, match=message.replace(r"t\.csv", r"t\.csv(\.gz)?")) as error:
-            stream_columns(Files(tmp_path), name, ["a", "b"])
+            read_columns(Files(tmp_path), name, ["a", "b"])
         assert "\n" not in str(error.value)
 
 
@@ -92,7 +95,7 @@ def test_a_truncated_gzip_file_is_one_line(tmp_path: Path) -> None:
     content = gzip.compress(os.urandom(4000).hex().encode() + b",b\n1,2\n")
     (tmp_path / "t.csv.gz").write_bytes(content[:-9])
     with pytest.raises(InputError, match="damaged or truncated gzip file"):
-        stream_columns(Files(tmp_path), "t.csv.gz", ["b"])
+        read_columns(Files(tmp_path), "t.csv.gz", ["b"])
 
 
 def test_too_many_rows_or_bytes_are_refused_with_the_limit(
@@ -105,10 +108,10 @@ def test_too_many_rows_or_bytes_are_refused_with_the_limit(
     monkeypatch.setattr(module, "MOST_ROWS", 400)
     for name in ("t.csv", "t.parquet"):
         with pytest.raises(InputError, match=rf"{name}: .*500|400.* rows, allowed: .* 400 rows"):
-            stream_columns(Files(tmp_path), name, ["kind"])
+            read_columns(Files(tmp_path), name, ["kind"])
     monkeypatch.setattr(module, "MOST_BYTES", (tmp_path / "t.csv").stat().st_size - 1)
     with pytest.raises(InputError, match=r"t\.csv\.gz: more than .* GiB uncompressed, allowed"):
-        stream_columns(Files(tmp_path), "t.csv.gz", ["kind"])
+        read_columns(Files(tmp_path), "t.csv.gz", ["kind"])
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
@@ -118,25 +121,20 @@ def test_a_huge_file_is_refused_before_it_is_read(tmp_path: Path, form: str) -> 
     path.touch()
     os.truncate(path, 9 * GIGABYTE)
     with pytest.raises(InputError, match=rf"huge\.{form}: 9\.0 GiB, allowed: up to 8 GiB .*rows"):
-        stream_columns(Files(tmp_path), path.name, ["y"])
-    os.truncate(path, 5 * GIGABYTE)
-    parameters = table.Parameters(file=path.name, target="y", positive="1", sensitive="sex")
-    with pytest.raises(InputError, match=rf"huge\.{form}: 5\.0 GiB, allowed: up to 2 GiB") as error:
-        table.load(parameters, Files(tmp_path), 1)
-    assert "\n" not in str(error.value)
+        read_columns(Files(tmp_path), path.name, ["y"])
 
 
 def test_what_is_small_packed_and_huge_unpacked_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the bytes that memory would hold."""
-    monkeypatch.setattr("robust_fairness.datasets.own_tables.MOST_BYTES", 300_000)
+    monkeypatch.setattr(module, "MOST_BYTES", 300_000)
     frame = pd.DataFrame({"a": np.arange(50_000), "b": "text"})
     frame.to_csv(tmp_path / "t.csv.gz", index=False)
     frame.to_parquet(tmp_path / "t.parquet", use_dictionary=["b"])
     for name in ("t.csv.gz", "t.parquet"):
-        with pytest.raises(InputError, match=rf"{name}: 0\.0 GiB, allowed: .* uncompressed"):
-            read_columns(Files(tmp_path), name, None)
+        with pytest.raises(InputError, match=rf"{name}: .* GiB.*, allowed: .* uncompressed"):
+            read_columns(Files(tmp_path), name)
     assert len(read_columns(Files(tmp_path), "t.parquet", ["b"])) == 50_000
 
 
@@ -144,12 +142,12 @@ READS = """
 import resource, sys
 from pathlib import Path
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.streamed_tables import stream_columns
+from robust_fairness.datasets.raw.reading import read_columns
 
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 import pyarrow, pyarrow.csv, pandas
 path = Path(sys.argv[1])
-found = stream_columns(Files(path.parent), path.name, ["y", "p", "sex"])
+found = read_columns(Files(path.parent), path.name, ["y", "p", "sex"])
 assert len(found) == int(sys.argv[2]), len(found)
 assert found["sex"].value_counts().to_dict() == {"f": len(found) // 2, "m": len(found) // 2}
 with open("/proc/self/status") as status:

@@ -1,13 +1,11 @@
-"""Columns of a table that nobody has declared: which are numbers, which are categories.
-
-The rules, for files that a dataset or an audit is made of:
+"""Types of the columns of a table without a documented schema: numbers or categories.
 
 - A missing cell stays missing.
-- A column is *numbers* if every cell is a finite number, *categories* if none is (``True`` and
-  ``False`` are categories). A column of both is refused: its type has to be declared.
-- An attribute of numbers with at most ``MOST_CODES`` different values is taken for codes, that is
-  for categories, unless it is declared a number; one with more is continuous.
-- Categories are ordered as numbers where all of them are numbers, and by their names otherwise.
+- A column is numeric if every cell is a finite number and categorical if none is (``True`` and
+  ``False`` are categories). A column with both is refused: its type has to be declared.
+- A numeric attribute with at most ``MOST_CODES`` distinct values is categorical unless it is
+  declared a number.
+- Categories are ordered as numbers if all of them are numbers, and alphabetically otherwise.
 """
 
 from typing import Literal
@@ -18,7 +16,7 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from robust_fairness.core.errors import InputError
 
-MOST_CODES = 10  # different numbers that are still taken for codes of groups
+MOST_CODES = 10  # distinct numbers of an attribute that are taken for codes of groups
 MOST_CATEGORIES = 100
 
 Kind = Literal["number", "category"]
@@ -26,28 +24,28 @@ Bins = int | tuple[float, ...]
 
 
 def row_of(places: np.ndarray) -> int:
-    """Number of the first row for which ``places`` (bool ``[n]``) holds; rows count from 1."""
+    """Number, from 1, of the first row where ``places`` (bool ``[n]``) is true."""
     return int(np.flatnonzero(places)[0]) + 1
 
 
 def as_categories(cells: pd.Series, place: str, most: int = MOST_CATEGORIES) -> pd.Series:
-    """The cells as categories of text, missing ones missing.
+    """The cells as categories.
 
     Args:
-        cells: text, truth values, numbers or categories ``[n]``.
-        place: file and column, for the error.
-        most: how many different ones there may be.
+        cells: text, booleans, numbers or categories ``[n]``.
+        place: file and column, for error messages.
+        most: largest number of categories.
 
     Raises:
-        InputError: there are more, none, or they are neither text nor numbers.
+        InputError: there are more categories or none, or a cell is neither text nor a number.
     """
     codes, values = pd.factorize(cells)
     if not len(values):
         raise InputError(f"{place}: no cell has a value")
     if len(values) > most:
         raise InputError(
-            f"{place}: {len(values)} different values, allowed: at most {most} categories; leave "
-            "it out, merge rare values, or cut numbers by bins"
+            f"{place}: {len(values)} distinct values, allowed: at most {most} categories; leave "
+            "it out, merge rare values, or divide numbers into bins"
         )
     names = np.array([_name(value, place) for value in values], dtype=object)
     distinct, merged = np.unique(names, return_inverse=True)
@@ -63,14 +61,10 @@ def as_categories(cells: pd.Series, place: str, most: int = MOST_CATEGORIES) -> 
 
 
 def as_numbers(cells: pd.Series, place: str) -> pd.Series:
-    """The cells as finite numbers, float64; missing ones are NaN.
-
-    Args:
-        cells: text or numbers ``[n]``.
-        place: file and column, for the error.
+    """The cells as float64; missing ones are NaN.
 
     Raises:
-        InputError: a cell is no finite number, or none has a value.
+        InputError: a cell is not a finite number, or all are missing.
     """
     values = _numbers(cells)
     known = cells.notna().to_numpy()
@@ -88,19 +82,10 @@ def as_numbers(cells: pd.Series, place: str) -> pd.Series:
 def typed(
     cells: pd.Series, place: str, kind: Kind | None = None, most: int = MOST_CATEGORIES
 ) -> pd.Series:
-    """The cells as numbers or categories, as declared or by the rules of this module.
-
-    Args:
-        cells: text, truth values, numbers or categories ``[n]``.
-        place: file and column, for the error.
-        kind: what they are declared to be.
-        most: how many categories there may be.
-
-    Returns:
-        float64 or categorical.
+    """The cells as float64 or categories, of the declared type or by the rules of this module.
 
     Raises:
-        InputError: a cell does not fit, or the rules do not say what the column is.
+        InputError: a cell does not fit, or the column has numbers and text.
     """
     if kind == "number":
         return as_numbers(cells, place)
@@ -114,8 +99,8 @@ def typed(
         row = row_of(known & ~numbers)
         raise InputError(
             f"{place}: {numbers.sum()} cells are numbers and {(known & ~numbers).sum()} are not, "
-            f"first {str(cells.iloc[row - 1])!r} in row {row}; declare the type, number or "
-            "category, or that such a cell is missing"
+            f"first {str(cells.iloc[row - 1])!r} in row {row}; declare the type (number or "
+            "category), or declare that value missing"
         )
     return as_categories(cells, place, most)
 
@@ -123,19 +108,10 @@ def typed(
 def attribute(
     cells: pd.Series, place: str, kind: Kind | None = None, bins: Bins | None = None
 ) -> pd.Series:
-    """A sensitive attribute: categories that define groups, or numbers.
-
-    Args:
-        cells: text, truth values, numbers or categories ``[n]``.
-        place: file and column, for the error.
-        kind: what they are declared to be.
-        bins: how numbers are cut into groups, see ``binned``.
-
-    Returns:
-        float64 or categorical, with at least two different values.
+    """A sensitive attribute: categories that define groups, or float64.
 
     Raises:
-        InputError: a cell does not fit, there are too many categories, or a single value.
+        InputError: a cell does not fit, there are too many categories, or the column is constant.
     """
     if bins is not None:
         values = binned(as_numbers(cells, place), place, bins)
@@ -144,21 +120,19 @@ def attribute(
         codes = kind is None and values.nunique() <= MOST_CODES
         if codes and not isinstance(values.dtype, pd.CategoricalDtype):
             values = as_categories(cells, place)
-    require_two_values(values, place)
-    return values
+    return require_two_values(values, place)
 
 
 def binned(values: pd.Series, place: str, bins: Bins) -> pd.Series:
-    """Numbers cut into groups, categories such as ``age < 30``, ``30 <= age < 60``, ``age >= 60``.
+    """Numbers as categories such as ``age < 30``, ``30 <= age < 60`` and ``age >= 60``.
 
     Args:
         values: float64 ``[n]``; NaN stays missing.
-        place: file and column, for the error.
-        bins: rising cut points; or how many groups of about equal size, cut at quantiles of all
-            rows.
+        place: file and column, for error messages.
+        bins: increasing edges, or a number of quantile bins.
 
     Raises:
-        InputError: there is no cut, cuts do not rise, or a group would have no row.
+        InputError: there is no edge, edges do not increase, or a bin is empty.
     """
     if isinstance(bins, int):
         shares = np.arange(1, bins) / max(bins, 1)
@@ -167,8 +141,8 @@ def binned(values: pd.Series, place: str, bins: Bins) -> pd.Series:
         cuts = list(bins)
     if not cuts or sorted(set(cuts)) != cuts:
         raise InputError(
-            f"{place}: cut at {', '.join(f'{cut:g}' for cut in cuts) or 'nothing'}, allowed: "
-            "rising cut points, or so few groups of equal size that they are apart"
+            f"{place}: bin edges {', '.join(f'{cut:g}' for cut in cuts) or '(none)'}, allowed: "
+            "increasing edges, or so few quantile bins that their edges differ"
         )
     edges = [f"{cut:g}" for cut in cuts]
     column = str(values.name)
@@ -178,24 +152,25 @@ def binned(values: pd.Series, place: str, bins: Bins) -> pd.Series:
     codes[values.isna()] = -1
     for code, name in enumerate(names):
         if not (codes == code).any():
-            raise InputError(f"{place}: no row has {name}, allowed: bins that all have rows")
+            raise InputError(f"{place}: no row has {name}, allowed: bins without an empty one")
     kinds = pd.Index(names, dtype=object)
     return pd.Series(pd.Categorical.from_codes(codes, kinds), index=values.index, name=values.name)
 
 
-def require_two_values(values: pd.Series, place: str) -> None:
-    """Refuse a constant column, which tells no group or class from another.
+def require_two_values(values: pd.Series, place: str) -> pd.Series:
+    """The column, unless it is constant.
 
     Raises:
-        InputError: all known values are equal.
+        InputError: all values are equal.
     """
     if values.nunique() < 2:  # noqa: PLR2004
         only = values.dropna().iloc[0]
         raise InputError(f"{place}: every row has the value {only}; at least two are needed")
+    return values
 
 
 def _numbers(cells: pd.Series) -> np.ndarray:
-    """Cells as float64 ``[n]``; NaN where they are missing or no number."""
+    """Cells as float64 ``[n]``; NaN where they are missing or not a number."""
     if is_numeric_dtype(cells.dtype) and not is_bool_dtype(cells.dtype):
         return cells.to_numpy(np.float64, na_value=np.nan)
     codes, values = pd.factorize(cells)
@@ -204,13 +179,13 @@ def _numbers(cells: pd.Series) -> np.ndarray:
 
 
 def _parsed(values: np.ndarray) -> np.ndarray:
-    """Values as float64, NaN where one is no number; a truth value is none."""
+    """Values as float64; NaN for text and booleans."""
     text = pd.Series([None if isinstance(one, bool) else one for one in values], dtype=object)
     return pd.to_numeric(text, errors="coerce").to_numpy(np.float64)
 
 
 def _name(value: object, place: str) -> str:
-    """How a cell is called as a category: whole numbers have no decimal point."""
+    """Name of a value as a category; whole numbers have no decimal point."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool | np.bool_ | int | np.integer):
@@ -218,10 +193,10 @@ def _name(value: object, place: str) -> str:
     if isinstance(value, float | np.floating):
         return str(int(value)) if float(value).is_integer() else repr(float(value))
     kind = type(value).__name__
-    raise InputError(f"{place}: cells are of type {kind}, allowed: text, numbers, truth values")
+    raise InputError(f"{place}: cells are of type {kind}, allowed: text, numbers, booleans")
 
 
 def typed_as_number(cells: pd.Series) -> bool:
-    """Whether every cell that has a value is a finite number, and none is a truth value."""
+    """Whether every cell is missing or a finite number."""
     known = cells.notna().to_numpy()
     return bool(np.isfinite(_numbers(cells)[known]).all())

@@ -13,9 +13,10 @@ from pydantic import ValidationError
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images import pictures
-from robust_fairness.datasets.own_tables import read_columns
+from robust_fairness.datasets.raw import columns
+from robust_fairness.datasets.raw.reading import read_columns
 from robust_fairness.datasets.tables import table
-from robust_fairness.samples import Samples, columns
+from robust_fairness.samples import Samples
 
 LOAN = {"file": "own/loans.csv", "target": "repaid", "positive": "yes", "sensitive": ["sex"]}
 
@@ -138,7 +139,7 @@ def test_rows_without_a_value_are_left_out_on_demand_and_attributes_may_miss(
     frame.loc[4, "age"], frame.loc[9, "repaid"], frame.loc[11, "sex"] = "?", None, None
     written(tmp_path, frame)
     options = {"missing": ["", "?"], "drop": ["part", "number"], "drop_sensitive": True}
-    with pytest.raises(InputError, match=r"loans\.csv, row 5: no value of age, and 2 rows lack"):
+    with pytest.raises(InputError, match=r"loans\.csv, row 5: age is missing; 2 rows lack"):
         load(tmp_path, **options)
     with caplog.at_level("INFO"):
         samples = load(tmp_path, incomplete="drop", **options)
@@ -165,13 +166,13 @@ def edit(text: str, replacement: str) -> object:
         ({"positive": "Yes"}, r"column repaid: unknown positive value 'Yes': did you mean 'yes'"),
         ({"positive": ["yes", "no"]}, r"column repaid: every value is positive"),
         ({"types": {"job": "number"}}, r"column job, row 1: '.*', allowed: a finite number"),
-        ({"sensitive": ["number"]}, r"column number: 120 different values, .* at most 100 .* bins"),
+        ({"sensitive": ["number"]}, r"column number: 120 distinct values, .* at most 100 .* bins"),
         ({"split": "job"}, r"column job: unknown part"),
         ({"split": "part", "unit": "person"}, r"column part: person \d+ is in several parts"),
-        ({"id": "person"}, r"column person: two rows of \d+, allowed: one"),
+        ({"id": "person"}, r"column person: \d+ occurs twice, allowed: once"),
         ({"bins": {"sex": [1.0]}}, r"column sex, row 1: '[fm]', allowed: a finite number"),
         ({"sensitive": ["age"], "bins": {"age": [10]}}, r"no row has age < 10"),
-        ({"sensitive": ["age"], "bins": {"age": [40, 30]}}, r"allowed: rising cut points"),
+        ({"sensitive": ["age"], "bins": {"age": [40, 30]}}, r"allowed: increasing edges"),
         ({"file": "own/other.csv"}, r"own/other\.csv is missing"),
         ({"file": "own/loans.txt"}, r"own/loans\.txt: allowed: a file \.csv"),
     ],
@@ -194,7 +195,7 @@ def test_wrong_parameters_are_one_line(
         (edit("clerk", '"clerk'), r"loans\.csv: a quote is opened and not closed"),
         (lambda content: content.replace(b"clerk", b"\xff"), r"loans\.csv: .*UTF"),
         (lambda content: b"PAR1" + content, r"is a Parquet file, allowed: the format"),
-        (edit("person,age", "age,age"), r"several columns are called 'age', allowed: one"),
+        (edit("person,age", "age,age"), r"several columns are named 'age', allowed: one"),
         (lambda content: content.replace(b",f,", b",m,"), r"column sex: every row has the value m"),
         (lambda content: content.replace(b",no,", b",yes,"), r"column repaid: every row has"),
     ],
@@ -231,7 +232,7 @@ def test_a_csv_file_under_the_name_of_parquet_and_a_large_one_are_refused(
     (tmp_path / "own" / "loans.parquet").write_bytes(b"PAR1" + content)
     with pytest.raises(InputError, match=r"loans\.parquet: no readable Parquet file"):
         load(tmp_path, file="own/loans.parquet")
-    monkeypatch.setattr("robust_fairness.datasets.own_tables.MOST_BYTES", 1000)
+    monkeypatch.setattr("robust_fairness.datasets.raw.reading.MOST_BYTES", 1000)
     with pytest.raises(InputError, match=r"loans\.csv: .* GiB, allowed: up to"):
         load(tmp_path)
 

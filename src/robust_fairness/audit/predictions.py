@@ -1,0 +1,263 @@
+"""A table of predictions, checked: every mistake in it is found here."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.datasets.raw.columns import (
+    MOST_CODES,
+    Bins,
+    Kind,
+    as_categories,
+    as_numbers,
+    attribute,
+    require_two_values,
+    row_of,
+    typed_as_number,
+)
+from robust_fairness.samples import Samples
+
+TWO = 2
+THRESHOLD = 0.5  # of a probability
+
+PredictionKind = Literal["auto", "class", "probability", "score", "number"]
+Codes = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The columns of a table of predictions and what they mean; see ``audit``."""
+
+    target: str
+    prediction: str
+    attributes: Sequence[str]
+    positive: str | None = None
+    continuous: bool = False
+    prediction_is: PredictionKind = "auto"
+    threshold: float | None = None
+    types: Mapping[str, Kind] = field(default_factory=dict)
+    bins: Mapping[str, Bins] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read."""
+        return [self.target, self.prediction, *self.attributes]
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Checked predictions in the form that metrics take.
+
+    Attributes:
+        samples: target and attributes of the rows, without features.
+        prediction: class index int64 ``[n]``, or float64 ``[n]``.
+        outputs: log probabilities ``[n, classes]``, or numbers ``[n, 1]``.
+        kind: kind of the predictions.
+    """
+
+    samples: Samples
+    prediction: np.ndarray
+    outputs: np.ndarray
+    kind: str
+
+
+def check(table: pd.DataFrame, roles: Roles, name: str = "table") -> Predictions:
+    """The predictions of a table.
+
+    Args:
+        table: one row per prediction.
+        roles: what its columns are.
+        name: name of the table, for error messages.
+
+    Raises:
+        InputError: a column does not exist, is constant or has cells that do not fit, or a row
+            lacks target or prediction.
+    """
+    _require_columns(table, roles, name)
+    _require_values(table, roles, name)
+    attributes = {
+        one: attribute(
+            table[one], f"{name}, column {one}", roles.types.get(one), roles.bins.get(one)
+        )
+        for one in roles.attributes
+    }
+    classes: tuple[str, ...] = ()
+    if roles.continuous:
+        y, predicted, outputs = _numbers(table, roles, name)
+        kind: PredictionKind = "number"
+    else:
+        place = f"{name}, column {roles.prediction}"
+        y, classes, codes = _classes(table[roles.target], roles, f"{name}, column {roles.target}")
+        kind = _kind(table[roles.prediction], roles.prediction_is, codes, classes, place)
+        predicted, outputs = _predicted(
+            table[roles.prediction], kind, roles.threshold, codes, classes, place
+        )
+    samples = Samples(
+        x=np.empty((len(table), 0), np.float32),
+        y=y,
+        attributes=pd.DataFrame(attributes).reset_index(drop=True),
+        id=np.arange(len(table)),
+        splits=pd.DataFrame(index=range(len(table))),
+        classes=classes,
+        sensitive=tuple(roles.attributes),
+    )
+    return Predictions(samples, predicted, outputs, kind)
+
+
+def _require_columns(table: pd.DataFrame, roles: Roles, name: str) -> None:
+    """Check that there are rows and that each column exists and has one role."""
+    if table.empty:
+        raise InputError(f"{name}: has no rows, allowed: at least one")
+    if not roles.attributes:
+        raise InputError("attributes: empty, allowed: at least one column")
+    for one in roles.columns:
+        if one not in table:
+            raise InputError(f"{name}: {unknown_name('column', one, map(str, table.columns))}")
+        if roles.columns.count(one) > 1:
+            raise InputError(
+                f"column {one} has two roles, allowed: one of target, prediction, attribute"
+            )
+    for option, columns in (("types", roles.types), ("bins", roles.bins)):
+        for one in columns:
+            if one not in roles.attributes:
+                raise InputError(f"{option}: {unknown_name('attribute', one, roles.attributes)}")
+
+
+def _require_values(table: pd.DataFrame, roles: Roles, name: str) -> None:
+    """Check that every row has a target and a prediction."""
+    for role, column in (("target", roles.target), ("prediction", roles.prediction)):
+        missing = table[column].isna().to_numpy()
+        if missing.any():
+            raise InputError(
+                f"{name}, column {column}, row {row_of(missing)}: no {role}; {missing.sum()} rows "
+                "lack one; allowed: a value in every row"
+            )
+
+
+def _numbers(
+    table: pd.DataFrame, roles: Roles, name: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Target, prediction and outputs of a continuous target."""
+    if (
+        roles.prediction_is not in ("auto", "number")
+        or roles.positive
+        or (roles.threshold is not None)
+    ):
+        raise InputError(
+            "a continuous target takes numbers as predictions, and neither a positive value nor a "
+            "threshold"
+        )
+    place = f"{name}, column {roles.target}"
+    y = require_two_values(as_numbers(table[roles.target], place), place)
+    predicted = as_numbers(table[roles.prediction], f"{name}, column {roles.prediction}")
+    return y.to_numpy(), predicted.to_numpy(), predicted.to_numpy()[:, None]
+
+
+def _classes(
+    cells: pd.Series, roles: Roles, place: str
+) -> tuple[np.ndarray, tuple[str, ...], Codes]:
+    """Class of every row int64 ``[n]``, names of the classes, and class by value."""
+    positive = roles.positive
+    if typed_as_number(cells) and cells.nunique() > MOST_CODES and not positive:
+        raise InputError(
+            f"{place}: {cells.nunique()} distinct numbers, allowed: classes; or declare the "
+            "target continuous"
+        )
+    values = require_two_values(as_categories(cells, place), place)
+    names = [str(one) for one in values.cat.categories]
+    if positive is None and len(names) > TWO:
+        codes = {one: code for code, one in enumerate(names)}
+        return values.cat.codes.to_numpy(np.int64), tuple(names), codes
+    positive = positive or next((one for one in names if one in ("1", "True")), None)
+    if positive is None:
+        raise InputError(
+            f"{place}: values {' and '.join(names)}, allowed: declare which is positive"
+        )
+    if positive not in names:
+        raise InputError(f"{place}: {unknown_name('positive value', positive, names)}")
+    others = [one for one in names if one != positive]
+    codes = {one: int(one == positive) for one in names}
+    classes = (others[0] if len(others) == 1 else f"not {positive}", positive)
+    return values.map(codes).to_numpy(np.int64), classes, codes
+
+
+def _kind(
+    cells: pd.Series,
+    declared: PredictionKind,
+    codes: Codes,
+    classes: tuple[str, ...],
+    place: str,
+) -> PredictionKind:
+    """Kind of the predictions of classes."""
+    allowed = ("class", "probability", "score") if len(classes) == TWO else ("class",)
+    if declared != "auto":
+        if declared not in allowed:
+            raise InputError(
+                f"{place}: predictions of kind {declared} with {len(classes)} classes, allowed: "
+                f"{', '.join(allowed)}"
+            )
+        return declared
+    if cells.nunique() <= len(codes) and codes.keys() >= set(
+        as_categories(cells, place).cat.categories
+    ):
+        return "class"
+    return "probability" if len(classes) == TWO else "class"
+
+
+def _predicted(
+    cells: pd.Series,
+    kind: PredictionKind,
+    threshold: float | None,
+    codes: Codes,
+    classes: tuple[str, ...],
+    place: str,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Class of every row int64 ``[n]``, and log probabilities ``[n, classes]``."""
+    if kind == "class":
+        if threshold is not None:
+            raise InputError("threshold: allowed if predictions are probabilities or scores")
+        return _predicted_classes(cells, codes, classes, place)
+    values = as_numbers(cells, place).to_numpy()
+    if kind == "score":
+        if threshold is None:
+            raise InputError(f"{place}: a score needs a threshold of the positive class")
+        # scaled to [0, 1]; FairCOCCO standardises its columns, which removes the scale again
+        shares = (values - values.min()) / (np.ptp(values) or 1.0)
+    else:
+        threshold = THRESHOLD if threshold is None else threshold
+        _require_probabilities(values, threshold, place)
+        shares = values
+    with np.errstate(divide="ignore"):  # log(0) is -inf
+        outputs = np.log(np.stack([1 - shares, shares], axis=1))
+    return (values >= threshold).astype(np.int64), outputs
+
+
+def _require_probabilities(values: np.ndarray, threshold: float, place: str) -> None:
+    wrong = (values < 0) | (values > 1)
+    if wrong.any():
+        row = row_of(wrong)
+        raise InputError(
+            f"{place}, row {row}: {values[row - 1]:g}, allowed: a class of the target or a "
+            "probability from 0 to 1; declare other numbers scores (prediction-is score), with a "
+            "threshold"
+        )
+    if not 0 <= threshold <= 1:
+        raise InputError(f"threshold: {threshold:g}, allowed: 0 to 1")
+
+
+def _predicted_classes(
+    cells: pd.Series, codes: Codes, classes: tuple[str, ...], place: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Predicted classes, each with probability 1."""
+    named = as_categories(cells, place)
+    for one in named.cat.categories:
+        if one not in codes:
+            row = row_of((named == one).to_numpy())
+            raise InputError(f"{place}, row {row}: {unknown_name('class', one, codes)}")
+    predicted = named.map(codes).to_numpy(np.int64)
+    outputs = np.where(np.arange(len(classes)) == predicted[:, None], 0.0, -np.inf)
+    return predicted, outputs

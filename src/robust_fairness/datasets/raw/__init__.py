@@ -1,0 +1,1 @@
+"""Tables without a documented schema: reading, column types, and labels of a dataset."""

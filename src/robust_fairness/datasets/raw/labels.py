@@ -1,0 +1,310 @@
+"""Parameters that say what the columns of a table are, and the labels that follow from them."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.datasets.files import Files, below_the_root
+from robust_fairness.datasets.raw.columns import (
+    Bins,
+    Kind,
+    as_categories,
+    as_numbers,
+    attribute,
+    require_two_values,
+    row_of,
+)
+from robust_fairness.datasets.raw.reading import read_columns
+from robust_fairness.samples import REQUIRED_PARTS
+from robust_fairness.samples.splits import (
+    SplitParameters,
+    random_splits,
+    require_every_class,
+    unit_splits,
+)
+
+logger = logging.getLogger(__name__)
+
+SPLIT = "split_0"
+
+
+def _as_text(value: Any) -> Any:
+    """A number of YAML as text; a truth value has to be quoted."""
+    if isinstance(value, bool):
+        raise ValueError(f"YAML read it as {value}; put it in quotes as it is in the table")
+    return str(value) if isinstance(value, int | float) else value
+
+
+def _as_list(value: Any) -> Any:
+    return value if isinstance(value, list | tuple) or value is None else (value,)
+
+
+Text = Annotated[str, BeforeValidator(_as_text)]
+Texts = Annotated[tuple[Text, ...], BeforeValidator(_as_list)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_as_list), Field(min_length=1)]
+BinsField = Annotated[int, Field(ge=2)] | Annotated[tuple[float, ...], Field(min_length=1)]
+
+
+class RawTableParameters(SplitParameters, extra="forbid", frozen=True):
+    """Parameters shared by all datasets that are made of a user's own table.
+
+    Attributes:
+        file: path of the table (``.csv``, ``.csv.gz`` or ``.parquet``) below the data root. Paths
+            out of it are refused, so that a configuration works on every machine and no report
+            shows the folders of one.
+        delimiter: column separator of a CSV file.
+        missing: texts of missing values, besides the missing values of Parquet.
+        incomplete: what to do with rows that lack a value in a column that is used: ``refuse``
+            (an error) or ``drop`` (logged). Sensitive attributes may be missing; those rows belong
+            to no group.
+        target: the column to predict.
+        outcome: ``binary``: class 1 is ``positive``, class 0 all other values; ``classes``: every
+            value is a class, in order; ``continuous``: a number.
+        positive: the value, or values, of class 1 of a binary target.
+        sensitive: columns of the sensitive attributes that methods mitigate, at least one.
+        types: ``number`` or ``category`` by column, where the rules of ``columns`` decide
+            otherwise or cannot decide.
+        bins: bins of numeric attributes: increasing edges, or a number of quantile bins.
+        id: column of unique row names; default: the number of the row, from 0.
+        split: column with ``train``, ``val`` or ``test``; all seeds then share that split.
+        unit: column of units, such as persons, all of whose rows are in the same part;
+            ``train_rows`` then counts units.
+    """
+
+    file: str
+    delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ","
+    missing: Texts = ("",)
+    incomplete: Literal["refuse", "drop"] = "refuse"
+    target: str
+    outcome: Literal["binary", "classes", "continuous"] = "binary"
+    positive: Texts = ()
+    sensitive: Names
+    types: dict[str, Kind] = {}
+    bins: dict[str, BinsField] = {}
+    id: str | None = None
+    split: str | None = None
+    unit: str | None = None
+
+    @field_validator("file")
+    @classmethod
+    def _below_the_root(cls, file: str) -> str:
+        return below_the_root(file)
+
+    @model_validator(mode="after")
+    def _fields_fit(self) -> "RawTableParameters":
+        if (self.outcome == "binary") != bool(self.positive):
+            raise ValueError("positive: required with outcome binary, not allowed with others")
+        for name in self.bins:
+            if name not in self.sensitive:
+                raise ValueError(f"bins: {unknown_name('attribute', name, self.sensitive)}")
+        roles = [self.target, self.id, self.split]
+        for name in filter(None, roles):
+            if [*roles, *self.sensitive].count(name) > 1:
+                raise ValueError(f"column {name} has two roles, allowed: one of target, id, split")
+        if len(set(self.sensitive)) < len(self.sensitive):
+            raise ValueError(f"sensitive: {', '.join(self.sensitive)}, allowed: each once")
+        return self
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns with a role, each once."""
+        named = (self.target, *self.sensitive, self.id, self.split, self.unit)
+        return tuple(dict.fromkeys(filter(None, named)))
+
+    def place(self, column: str) -> str:
+        """File and column, for error messages."""
+        return f"{self.file}, column {column}"
+
+    def read(
+        self, files: Files, columns: Sequence[str] | None, text: Sequence[str] = ()
+    ) -> pd.DataFrame:
+        """Columns of the table, see ``read_columns``.
+
+        Args:
+            files: finds the file.
+            columns: the columns to read; None for all.
+            text: columns kept as text, besides identifiers and declared categories.
+        """
+        named = (self.id, self.split, self.unit)
+        kept = {*text, *filter(None, named), *(k for k, v in self.types.items() if v == "category")}
+        return read_columns(files, self.file, columns, self.delimiter, self.missing, kept)
+
+    def require_typed(self, used: Sequence[str]) -> None:
+        """Check that types are declared for used columns only.
+
+        Raises:
+            InputError: a column is not used.
+        """
+        for name in self.types:
+            if name not in used:
+                raise InputError(f"types: {unknown_name('column', name, used)}")
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Everything known of rows besides their features.
+
+    Attributes:
+        target: the classes in order as categories, or float64.
+        attributes: sensitive attributes, categorical or float64.
+        splits: named splits, categorical.
+        id: int64 or str ``[n]``.
+    """
+
+    target: pd.Series
+    attributes: pd.DataFrame
+    splits: pd.DataFrame
+    id: np.ndarray
+
+
+def complete_rows(
+    table: pd.DataFrame, needed: Sequence[str], parameters: RawTableParameters
+) -> pd.DataFrame:
+    """The rows that have a value in all needed columns.
+
+    Raises:
+        InputError: a row is incomplete and that is refused, or all are incomplete.
+    """
+    lacking = table[list(needed)].isna()
+    incomplete = lacking.any(axis=1).to_numpy()
+    if incomplete.any() and parameters.incomplete == "refuse":
+        row = row_of(incomplete)
+        column = lacking.columns[lacking.iloc[row - 1]][0]
+        raise InputError(
+            f"{parameters.file}, row {row}: {column} is missing; {incomplete.sum()} rows lack a "
+            "value; incomplete: drop leaves them out"
+        )
+    if incomplete.all():
+        raise InputError(f"{parameters.file}: no row has a value in every column that is used")
+    if incomplete.any():
+        logger.info(
+            "%s: %d of %d rows left out, which lack a value",
+            parameters.file, incomplete.sum(), len(table),
+        )  # fmt: skip
+    return table[~incomplete]
+
+
+def labels_of(table: pd.DataFrame, parameters: RawTableParameters, splits: int) -> Labels:
+    """Target, attributes, splits and names of complete rows.
+
+    Args:
+        table: the rows, with the columns that ``parameters`` names.
+        parameters: what the columns are.
+        splits: number of random splits; ignored if a column has the split.
+
+    Raises:
+        InputError: a cell does not fit, a target or attribute is constant, a row name occurs
+            twice, or a part of a split lacks rows or a class.
+    """
+    table = table.reset_index(names="row")
+    target = _target(table[parameters.target], parameters)
+    attributes = {
+        name: attribute(
+            table[name], parameters.place(name), parameters.types.get(name),
+            _bins(parameters.bins.get(name)),
+        )
+        for name in parameters.sensitive
+    }  # fmt: skip
+    named = _splits(table, parameters, splits)
+    if isinstance(target.dtype, pd.CategoricalDtype):
+        require_every_class(named, target)
+    return Labels(target, pd.DataFrame(attributes), named, _id(table, parameters))
+
+
+def _bins(bins: Any) -> Bins | None:
+    return bins if bins is None or isinstance(bins, int) else tuple(map(float, bins))
+
+
+def _target(cells: pd.Series, parameters: RawTableParameters) -> pd.Series:
+    """Classes in order, or numbers."""
+    place = parameters.place(parameters.target)
+    if parameters.outcome == "continuous":
+        return require_two_values(as_numbers(cells, place), place)
+    values = require_two_values(as_categories(cells, place), place)
+    if parameters.outcome == "classes":
+        return values
+    return two_classes(values, parameters.positive, place)
+
+
+def two_classes(values: pd.Series, positive: Sequence[str], place: str) -> pd.Series:
+    """Categories merged into two classes, of which the second is positive.
+
+    The classes are named after their values: ``not good`` if several values are negative,
+    ``good or fair`` if several are positive.
+
+    Args:
+        values: categorical ``[n]``.
+        positive: the positive categories.
+        place: file and column, for error messages.
+
+    Raises:
+        InputError: a positive category does not occur, or no other does.
+    """
+    present = list(values.cat.remove_unused_categories().cat.categories)
+    for name in positive:
+        if name not in present:
+            raise InputError(f"{place}: {unknown_name('positive value', name, present)}")
+    others = [name for name in present if name not in positive]
+    if not others:
+        raise InputError(f"{place}: every value is positive, allowed: at least one negative value")
+    second = " or ".join(positive)
+    first = others[0] if len(others) == 1 else f"not {second}"
+    codes = values.isin(list(positive)).to_numpy().astype(np.int64)
+    kinds = pd.Index([first, second], dtype=object)
+    return pd.Series(pd.Categorical.from_codes(codes, kinds), index=values.index, name=values.name)
+
+
+def _splits(table: pd.DataFrame, parameters: RawTableParameters, count: int) -> pd.DataFrame:
+    """Named splits, from a column or random over units or rows."""
+    if parameters.split is not None:
+        return _split_column(table, parameters, parameters.split)
+    if parameters.unit is not None:
+        return unit_splits(_units(table, parameters.unit), count, parameters)
+    return random_splits(len(table), count, parameters)
+
+
+def _units(table: pd.DataFrame, unit: str) -> pd.Series:
+    return pd.Series(pd.factorize(table[unit])[0])
+
+
+def _split_column(table: pd.DataFrame, parameters: RawTableParameters, column: str) -> pd.DataFrame:
+    """The split of a column; no unit may be in two parts."""
+    place = parameters.place(column)
+    parts = as_categories(table[column], place)
+    for name in parts.cat.categories:
+        if name not in REQUIRED_PARTS:
+            raise InputError(f"{place}: {unknown_name('part', name, REQUIRED_PARTS)}")
+    for name in REQUIRED_PARTS:
+        if not (parts == name).any():
+            raise InputError(
+                f"{place}: no row is {name}, allowed: rows of each of {REQUIRED_PARTS}"
+            )
+    if parameters.unit is not None:
+        units = _units(table, parameters.unit)
+        mixed = units.map(parts.astype(object).groupby(units).nunique() > 1)
+        if mixed.any():
+            first = table[parameters.unit][mixed].iloc[0]
+            raise InputError(
+                f"{place}: {parameters.unit} {first} is in several parts, allowed: one"
+            )
+    return pd.DataFrame({SPLIT: parts.astype(pd.CategoricalDtype(list(REQUIRED_PARTS)))})
+
+
+def _id(table: pd.DataFrame, parameters: RawTableParameters) -> np.ndarray:
+    """Names of the rows, or their numbers in the file."""
+    if parameters.id is None:
+        return table["row"].to_numpy(np.int64)
+    cells = table[parameters.id]
+    twice = cells.duplicated().to_numpy()
+    if twice.any():
+        name = cells[twice].iloc[0]
+        raise InputError(f"{parameters.place(parameters.id)}: {name} occurs twice, allowed: once")
+    if pd.api.types.is_integer_dtype(cells.dtype):
+        return cells.to_numpy(np.int64)
+    return cells.astype(str).to_numpy(dtype=np.str_)
