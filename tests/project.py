@@ -1,7 +1,10 @@
 """A copy of the project in which tests run real ``kedro`` processes."""
 
 import compileall
+import json
 import os
+import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -9,12 +12,46 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pandas as pd
 import yaml
 
 ROOT = Path(__file__).parents[1]
+
+
+# Runs several commands in one process, which imports torch once.
+COMMANDS = """
+import json, sys
+from pathlib import Path
+from kedro.framework.cli.cli import KedroCLI, _init_plugins
+
+_init_plugins()
+commands = KedroCLI(project_path=Path.cwd())
+for words in json.loads(sys.argv[1]):
+    print("$", *words, flush=True)
+    try:
+        commands.main(words)
+    except SystemExit as end:
+        if end.code:
+            raise
+"""
+
+
+def copy_configuration(folder: Path) -> Path:
+    """Copy ``conf`` without a user's own files, those in ``conf/local``, below a folder."""
+    conf = folder / "conf"
+    shutil.copytree(ROOT / "conf", conf, ignore=shutil.ignore_patterns("local"))
+    (conf / "local").mkdir()
+    return conf
+
+
+@cache
+def shipped_configuration() -> Path:
+    """A copy of ``conf`` without a user's own files, for tests that only read it."""
+    return copy_configuration(Path(mkdtemp()))
 
 
 @dataclass
@@ -32,14 +69,14 @@ class Project:
 
     @classmethod
     def copied_to(cls, folder: Path, traced: bool = False) -> "Project":
-        """Copy code and configuration, no data.
+        """Copy code and shipped configuration, no data.
 
-        The code is compiled once, not in every copy; what checks types in this process is left.
+        The code is compiled once, not in every copy; files of the type checker are left out.
         """
         compileall.compile_dir(ROOT / "src", quiet=2)
         ignored = shutil.ignore_patterns("*jaxtyping*", "*.egg-info")
-        for name in ("src", "conf"):
-            shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+        shutil.copytree(ROOT / "src", folder / "src", ignore=ignored, symlinks=True)
+        copy_configuration(folder)
         for name in ("pyproject.toml", ".telemetry"):
             shutil.copy(ROOT / name, folder / name)
         return cls(folder, traced)
@@ -57,8 +94,11 @@ class Project:
 
     def start(self, *words: str, folder: str = ".", **environment: str) -> subprocess.Popen:
         """Start ``kedro`` with these words, in a folder of the project."""
+        return self._start("-m", "kedro", *words, folder=folder, **environment)
+
+    def _start(self, *words: str, folder: str, **environment: str) -> subprocess.Popen:
         return subprocess.Popen(
-            [sys.executable, "-m", "kedro", *words],
+            [sys.executable, *words],
             cwd=self.root / folder,
             env=self.environment | environment,
             stdin=subprocess.DEVNULL,
@@ -68,11 +108,14 @@ class Project:
         )
 
     def kedro(self, *words: str, status: int = 0, folder: str = ".", **environment: str) -> str:
-        """Run ``kedro`` to its end, check the exit status, give what it printed."""
-        child = self.start(*words, folder=folder, **environment)
-        out, err = child.communicate(timeout=300)
-        assert child.returncode == status, out + err
-        return out + err
+        """Run ``kedro`` to its end, check the exit status, return what it printed."""
+        return "".join(_end(self.start(*words, folder=folder, **environment), status))
+
+    def commands(self, *commands: str, **environment: str) -> dict[str, str]:
+        """Run several commands of ``kedro`` in one process; standard output by command."""
+        words = json.dumps([shlex.split(command) for command in commands])
+        printed, _ = _end(self._start("-c", COMMANDS, words, folder=".", **environment), 0)
+        return dict(zip(commands, re.split(r"^\$ .*\n", printed, flags=re.M)[1:], strict=True))
 
     def configure(self, name: str, change: dict) -> None:
         """Merge a change into a file of ``conf``; a value of None deletes a key."""
@@ -103,6 +146,13 @@ def hearing_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _end(child: subprocess.Popen, status: int) -> tuple[str, str]:
+    """Wait for a process, check its exit status, return what it printed."""
+    out, err = child.communicate(timeout=300)
+    assert child.returncode == status, out + err
+    return out, err
 
 
 def _merge(old: dict, change: dict) -> dict:

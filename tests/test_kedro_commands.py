@@ -1,0 +1,186 @@
+"""Every command of Kedro, in real processes in a copy of the project."""
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import tarfile
+import time
+import urllib.request
+import zipfile
+from importlib.metadata import distribution
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+from nbclient import NotebookClient
+
+from tests.project import ROOT, Project
+
+SMOKE = {"KEDRO_ENV": "smoke"}
+SAMPLES = "robust_fairness.catalog.arrays.SamplesDataset"
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory) -> Project:
+    return Project.copied_to(tmp_path_factory.mktemp("project"))
+
+
+@pytest.fixture(scope="module")
+def printed(project) -> dict[str, str]:
+    """What the commands that only read printed."""
+    return project.commands(
+        "registry list",
+        "registry describe training",
+        "catalog list-patterns",
+        "catalog describe-datasets --pipeline=ingestion",
+        "catalog resolve-patterns --pipeline=ingestion",
+        **SMOKE,
+    )
+
+
+def test_the_registry_lists_pipelines_and_their_nodes(printed):
+    assert {"__default__", "training", "robust_fairness"} <= set(
+        yaml.safe_load(printed["registry list"])
+    )
+    nodes = yaml.safe_load(printed["registry describe training"])["Nodes"]
+    assert "diabetes.cuma.train (train)" in nodes
+
+
+def test_the_catalog_lists_its_patterns(printed):
+    assert "{dataset}.samples" in yaml.safe_load(printed["catalog list-patterns"])
+
+
+def test_the_catalog_describes_the_datasets_of_a_pipeline(printed):
+    described = yaml.safe_load(printed["catalog describe-datasets --pipeline=ingestion"])
+    assert "diabetes.samples" in described["ingestion"]["factories"][SAMPLES]
+
+
+def test_the_catalog_resolves_patterns(printed):
+    resolved = printed["catalog resolve-patterns --pipeline=ingestion"]
+    assert "/diabetes/samples.safetensors" in resolved[resolved.index("diabetes.samples:") :]
+
+
+def test_runs_take_every_filter_of_kedro(project):
+    archive = project.root / "conf.tar.gz"
+    with tarfile.open(archive, "w:gz") as file:
+        file.add(project.root / "conf", "conf")
+    runs = {
+        "tag": "--pipelines=ingestion --tags=dataset.diabetes",
+        "namespace": "--namespaces=diabetes.erm --to-nodes=diabetes.erm.select",
+        "node": "--nodes=diabetes.shift_gaussian_noise_0_06",
+        "from_node": "--from-nodes=diabetes.erm.select --to-outputs=diabetes.erm.selection",
+        "from_input": "--from-inputs=diabetes.erm.selection --to-nodes=diabetes.erm.predict",
+        "params": "--pipelines=ingestion --params=grid.datasets=diabetes_continuous",
+        "archive": f"--pipelines=ingestion --datasets=diabetes --conf-source={archive}",
+    }
+    project.commands(*(f"run --run-id={name} {words}" for name, words in runs.items()), **SMOKE)
+    manifests = project.root / "data" / "08_reporting" / "manifests"
+    made = {
+        name: set(json.loads((manifests / f"{name}.json").read_text())["outputs"]) for name in runs
+    }
+    samples = {"diabetes.samples", "diabetes.attributes", "diabetes_splits"}
+    training = {"models", "history", "validation", "trials", "choices", "selection"}
+    assert made == {
+        "tag": samples,
+        "namespace": {f"diabetes.erm.{name}" for name in training},
+        "node": {"diabetes.shifted.gaussian_noise_0_06"},
+        "from_node": {"diabetes.erm.selection"},
+        "from_input": {"diabetes.erm.predictions"},
+        "params": {name.replace("diabetes", "diabetes_continuous") for name in samples},
+        "archive": samples,
+    }
+
+
+def test_ipython_has_the_catalog_and_the_session(project):
+    code = "print(sorted(pipelines)[1], 'diabetes.samples' in catalog, type(session).__name__)"
+    assert "evaluation True Session" in project.kedro("ipython", "-c", code, **SMOKE)
+
+
+@pytest.mark.slow
+def test_a_notebook_has_the_catalog(project, monkeypatch):
+    kernels = project.root / "jupyter"
+    project.kedro("jupyter", "setup", JUPYTER_DATA_DIR=str(kernels))
+    for name, value in (project.environment | SMOKE).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("JUPYTER_PATH", str(kernels))
+    cell = nbformat.v4.new_code_cell("print('diabetes.samples' in catalog)")
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    NotebookClient(
+        notebook,
+        kernel_name="kedro_robust_fairness",
+        resources={"metadata": {"path": str(project.root)}},
+    ).execute()
+    assert notebook.cells[0].outputs[-1].text == "True\n"
+
+
+@pytest.mark.slow
+def test_the_server_runs_pipelines(project):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{free.getsockname()[1]}"
+    server = project.start("server", "start", "--env=smoke", f"--port={address[-5:].strip(':')}")
+    request = urllib.request.Request(
+        f"{address}/run",
+        json.dumps({"pipeline_names": ["ingestion"], "tags": ["dataset.diabetes"]}).encode(),
+        {"Content-Type": "application/json"},
+    )
+    try:
+        wait_for(f"{address}/health")
+        with urllib.request.urlopen(request) as answer:
+            told = json.load(answer)
+    finally:
+        server.terminate()
+        server.communicate()
+    assert told["status"] == "success", told
+    made = project.root / "data" / "08_reporting" / "manifests" / f"{told['run_id']}.json"
+    assert json.loads(made.read_text())["state"] == "finished"
+
+
+def wait_for(address: str) -> None:
+    """Wait until a server answers."""
+    for _ in range(600):
+        try:
+            urllib.request.urlopen(address).close()
+            return
+        except OSError:
+            time.sleep(0.1)
+    raise AssertionError(address)
+
+
+@pytest.mark.slow
+def test_the_packaged_project_runs_in_an_empty_folder(tmp_path):
+    project = Project.copied_to(tmp_path / "project")
+    for name in ("README.md", "LICENSE"):
+        shutil.copy(ROOT / name, project.root)
+    project.configure("local/credentials.yml", {"secret": "x"})
+    project.kedro("package", PIP_NO_INDEX="1", PIP_FIND_LINKS=str(wheel_of("setuptools", tmp_path)))
+    (wheel,) = (project.root / "dist").glob("*.whl")
+    archive = project.root / "dist" / "conf-robust_fairness.tar.gz"
+    assert not [name for name in zipfile.ZipFile(wheel).namelist() if "credentials" in name]
+    site, empty = tmp_path / "site", tmp_path / "empty"
+    pip = ("-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", site, wheel)
+    subprocess.run([sys.executable, *pip], check=True)
+    empty.mkdir()
+    for options in ([], [f"--conf-source={archive}"]):
+        words = ["run", "--env=smoke", "--datasets=diabetes", "--pipelines=ingestion", *options]
+        subprocess.run(
+            [sys.executable, "-m", "robust_fairness", *words],
+            cwd=empty,
+            env=project.environment | {"PYTHONPATH": str(site)},
+            check=True,
+        )
+    assert len(list(empty.rglob("samples.safetensors/*/samples.safetensors"))) == 2
+
+
+def wheel_of(name: str, folder: Path) -> Path:
+    """A folder with the wheel of an installed package, for builds without a network."""
+    package = distribution(name)
+    with zipfile.ZipFile(folder / f"{name}-{package.version}-py3-none-any.whl", "w") as wheel:
+        for file in package.files or ():
+            path = Path(str(file.locate()))
+            if path.is_file() and ".." not in file.parts:
+                wheel.write(path, str(file))
+    return folder
