@@ -5,7 +5,6 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -17,7 +16,7 @@ from pydantic import BaseModel
 
 from robust_fairness.core import tables
 from robust_fairness.core.errors import Failure, InputError
-from robust_fairness.core.registry import find_module
+from robust_fairness.core.registry import find
 from robust_fairness.experiment.parameters import GeneratorSettings, TestSetParameters
 from robust_fairness.generation import unet
 from robust_fairness.generation.generator import Generator, Settings
@@ -39,6 +38,7 @@ from robust_fairness.runs.configuration import ConfigLoader
 from robust_fairness.runs.hooks import RunRecord
 from robust_fairness.samples import Samples
 from robust_fairness.settings import CONFIG_LOADER_ARGS
+from robust_fairness.shifts.base import SampleShift
 
 ROOT = Path(__file__).parents[1]
 
@@ -169,37 +169,32 @@ def test_shifted_rows_are_those_that_a_split_tests_on_with_the_noise_of_their_pl
         samples = replace(samples, x=samples.x[:, 0, 0].astype(np.float32))
     test_set = TestSetParameters.model_validate({"shift": {"name": name}, "severity": 0.2})
     found = shift(samples, test_set)
-    module = find_module("shift", name)
-    expected = module.apply(samples, 0.2, module.Parameters()).take(np.array([2, 5, 7, 11]))
+    expected = find("shift", name)().apply(samples, 0.2).take(np.array([2, 5, 7, 11]))
     np.testing.assert_equal(found.id, [2, 5, 7, 11])
     np.testing.assert_equal(found.x, expected.x)
     np.testing.assert_equal(found.perturbation, expected.perturbation)
     assert found.rows("a", "test").tolist() == [0, 1, 3]
 
 
-def test_a_shift_is_asked_for_the_rows_of_test_parts_only_and_their_places_if_it_names_them(
-    monkeypatch,
-):
-    asked = []
+def test_a_shift_gets_the_rows_of_test_parts_only_and_their_places(monkeypatch):
+    calls = []
 
-    def plain(samples, severity, parameters):
-        asked.append((samples.id.tolist(), severity))
-        return samples
+    class Recorded(SampleShift):
+        def check(self, severity):
+            pass
 
-    def placed(samples, severity, parameters, places):
-        asked.append((samples.id.tolist(), severity, places.tolist()))
-        return samples
+        def shifted(self, samples, severity, places):
+            calls.append((samples.id.tolist(), severity, places.tolist()))
+            return samples
 
     test_set = TestSetParameters.model_validate(
         {"shift": {"name": "gaussian_noise"}, "severity": 1}
     )
-    for apply in (plain, placed):
-        monkeypatch.setattr(
-            "robust_fairness.pipelines.shifts.pipeline.find",
-            lambda kind, name, apply=apply: SimpleNamespace(apply=apply),
-        )
-        shift(pictures_of_two_splits(), test_set)
-    assert asked == [([2, 5, 7, 11], 1), ([2, 5, 7, 11], 1, [2, 5, 7, 11])]
+    monkeypatch.setattr(
+        "robust_fairness.pipelines.shifts.pipeline.find", lambda kind, name: Recorded
+    )
+    shift(pictures_of_two_splits(), test_set)
+    assert calls == [([2, 5, 7, 11], 1, [2, 5, 7, 11])]
 
 
 def save_generator(path: Path, classes: tuple[str, ...], shape: tuple[int, int, int]) -> Generator:

@@ -11,17 +11,17 @@ from torch import Tensor
 
 from robust_fairness.core import checkpoints
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.registry import find
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.generated import generated
 from robust_fairness.experiment.parameters import SourceParameters, TestSetParameters
 from robust_fairness.generation import latents
-from robust_fairness.shifts import extend, overlap, truncation
+from robust_fairness.shifts.extend import Extend
 
 SHAPE = (1, 4, 4)
 ROWS = {"train": 11, "val": 5, "test": 7}
 # Where the parts begin; numbers of rows shift none of them.
 PLACES = {"train": 2**25 + np.arange(11), "val": 2**24 + np.arange(5), "test": np.arange(7)}
-SUBSETS = {"extend": extend, "overlap": overlap, "truncation": truncation}
 
 
 @pytest.fixture(autouse=True)
@@ -72,8 +72,7 @@ def generate(splits: int = 2, decoder: Plain | None = None, **changes):
 def expected(places: np.ndarray, name: str, severity: float, seed: int = 5) -> np.ndarray:
     """Restated: every picture from the draw and the label of its place."""
     z = latents.draws(seed, places, prod(SHAPE))
-    module = SUBSETS[name]
-    moved = module.subset(z, severity, latents.targets(0, prod(SHAPE)), module.Parameters())
+    moved = find("shift", name)().subset(z, severity, latents.targets(0, prod(SHAPE)))
     labels = torch.from_numpy(latents.labels(seed, places, 3))
     return pictures_of(torch.from_numpy(moved).reshape(-1, *SHAPE), labels).numpy()
 
@@ -248,7 +247,7 @@ def test_some_classes_of_a_generator_are_labelled_anew_and_drawn_as_themselves()
     assert samples.classes == ("ant", "cat")
     assert set(samples.y) == {0, 1}
     z = latents.draws(5, samples.id, prod(SHAPE))
-    moved = extend.subset(z, 0.0, latents.targets(0, prod(SHAPE)), extend.Parameters())
+    moved = Extend().subset(z, 0.0, latents.targets(0, prod(SHAPE)))
     own = torch.from_numpy(np.array([2, 0])[samples.y])
     drawn = pictures_of(torch.from_numpy(moved).reshape(-1, *SHAPE), own)
     np.testing.assert_array_equal(samples.x, drawn.numpy())

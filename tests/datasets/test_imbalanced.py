@@ -26,8 +26,8 @@ def load_of(monkeypatch, tmp_path):
     """Loads what is made of given samples."""
 
     def load(samples: Samples, splits: int = 2, **options) -> Samples:
-        module = SimpleNamespace(load=lambda parameters, files, count: samples)
-        monkeypatch.setattr(imbalanced, "find", lambda kind, name: module)
+        source = SimpleNamespace(load=lambda files, count: samples)
+        monkeypatch.setattr(imbalanced, "find", lambda kind, name: lambda parameters: source)
         of = Named(name="made_up", parameters=NoParameters())
         return imbalanced.load(imbalanced.Parameters(of=of, **options), Files(tmp_path), splits)
 

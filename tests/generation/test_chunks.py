@@ -22,10 +22,13 @@ from robust_fairness.generation import chunks as module
 from robust_fairness.generation import latents
 from robust_fairness.generation.chunks import Chunks
 from robust_fairness.generation.families import Family
-from robust_fairness.shifts import extend, gaussian_noise, overlap, truncation
+from robust_fairness.shifts.extend import Extend
+from robust_fairness.shifts.gaussian_noise import GaussianNoise
+from robust_fairness.shifts.overlap import Overlap
+from robust_fairness.shifts.truncation import Truncation
 
 SHAPE = (1, 4, 4)
-FAMILY = Family("extend", 15.0, extend.Parameters(), seed=3)
+FAMILY = Family("extend", 15.0, Extend.Parameters(), seed=3)
 PLACES = st.lists(st.integers(0, 60), min_size=1, max_size=12)
 
 
@@ -63,7 +66,7 @@ def expected(places: np.ndarray, batch: int = 4, family: Family = FAMILY) -> np.
         beside = np.arange(first, first + batch)
         z = latents.draws(family.seed, beside, 16)
         targets = latents.targets(family.target_seed, 16)
-        moved = extend.subset(z, family.severity, targets, extend.Parameters())
+        moved = Extend().subset(z, family.severity, targets)
         labels = torch.from_numpy(latents.labels(family.seed, beside, 3))
         whole = Dependent().decode(torch.from_numpy(moved).reshape(batch, *SHAPE), labels)
         found.append(whole[place - first].numpy())
@@ -129,9 +132,9 @@ def test_everything_that_shapes_the_numbers_is_in_the_name(tmp_path, monkeypatch
         chunks(tmp_path, family=replace(FAMILY, severity=15.5)),
         chunks(tmp_path, family=replace(FAMILY, seed=4)),
         chunks(tmp_path, family=replace(FAMILY, target_seed=4)),
-        chunks(tmp_path, family=replace(FAMILY, parameters=extend.Parameters(form="as_printed"))),
-        chunks(tmp_path, family=Family("overlap", 15.0, overlap.Parameters(), seed=3)),
-        chunks(tmp_path, family=Family("truncation", 15.0, truncation.Parameters(), seed=3)),
+        chunks(tmp_path, family=replace(FAMILY, parameters=Extend.Parameters(form="as_printed"))),
+        chunks(tmp_path, family=Family("overlap", 15.0, Overlap.Parameters(), seed=3)),
+        chunks(tmp_path, family=Family("truncation", 15.0, Truncation.Parameters(), seed=3)),
     ]
     names = {other.content for other in others} | {plain}
     assert len(names) == len(others) + 1
@@ -294,11 +297,11 @@ def test_bad_sizes_are_refused(tmp_path, options, message):
 def test_bad_places_and_families_are_refused(tmp_path):
     with pytest.raises(InputError, match="places: -1, allowed: 0 and larger"):
         chunks(tmp_path).pictures(np.array([3, -1]))
-    with pytest.raises(InputError, match="shift gaussian_noise: one of given samples"):
-        Family("gaussian_noise", 0.1, gaussian_noise.Parameters())
+    with pytest.raises(InputError, match="shift gaussian_noise: a shift of samples"):
+        Family("gaussian_noise", 0.1, GaussianNoise.Parameters())
     with pytest.raises(InputError, match="did you mean 'extend'"):
-        Family("extent", 0.1, extend.Parameters())
+        Family("extent", 0.1, Extend.Parameters())
     with pytest.raises(InputError, match="allowed: 0 to 90"):
-        Family("extend", 91.0, extend.Parameters())
+        Family("extend", 91.0, Extend.Parameters())
     with pytest.raises(InputError, match="allowed: 2 and more"):
         chunks(tmp_path, Dependent(shape=(1, 1, 1))).make(np.arange(3))

@@ -5,11 +5,13 @@ import pytest
 from scipy import integrate, special, stats
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import find_module
+from robust_fairness.core.registry import find
 from robust_fairness.generation import latents, measures
 from robust_fairness.generation.families import Family
 from robust_fairness.generation.supports import Ball, Cap, Intensity, intensity
-from robust_fairness.shifts import extend, overlap, truncation
+from robust_fairness.shifts.extend import Extend
+from robust_fairness.shifts.overlap import Overlap
+from robust_fairness.shifts.truncation import Truncation
 
 ERRORS = 5  # standard errors that a Monte Carlo estimate may be off
 
@@ -57,10 +59,10 @@ def test_points_of_a_ball_are_uniform(dimension):
 
 def test_a_support_holds_99_percent_of_its_own():
     for shift, severity in (("extend", 10.0), ("overlap", 30.0), ("truncation", 0.8)):
-        module = find_module("shift", shift)
-        family = Family(shift, severity, module.Parameters())
+        found_shift = find("shift", shift)()
+        family = Family(shift, severity, found_shift.parameters)
         found = family.latents(np.arange(1000), 20)
-        support = module.support(found, severity, latents.targets(0, 20), module.Parameters())
+        support = found_shift.support(found, severity, latents.targets(0, 20))
         assert 988 <= support.holds(found).sum() <= 992
         again = family.latents(np.arange(1000, 6000), 20)
         assert abs(support.holds(again).mean() - 0.99) < 0.02
@@ -92,10 +94,9 @@ def overlap_closed(theta: float, dimension: int) -> float:
     return 1 - both / integrate.quad(lambda a: np.sin(a) ** (dimension - 2), 0, half)[0]
 
 
-def table_of(module, training, severities, dimension, rows=4000):
-    name = module.__name__.split(".")[-1]
+def table_of(shift, training, severities, dimension, rows=4000):
     found = measures.intensity_table(
-        name, module.Parameters(), training, severities, dimension, rows
+        shift.name, shift.Parameters(), training, severities, dimension, rows
     )
     assert list(found.columns) == list(measures.INTENSITIES)
     return found.set_index(["severity", "measure"])["value"]
@@ -104,7 +105,7 @@ def table_of(module, training, severities, dimension, rows=4000):
 @pytest.mark.parametrize("dimension", [3, 8, 64])
 def test_the_intensity_of_extend_is_its_closed_form(dimension):
     """The supports' edges are estimated as well: a tolerance of a few points."""
-    found = table_of(extend, 0.0, (0.0, 2.0, 10.0, 45.0, 90.0), dimension)
+    found = table_of(Extend, 0.0, (0.0, 2.0, 10.0, 45.0, 90.0), dimension)
     for theta in (2.0, 10.0, 45.0, 90.0):
         volume, mass = extend_closed(theta, dimension)
         assert found[theta, "volume"] == pytest.approx(volume, abs=0.06)
@@ -114,7 +115,7 @@ def test_the_intensity_of_extend_is_its_closed_form(dimension):
 
 @pytest.mark.parametrize("dimension", [4, 8, 64])
 def test_the_intensity_of_overlap_is_its_integral(dimension):
-    found = table_of(overlap, 0.0, (2.0, 10.0, 45.0), dimension)
+    found = table_of(Overlap, 0.0, (2.0, 10.0, 45.0), dimension)
     for theta in (2.0, 10.0, 45.0):
         expected = overlap_closed(theta, dimension)
         assert found[theta, "volume"] == pytest.approx(expected, abs=0.06)
@@ -123,7 +124,7 @@ def test_the_intensity_of_overlap_is_its_integral(dimension):
 def test_the_intensity_of_two_arcs_is_how_far_they_are_apart():
     """d = 2, brute force: caps are arcs, of which a known part is covered."""
     targets = latents.targets(0, 2)
-    middle = overlap.axis(20.0, targets, overlap.Parameters())
+    middle = Overlap().axis(20.0, targets)
     z, chance = draws(2)
     found = intensity(Cap(targets.first, 50.0), Cap(middle, 50.0), z, chance)
     assert abs(found.value - 20 / 100) < ERRORS * found.error
@@ -134,7 +135,7 @@ def test_the_intensity_of_two_arcs_is_how_far_they_are_apart():
 @pytest.mark.parametrize("dimension", [2, 8, 64])
 def test_the_intensity_of_truncation_is_a_ratio_of_balls(dimension):
     """And by mass a quantile of the chi-squared distribution."""
-    found = table_of(truncation, 0.8, (0.8, 0.9, 1.1), dimension)
+    found = table_of(Truncation, 0.8, (0.8, 0.9, 1.1), dimension)
     chi = stats.chi2(dimension)
     for radius in (0.9, 1.1):
         ratio = 0.8 / radius
@@ -146,9 +147,9 @@ def test_the_intensity_of_truncation_is_a_ratio_of_balls(dimension):
 
 def test_the_intensity_is_nearly_1_from_a_few_degrees_on_in_high_dimension():
     """Of both caps by volume, at the size of a small picture in colour."""
-    grown = table_of(extend, 0.0, (5.0, 10.0), 3072, rows=300)
+    grown = table_of(Extend, 0.0, (5.0, 10.0), 3072, rows=300)
     assert grown.min() > 0.98
-    turned = table_of(overlap, 0.0, (5.0, 10.0), 3072, rows=300)
+    turned = table_of(Overlap, 0.0, (5.0, 10.0), 3072, rows=300)
     assert turned[5.0, "volume"] > 0.9
     assert turned[10.0, "volume"] > 0.98
 
@@ -156,7 +157,7 @@ def test_the_intensity_is_nearly_1_from_a_few_degrees_on_in_high_dimension():
 def test_as_printed_extend_never_leaves_its_training_support():
     """Another reason why it cannot be meant: nothing is new there."""
     found = measures.intensity_table(
-        "extend", extend.Parameters(form="as_printed"), 0.0, (5.0, 30.0, 60.0), 64, 500
+        "extend", Extend.Parameters(form="as_printed"), 0.0, (5.0, 30.0, 60.0), 64, 500
     )
     assert (found["value"] == 0).all()
 
@@ -181,7 +182,7 @@ def test_measured_angles_are_those_of_the_geometry(dimension):
     spread = np.degrees(1 / np.sqrt(dimension))
     for form, sign in (("consistent", 1), ("as_printed", -1)):
         found = measures.angle_table(
-            "extend", extend.Parameters(form=form), (0.0, 10.0, 60.0), dimension, 500
+            "extend", Extend.Parameters(form=form), (0.0, 10.0, 60.0), dimension, 500
         ).set_index(["severity", "quantity"])
         for theta in (0.0, 10.0, 60.0):
             share = (90 + sign * theta) / 180
@@ -198,8 +199,8 @@ def test_measured_angles_are_those_of_the_geometry(dimension):
 
 def test_tables_need_rows():
     for rows, build in (
-        (1, lambda n: measures.angle_table("extend", extend.Parameters(), (0.0,), 8, n)),
-        (0, lambda n: measures.intensity_table("extend", extend.Parameters(), 0, (1.0,), 8, n)),
+        (1, lambda n: measures.angle_table("extend", Extend.Parameters(), (0.0,), 8, n)),
+        (0, lambda n: measures.intensity_table("extend", Extend.Parameters(), 0, (1.0,), 8, n)),
     ):
         with pytest.raises(InputError, match="rows, allowed"):
             build(rows)

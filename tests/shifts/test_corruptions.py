@@ -6,7 +6,6 @@ import zipfile
 from dataclasses import fields, replace
 from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pandas as pd
@@ -24,21 +23,17 @@ from torchvision.transforms.v2 import functional
 from robust_fairness.core import registry
 from robust_fairness.core.errors import InputError
 from robust_fairness.samples import Samples
-from robust_fairness.shifts import (
-    _pictures,
-    brightness,
-    contrast,
-    gaussian_blur,
-    jpeg_compression,
-    pixelate,
-)
+from robust_fairness.shifts import base
+from robust_fairness.shifts.brightness import Brightness
+from robust_fairness.shifts.contrast import Contrast
+from robust_fairness.shifts.gaussian_blur import GaussianBlur
+from robust_fairness.shifts.jpeg_compression import JpegCompression
+from robust_fairness.shifts.pixelate import Pixelate
 
-CORRUPTIONS = (gaussian_blur, contrast, brightness, pixelate, jpeg_compression)
-NEUTRAL = {pixelate: 1.0}
-STRONG = {gaussian_blur: 1.3, contrast: 0.6, brightness: 0.4, pixelate: 2.4, jpeg_compression: 75}
-ALL = pytest.mark.parametrize(
-    "corruption", CORRUPTIONS, ids=[m.__name__.rpartition(".")[2] for m in CORRUPTIONS]
-)
+CORRUPTIONS = (GaussianBlur, Contrast, Brightness, Pixelate, JpegCompression)
+NEUTRAL = {Pixelate: 1.0}
+STRONG = {GaussianBlur: 1.3, Contrast: 0.6, Brightness: 0.4, Pixelate: 2.4, JpegCompression: 75}
+ALL = pytest.mark.parametrize("corruption", CORRUPTIONS, ids=[one.name for one in CORRUPTIONS])
 ROUNDED = 0.5 + 1e-3  # by half a pixel value, and by what float32 leaves out
 CELEBA = "celeba/img_align_celeba_half_10k.zip"
 
@@ -60,8 +55,10 @@ def samples(pictures: np.ndarray) -> Samples:
     )
 
 
-def corrupted(corruption: ModuleType, pictures: np.ndarray, severity: float) -> np.ndarray:
-    return corruption.apply(samples(pictures), severity, corruption.Parameters()).x
+def corrupted(
+    corruption: type[base.ImageShift], pictures: np.ndarray, severity: float
+) -> np.ndarray:
+    return corruption().apply(samples(pictures), severity).x
 
 
 def distances(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -101,15 +98,14 @@ def faces(shared_data: Path) -> np.ndarray:
 
 @ALL
 def test_a_corruption_is_found_by_name_with_what_a_shift_offers(corruption, photographs):
-    name = corruption.__name__.rpartition(".")[2]
-    assert registry.find_module("shift", name) is corruption
-    assert {"Parameters", "apply", "check"} <= set(corruption.__all__)
+    assert registry.find("shift", corruption.name) is corruption
+    assert corruption.applies_to == ("image", "generated")
 
 
 @ALL
 def test_only_the_pictures_change(corruption, photographs):
     before, kept = samples(photographs), photographs.copy()
-    after = corruption.apply(before, STRONG[corruption], corruption.Parameters())
+    after = corruption().apply(before, STRONG[corruption])
     for field in fields(Samples):
         if field.name != "x":
             assert getattr(after, field.name) is getattr(before, field.name)
@@ -133,9 +129,9 @@ def test_any_size_and_grey_or_colour(corruption, pictures, value):
     found = corrupted(corruption, pictures, STRONG[corruption])
     assert (found.dtype, found.shape) == (pictures.dtype, pictures.shape)
     plain = corrupted(corruption, np.full_like(pictures, value), STRONG[corruption])
-    expected = min(255, value + 102) if corruption is brightness else value
+    expected = min(255, value + 102) if corruption is Brightness else value
     step = 32 / 8  # of the mean of a block, at quality 25
-    tolerance = step / 2 + 1 if corruption is jpeg_compression else 0
+    tolerance = step / 2 + 1 if corruption is JpegCompression else 0
     assert abs(plain.astype(int) - expected).max() <= tolerance
 
 
@@ -156,21 +152,22 @@ def test_no_picture_depends_on_another_nor_on_how_blocks_are_cut(
     some = corrupted(corruption, photographs[chosen], STRONG[corruption])
     np.testing.assert_array_equal(some, whole[chosen])
     for values in (1, 3 * photographs[0].size):
-        monkeypatch.setattr(_pictures, "VALUES_AT_ONCE", values)
+        monkeypatch.setattr(base, "VALUES_PER_BLOCK", values)
         again = corrupted(corruption, photographs, STRONG[corruption])
         np.testing.assert_array_equal(again, whole)
     assert corrupted(corruption, photographs[:0], STRONG[corruption]).shape == (0, 3, 64, 72)
 
 
 def test_blocks_bound_what_is_corrupted_at_once(photographs, monkeypatch):
-    monkeypatch.setattr(_pictures, "VALUES_AT_ONCE", 3 * photographs[0].size + 1)
+    monkeypatch.setattr(base, "VALUES_PER_BLOCK", 3 * photographs[0].size + 1)
     sizes = []
 
-    def change(block: np.ndarray) -> np.ndarray:
-        sizes.append(len(block))
-        return 255 - block
+    class Negative(Contrast):
+        def shifted_images(self, images, severity, places):
+            sizes.append(len(images))
+            return 255 - images
 
-    found = _pictures.corrupted(samples(photographs), "negative", change)
+    found = Negative().apply(samples(photographs), 0.5)
     assert sizes == [3, 3, 3, 1]
     np.testing.assert_array_equal(found.x, 255 - photographs)
 
@@ -185,15 +182,15 @@ def test_other_data_than_pictures_are_refused(corruption, photographs):
         np.zeros((10, 4), dtype=np.float32),
     ):
         with pytest.raises(InputError, match=r"^\w+ is not applicable to x of .*uint8 \(n, c"):
-            corruption.apply(replace(plain, x=x), STRONG[corruption], corruption.Parameters())
+            corruption().apply(replace(plain, x=x), STRONG[corruption])
 
 
 WRONG = {
-    gaussian_blur: ([-0.1, 100.1], "a standard deviation in pixels, allowed: 0 to 100"),
-    contrast: ([-0.1, 1.01], "a share of contrast, allowed: 0 to 1"),
-    brightness: ([-0.1, 1.01], "a share of the full brightness, allowed: 0 to 1"),
-    pixelate: ([0.99, -2.0, 0.0], "a block in pixels, allowed: 1 and larger finite numbers"),
-    jpeg_compression: ([-1.0, 7.5, 100.0], "allowed: whole numbers from 0 to 99"),
+    GaussianBlur: ([-0.1, 100.1], "a standard deviation in pixels, allowed: 0 to 100"),
+    Contrast: ([-0.1, 1.01], "a fraction of the contrast, allowed: 0 to 1"),
+    Brightness: ([-0.1, 1.01], "a fraction of the full Brightness, allowed: 0 to 1"),
+    Pixelate: ([0.99, -2.0, 0.0], "a block in pixels, allowed: 1 and larger finite numbers"),
+    JpegCompression: ([-1.0, 7.5, 100.0], "allowed: whole numbers from 0 to 99"),
 }
 
 
@@ -202,7 +199,7 @@ def test_a_severity_out_of_range_is_refused_in_one_line(corruption, photographs)
     values, message = WRONG[corruption]
     for severity in (*values, float("nan"), float("inf"), -float("inf")):
         with pytest.raises(InputError, match=message) as caught:
-            corruption.check(severity)
+            corruption().check(severity)
         assert "\n" not in str(caught.value)
         assert str(severity) in str(caught.value)
         with pytest.raises(InputError, match=message):
@@ -218,26 +215,26 @@ def test_there_are_no_parameters(corruption):
 # How strong they are
 
 
-def of_published(corruption: ModuleType, value: float) -> float:
+def of_published(corruption: type[base.ImageShift], value: float) -> float:
     """A published constant in the shift's own unit."""
     return {
-        contrast: lambda left: 1 - left,
-        pixelate: lambda share: 1 / share,
-        jpeg_compression: lambda quality: 100 - quality,
+        Contrast: lambda left: 1 - left,
+        Pixelate: lambda share: 1 / share,
+        JpegCompression: lambda quality: 100 - quality,
     }.get(corruption, lambda same: same)(value)
 
 
 # By number of the level, at 224, 64 and 32 pixels: of make_imagenet_c.py, make_imagenet_64_c.py
 # and make_cifar_c.py of the authors' published code.
 PUBLISHED = {
-    gaussian_blur: [(1, 0.5, 0.4), (2, 0.75, 0.6), (3, 1, 0.7), (4, 1.25, 0.8), (6, 1.5, 1)],
-    contrast: [(0.4, 0.4, 0.75), (0.3, 0.3, 0.5), (0.2, 0.2, 0.4), (0.1, 0.1, 0.3)]
+    GaussianBlur: [(1, 0.5, 0.4), (2, 0.75, 0.6), (3, 1, 0.7), (4, 1.25, 0.8), (6, 1.5, 1)],
+    Contrast: [(0.4, 0.4, 0.75), (0.3, 0.3, 0.5), (0.2, 0.2, 0.4), (0.1, 0.1, 0.3)]
     + [(0.05, 0.05, 0.15)],
-    brightness: [(0.1, 0.1, 0.05), (0.2, 0.2, 0.1), (0.3, 0.3, 0.15), (0.4, 0.4, 0.2)]
+    Brightness: [(0.1, 0.1, 0.05), (0.2, 0.2, 0.1), (0.3, 0.3, 0.15), (0.4, 0.4, 0.2)]
     + [(0.5, 0.5, 0.3)],
-    pixelate: [(0.6, 0.9, 0.95), (0.5, 0.8, 0.9), (0.4, 0.7, 0.85), (0.3, 0.6, 0.75)]
+    Pixelate: [(0.6, 0.9, 0.95), (0.5, 0.8, 0.9), (0.4, 0.7, 0.85), (0.3, 0.6, 0.75)]
     + [(0.25, 0.5, 0.65)],
-    jpeg_compression: [(25, 65, 80), (18, 58, 65), (15, 50, 58), (10, 40, 50), (7, 25, 40)],
+    JpegCompression: [(25, 65, 80), (18, 58, 65), (15, 50, 58), (10, 40, 50), (7, 25, 40)],
 }
 
 
@@ -249,10 +246,10 @@ def test_levels_are_the_published_ones_and_grow(corruption):
         np.testing.assert_allclose(levels, expected)
         assert (np.diff(levels) > 0).all()
         for level in levels:
-            corruption.check(level)
+            corruption().check(level)
 
 
-def strengths(corruption: ModuleType, pictures: np.ndarray, side: int) -> np.ndarray:
+def strengths(corruption: type[base.ImageShift], pictures: np.ndarray, side: int) -> np.ndarray:
     """Distances of corrupted pictures by level, the neutral one first, ``[6, n]``."""
     levels = [NEUTRAL.get(corruption, 0.0), *corruption.LEVELS[side]]
     return np.stack(
@@ -260,13 +257,13 @@ def strengths(corruption: ModuleType, pictures: np.ndarray, side: int) -> np.nda
     )
 
 
-def require_growth(corruption: ModuleType, found: np.ndarray) -> None:
+def require_growth(corruption: type[base.ImageShift], found: np.ndarray) -> None:
     """Every picture is farther off at every level.
 
     Blocks of pixelate that are not made of smaller ones may fit a picture better by chance: their
     distances grow on average, and none falls by more than a tenth.
     """
-    if corruption is pixelate:
+    if corruption is Pixelate:
         assert (found[1:] >= 0.9 * found[:-1]).all()
         found = found.mean(axis=1, keepdims=True)
     assert (np.diff(found, axis=0) > 0).all()
@@ -284,7 +281,7 @@ def test_a_higher_level_is_farther_from_every_face(corruption, side, faces):
     require_growth(corruption, strengths(corruption, faces, side))
 
 
-@pytest.mark.parametrize("corruption", [contrast, brightness])
+@pytest.mark.parametrize("corruption", [Contrast, Brightness])
 @given(pictures=PICTURES, severities=st.lists(st.floats(0, 1), min_size=2, max_size=4))
 def test_no_pixel_comes_nearer_to_the_original(corruption, pictures, severities):
     """Of any picture: each value moves in one direction."""
@@ -300,7 +297,7 @@ def test_no_pixel_comes_nearer_to_the_original(corruption, pictures, severities)
 def test_no_picture_comes_nearer_by_more_blur(pictures, severities):
     """Of any picture, but for rounding (half a value each) and the end of the kernel."""
     found = [
-        distances(corrupted(gaussian_blur, pictures, sigma), pictures)
+        distances(corrupted(GaussianBlur, pictures, sigma), pictures)
         for sigma in sorted(severities)
     ]
     for weak, strong in pairwise(found):
@@ -315,7 +312,7 @@ def test_no_picture_comes_nearer_by_larger_pixels_made_of_smaller_ones(pictures,
         :, :, : 8 // unit * unit + unit, : 16 // unit * unit
     ]
     weak, strong = (
-        distances(corrupted(pixelate, whole, side), whole) for side in (block, block * times)
+        distances(corrupted(Pixelate, whole, side), whole) for side in (block, block * times)
     )
     assert (strong >= weak - 1).all()
 
@@ -338,7 +335,7 @@ def test_blur_multiplies_the_cosine_transform(pictures, sigma):
     response = np.outer(kernel_response(sigma, height), kernel_response(sigma, width))
     spectrum = fft.dctn(pictures.astype(float), axes=(2, 3))
     expected = fft.idctn(response * spectrum, axes=(2, 3))
-    assert abs(corrupted(gaussian_blur, pictures, sigma) - expected).max() <= ROUNDED
+    assert abs(corrupted(GaussianBlur, pictures, sigma) - expected).max() <= ROUNDED
 
 
 @pytest.mark.parametrize("sigma", [0.5, 1.0, 2.0])
@@ -348,21 +345,21 @@ def test_blur_is_torchvisions_away_from_the_border(sigma, photographs):
         torch.from_numpy(photographs).double(), [2 * half + 1] * 2, [sigma] * 2
     ).numpy()
     inside = (..., slice(half, -half), slice(half, -half))
-    found = corrupted(gaussian_blur, photographs, sigma)
+    found = corrupted(GaussianBlur, photographs, sigma)
     assert abs(found[inside] - expected[inside]).max() <= ROUNDED
 
 
 def test_blur_of_a_bright_spot_has_the_variance_asked_for():
     spot = np.zeros((1, 1, 65, 65), dtype=np.uint8)
     spot[..., 22:43, 22:43] = 255
-    found = corrupted(gaussian_blur, spot, 3.0)[0, 0].astype(float)
+    found = corrupted(GaussianBlur, spot, 3.0)[0, 0].astype(float)
     places = np.arange(65)
     variances = [(found.sum(axis) @ (places - 32) ** 2) / found.sum() for axis in (0, 1)]
     assert variances == pytest.approx([(21**2 - 1) / 12 + 9] * 2, rel=0.01)
 
 
 def test_blur_far_wider_than_the_picture_leaves_its_mean(photographs):
-    found = corrupted(gaussian_blur, photographs, 100)
+    found = corrupted(GaussianBlur, photographs, 100)
     mean = photographs.mean(axis=(2, 3), keepdims=True)
     assert abs(found - mean).max() <= 1
 
@@ -374,7 +371,7 @@ def test_blur_far_wider_than_the_picture_leaves_its_mean(photographs):
 def test_contrast_is_a_line_through_the_mean_of_the_channel(pictures, severity):
     for before, after in zip(
         pictures.reshape(-1, *pictures.shape[2:]),
-        corrupted(contrast, pictures, severity).reshape(-1, *pictures.shape[2:]),
+        corrupted(Contrast, pictures, severity).reshape(-1, *pictures.shape[2:]),
         strict=True,
     ):
         expected = (1 - severity) * before.astype(float) + severity * before.mean()
@@ -384,7 +381,7 @@ def test_contrast_is_a_line_through_the_mean_of_the_channel(pictures, severity):
 def test_contrast_of_grey_pictures_is_torchvisions_but_for_cut_decimals(photographs):
     grey = torch.from_numpy(photographs[:, :1])
     expected = functional.adjust_contrast(grey, 0.3).numpy().astype(int)
-    difference = corrupted(contrast, grey.numpy(), 0.7) - expected
+    difference = corrupted(Contrast, grey.numpy(), 0.7) - expected
     assert set(np.unique(difference)) <= {0, 1}
 
 
@@ -392,7 +389,7 @@ def test_contrast_of_grey_pictures_is_torchvisions_but_for_cut_decimals(photogra
 def test_brightness_raises_the_value_of_hsv(pictures, severity):
     """Pixel by pixel, by Python's own colours."""
     colours = np.moveaxis(np.broadcast_to(pictures, (len(pictures), 3, *pictures.shape[2:])), 1, -1)
-    found = np.moveaxis(corrupted(brightness, pictures, severity), 1, -1)
+    found = np.moveaxis(corrupted(Brightness, pictures, severity), 1, -1)
     pairs = zip(colours[0].reshape(-1, 3), found[0].reshape(-1, found.shape[-1]), strict=True)
     for before, after in pairs:
         hue, saturation, value = colorsys.rgb_to_hsv(*(before / 255))
@@ -403,7 +400,7 @@ def test_brightness_raises_the_value_of_hsv(pictures, severity):
 def test_brightness_of_one_is_the_brightest_of_each_colour():
     pixels = np.array([[0, 0, 0], [10, 5, 0], [255, 51, 0]], dtype=np.uint8)
     picture = np.tile(pixels.T[None, :, None, :], (1, 1, 8, 3))
-    found = corrupted(brightness, picture, 1.0)
+    found = corrupted(Brightness, picture, 1.0)
     expected = np.array([[255, 255, 255], [255, 128, 0], [255, 51, 0]])
     np.testing.assert_array_equal(found[0, :, 0, :3].T, expected)
 
@@ -423,7 +420,7 @@ def test_pixelate_is_a_box_filter_there_and_back(pictures, block):
     height, width = pictures.shape[2:]
     small = [max(1, int(side / block)) for side in (width, height)]
     assume(not any(on_border(*sizes) for sizes in zip((width, height), small, strict=True)))
-    found = corrupted(pixelate, pictures, block)
+    found = corrupted(Pixelate, pictures, block)
     for before, after in zip(pictures[:, 0], found[:, 0], strict=True):
         reduced = Image.fromarray(before).resize(small, Image.Resampling.BOX)
         expected = np.asarray(reduced.resize((width, height), Image.Resampling.BOX))
@@ -436,7 +433,7 @@ def test_pixelate_is_the_mean_of_blocks_that_divide_the_sides(pictures, block):
     whole = pictures[:, :, : rows * block, : columns * block]
     blocks = whole.reshape(*whole.shape[:2], rows, block, columns, block)
     expected = blocks.mean(axis=(3, 5)).repeat(block, axis=2).repeat(block, axis=3)
-    assert abs(corrupted(pixelate, whole, block) - expected).max() <= 0.5
+    assert abs(corrupted(Pixelate, whole, block) - expected).max() <= 0.5
 
 
 @pytest.mark.parametrize(
@@ -444,7 +441,7 @@ def test_pixelate_is_the_mean_of_blocks_that_divide_the_sides(pictures, block):
 )
 def test_as_many_blocks_as_fit(side, block, count):
     steps = np.arange(side, dtype=np.uint8)[None, None, None].repeat(side, axis=2)
-    row = corrupted(pixelate, steps, block)[0, 0, 0]
+    row = corrupted(Pixelate, steps, block)[0, 0, 0]
     widths = np.unique(row, return_counts=True)[1]
     assert len(widths) == count
     assert widths.max() - widths.min() <= 1
@@ -479,7 +476,7 @@ def quantised(blocks: np.ndarray, quality: int) -> np.ndarray:
 def test_jpeg_quantises_the_cosine_transform_of_blocks(severity, photographs):
     """At 100 less the severity and at no other quality."""
     blocks = photographs[:, 0].reshape(-1, 8, 8, 9, 8).swapaxes(2, 3).reshape(-1, 1, 8, 8)
-    found = corrupted(jpeg_compression, blocks, severity)
+    found = corrupted(JpegCompression, blocks, severity)
     quality = 100 - severity
     here, below, above = (
         abs(found - quantised(blocks, other)).max(axis=(1, 2, 3))
@@ -492,7 +489,7 @@ def test_jpeg_quantises_the_cosine_transform_of_blocks(severity, photographs):
 
 @pytest.mark.parametrize("severity", [1, 75, 99])
 def test_jpeg_is_what_a_file_of_that_quality_holds(severity, photographs, tmp_path):
-    found = corrupted(jpeg_compression, photographs, severity)
+    found = corrupted(JpegCompression, photographs, severity)
     for number, picture in enumerate(photographs):
         path = tmp_path / f"{number}.jpg"
         Image.fromarray(np.moveaxis(picture, 0, -1)).save(path, quality=100 - severity)
@@ -506,10 +503,10 @@ def test_jpeg_is_what_a_file_of_that_quality_holds(severity, photographs, tmp_pa
 def test_jpeg_is_of_grey_or_of_colour(channels, severity):
     pictures = np.zeros((2, channels, 8, 8), dtype=np.uint8)
     with pytest.raises(InputError, match=f"with {channels} channels, allowed: 1 or 3"):
-        corrupted(jpeg_compression, pictures, severity)
+        corrupted(JpegCompression, pictures, severity)
 
 
-@pytest.mark.parametrize("corruption", [gaussian_blur, contrast, brightness, pixelate])
+@pytest.mark.parametrize("corruption", [GaussianBlur, Contrast, Brightness, Pixelate])
 def test_the_others_take_any_number_of_channels(corruption, photographs):
     five = np.concatenate([photographs, photographs[:, :2]], axis=1)
     found = corrupted(corruption, five, STRONG[corruption])

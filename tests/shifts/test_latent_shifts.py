@@ -10,49 +10,48 @@ from robust_fairness.core import registry
 from robust_fairness.core.errors import InputError
 from robust_fairness.experiment.parameters import GivenTestSetParameters, TestSetParameters
 from robust_fairness.generation import latents
-from robust_fairness.shifts import _latent, extend, full_support, overlap, truncation
+from robust_fairness.shifts.base import LatentShift, SampleShift
+from robust_fairness.shifts.extend import Extend
+from robust_fairness.shifts.full_support import FullSupport
+from robust_fairness.shifts.overlap import Overlap
+from robust_fairness.shifts.truncation import Truncation
 
-LATENT = (extend, full_support, overlap, truncation)
-ALL = pytest.mark.parametrize("module", LATENT, ids=[m.__name__.split(".")[-1] for m in LATENT])
-SEVERITY = {extend: 20.0, full_support: 0.0, overlap: 20.0, truncation: 0.9}
+LATENT = (Extend, FullSupport, Overlap, Truncation)
+ALL = pytest.mark.parametrize("subset", LATENT, ids=[one.name for one in LATENT])
+SEVERITY = {Extend: 20.0, FullSupport: 0.0, Overlap: 20.0, Truncation: 0.9}
 DEGREES = st.floats(0, 90)
 DIMENSIONS = st.sampled_from([3, 8, 64, 300])
 SEEDS = st.integers(0, 1000)
 FLOAT32 = 1e-4  # degrees, of angles between rounded vectors
 
 
-def moved(module, severity, dimension, seed=0, rows=20, **parameters):
+def moved(subset, severity, dimension, seed=0, rows=20, **parameters):
     z = latents.draws(seed, np.arange(rows), dimension)
     targets = latents.targets(seed, dimension)
-    return z, targets, module.subset(z, severity, targets, module.Parameters(**parameters))
+    return z, targets, subset(subset.Parameters(**parameters)).subset(z, severity, targets)
 
 
 def test_every_shift_is_of_samples_or_of_latents_never_both():
     """And all are found by name, with what their kind offers."""
-    of_latents = set()
     for name in registry.names("shift"):
-        module = registry.find_module("shift", name)
-        assert {"Parameters", "check"} <= set(module.__all__)
-        assert hasattr(module, "apply") != hasattr(module, "subset")
-        if _latent.is_latent(module):
-            of_latents.add(name)
-            assert {"subset", "support"} <= set(module.__all__)
-            assert module.Parameters() == module.Parameters.model_validate({})
-    assert of_latents == {"extend", "full_support", "overlap", "truncation"}
+        shift = registry.find("shift", name)
+        assert issubclass(shift, LatentShift if shift.latent else SampleShift)
+        assert shift().parameters == shift.Parameters.model_validate({})
+        assert "generated" in shift.applies_to
+    latent = [name for name in registry.names("shift") if registry.find("shift", name).latent]
+    assert latent == ["extend", "full_support", "overlap", "truncation"]
 
 
 @ALL
-def test_a_latent_depends_on_its_own_draw_alone(module):
+def test_a_latent_depends_on_its_own_draw_alone(subset):
     """Bit by bit, also of a draw whose array lies otherwise in memory."""
-    z, targets, whole = moved(module, SEVERITY[module], 27)
+    z, targets, whole = moved(subset, SEVERITY[subset], 27)
     before = z.copy()
     for rows in (np.array([3]), np.array([19, 0, 0]), np.arange(7, 16)):
-        found = module.subset(z[rows], SEVERITY[module], targets, module.Parameters())
+        found = subset().subset(z[rows], SEVERITY[subset], targets)
         np.testing.assert_array_equal(found, whole[rows])
     columns = np.asfortranarray(z)
-    np.testing.assert_array_equal(
-        module.subset(columns, SEVERITY[module], targets, module.Parameters()), whole
-    )
+    np.testing.assert_array_equal(subset().subset(columns, SEVERITY[subset], targets), whole)
     np.testing.assert_array_equal(z, before)
     assert (whole.dtype, whole.shape) == (np.float32, z.shape)
 
@@ -60,11 +59,11 @@ def test_a_latent_depends_on_its_own_draw_alone(module):
 @given(DEGREES, DIMENSIONS, SEEDS)
 def test_extend_takes_every_angle_to_t1_by_the_same_share(theta, dimension, seed):
     """Consistent: (theta + 90) / 180 of the draw's own; as printed: what is left of it."""
-    z, targets, grown = moved(extend, theta, dimension, seed)
+    z, targets, grown = moved(Extend, theta, dimension, seed)
     own = np.degrees(np.arccos(z @ targets.first / np.linalg.norm(z, axis=1)))
     share = (theta + 90) / 180
     np.testing.assert_allclose(latents.angles(grown, targets.first), share * own, atol=FLOAT32)
-    _, _, shrunk = moved(extend, theta, dimension, seed, form="as_printed")
+    _, _, shrunk = moved(Extend, theta, dimension, seed, form="as_printed")
     np.testing.assert_allclose(
         latents.angles(shrunk, targets.first), (1 - share) * own, atol=FLOAT32
     )
@@ -74,24 +73,24 @@ def test_extend_takes_every_angle_to_t1_by_the_same_share(theta, dimension, seed
 
 @pytest.mark.parametrize("dimension", [3, 64, 3072])
 def test_extend_of_90_degrees_is_the_draw_and_as_printed_the_target(dimension):
-    z, targets, grown = moved(extend, 90.0, dimension)
+    z, targets, grown = moved(Extend, 90.0, dimension)
     on_sphere = np.sqrt(dimension) * z / np.linalg.norm(z, axis=1, keepdims=True)
     np.testing.assert_allclose(grown, on_sphere, rtol=1e-6)
-    _, _, shrunk = moved(extend, 90.0, dimension, form="as_printed")
+    _, _, shrunk = moved(Extend, 90.0, dimension, form="as_printed")
     np.testing.assert_allclose(shrunk, np.sqrt(dimension) * np.tile(targets.first, (20, 1)))
 
 
 @given(DIMENSIONS, SEEDS)
 def test_all_caps_start_as_the_same_hemisphere(dimension, seed):
     """Extend in both forms and overlap with both targets, at 0 degrees."""
-    _, targets, first = moved(extend, 0.0, dimension, seed)
+    _, targets, first = moved(Extend, 0.0, dimension, seed)
     assert latents.angles(first, targets.first).max() <= 90
-    for module, options in (
-        (extend, {"form": "as_printed"}),
-        (overlap, {}),
-        (overlap, {"second_target": "as_drawn"}),
+    for subset, options in (
+        (Extend, {"form": "as_printed"}),
+        (Overlap, {}),
+        (Overlap, {"second_target": "as_drawn"}),
     ):
-        _, _, found = moved(module, 0.0, dimension, seed, **options)
+        _, _, found = moved(subset, 0.0, dimension, seed, **options)
         np.testing.assert_allclose(found, first, atol=1e-5)
 
 
@@ -99,12 +98,12 @@ def test_all_caps_start_as_the_same_hemisphere(dimension, seed):
 def test_the_middle_of_overlap_is_turned_by_the_angle_asked_for(theta, dimension, seed):
     """In the plane of the targets; towards t2 as drawn, by its share of their angle."""
     targets = latents.targets(seed, dimension)
-    middle = overlap.axis(theta, targets, overlap.Parameters())
+    middle = Overlap().axis(theta, targets)
     assert latents.angles(middle, targets.first) == pytest.approx(theta, abs=1e-6)
     radians = np.radians(theta)
     expected = np.cos(radians) * targets.first + np.sin(radians) * targets.orthogonal_second
     np.testing.assert_allclose(middle, expected, atol=1e-9)
-    drawn = overlap.axis(theta, targets, overlap.Parameters(second_target="as_drawn"))
+    drawn = Overlap(Overlap.Parameters(second_target="as_drawn")).axis(theta, targets)
     between = latents.angles(targets.first, targets.second)
     assert latents.angles(drawn, targets.first) == pytest.approx(theta / 90 * between, abs=1e-5)
 
@@ -112,15 +111,15 @@ def test_the_middle_of_overlap_is_turned_by_the_angle_asked_for(theta, dimension
 @pytest.mark.parametrize("theta", [0.0, 15.0, 60.0, 90.0])
 def test_the_mean_direction_of_overlap_turns_by_the_angle(theta):
     """Measured on draws, to the error that 4000 of them leave: about half a degree."""
-    _, targets, found = moved(overlap, theta, 16, seed=1, rows=4000)
+    _, targets, found = moved(Overlap, theta, 16, seed=1, rows=4000)
     assert latents.angles(found.mean(axis=0), targets.first) == pytest.approx(theta, abs=1.5)
 
 
 @given(DEGREES, DIMENSIONS, SEEDS)
 def test_overlap_is_half_way_to_its_middle(theta, dimension, seed):
     """The bisector of two unit vectors is the direction of their sum."""
-    z, targets, found = moved(overlap, theta, dimension, seed)
-    middle = overlap.axis(theta, targets, overlap.Parameters())
+    z, targets, found = moved(Overlap, theta, dimension, seed)
+    middle = Overlap().axis(theta, targets)
     total = z / np.linalg.norm(z, axis=1, keepdims=True) + middle
     expected = np.sqrt(dimension) * total / np.linalg.norm(total, axis=1, keepdims=True)
     np.testing.assert_allclose(found, expected, atol=1e-4)
@@ -128,55 +127,55 @@ def test_overlap_is_half_way_to_its_middle(theta, dimension, seed):
 
 @given(st.floats(0.01, 3), DIMENSIONS, SEEDS)
 def test_truncation_multiplies_the_draws(radius, dimension, seed):
-    z, _, found = moved(truncation, radius, dimension, seed)
+    z, _, found = moved(Truncation, radius, dimension, seed)
     np.testing.assert_allclose(found, radius * z.astype(float), rtol=1e-6)
 
 
 def test_full_support_is_the_prior_or_its_sphere():
-    z, _, prior = moved(full_support, 0.0, 300)
+    z, _, prior = moved(FullSupport, 0.0, 300)
     np.testing.assert_array_equal(prior, z)
-    _, _, sphere = moved(full_support, 0.0, 300, form="sphere")
-    _, _, whole = moved(extend, 90.0, 300)
+    _, _, sphere = moved(FullSupport, 0.0, 300, form="sphere")
+    _, _, whole = moved(Extend, 90.0, 300)
     np.testing.assert_allclose(sphere, whole, atol=1e-6)
 
 
 WRONG = {
-    extend: ([-0.1, 90.1], "an angle in degrees, allowed: 0 to 90"),
-    overlap: ([-0.1, 90.1], "an angle in degrees, allowed: 0 to 90"),
-    truncation: ([0.0, -1.0], "R .* allowed: finite numbers greater than 0"),
-    full_support: ([0.1, -1.0], "one set only, allowed: 0"),
+    Extend: ([-0.1, 90.1], "an angle in degrees, allowed: 0 to 90"),
+    Overlap: ([-0.1, 90.1], "an angle in degrees, allowed: 0 to 90"),
+    Truncation: ([0.0, -1.0], "R .* allowed: finite numbers greater than 0"),
+    FullSupport: ([0.1, -1.0], "one set only, allowed: 0"),
 }
 
 
 @ALL
-def test_a_severity_out_of_range_is_refused_in_one_line(module):
-    values, message = WRONG[module]
+def test_a_severity_out_of_range_is_refused_in_one_line(subset):
+    values, message = WRONG[subset]
     for severity in (*values, float("nan"), float("inf"), -float("inf")):
-        for wrong in (module.check, lambda at: moved(module, at, 8)):
+        for wrong in (subset().check, lambda at: moved(subset, at, 8)):
             with pytest.raises(InputError, match=message) as caught:
                 wrong(severity)
             assert "\n" not in str(caught.value)
 
 
 @ALL
-def test_latents_of_one_dimension_are_refused(module):
+def test_latents_of_one_dimension_are_refused(subset):
     targets = latents.targets(0, 2)
     with pytest.raises(InputError, match="dimension 1: .*allowed: 2 and more"):
-        module.subset(np.ones((2, 1), np.float32), SEVERITY[module], targets, module.Parameters())
+        subset().subset(np.ones((2, 1), np.float32), SEVERITY[subset], targets)
 
 
 @pytest.mark.parametrize(
-    ("module", "options"),
+    ("subset", "options"),
     [
-        (extend, {"form": "printed"}),
-        (overlap, {"second_target": "t2"}),
-        (full_support, {"form": "ball"}),
-        (truncation, {"radius": 1}),
+        (Extend, {"form": "printed"}),
+        (Overlap, {"second_target": "t2"}),
+        (FullSupport, {"form": "ball"}),
+        (Truncation, {"radius": 1}),
     ],
 )
-def test_unknown_options_are_refused(module, options):
+def test_unknown_options_are_refused(subset, options):
     with pytest.raises(ValidationError):
-        module.Parameters.model_validate(options)
+        subset.Parameters.model_validate(options)
 
 
 def test_given_samples_cannot_be_shifted_in_latent_space():
@@ -184,8 +183,8 @@ def test_given_samples_cannot_be_shifted_in_latent_space():
     test_set = TestSetParameters.model_validate(
         {"shift": {"name": "extend", "form": "as_printed"}, "severity": 15}
     )
-    assert test_set.shift.parameters == extend.Parameters(form="as_printed")
-    with pytest.raises(InputError, match="shift extend: a subset of latent space"):
+    assert test_set.shift.parameters == Extend.Parameters(form="as_printed")
+    with pytest.raises(InputError, match="shift Extend: a subset of latent space"):
         GivenTestSetParameters.model_validate({"shift": {"name": "extend"}, "severity": 15})
     with pytest.raises(InputError, match="allowed: 0 to 90"):
         TestSetParameters.model_validate({"shift": {"name": "extend"}, "severity": 91})

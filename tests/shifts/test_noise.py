@@ -1,7 +1,6 @@
 """Noise shifts: what they add, and that they add nothing else."""
 
 from dataclasses import fields, replace
-from types import ModuleType
 
 import numpy as np
 import pandas as pd
@@ -14,12 +13,14 @@ from scipy import stats
 from robust_fairness.core import registry
 from robust_fairness.core.errors import InputError
 from robust_fairness.samples import Samples
-from robust_fairness.shifts import gaussian_noise, uniform_noise
+from robust_fairness.shifts.base import SampleShift
+from robust_fairness.shifts.gaussian_noise import GaussianNoise
+from robust_fairness.shifts.uniform_noise import UniformNoise
 
-NOISES = pytest.mark.parametrize("noise", [gaussian_noise, uniform_noise])
+NOISES = pytest.mark.parametrize("noise", [GaussianNoise, UniformNoise])
 UNIT = {
-    gaussian_noise: stats.norm(),
-    uniform_noise: stats.uniform(-np.sqrt(3), 2 * np.sqrt(3)),
+    GaussianNoise: stats.norm(),
+    UniformNoise: stats.uniform(-np.sqrt(3), 2 * np.sqrt(3)),
 }
 
 
@@ -35,23 +36,22 @@ def samples(rows: int = 7, columns: int = 3, seed: int = 0) -> Samples:
     )
 
 
-def noise_of(noise: ModuleType, severity: float, seed: int = 0, **shape: int) -> np.ndarray:
-    shifted = noise.apply(samples(**shape), severity, noise.Parameters(seed=seed))
+def noise_of(noise: type[SampleShift], severity: float, seed: int = 0, **shape: int) -> np.ndarray:
+    shifted = noise(noise.Parameters(seed=seed)).apply(samples(**shape), severity)
     return shifted.perturbation
 
 
 @NOISES
-def test_noise_is_found_by_name_with_what_a_shift_offers(noise: ModuleType) -> None:
-    name = noise.__name__.rpartition(".")[2]
-    assert registry.find_module("shift", name) is noise
-    assert {"Parameters", "apply", "check"} <= set(dir(noise))
+def test_noise_is_found_by_name_with_what_a_shift_offers(noise: type[SampleShift]) -> None:
+    assert registry.find("shift", noise.name) is noise
+    assert noise.applies_to == ("table", "image", "generated")
 
 
 @NOISES
-def test_only_the_perturbation_changes(noise: ModuleType) -> None:
+def test_only_the_perturbation_changes(noise: type[SampleShift]) -> None:
     original = samples()
     before = original.x.copy()
-    shifted = noise.apply(original, 0.5, noise.Parameters())
+    shifted = noise().apply(original, 0.5)
     for field in fields(Samples):
         if field.name != "perturbation":
             assert getattr(shifted, field.name) is getattr(original, field.name)
@@ -64,7 +64,7 @@ def test_only_the_perturbation_changes(noise: ModuleType) -> None:
 @NOISES
 @pytest.mark.parametrize("severity", [0.03, 1.0])
 def test_noise_has_the_stated_distribution_and_deviation(
-    noise: ModuleType, severity: float
+    noise: type[SampleShift], severity: float
 ) -> None:
     drawn = noise_of(noise, severity, rows=2000, columns=50) / severity
     assert stats.kstest(drawn.ravel(), UNIT[noise].cdf).pvalue > 0.001
@@ -77,36 +77,38 @@ def test_noise_has_the_stated_distribution_and_deviation(
 
 @given(st.floats(0, 1000), st.integers(0, 2**40))
 @NOISES
-def test_every_severity_scales_the_same_draw(noise: ModuleType, severity: float, seed: int) -> None:
+def test_every_severity_scales_the_same_draw(
+    noise: type[SampleShift], severity: float, seed: int
+) -> None:
     np.testing.assert_array_equal(
         noise_of(noise, severity, seed), np.float32(severity) * noise_of(noise, 1.0, seed)
     )
 
 
 @NOISES
-def test_noise_depends_on_the_seed_and_not_on_the_data(noise: ModuleType) -> None:
+def test_noise_depends_on_the_seed_and_not_on_the_data(noise: type[SampleShift]) -> None:
     parameters = noise.Parameters(seed=5)
-    one = noise.apply(samples(seed=1), 0.1, parameters).perturbation
-    other = noise.apply(samples(seed=2), 0.1, parameters).perturbation
+    one = noise(parameters).apply(samples(seed=1), 0.1).perturbation
+    other = noise(parameters).apply(samples(seed=2), 0.1).perturbation
     np.testing.assert_array_equal(one, other)
     assert not np.isin(one, noise_of(noise, 0.1, seed=6)).any()
 
 
 @NOISES
-def test_first_rows_have_the_same_noise_in_a_larger_set(noise: ModuleType) -> None:
+def test_first_rows_have_the_same_noise_in_a_larger_set(noise: type[SampleShift]) -> None:
     np.testing.assert_array_equal(noise_of(noise, 1.0, rows=20)[:7], noise_of(noise, 1.0, rows=7))
 
 
 @NOISES
 @given(seed=st.integers(0, 2**40), rows=st.lists(st.integers(0, 19), max_size=9))
 def test_a_row_keeps_its_noise_whatever_stands_beside_it(
-    noise: ModuleType, seed: int, rows: list[int]
+    noise: type[SampleShift], seed: int, rows: list[int]
 ) -> None:
     whole, parameters = samples(rows=20), noise.Parameters(seed=seed)
     places = np.array(rows, dtype=np.int64)
     np.testing.assert_array_equal(
-        noise.apply(whole.take(places), 0.5, parameters, places).perturbation,
-        noise.apply(whole, 0.5, parameters).perturbation[places],
+        noise(parameters).apply(whole.take(places), 0.5, places).perturbation,
+        noise(parameters).apply(whole, 0.5).perturbation[places],
     )
 
 
@@ -114,7 +116,7 @@ def test_a_row_keeps_its_noise_whatever_stands_beside_it(
 def test_gaussian_noise_is_one_stream_of_all_rows(seed: int) -> None:
     """The noise of the published tables of features: it must stay as it is."""
     expected = np.random.Generator(np.random.PCG64(seed)).standard_normal((7, 3))
-    np.testing.assert_array_equal(noise_of(gaussian_noise, 1.0, seed), expected.astype(np.float32))
+    np.testing.assert_array_equal(noise_of(GaussianNoise, 1.0, seed), expected.astype(np.float32))
 
 
 @given(st.integers(0, 2**40))
@@ -123,37 +125,39 @@ def test_uniform_noise_is_made_of_the_bits_of_pcg64(seed: int) -> None:
     words = np.stack([raw & 0xFFFFFFFF, raw >> 32], axis=1).reshape(10, 2)
     unit = ((words >> 8) * 2.0**-24 * 2 - 1).astype(np.float32)
     np.testing.assert_array_equal(
-        noise_of(uniform_noise, 1.0, seed, rows=10, columns=2), np.float32(np.sqrt(3)) * unit
+        noise_of(UniformNoise, 1.0, seed, rows=10, columns=2), np.float32(np.sqrt(3)) * unit
     )
 
 
 @NOISES
-def test_noise_adds_to_an_earlier_perturbation(noise: ModuleType) -> None:
-    earlier = gaussian_noise.apply(samples(), 0.2, gaussian_noise.Parameters(seed=9))
-    both = noise.apply(earlier, 0.1, noise.Parameters())
+def test_noise_adds_to_an_earlier_perturbation(noise: type[SampleShift]) -> None:
+    earlier = GaussianNoise(GaussianNoise.Parameters(seed=9)).apply(samples(), 0.2)
+    both = noise().apply(earlier, 0.1)
     np.testing.assert_array_equal(both.perturbation, earlier.perturbation + noise_of(noise, 0.1))
 
 
 @NOISES
 @pytest.mark.parametrize("severity", [-0.01, float("nan"), float("inf"), -float("inf")])
-def test_severity_that_is_no_deviation_is_refused(noise: ModuleType, severity: float) -> None:
+def test_severity_that_is_no_deviation_is_refused(
+    noise: type[SampleShift], severity: float
+) -> None:
     with pytest.raises(InputError, match=r"severity .*: a standard deviation, allowed: 0 and"):
-        noise.check(severity)
+        noise().check(severity)
     with pytest.raises(InputError, match=r"a standard deviation"):
-        noise.apply(samples(), severity, noise.Parameters())
+        noise().apply(samples(), severity)
 
 
 @NOISES
-def test_noise_on_named_arrays_is_not_applicable(noise: ModuleType) -> None:
+def test_noise_on_named_arrays_is_not_applicable(noise: type[SampleShift]) -> None:
     tabular = samples()
     images = np.zeros((7, 3, 8, 8), dtype=np.uint8)
     for x in (images.astype(np.float32), {"image": images}, {"question": tabular.x}):
         with pytest.raises(InputError, match=r"not applicable to x of .*allowed: float32"):
-            noise.apply(replace(tabular, x=x), 0.1, noise.Parameters())
+            noise().apply(replace(tabular, x=x), 0.1)
 
 
 @NOISES
 @pytest.mark.parametrize("wrong", [{"seed": -1}, {"sed": 1}])
-def test_wrong_parameters_are_refused(noise: ModuleType, wrong: dict[str, int]) -> None:
+def test_wrong_parameters_are_refused(noise: type[SampleShift], wrong: dict[str, int]) -> None:
     with pytest.raises(ValidationError):
         noise.Parameters(**wrong)

@@ -11,9 +11,12 @@ from scipy import stats
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.samples import Samples
-from robust_fairness.shifts import _pictures, gaussian_noise, impulse_noise, uniform_noise
+from robust_fairness.shifts import base
+from robust_fairness.shifts.gaussian_noise import GaussianNoise
+from robust_fairness.shifts.impulse_noise import ImpulseNoise
+from robust_fairness.shifts.uniform_noise import UniformNoise
 
-NOISES = (gaussian_noise, uniform_noise, impulse_noise)
+NOISES = (GaussianNoise, UniformNoise, ImpulseNoise)
 
 
 def samples(
@@ -35,14 +38,14 @@ def samples(
 
 def shifted(noise, severity: float, seed: int = 0, **options) -> np.ndarray:
     """The noisy pictures."""
-    return noise.apply(samples(**options), severity, noise.Parameters(seed=seed)).x
+    return noise(noise.Parameters(seed=seed)).apply(samples(**options), severity).x
 
 
 @pytest.mark.parametrize("noise", NOISES)
 def test_only_the_pictures_change(noise):
     """And they stay whole pixel values; severity 0 changes nothing."""
     before = samples()
-    after = noise.apply(before, 0.1, noise.Parameters())
+    after = noise().apply(before, 0.1)
     for field in fields(Samples):
         if field.name != "x":
             assert getattr(after, field.name) is getattr(before, field.name)
@@ -56,8 +59,8 @@ def test_a_row_keeps_its_noise_whatever_follows_and_however_blocks_are_cut(noise
     """More rows behind it change nothing; the seed does."""
     long = shifted(noise, 0.2)
     first = samples().take(np.arange(10))
-    assert np.array_equal(long[:10], noise.apply(first, 0.2, noise.Parameters()).x)
-    monkeypatch.setattr(_pictures, "ROWS_AT_ONCE", 7)
+    assert np.array_equal(long[:10], noise().apply(first, 0.2).x)
+    monkeypatch.setattr(base, "VALUES_PER_BLOCK", 7 * 3 * 16 * 12)
     assert np.array_equal(long, shifted(noise, 0.2))
     assert not np.array_equal(long, shifted(noise, 0.2, seed=1))
 
@@ -71,8 +74,8 @@ def test_a_row_keeps_its_noise_whatever_stands_beside_it(noise, seed, rows, widt
     """Some rows shifted at their places are those rows of all rows shifted."""
     whole, parameters = samples(12, width=width, height=3), noise.Parameters(seed=seed)
     places = np.array(rows, dtype=np.int64)
-    expected = noise.apply(whole, 0.3, parameters).x[places]
-    found = noise.apply(whole.take(places), 0.3, parameters, places)
+    expected = noise(parameters).apply(whole, 0.3).x[places]
+    found = noise(parameters).apply(whole.take(places), 0.3, places)
     assert np.array_equal(found.x, expected)
 
 
@@ -93,7 +96,7 @@ def test_impulses_are_two_draws_a_pixel_value(seed, share, width):
     )
     expected = np.where(chance < np.float32(share), np.where(side < 0.5, 255, 0), before)
     assert np.array_equal(
-        shifted(impulse_noise, share, seed, rows=5, width=width, height=3), expected
+        shifted(ImpulseNoise, share, seed, rows=5, width=width, height=3), expected
     )
 
 
@@ -107,7 +110,7 @@ def test_uniform_noise_is_one_draw_a_pixel_value(seed, sigma, width):
     """Restated for all rows at once from the bits of PCG64."""
     before = samples(5, width=width, height=3).x
     unit = unit_draws(np.random.PCG64(seed), before.size).reshape(before.shape)
-    found = shifted(uniform_noise, sigma, seed, rows=5, width=width, height=3)
+    found = shifted(UniformNoise, sigma, seed, rows=5, width=width, height=3)
     difference = found - exact(before, sigma, np.sqrt(3) * (2 * unit - 1))
     assert abs(difference).max() <= 0.5 + 1e-3
 
@@ -119,12 +122,12 @@ def test_gaussian_noise_of_a_row_is_its_own_stream(seed, sigma, place):
     words = np.random.PCG64(seed)
     words.advance(210306068529402873165736369884012333109 * place)
     draws = np.random.Generator(words).standard_normal(before.x.shape, dtype=np.float32)
-    parameters = gaussian_noise.Parameters(seed=seed)
-    found = gaussian_noise.apply(before, sigma, parameters, np.array([place])).x
+    parameters = GaussianNoise.Parameters(seed=seed)
+    found = GaussianNoise(parameters).apply(before, sigma, np.array([place])).x
     assert abs(found - exact(before.x, sigma, draws)).max() <= 0.5 + 1e-3
 
 
-@pytest.mark.parametrize("noise", [gaussian_noise, uniform_noise])
+@pytest.mark.parametrize("noise", [GaussianNoise, UniformNoise])
 def test_noise_of_different_rows_has_no_correlation(noise):
     """Of any two of 60 rows; nothing is clipped at this deviation."""
     drawn = shifted(noise, 0.05, rows=60, value=128, width=64, height=64).reshape(60, -1)
@@ -136,9 +139,7 @@ def test_noise_of_different_rows_has_no_correlation(noise):
 @pytest.mark.parametrize("sigma", [0.08, 0.3])
 def test_gaussian_noise_is_rounded_and_clipped(value, sigma):
     """The share of every pixel value is that of the rounded, clipped normal distribution."""
-    found = np.bincount(
-        shifted(gaussian_noise, sigma, rows=400, value=value).ravel(), minlength=256
-    )
+    found = np.bincount(shifted(GaussianNoise, sigma, rows=400, value=value).ravel(), minlength=256)
     edges = np.concatenate([[-np.inf], np.arange(255) + 0.5, [np.inf]])
     expected = np.diff(stats.norm(value, 255 * sigma).cdf(edges)) * found.sum()
     likely = expected > 20
@@ -151,14 +152,14 @@ def test_gaussian_noise_is_rounded_and_clipped(value, sigma):
 
 def test_uniform_noise_has_the_deviation_asked_for():
     """Away from the borders, where nothing is clipped."""
-    found = shifted(uniform_noise, 0.05, rows=400, value=128).astype(float)
+    found = shifted(UniformNoise, 0.05, rows=400, value=128).astype(float)
     assert found.std() == pytest.approx(255 * 0.05, rel=0.01)
     assert abs(found - 128).max() <= np.ceil(255 * 0.05 * np.sqrt(3))
 
 
 def test_impulses_hit_their_share_half_dark_half_bright():
     """To five standard errors."""
-    found = shifted(impulse_noise, 0.03, rows=400, value=100)
+    found = shifted(ImpulseNoise, 0.03, rows=400, value=100)
     n = found.size
     for value in (0, 255):
         share = np.mean(found == value)
@@ -168,7 +169,7 @@ def test_impulses_hit_their_share_half_dark_half_bright():
 
 def test_what_is_hit_once_is_hit_in_the_same_way_at_greater_shares():
     """Severities share their draws."""
-    weak, strong = (shifted(impulse_noise, p, value=100) for p in (0.05, 0.2))
+    weak, strong = (shifted(ImpulseNoise, p, value=100) for p in (0.05, 0.2))
     hit = weak != 100
     assert np.array_equal(weak[hit], strong[hit])
     assert (strong != 100).sum() > hit.sum()
@@ -178,10 +179,10 @@ def test_what_is_hit_once_is_hit_in_the_same_way_at_greater_shares():
 def test_a_share_is_between_0_and_1(severity):
     """Otherwise one line says so."""
     with pytest.raises(InputError, match="a share of pixels, allowed: 0 to 1"):
-        impulse_noise.check(severity)
+        ImpulseNoise().check(severity)
 
 
-@pytest.mark.parametrize("noise", [gaussian_noise, uniform_noise])
+@pytest.mark.parametrize("noise", [GaussianNoise, UniformNoise])
 def test_bad_deviation_is_refused_on_pictures(noise):
     """As on features."""
     with pytest.raises(InputError, match="a standard deviation"):
@@ -192,5 +193,5 @@ def test_impulses_need_pictures():
     """Features have no brightest value."""
     plain = samples(dtype=np.float32)
     with pytest.raises(InputError, match="not applicable to x of float32"):
-        impulse_noise.apply(plain, 0.1, impulse_noise.Parameters())
-    assert not _pictures.are_pictures(plain)
+        ImpulseNoise().apply(plain, 0.1)
+    assert not base.are_images(plain)

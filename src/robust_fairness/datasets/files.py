@@ -99,6 +99,11 @@ class Files:
         """Whether the file ``name`` or ``name.gz`` is there."""
         return any(path.is_file() for path in self._places(name))
 
+    def available(self, name: str) -> bool:
+        """Whether the file or folder ``name``, ``name.gz`` or ``name.zip`` exists."""
+        places = (self.root / name, self.root / f"{name}.gz", self.root / f"{name}.zip")
+        return any(path.exists() for path in places)
+
     @staticmethod
     def _read(path: Path) -> bytes:
         """Uncompressed content of a file."""

@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.core.registry import find_metric, find_module
+from robust_fairness.core.registry import find, find_metric, find_module
 from robust_fairness.experiment.stages import Stage
 
 DEFAULT_TRIAL = "default"
@@ -141,6 +141,9 @@ class Named(BaseModel):
         return {"name": self.name, **self.parameters.model_dump()}
 
 
+CONVERTED = ("dataset", "shift")  # kinds whose plug-ins are classes already
+
+
 def named(kind: str) -> BeforeValidator:
     """Turn ``{name: cuma, alpha: 1}`` into the parameters that ``methods/cuma.py`` declares.
 
@@ -153,7 +156,8 @@ def named(kind: str) -> BeforeValidator:
         values = dict(value) if isinstance(value, dict) else {"name": value}
         name = str(values.pop("name", ""))
         try:
-            parameters = find_module(kind, name).Parameters.model_validate(values)
+            found = find if kind in CONVERTED else find_module
+            parameters = found(kind, name).Parameters.model_validate(values)
         except ValidationError as error:
             raise InputError(f"{kind} {name}: {one_line(error)}") from None
         return Named(name=name, parameters=parameters)
@@ -242,19 +246,19 @@ class TestSetParameters(Settings):
 
     @model_validator(mode="after")
     def _severity_fits(self) -> "TestSetParameters":
-        find_module("shift", self.shift.name).check(self.severity)
+        find("shift", self.shift.name)(self.shift.parameters).check(self.severity)
         return self
 
 
 class GivenTestSetParameters(TestSetParameters):
-    """A shift of samples that are given, such as noise; no subset of latent space."""
+    """A shift of samples, such as noise; no subset of latent space."""
 
     @model_validator(mode="after")
     def _samples_are_given(self) -> "GivenTestSetParameters":
-        if not hasattr(find_module("shift", self.shift.name), "apply"):
+        if find("shift", self.shift.name).latent:
             raise InputError(
                 f"shift {self.shift.name}: a subset of latent space, which only a dataset of "
-                "source 'generated' has; allowed here: a shift of given samples"
+                "source 'generated' has; allowed here: a shift of samples"
             )
         return self
 

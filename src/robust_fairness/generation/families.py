@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import find_module
+from robust_fairness.core.registry import find
 from robust_fairness.generation import latents
 
 
@@ -36,15 +36,15 @@ class Family:
         """Check that the shift is a subset of latent space, and its severity.
 
         Raises:
-            InputError: there is no such shift, it is one of given samples, or the severity is
-                out of its range.
+            InputError: there is no such shift, it is a shift of samples, or the severity is not
+                allowed.
         """
-        shift = find_module("shift", self.shift)
-        if not hasattr(shift, "subset"):
+        shift = find("shift", self.shift)
+        if not shift.latent:
             raise InputError(
-                f"shift {self.shift}: one of given samples, allowed: a subset of latent space"
+                f"shift {self.shift}: a shift of samples, allowed: a subset of latent space"
             )
-        shift.check(self.severity)
+        shift(self.parameters).check(self.severity)
 
     def latents(self, places: np.ndarray, dimension: int) -> np.ndarray:
         """Latents of the rows at some places, int64 ``[n]``, as float32 ``[n, dimension]``.
@@ -58,9 +58,8 @@ class Family:
     def moved(self, z: np.ndarray) -> np.ndarray:
         """Latents of given draws of N(0, I), float32 ``[n, d]`` both."""
         targets = latents.targets(self.target_seed, z.shape[1])
-        moved: np.ndarray = find_module("shift", self.shift).subset(
-            z, self.severity, targets, self.parameters
-        )
+        shift = find("shift", self.shift)(self.parameters)
+        moved: np.ndarray = shift.subset(z, self.severity, targets)
         return moved
 
     def labels(self, places: np.ndarray, classes: int) -> np.ndarray:

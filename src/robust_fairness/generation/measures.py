@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from robust_fairness.core.draws import uniform_rows
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import find_module
+from robust_fairness.core.registry import find
 from robust_fairness.core.tables import table
 from robust_fairness.generation import latents
 from robust_fairness.generation.families import Family
@@ -117,7 +117,7 @@ def intensity_table(
 
     def support(severity: float) -> Support:
         moved = family(severity).moved(z[:rows])
-        found: Support = find_module("shift", shift).support(moved, severity, targets, parameters)
+        found: Support = find("shift", shift)(parameters).support(moved, severity, targets)
         return found
 
     training = support(training_severity)

@@ -1,79 +1,172 @@
-"""What noise shifts share: parameters, the check of a severity, and how noise is stored."""
+"""The contract of shifts: of samples, of the images among them, and of latent space."""
 
 import math
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from dataclasses import replace
+from math import prod
+from typing import Any, ClassVar
 
 import numpy as np
-from pydantic import BaseModel, NonNegativeInt
+from pydantic import BaseModel
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.registry import Plugin
+from robust_fairness.generation.latents import Targets
+from robust_fairness.generation.supports import Support
 from robust_fairness.samples import Samples
 
+BRIGHTEST = 255
+VALUES_PER_BLOCK = 2**22  # pixel values that are changed together, so that memory is bounded
+IMAGE_AXES = 4  # row, channel, height, width
+RIGHT_ANGLE = 90.0  # degrees
 
-class NoiseParameters(BaseModel, extra="forbid", frozen=True):
-    """Parameters of a noise.
+
+class NoParameters(BaseModel, extra="forbid", frozen=True):
+    """Parameters of a shift that has none."""
+
+
+class Shift(Plugin, ABC):
+    """A distribution shift with a severity.
 
     Attributes:
-        seed: seed of the noise; every severity scales the same draw.
+        applies_to: the kinds of data (see ``datasets.base.Dataset``) that it can be applied to.
+        latent: whether it is a subset of latent space (``LatentShift``).
+        parameters: its parameters.
     """
 
-    seed: NonNegativeInt = 0
+    applies_to: ClassVar[tuple[str, ...]]
+    latent: ClassVar[bool] = False
+    Parameters: ClassVar[type[BaseModel]] = NoParameters
+    parameters: Any
+
+    def __init__(self, parameters: BaseModel | None = None) -> None:
+        self.parameters = self.Parameters() if parameters is None else parameters
+
+    @abstractmethod
+    def check(self, severity: float) -> None:
+        """Check a severity; called when the configuration is read.
+
+        Raises:
+            InputError: the severity is not allowed.
+        """
 
 
-def check_deviation(severity: float) -> None:
-    """Check that a severity is a standard deviation.
+class SampleShift(Shift):
+    """A shift of the inputs of samples: labels, attributes, splits and ids stay as they are."""
 
-    Raises:
-        InputError: it is negative or not finite.
-    """
+    def apply(self, samples: Samples, severity: float, places: np.ndarray | None = None) -> Samples:
+        """The shifted samples.
+
+        Args:
+            samples: rows of a dataset.
+            severity: severity in the shift's own unit.
+            places: row numbers of the samples in the whole dataset, int64 ``[n]``; 0, 1, ... by
+                default. Random numbers of a row depend on the seed and on its place alone.
+
+        Raises:
+            InputError: the severity is not allowed, or the shift cannot be applied to ``x``.
+        """
+        self.check(severity)
+        if places is None:
+            places = np.arange(len(samples))
+        return self.shifted(samples, severity, places)
+
+    @abstractmethod
+    def shifted(self, samples: Samples, severity: float, places: np.ndarray) -> Samples:
+        """The shifted samples; arguments as of ``apply``, checked."""
+
+
+class ImageShift(SampleShift):
+    """A shift of the pixels of images, block by block."""
+
+    applies_to: ClassVar[tuple[str, ...]] = ("image", "generated")
+
+    def shifted(self, samples: Samples, severity: float, places: np.ndarray) -> Samples:
+        """The samples with shifted images."""
+        if not are_images(samples):
+            raise not_applicable(self.name, samples, "uint8 (n, c, h, w)")
+        images = np.asarray(samples.x)
+        shifted = np.empty_like(images)
+        rows_per_block = max(1, VALUES_PER_BLOCK // max(1, prod(images.shape[1:])))
+        for start in range(0, len(images), rows_per_block):
+            rows = slice(start, start + rows_per_block)
+            shifted[rows] = self.shifted_images(images[rows], severity, places[rows])
+        return replace(samples, x=shifted)
+
+    @abstractmethod
+    def shifted_images(self, images: np.ndarray, severity: float, places: np.ndarray) -> np.ndarray:
+        """Shifted images, each of which depends on the image in its row and its place alone.
+
+        Args:
+            images: uint8 ``[n, c, h, w]``, some rows of the dataset.
+            severity: severity of the shift.
+            places: row numbers of the images in the whole dataset, int64 ``[n]``.
+
+        Returns:
+            uint8 ``[n, c, h, w]``.
+        """
+
+
+class LatentShift(Shift):
+    """A subset of a generator's latent space, from which generated images are made."""
+
+    applies_to = ("generated",)
+    latent = True
+
+    @abstractmethod
+    def subset(self, z: np.ndarray, severity: float, targets: Targets) -> np.ndarray:
+        """Points of the subset, one for each draw.
+
+        Args:
+            z: draws of N(0, I), float32 ``[n, d]``.
+            severity: severity of the shift.
+            targets: the directions t1 and t2 of the study.
+
+        Returns:
+            float32 ``[n, d]``.
+
+        Raises:
+            InputError: the severity is not allowed, d is less than 2, or a draw has no point.
+        """
+
+    @abstractmethod
+    def support(self, latents: np.ndarray, severity: float, targets: Targets) -> Support:
+        """The smallest set that holds 99 % of the mass of the subset.
+
+        Args:
+            latents: points of ``subset``, float32 ``[n, d]``.
+            severity: severity of the shift.
+            targets: the directions t1 and t2 of the study.
+        """
+
+
+def are_images(samples: Samples) -> bool:
+    """Whether ``x`` holds uint8 images ``[n, c, h, w]``."""
+    x = samples.x
+    return isinstance(x, np.ndarray) and x.dtype == np.uint8 and x.ndim == IMAGE_AXES
+
+
+def not_applicable(shift: str, samples: Samples, allowed: str) -> InputError:
+    """An error for samples that a shift cannot be applied to."""
+    kinds = ", ".join(f"{array.dtype} {array.shape}" for array in samples.arrays.values())
+    return InputError(f"{shift} is not applicable to x of {kinds}, allowed: {allowed}")
+
+
+def check_standard_deviation(severity: float) -> None:
+    """Check that the severity of a noise is a standard deviation."""
     if not (math.isfinite(severity) and severity >= 0):
         raise InputError(
             f"noise severity {severity}: a standard deviation, allowed: 0 and larger finite numbers"
         )
 
 
-def places_of(samples: Samples, places: np.ndarray | None) -> np.ndarray:
-    """Place of every row in the whole dataset, int64 ``[n]``; the samples are it unless given."""
-    return np.arange(len(samples)) if places is None else places
+def check_fraction(severity: float, shift: str, unit: str) -> None:
+    """Check that a severity is a fraction of ``unit``."""
+    if not 0 <= severity <= 1:
+        raise InputError(f"{shift} severity {severity}: a fraction of {unit}, allowed: 0 to 1")
 
 
-def feature_noise(
-    samples: Samples, places: np.ndarray, draw: Callable[[tuple[int, int]], np.ndarray]
-) -> np.ndarray:
-    """Noise of float32 features ``[n, d]``, the same for a row whatever rows stand beside it.
-
-    Features are few, so all rows of the dataset are drawn, up to the last one that is there.
-
-    Args:
-        samples: samples with such features.
-        places: place of every row in the whole dataset, int64 ``[n]``.
-        draw: from a shape to draws, row after row.
-
-    Raises:
-        InputError: the samples hold images or several arrays, which have no such features.
-    """
-    if isinstance(samples.x, dict) or samples.x.dtype != np.float32 or samples.x.ndim != 2:
-        kinds = ", ".join(f"{array.dtype} {array.shape}" for array in samples.arrays.values())
-        raise InputError(
-            f"noise on features is not applicable to x of {kinds}, allowed: float32 (n, d)"
-        )
-    return draw((int(places.max(initial=-1)) + 1, samples.x.shape[1]))[places]
-
-
-def perturbed(samples: Samples, noise: np.ndarray, severity: float) -> Samples:
-    """Samples with noise added to their perturbation; nothing else changes.
-
-    Args:
-        samples: samples with float32 features ``[n, d]``.
-        noise: draws of standard deviation 1, float32 ``[n, d]``.
-        severity: standard deviation of the noise, in those of the preprocessed features.
-
-    Raises:
-        InputError: the severity is negative or not finite.
-    """
-    check_deviation(severity)
-    perturbation = np.float32(severity) * noise
-    if samples.perturbation is not None:
-        perturbation = samples.perturbation + perturbation
-    return replace(samples, perturbation=perturbation)
+def check_angle(severity: float, shift: str) -> None:
+    """Check that a severity is an angle from 0 to 90 degrees."""
+    if not 0 <= severity <= RIGHT_ANGLE:
+        raise InputError(f"{shift} severity {severity}: an angle in degrees, allowed: 0 to 90")

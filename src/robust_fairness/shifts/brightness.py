@@ -1,60 +1,39 @@
-"""More brightness of pictures (Hendrycks and Dietterich 2019)."""
+"""More brightness of images (Hendrycks and Dietterich 2019)."""
+
+from typing import ClassVar
 
 import numpy as np
 
-from robust_fairness.core.errors import InputError
-from robust_fairness.samples import Samples
-from robust_fairness.shifts._pictures import BRIGHTEST, corrupted
-from robust_fairness.shifts._pictures import CorruptionParameters as Parameters
-
-__all__ = ["Parameters", "apply", "check"]
-
-# Levels 1 to 5 of ImageNet-C, of its 64 x 64 version and of CIFAR-10-C, by side of the pictures.
-LEVELS = {
-    224: (0.1, 0.2, 0.3, 0.4, 0.5),
-    64: (0.1, 0.2, 0.3, 0.4, 0.5),
-    32: (0.05, 0.1, 0.15, 0.2, 0.3),
-}
+from robust_fairness.shifts.base import BRIGHTEST, ImageShift, check_fraction
 
 
-def check(severity: float) -> None:
-    """Check that a severity is a share.
+class Brightness(ImageShift):
+    """Raise the value (HSV) of every pixel by the severity, up to the full brightness of 1.
 
-    Raises:
-        InputError: it is not between 0 and 1.
-    """
-    if not 0 <= severity <= 1:
-        raise InputError(
-            f"brightness severity {severity}: a share of the full brightness, allowed: 0 to 1"
-        )
-
-
-def apply(samples: Samples, severity: float, parameters: Parameters) -> Samples:
-    """Raise the value of every pixel and keep its hue and saturation.
-
-    The value of HSV is the largest of the channels, so that hue and saturation stay where all of
-    them are multiplied by the same number. Black has neither and becomes grey.
-
-    Args:
-        samples: samples of uint8 pictures ``[n, c, h, w]``.
-        severity: what is added to the value, in units of the full brightness, at which it ends.
-        parameters: there are none.
-
-    Raises:
-        InputError: the severity is no share, or ``x`` holds no pictures.
+    The value is the largest of the channels, so that hue and saturation are kept where all
+    channels are multiplied by the same number. Black has neither and becomes grey.
 
     Source: Hendrycks and Dietterich 2019, with the levels of the authors' published code, which
-    cuts decimals off that are rounded here.
+    truncates decimals that are rounded here.
     """
-    check(severity)
-    values = np.arange(BRIGHTEST + 1)
-    raised = np.minimum(values + BRIGHTEST * severity, BRIGHTEST).astype(np.float32)
-    factors = raised / np.maximum(values, 1).astype(np.float32)
 
-    def brightened(pictures: np.ndarray) -> np.ndarray:
-        value = pictures.max(axis=1, keepdims=True)
-        # black times anything is black: ones in its place, whose factor is the new value itself
-        lit = np.where(value == 0, np.uint8(1), pictures)
+    # Levels 1 to 5 of ImageNet-C, of its 64 x 64 version and of CIFAR-10-C, by side of the images.
+    LEVELS: ClassVar = {
+        224: (0.1, 0.2, 0.3, 0.4, 0.5),
+        64: (0.1, 0.2, 0.3, 0.4, 0.5),
+        32: (0.05, 0.1, 0.15, 0.2, 0.3),
+    }
+
+    def check(self, severity: float) -> None:
+        """Check that the severity is a fraction."""
+        check_fraction(severity, self.name, "the full brightness")
+
+    def shifted_images(self, images: np.ndarray, severity: float, places: np.ndarray) -> np.ndarray:
+        """Brighter images."""
+        values = np.arange(BRIGHTEST + 1)
+        raised = np.minimum(values + BRIGHTEST * severity, BRIGHTEST).astype(np.float32)
+        factors = raised / np.maximum(values, 1).astype(np.float32)
+        value = images.max(axis=1, keepdims=True)
+        # black times any factor is black: ones instead, whose factor is the new value itself
+        lit = np.where(value == 0, np.uint8(1), images)
         return np.rint(lit * factors[value]).astype(np.uint8)
-
-    return corrupted(samples, "brightness", brightened)

@@ -1,63 +1,50 @@
-"""Gaussian blur of pictures (Hendrycks and Dietterich 2019)."""
+"""Gaussian blur of images (Hendrycks and Dietterich 2019)."""
+
+from typing import ClassVar
 
 import numpy as np
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.samples import Samples
-from robust_fairness.shifts._pictures import CorruptionParameters as Parameters
-from robust_fairness.shifts._pictures import corrupted
+from robust_fairness.shifts.base import ImageShift
 
-__all__ = ["Parameters", "apply", "check"]
-
-WIDEST = 100  # the kernel is 8 times as wide: far beyond any picture that something is left of
+LARGEST = 100  # the kernel is 8 times as wide
 HEIGHT, WIDTH = 2, 3
 
-# Levels 1 to 5 of ImageNet-C, of its 64 x 64 version and of CIFAR-10-C, by side of the pictures.
-LEVELS = {224: (1, 2, 3, 4, 6), 64: (0.5, 0.75, 1, 1.25, 1.5), 32: (0.4, 0.6, 0.7, 0.8, 1)}
 
-
-def check(severity: float) -> None:
-    """Check that a severity is the standard deviation of a kernel.
-
-    Raises:
-        InputError: it is not between 0 and 100.
-    """
-    if not 0 <= severity <= WIDEST:
-        raise InputError(
-            f"gaussian_blur severity {severity}: a standard deviation in pixels, "
-            f"allowed: 0 to {WIDEST}"
-        )
-
-
-def apply(samples: Samples, severity: float, parameters: Parameters) -> Samples:
-    r"""Blur pictures with a Gaussian kernel.
+class GaussianBlur(ImageShift):
+    r"""Blur images with a Gaussian kernel of standard deviation :math:`\sigma`, the severity.
 
     The kernel is sampled at whole pixels, :math:`e^{-k^2 / 2 \sigma^2}` up to four standard
-    deviations, and normalised. Pictures go on beyond their borders as their own mirror images,
-    so that their mean brightness stays and a wider kernel never takes less away: their cosine
-    transform is multiplied by numbers that fall as :math:`\sigma` grows. The source's code
-    repeats the outermost pixels in their place, and cuts decimals off that are rounded here.
-
-    Args:
-        samples: samples of uint8 pictures ``[n, c, h, w]``.
-        severity: standard deviation :math:`\sigma` in pixels of the picture, whatever its side:
-            the published levels are not proportional to it (``LEVELS``).
-        parameters: there are none.
-
-    Raises:
-        InputError: the severity is no such deviation, or ``x`` holds no pictures.
+    deviations, and normalised. Images are extended by reflection, so that their mean brightness
+    is kept and a wider kernel never removes less: their cosine transform is multiplied by numbers
+    that fall as :math:`\sigma` grows. The code of the source extends images by their outermost
+    pixels, and truncates decimals that are rounded here. :math:`\sigma` is in pixels of the image
+    whatever its side: the published levels are not proportional to it (``LEVELS``).
 
     Source: Hendrycks and Dietterich 2019, "Benchmarking Neural Network Robustness to Common
     Corruptions and Perturbations", with the levels of the authors' published code.
     """
-    from scipy.ndimage import gaussian_filter
 
-    check(severity)
+    # Levels 1 to 5 of ImageNet-C, of its 64 x 64 version and of CIFAR-10-C, by side of the images.
+    LEVELS: ClassVar = {
+        224: (1, 2, 3, 4, 6),
+        64: (0.5, 0.75, 1, 1.25, 1.5),
+        32: (0.4, 0.6, 0.7, 0.8, 1),
+    }
 
-    def blurred(pictures: np.ndarray) -> np.ndarray:
+    def check(self, severity: float) -> None:
+        """Check that the severity is a standard deviation in pixels, from 0 to 100."""
+        if not 0 <= severity <= LARGEST:
+            raise InputError(
+                f"gaussian_blur severity {severity}: a standard deviation in pixels, "
+                f"allowed: 0 to {LARGEST}"
+            )
+
+    def shifted_images(self, images: np.ndarray, severity: float, places: np.ndarray) -> np.ndarray:
+        """Blurred images."""
+        from scipy.ndimage import gaussian_filter
+
         smooth = gaussian_filter(
-            pictures, severity, output=np.float32, mode="reflect", axes=(HEIGHT, WIDTH)
+            images, severity, output=np.float32, mode="reflect", axes=(HEIGHT, WIDTH)
         )
         return np.rint(smooth).astype(np.uint8)
-
-    return corrupted(samples, "gaussian_blur", blurred)

@@ -3,56 +3,26 @@
 import numpy as np
 
 from robust_fairness.core.draws import uniform_rows
-from robust_fairness.samples import Samples
-from robust_fairness.shifts._pictures import are_pictures, brightened, noisy
-from robust_fairness.shifts.base import NoiseParameters as Parameters
-from robust_fairness.shifts.base import check_deviation as check
-from robust_fairness.shifts.base import feature_noise, perturbed, places_of
-
-__all__ = ["Parameters", "apply", "check"]
+from robust_fairness.shifts._noise import Noise
 
 HALF_WIDTH = np.float32(np.sqrt(3))  # of the uniform distribution of standard deviation 1
 
 
-def apply(
-    samples: Samples, severity: float, parameters: Parameters, places: np.ndarray | None = None
-) -> Samples:
+class UniformNoise(Noise):
     r"""Add :math:`\sigma e`, :math:`e \sim U(-\sqrt 3, \sqrt 3)`, to features or to pixels.
-
-    Args:
-        samples: samples with float32 features ``[n, d]``, or uint8 pictures ``[n, c, h, w]``.
-        severity: standard deviation :math:`\sigma`, in those of the preprocessed features; of
-            pixels in units of their full brightness.
-        parameters: seed of :math:`e`, which is the same for every severity.
-        places: place of every row in the whole dataset, int64 ``[n]``; 0, 1, ... unless given. The
-            noise of a row depends on its place, not on the rows that stand beside it.
-
-    Returns:
-        The same samples with ``perturbation`` float32 ``[n, d]``, or with noisy pictures.
-
-    Raises:
-        InputError: the severity is negative or not finite, or ``x`` is not applicable.
 
     Source: "Equalized Robustness" (under review, ICLR 2022), 5.1.
     """
-    places = places_of(samples, places)
-    if are_pictures(samples):
-        check(severity)
-        scale = np.float32(severity)
 
-        def noise(pictures: np.ndarray, at: np.ndarray) -> np.ndarray:
-            draws = uniform_rows(parameters.seed, at, pictures.shape[1:])
-            return brightened(pictures, scale * _centred(draws))
+    def feature_draws(self, generator: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+        """Draws of the uniform distribution."""
+        return _standardised(generator.random(shape, dtype=np.float32))
 
-        return noisy(samples, places, noise)
-
-    def draw(shape: tuple[int, int]) -> np.ndarray:
-        generator = np.random.Generator(np.random.PCG64(parameters.seed))
-        return _centred(generator.random(shape, dtype=np.float32))
-
-    return perturbed(samples, feature_noise(samples, places, draw), severity)
+    def pixel_draws(self, places: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        """Draws of the uniform distribution."""
+        return _standardised(uniform_rows(self.parameters.seed, places, shape))
 
 
-def _centred(draws: np.ndarray) -> np.ndarray:
+def _standardised(draws: np.ndarray) -> np.ndarray:
     """Draws of U(0, 1) as draws of mean 0 and standard deviation 1, float32."""
     return HALF_WIDTH * (2 * draws - 1)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from robust_fairness.core import checkpoints
 from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.datasets.base import Dataset
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images.coloured_digits import nearest_colors
 from robust_fairness.experiment.parameters import TestSetParameters
@@ -206,3 +207,14 @@ def _device(generator: Decoder) -> str:
     if device.type == "cuda":
         return f"cuda {torch.cuda.get_device_name(device)}"
     return str(device.type)
+
+
+class Generated(Dataset):
+    """``load`` with parameters."""
+
+    data_kind = "generated"
+    Parameters = Parameters
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        return load(self.parameters, files, splits)

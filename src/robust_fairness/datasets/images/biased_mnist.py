@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.datasets.base import ImageDataset
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images._biased_mnist_factors import (
     DIGITS,
@@ -266,3 +267,13 @@ def enlarged(pictures: np.ndarray) -> np.ndarray:
     fine = np.repeat(np.eye(MNIST_SIZE, dtype=np.float32), OVERLAP, axis=1)
     weight = fine.reshape(MNIST_SIZE, CELL, width).sum(-1).T
     return weight @ pictures.astype(np.float32) @ weight.T
+
+
+class BiasedMnist(ImageDataset):
+    """``load`` with parameters."""
+
+    Parameters = Parameters
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        return load(self.parameters, files, splits)

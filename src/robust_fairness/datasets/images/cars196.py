@@ -12,6 +12,7 @@ import pandas as pd
 from pydantic import Field, field_validator, model_validator
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.base import ImageDataset
 from robust_fairness.datasets.files import Files, below_the_root
 from robust_fairness.datasets.images._class_pictures import (
     CLASS,
@@ -207,3 +208,13 @@ def _require_sound(content: bytes, name: str) -> None:
                 f"{MOST_BYTES >> 20} MiB"
             )
         start += size
+
+
+class Cars196(ImageDataset):
+    """``load`` with parameters."""
+
+    Parameters = Parameters
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        return load(self.parameters, files, splits)

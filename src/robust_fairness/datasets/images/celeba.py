@@ -20,6 +20,7 @@ from pydantic import (
 )
 
 from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.datasets.base import ImageDataset
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images._celeba import (
     IDENTITIES,
@@ -227,3 +228,13 @@ def _limited(parts: pd.Series, parameters: Parameters) -> pd.Series:
         if asked is not None:
             limited[generator.permutation(rows)[asked:]] = None
     return limited
+
+
+class Celeba(ImageDataset):
+    """``load`` with parameters."""
+
+    Parameters = Parameters
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        return load(self.parameters, files, splits)

@@ -12,6 +12,7 @@ import pandas as pd
 from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.base import ImageDataset
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images._celeba import (
     IDENTITIES,
@@ -130,3 +131,13 @@ def _people(numbers: pd.Series) -> pd.Series:
     found, codes = np.unique(numbers.to_numpy(), return_inverse=True)
     names = pd.Index([str(number) for number in found], dtype=object)
     return pd.Series(pd.Categorical.from_codes(codes, names))
+
+
+class CelebaIdentity(ImageDataset):
+    """``load`` with parameters."""
+
+    Parameters = Parameters
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        return load(self.parameters, files, splits)

@@ -10,6 +10,7 @@ import pandas as pd
 from pydantic import PositiveInt, field_validator
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.base import ImageDataset
 from robust_fairness.datasets.files import Files, below_the_root
 from robust_fairness.datasets.images import _cifar
 from robust_fairness.samples import Samples
@@ -126,3 +127,13 @@ def _ids(own: tuple[np.ndarray | None, ...], count: int) -> np.ndarray:
             "in training and test files together"
         )
     return joined
+
+
+class Cifar10(ImageDataset):
+    """``load`` with parameters."""
+
+    Parameters = Parameters
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        return load(self.parameters, files, splits)

@@ -12,6 +12,7 @@ from pydantic import Field, NonNegativeInt, model_validator
 
 from robust_fairness.core.draws import uniform_rows
 from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.base import ImageDataset
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images import digits
 from robust_fairness.samples import Samples
@@ -148,3 +149,13 @@ def nearest_colors(pictures: np.ndarray) -> pd.Categorical:
 def named_colors(codes: np.ndarray) -> pd.Categorical:
     """Numbers of colors as their names."""
     return pd.Categorical.from_codes(codes, pd.Index(list(COLORS), dtype=object))
+
+
+class ColouredDigits(ImageDataset):
+    """``load`` with parameters."""
+
+    Parameters = Parameters
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        return load(self.parameters, files, splits)

@@ -12,6 +12,7 @@ import pandas as pd
 from pydantic import Field, field_validator
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.base import ImageDataset
 from robust_fairness.datasets.files import Files, below_the_root
 from robust_fairness.datasets.images._class_pictures import (
     CLASS,
@@ -257,3 +258,13 @@ def _blocks(content: bytes, name: str) -> Iterator[np.ndarray]:
 def _is_whole(cell: bytes) -> bool:
     """Whether a cell is a whole number that an int64 holds."""
     return cell.isdigit() and len(cell) <= MOST_DIGITS
+
+
+class Cub200(ImageDataset):
+    """``load`` with parameters."""
+
+    Parameters = Parameters
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        return load(self.parameters, files, splits)

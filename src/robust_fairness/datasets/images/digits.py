@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from robust_fairness.datasets.base import ImageDataset
 from robust_fairness.datasets.files import Files
 from robust_fairness.samples import Samples
 from robust_fairness.samples.splits import SplitParameters, random_splits, require_every_class
@@ -87,3 +88,13 @@ def brightness(counts: np.ndarray) -> np.ndarray:
         uint8, of the same shape.
     """
     return ((counts.astype(np.int64) * WHITE + LEVELS // 2) // LEVELS).astype(np.uint8)
+
+
+class Digits(ImageDataset):
+    """``load`` with parameters."""
+
+    Parameters = Parameters
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        return load(self.parameters, files, splits)

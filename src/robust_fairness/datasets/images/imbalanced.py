@@ -14,7 +14,8 @@ import pandas as pd
 from pydantic import BaseModel, BeforeValidator, Field, NonNegativeInt, PositiveInt, model_validator
 
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.core.registry import find_module
+from robust_fairness.core.registry import find
+from robust_fairness.datasets.base import ImageDataset
 from robust_fairness.datasets.files import Files
 from robust_fairness.experiment.parameters import Named, named
 from robust_fairness.samples import OF_SPLIT, REQUIRED_PARTS, Samples, require_categorical
@@ -116,7 +117,7 @@ def load(parameters: Parameters, files: Files, splits: int) -> Samples:
             classes as are cut, or nothing is left to cut.
     """
     source = parameters.of
-    samples: Samples = find_module("dataset", source.name).load(source.parameters, files, splits)
+    samples: Samples = find("dataset", source.name)(source.parameters).load(files, splits)
     if samples.differs_by_split:
         raise InputError(
             f"of: attributes of {source.name} differ by split, allowed: a dataset whose do not"
@@ -288,3 +289,13 @@ def _shared(total: int, spare: np.ndarray) -> np.ndarray:
     left = total - int(whole.sum())
     whole[np.argsort(-remainder, kind="stable")[:left]] += 1
     return whole
+
+
+class Imbalanced(ImageDataset):
+    """``load`` with parameters."""
+
+    Parameters = Parameters
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        return load(self.parameters, files, splits)

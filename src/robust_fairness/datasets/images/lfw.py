@@ -13,6 +13,7 @@ import pandas as pd
 from pydantic import field_validator
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.base import ImageDataset
 from robust_fairness.datasets.files import Files, below_the_root
 from robust_fairness.datasets.images._class_pictures import (
     CLASS,
@@ -191,3 +192,13 @@ def _predicted(files: Files, name: str) -> pd.Series:
     races = pd.Categorical(named.where(named.isin(RACES)), pd.Index(RACES, dtype=object))
     people = table[NAME].str.rpartition("_")[0]
     return pd.Series(races, index=pd.Index(people + "/" + table[NAME], dtype=object))
+
+
+class Lfw(ImageDataset):
+    """``load`` with parameters."""
+
+    Parameters = Parameters
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        return load(self.parameters, files, splits)

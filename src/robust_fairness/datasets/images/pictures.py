@@ -8,6 +8,7 @@ from pandas.api.types import is_numeric_dtype
 from pydantic import PositiveInt, field_validator, model_validator
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.base import ImageDataset
 from robust_fairness.datasets.files import Files, below_the_root
 from robust_fairness.datasets.images._pictures import COMMON, Source, decode, opened
 from robust_fairness.datasets.raw.labels import RawTableParameters, complete_rows, labels_of
@@ -119,3 +120,13 @@ def _with_pictures(rows: pd.DataFrame, source: Source, parameters: Parameters) -
     if not present.any():
         raise InputError(f"{parameters.pictures}: none of the pictures is there")
     return rows[present]
+
+
+class ImageFolder(ImageDataset):
+    """``load`` with parameters."""
+
+    Parameters = Parameters
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        return load(self.parameters, files, splits)

@@ -15,6 +15,7 @@ from pydantic import Field, PositiveInt
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import folder_written_aside
+from robust_fairness.datasets.base import QuestionDataset
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.questions import gqa_ood
 from robust_fairness.datasets.questions._scene_files import (
@@ -103,3 +104,13 @@ def key(world: WorldParameters) -> str:
     drawn_from = WorldParameters(**world.model_dump(include=set(WorldParameters.model_fields)))
     content = f"{EDITION} {drawn_from.model_dump_json()}"
     return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+class GeneratedScenes(QuestionDataset):
+    """``load`` with parameters."""
+
+    Parameters = Parameters
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        return load(self.parameters, files, splits)

@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.base import QuestionDataset
 from robust_fairness.datasets.files import ROOT_VARIABLE, Files, below_the_root
 from robust_fairness.datasets.questions._boxes import convert
 from robust_fairness.datasets.questions._questions import (
@@ -290,3 +291,13 @@ def _splits(drawn: np.ndarray, sizes: list[int]) -> pd.DataFrame:
         codes[: sizes[0]][~kept[:, k]] = -1
         splits[f"split_{k}"] = pd.Categorical.from_codes(codes, names)
     return pd.DataFrame(splits)
+
+
+class GqaOod(QuestionDataset):
+    """``load`` with parameters."""
+
+    Parameters = Parameters
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        return load(self.parameters, files, splits)

@@ -7,6 +7,7 @@ import pandas as pd
 from pydantic import PositiveInt
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.base import TableDataset
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.tables._tables import (
     categories,
@@ -124,3 +125,13 @@ def _drop_missing(table: pd.DataFrame, codebook: dict[str, tuple[str, ...]]) -> 
     return known.assign(
         **{name: known[name].cat.set_categories(list(codebook[name])) for name in WITH_MISSING}
     )
+
+
+class Adult(TableDataset):
+    """``load`` with parameters."""
+
+    Parameters = Parameters
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        return load(self.parameters, files, splits)

@@ -5,6 +5,7 @@ from typing import Literal
 import pandas as pd
 from pydantic import PositiveInt
 
+from robust_fairness.datasets.base import TableDataset
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.tables._tables import (
     TopShareParameters,
@@ -119,3 +120,13 @@ def load(parameters: Parameters, files: Files, splits: int) -> Samples:
         splits=splits,
         sources=files.sources,
     )
+
+
+class Communities(TableDataset):
+    """``load`` with parameters."""
+
+    Parameters = Parameters
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        return load(self.parameters, files, splits)

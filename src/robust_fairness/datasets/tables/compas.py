@@ -4,6 +4,7 @@ from typing import Literal
 
 import pandas as pd
 
+from robust_fairness.datasets.base import TableDataset
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.tables._schemas import Category, Field, Number, validated
 from robust_fairness.datasets.tables._tables import one_hot, read_csv, require_rows, to_samples
@@ -128,3 +129,13 @@ def _caucasian(race: pd.Series) -> pd.Series:
     return (
         race.astype("object").map(names).astype(pd.CategoricalDtype(["Caucasian", "Non-Caucasian"]))
     )
+
+
+class Compas(TableDataset):
+    """``load`` with parameters."""
+
+    Parameters = Parameters
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        return load(self.parameters, files, splits)

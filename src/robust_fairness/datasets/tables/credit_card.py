@@ -5,6 +5,7 @@ from typing import Literal
 import pandas as pd
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.base import TableDataset
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.tables._schemas import Category, Field, Number, validated
 from robust_fairness.datasets.tables._tables import header, one_hot, read_csv, to_samples
@@ -123,3 +124,13 @@ def _documented(table: pd.DataFrame, treatment: Literal["others", "own", "drop"]
         cells = table[name].astype("object").replace(UNDOCUMENTED, "others")
         documented[name] = cells.astype(kind)
     return table.assign(**documented)
+
+
+class CreditCard(TableDataset):
+    """``load`` with parameters."""
+
+    Parameters = Parameters
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        return load(self.parameters, files, splits)

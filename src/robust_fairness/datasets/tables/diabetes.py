@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from robust_fairness.datasets.base import TableDataset
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.tables._tables import TopShareParameters, to_samples, top_share
 from robust_fairness.samples import Samples
@@ -72,3 +73,13 @@ def load(parameters: Parameters, files: Files, splits: int) -> Samples:
         splits=splits,
         sources=files.sources,
     )
+
+
+class Diabetes(TableDataset):
+    """``load`` with parameters."""
+
+    Parameters = Parameters
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        return load(self.parameters, files, splits)

@@ -4,6 +4,7 @@ from typing import Literal
 
 import pandas as pd
 
+from robust_fairness.datasets.base import TableDataset
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.tables._schemas import Category, Field, Number, validated
 from robust_fairness.datasets.tables._tables import one_hot, read_csv, read_table, to_samples
@@ -184,3 +185,13 @@ def _codes(name: str, coding: str) -> tuple[str, ...]:
 def _named(name: str, coding: str, names: tuple[str, ...]) -> Category:
     """A field whose codes have names."""
     return Category(dict(zip(_codes(name, coding), names, strict=True)))
+
+
+class German(TableDataset):
+    """``load`` with parameters."""
+
+    Parameters = Parameters
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        return load(self.parameters, files, splits)

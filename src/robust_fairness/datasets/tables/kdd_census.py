@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import pandas as pd
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.base import TableDataset
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.tables._schemas import Category, Field, Number, validated
 from robust_fairness.datasets.tables._tables import one_hot, only_of, read_table, to_samples
@@ -172,3 +173,13 @@ def _categories(cells: pd.Series, count: int) -> Category:
             f"{len(rows)} categories, allowed: {count}"
         )
     return Category(tuple(sorted(map(str, rows.index))))
+
+
+class KddCensus(TableDataset):
+    """``load`` with parameters."""
+
+    Parameters = Parameters
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        return load(self.parameters, files, splits)

@@ -8,6 +8,7 @@ from typing import Literal
 
 import pandas as pd
 
+from robust_fairness.datasets.base import TableDataset
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.tables._schemas import Category, Field, Number, validated
 from robust_fairness.datasets.tables._tables import one_hot, read_csv, to_samples
@@ -87,3 +88,13 @@ def load(parameters: Parameters, files: Files, splits: int) -> Samples:
 def _named(column: pd.Series, names: tuple[str, str]) -> pd.Series:
     """Zeros and ones as two categories."""
     return column.map(dict(enumerate(names))).astype(pd.CategoricalDtype(list(names)))
+
+
+class LawSchool(TableDataset):
+    """``load`` with parameters."""
+
+    Parameters = Parameters
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        return load(self.parameters, files, splits)

@@ -14,6 +14,7 @@ import pandas as pd
 from pydantic import Field
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.base import TableDataset
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.tables import _mimic
 from robust_fairness.datasets.tables._schemas import Category, Number, validated
@@ -242,3 +243,13 @@ def _wrong(table: pd.DataFrame, rows: pd.Series) -> list[dict[str, Any]]:
     """The marked rows, cells by column."""
     cells = table[rows].itertuples(index=False, name=None)
     return [dict(zip(map(str, table.columns), row, strict=True)) for row in cells]
+
+
+class Sepsis(TableDataset):
+    """``load`` with parameters."""
+
+    Parameters = Parameters
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        return load(self.parameters, files, splits)

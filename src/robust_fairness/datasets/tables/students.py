@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from robust_fairness.datasets.base import TableDataset
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.tables._schemas import Category, Field, Number, validated
 from robust_fairness.datasets.tables._tables import one_hot, read_csv, to_samples
@@ -100,3 +101,13 @@ def load(parameters: Parameters, files: Files, splits: int) -> Samples:
         splits=splits,
         sources=files.sources,
     )
+
+
+class Students(TableDataset):
+    """``load`` with parameters."""
+
+    Parameters = Parameters
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        return load(self.parameters, files, splits)

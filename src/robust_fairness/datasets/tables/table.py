@@ -7,6 +7,7 @@ import pandas as pd
 from pydantic import PositiveInt
 
 from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.datasets.base import TableDataset
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw import columns as raw_columns
 from robust_fairness.datasets.raw.labels import RawTableParameters, complete_rows, labels_of
@@ -96,3 +97,13 @@ def _features(columns: list[str], parameters: Parameters) -> list[str]:
     if not found:
         raise InputError(f"{parameters.file}: no column is left as a feature")
     return found
+
+
+class Table(TableDataset):
+    """``load`` with parameters."""
+
+    Parameters = Parameters
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        return load(self.parameters, files, splits)

@@ -4,7 +4,7 @@ from typing import Any
 
 from kedro.pipeline import Node, Pipeline
 
-from robust_fairness.core.registry import find_module
+from robust_fairness.core.registry import find
 from robust_fairness.experiment.grid import DatasetGrid
 from robust_fairness.experiment.parameters import ContactSheetParameters, SourceParameters
 from robust_fairness.runs.configuration import selected_grid
@@ -14,8 +14,8 @@ def ingest(source: SourceParameters) -> tuple[Any, Any]:
     """Read a dataset with its named splits; its attributes are a table of their own as well."""
     from robust_fairness.datasets.files import Files, default_root
 
-    module = find_module("dataset", source.source.name)
-    samples = module.load(source.source.parameters, Files(default_root()), source.splits)
+    dataset = find("dataset", source.source.name)(source.source.parameters)
+    samples = dataset.load(Files(default_root()), source.splits)
     return samples, samples.table()
 
 

@@ -1,12 +1,11 @@
 """The shifts pipeline."""
 
 from collections.abc import Callable
-from inspect import signature
 from typing import Any
 
 from kedro.pipeline import Node, Pipeline
 
-from robust_fairness.core.registry import find_module
+from robust_fairness.core.registry import find
 from robust_fairness.experiment.grid import DatasetGrid, TestSet
 from robust_fairness.experiment.parameters import (
     GeneratedTestSetParameters,
@@ -22,26 +21,20 @@ def shift_given(samples: Any, test_set: GivenTestSetParameters) -> Any:
 
 
 def shift(samples: Any, test_set: TestSetParameters) -> Any:
-    """Shift the rows that some split tests on; no other row is asked for.
+    """Shift the rows that some split tests on.
 
-    Shifts that draw random numbers name ``places`` among their arguments, the places of these
-    rows in the dataset: a row's noise depends on its place, not on the number of splits.
-
-    Raises:
-        InputError: the shift is a subset of latent space, which given samples do not have.
+    The noise of a row depends on its place in the dataset, not on the number of splits.
     """
-    module, places = find_module("shift", test_set.shift.name), _tested(samples)
-    offered = {"places": places} if "places" in signature(module.apply).parameters else {}
-    return module.apply(
-        samples.take(places), test_set.severity, test_set.shift.parameters, **offered
-    )
+    places = _tested(samples)
+    found = find("shift", test_set.shift.name)(test_set.shift.parameters)
+    return found.apply(samples.take(places), test_set.severity, places)
 
 
 def shift_generated(samples: Any, test_set: GeneratedTestSetParameters, generator: Any) -> Any:
-    """Shift the test rows of a generated dataset: in latent space, or as given pictures."""
+    """Shift the test rows of a generated dataset: in latent space, or their images."""
     from robust_fairness.datasets.generated import generated
 
-    if hasattr(find_module("shift", test_set.shift.name), "apply"):
+    if not find("shift", test_set.shift.name).latent:
         return shift(samples, test_set)
     parameters: Any = test_set.source.source.parameters
     name = TestSet(test_set.shift.name, test_set.severity).name
