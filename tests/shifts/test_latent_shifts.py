@@ -184,7 +184,7 @@ def test_given_samples_cannot_be_shifted_in_latent_space():
         {"shift": {"name": "extend", "form": "as_printed"}, "severity": 15}
     )
     assert test_set.shift.parameters == Extend.Parameters(form="as_printed")
-    with pytest.raises(InputError, match="shift Extend: a subset of latent space"):
+    with pytest.raises(InputError, match="shift extend: a subset of latent space"):
         GivenTestSetParameters.model_validate({"shift": {"name": "extend"}, "severity": 15})
     with pytest.raises(InputError, match="allowed: 0 to 90"):
         TestSetParameters.model_validate({"shift": {"name": "extend"}, "severity": 91})
