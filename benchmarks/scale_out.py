@@ -20,8 +20,8 @@ from kedro.io.core import Version
 from kedro.pipeline import Node, Pipeline
 
 from robust_fairness.catalog.files import TextDataset
-from robust_fairness.runs.runners import DaskRunner, KeepsGoing, SequentialRunner
-from robust_fairness.runs.runners._dask import connected, local_cluster
+from robust_fairness.runs.runners import DaskRunner, FaultTolerantRunner, SequentialRunner
+from robust_fairness.runs.runners.dask_runner import connected, local_cluster
 
 STEPS = ("models", "selection", "predictions", "metrics")
 TARGET_MILLISECONDS, TARGET_RATIO = 150, 1.6
@@ -54,7 +54,7 @@ def cells(count: int, seconds: float) -> Pipeline:
     return Pipeline(nodes)
 
 
-def seconds_of(runner: KeepsGoing, pipeline: Pipeline) -> float:
+def seconds_of(runner: FaultTolerantRunner, pipeline: Pipeline) -> float:
     """Wall time of a run in an empty folder."""
     with tempfile.TemporaryDirectory() as folder:
         files = {
@@ -73,7 +73,7 @@ class Shared(DaskRunner):
     cluster = None
 
     def _get_executor(self, max_workers: int):
-        from robust_fairness.runs.runners._dask import Workers
+        from robust_fairness.runs.runners.dask_runner import Workers
 
         return Workers(connected(self.cluster, 60), None, 60)
 

@@ -30,16 +30,16 @@ from kedro.pipeline import Node, Pipeline
 
 from robust_fairness.catalog.files import TextDataset
 from robust_fairness.core.errors import Failure, InputError
-from robust_fairness.runs.runners import DaskRunner, RunFailed, Stopped, _dask
-from robust_fairness.runs.runners._jobs import (
+from robust_fairness.runs.runners import DaskRunner, RunFailed, Stopped, dask_runner
+from robust_fairness.runs.runners.jobs import (
     DEATHS,
     Attempt,
     Files,
     Job,
     NodeFailed,
-    Place,
+    WorkerSetup,
     identity,
-    ready,
+    set_up,
 )
 from tests.project import ROOT
 from tests.test_runners import CELLS, OUTPUTS, catalog, pipeline, table, written
@@ -167,7 +167,7 @@ def limit(size: int) -> None:
 
 def test_a_worker_that_cannot_write_fails_the_node_that_needs_it(cluster, tmp_path):
     """As a full disk does, where no disk can be mounted."""
-    with _dask.connected(cluster.scheduler_address, SECONDS) as client:
+    with dask_runner.connected(cluster.scheduler_address, SECONDS) as client:
         client.run(limit, 2**16)
         try:
             message = too_large(tmp_path, cluster.scheduler_address)
@@ -241,8 +241,8 @@ class OnTwoWorkers(DaskRunner):
     """On workers of this machine that do not import torch, which takes seconds at each start."""
 
     def _get_executor(self, max_workers: int) -> Executor:
-        started = _dask.local_cluster(2, 1, [])
-        return _dask.Workers(_dask.connected(started, SECONDS), started, SECONDS)
+        started = dask_runner.local_cluster(2, 1, [])
+        return dask_runner.Workers(dask_runner.connected(started, SECONDS), started, SECONDS)
 
 
 @pytest.mark.slow
@@ -321,10 +321,10 @@ def test_what_a_dead_worker_had_saved_of_a_node_is_replaced(tmp_path):
         }
     )
     node = Node(lambda text: (text, text), "raw", ["a", "b"], name="both")
-    place = Place(tmp_path, None, None, {}, {}, identity())
+    setup = WorkerSetup(tmp_path, None, None, {}, {}, identity())
     here = Path.cwd()
     try:
-        assert Job.of(node, Files.of(found), found, {}, "one", place).run() is None
+        assert Job.of(node, Files.of(found), found, {}, "one", setup).run() is None
     finally:
         os.chdir(here)
     assert found.load("a") == found.load("b") == "rows"
@@ -395,7 +395,7 @@ def test_a_run_whose_workers_are_gone_says_so_and_goes_on_with_a_new_one(tmp_pat
         return [one.getMessage() for one in caplog.records if "worker" in one.getMessage()]
 
     with scheduler(tmp_path) as (address, _), process("worker", address, *options) as worker:
-        with _dask.connected(address, SECONDS) as client:
+        with dask_runner.connected(address, SECONDS) as client:
             client.wait_for_workers(1, timeout=SECONDS)
         with ThreadPoolExecutor() as threads:
             what = Pipeline([Node(waits(begun), "raw", "report", name="long")])
@@ -428,19 +428,19 @@ def test_the_longer_there_are_no_workers_the_rarer_that_is_told(tmp_path, caplog
         close=lambda: None,
     )
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    with _dask.Workers(client, None, timeout=30) as executor:
+    with dask_runner.Workers(client, None, timeout=30) as executor:
         times = []
         for second in range(10_000):
             now, before = float(second), len(caplog.records)
-            assert executor.places == _dask.BACKLOG
+            assert executor.capacity == dask_runner.BACKLOG
             times += [second] * (len(caplog.records) - before)
         assert times == [30, 120, 480, 1920, 7680]
         now, workers = 10_000.0, 3
-        assert executor.places == 3 * _dask.BACKLOG
+        assert executor.capacity == 3 * dask_runner.BACKLOG
         assert caplog.records[-1].getMessage() == "tcp://here:1: workers again, the run goes on"
         for second in range(10_001, 10_029):
             now, workers = float(second), 0
-            assert executor.places == _dask.BACKLOG
+            assert executor.capacity == dask_runner.BACKLOG
         assert len(caplog.records) == len(times) + 1
 
 
@@ -489,7 +489,7 @@ OLD = LACKS.replace("raise metadata.PackageNotFoundError(name)", 'return "0.0.1"
         (
             "",
             ("--nthreads=2",),
-            "runs 2 nodes at once, allowed: 1; start workers with --nthreads 1",
+            "runs 2 nodes at the same time, allowed: 1; start workers with --nthreads 1",
         ),
         (None, (), "has code of robust_fairness"),
     ],
@@ -529,14 +529,14 @@ def threads_of_libraries(threads: int) -> set[int]:
     import torch
     from threadpoolctl import threadpool_info
 
-    ready(Place(Path.cwd(), None, threads, {}, {}, identity()))
+    set_up(WorkerSetup(Path.cwd(), None, threads, {}, {}, identity()))
     return {torch.get_num_threads(), *(one["num_threads"] for one in threadpool_info())}
 
 
 def test_a_cluster_of_this_machine_is_open_to_this_run_only():
     """No port but on the loopback device, no client without the certificate."""
-    with _dask.local_cluster(2, 3, ["4", "7"]) as started:
-        with _dask.connected(started, SECONDS) as client:
+    with dask_runner.local_cluster(2, 3, ["4", "7"]) as started:
+        with dask_runner.connected(started, SECONDS) as client:
             client.wait_for_workers(2, timeout=SECONDS)
             devices = client.run(os.getenv, "CUDA_VISIBLE_DEVICES")
             threads = client.run(threads_of_libraries, 3)
@@ -549,7 +549,7 @@ def test_a_cluster_of_this_machine_is_open_to_this_run_only():
             if connection.status == psutil.CONN_LISTEN
         }
         with pytest.raises(InputError, match="no Dask scheduler can be reached"):
-            _dask.connected(started.scheduler_address.replace("tls://", "tcp://"), 1)
+            dask_runner.connected(started.scheduler_address.replace("tls://", "tcp://"), 1)
     assert listening == {"127.0.0.1"}
     assert sorted(devices.values()) == ["4", "7"]
     assert list(threads.values()) == [{3}, {3}]

@@ -1,4 +1,4 @@
-"""The loop that goes on past failed nodes, on toy pipelines."""
+"""Fault-tolerant runners on small pipelines."""
 
 import pickle
 import sys
@@ -16,19 +16,16 @@ from kedro.pipeline import Node, Pipeline
 
 from robust_fairness.catalog.files import TextDataset
 from robust_fairness.core.errors import Failure
-from robust_fairness.runs.runners import (
-    FAN_IN,
-    KeepsGoing,
-    RunFailed,
-    SequentialRunner,
-    WithFailures,
+from robust_fairness.runs.runners import FAN_IN, FaultTolerantRunner, RunFailed, SequentialRunner
+from robust_fairness.runs.runners.fault_tolerant import (
+    CatalogWithFailures,
     completion,
     first_line,
 )
 
 
-class Threads(KeepsGoing):
-    """The same loop on three threads."""
+class Threads(FaultTolerantRunner):
+    """Runs nodes on three threads."""
 
     def _get_executor(self, max_workers: int) -> Executor:
         return ThreadPoolExecutor(max_workers)
@@ -88,7 +85,9 @@ def catalog(folder: Path, run: str) -> DataCatalog:
     return DataCatalog({"raw": MemoryDataset("rows"), **files})
 
 
-def run(runner: type[KeepsGoing], found: DataCatalog, what: Pipeline, **options: bool) -> None:
+def run(
+    runner: type[FaultTolerantRunner], found: DataCatalog, what: Pipeline, **options: bool
+) -> None:
     """Run a pipeline under the id "one"."""
     runner().run(what, found, _create_hook_manager(), run_id="one", **options)
 
@@ -207,7 +206,7 @@ def test_the_completing_command_keeps_the_options_of_the_run(monkeypatch, words,
 
 def test_a_catalog_with_failures_travels_to_other_processes():
     failures: Mapping[str, Failure] = {"a": Failure("a.train", "no")}
-    sent = pickle.dumps(WithFailures(DataCatalog({"b": MemoryDataset(2)}), failures))
+    sent = pickle.dumps(CatalogWithFailures(DataCatalog({"b": MemoryDataset(2)}), failures))
     found = pickle.loads(sent)  # noqa: S301 - of our own making, in this very test
     assert found.load("a") == failures["a"]
     assert found.load("b") == 2

@@ -1,27 +1,21 @@
-"""Runners that keep going: a failed cell fails alone, and the run can be completed later."""
+"""Fault-tolerant runners: other cells run although one failed, and the run can be completed."""
 
-from robust_fairness.runs.runners._dask import DaskRunner
-from robust_fairness.runs.runners._keeps_going import (
+from robust_fairness.runs.runners.dask_runner import DaskRunner
+from robust_fairness.runs.runners.fault_tolerant import (
     FAN_IN,
-    KeepsGoing,
-    Ledger,
+    FaultTolerantRunner,
     RunFailed,
     SequentialRunner,
     Stopped,
-    WithFailures,
-    completion,
     first_line,
 )
 
 __all__ = [
     "FAN_IN",
     "DaskRunner",
-    "KeepsGoing",
-    "Ledger",
+    "FaultTolerantRunner",
     "RunFailed",
     "SequentialRunner",
     "Stopped",
-    "WithFailures",
-    "completion",
     "first_line",
 ]

@@ -1,4 +1,4 @@
-"""The loop over nodes that goes on past failed ones, and the runner that is nothing else."""
+"""Runners that continue after a failed node."""
 
 import logging
 import shlex
@@ -24,49 +24,49 @@ from robust_fairness.core.errors import Failure
 
 logger = logging.getLogger(__name__)
 
-SECONDS_OF_WAITING = 1.0  # for a node to end, until the executor is looked at again
-FAN_IN = "fan_in"  # tag of nodes that take failed inputs and name them
+POLL_SECONDS = 1.0
+FAN_IN = "fan_in"  # tag of nodes that accept failed inputs and name them
 
 
 class RunFailed(click.ClickException):
-    """Some nodes failed; all that did not need them has run.
+    """Some nodes failed; all nodes that do not depend on them have run.
 
     Attributes:
-        failures: one a failed node, in the order in which they failed.
+        failures: one per failed node, in order of failure.
     """
 
     def __init__(self, failures: list[Failure], run_id: str | None) -> None:
         self.failures = failures
         lines = [f"{len(failures)} failed:", *(f"  {failure}" for failure in failures)]
-        lines.append(f"Everything else is done. To complete the run: {completion(run_id)}")
+        lines.append(f"All other nodes have run. To complete the run: {completion(run_id)}")
         super().__init__("\n".join(lines))
 
 
 class Stopped(click.ClickException):
-    """The run cannot go on, whatever its nodes say; what has finished is kept.
+    """The run had to stop early; finished outputs are kept.
 
     Attributes:
-        failures: one a failed node, in the order in which they failed.
+        failures: as of ``RunFailed``.
     """
 
     def __init__(self, reason: str, failures: list[Failure], run_id: str | None) -> None:
         self.failures = failures
         lines = [*(f"  {failure}" for failure in failures)]
-        lines.append(f"What has finished is kept. To complete the run: {completion(run_id)}")
+        lines.append(f"Finished outputs are kept. To complete the run: {completion(run_id)}")
         super().__init__("\n".join([reason, *lines]))
 
 
 class Unreachable(Exception):
-    """What runs the nodes is gone: no further node can be run; the message is one line."""
+    """The executor is lost and no further node can run; the message is one line."""
 
 
 def completion(run_id: str | None) -> str:
-    """The command that runs what is missing of a run, with the options of this one."""
-    given = iter(sys.argv[sys.argv.index("run") + 1 :] if "run" in sys.argv else [])
+    """The command that completes a run, with the options of this one."""
+    arguments = iter(sys.argv[sys.argv.index("run") + 1 :] if "run" in sys.argv else [])
     options = []
-    for word in given:
+    for word in arguments:
         if word == "--run-id":
-            next(given, None)
+            next(arguments, None)
         elif word != "--only-missing-outputs" and not word.startswith("--run-id="):
             options.append(word)
     words = ["kedro", "run", *options, "--run-id", str(run_id), "--only-missing-outputs"]
@@ -74,14 +74,14 @@ def completion(run_id: str | None) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says in one line; Kedro's errors of datasets give the reason in a second."""
+    """An error's message in one line; the second line of a ``DatasetError`` is its reason."""
     lines = [line for line in str(error).splitlines() if line.strip()]
     shown = lines[: 2 if isinstance(error, DatasetError) else 1]
     return " ".join(shown) or type(error).__name__
 
 
 def remove(dataset: Any) -> None:
-    """Delete the file of a dataset with versions, where it exists."""
+    """Delete the file of a versioned dataset, if it exists."""
     if not isinstance(dataset, AbstractVersionedDataset) or not dataset.exists():
         return
     if isinstance(dataset, AtomicDataset):
@@ -90,10 +90,10 @@ def remove(dataset: Any) -> None:
         Path(dataset._get_load_path()).unlink()
 
 
-class Ledger:
-    """What has failed so far, and what that means for the nodes to come.
+class Failures:
+    """The failures of a run so far, and the outputs that are missing because of them.
 
-    Failures are held in memory only: a file in the place of an output would look finished.
+    They are only in memory: a file instead of an output would look like a finished one.
     """
 
     def __init__(self) -> None:
@@ -101,11 +101,11 @@ class Ledger:
         self._outputs: dict[str, Failure] = {}
 
     def inputs(self, node: Node) -> dict[str, Failure]:
-        """The failures that stand in the place of a node's inputs."""
+        """Failures by name of a node's missing inputs."""
         return {name: self._outputs[name] for name in node.inputs if name in self._outputs}
 
     def failed(self, node: Node, error: BaseException) -> None:
-        """Note a node's own failure."""
+        """Add the failure of a node."""
         failure = Failure(node.name, first_line(error))
         self.failures.append(failure)
         self.skipped(node, failure)
@@ -113,92 +113,92 @@ class Ledger:
         logger.debug("%s", node.name, exc_info=error)
 
     def skipped(self, node: Node, failure: Failure) -> None:
-        """Note that a node's outputs do not exist because of a failure."""
+        """Mark the outputs of a node as missing because of a failure."""
         self._outputs |= dict.fromkeys(node.outputs, failure)
 
 
-class WithFailures:
-    """A catalog that hands out failures in the place of the datasets that do not exist.
+class CatalogWithFailures:
+    """A catalog that returns a failure instead of each missing dataset.
 
     Args:
-        catalog: the catalog of everything else.
-        failures: failures by name of the dataset.
+        catalog: the catalog of all other datasets.
+        failures: failures by name of the missing dataset.
     """
 
     def __init__(self, catalog: Any, failures: Mapping[str, Failure]) -> None:
         self._catalog, self._failures = catalog, failures
 
     def load(self, name: str) -> Any:
-        """The data, or the failure."""
+        """Return the data, or the failure."""
         return self._failures[name] if name in self._failures else self._catalog.load(name)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # pickle asks for these before there is a catalog
+        if name.startswith("__"):  # pickle looks these up before there is a catalog
             raise AttributeError(name)
         return getattr(self._catalog, name)
 
 
 class Queue:
-    """The nodes of a pipeline that wait for nothing any more, first those that it names first.
+    """The nodes of a pipeline whose dependencies have run, in the order of the pipeline.
 
     Attributes:
-        ready: their places in the pipeline, a heap.
+        ready: heap of their positions in the pipeline.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._nodes = pipeline.nodes
-        places = {node.name: place for place, node in enumerate(self._nodes)}
-        needs = pipeline.node_dependencies
-        self._left = {node.name: len(needs[node]) for node in self._nodes}
-        self._behind: dict[str, list[int]] = {name: [] for name in places}
+        positions = {node.name: position for position, node in enumerate(self._nodes)}
+        dependencies = pipeline.node_dependencies
+        self._pending = {node.name: len(dependencies[node]) for node in self._nodes}
+        self._children: dict[str, list[int]] = {name: [] for name in positions}
         for node in self._nodes:
-            for one in needs[node]:
-                self._behind[one.name].append(places[node.name])
-        self.ready = [places[name] for name, count in self._left.items() if count == 0]
+            for parent in dependencies[node]:
+                self._children[parent.name].append(positions[node.name])
+        self.ready = [positions[name] for name, count in self._pending.items() if count == 0]
 
     def take(self) -> Node:
-        """The first one."""
+        """Remove and return the first ready node."""
         return self._nodes[heappop(self.ready)]
 
-    def settle(self, node: Node) -> None:
-        """Note that nothing waits for a node any more."""
-        for place in self._behind[node.name]:
-            name = self._nodes[place].name
-            self._left[name] -= 1
-            if self._left[name] == 0:
-                heappush(self.ready, place)
+    def done(self, node: Node) -> None:
+        """Add the nodes that were waiting only for this one."""
+        for position in self._children[node.name]:
+            name = self._nodes[position].name
+            self._pending[name] -= 1
+            if self._pending[name] == 0:
+                heappush(self.ready, position)
 
 
 class Uses:
-    """Which datasets within a pipeline nobody will read any more.
+    """Reference counts of the datasets within a pipeline.
 
-    Kedro's own bookkeeping asks the pipeline for its inputs after each node, which takes minutes
-    with thousands of nodes.
+    Kedro's own looks through all inputs of the pipeline after each node: minutes with thousands
+    of nodes.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._counts = Counter(chain.from_iterable(node.inputs for node in pipeline.nodes))
         self._kept = pipeline.inputs() | pipeline.outputs()
 
-    def no_more(self, node: Node) -> list[str]:
-        """Those that a node was the last to read, or made for nobody."""
+    def released_by(self, node: Node) -> list[str]:
+        """Datasets that no node reads after this one."""
         self._counts.subtract(node.inputs)
         names = (*node.inputs, *node.outputs)
         return [name for name in names if self._counts[name] < 1 and name not in self._kept]
 
 
-class KeepsGoing(AbstractRunner):
-    """The loop over nodes that goes on past failed ones, on any executor.
+class FaultTolerantRunner(AbstractRunner):
+    """Runs every node that does not depend on a failed one, on any executor.
 
-    A runner says where nodes run by ``_get_executor``, how many at once by ``_places``, and what
-    is done there by ``_work``.
+    Subclasses define the executor (``_get_executor``), how many nodes run at the same time
+    (``_capacity``) and the call that runs a node (``_call``).
     """
 
-    def _places(self, executor: Executor, pipeline: Pipeline) -> int:
-        """How many nodes may be under way; asked again before each, and while all wait."""
+    def _capacity(self, executor: Executor, pipeline: Pipeline) -> int:
+        """How many nodes may be submitted; read again before each one."""
         return self._get_required_workers_count(pipeline)
 
-    def _work(
+    def _call(
         self,
         node: Node,
         catalog: Any,
@@ -206,17 +206,9 @@ class KeepsGoing(AbstractRunner):
         hook_manager: PluginManager | None,
         run_id: str | None,
     ) -> Callable[[], Any]:
-        """What the executor calls to run a node.
-
-        Args:
-            node: the node.
-            catalog: the catalog of the run.
-            missing: failures in the place of inputs.
-            hook_manager: hooks of this process.
-            run_id: id of the run.
-        """
-        seen: Any = WithFailures(catalog, missing) if missing else catalog
-        return Task(node, seen, self._is_async, hook_manager, run_id).execute
+        """The call that runs a node, with failures instead of its missing inputs."""
+        inputs: Any = CatalogWithFailures(catalog, missing) if missing else catalog
+        return Task(node, inputs, self._is_async, hook_manager, run_id).execute
 
     def _run(
         self,
@@ -229,73 +221,72 @@ class KeepsGoing(AbstractRunner):
 
         Raises:
             RunFailed: a node has failed.
-            Stopped: nodes cannot be run any more.
+            Stopped: the executor was lost.
         """
-        ledger = Ledger()
+        failures = Failures()
         queue, uses = Queue(pipeline), Uses(pipeline)
         running: dict[Future[Any], Node] = {}
         executor = self._get_executor(self._get_required_workers_count(pipeline))
         assert executor is not None
         with executor:
             while queue.ready or running:
-                places = self._places(executor, pipeline)
-                if queue.ready and len(running) < places:
+                capacity = self._capacity(executor, pipeline)
+                if queue.ready and len(running) < capacity:
                     node = queue.take()
-                    missing = ledger.inputs(node)
+                    missing = failures.inputs(node)
                     if missing and FAN_IN not in node.tags:
-                        ledger.skipped(node, next(iter(missing.values())))
-                        queue.settle(node)
+                        failures.skipped(node, next(iter(missing.values())))
+                        queue.done(node)
                         continue
-                    work = self._work(node, catalog, missing, hook_manager, run_id)
-                    running[executor.submit(work)] = node
+                    call = self._call(node, catalog, missing, hook_manager, run_id)
+                    running[executor.submit(call)] = node
                     continue
-                for future in wait(running, SECONDS_OF_WAITING, FIRST_COMPLETED).done:
+                for future in wait(running, POLL_SECONDS, FIRST_COMPLETED).done:
                     node = running.pop(future)
-                    queue.settle(node)
+                    queue.done(node)
                     error = future.exception()
                     if isinstance(error, Unreachable):
-                        raise Stopped(str(error), ledger.failures, run_id)
+                        raise Stopped(str(error), failures.failures, run_id)
                     if error is None:
                         logger.info("%s done", node.name)
                     else:
-                        ledger.failed(node, error)
-                    for name in uses.no_more(node):
+                        failures.failed(node, error)
+                    for name in uses.released_by(node):
                         catalog.release(name)
-        if ledger.failures:
-            raise RunFailed(ledger.failures, run_id)
+        if failures.failures:
+            raise RunFailed(failures.failures, run_id)
 
     def _filter_pipeline_for_missing_outputs(
         self, pipeline: Pipeline, catalog: CatalogProtocol
     ) -> Pipeline:
-        """Nodes with missing outputs and everything behind them.
+        """Nodes with missing outputs and all nodes downstream of them.
 
-        What stands behind a missing output is stale, so it is deleted and made again; a version
-        may not be saved twice.
+        Outputs downstream are stale: they are deleted, since a version cannot be saved twice.
         """
         missing = super()._filter_pipeline_for_missing_outputs(pipeline, catalog)
         if not missing.nodes:
             return missing
-        behind = pipeline.from_nodes(*(node.name for node in missing.nodes))
-        for name in behind.all_outputs():
+        downstream = pipeline.from_nodes(*(node.name for node in missing.nodes))
+        for name in downstream.all_outputs():
             remove(catalog.get(name))
         return super()._filter_pipeline_for_missing_outputs(pipeline, catalog)
 
 
-class Here(Executor):
-    """Runs what is submitted at once, in this thread; an interrupt passes through."""
+class ThisThread(Executor):
+    """Runs each call immediately in this thread; an interrupt is not caught."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """The result or the error, both there already."""
+        """Run the call; the future is done."""
         future: Future[Any] = Future()
         try:
             future.set_result(fn(*args, **kwargs))
-        except Exception as error:  # whatever a node raises, the others go on
+        except Exception as error:  # of a node, of any type
             future.set_exception(error)
         return future
 
 
-class SequentialRunner(KeepsGoing):
-    """One node after the other."""
+class SequentialRunner(FaultTolerantRunner):
+    """Runs one node after the other."""
 
     def _get_executor(self, max_workers: int) -> Executor:
-        return Here()
+        return ThisThread()

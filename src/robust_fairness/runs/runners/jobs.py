@@ -1,8 +1,7 @@
-"""What is sent to another process to run a node there, and what that process does with it.
+"""Nodes as jobs of other processes.
 
-A node travels with its name and function, the configuration of the datasets that it reads and
-saves, the versions that the run pinned them to, and the parameters it asks for. Data do not: a
-worker reads and writes the catalog's files itself.
+A job contains the node, the catalog configuration and versions of the datasets that it reads and
+saves, and its parameters. Data are not sent: a worker reads and writes the files itself.
 """
 
 import hashlib
@@ -25,11 +24,11 @@ from kedro.runner.task import Task
 
 import robust_fairness
 from robust_fairness.core.errors import Failure, InputError
-from robust_fairness.runs.runners._keeps_going import WithFailures, first_line, remove
+from robust_fairness.runs.runners.fault_tolerant import CatalogWithFailures, first_line, remove
 
 logger = logging.getLogger(__name__)
 
-# Settings of the process that starts a run which hold on workers, too.
+# Environment variables of the process that starts a run, passed on to workers.
 SETTINGS = (
     "ROBUST_FAIRNESS_DATA",
     "ROBUST_FAIRNESS_CHECKPOINTS",
@@ -37,26 +36,26 @@ SETTINGS = (
     "MLFLOW_TRACKING_URI",
 )
 PACKAGES = ("robust_fairness", "torch", "numpy", "kedro", "distributed")
-DEATHS = 4  # of workers in the midst of a node, after which it counts as failed
-LARGEST_VALUE = 2**20  # bytes of a value that is sent with a node: a parameter, the manifest
-_one_at_a_time = threading.Lock()  # torch's threads and the current folder are the process's
+DEATHS = 4  # of workers while they run a node, after which the node has failed
+LARGEST_VALUE = 2**20  # bytes of a parameter or of the manifest, sent with a node
+_lock = threading.Lock()  # torch's threads and the current folder belong to the process
 
 
 class NodeFailed(Exception):
-    """An error of a node, as a line of text."""
+    """The error of a node in one line."""
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where and how nodes of a run are run.
+class WorkerSetup:
+    """How a worker has to be set up for the nodes of a run.
 
     Attributes:
         folder: the project's folder.
-        package: name of the project's package, whose hooks are called; None for none.
-        threads: CPU threads of a node; None leaves them as they are.
+        package: the project's package, whose hooks are called; None for no hooks.
+        threads: CPU threads of a node; None leaves them unchanged.
         settings: environment variables.
-        configuration: arguments of the project's configuration loader, which knows the grid.
-        identity: what the process that starts the run is.
+        configuration: arguments of the project's configuration loader.
+        identity: ``identity()`` of the process that starts the run.
     """
 
     folder: Path
@@ -69,12 +68,12 @@ class Place:
 
 @dataclass(frozen=True)
 class Files:
-    """The datasets of a run that are files, as configuration.
+    """Configuration of the file datasets of a run.
 
     Attributes:
-        catalog: configuration by name.
-        credentials: those that it refers to.
-        versions: load and save versions by name.
+        catalog: configuration by name of the dataset.
+        credentials: credentials that it refers to.
+        versions: load and save versions by name of the dataset.
     """
 
     catalog: Mapping[str, dict[str, Any]]
@@ -83,7 +82,7 @@ class Files:
 
     @classmethod
     def of(cls, catalog: Any) -> "Files":
-        """All files of a catalog."""
+        """All file datasets of a catalog."""
         configuration, credentials, *_ = catalog.to_config()
         found = {name: catalog.get(name) for name in configuration}
         versions = {
@@ -94,17 +93,17 @@ class Files:
         return cls(configuration, credentials, versions)
 
     def only(self, names: set[str]) -> "Files":
-        """Those of these names."""
+        """The file datasets with these names."""
         some = {name: self.catalog[name] for name in sorted(names & self.catalog.keys())}
-        asked = {one["credentials"] for one in some.values() if one.get("credentials")}
+        credentials = {one["credentials"] for one in some.values() if one.get("credentials")}
         return Files(
             some,
-            {name: self.credentials[name] for name in sorted(asked)},
+            {name: self.credentials[name] for name in sorted(credentials)},
             {name: self.versions[name] for name in some if name in self.versions},
         )
 
-    def opened(self) -> DataCatalog:
-        """A catalog of them."""
+    def to_catalog(self) -> DataCatalog:
+        """A catalog of these datasets, with their versions."""
         catalog = DataCatalog.from_config(dict(self.catalog), dict(self.credentials))
         for name, pinned in self.versions.items():
             dataset = catalog.get(name)
@@ -119,11 +118,11 @@ class Job:
 
     Attributes:
         node: the node.
-        files: the files that it reads and saves.
-        values: parameters and what else it reads that is no file.
-        missing: failures in the place of inputs.
+        files: the file datasets that it reads and saves.
+        values: its other inputs, such as parameters.
+        missing: failures by name of missing inputs.
         run_id: id of the run.
-        place: where and how to run it.
+        setup: setup of the worker.
     """
 
     node: Node
@@ -131,7 +130,7 @@ class Job:
     values: Mapping[str, Any]
     missing: Mapping[str, Failure]
     run_id: str | None
-    place: Place
+    setup: WorkerSetup
 
     @classmethod
     def of(
@@ -141,33 +140,35 @@ class Job:
         catalog: Any,
         missing: Mapping[str, Failure],
         run_id: str | None,
-        place: Place,
+        setup: WorkerSetup,
     ) -> "Job":
-        """The job of a node; what the catalog holds in memory is looked up now."""
-        there = set(node.inputs) - missing.keys()
-        # No difference of sets: it would go through all files of the grid for each node.
-        held = sorted(name for name in there if name not in files.catalog)
-        values = {name: catalog.load(name) for name in held}
-        return cls(node, files.only(there | set(node.outputs)), values, missing, run_id, place)
+        """The job of a node; datasets in memory are loaded now."""
+        inputs = set(node.inputs) - missing.keys()
+        # Not a difference of sets, which would visit all files of the grid for each node.
+        in_memory = sorted(name for name in inputs if name not in files.catalog)
+        values = {name: catalog.load(name) for name in in_memory}
+        return cls(node, files.only(inputs | set(node.outputs)), values, missing, run_id, setup)
 
     def run(self) -> str | None:
-        """Run the node here; None, or the error in one line."""
-        with _one_at_a_time:
+        """Run the node; returns None, or the error in one line."""
+        with _lock:
             try:
-                hooks = ready(self.place)
-                catalog = self.files.opened()
+                hooks = set_up(self.setup)
+                catalog = self.files.to_catalog()
                 for name, value in self.values.items():
                     catalog[name] = MemoryDataset(value)
-                self._forget_attempts(catalog)
-                seen: Any = WithFailures(catalog, self.missing) if self.missing else catalog
-                Task(self.node, seen, False, hooks, self.run_id).execute()
+                self._remove_partial_outputs(catalog)
+                inputs: Any = (
+                    CatalogWithFailures(catalog, self.missing) if self.missing else catalog
+                )
+                Task(self.node, inputs, False, hooks, self.run_id).execute()
             except Exception as error:
                 logger.debug("%s", self.node.name, exc_info=error)
                 return first_line(error)
         return None
 
-    def _forget_attempts(self, catalog: DataCatalog) -> None:
-        """Delete what a worker that died had saved of this node; a version is saved once only."""
+    def _remove_partial_outputs(self, catalog: DataCatalog) -> None:
+        """Delete outputs of a worker that died; a version cannot be saved twice."""
         for name in self.node.outputs:
             pinned = self.files.versions.get(name)
             if pinned is not None and pinned.load == pinned.save:
@@ -176,18 +177,18 @@ class Job:
 
 @dataclass(frozen=True)
 class Attempt:
-    """A call that notes that it has begun, so that it stops after a few workers' deaths.
+    """A call that counts its attempts and gives up after several workers died.
 
-    Dask blames a death on all that waited for the worker, too. The note is on the shared folder,
-    where it outlives the worker, and is made before the call is opened: what that imports may
-    need more memory than there is.
+    Dask also blames a death on calls that were only waiting for that worker. The count is a file
+    in the shared folder, written before the call is unpickled, since the imports of the call may
+    exceed the memory.
 
-    Dask also runs a node again that has ended, if its worker dies before that is known to all;
-    others may read the node's files by then.
+    Dask repeats a call that has ended if its worker dies before the result arrived; other nodes
+    may read the output files by then, so that an ended call is not repeated here.
 
     Attributes:
-        call: pickled; it gives None, or an error in one line.
-        begun: file with a byte for each attempt; it is renamed when one succeeds.
+        call: pickled call that returns None or an error in one line.
+        begun: file with one byte per attempt; renamed when an attempt succeeds.
     """
 
     call: bytes
@@ -195,18 +196,18 @@ class Attempt:
 
     @classmethod
     def at(cls, call: Callable[[], str | None], begun: Path) -> "Attempt":
-        """The attempts at a call."""
+        """An attempt at a call."""
         from distributed.protocol.pickle import dumps
 
         return cls(dumps(call), begun)
 
     def run(self) -> None:
-        """Call, unless that was done, or has killed too many workers.
+        """Call, unless the call has ended before or too many workers died.
 
-        What is raised travels with the news of the end, what is returned would lie on the worker.
+        Errors are raised, because a returned value would stay on the worker.
 
         Raises:
-            NodeFailed: the error; those of libraries may not travel.
+            NodeFailed: the call failed; errors of libraries may not be picklable.
         """
         logging.getLogger("distributed.worker").setLevel(logging.CRITICAL)  # it prints errors
         try:
@@ -228,7 +229,7 @@ class Attempt:
         if self.begun.stat().st_size > DEATHS:
             return (
                 f"the worker that ran it died, {DEATHS} times "
-                "(out of memory, or killed from outside)"
+                "(out of memory, or killed by another process)"
             )
         failed: str | None = loads(self.call)()
         if failed is None:
@@ -237,31 +238,31 @@ class Attempt:
 
 
 @lru_cache(maxsize=1)  # a worker may serve one run after another
-def ready(place: Place) -> Any:
-    """Make this process one that runs nodes of a place; hooks to call around them.
+def set_up(setup: WorkerSetup) -> Any:
+    """Set up this process as a worker; returns the manager of the hooks.
 
     Raises:
-        InputError: the process has other code or packages than the one that started the run.
+        InputError: this process has other code or packages than the one that started the run.
     """
     from kedro.framework.hooks.manager import _create_hook_manager, _register_hooks
     from kedro.framework.project import configure_project, settings
     from threadpoolctl import threadpool_limits
 
-    require_alike(place.identity, identity(), f"worker on {platform.node()}")
+    require_same_versions(setup.identity, identity(), f"worker on {platform.node()}")
     logging.getLogger("distributed").setLevel(logging.ERROR)
-    os.environ.update(place.settings)
-    os.chdir(place.folder)
-    if place.threads is not None:
+    os.environ.update(setup.settings)
+    os.chdir(setup.folder)
+    if setup.threads is not None:
         import torch
 
-        torch.set_num_threads(place.threads)
-        threadpool_limits(place.threads)
+        torch.set_num_threads(setup.threads)
+        threadpool_limits(setup.threads)
     hooks = _create_hook_manager()
-    if place.package is not None:
-        configure_project(place.package)
-        settings.CONFIG_LOADER_CLASS(**place.configuration, **settings.CONFIG_LOADER_ARGS)
-        # Those of others would miss what happened before in the process that started the run.
-        own = (hook for hook in settings.HOOKS if _is_of(place.package, hook))
+    if setup.package is not None:
+        configure_project(setup.package)
+        settings.CONFIG_LOADER_CLASS(**setup.configuration, **settings.CONFIG_LOADER_ARGS)
+        # Hooks of plugins expect events of the process that started the run.
+        own = (hook for hook in settings.HOOKS if _is_of(setup.package, hook))
         _register_hooks(hooks, own)
     return hooks
 
@@ -272,7 +273,7 @@ def _is_of(package: str, hook: Any) -> bool:
 
 @cache
 def identity() -> dict[str, str]:
-    """What must be the same wherever nodes of a run are run."""
+    """Versions of Python, packages and code, which must be equal on all workers of a run."""
     folder = Path(robust_fairness.__file__).parent
     digest = hashlib.sha256()
     for source in sorted(folder.rglob("*.py")):
@@ -285,11 +286,13 @@ def identity() -> dict[str, str]:
     }
 
 
-def require_alike(here: Mapping[str, str], there: Mapping[str, str | None], who: str) -> None:
-    """Refuse a process that is not like this one.
+def require_same_versions(
+    here: Mapping[str, str], there: Mapping[str, str | None], who: str
+) -> None:
+    """Require a process with the versions of this one.
 
     Raises:
-        InputError: a package is missing there, or of another version.
+        InputError: a package is missing there, or has another version.
     """
     for name, wanted in here.items():
         found = there.get(name)
@@ -300,10 +303,10 @@ def require_alike(here: Mapping[str, str], there: Mapping[str, str | None], who:
 
 
 def require_sendable(pipeline: Pipeline, catalog: Any, files: Files) -> None:
-    """Refuse what other processes could not read.
+    """Require datasets that other processes can read.
 
     Raises:
-        InputError: an output stays in memory, or something in memory cannot be sent.
+        InputError: an output is in memory, or an input in memory cannot be sent.
     """
     kept = sorted(pipeline.all_outputs() - files.catalog.keys())
     kept += sorted(
@@ -316,7 +319,7 @@ def require_sendable(pipeline: Pipeline, catalog: Any, files: Files) -> None:
             f"{', '.join(kept)}: in memory, which workers do not share; "
             "give each a file in the catalog"
         )
-    import cloudpickle  # what Dask sends with
+    import cloudpickle  # used by Dask
 
     for name in sorted(pipeline.inputs() - files.catalog.keys()):
         try:
