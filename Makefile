@@ -1,28 +1,28 @@
-# `make run` is all that a fresh machine needs: it has Python, make and a package registry.
+# `make run` is enough on a machine with Python, make and access to a package index.
 
 PYTHON ?= python3
 ENVIRONMENT := .venv
 BIN := $(ENVIRONMENT)/bin
-# Touched after each installation, so that nothing is installed twice.
+# Modified after each installation, so that nothing is installed twice.
 INSTALLED := $(ENVIRONMENT)/installed
 # Written last by the script that executes the notebooks.
 EXECUTED := build/notebooks/plotly.min.js
 
-# uv does not read pip's settings: where it has no package index of its own, it takes pip's.
+# uv does not read pip settings: use the package index of pip if uv has none of its own.
 UV = UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$${UV_INDEX_URL:-$${PIP_INDEX_URL:-$$( \
 	$(BIN)/python -m pip config get global.index-url 2>/dev/null)}}}" $(BIN)/uv
 
-# Settings of the user that would send the packages, or the commands below, elsewhere.
+# Settings of the user that would redirect the installation or the commands below.
 unexport PIP_PREFIX PIP_REQUIRE_HASHES PIP_ROOT PIP_TARGET PIP_USER
 unexport PYTHONHOME PYTHONPATH
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test test-slow lint format viz docs check-docs lock bench clean
 
-help: ## list what can be made
+help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
 
-install: $(INSTALLED) ## make .venv from requirements.lock (again only after a change)
+install: $(INSTALLED) ## create .venv from requirements.lock (again only after a change)
 
 $(INSTALLED): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; (3, 11) <= sys.version_info < (3, 14) or sys.exit( \
@@ -38,39 +38,39 @@ $(INSTALLED): requirements.lock pyproject.toml
 run: $(INSTALLED) ## run the benchmark on the bundled data
 	$(BIN)/kedro run --pipelines=robust_fairness
 
-# Two workers with one thread each: more threads only wait for one another. Tests that run whole
-# processes take minutes: a worker that is done takes them over from the other.
+# Two workers with one thread each: more threads only wait for each other. Tests that run whole
+# processes take minutes: an idle worker takes them over from the other one.
 test: export OMP_NUM_THREADS := 1
-test: $(INSTALLED) ## run the tests, without the slow ones
+test: $(INSTALLED) ## run all tests except the slow ones
 	$(BIN)/pytest -m "not slow" -n 2 --dist worksteal -ra --cov
 
 test-slow: $(INSTALLED) ## run the tests that need minutes, a browser or a server
 	$(BIN)/pytest -m slow -ra
 
-lint: $(INSTALLED) ## check style, types and the walls between the rooms
+lint: $(INSTALLED) ## check style, types and import rules
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-format: $(INSTALLED) ## put the code into the project's style
+format: $(INSTALLED) ## apply ruff fixes and formatting
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-viz: $(INSTALLED) ## build a static site of the pipeline, and look at it in the browser
+viz: $(INSTALLED) ## build a static site of the pipeline and serve it
 	$(BIN)/kedro site
 	@echo "http://127.0.0.1:4141 shows build/ (interrupt to stop)"
 	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory build 4141
 
 docs: $(EXECUTED) check-docs ## build the documentation with executed notebooks, build/site/index.html
 
-check-docs: $(INSTALLED) ## build the documentation; notebooks as they are, unless they were executed
+check-docs: $(INSTALLED) ## build the documentation without executing notebooks
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 $(EXECUTED): $(INSTALLED) $(wildcard notebooks/*.ipynb)
 	$(BIN)/python docs/execute_notebooks.py $(@D)
 
-lock: $(INSTALLED) ## write requirements.lock for what pyproject.toml asks (UPGRADE=1: anew)
+lock: $(INSTALLED) ## resolve pyproject.toml into requirements.lock (UPGRADE=1: newest versions)
 	$(UV) pip compile pyproject.toml --quiet $(if $(UPGRADE),--upgrade) \
 		--extra dask --extra dev --extra docs --universal \
 		--python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
