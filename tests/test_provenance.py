@@ -21,7 +21,7 @@ from robust_fairness.catalog.files import TextDataset
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import HOST, LOCK
 from robust_fairness.experiment.grid import Cell, DatasetGrid, Grid
-from robust_fairness.runs import provenance
+from robust_fairness.runs import provenance, rerun, session
 from robust_fairness.runs.hooks import RunRecord
 from robust_fairness.runs.runners import RunFailed, SequentialRunner
 from robust_fairness.samples import Samples
@@ -295,7 +295,7 @@ def test_another_input_file_fails_before_anything_of_it_is_saved():
     Path("data/samples/one/samples").unlink()
     manifest = run("one", pipeline(sha256="bb"), only_missing=True)
     assert manifest["failed"] == [
-        "toy.ingest: toy.samples: another toy.csv than run one began with; use another --run-id"
+        "toy.ingest: toy.samples: toy.csv changed since run one started; use another --run-id"
     ]
     assert not Path("data/samples/one/samples").exists()
 
@@ -305,7 +305,7 @@ def test_samples_that_another_run_has_replaced_are_not_read():
     Path("data/samples/one/samples").unlink()
     SamplesDataset(filepath="data/samples", version=Version(None, "one")).save(samples("bb"))
     (failure,) = run("one", only_missing=True)["failed"]
-    assert failure.startswith("toy.erm.train: toy.samples: another toy.csv")
+    assert failure.startswith("toy.erm.train: toy.samples: toy.csv changed")
 
 
 def test_the_newest_finished_run_with_a_table_is_found():
@@ -334,9 +334,9 @@ def test_a_corrupted_manifest_is_named(text):
 
 @pytest.mark.parametrize("run_id", ["", ".", "..", "a/b", "../a", "-a", "a b", "a'b", "a\n"])
 def test_a_run_id_is_the_name_of_a_file(run_id):
-    session = object.__new__(provenance.Session)
+    one = object.__new__(session.Session)
     with pytest.raises(InputError, match="run id"):
-        session.run(runtime_params={"run_id": run_id})
+        one.run(runtime_params={"run_id": run_id})
 
 
 # Parquet stores UTF-8, which has no lone surrogates.
@@ -377,11 +377,11 @@ def outputs(run_id: str, **contents: str) -> dict:
 
 def test_a_comparison_counts_the_same_and_names_the_different():
     old = outputs("one", metrics="a", models="b", report="c")
-    same = provenance.comparison(old, outputs("two", metrics="a", models="b", report="d"))
+    same = rerun.comparison(old, outputs("two", metrics="a", models="b", report="d"))
     assert same.startswith("2 outputs, same bits (run two")
     for other in ({"models": "b", "metrics": "x"}, {"models": "b"}):
         with pytest.raises(InputError, match="1 of 2 outputs differ: metrics"):
-            provenance.comparison(old, outputs("two", **other))
+            rerun.comparison(old, outputs("two", **other))
 
 
 @pytest.mark.parametrize(
@@ -400,5 +400,5 @@ def test_only_a_finished_run_of_the_same_code_is_rerun(change, said):
     manifest = run("one") | change
     provenance.manifest_path("one").write_text(json.dumps(manifest))
     with pytest.raises(InputError, match=said):
-        provenance.rerun("one")
+        rerun.rerun("one")
     assert provenance.known_runs() == ["one"]

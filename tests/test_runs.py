@@ -16,7 +16,7 @@ from mlflow import MlflowClient
 from robust_fairness.catalog.arrays import ModelsDataset, PredictionsDataset
 from robust_fairness.core.errors import InputError
 from robust_fairness.reporting import VIEWS
-from robust_fairness.runs import provenance
+from robust_fairness.runs.rerun import comparison
 from robust_fairness.runs.tracking import EXPERIMENT
 from tests.project import Project, hearing_interrupts, small
 
@@ -195,7 +195,7 @@ def test_rerun_gives_the_same_bits_and_finds_a_difference(after_run):
     (again,) = (after_run.root / "data" / "08_reporting" / "manifests").glob("one-rerun-*.json")
     told["outputs"]["metrics"]["content"] = "0" * 64
     with pytest.raises(InputError, match="outputs differ: metrics"):
-        provenance.comparison(told, json.loads(again.read_text()))
+        comparison(told, json.loads(again.read_text()))
 
     (after_run.root / "conf" / "smoke" / "parameters.yml").write_text("protocols: {}\n")
     assert "git worktree add" in after_run.kedro("rerun", "one", status=1)

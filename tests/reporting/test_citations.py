@@ -105,7 +105,7 @@ def test_cite_prints_what_a_run_used_and_refuses_what_does_not_tell(tmp_path, mo
     assert printed.exit_code == 0
     assert printed.output == bibliography({"method": ["lff"]})
     assert CliRunner().invoke(cli, ["cite", "new"]).output == printed.output
-    for name, message in {"old": "does not tell what was used", "nwe": "new"}.items():
+    for name, message in {"old": "field 'used' is missing", "nwe": "new"}.items():
         refused = CliRunner().invoke(cli, ["cite", name])
         assert refused.exit_code == 1
         assert message in refused.output

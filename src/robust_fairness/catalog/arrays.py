@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from robust_fairness.catalog._atomic import AtomicDataset
 from robust_fairness.catalog._mapping import mapped
+from robust_fairness.catalog.atomic import AtomicDataset
 from robust_fairness.core.errors import InputError
 
 HEADER = "robust_fairness"

@@ -5,7 +5,7 @@ from typing import Any
 
 from kedro_datasets._typing import ImagePreview, PlotlyPreview, TablePreview
 
-from robust_fairness.catalog._atomic import AtomicDataset
+from robust_fairness.catalog.atomic import AtomicDataset
 
 
 class TableDataset(AtomicDataset):

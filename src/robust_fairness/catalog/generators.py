@@ -4,7 +4,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from robust_fairness.catalog._atomic import AtomicDataset
+from robust_fairness.catalog.atomic import AtomicDataset
 
 MODULE = "robust_fairness.generation.generator"
 

@@ -50,6 +50,6 @@ run = ProjectCommand(
 @click.argument("run_id")
 def rerun(run_id: str) -> None:
     """Repeat a run and compare every output bit by bit."""
-    from robust_fairness.runs import provenance
+    from robust_fairness.runs.rerun import rerun as repeat
 
-    click.echo(provenance.rerun(run_id))
+    click.echo(repeat(run_id))

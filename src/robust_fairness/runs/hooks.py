@@ -11,7 +11,7 @@ from kedro.framework.hooks import hook_impl
 from kedro.io import AbstractVersionedDataset
 from kedro.io.core import Version, VersionNotFoundError
 
-from robust_fairness.catalog._atomic import AtomicDataset
+from robust_fairness.catalog.atomic import AtomicDataset
 from robust_fairness.core.errors import InputError
 from robust_fairness.runs import provenance
 from robust_fairness.runs.runners import first_line

@@ -1,91 +1,43 @@
-"""What a run was: its manifest, its versions, and running it again.
+"""Manifests: what a run read, computed and saved, with which code and packages.
 
-A manifest is written when a run starts and again when it ends: ``data/08_reporting/manifests/``
-``<run id>.json``. Reports point at it; ``kedro rerun`` compares against it.
+``data/08_reporting/manifests/<run id>.json`` is written when a run starts and when it ends.
 """
 
 import hashlib
 import json
 import os
 import platform
-import re
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from kedro.framework.session import KedroServiceSession
-from kedro.io.core import generate_timestamp
 from kedro.utils import find_kedro_project
 
-from robust_fairness.catalog._atomic import AtomicDataset
+from robust_fairness.catalog.atomic import AtomicDataset
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.files import locked, written_aside
 
 FOLDER = Path("data/08_reporting/manifests")
 PACKAGES = ("robust-fairness", "torch", "numpy", "pandas", "scikit-learn", "kedro", "safetensors")
 FILTERS = ("tags", "from_nodes", "to_nodes", "node_names", "from_inputs", "to_outputs")
-# What must be the same for a run to be completed under its id; inputs are checked when read.
+# Fields that must be equal to complete a run under its id; inputs are checked when they are read.
 IDENTITY = (
     "environment", "pipelines", "namespaces", "filters", "runtime_parameters", "configuration",
     "git",
 )  # fmt: skip
-# Outputs that tell the run's id or time; they cannot be the same bits.
-TELLS_THE_RUN = ("report",)
-
-
-class Session(KedroServiceSession):
-    """Kedro's session, whose run id can be given as the runtime parameter ``run_id``."""
-
-    @classmethod
-    def create(  # type: ignore[override]
-        cls, session_id: str | None = None, *, save_on_close: bool = False, **options: Any
-    ) -> "Session":
-        """See Kedro's own; its catalog commands pass ``save_on_close``, which has no effect."""
-        session = super().create(session_id, **options)
-        assert isinstance(session, cls)
-        return session
-
-    def run(  # type: ignore[override]  # Kedro's further options go through as they are
-        self,
-        run_id: str | None = None,
-        *,
-        runtime_params: dict[str, Any] | None = None,
-        **options: Any,
-    ) -> dict[str, Any]:
-        """Run pipelines; see Kedro's own. An interrupted run says so in its manifest.
-
-        Raises:
-            InputError: the run id cannot be the name of a file.
-        """
-        parameters = dict(runtime_params or {})
-        run_id = parameters.pop("run_id", run_id)
-        if run_id is not None and not re.fullmatch(r"\w[\w.-]*", str(run_id), re.ASCII):
-            raise InputError(
-                f"run id {run_id!r}: allowed: letters, digits, '_', and after the first '.' and '-'"
-            )
-        run_id = generate_timestamp() if run_id is None else str(run_id)
-        try:
-            result: dict[str, Any] = super().run(run_id, runtime_params=parameters, **options)
-        except KeyboardInterrupt:  # of which Kedro tells no hook
-            if manifest_path(run_id).exists():
-                write_manifest(load_manifest(run_id) | {"state": "interrupted", "ended": now()})
-            raise
-        return result
 
 
 def root() -> Path:
-    """Folder of the project; the current one outside of a project."""
+    """Folder of the project; the current folder outside of a project."""
     return find_kedro_project(Path.cwd()) or Path.cwd()
 
 
 def relative(path: Path) -> str:
-    """A path as manifests tell it: from the project's folder, where it lies in there."""
+    """A path relative to the project's folder if it is inside."""
     return str(path.relative_to(root()) if path.is_relative_to(root()) else path)
 
 
@@ -95,7 +47,7 @@ def manifest_path(run_id: str) -> Path:
 
 
 def known_runs() -> list[str]:
-    """Ids of all runs that have a manifest, oldest first."""
+    """Ids of all runs with a manifest, oldest first."""
     runs = [path.stem for path in (root() / FOLDER).glob("*.json")]
     return sorted(runs, key=lambda run_id: str(load_manifest(run_id)["started"]))
 
@@ -104,11 +56,11 @@ def load_manifest(run_id: str) -> dict[str, Any]:
     """The manifest of a run.
 
     Raises:
-        InputError: no such run, or its manifest is corrupted.
+        InputError: the run is unknown, or its manifest is corrupted.
     """
     path = manifest_path(run_id)
     if not path.exists():
-        raise unknown_name("run", run_id, (found.stem for found in path.parent.glob("*.json")))
+        raise unknown_name("run", run_id, (one.stem for one in path.parent.glob("*.json")))
     try:
         content = json.loads(path.read_text())
     except ValueError as error:
@@ -119,16 +71,21 @@ def load_manifest(run_id: str) -> dict[str, Any]:
 
 
 def write_manifest(manifest: Mapping[str, Any]) -> None:
-    """Write aside and rename."""
-    with written_aside(manifest_path(manifest["run_id"])) as aside:
-        aside.write_text(json.dumps(manifest, indent=2, allow_nan=False) + "\n")
+    """Write a manifest atomically."""
+    with written_aside(manifest_path(manifest["run_id"])) as file:
+        file.write_text(json.dumps(manifest, indent=2, allow_nan=False) + "\n")
+
+
+def update_manifest(run_id: str, **fields: Any) -> None:
+    """Change fields of the manifest of a run."""
+    write_manifest(load_manifest(run_id) | fields)
 
 
 def newest_finished_run() -> str:
     """Id of the newest run that finished with a metrics table.
 
     Raises:
-        InputError: there is none.
+        InputError: there is no such run.
     """
     for run_id in reversed(known_runs()):
         manifest = load_manifest(run_id)
@@ -146,20 +103,20 @@ def output(run_id: str, name: str) -> Path | str:
     outputs = load_manifest(run_id)["outputs"]
     if name not in outputs:
         raise unknown_name(f"output of run {run_id}", name, outputs)
-    told: str = outputs[name]["path"]
-    return told if "://" in told else root() / told
+    place: str = outputs[name]["path"]
+    return place if "://" in place else root() / place
 
 
 def load(run_id: str, name: str, kind: type[AtomicDataset]) -> Any:
-    """What a run saved, or read from the run that saved it.
+    """Load a dataset that a run saved or read.
 
     Args:
         run_id: id of the run.
-        name: of the dataset in the catalog.
+        name: name of the dataset in the catalog.
         kind: class of the dataset.
 
     Raises:
-        InputError: the run did neither.
+        InputError: the run neither saved nor read it.
         DatasetError: the file is missing or corrupted.
     """
     manifest = load_manifest(run_id)
@@ -176,7 +133,7 @@ def load(run_id: str, name: str, kind: type[AtomicDataset]) -> Any:
 
 
 def _options(environment: str, name: str) -> dict[str, Any]:
-    """How a file elsewhere is reached, which no manifest tells: the catalog's, with credentials."""
+    """Options of a remote file, with credentials, from the catalog; manifests do not have them."""
     from kedro.config import MissingConfigException
     from kedro.io import DataCatalog
 
@@ -193,29 +150,28 @@ def _options(environment: str, name: str) -> dict[str, Any]:
 
 
 def used(run_id: str) -> dict[str, list[str]]:
-    """Names of everything that a run used, by kind.
+    """Names of the datasets, shifts, methods and metrics of a run, by kind.
 
     Raises:
-        InputError: there is no such run, or it was made before manifests told.
+        InputError: the run is unknown, or its version did not record them.
     """
-    manifest = load_manifest(run_id)
-    if "used" not in manifest:
+    names: dict[str, list[str]] | None = load_manifest(run_id).get("used")
+    if names is None:
         raise InputError(
-            f"{manifest_path(run_id)}: does not tell what was used, allowed: a run of this version"
+            f"{manifest_path(run_id)}: field 'used' is missing, allowed: a run of this version"
         )
-    found: dict[str, list[str]] = manifest["used"]
-    return found
+    return names
 
 
 def new_manifest(
     run_params: Mapping[str, Any], loader: Any, outputs: Iterable[str]
 ) -> dict[str, Any]:
-    """What is known of a run before its first node, as JSON can hold it.
+    """The manifest of a run before its first node.
 
     Args:
-        run_params: what Kedro's session notes of it.
+        run_params: parameters of the run from Kedro's session.
         loader: the configuration loader in use.
-        outputs: names of what it will save.
+        outputs: names of the run's outputs.
     """
     grid = loader.selected_grid
     configuration = {"parameters": loader.written_parameters, "grid": repr(grid)}
@@ -257,11 +213,11 @@ def completed(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     """The manifest with which a run is completed under its id.
 
     Args:
-        old: the manifest that it left.
-        new: that of what is asked for now.
+        old: manifest of the interrupted or failed run.
+        new: manifest of the completing run.
 
     Raises:
-        InputError: the environment, what runs, its parameters, configuration or code differ.
+        InputError: a field of ``IDENTITY`` differs.
     """
     for field in IDENTITY:
         if old.get(field) != new[field]:
@@ -274,16 +230,14 @@ def completed(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def note_inputs(run_id: str, sources: Mapping[str, Mapping[str, str]]) -> None:
-    """Note in the manifest which files samples came from.
-
-    Several processes may do so at once.
+    """Record the raw files of samples in the manifest; safe for concurrent processes.
 
     Args:
         run_id: id of the run.
         sources: SHA-256 by file name, by name of the samples.
 
     Raises:
-        InputError: the run began with other files.
+        InputError: the run started with other files.
     """
     with locked(manifest_path(run_id).parent):
         _note_inputs(run_id, sources)
@@ -297,7 +251,7 @@ def _note_inputs(run_id: str, sources: Mapping[str, Mapping[str, str]]) -> None:
         changed = sorted(file for file in {*before, *files} if before.get(file) != files.get(file))
         if changed:
             raise InputError(
-                f"{name}: another {', '.join(changed)} than run {run_id} began with; "
+                f"{name}: {', '.join(changed)} changed since run {run_id} started; "
                 "use another --run-id"
             )
     if not sources.keys() <= known.keys():
@@ -305,37 +259,38 @@ def _note_inputs(run_id: str, sources: Mapping[str, Mapping[str, str]]) -> None:
 
 
 def require_same_samples(versions: Mapping[str, str]) -> None:
-    """Refuse what was made from other samples than those that are read beside it.
+    """Require that all inputs from other runs were made from the samples that are read.
 
-    Splits may differ between samples of two runs: what one trains on, the other may test on.
+    Otherwise splits may differ: test rows of one run may be training rows of the other.
 
     Args:
-        versions: the run of everything that is read from other runs, by name.
+        versions: id of the run by name of the input.
 
     Raises:
-        InputError: the samples differ, or no manifest tells that they do not.
+        InputError: the samples differ, or no manifest shows that they are equal.
     """
     for name, run_id in versions.items():
         samples = f"{name.partition('.')[0]}.samples"
         if samples not in versions or not manifest_path(run_id).exists():
             continue
-        read, behind = versions[samples], load_manifest(run_id)["loaded"].get(samples, run_id)
-        if behind != read and not _same_content(samples, behind, read):
+        current = versions[samples]
+        original = load_manifest(run_id)["loaded"].get(samples, run_id)
+        if original != current and not _same_content(samples, original, current):
             raise InputError(
-                f"{name} of run {run_id} was made from {samples} of run {behind}, and those of "
-                f"run {read} differ; choose by --load-versions={samples}:{behind}"
+                f"{name} of run {run_id} was made from {samples} of run {original}, and those of "
+                f"run {current} differ; choose by --load-versions={samples}:{original}"
             )
 
 
 def _same_content(name: str, *run_ids: str) -> bool:
-    """Whether the manifests of two runs tell that an output of theirs is the same."""
-    told = [load_manifest(one)["outputs"] for one in run_ids if manifest_path(one).exists()]
-    contents = [outputs[name]["content"] for outputs in told if name in outputs]
+    """Whether an output is equal in all of these runs according to their manifests."""
+    runs = [load_manifest(one)["outputs"] for one in run_ids if manifest_path(one).exists()]
+    contents = [outputs[name]["content"] for outputs in runs if name in outputs]
     return len(contents) == len(run_ids) and len(set(contents)) == 1
 
 
 def machine() -> dict[str, Any]:
-    """What the numbers were computed on."""
+    """Python, platform, cores, threads and device."""
     import torch
 
     return {
@@ -348,7 +303,7 @@ def machine() -> dict[str, Any]:
 
 
 def now() -> str:
-    """The time, UTC."""
+    """The current time, UTC."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
@@ -358,9 +313,9 @@ def digest(content: bytes) -> str:
 
 
 def git_state() -> dict[str, Any]:
-    """Commit of the working tree, whether it differs and by what; None outside of Git.
+    """Commit, whether the working tree differs from it, and SHA-256 of the changes.
 
-    ``changes`` is the SHA-256 of the differences, so that two dirty trees can be told apart.
+    All are None outside of Git.
     """
 
     def git(*words: str) -> bytes:
@@ -376,7 +331,7 @@ def git_state() -> dict[str, Any]:
 
 
 def content_hash(path: Path) -> str:
-    """SHA-256 of what a file says: of a table its columns and values, of others their bytes."""
+    """SHA-256 of a file's content: of a table its columns and values, otherwise its bytes."""
     if path.suffix != ".parquet":
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -385,87 +340,3 @@ def content_hash(path: Path) -> str:
     frame = pd.read_parquet(path)
     values = pd.util.hash_pandas_object(frame, index=False).to_numpy().tobytes()
     return digest(repr(list(frame.dtypes.astype(str).items())).encode() + values)
-
-
-def rerun(run_id: str) -> str:
-    """Run again what a run did, from nothing, and compare the content of every output.
-
-    Args:
-        run_id: id of a finished run.
-
-    Returns:
-        A line that says how many outputs have the same bits.
-
-    Raises:
-        InputError: the code is not the run's, or an output differs (it is named).
-    """
-    from robust_fairness.runs.runners import SequentialRunner
-
-    old = load_manifest(run_id)
-    if old["state"] != "finished":
-        raise InputError(f"run {run_id} is {old['state']}, allowed: a finished one")
-    _require_same_code(old)
-    new_id = f"{run_id}-rerun-{datetime.now(UTC):%Y%m%dT%H%M%S}"
-    session = Session.create(env=old["environment"])
-    with _no_checkpoints(), session:
-        session.run(
-            new_id,
-            runner=SequentialRunner(),
-            pipeline_names=old["pipelines"],
-            namespaces=old["namespaces"],
-            load_versions=old["loaded"],
-            runtime_params=old["runtime_parameters"],
-            **old["filters"],
-        )
-    return comparison(old, load_manifest(new_id))
-
-
-@contextmanager
-def _no_checkpoints() -> Iterator[None]:
-    """A checkpoint would hand out the numbers that are to be computed again."""
-    from robust_fairness.core.checkpoints import ROOT_VARIABLE
-
-    before = os.environ.get(ROOT_VARIABLE)
-    with tempfile.TemporaryDirectory() as empty:
-        os.environ[ROOT_VARIABLE] = empty
-        try:
-            yield
-        finally:
-            del os.environ[ROOT_VARIABLE]
-            if before is not None:
-                os.environ[ROOT_VARIABLE] = before
-
-
-def _require_same_code(old: Mapping[str, Any]) -> None:
-    state, wanted = git_state(), old["git"]
-    if wanted["commit"] is None or wanted["dirty"]:
-        raise InputError(f"run {old['run_id']}: its code was not committed, so it cannot be rerun")
-    if state["dirty"] or state["commit"] != wanted["commit"]:
-        tree = f"../rerun-{wanted['commit'][:8]}"
-        raise InputError(
-            f"the code here is not that of run {old['run_id']}; "
-            f"check it out and rerun there: git worktree add {tree} {wanted['commit']}"
-        )
-
-
-def comparison(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """One line on the outputs of two runs.
-
-    Args:
-        old: manifest of the first run.
-        new: manifest of the second.
-
-    Raises:
-        InputError: outputs differ in their content, or only one run has them; they are named.
-    """
-    contents = [
-        {name: one["content"] for name, one in run["outputs"].items() if name not in TELLS_THE_RUN}
-        for run in (old, new)
-    ]
-    names = sorted(contents[0].keys() | contents[1].keys())
-    differing = [name for name in names if contents[0].get(name) != contents[1].get(name)]
-    if differing:
-        raise InputError(f"{len(differing)} of {len(names)} outputs differ: {', '.join(differing)}")
-    return (
-        f"{len(names)} outputs, same bits (run {new['run_id']}; the report, which tells it, apart)"
-    )

@@ -19,7 +19,7 @@ from kedro.runner import AbstractRunner
 from kedro.runner.task import Task
 from pluggy import PluginManager
 
-from robust_fairness.catalog._atomic import AtomicDataset
+from robust_fairness.catalog.atomic import AtomicDataset
 from robust_fairness.core.errors import Failure
 
 logger = logging.getLogger(__name__)

@@ -1,0 +1,98 @@
+"""Repeating a run and comparing its outputs bit by bit."""
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from robust_fairness.core.checkpoints import ROOT_VARIABLE
+from robust_fairness.core.errors import InputError
+from robust_fairness.runs.provenance import git_state, load_manifest
+from robust_fairness.runs.runners import SequentialRunner
+from robust_fairness.runs.session import Session
+
+# Outputs that contain the run's id or time.
+NOT_COMPARED = ("report",)
+
+
+def rerun(run_id: str) -> str:
+    """Repeat a run without checkpoints and compare the content of every output.
+
+    Args:
+        run_id: id of a finished run.
+
+    Returns:
+        One line with the number of equal outputs.
+
+    Raises:
+        InputError: the code differs from the run's, or outputs differ (they are named).
+    """
+    old = load_manifest(run_id)
+    if old["state"] != "finished":
+        raise InputError(f"run {run_id} is {old['state']}, allowed: a finished one")
+    _require_same_code(old)
+    new_id = f"{run_id}-rerun-{datetime.now(UTC):%Y%m%dT%H%M%S}"
+    session = Session.create(env=old["environment"])
+    with _no_checkpoints(), session:
+        session.run(
+            new_id,
+            runner=SequentialRunner(),
+            pipeline_names=old["pipelines"],
+            namespaces=old["namespaces"],
+            load_versions=old["loaded"],
+            runtime_params=old["runtime_parameters"],
+            **old["filters"],
+        )
+    return comparison(old, load_manifest(new_id))
+
+
+@contextmanager
+def _no_checkpoints() -> Iterator[None]:
+    """Use an empty folder of checkpoints, so that everything is computed again."""
+    before = os.environ.get(ROOT_VARIABLE)
+    with tempfile.TemporaryDirectory() as empty:
+        os.environ[ROOT_VARIABLE] = empty
+        try:
+            yield
+        finally:
+            del os.environ[ROOT_VARIABLE]
+            if before is not None:
+                os.environ[ROOT_VARIABLE] = before
+
+
+def _require_same_code(old: Mapping[str, Any]) -> None:
+    state, wanted = git_state(), old["git"]
+    if wanted["commit"] is None or wanted["dirty"]:
+        raise InputError(f"run {old['run_id']}: its code was not committed, so it cannot be rerun")
+    if state["dirty"] or state["commit"] != wanted["commit"]:
+        tree = f"../rerun-{wanted['commit'][:8]}"
+        raise InputError(
+            f"the code differs from that of run {old['run_id']}; "
+            f"check it out and rerun there: git worktree add {tree} {wanted['commit']}"
+        )
+
+
+def comparison(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """One line about the outputs of two runs.
+
+    Args:
+        old: manifest of the first run.
+        new: manifest of the second run.
+
+    Raises:
+        InputError: the content of an output differs, or only one run has it.
+    """
+    contents = [
+        {name: one["content"] for name, one in run["outputs"].items() if name not in NOT_COMPARED}
+        for run in (old, new)
+    ]
+    names = sorted(contents[0].keys() | contents[1].keys())
+    differing = [name for name in names if contents[0].get(name) != contents[1].get(name)]
+    if differing:
+        raise InputError(f"{len(differing)} of {len(names)} outputs differ: {', '.join(differing)}")
+    return (
+        f"{len(names)} outputs, same bits (run {new['run_id']}; without the report, "
+        "which contains the run's id)"
+    )

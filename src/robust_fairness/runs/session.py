@@ -1,0 +1,52 @@
+"""The session that Kedro's commands run in."""
+
+import re
+from typing import Any
+
+from kedro.framework.session import KedroServiceSession
+from kedro.io.core import generate_timestamp
+
+from robust_fairness.core.errors import InputError
+from robust_fairness.runs import provenance
+
+RUN_ID = re.compile(r"\w[\w.-]*", re.ASCII)  # part of file names
+
+
+class Session(KedroServiceSession):
+    """Kedro's session with run ids set by the runtime parameter ``run_id``."""
+
+    @classmethod
+    def create(  # type: ignore[override]
+        cls, session_id: str | None = None, *, save_on_close: bool = False, **options: Any
+    ) -> "Session":
+        """Create a session; ``save_on_close``, passed by ``kedro catalog``, has no effect."""
+        session = super().create(session_id, **options)
+        assert isinstance(session, cls)
+        return session
+
+    def run(  # type: ignore[override]
+        self,
+        run_id: str | None = None,
+        *,
+        runtime_params: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """Run pipelines; the manifest of an interrupted run says so.
+
+        Raises:
+            InputError: the run id cannot be part of a file name.
+        """
+        parameters = dict(runtime_params or {})
+        run_id = parameters.pop("run_id", run_id)
+        if run_id is not None and not RUN_ID.fullmatch(str(run_id)):
+            raise InputError(
+                f"run id {run_id!r}: allowed: letters, digits, '_', and after the first '.' and '-'"
+            )
+        run_id = generate_timestamp() if run_id is None else str(run_id)
+        try:
+            result: dict[str, Any] = super().run(run_id, runtime_params=parameters, **options)
+        except KeyboardInterrupt:  # Kedro calls no hook for it
+            if provenance.manifest_path(run_id).exists():
+                provenance.update_manifest(run_id, state="interrupted", ended=provenance.now())
+            raise
+        return result
