@@ -272,7 +272,7 @@ def test_a_dead_server_costs_one_warning(client, monkeypatch, caplog):
         evaluate(hook, "adult.erm", {"value": 1})
         hook.after_pipeline_run(PARAMS, PIPELINE, catalog())
     (said,) = caplog.records  # of any library, its client's retries included
-    assert said.getMessage().startswith("MLflow is not available, the run goes on without it")
+    assert said.getMessage().startswith("MLflow is not available, the run continues without it")
     assert not runs(client)
 
 
@@ -289,7 +289,7 @@ def test_a_server_that_dies_costs_one_warning(client, monkeypatch, caplog):
         evaluate(hook, "adult.erm", {"value": 1})
         hook.after_pipeline_run(PARAMS, PIPELINE, catalog())
     said = [record.getMessage() for record in caplog.records]
-    assert said == ["MLflow is not available, the run goes on without it: gone"]
+    assert said == ["MLflow is not available, the run continues without it: gone"]
 
 
 def test_it_can_be_switched_off(client, monkeypatch):

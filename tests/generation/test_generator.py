@@ -233,7 +233,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a cuda device")
 def test_absent_device_is_refused():
     made = make_generator()
-    with pytest.raises(InputError, match="no cuda device here; allowed: auto, cpu"):
+    with pytest.raises(InputError, match="no cuda device available; allowed: auto, cpu"):
         Generator(made.settings, made.weights, "cuda")
 
 

@@ -1,7 +1,6 @@
-"""Checkpoints: named by the content they grew from, written aside and renamed.
+"""Content-addressed checkpoints, written atomically.
 
-A checkpoint's folder is the hash of everything that shapes the training, so that it is found
-again by the same work only, whatever the run.
+A checkpoint's folder is the hash of everything that the training depends on.
 """
 
 import hashlib
@@ -33,14 +32,15 @@ def root() -> Path:
     return Path(os.environ.get(ROOT_VARIABLE) or "data/checkpoints")
 
 
-def key(arrays: Mapping[str, np.ndarray], settings: Mapping[str, Any], rooms: Sequence[str]) -> str:
+def key(
+    arrays: Mapping[str, np.ndarray], settings: Mapping[str, Any], packages: Sequence[str]
+) -> str:
     """SHA-256 over input arrays, settings, source code and versions of torch and torchvision.
 
     Args:
-        arrays: what is trained on, by name.
-        settings: what else the numbers depend on.
-        rooms: folders of the package with the code that decides the numbers: a change of it
-            makes old checkpoints unfit.
+        arrays: training data by name.
+        settings: all settings that the result depends on.
+        packages: packages whose code the result depends on.
     """
     digest = hashlib.sha256()
     for name in sorted(arrays):
@@ -49,18 +49,18 @@ def key(arrays: Mapping[str, np.ndarray], settings: Mapping[str, Any], rooms: Se
         digest.update(array.data)
     described = {**settings, "torch": torch.__version__, "torchvision": version("torchvision")}
     digest.update(json.dumps(described, sort_keys=True, default=str).encode())
-    package = Path(robust_fairness.__file__).parent
-    for source in sorted(path for room in rooms for path in (package / room).rglob("*.py")):
+    root = Path(robust_fairness.__file__).parent
+    for source in sorted(path for one in packages for path in (root / one).rglob("*.py")):
         digest.update(source.read_bytes())
     return digest.hexdigest()
 
 
 class Checkpoint:
-    """The newest state of one training.
+    """The newest state of a training.
 
     Args:
-        cell: name of the cell, the folder that is dropped when its models are saved.
-        content: what ``key`` gave.
+        cell: name of the cell, a folder that is deleted when its models are saved.
+        content: result of ``key``.
     """
 
     def __init__(self, cell: str, content: str) -> None:
@@ -68,16 +68,16 @@ class Checkpoint:
         self.path = root() / cell / content / STATE
 
     def save(self, state: Mapping[str, Tensor]) -> None:
-        """Write the state so that a kill at any moment leaves the old or the new one."""
+        """Write the state atomically."""
         copies = {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
-        with written_aside(self.path) as aside:
-            save_file(copies, aside, metadata={"content": self.content})
+        with written_aside(self.path) as file:
+            save_file(copies, file, metadata={"content": self.content})
 
     def load(self) -> dict[str, Tensor] | None:
-        """The newest state, or None where there is none.
+        """The newest state, or None.
 
         Raises:
-            InputError: the file is corrupted, or is the checkpoint of another training.
+            InputError: the file is corrupted, or belongs to another training.
         """
         if not self.path.exists():
             return None
@@ -93,13 +93,13 @@ class Checkpoint:
 
 
 def drop(cell: str) -> None:
-    """Delete the checkpoints of a cell, once its models are saved."""
+    """Delete the checkpoints of a cell."""
     shutil.rmtree(root() / cell, ignore_errors=True)
 
 
 @contextmanager
 def threads(number: int) -> Iterator[None]:
-    """Run torch on this many CPU threads."""
+    """Set the number of torch's CPU threads."""
     before = torch.get_num_threads()
     torch.set_num_threads(number)
     try:

@@ -1,4 +1,4 @@
-"""Random numbers of single rows, so that the rows between them need not be drawn."""
+"""Random numbers of some rows of a dataset, equal to those of a draw for all rows."""
 
 from collections.abc import Sequence
 from math import prod
@@ -7,14 +7,14 @@ import numpy as np
 
 
 def normal_rows(seed: int, places: np.ndarray, shape: Sequence[int]) -> np.ndarray:
-    """Draws of N(0, 1) for the rows at some places of a dataset.
+    """Draws of N(0, 1) for some rows of a dataset.
 
-    A row has a stream of its own, since a normal draw takes a number of words that nobody knows
-    before it is drawn: the stream of the seed, jumped as often as the row's place tells.
+    Each row has its own stream, the seed's jumped by its row number, since the number of words
+    that a normal draw consumes is random.
 
     Args:
         seed: seed of the noise.
-        places: place of every row in the whole dataset, int64 ``[n]``.
+        places: row numbers in the whole dataset, int64 ``[n]``.
         shape: shape of a row.
 
     Returns:
@@ -29,13 +29,13 @@ def normal_rows(seed: int, places: np.ndarray, shape: Sequence[int]) -> np.ndarr
 
 
 def uniform_rows(seed: int | Sequence[int], places: np.ndarray, shape: Sequence[int]) -> np.ndarray:
-    """Draws of U(0, 1) for the rows at some places of a dataset.
+    """Draws of U(0, 1) for some rows of a dataset.
 
-    They are those of one stream that goes through all rows in order: each takes half a word.
+    All rows share one stream, in which each draw consumes half a word.
 
     Args:
         seed: seed of the noise.
-        places: place of every row in the whole dataset, int64 ``[n]``.
+        places: row numbers in the whole dataset, int64 ``[n]``.
         shape: shape of a row.
 
     Returns:

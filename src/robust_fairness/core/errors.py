@@ -1,4 +1,4 @@
-"""The one exception that a user's mistake raises: its message is the whole help."""
+"""The exception for users' mistakes, and failures of nodes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,11 +6,11 @@ from difflib import get_close_matches
 
 
 class InputError(ValueError):
-    """Bad input: one line that names the file or field and what is allowed there."""
+    """Wrong input; the message is one line with the file or field and what is allowed."""
 
 
 def unknown_name(kind: str, name: str, allowed: Iterable[str]) -> InputError:
-    """Error for a name that is not one of ``allowed``, nearest names first.
+    """An error for a name that is not in ``allowed``, with the nearest names.
 
     >>> print(unknown_name("method", "cumma", ["cuma", "erm"]))
     unknown method 'cumma': did you mean 'cuma'? Allowed: cuma, erm
@@ -23,7 +23,7 @@ def unknown_name(kind: str, name: str, allowed: Iterable[str]) -> InputError:
 
 @dataclass(frozen=True)
 class Failure:
-    """What stands in the place of the output of a node that failed.
+    """Replaces an output of a failed node.
 
     Attributes:
         node: name of the node.

@@ -1,4 +1,4 @@
-"""What is written aside and renamed, so that a crash leaves the old one or the new one."""
+"""Atomic writes: a crash leaves the old or the new file."""
 
 import os
 import platform
@@ -10,15 +10,15 @@ from glob import escape
 from pathlib import Path
 
 LOCK = ".lock"
-# Several machines may write to one folder: each knows the processes of its own only.
+# Machines that share a folder know only their own processes.
 HOST = re.sub(r"\W", "-", platform.node())
 
 
 @contextmanager
 def written_aside(path: Path) -> Iterator[Path]:
-    """A path to write to, which takes the place of ``path`` when the block ends without error.
+    """A temporary path that replaces ``path`` when the block ends without error.
 
-    What killed processes left behind of the same file is removed.
+    Temporary files of killed processes are deleted.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = _aside(path)
@@ -34,14 +34,14 @@ def written_aside(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def folder_written_aside(path: Path) -> Iterator[Path]:
-    """An empty folder to write to, which becomes ``path`` when the block ends without error.
+    """A temporary folder that becomes ``path`` when the block ends without error.
 
-    If another process was faster its folder stays: this is for content that is the same. What
-    killed processes left behind of the same folder is removed.
+    An existing folder, written by a concurrent process with the same content, is kept. Temporary
+    folders of killed processes are deleted.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = _aside(path)
-    shutil.rmtree(aside, ignore_errors=True)  # of a process of the same number, long ago
+    shutil.rmtree(aside, ignore_errors=True)  # of an earlier process with the same id
     aside.mkdir()
     try:
         yield aside
@@ -53,10 +53,7 @@ def folder_written_aside(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep other processes from changing files that are read and written within the block.
-
-    The lock, a file of the folder, ends with the process that holds it, however that ends.
-    """
+    """Lock a folder against other processes, until the block or this process ends."""
     import fcntl
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -66,12 +63,12 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def _aside(path: Path) -> Path:
-    """Where this process writes what becomes ``path``."""
+    """The temporary path of this process for ``path``."""
     return path.with_name(f".{path.name}.{HOST}.{os.getpid()}.part")
 
 
 def _rename(aside: Path, path: Path) -> None:
-    """Rename a folder, unless there is one already."""
+    """Rename a folder, unless the target exists."""
     try:
         aside.replace(path)
     except OSError:
@@ -80,23 +77,23 @@ def _rename(aside: Path, path: Path) -> None:
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Delete what killed processes of this machine wrote aside; those that live may still write."""
-    for left in path.parent.glob(f".{escape(path.name)}.{HOST}.*.part"):
-        owner = left.name.split(".")[-2]
-        if owner.isdigit() and not _lives(int(owner)):
-            _remove(left)
+    """Delete temporary files of processes of this machine that no longer exist."""
+    for leftover in path.parent.glob(f".{escape(path.name)}.{HOST}.*.part"):
+        owner = leftover.name.split(".")[-2]
+        if owner.isdigit() and not _exists(int(owner)):
+            _remove(leftover)
 
 
-def _remove(left: Path) -> None:
-    if left.is_dir():
-        shutil.rmtree(left, ignore_errors=True)
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
     else:
-        left.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
 
 
-def _lives(process: int) -> bool:
+def _exists(process: int) -> bool:
     try:
-        os.kill(process, 0)  # asks only
+        os.kill(process, 0)  # sends no signal
     except ProcessLookupError:
         return False
     except PermissionError:

@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, a plain line now and then elsewhere."""
+"""Progress of long loops: a bar on a terminal, otherwise a log line every few seconds."""
 
 import logging
 import sys
@@ -15,13 +15,13 @@ Item = TypeVar("Item")
 
 
 def progress(items: Iterable[Item], description: str, total: int, start: int = 0) -> Iterator[Item]:
-    """Yield the items and show rate and time left.
+    """Yield the items and show rate and remaining time.
 
     Args:
-        items: what is worked through.
-        description: name of the work, at the start of the bar or line.
+        items: the items.
+        description: start of the bar or line.
         total: number of all items.
-        start: how many of them were done before (a resumed work).
+        start: number of items that were done before.
     """
     if sys.stderr.isatty():
         yield from tqdm(items, desc=description, total=total, initial=start, leave=False)

@@ -1,4 +1,4 @@
-"""Plug-ins by name: the package's own, those of a project's ``plugins/`` folder, installed ones.
+"""Plug-ins by name: of the package, of a project's ``plugins/`` folder, of installed packages.
 
 A plug-in of the package is the file of that name in the packages of its kind: ``methods/cuma.py``
 is the method ``cuma``. One of a project is such a file below its ``plugins/`` folder

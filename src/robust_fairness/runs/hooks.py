@@ -1,4 +1,4 @@
-"""Hooks: what happens around runs and nodes."""
+"""The hook that keeps manifests and pins versions."""
 
 import logging
 from collections import Counter
@@ -18,17 +18,16 @@ from robust_fairness.runs.runners import first_line
 
 logger = logging.getLogger(__name__)
 
-# Endings of names of what long work makes; it keeps pieces in a folder of that name, or its cell's.
+# Endings of names of datasets that leave checkpoints behind.
 UNFINISHED, SHIFTED = (".models", "_referee", "_generator", ".samples"), ".shifted."
-READ = (".samples", "_real")  # names of samples that come from files
+READ = (".samples", "_real")  # of samples read from raw files
 
 
 class RunRecord:
-    """Pins a run's data to versions and keeps its manifest.
+    """Pins the versions of a run's data and keeps its manifest.
 
-    Kedro loads the newest version of a file, which mixes runs: an old complete run would count
-    as present for a new half-failed one. Around a node nothing is remembered but in the
-    manifest of its run id, so that a node may run in any process.
+    Kedro loads the newest version of a file, which may belong to another run. Events of nodes
+    change nothing but the manifest, so that a node may run in any process.
     """
 
     def __init__(self) -> None:
@@ -36,7 +35,7 @@ class RunRecord:
 
     @hook_impl
     def after_context_created(self, context: Any) -> None:
-        """Remember the configuration of the run to come."""
+        """Keep the configuration loader of the run."""
         self._loader = context.config_loader
 
     @hook_impl
@@ -44,7 +43,7 @@ class RunRecord:
         """Pin the versions and write the first manifest.
 
         Raises:
-            InputError: the run id is that of another run, or completing it was not asked for.
+            InputError: the run id exists, and the run is not its completion.
         """
         run_id = run_params["run_id"]
         manifest = provenance.new_manifest(run_params, self._loader, pipeline.all_outputs())
@@ -64,17 +63,17 @@ class RunRecord:
 
     @hook_impl
     def before_node_run(self, inputs: Mapping[str, Any], run_id: str) -> None:
-        """Note the files that the samples which a node reads came from."""
-        _note_samples(run_id, inputs)
+        """Record the raw files of the samples that a node reads."""
+        _record_samples(run_id, inputs)
 
     @hook_impl
     def after_node_run(self, outputs: Mapping[str, Any], run_id: str) -> None:
-        """Note the files of new samples, before these are saved."""
-        _note_samples(run_id, outputs)
+        """Record the raw files of new samples before they are saved."""
+        _record_samples(run_id, outputs)
 
     @hook_impl
     def after_dataset_saved(self, dataset_name: str) -> None:
-        """Drop what was kept to go on from: checkpoints of models, chunks of pictures."""
+        """Delete the checkpoints of models and chunks of images."""
         if dataset_name.endswith(UNFINISHED) or SHIFTED in dataset_name:
             from robust_fairness.core.checkpoints import drop
 
@@ -84,23 +83,23 @@ class RunRecord:
 
     @hook_impl
     def after_pipeline_run(self, run_params: dict[str, Any], pipeline: Any, catalog: Any) -> None:
-        """Write the last manifest of a run that finished."""
+        """Complete the manifest of a finished run."""
         _close(run_params["run_id"], "finished", [], pipeline, catalog)
 
     @hook_impl
     def on_pipeline_error(
         self, error: Exception, run_params: dict[str, Any], pipeline: Any, catalog: Any
     ) -> None:
-        """Write the last manifest of a run that failed, with what it has made."""
+        """Complete the manifest of a failed run, with its outputs so far."""
         failed = [str(one) for one in getattr(error, "failures", [first_line(error)])]
         _close(run_params["run_id"], "failed", failed, pipeline, catalog)
 
 
 def _versioned(catalog: Any, name: str) -> AbstractVersionedDataset | None:
-    """The dataset, where it is a file with versions."""
+    """The dataset, if it is a versioned file."""
     dataset = catalog.get(name)
-    found = isinstance(dataset, AbstractVersionedDataset) and dataset._version is not None
-    return dataset if found else None
+    is_versioned = isinstance(dataset, AbstractVersionedDataset) and dataset._version is not None
+    return dataset if is_versioned else None
 
 
 def _pin_outputs(run_id: str, pipeline: Any, catalog: Any) -> None:
@@ -111,7 +110,7 @@ def _pin_outputs(run_id: str, pipeline: Any, catalog: Any) -> None:
 
 
 def _pin_inputs(pinned: Mapping[str, str], pipeline: Any, catalog: Any) -> dict[str, str]:
-    """Versions of what other runs have made: those pinned before, asked for, or the newest."""
+    """Versions of inputs from other runs: pinned before, by ``--load-versions``, or the newest."""
     versions = {}
     for name in sorted(pipeline.inputs()):
         dataset = _versioned(catalog, name)
@@ -120,7 +119,7 @@ def _pin_inputs(pinned: Mapping[str, str], pipeline: Any, catalog: Any) -> dict[
         try:
             version = pinned.get(name) or dataset.resolve_load_version()
         except VersionNotFoundError:
-            raise InputError(f"{name}: no version yet; run the pipeline that makes it") from None
+            raise InputError(f"{name}: no version yet; run the pipeline that saves it") from None
         dataset._version = Version(version, None)
         versions[name] = str(version)
     provenance.require_same_samples(versions)
@@ -129,33 +128,34 @@ def _pin_inputs(pinned: Mapping[str, str], pipeline: Any, catalog: Any) -> dict[
     return versions
 
 
-def _note_samples(run_id: str, data: Mapping[str, Any]) -> None:
+def _record_samples(run_id: str, data: Mapping[str, Any]) -> None:
     sources = {name: value.sources for name, value in data.items() if name.endswith(READ)}
     if sources:
         provenance.note_inputs(run_id, sources)
 
 
 def _close(run_id: str, state: str, failed: list[str], pipeline: Any, catalog: Any) -> None:
-    """Write the manifest with the contents of all outputs that exist."""
+    """Write the manifest with the content of every output that exists."""
     outputs = {}
     for name in sorted(pipeline.all_outputs()):
         dataset = catalog.get(name)
         if isinstance(dataset, AbstractVersionedDataset) and dataset.exists():
             with _local(dataset) as path:
                 content = provenance.content_hash(path)
-            outputs[name] = {"path": _told_place(dataset), "content": content}
-    closing = {"state": state, "ended": provenance.now(), "failed": failed, "outputs": outputs}
-    provenance.write_manifest(provenance.load_manifest(run_id) | closing)
+            outputs[name] = {"path": _location(dataset), "content": content}
+    provenance.update_manifest(
+        run_id, state=state, ended=provenance.now(), failed=failed, outputs=outputs
+    )
 
 
 def _local(dataset: AbstractVersionedDataset) -> AbstractContextManager[Path]:
-    """The file of a dataset on this machine: itself, or a copy."""
+    """The local file of a dataset, or a local copy."""
     if isinstance(dataset, AtomicDataset):
         return dataset.local()
     return nullcontext(Path(dataset._get_load_path()))
 
 
-def _told_place(dataset: AbstractVersionedDataset) -> str:
-    """Where a dataset lies, as manifests tell it: a URL, or a path from the project's folder."""
+def _location(dataset: AbstractVersionedDataset) -> str:
+    """A URL, or a path relative to the project's folder."""
     place = dataset.place if isinstance(dataset, AtomicDataset) else str(dataset._get_load_path())
     return place if "://" in place else provenance.relative(Path(place))

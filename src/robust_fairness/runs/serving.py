@@ -1,14 +1,14 @@
-"""The trained replicas of a cell behind MLflow's plain interface, loaded without pickle.
+"""Trained replicas of a cell as an MLflow model, saved and loaded without pickle.
 
-MLflow keeps a folder with its own description of the model and, in ``data/replicas``, what is
-written here: ``models.safetensors`` as the catalog writes it, and ``model.json``. To load it,
-MLflow imports this module and calls ``_load_pyfunc``: no Python object is ever unpickled.
+The model's folder contains MLflow's own files and, in ``data/replicas``, ``models.safetensors``
+as in the catalog and ``model.json``. To load it, MLflow imports this module and calls
+``_load_pyfunc``.
 """
 
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,27 +22,24 @@ from robust_fairness.experiment.parameters import CellParameters
 from robust_fairness.samples import Samples
 from robust_fairness.training.records import Fitted
 
-if TYPE_CHECKING:
-    pass
-
 MODELS, ABOUT = "models.safetensors", "model.json"
 MEAN = "mean_over_seeds"
-GREY = 128  # of the example picture
+GREY = 128  # of the example image
 
 
 class About(BaseModel):
-    """What ``model.json`` tells of the model beside its weights.
+    """Content of ``model.json``.
 
     Attributes:
         dataset: name of the dataset in the grid.
         method: label of the cell.
-        network: what tables call the network.
-        selection: the criterion that chose the trial.
+        network: name of the network in tables.
+        selection: the criterion that selected the trial.
         trial: name of the trial.
-        seeds: one replica each, in the order of the outputs.
+        seeds: seed of every replica, in the order of the outputs.
         classes: names of the classes; empty for a continuous outcome.
-        features: names of the columns; empty of pictures.
-        shape: of one row.
+        features: names of the columns; empty for images.
+        shape: shape of one row.
         package: version of ``robust_fairness`` that wrote it.
     """
 
@@ -60,7 +57,7 @@ class About(BaseModel):
     package: str = __version__
 
     def samples(self, x: np.ndarray) -> Samples:
-        """Rows of which nothing is known but their inputs ``[n, ...]``."""
+        """Samples with inputs ``[n, ...]`` and without labels and attributes."""
         nothing = pd.DataFrame(index=range(len(x)))
         y = np.zeros(len(x), dtype=np.int64 if self.classes else np.float32)
         return Samples(
@@ -75,72 +72,71 @@ class About(BaseModel):
 
 
 class Served:
-    """The replicas of one trial, one a seed, with their preprocessing inside.
+    """The replicas of one trial, one per seed, with their preprocessing.
 
     Args:
         fitted: the replicas, in the order of ``about.seeds``.
-        about: what they predict of what.
-        device: where to predict: ``auto``, ``cpu`` or ``cuda``.
+        about: description of the model.
+        device: device of the predictions: ``auto``, ``cpu`` or ``cuda``.
 
     Raises:
-        InputError: there is no such device.
+        InputError: the device is not available.
     """
 
     def __init__(self, fitted: Sequence[Fitted], about: About, device: str = "cpu") -> None:
         from robust_fairness.training.prediction import Predictor
 
         self.about = about
-        nothing = about.samples(np.empty((0, *about.shape), self._dtype))
-        self._predictor: Predictor = Predictor(fitted, nothing, device_named(device, "device"))
+        empty = about.samples(np.empty((0, *about.shape), self._dtype))
+        self._predictor: Predictor = Predictor(fitted, empty, device_named(device, "device"))
 
     @property
     def _dtype(self) -> type[np.generic]:
-        """Of inputs: pictures have three axes and whole numbers."""
+        """Type of the inputs: images have three axes and are integers."""
         return np.float32 if len(self.about.shape) == 1 else np.uint8
 
     def predict(self, data: Any, params: Mapping[str, Any] | None = None) -> np.ndarray:
-        """What every replica predicts.
+        """Predictions of every replica.
 
         Args:
-            data: rows as the dataset has them, before preprocessing: a data frame with the
-                features as columns, in any order, or an array ``[n, d]``; uint8 pictures
-                ``[n, c, h, w]``.
-            params: ``mean_over_seeds``: whether the mean over replicas is asked for.
+            data: rows before preprocessing: a data frame with the features as columns, in any
+                order, or an array ``[n, d]``; uint8 images ``[n, c, h, w]``.
+            params: ``mean_over_seeds``: whether to return the mean over replicas.
 
         Returns:
-            float32 probabilities ``[n, replica, class]``, or outcomes in their own units
-            ``[n, replica]``; without the replica axis for the mean.
+            float32 probabilities ``[n, replica, class]``, or outcomes ``[n, replica]``; the mean
+            over replicas has no replica axis.
 
         Raises:
-            InputError: a column is missing, rows have another shape or type, or a number is not
+            InputError: a column is missing, the shape or type of rows is wrong, or a value is not
                 finite.
         """
         from scipy.special import softmax
 
         x = self._inputs(data)
         outputs = np.moveaxis(self._predictor(self.about.samples(x)), 0, 1)
-        found = softmax(outputs, axis=-1) if self.about.classes else outputs[..., 0]
-        averaged: np.ndarray = found.mean(1) if (params or {}).get(MEAN) else found
-        return averaged
+        predicted = softmax(outputs, axis=-1) if self.about.classes else outputs[..., 0]
+        result: np.ndarray = predicted.mean(1) if (params or {}).get(MEAN) else predicted
+        return result
 
     def _inputs(self, data: Any) -> np.ndarray:
-        """The rows as one array, checked."""
+        """The rows as a checked array."""
         about = self.about
         if isinstance(data, pd.DataFrame) and about.features:
             missing = [name for name in about.features if name not in data]
             if missing:
                 raise unknown_name("column", missing[0], map(str, data.columns))
             data = data[list(about.features)].to_numpy()
-        found = np.asarray(data)
-        if found.shape[1:] != about.shape:
+        rows = np.asarray(data)
+        if rows.shape[1:] != about.shape:
             raise InputError(
-                f"rows of shape {found.shape[1:]}, allowed: {about.shape}, as in {about.dataset}"
+                f"rows of shape {rows.shape[1:]}, allowed: {about.shape}, as in {about.dataset}"
             )
         if self._dtype is np.uint8:
-            if found.dtype != np.uint8:
-                raise InputError(f"pictures of {found.dtype}, allowed: uint8, 0 to 255")
-            return found
-        x = found.astype(np.float32)
+            if rows.dtype != np.uint8:
+                raise InputError(f"images of {rows.dtype}, allowed: uint8, 0 to 255")
+            return rows
+        x = rows.astype(np.float32)
         bad = np.argwhere(~np.isfinite(x))
         if len(bad):
             row, column = bad[0]
@@ -149,16 +145,16 @@ class Served:
         return x
 
     def get_raw_model(self) -> "Served":
-        """The model itself, which takes arrays where MLflow's own signature asks for columns."""
+        """The model without MLflow's signature, which accepts data frames only."""
         return self
 
 
 def _load_pyfunc(path: str, model_config: Mapping[str, Any] | None = None) -> Served:
-    """What MLflow calls to load the model.
+    """Load the model; called by MLflow.
 
     Args:
-        path: the folder that ``save`` has filled, without MLflow's own files.
-        model_config: ``device`` to predict on, the CPU unless given.
+        path: the folder ``data/replicas`` of the model.
+        model_config: ``device`` of the predictions; default: the CPU.
 
     Raises:
         InputError: a file is missing or corrupted.
@@ -178,25 +174,27 @@ def save(
     models: Sequence[Fitted],
     chosen: pd.DataFrame,
 ) -> bool:
-    """Write a model that ``mlflow.pyfunc.load_model`` loads; whether there is one.
+    """Save all seeds of the trial that the cell's first criterion selected (or of the first).
 
-    It holds the trial that the cell's first criterion chose, with all seeds: of cells that keep
-    every trial, the first one. The input example is made up: no row of the dataset leaves it.
-    Networks that answer questions have none, since their inputs lie in files of their own.
+    The input example is synthetic: no row of the dataset is saved. Networks that answer questions
+    are not saved, since their inputs are separate files.
 
     Args:
-        folder: where to, not there yet.
-        cell: the cell's settings.
+        folder: the new folder of the model.
+        cell: settings of the cell.
         samples: the dataset that it was trained on.
-        models: all its replicas.
+        models: all replicas of the cell.
         chosen: ``tables.SELECTION``.
+
+    Returns:
+        Whether a model was saved.
     """
     if samples.questions is not None or isinstance(samples.x, dict):
         return False
     from mlflow.models import ModelSignature
     from mlflow.types import DataType, ParamSchema, ParamSpec
 
-    with warnings.catch_warnings():  # MLflow tells of its own chat models when it is imported
+    with warnings.catch_warnings():  # warnings of MLflow about its own classes
         warnings.simplefilter("ignore", UserWarning)
         from mlflow.pyfunc import save_model
 
@@ -239,7 +237,7 @@ def save(
 
 
 def _schemas(about: About) -> tuple[Any, Any]:
-    """MLflow's description of inputs and outputs; named features are columns."""
+    """MLflow schemas of inputs and outputs; named features are columns."""
     from mlflow.types import ColSpec, DataType, Schema, TensorSpec
 
     if about.features:
@@ -252,7 +250,7 @@ def _schemas(about: About) -> tuple[Any, Any]:
 
 
 def _example(about: About, fitted: Fitted) -> Any:
-    """A row that is nobody's: where the preprocessing has its centre, or a grey picture."""
+    """A synthetic row: the centre of the preprocessing, or a grey image."""
     if len(about.shape) > 1:
         return np.full((1, *about.shape), GREY, dtype=np.uint8)
     row = fitted.state["preprocessing.centre"].reshape(1, -1)

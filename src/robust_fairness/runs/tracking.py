@@ -1,12 +1,12 @@
-"""MLflow: one parent run a Kedro run, one child run a cell.
+"""MLflow: one parent run per Kedro run, one child run per cell.
 
-Only ``MlflowClient`` with explicit ids is used, so nothing depends on a run that is active in
-the process. MLflow being away costs one warning, never a result. ``ROBUST_FAIRNESS_MLFLOW=off``
-turns it off, ``no-models`` leaves the models out.
+Only ``MlflowClient`` with explicit ids is used, so that nothing depends on the active run of the
+process. Without a server there is one warning and the run continues.
+``ROBUST_FAIRNESS_MLFLOW=off`` turns tracking off, ``no-models`` leaves out the models.
 
 Names of metrics are ``metric/attribute/shift_severity/trial``, as far as they apply. Those of
-the trial that the cell's first criterion chose are there again, ``chosen/`` before the name and
-without the trial: alike for all methods, so that MLflow compares them in one table.
+the trial that the cell's first criterion selected are logged again as ``chosen/...`` without the
+trial: equal names for all methods, which MLflow compares in one table.
 """
 
 import logging
@@ -32,24 +32,23 @@ SWITCH = "ROBUST_FAIRNESS_MLFLOW"
 EXPERIMENT = "robust_fairness"
 NO_MODELS = "no-models"
 MODEL = "model"  # its folder among a cell's artifacts
-CHOSEN = "chosen"  # first in names that leave the trial out
+CHOSEN = "chosen"  # prefix of names without the trial
 SILENCE = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
-# How long a server is waited for. Whether there is one is known soon; one that has answered before
-# may have many others to serve.
+# A short timeout finds out whether there is a server; later it may be busy with other clients.
 TIMEOUT, RETRIES = "MLFLOW_HTTP_REQUEST_TIMEOUT", "MLFLOW_HTTP_REQUEST_MAX_RETRIES"
 SHORT_WAITS = {TIMEOUT: "10", RETRIES: "1"}  # seconds, times
 WAITS = {TIMEOUT: "30", RETRIES: "3"}
-METRICS_AT_ONCE = 1000  # most that a server takes
-PARAMETERS_AT_ONCE = 100
+METRICS_PER_REQUEST = 1000  # limits of the server
+PARAMETERS_PER_REQUEST = 100
 LONGEST_PARAMETER = 6000
 LONGEST_TAG = LONGEST_NOTE = 5000
 
 
 class MlflowTracking:
-    """Records what nodes leave, after they have left it.
+    """Logs the outputs of nodes to MLflow.
 
-    What is remembered of a run id is only how to reach its MLflow runs, which are found again
-    by their tags: a node may run in any process, and a completed run goes on in its old record.
+    MLflow runs are found by their tags: a node may run in any process, and the completion of a
+    run continues its MLflow run.
     """
 
     def __init__(self) -> None:
@@ -57,7 +56,7 @@ class MlflowTracking:
         self._without: set[str] = set()
 
     def _attempt(self, run_id: str, action: Callable[["Record"], None]) -> None:
-        """Record something of a run; at the first failure warn once and go on without MLflow."""
+        """Log something of a run; the first failure is a warning and turns tracking off."""
         if run_id in self._without or os.environ.get(SWITCH, "on").lower() == "off":
             return
         try:
@@ -65,15 +64,15 @@ class MlflowTracking:
                 self._records[run_id] = Record(run_id)
             with waiting(WAITS):
                 action(self._records[run_id])
-        except Exception as error:  # whatever its client raises, the run goes on
+        except Exception as error:  # of any type, raised by the client
             self._without.add(run_id)
             logger.warning(
-                "MLflow is not available, the run goes on without it: %s", first_line(error)[:200]
+                "MLflow is not available, the run continues without it: %s", first_line(error)[:200]
             )
 
-    @hook_impl(trylast=True)  # a run that is refused leaves no trace
+    @hook_impl(trylast=True)  # after the checks of other hooks
     def before_pipeline_run(self, run_params: Mapping[str, Any]) -> None:
-        """Open the parent run, which also finds out whether there is a server."""
+        """Open the parent run; without a server tracking is turned off."""
         self._without.discard(run_params["run_id"])
         self._attempt(run_params["run_id"], lambda record: record.reopen())
 
@@ -81,7 +80,7 @@ class MlflowTracking:
     def after_node_run(
         self, node: Any, inputs: Mapping[str, Any], outputs: Mapping[str, Any], run_id: str
     ) -> None:
-        """Record parameters and curves of a training, models that predicted, and scores."""
+        """Log hyperparameters and curves of a training, models, and scores."""
         cell, _, name = node.name.rpartition(".")
         settings: Any = inputs.get(f"params:{cell}.cell")
         if name == "train":
@@ -110,7 +109,7 @@ class MlflowTracking:
     def on_pipeline_error(
         self, error: Exception, run_params: Mapping[str, Any], pipeline: Any, catalog: Any
     ) -> None:
-        """Close all runs; the parent and the cells that failed say why."""
+        """Close all runs, with the errors in the parent run and in those of failed cells."""
         failures = getattr(error, "failures", [Failure("", first_line(error))])
         self._end(run_params["run_id"], failures, "FAILED", pipeline, catalog)
 
@@ -135,15 +134,15 @@ class Record:
             os.environ.setdefault(name, value)
         from mlflow import MlflowClient
 
-        # MLflow tells every step of its database's migrations
+        # MLflow logs every migration of its database,
         logging.getLogger("alembic").setLevel(logging.WARNING)
         logging.getLogger("mlflow").setLevel(logging.WARNING)
-        # and its client every retry; the one warning is ours
+        # and its client every retry
         logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
         given = os.environ.get("MLFLOW_TRACKING_URI")
         store = given or f"sqlite:///{provenance.root() / 'mlflow.db'}"
         files = None if given else (provenance.root() / "mlruns").as_uri()
-        with alone(store):
+        with locked_store(store):
             self._client = MlflowClient(store)
             self._experiment = self._id_of_experiment(files)
         self._ids: dict[str, str] = {}
@@ -157,7 +156,7 @@ class Record:
             self._parent = self._run(run_id, {})
 
     def _id_of_experiment(self, files: str | None) -> str:
-        """Id of the experiment, made at first need; another process may be about to make it."""
+        """Id of the experiment, created if needed; another process may create it meanwhile."""
         from mlflow import MlflowException
 
         with waiting(SHORT_WAITS):
@@ -173,7 +172,7 @@ class Record:
             return str(known.experiment_id)
 
     def _run(self, name: str, tags: Mapping[str, str]) -> str:
-        """Id of the MLflow run of this name, made at first need."""
+        """Id of the MLflow run of this name, created if needed."""
         if name not in self._ids:
             found = self._search(f"attributes.run_name = '{name}'")
             run = (
@@ -187,7 +186,7 @@ class Record:
         return self._ids[name]
 
     def _search(self, condition: str) -> list[Any]:
-        """The runs of this Kedro run that meet a condition, the oldest first; all pages of them."""
+        """MLflow runs of this Kedro run that meet a condition, oldest first."""
         condition = f"tags.`kedro.run_id` = '{self._tags['kedro.run_id']}' and {condition}"
         oldest = ["attributes.start_time ASC"]
         found: list[Any] = []
@@ -208,23 +207,23 @@ class Record:
         return self._run(cell, {"mlflow.parentRunId": self._parent, **tags})
 
     def reopen(self) -> None:
-        """The parent run is running, also where it had ended before."""
+        """Set the parent run to running, also if it had ended before."""
         self._client.update_run(self._parent, status="RUNNING")
 
     def training(self, cell: str, settings: Mapping[str, Any], history: Any) -> None:
-        """Parameters of a cell, and its curves as means over replicas, a step an epoch.
+        """Log the settings of a cell and its curves: means over replicas, one step per epoch.
 
         Args:
             cell: name of the cell.
-            settings: its parameters, nested.
+            settings: its settings, nested.
             history: ``tables.HISTORY``.
         """
         from mlflow.entities import Metric, Param
 
         run = self._child(cell)
         self._client.update_run(run, status="RUNNING")
-        told = [Param(name, str(value)[:LONGEST_PARAMETER]) for name, value in flat(settings)]
-        for some in batches(told, PARAMETERS_AT_ONCE):
+        params = [Param(name, str(value)[:LONGEST_PARAMETER]) for name, value in flat(settings)]
+        for some in batches(params, PARAMETERS_PER_REQUEST):
             self._client.log_batch(run, params=some)
         curves = history.groupby(["trial", "quantity", "epoch"], sort=False)["value"].mean()
         self._log(
@@ -238,11 +237,11 @@ class Record:
     def model(
         self, cell: str, settings: CellParameters, samples: Any, models: Any, chosen: Any
     ) -> None:
-        """The trained replicas of a cell as a model of MLflow, in its folder ``model``.
+        """Log the trained replicas of a cell as an MLflow model in the folder ``model``.
 
         Args:
             cell: name of the cell.
-            settings: its parameters.
+            settings: its settings.
             samples: the dataset.
             models: all its replicas.
             chosen: ``tables.SELECTION``.
@@ -255,13 +254,13 @@ class Record:
                 self._client.log_artifacts(self._child(cell), str(made), MODEL)
 
     def scores(self, cell: str, settings: CellParameters, metrics: Any) -> None:
-        """Scores of a cell as means over seeds, what tables are made by, and its end.
+        """Log the scores of a cell, means over seeds, and close its run.
 
-        A replica that several criteria chose counts once.
+        A replica that several criteria selected counts once.
 
         Args:
             cell: name of the cell.
-            settings: its parameters.
+            settings: its settings.
             metrics: ``tables.METRICS``.
         """
         from mlflow.entities import Metric, RunTag
@@ -272,8 +271,8 @@ class Record:
         trials = "" if criterion == EVERY else ", ".join(chosen["trial"].unique())
         means = by_trial(rows)
         if trials:
-            alike = by_trial(chosen.assign(trial=""))
-            means |= {f"{CHOSEN}/{name}": value for name, value in alike.items()}
+            selected = by_trial(chosen.assign(trial=""))
+            means |= {f"{CHOSEN}/{name}": value for name, value in selected.items()}
         run = self._child(cell)
         self._log(run, [Metric(name, value, milliseconds(), 0) for name, value in means.items()])
         tags = {
@@ -282,57 +281,57 @@ class Record:
             "selection": criterion,
             "trial": trials,
         }
-        told = [RunTag(name, value[:LONGEST_TAG]) for name, value in tags.items()]
-        self._client.log_batch(run, tags=told)
+        self._client.log_batch(
+            run, tags=[RunTag(name, value[:LONGEST_TAG]) for name, value in tags.items()]
+        )
         self._end(run, "FINISHED")
 
     def close(self, state: str, failures: Sequence[Failure], report: str | None) -> None:
-        """End all runs that are still open.
+        """Close all runs that are still open.
 
         Args:
             state: how the Kedro run ended, "FINISHED" or "FAILED".
-            failures: of nodes; a cell's own are told in its run.
-            report: the page, kept with the parent run.
+            failures: failures of nodes; those of a cell are also set in its run.
+            report: the HTML page, an artifact of the parent run.
         """
-        told = [str(failure) for failure in failures]
         for failure in failures:
             cell = failure.node.rpartition(".")[0]
             if "." in cell:
                 self._end(self._child(cell), "FAILED", str(failure))
-        still = "attributes.status = 'RUNNING'"
-        for run in self._search(f"tags.`mlflow.parentRunId` = '{self._parent}' and {still}"):
+        children = f"tags.`mlflow.parentRunId` = '{self._parent}'"
+        for run in self._search(f"{children} and attributes.status = 'RUNNING'"):
             self._end(run.info.run_id, state)
         if report is not None:
             self._client.log_text(self._parent, report, "report.html")
-        self._end(self._parent, state, "\n".join(told))
+        self._end(self._parent, state, "\n".join(map(str, failures)))
 
     def _end(self, run: str, state: str, note: str = "") -> None:
-        """Close a run; the note is what MLflow shows as its description."""
+        """Close a run; MLflow shows the note as its description."""
         self._client.set_tag(run, "mlflow.note.content", note[:LONGEST_NOTE])
         self._client.set_terminated(run, state)
 
     def _log(self, run: str, metrics: Sequence[Any]) -> None:
-        for some in batches(metrics, METRICS_AT_ONCE):
+        for some in batches(metrics, METRICS_PER_REQUEST):
             self._client.log_batch(run, metrics=some)
 
 
 @contextmanager
 def waiting(limits: Mapping[str, str]) -> Iterator[None]:
-    """MLflow's client waits so long within it, unless the user has said how long."""
-    ours = {name: value for name, value in limits.items() if name not in os.environ}
-    os.environ |= ours
+    """Set the timeouts of MLflow's client, unless the user has set them."""
+    added = {name: value for name, value in limits.items() if name not in os.environ}
+    os.environ |= added
     try:
         yield
     finally:
-        for name in ours:
+        for name in added:
             os.environ.pop(name, None)
 
 
 @contextmanager
-def alone(store: str) -> Iterator[None]:
-    """No other process of this machine does the same on a store that is a file.
+def locked_store(store: str) -> Iterator[None]:
+    """Lock a store that is a file against other processes.
 
-    The first look into a new file makes its tables, which two processes at once get in the way of.
+    The first access creates the tables, which fails if two processes do so concurrently.
     """
     scheme, _, path = store.partition(":///")
     if scheme != "sqlite":
@@ -341,15 +340,15 @@ def alone(store: str) -> Iterator[None]:
     import fcntl
 
     with Path(f"{path}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed
+        fcntl.flock(lock, fcntl.LOCK_EX)  # released when closed
         yield
 
 
 def by_trial(rows: Any) -> dict[str, float]:
-    """Means over seeds by MLflow's name of a metric.
+    """Means over seeds, by name of the metric in MLflow.
 
     Args:
-        rows: of ``tables.METRICS``, with values.
+        rows: rows of ``tables.METRICS`` with values.
     """
     columns = ["metric", "attribute", "shift", "severity", "trial"]
     means = rows.drop_duplicates([*columns, "seed"]).groupby(columns, sort=False)["value"].mean()
@@ -360,22 +359,22 @@ def by_trial(rows: Any) -> dict[str, float]:
 
 
 def milliseconds() -> int:
-    """The time as MLflow wants it."""
+    """The current time in milliseconds."""
     return int(time.time() * 1000)
 
 
-def batches(things: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
-    """Parts of no more than ``size`` things."""
-    return (things[start : start + size] for start in range(0, len(things), size))
+def batches(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    """Parts of at most ``size`` items."""
+    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 def key(*parts: str) -> str:
-    """A metric's name from those parts that apply, with only the characters that MLflow allows."""
+    """Name of a metric in MLflow from its nonempty parts, without forbidden characters."""
     return re.sub(r"[^\w\-./ ]", "_", "/".join(filter(None, parts)))
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Names, joined by dots, and values of nested dictionaries."""
+    """Keys, joined by dots, and values of nested dictionaries."""
     for name, value in values.items():
         if isinstance(value, Mapping):
             yield from flat(value, f"{prefix}{name}.")

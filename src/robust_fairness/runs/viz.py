@@ -1,4 +1,4 @@
-"""Kedro-Viz: run times of our runner, and a static site that tells nothing of the machine."""
+"""Kedro-Viz: run times of nodes, and a static site without local paths."""
 
 import json
 import re
@@ -16,50 +16,53 @@ from robust_fairness.core.errors import InputError
 
 SITE, API = "build", "api"
 PARTS = (API, "assets")  # folders that Kedro-Viz writes
-# How the site looks at first: from left to right, a row a dataset, with the tables and files hidden
-# that would make all names too small to read. The filters, which bring them back, are beside it.
+# First view of the site: from left to right, one row per dataset, and without data and parameters,
+# which would make all names too small. Readers can show them by the filters.
 LOOK = {
     "orientation": "horizontal",
     "nodeType": {"disabled": {"parameters": True, "data": True}},
     "showFeatureHints": False,
     "visible": {"miniMap": False},
 }
-# Kedro-Viz keeps the look in the browser; what the reader has chosen stays.
+# Kedro-Viz stores the view in the browser; the choices of a reader are kept.
 FIRST_LOOK = f"""<script>
 if (!localStorage.getItem("KedroViz"))
   localStorage.setItem("KedroViz", {json.dumps(json.dumps(LOOK))});
 </script>
 """
-FONTS = re.compile(r'<link\b[^>]*"https://fonts\.[^>]*>\s*')  # of a server elsewhere
+FONTS = re.compile(r'<link\b[^>]*"https://fonts\.[^>]*>\s*')  # from another server
 
 
 class RunTimes(PipelineRunStatusHook):
-    """Notes run times of nodes, for Kedro-Viz to show, also of our sequential runner.
+    """Records run times of nodes for Kedro-Viz, also with our sequential runner.
 
-    Kedro-Viz does so for Kedro's own sequential runner alone. In other processes nothing can be
-    noted, since each has its own hooks.
+    Kedro-Viz does so with Kedro's sequential runner only. Run times in other processes are not
+    recorded, since each has its own hooks.
     """
 
     @hook_impl
     def before_pipeline_run(self, run_params: Mapping[str, Any], pipeline: Any) -> None:
-        """Begin to note, where all nodes run in this process."""
+        """Start recording if all nodes run in this process."""
         if "SequentialRunner" in str(run_params.get("runner") or "SequentialRunner"):
             super().before_pipeline_run({**run_params, "runner": None}, pipeline)
 
 
 def build_site(root: Path) -> int:
-    """Build the site with previews of what the last run left; the number of its files.
+    """Build the site in ``build/``, with previews of the newest outputs.
 
     Args:
-        root: the project's folder; the site is below it.
+        root: the project's folder.
+
+    Returns:
+        Number of files of the site.
 
     Raises:
-        InputError: Kedro-Viz could not build it; it has said why.
+        InputError: Kedro-Viz could not build the site.
     """
     from kedro_viz.launchers.cli.utils import create_shareableviz_process
 
     folder = root / SITE
-    for part in PARTS:  # whatever else is in the folder stays
+    for part in PARTS:  # other files of the folder are kept
         shutil.rmtree(folder / part, ignore_errors=True)
     create_shareableviz_process("local", True)
     if not (folder / API / "main").exists():
@@ -67,18 +70,15 @@ def build_site(root: Path) -> int:
     page = folder / "index.html"
     text = FONTS.sub("", page.read_text(encoding="utf-8"))
     page.write_text(text.replace("<script", FIRST_LOOK + "<script", 1), encoding="utf-8")
-    without_places(folder / API, root)
+    remove_local_paths(folder / API, root)
     return sum(path.is_file() for part in PARTS for path in (folder / part).rglob("*"))
 
 
-def without_places(folder: Path, root: Path) -> None:
-    """Take the places of this machine out of what a site shows.
-
-    Paths below the project become relative to it; of those below the environment or the user's
-    home only what follows is left.
+def remove_local_paths(folder: Path, root: Path) -> None:
+    """Remove the folders of the project, the environment and the user from paths in a site.
 
     Args:
-        folder: what Kedro-Viz told of the project; its own pages are the same everywhere.
+        folder: the files that Kedro-Viz wrote about the project.
         root: the project's folder.
     """
     packages = [*site.getsitepackages(), sys.prefix, sys.base_prefix, str(Path.home())]
