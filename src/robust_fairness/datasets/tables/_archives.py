@@ -1,0 +1,80 @@
+"""CSV files inside zip files."""
+
+import io
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pandas as pd
+
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.files import Files
+
+LARGEST = 2**30  # bytes of an uncompressed file; the largest state of the ACS has a quarter of it
+DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError)
+
+
+def read_archive(
+    files: Files, archive: str, member: str, columns: Sequence[str], rows: int | None = None
+) -> pd.DataFrame:
+    """Some columns of a CSV file in a zip file, every cell a string.
+
+    Args:
+        files: where raw files are found.
+        archive: the zip file, by its path below the data root.
+        member: the CSV file, by its path in the zip file.
+        columns: the columns to read, by their names in the header.
+        rows: documented number of rows; None if unknown.
+
+    Returns:
+        The columns in the order of ``columns``, indexed by line number; the header is line 1.
+
+    Raises:
+        InputError: the zip file is missing, damaged or encrypted, lacks the CSV file, or the CSV
+            file lacks a column or has another number of rows.
+    """
+    place = f"{archive}, {member}"
+    content = io.BytesIO(_member(files.content(archive), archive, member))
+    with _readable(place):
+        header = pd.read_csv(content, nrows=0).columns
+    missing = [column for column in columns if column not in header]
+    if missing:
+        raise InputError(
+            f"{place}: no column {', '.join(missing)}; allowed: a file of the documented year, "
+            f"which has {', '.join(columns)}"
+        )
+    content.seek(0)
+    with _readable(place):
+        table = pd.read_csv(content, usecols=list(columns), dtype=str, na_filter=False)
+    if rows is not None and len(table) != rows:
+        raise InputError(f"{place}: {len(table)} rows, expected {rows}")
+    table.index = pd.RangeIndex(2, len(table) + 2)
+    return table[list(columns)]
+
+
+def _member(content: bytes, archive: str, member: str) -> bytes:
+    """Bytes of a file in a zip file."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as members:
+            if member not in members.namelist():
+                found = ", ".join(members.namelist()) or "nothing"
+                raise InputError(f"{archive}: contains {found}; allowed: a zip file with {member}")
+            size = members.getinfo(member).file_size
+            if size > LARGEST:
+                raise InputError(
+                    f"{archive}: {member} has {size} bytes uncompressed, allowed: up to {LARGEST}"
+                )
+            return members.read(member)
+    except DAMAGE as error:
+        raise InputError(f"{archive}: damaged or unreadable zip file: {error}") from error
+
+
+@contextmanager
+def _readable(place: str) -> Iterator[None]:
+    """Turns an error of the CSV parser into one line."""
+    try:
+        yield
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        reason = str(error).strip().splitlines()[-1]
+        raise InputError(f"{place}: not a CSV file: {reason}") from error

@@ -1,0 +1,188 @@
+"""American Community Survey 2018: the tasks of Ding et al. (2021) by state.
+
+Read from the Census Bureau's own zip files of person records (1-Year PUMS).
+"""
+
+from typing import Annotated, Literal
+
+import pandas as pd
+from pydantic import Field, model_validator
+
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.base import TableDataset
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.tables._acs_tasks import (
+    CODES,
+    FEATURES,
+    FIELDS,
+    GROUPED_CODES,
+    OPTIONAL_CODES,
+    TASKS,
+    Task,
+)
+from robust_fairness.datasets.tables._archives import read_archive
+from robust_fairness.datasets.tables._encoding import (
+    coded,
+    grouped,
+    two_categories,
+    with_indicators,
+)
+from robust_fairness.datasets.tables._schemas import validated
+from robust_fairness.datasets.tables._tables import one_hot, only_of, to_samples
+from robust_fairness.samples import Samples
+from robust_fairness.samples.splits import Fraction, SplitParameters, unit_splits
+
+YEAR = "2018"
+FIPS = {
+    "AL": 1, "AK": 2, "AZ": 4, "AR": 5, "CA": 6, "CO": 8, "CT": 9, "DE": 10, "DC": 11, "FL": 12,
+    "GA": 13, "HI": 15, "ID": 16, "IL": 17, "IN": 18, "IA": 19, "KS": 20, "KY": 21, "LA": 22,
+    "ME": 23, "MD": 24, "MA": 25, "MI": 26, "MN": 27, "MS": 28, "MO": 29, "MT": 30, "NE": 31,
+    "NV": 32, "NH": 33, "NJ": 34, "NM": 35, "NY": 36, "NC": 37, "ND": 38, "OH": 39, "OK": 40,
+    "OR": 41, "PA": 42, "RI": 44, "SC": 45, "SD": 46, "TN": 47, "TX": 48, "UT": 49, "VT": 50,
+    "VA": 51, "WA": 53, "WV": 54, "WI": 55, "WY": 56, "PR": 72,
+}  # fmt: skip
+STATES = ("HI", "ME", "MT", "NE", "NM", "RI", "SD", "WV")
+SEXES = {1: "male", 2: "female"}
+RACES = {
+    1: "White", 2: "Black", 3: "American Indian", 4: "Alaska Native",
+    5: "American Indian or Alaska Native, not specified", 6: "Asian", 7: "Pacific Islander",
+    8: "other race", 9: "two or more races",
+}  # fmt: skip
+COLUMNS = {"sex": "SEX", "race": "RAC1P", "race_full": "RAC1P", "age": "AGEP"}
+NOT_APPLICABLE = "not applicable"
+
+
+class Parameters(SplitParameters, extra="forbid", frozen=True):
+    """Parameters of the ACS tasks.
+
+    Attributes:
+        task: the prediction task.
+        states: states by their two letters.
+        threshold: the label of Income (dollars) and TravelTime (minutes) is positive above it;
+            None: 50,000 and 20, as in the source.
+        drop: features left out. POBP, the place of birth, tells mainland states from Hawaii.
+        sensitive: attributes that methods mitigate; ``race`` is White or other, ``race_full`` the
+            nine codes of RAC1P.
+        drop_sensitive: leave the columns of the sensitive attributes out of the features.
+        train_rows: fraction of the households for training, validation included; no household
+            is in two parts.
+    """
+
+    task: Literal["Income", "PublicCoverage", "Mobility", "Employment", "TravelTime"] = "Income"
+    states: Annotated[tuple[str, ...], only_of("state", FIPS), Field(min_length=1)] = STATES
+    threshold: float | None = None
+    drop: Annotated[tuple[str, ...], only_of("feature", FEATURES)] = ()
+    sensitive: tuple[Literal["sex", "race", "race_full", "age"], ...] = ("sex",)
+    drop_sensitive: bool = False
+    train_rows: Fraction = 0.8
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> "Parameters":
+        if len(set(self.states)) < len(self.states):
+            raise ValueError(f"states: {', '.join(self.states)}; allowed: each state once")
+        if self.threshold is not None and TASKS[self.task].threshold is None:
+            raise ValueError(f"threshold: task {self.task} has none; allowed: Income, TravelTime")
+        return self
+
+
+class Acs(TableDataset):
+    """Person records of some states, with the attributes sex, race, race_full, age and state.
+
+    Numbers stay numbers, with 0 and an indicator column where a cell may be missing; codes are
+    one-hot, "not applicable" being a category; OCCP and POBP are merged into major groups.
+    ``id`` counts the rows of all files read, in the order of ``states``, from 0.
+
+    Source: F. Ding et al., "Retiring Adult: New Datasets for Fair Machine Learning", NeurIPS 2021.
+    """
+
+    Parameters = Parameters
+
+    def required_files(self) -> tuple[str, ...]:
+        """The zip file of each state."""
+        return tuple(map(archive, self.parameters.states))
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples, split by household."""
+        parameters, task = self.parameters, TASKS[self.parameters.task]
+        tables = [read_state(files, state, task) for state in parameters.states]
+        persons = pd.concat(tables, ignore_index=True)
+        table = persons[_kept(persons, task)]
+        dropped = {*parameters.drop}
+        if parameters.drop_sensitive:
+            dropped |= {COLUMNS[name] for name in parameters.sensitive}
+        features = {name: _feature(table[name]) for name in task.features if name not in dropped}
+        attributes = {
+            "sex": coded(table["SEX"], SEXES),
+            "race": two_categories(table["RAC1P"] != 1, ("White", "other")),
+            "race_full": coded(table["RAC1P"], RACES),
+            "age": table["AGEP"],
+        }
+        if len(parameters.states) > 1:
+            attributes["state"] = table["state"].astype(
+                pd.CategoricalDtype(list(parameters.states))
+            )
+        return to_samples(
+            features=one_hot(with_indicators(pd.DataFrame(features), task.incomplete)),
+            target=_label(table[task.target], task, parameters.threshold),
+            attributes=attributes,
+            sensitive=parameters.sensitive,
+            parameters=parameters,
+            splits=unit_splits(table["SERIALNO"], splits, parameters),
+            sources=files.sources,
+        )
+
+
+def archive(state: str) -> str:
+    """Zip file of the person records of a state, by its path below the data root."""
+    return f"acs_{YEAR}/csv_p{state.lower()}.zip"
+
+
+def read_state(files: Files, state: str, task: Task) -> pd.DataFrame:
+    """All person records of a state: the columns of a task, ``SERIALNO`` and ``state``.
+
+    Raises:
+        InputError: the zip file is missing or damaged, or holds another state or year.
+    """
+    name, member = archive(state), f"psam_p{FIPS[state]:02}.csv"
+    used = {"ST", "AGEP", "SEX", "RAC1P", task.target, *task.features, *task.rows}
+    fields = {column: field for column, field in FIELDS.items() if column in used}
+    cells = read_archive(files, name, member, ["SERIALNO", *fields])
+    other = ~cells["SERIALNO"].str.startswith(YEAR)
+    for line, serial in cells["SERIALNO"][other].items():
+        raise InputError(
+            f"{name}, line {line}, column SERIALNO: {serial!r}, allowed: records of {YEAR}"
+        )
+    table = validated(cells, fields, name)
+    for line, code in table["ST"][table["ST"] != FIPS[state]].items():
+        raise InputError(
+            f"{name}, line {line}, column ST: {code:g}, allowed: {FIPS[state]} ({state})"
+        )
+    return table.assign(SERIALNO=cells["SERIALNO"], state=state)
+
+
+def _kept(table: pd.DataFrame, task: Task) -> pd.Series:
+    """Which rows belong to a task."""
+    kept = pd.Series(True, index=table.index)
+    for column, (low, high) in task.rows.items():
+        kept &= table[column].between(low, high)
+    return kept
+
+
+def _label(values: pd.Series, task: Task, threshold: float | None) -> pd.Series:
+    """The class of every row; a missing value is negative, as in the source."""
+    limit = task.threshold if threshold is None else threshold
+    positive = values == 1 if limit is None else values > limit
+    negative_name, positive_name = (name.format(threshold=limit) for name in task.classes)
+    return two_categories(positive, (negative_name, positive_name))
+
+
+def _feature(values: pd.Series) -> pd.Series:
+    """A column as a feature: numbers as they are, codes as categories."""
+    name = str(values.name)
+    if name in CODES:
+        return coded(values, {code: str(code) for code in CODES[name]})
+    if name in OPTIONAL_CODES:
+        return coded(values, {code: str(code) for code in OPTIONAL_CODES[name]}, NOT_APPLICABLE)
+    if name in GROUPED_CODES:
+        return grouped(values, GROUPED_CODES[name], NOT_APPLICABLE)
+    return values

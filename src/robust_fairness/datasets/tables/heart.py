@@ -1,0 +1,144 @@
+"""Heart disease of 920 patients at four hospitals (Detrano et al. 1989), bundled with the package.
+
+Works offline; licence and investigators are named in ``heart_disease/ATTRIBUTION.md``.
+"""
+
+from pathlib import Path
+from typing import Literal
+
+import pandas as pd
+
+from robust_fairness.datasets.base import TableDataset
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.tables._encoding import (
+    MISSING,
+    coded,
+    two_categories,
+    with_indicators,
+)
+from robust_fairness.datasets.tables._schemas import Number, validated
+from robust_fairness.datasets.tables._tables import one_hot, read_table, to_samples
+from robust_fairness.samples import Samples
+from robust_fairness.samples.splits import SplitParameters
+
+BUNDLED = Path(__file__).parent  # the files are below it as they are below a data root
+HOSPITALS = {"cleveland": 303, "hungarian": 294, "switzerland": 123, "va": 200}  # rows
+UNKNOWN = ("?",)
+FIELDS: dict[str, Number] = {
+    "age": Number(18, 100, whole=True),
+    "sex": Number(0, 1, whole=True),
+    "cp": Number(1, 4, whole=True),
+    "trestbps": Number(0, 300, missing=UNKNOWN),
+    "chol": Number(0, 1_000, missing=UNKNOWN),
+    "fbs": Number(0, 1, whole=True, missing=UNKNOWN),
+    "restecg": Number(0, 2, whole=True, missing=UNKNOWN),
+    "thalach": Number(0, 300, missing=UNKNOWN),
+    "exang": Number(0, 1, whole=True, missing=UNKNOWN),
+    "oldpeak": Number(-10, 10, missing=UNKNOWN),
+    "slope": Number(1, 3, whole=True, missing=UNKNOWN),
+    "ca": Number(0, 9, whole=True, missing=UNKNOWN),
+    "thal": Number(3, 7, whole=True, missing=UNKNOWN),
+    "num": Number(0, 4, whole=True),
+}
+SEXES = {0: "female", 1: "male"}
+OLDER = 55
+AGE_GROUPS = ("age under 55", "age 55 or over")
+# measured at all hospitals; the others are missing in a third to two thirds of the rows
+COMMON = ("age", "sex", "cp", "trestbps", "restecg", "thalach", "exang", "oldpeak")
+ALL = tuple(name for name in FIELDS if name != "num")
+NUMBERS = ("trestbps", "chol", "thalach", "oldpeak")  # in which cells may be missing
+CODES = {
+    "cp": {1: "typical angina", 2: "atypical angina", 3: "non-anginal pain", 4: "asymptomatic"},
+    "fbs": {0: "up to 120", 1: "over 120"},
+    "restecg": {0: "normal", 1: "ST-T abnormality", 2: "hypertrophy"},
+    "exang": {0: "no", 1: "yes"},
+    "slope": {1: "up", 2: "flat", 3: "down"},
+    "ca": {number: str(number) for number in range(4)},
+    "thal": {3: "normal", 6: "fixed defect", 7: "reversible defect"},
+}
+
+
+class Parameters(SplitParameters, extra="forbid", frozen=True):
+    """Parameters of the heart disease data.
+
+    Attributes:
+        features: ``common``: the eight columns that all hospitals measured; ``all``: thirteen,
+            of which fbs, chol, slope, ca and thal are missing at whole hospitals.
+        incomplete: rows with a missing feature: ``keep`` them, with 0 and an indicator column for
+            numbers and the category ``missing`` for codes, or ``drop`` them.
+        sensitive: attributes that methods mitigate.
+        drop_sensitive: leave the columns of the sensitive attributes out of the features.
+    """
+
+    features: Literal["common", "all"] = "common"
+    incomplete: Literal["keep", "drop"] = "keep"
+    sensitive: tuple[Literal["sex", "age_group", "age"], ...] = ("sex",)
+    drop_sensitive: bool = False
+
+
+class Heart(TableDataset):
+    """Patients with the attributes sex, age_group, age and hospital; the class is num > 0.
+
+    A serum cholesterol or a resting blood pressure of 0 is a missing value. ``id`` counts the
+    rows of the four files in the order of ``HOSPITALS``, from 0.
+
+    Source: R. Detrano et al., American Journal of Cardiology 64 (1989).
+    """
+
+    Parameters = Parameters
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        parameters = self.parameters
+        table = patients(Files(BUNDLED, files.sources))
+        names = COMMON if parameters.features == "common" else ALL
+        keep = parameters.incomplete == "keep"
+        if not keep:
+            table = table.dropna(subset=list(names))
+        dropped = {name.removesuffix("_group") for name in parameters.sensitive}
+        features = {
+            name: _feature(table[name], keep)
+            for name in names
+            if not (parameters.drop_sensitive and name in dropped)
+        }
+        return to_samples(
+            features=one_hot(with_indicators(pd.DataFrame(features), NUMBERS if keep else ())),
+            target=two_categories(table["num"] > 0, ("no disease", "disease")),
+            attributes={
+                "sex": coded(table["sex"], SEXES),
+                "age_group": two_categories(table["age"] >= OLDER, AGE_GROUPS),
+                "age": table["age"],
+                "hospital": table["hospital"],
+            },
+            sensitive=parameters.sensitive,
+            parameters=parameters,
+            splits=splits,
+            sources=files.sources,
+        )
+
+
+def patients(files: Files) -> pd.DataFrame:
+    """All patients, typed; missing values are NaN.
+
+    Raises:
+        InputError: a file is missing or damaged, or a cell is out of range.
+    """
+    tables = []
+    for hospital, rows in HOSPITALS.items():
+        name = f"heart_disease/processed.{hospital}.data"
+        table = validated(read_table(files, name, list(FIELDS), rows), FIELDS, name)
+        tables.append(table.assign(hospital=hospital))
+    table = pd.concat(tables, ignore_index=True)
+    measured = table[["trestbps", "chol"]]
+    return table.assign(
+        **measured.where(measured > 0),
+        hospital=table["hospital"].astype(pd.CategoricalDtype(list(HOSPITALS))),
+    )
+
+
+def _feature(values: pd.Series, keep: bool) -> pd.Series:
+    """A column as a feature: numbers as they are, codes as categories."""
+    name = str(values.name)
+    if name not in CODES:
+        return values
+    return coded(values, CODES[name], MISSING if keep and FIELDS[name].missing else "")

@@ -1,0 +1,167 @@
+"""Hospital readmission of diabetes patients at 130 US hospitals, 1999 to 2008 (Strack et al. 2014).
+
+Rows, target and domain are those of TableShift (Gardner et al. 2023).
+"""
+
+from typing import Literal
+
+import pandas as pd
+
+from robust_fairness.datasets.base import TableDataset
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.tables._archives import read_archive
+from robust_fairness.datasets.tables._encoding import MISSING, frequent, two_categories
+from robust_fairness.datasets.tables._schemas import Category, Field, Number, validated
+from robust_fairness.datasets.tables._tables import one_hot, to_samples
+from robust_fairness.samples import Samples
+from robust_fairness.samples.splits import Fraction, SplitParameters, random_splits, unit_splits
+
+ARCHIVE = "diabetes_130/dataset_diabetes.zip"
+MEMBER = "dataset_diabetes/diabetic_data.csv"
+ROWS = 101_766
+UNKNOWN = "?"
+RACES = ("AfricanAmerican", "Asian", "Caucasian", "Hispanic", "Other")
+AGES = tuple(f"[{low}-{low + 10})" for low in range(0, 100, 10))
+DOSES = Category(("No", "Down", "Steady", "Up"))
+# codes of IDs_mapping.csv that occur
+ADMISSION_SOURCES = ("1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "13", "14", "17",
+                     "20", "22", "25")  # fmt: skip
+DEATH_OR_HOSPICE = ("11", "13", "14", "19", "20", "21")
+COUNTS = (
+    "time_in_hospital", "num_lab_procedures", "num_procedures", "num_medications",
+    "number_outpatient", "number_emergency", "number_inpatient", "number_diagnoses",
+)  # fmt: skip
+DRUGS = (
+    "metformin", "repaglinide", "nateglinide", "chlorpropamide", "glimepiride", "acetohexamide",
+    "glipizide", "glyburide", "tolbutamide", "pioglitazone", "rosiglitazone", "acarbose",
+    "miglitol", "troglitazone", "tolazamide", "examide", "citoglipton", "insulin",
+    "glyburide-metformin", "glipizide-metformin", "glimepiride-pioglitazone",
+    "metformin-rosiglitazone", "metformin-pioglitazone",
+)  # fmt: skip
+FIELDS: dict[str, Field] = {
+    "patient_nbr": Number(0, 2**53, whole=True),
+    "race": Category((*RACES, UNKNOWN)),
+    "gender": Category(("Female", "Male", "Unknown/Invalid")),
+    "age": Category(AGES),
+    "admission_source_id": Category(ADMISSION_SOURCES),
+    **{name: Number(0, 1_000, whole=True) for name in COUNTS},
+    "max_glu_serum": Category(("None", "Norm", ">200", ">300")),
+    "A1Cresult": Category(("None", "Norm", ">7", ">8")),
+    **dict.fromkeys(DRUGS, DOSES),
+    "change": Category(("No", "Ch")),
+    "diabetesMed": Category(("No", "Yes")),
+    "readmitted": Category(("NO", "<30", ">30")),
+}
+# long lists of codes: taken as they are
+TEXT = (
+    "weight", "admission_type_id", "discharge_disposition_id", "payer_code", "medical_specialty",
+    "diag_1", "diag_2", "diag_3",
+)  # fmt: skip
+NOT_FEATURES = ("patient_nbr", "admission_source_id", "readmitted")
+RARE = 0.01
+CLASSES = ("not readmitted", "readmitted")
+COLUMNS = {"race": "race", "race_full": "race", "gender": "gender", "age": "age"}
+
+
+class Parameters(SplitParameters, extra="forbid", frozen=True):
+    """Parameters of hospital readmission.
+
+    Attributes:
+        target: ``any`` readmission, as in TableShift, or one within 30 days (``early``).
+        unit: what is split. ``patient``: no patient is in two parts; ``encounter``: row by row,
+            as in TableShift, where 9,233 patients are in several parts.
+        encounters: ``all``, or the ``first`` one of each patient in the file.
+        died: encounters that ended in death or hospice care: ``keep`` them, as in TableShift,
+            or ``drop`` them.
+        sensitive: attributes that methods mitigate; ``race`` is Caucasian or other, ``race_full``
+            has five categories.
+        drop_sensitive: leave the columns of the sensitive attributes out of the features.
+        train_rows: fraction of the units for training, validation included.
+    """
+
+    target: Literal["any", "early"] = "any"
+    unit: Literal["patient", "encounter"] = "patient"
+    encounters: Literal["all", "first"] = "all"
+    died: Literal["keep", "drop"] = "keep"
+    sensitive: tuple[Literal["race", "race_full", "gender", "age"], ...] = ("race",)
+    drop_sensitive: bool = False
+    train_rows: Fraction = 0.8
+
+
+class Readmission(TableDataset):
+    """Encounters of patients whose race is known: 99,493 of 101,766 rows, 46 columns as features.
+
+    Drug doses, diagnoses and other codes below 1 % of the rows are merged into ``infrequent``, as
+    in TableShift (on all rows, not on training rows); a missing cell is a category.
+    Attributes are race, race_full, gender (Male or other), age in decades, and the domain
+    admission_source_id, which is no feature.
+
+    Source: J. Gardner, Z. Popovic and L. Schmidt, "Benchmarking Distribution Shift in Tabular Data
+    with TableShift", NeurIPS 2023; ``datasets/diabetes_readmission.py`` of its code.
+    """
+
+    Parameters = Parameters
+
+    def required_files(self) -> tuple[str, ...]:
+        """The zip file of UCI."""
+        return (ARCHIVE,)
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        parameters = self.parameters
+        table = self._selected(encounters(files))
+        readmitted = table["readmitted"].isin(
+            ["<30", ">30"] if parameters.target == "any" else ["<30"]
+        )
+        dropped = {*NOT_FEATURES}
+        if parameters.drop_sensitive:
+            dropped |= {COLUMNS[name] for name in parameters.sensitive}
+        features = {name: _feature(table[name]) for name in table if name not in dropped}
+        named_splits = (
+            unit_splits(table["patient_nbr"], splits, parameters)
+            if parameters.unit == "patient"
+            else random_splits(len(table), splits, parameters)
+        )
+        return to_samples(
+            features=one_hot(pd.DataFrame(features)),
+            target=two_categories(readmitted, CLASSES),
+            attributes={
+                "race": two_categories(table["race"] != "Caucasian", ("Caucasian", "other")),
+                "race_full": table["race"],
+                "gender": two_categories(table["gender"] != "Male", ("Male", "other")),
+                "age": table["age"],
+                "admission_source_id": table["admission_source_id"],
+            },
+            sensitive=parameters.sensitive,
+            parameters=parameters,
+            splits=named_splits,
+            sources=files.sources,
+        )
+
+    def _selected(self, table: pd.DataFrame) -> pd.DataFrame:
+        """The encounters that the parameters ask for."""
+        if self.parameters.encounters == "first":
+            table = table.drop_duplicates("patient_nbr")
+        if self.parameters.died == "drop":
+            table = table[~table["discharge_disposition_id"].isin(DEATH_OR_HOSPICE)]
+        return table
+
+
+def encounters(files: Files) -> pd.DataFrame:
+    """The encounters of patients whose race is known, typed, indexed by row number from 0.
+
+    Raises:
+        InputError: the zip file is missing or damaged, or a cell holds what is not allowed there.
+    """
+    cells = read_archive(files, ARCHIVE, MEMBER, [*FIELDS, *TEXT], ROWS)
+    table = validated(cells, FIELDS, ARCHIVE)
+    table[list(TEXT)] = cells[list(TEXT)].replace(UNKNOWN, MISSING)
+    known = table.reset_index(drop=True).query("race != @UNKNOWN")
+    return known.assign(race=known["race"].cat.set_categories(list(RACES)))
+
+
+def _feature(values: pd.Series) -> pd.Series:
+    """A column as a feature: rare categories of drugs and of long lists of codes are merged."""
+    if values.name in (*DRUGS, *TEXT):
+        return frequent(values.astype("object"), RARE)
+    return values
