@@ -120,20 +120,18 @@ def test_root_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
 
 
 def test_unknown_dataset_gives_the_nearest_names(tmp_path: Path) -> None:
-    with pytest.raises(
-        InputError, match=r"did you mean 'adult'\? Allowed: adult, cifar10, communities"
-    ):
+    with pytest.raises(InputError, match=r"did you mean 'adult'\? Allowed: acs, adult, cifar10"):
         fetch("adlut", tmp_path)
 
 
 def test_checksums_are_those_of_the_official_files(shared_data: Path) -> None:
     # MNIST is served compressed; its copy here was compressed anew. The copy of german.data here
     # has commas and a header: see below. Of CIFAR-10 there are other files here.
-    for name in set(sources()) - {"cifar10", "mnist", "german_statlog"}:
+    for name in set(sources()) - {"cifar10", "mnist", "german_statlog", "readmission"}:
         remote = REMOTES[name]
         files = Files(shared_data)
         for file in remote.sha256:
-            files.text(f"{remote.folder}/{file}")
+            files.content(f"{remote.folder}/{file}")
         assert list(files.sources.values()) == list(remote.sha256.values())
 
 
@@ -142,6 +140,13 @@ def test_checksum_of_german_data_is_that_of_its_rows(shared_data: Path) -> None:
     content = rows.replace(",", " ").encode()
     expected = REMOTES["german_statlog"].sha256["german.data"]
     assert hashlib.sha256(content).hexdigest() == expected
+
+
+def test_checksum_of_readmission_is_that_of_the_file_in_the_archive(shared_data: Path) -> None:
+    (member,) = REMOTES["readmission"].sha256
+    with zipfile.ZipFile(shared_data / "diabetes_130" / "dataset_diabetes.zip") as members:
+        content = members.read(member)
+    assert hashlib.sha256(content).hexdigest() == REMOTES["readmission"].sha256[member]
 
 
 @pytest.fixture
@@ -174,6 +179,19 @@ def test_files_of_an_archive_are_unpacked_and_it_is_not_kept(
     targets[0].write_bytes(b"damaged")
     fetch("toy", root, address=address)
     assert targets[0].read_bytes() == CONTENT + b"a"
+
+
+def test_file_in_a_folder_of_an_archive_keeps_its_folder(
+    address: str, web: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sha256 = {"inner/a.csv": hashlib.sha256(CONTENT).hexdigest()}
+    remote = Remote(address, "toy_folder", sha256, archive="toy.zip")
+    monkeypatch.setitem(REMOTES, "toy", remote)
+    pack(web, **{"inner/a": CONTENT})
+    assert fetch("toy", tmp_path) == [tmp_path / "toy_folder" / "inner" / "a.csv"]
+    for missing in ("toy_folder/inner/a.csv", "toy_folder/toy.zip"):
+        with pytest.raises(InputError, match=r"robust-fairness fetch toy"):
+            Files(tmp_path / "empty").content(missing)
 
 
 @pytest.mark.usefixtures("packed")

@@ -21,7 +21,7 @@ class Remote:
         address: web folder that holds the files.
         folder: folder of the files below the data root.
         sha256: checksum of every file as it is served, by file name; of a file in a zip file, as
-            it is there.
+            it is there, by its path there.
         archive: name of the zip file in which all files are served; empty where each is by itself.
     """
 
@@ -32,6 +32,21 @@ class Remote:
 
 
 REMOTES = {
+    # the states whose checksum we could note, from one copy of the archives
+    "acs": Remote(
+        address="https://www2.census.gov/programs-surveys/acs/data/pums/2018/1-Year",
+        folder="acs_2018",
+        sha256={
+            "csv_phi.zip": ("574166f4fc904c90e9f38f8a00238fa52d613bce4494d570c18ec60174324088"),
+            "csv_pme.zip": ("2a718c75dc732d2b4ca823bd0aee12c940b087494ef3b7a0caef0534165b7cc7"),
+            "csv_pmt.zip": ("f20f67ad53ea1d9d17c9b1c7f1a3fe70ddbb84b96044b7c98f445e868989437e"),
+            "csv_pne.zip": ("f1f5a56c7bec8de9ef2b1d98fbc9ba6afd3f7ed936c959d6d3392c899fe2db7d"),
+            "csv_pnm.zip": ("b4f0a7190a5a4a1e6102d1e3fef13d723cbd93bea46e2420ada5c70b593c9629"),
+            "csv_pri.zip": ("c5a7155543b1e4296420955714e3160563c4bbe9682299c2761434e4007bd331"),
+            "csv_psd.zip": ("14a45f25ae73f68f3ab01307b111a3650cd997c0a93de174fe488de4b56c30a9"),
+            "csv_pwv.zip": ("f1a39b7be0b01aef6033ca6f3f32d954d3df07c8de12dd35da8d55be65c7cef8"),
+        },
+    ),
     # the binary version; the page of the dataset gives its MD5, c32a1d4ab5d03f1284b67883e8d87530
     "cifar10": Remote(
         address="https://www.cs.toronto.edu/~kriz",
@@ -99,6 +114,16 @@ REMOTES = {
             "german.data": "b21f3d81db8071257d5ff1deaeba1fd4303b62712e6fcc9715c7a86202cb5871",
         },
     ),
+    "readmission": Remote(
+        address=f"{UCI}/00296",
+        folder="diabetes_130",
+        archive="dataset_diabetes.zip",
+        sha256={
+            "dataset_diabetes/diabetic_data.csv": (
+                "0689e7ec031237dc63031b938805c48377748761a3b26acab621567afa24df97"
+            ),
+        },
+    ),
     "students": Remote(
         address=f"{UCI}/00320",
         folder="student",
@@ -142,7 +167,8 @@ def command(file: str) -> str | None:
         file: path below the data root, for example ``adult/adult.data``.
     """
     for name, remote in REMOTES.items():
-        names = {f"{remote.folder}/{basename.removesuffix('.gz')}" for basename in remote.sha256}
+        served = [*remote.sha256, remote.archive]
+        names = {f"{remote.folder}/{basename.removesuffix('.gz')}" for basename in served}
         if file in names:
             return f"robust-fairness fetch {name}"
     return None
@@ -185,21 +211,21 @@ def _download_archive(url: str, folder: Path, remote: Remote, progress: bool) ->
 
     The checksums are those of the files: a zip file that was packed anew is as good.
     """
-    targets = [folder / file for file in remote.sha256]
-    if all(_is_sound(target, remote.sha256[target.name]) for target in targets):
-        return targets
+    targets = {file: folder / file for file in remote.sha256}
+    if all(_is_sound(targets[file], sha256) for file, sha256 in remote.sha256.items()):
+        return list(targets.values())
     with TemporaryDirectory() as scratch:
         archive = _download(url, Path(scratch, remote.archive), None, progress)
-        contents = {target: _unpacked(archive, target.name, url, remote) for target in targets}
+        contents = {file: _unpacked(archive, file, url, remote) for file in targets}
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for target, content in contents.items():
+        for file, target in targets.items():
+            target.parent.mkdir(parents=True, exist_ok=True)
             partial = target.with_name(f"{target.name}.part")
-            partial.write_bytes(content)
+            partial.write_bytes(contents[file])
             partial.replace(target)
     except OSError as error:
         raise InputError(f"cannot write {folder}: {error.strerror or error}") from error
-    return targets
+    return list(targets.values())
 
 
 def _is_sound(target: Path, sha256: str) -> bool:

@@ -5,6 +5,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import PurePosixPath
 
 import pandas as pd
 
@@ -19,6 +20,8 @@ def read_archive(
     files: Files, archive: str, member: str, columns: Sequence[str], rows: int | None = None
 ) -> pd.DataFrame:
     """Some columns of a CSV file in a zip file, every cell a string.
+
+    Where only the CSV file exists, unpacked in the folder of the zip file, it is read instead.
 
     Args:
         files: where raw files are found.
@@ -35,7 +38,11 @@ def read_archive(
             file lacks a column or has another number of rows.
     """
     place = f"{archive}, {member}"
-    content = io.BytesIO(_member(files.content(archive), archive, member))
+    unpacked = PurePosixPath(archive).parent.joinpath(member).as_posix()
+    if files.has(unpacked) and not files.has(archive):
+        content = io.BytesIO(files.content(unpacked))
+    else:
+        content = io.BytesIO(_member(files.content(archive), archive, member))
     with _readable(place):
         header = pd.read_csv(content, nrows=0).columns
     missing = [column for column in columns if column not in header]

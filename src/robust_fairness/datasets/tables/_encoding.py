@@ -80,10 +80,11 @@ def frequent(values: pd.Series, share: float) -> pd.Series:
     """Categories with rare ones merged into ``infrequent``, the last category.
 
     Args:
-        values: text.
+        values: text or categories.
         share: smallest share of the rows of a category that is kept.
     """
-    counts = values.value_counts()
-    kept = sorted(counts.index[counts >= share * len(values)])
-    kinds = kept if len(kept) == len(counts) else [*kept, INFREQUENT]
-    return values.where(values.isin(kept), INFREQUENT).astype(pd.CategoricalDtype(kinds))
+    codes, names = pd.factorize(values, sort=True)
+    kept = np.bincount(codes, minlength=len(names)) >= share * len(values)
+    index = np.where(kept, kept.cumsum() - 1, kept.sum())[codes]
+    kinds = pd.Index([*names[kept], *([] if kept.all() else [INFREQUENT])])
+    return pd.Series(pd.Categorical.from_codes(index, kinds), values.index, name=values.name)

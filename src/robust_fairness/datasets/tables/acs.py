@@ -99,7 +99,7 @@ class Acs(TableDataset):
 
     def required_files(self) -> tuple[str, ...]:
         """The zip file of each state."""
-        return tuple(map(archive, self.parameters.states))
+        return tuple(archive(state) for state in self.parameters.states)
 
     def load(self, files: Files, splits: int) -> Samples:
         """The samples, split by household."""

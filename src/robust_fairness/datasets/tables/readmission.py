@@ -103,8 +103,8 @@ class Readmission(TableDataset):
     Parameters = Parameters
 
     def required_files(self) -> tuple[str, ...]:
-        """The zip file of UCI."""
-        return (ARCHIVE,)
+        """The zip file of UCI, or the folder in it."""
+        return (ARCHIVE.removesuffix(".zip"),)
 
     def load(self, files: Files, splits: int) -> Samples:
         """The samples."""
@@ -163,5 +163,5 @@ def encounters(files: Files) -> pd.DataFrame:
 def _feature(values: pd.Series) -> pd.Series:
     """A column as a feature: rare categories of drugs and of long lists of codes are merged."""
     if values.name in (*DRUGS, *TEXT):
-        return frequent(values.astype("object"), RARE)
+        return frequent(values, RARE)
     return values

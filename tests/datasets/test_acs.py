@@ -1,0 +1,204 @@
+"""ACS by state: golden counts, an independent reading, and made-up files that are wrong."""
+
+import io
+import json
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from pydantic import ValidationError
+
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.tables._acs_tasks import FIELDS, GROUPED_CODES, TASKS
+from robust_fairness.datasets.tables.acs import FIPS, Acs, archive, read_state
+from robust_fairness.samples import Samples
+
+GOLDEN = json.loads((Path(__file__).parent / "natural_golden.json").read_text())["acs"]
+Change = Callable[[pd.DataFrame], pd.DataFrame]
+
+
+def load(files: Files, **options: object) -> Samples:
+    return Acs(Acs.Parameters(**options)).load(files, 1)
+
+
+def official(shared_data: Path, state: str) -> pd.DataFrame:
+    """All columns of a state, read with pandas alone."""
+    with zipfile.ZipFile(shared_data / archive(state)) as members:
+        content = members.read(f"psam_p{FIPS[state]:02}.csv")
+    return pd.read_csv(io.BytesIO(content), low_memory=False)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_counts_are_the_golden_ones(shared_data: Path, task: str) -> None:
+    samples = load(Files(shared_data), task=task)
+    table = samples.attributes.assign(positive=samples.y)
+    codes = {str(name): str(code) for code, name in enumerate(table["race_full"].cat.categories, 1)}
+    sexes = {"male": "1", "female": "2"}
+    for state, golden in GOLDEN[f"ACS{task}"].items():
+        rows = table[table["state"] == state]
+        by_sex = rows.groupby(rows["sex"].astype(str).map(sexes))["positive"]
+        by_race = rows.groupby(rows["race_full"].astype(str).map(codes))["positive"]
+        assert len(rows) == golden["rows"]
+        assert rows["positive"].sum() == golden["positives"]
+        assert by_sex.size().to_dict() == golden["by_sex"]
+        assert by_sex.sum().to_dict() == golden["positives_by_sex"]
+        assert by_race.size().to_dict() == golden["by_rac1p"]
+        assert by_race.sum().to_dict() == golden["positives_by_rac1p"]
+        assert (rows["race"] == "White").sum() == golden["by_rac1p"]["1"]
+
+
+def test_rows_agree_with_an_independent_reading(shared_data: Path) -> None:
+    raw = official(shared_data, "SD")
+    kept = (raw["AGEP"] > 16) & (raw["PINCP"] > 100) & (raw["WKHP"] > 0) & (raw["PWGTP"] >= 1)
+    expected = raw[kept]
+    samples = load(Files(shared_data), states=["SD"], sensitive=["sex", "race"])
+    np.testing.assert_array_equal(samples.id, expected.index)
+    np.testing.assert_array_equal(samples.y, expected["PINCP"] > 50_000)
+    x = pd.DataFrame(samples.x, columns=samples.features)
+    for name in ("AGEP", "SCHL", "WKHP"):
+        np.testing.assert_array_equal(x[name], expected[name])
+    for name in ("COW", "MAR", "RELP", "SEX", "RAC1P"):
+        np.testing.assert_array_equal(
+            x.filter(like=f"{name}=").idxmax(axis=1),
+            name + "=" + expected[name].astype(int).astype(str),
+        )
+    part = samples.splits["split_0"].astype(str)
+    assert part.groupby(expected["SERIALNO"].to_numpy()).nunique().max() == 1
+    assert expected["SERIALNO"].nunique() == GOLDEN["ACSIncome"]["SD"]["households"]
+
+
+def test_occupations_are_grouped_as_in_the_data_dictionary(shared_data: Path) -> None:
+    lines = Files(shared_data).text("acs_2018/PUMS_Data_Dictionary_2018.csv").splitlines()
+    rows = [line.split(",", 6) for line in lines if line.startswith("VAL,OCCP,")]
+    first = GROUPED_CODES["OCCP"]
+    codes = [(int(row[4].strip('"')), row[6].strip('"')) for row in rows if row[4] != '"bbbb"']
+    assert len(codes) > 500
+    for code, label in codes:
+        group = max((name for name in first if first[name] <= code), key=first.__getitem__)
+        prefix = label.split("-")[0]
+        assert prefix == group or prefix not in first  # three labels lack their prefix
+
+
+def test_missing_values_are_categories_or_indicators(shared_data: Path) -> None:
+    samples = load(Files(shared_data), task="TravelTime", states=["NE"])
+    golden = GOLDEN["ACSTravelTime"]["NE"]["missing_features"]
+    x = pd.DataFrame(samples.x, columns=samples.features)
+    assert x["ESP=not applicable"].sum() == golden["ESP"]
+    assert x["POVPIP=missing"].sum() == golden["POVPIP"]
+    assert (x["POVPIP"][x["POVPIP=missing"] == 1] == 0).all()
+    samples = load(Files(shared_data), task="Mobility", states=["NE"])
+    golden = GOLDEN["ACSMobility"]["NE"]["missing_features"]
+    x = pd.DataFrame(samples.x, columns=samples.features)
+    for name in ("WKHP=missing", "JWMNP=missing", "COW=not applicable", "GCL=not applicable"):
+        assert x[name].sum() == golden[name.partition("=")[0]]
+
+
+def test_a_state_is_read_in_two_seconds(shared_data: Path) -> None:
+    read_state(Files(shared_data), "SD", TASKS["Mobility"])  # imports
+    start = time.process_time()
+    read_state(Files(shared_data), "NE", TASKS["Mobility"])
+    assert time.process_time() - start < 2
+
+
+# Made-up files
+
+
+def persons(state: str = "SD", rows: int = 400) -> pd.DataFrame:
+    rng = np.random.default_rng(FIPS[state])
+    table = pd.DataFrame(
+        {
+            name: rng.integers(int(field.low), int(min(field.high, 100_000)) + 1, rows)
+            for name, field in FIELDS.items()
+        }
+    )
+    serial = [f"2018HU{number:07}" for number in rng.integers(0, rows // 2, rows)]
+    return table.assign(SERIALNO=serial, ST=FIPS[state], ANC=1, OTHER="x")
+
+
+def write(root: Path, table: pd.DataFrame, state: str = "SD", member: str = "") -> Files:
+    path = root / archive(state)
+    path.parent.mkdir(exist_ok=True)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as members:
+        members.writestr(member or f"psam_p{FIPS[state]}.csv", table.to_csv(index=False))
+        members.writestr("ACS2018_PUMS_README.pdf", b"")
+    return Files(root)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_two_states_of_made_up_records(tmp_path: Path, task: str) -> None:
+    write(tmp_path, persons("SD"))
+    files = write(tmp_path, persons("NE"), "NE")
+    samples = load(files, task=task, states=["NE", "SD"], sensitive=["race", "age"])
+    assert list(samples.attributes["state"].cat.categories) == ["NE", "SD"]
+    assert samples.attributes["state"].nunique() == 2
+    assert np.isfinite(samples.x).all()
+    assert not {"ST", "PUMA", "POWPUMA"} & {name.partition("=")[0] for name in samples.features}
+    assert list(samples.sources) == [archive("NE"), archive("SD")]
+    assert Acs(Acs.Parameters(states=["NE", "TX"])).missing_files(files) == [archive("TX")]
+
+
+def test_threshold_and_columns_to_drop(tmp_path: Path) -> None:
+    table = persons()
+    files = write(tmp_path, table)
+    samples = load(
+        files, states=["SD"], threshold=56_000, drop=["POBP"], drop_sensitive=True,
+    )  # fmt: skip
+    np.testing.assert_array_equal(samples.y, table["PINCP"][samples.id] > 56_000)
+    assert samples.classes == ("at most 56000", "above 56000")
+    assert not {"POBP", "SEX"} & {name.partition("=")[0] for name in samples.features}
+
+
+def test_unpacked_file_is_read_as_well(tmp_path: Path) -> None:
+    packed = load(write(tmp_path, persons()), states=["SD"])
+    (tmp_path / archive("SD")).unlink()
+    persons().to_csv(tmp_path / "acs_2018" / "psam_p46.csv", index=False)
+    unpacked = load(Files(tmp_path), states=["SD"])
+    np.testing.assert_array_equal(packed.x, unpacked.x)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t.rename(columns={"RELP": "RELSHIPP"}), r"no column RELP; allowed: "),
+        (lambda t: t.assign(SERIALNO="2017000000016"), r"line 2, .*'20170.*', allowed: .*2018"),
+        (lambda t: t.assign(ST=31), r"line 2, column ST: 31, allowed: 46 \(SD\)"),
+        (lambda t: t.assign(SEX=3), r"line 2, column SEX: '3', allowed: .* from 1 to 2"),
+        (lambda t: t.assign(RELP=""), r"line 2, column RELP: '', allowed: .* from 0 to 17"),
+    ],
+)  # fmt: skip
+def test_wrong_columns_and_cells_are_one_line(tmp_path: Path, change: Change, message: str) -> None:
+    with pytest.raises(InputError, match=rf"^acs_2018/csv_psd\.zip.*{message}") as error:
+        load(write(tmp_path, change(persons())), states=["SD"])
+    assert "\n" not in str(error.value)
+
+
+def test_wrong_archives_are_one_line(tmp_path: Path) -> None:
+    files = write(tmp_path, persons(), member="psam_p31.csv")
+    path = tmp_path / archive("SD")
+    whole = path.read_bytes()
+    wrong = {
+        r"contains psam_p31\.csv, .*allowed: a zip file with psam_p46\.csv": whole,
+        r"damaged or unreadable zip file": whole[: len(whole) // 2],
+    }
+    for message, content in wrong.items():
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=message) as error:
+            load(files, states=["SD"])
+        assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"states": ["XX"]}, {"states": []}, {"states": ["SD", "SD"]}, {"task": "Poverty"},
+        {"task": "Employment", "threshold": 1}, {"drop": ["OCC"]}, {"train_rows": 300},
+    ],
+)  # fmt: skip
+def test_wrong_parameters_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        Acs.Parameters(**wrong)
