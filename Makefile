@@ -5,7 +5,7 @@ ENVIRONMENT := .venv
 BIN := $(ENVIRONMENT)/bin
 # Modified after each installation, so that nothing is installed twice.
 INSTALLED := $(ENVIRONMENT)/installed
-# Written last by the script that executes the notebooks.
+# The last file that the script for notebooks writes.
 EXECUTED := build/notebooks/plotly.min.js
 
 # uv does not read pip settings: use the package index of pip if uv has none of its own.

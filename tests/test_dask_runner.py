@@ -369,7 +369,7 @@ def test_a_scheduler_that_dies_ends_the_run_and_keeps_what_has_finished(tmp_path
         ):
             run(what, catalog(tmp_path, "one"), address)
         killer.join()
-    assert "the Dask scheduler is gone" in error.value.message
+    assert "the Dask scheduler is lost" in error.value.message
     assert "--run-id one --only-missing-outputs" in error.value.message
     assert written(tmp_path / "adult_erm_metrics") == {"adult_erm_metrics"}
     assert not (tmp_path / "report").exists()
@@ -415,7 +415,7 @@ def test_a_run_whose_workers_are_gone_says_so_and_goes_on_with_a_new_one(tmp_pat
     first, *_, last = told()
     assert first.startswith(f"{address}: no workers for ")
     assert first.endswith(f" s, the run waits; start some by: dask worker {address} --nthreads 1")
-    assert last == f"{address}: workers again, the run goes on"
+    assert last == f"{address}: workers again, the run continues"
     assert found.load("report") == f"rows by {another.pid}"
 
 
@@ -437,7 +437,7 @@ def test_the_longer_there_are_no_workers_the_rarer_that_is_told(tmp_path, caplog
         assert times == [30, 120, 480, 1920, 7680]
         now, workers = 10_000.0, 3
         assert executor.capacity == 3 * dask_runner.BACKLOG
-        assert caplog.records[-1].getMessage() == "tcp://here:1: workers again, the run goes on"
+        assert caplog.records[-1].getMessage() == "tcp://here:1: workers again, the run continues"
         for second in range(10_001, 10_029):
             now, workers = float(second), 0
             assert executor.capacity == dask_runner.BACKLOG

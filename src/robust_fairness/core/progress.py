@@ -26,12 +26,14 @@ def progress(items: Iterable[Item], description: str, total: int, start: int = 0
     if sys.stderr.isatty():
         yield from tqdm(items, desc=description, total=total, initial=start, leave=False)
         return
-    begun = last = time.monotonic()
+    started = last = time.monotonic()
     for number, item in enumerate(items, start + 1):
         yield item
         now = time.monotonic()
         if now - last >= SECONDS_BETWEEN_LINES:
             last = now
             logger.info(
-                "%s: %s", description, tqdm.format_meter(number, total, now - begun, initial=start)
+                "%s: %s",
+                description,
+                tqdm.format_meter(number, total, now - started, initial=start),
             )

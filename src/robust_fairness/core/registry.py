@@ -108,7 +108,7 @@ def find_module(kind: str, name: str) -> ModuleType:
     """Import the file of a plug-in.
 
     Raises:
-        InputError: no such name; the message gives the nearest ones.
+        InputError: unknown name; the message contains the nearest ones.
     """
     found = _found(kind)
     if name not in found:
@@ -123,7 +123,7 @@ def find(kind: str, name: str) -> Any:
     """The class of the plug-in ``name``: the one ``Plugin`` that its file defines.
 
     Raises:
-        InputError: no such name (the message gives the nearest ones), or a file without one.
+        InputError: unknown name (the message has the nearest ones), or no plug-in in its file.
     """
     place = _found(kind).get(name)
     if isinstance(place, EntryPoint):

@@ -139,9 +139,9 @@ class Record:
         logging.getLogger("mlflow").setLevel(logging.WARNING)
         # and its client every retry
         logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
-        given = os.environ.get("MLFLOW_TRACKING_URI")
-        store = given or f"sqlite:///{provenance.root() / 'mlflow.db'}"
-        files = None if given else (provenance.root() / "mlruns").as_uri()
+        uri = os.environ.get("MLFLOW_TRACKING_URI")
+        store = uri or f"sqlite:///{provenance.root() / 'mlflow.db'}"
+        files = None if uri else (provenance.root() / "mlruns").as_uri()
         with locked_store(store):
             self._client = MlflowClient(store)
             self._experiment = self._id_of_experiment(files)

@@ -35,7 +35,7 @@ from robust_fairness.runs.runners.jobs import (
 
 logger = logging.getLogger(__name__)
 
-GONE = "the Dask scheduler is gone"
+LOST = "the Dask scheduler is lost"
 BACKLOG = 2  # nodes per worker, running or waiting
 BACKOFF = 4  # factor between the times of warnings that there are no workers
 OPTIONS = ("address", "workers", "threads", "timeout")
@@ -366,7 +366,7 @@ class Workers(Executor):
         address = self._client.scheduler.address
         if workers:
             if self._patience > self._timeout:
-                logger.warning("%s: workers again, the run goes on", address)
+                logger.warning("%s: workers again, the run continues", address)
             self._patience, self._seen = self._timeout, now
         elif now - self._seen >= self._patience:
             self._patience *= BACKOFF
@@ -406,7 +406,7 @@ class Workers(Executor):
                 raise OSError(f"its client is {self._client.status}")
             sent = self._client.submit(attempt.run, key=f"node-{uuid.uuid4().hex}")
         except Exception as error:  # of any type, where the scheduler is lost
-            result.set_exception(Unreachable(f"{GONE} ({first_line(error)})"))
+            result.set_exception(Unreachable(f"{LOST} ({first_line(error)})"))
             return
         self._sent.add(sent)
         sent.add_done_callback(partial(self._finish, attempt=attempt, result=result))
@@ -427,7 +427,7 @@ class Workers(Executor):
             else:
                 result.set_exception(NodeFailed(first_line(error)))
         else:
-            result.set_exception(Unreachable(f"{GONE} (a node was {done.status})"))
+            result.set_exception(Unreachable(f"{LOST} (a node was {done.status})"))
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Cancel running calls, and stop the workers that were started here."""
