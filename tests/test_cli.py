@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from robust_fairness import __version__
 from tests.project import Project
 
 
@@ -75,23 +76,30 @@ def test_a_part_runs_by_the_name_of_its_pipeline_old_option_and_new(tmp_path):
     assert not (tmp_path / "data" / "06_models").exists()
 
 
-def test_the_console_script_has_the_same_commands(project):
-    def said(*words: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "robust_fairness", *words],
-            cwd=project.root,
-            env=project.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return done.stdout + done.stderr
+def console(project: Project, *words: str, folder: Path) -> str:
+    """What ``robust-fairness`` prints in a folder."""
+    command = [sys.executable, "-m", "robust_fairness", *words]
+    done = subprocess.run(
+        command, cwd=folder, env=project.environment, capture_output=True, text=True, check=False
+    )
+    return done.stdout + done.stderr
 
-    listed = said("--help")
+
+def test_the_console_script_has_the_same_commands(project):
+    listed = console(project, "--help", folder=project.root)
     assert all(command in listed for command in ("fetch", "rerun", "run", "table"))
     wrong = ("run", "--env=smoke", "--methods=cumma")
-    assert said(*wrong) == project.kedro(*wrong, status=1)
-    assert "did you mean 'cuma'" in said(*wrong)
+    printed = console(project, *wrong, folder=project.root)
+    assert printed == project.kedro(*wrong, status=1)
+    assert "did you mean 'cuma'" in printed
+
+
+def test_outside_a_project_the_console_script_has_the_default_configuration(project, tmp_path):
+    printed = console(project, "run", "--env=smok", folder=tmp_path)
+    assert printed.startswith("Error: unknown environment 'smok': did you mean 'smoke'?")
+    assert len(printed.splitlines()) == 1
+    version = console(project, "--version", folder=tmp_path)
+    assert version == f"robust-fairness, version {__version__}\n"
 
 
 def no_constant(name: str) -> None:
