@@ -10,7 +10,7 @@ from typing import Any
 from kedro.io import AbstractVersionedDataset, DatasetError, Version
 
 from robust_fairness.catalog._remote import Remote, protocol_of
-from robust_fairness.core.files import written_aside
+from robust_fairness.core.files import atomic_path
 
 
 class AtomicDataset(AbstractVersionedDataset[Any, Any]):
@@ -106,7 +106,7 @@ class AtomicDataset(AbstractVersionedDataset[Any, Any]):
         """Write aside, flush to the disk, rename; or write here and send."""
         path = self._get_save_path()
         remote = self._remote
-        with written_aside(Path(path)) if remote is None else remote.written(path) as aside:
+        with atomic_path(Path(path)) if remote is None else remote.written(path) as aside:
             self.write(data, aside)
 
     def remove(self) -> None:

@@ -9,7 +9,7 @@ from kedro.config import MissingConfigException
 from kedro.utils import find_kedro_project
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.files import written_aside
+from robust_fairness.core.files import atomic_path
 
 
 class Command(click.Command):
@@ -52,6 +52,6 @@ def write_files(texts: dict[Path, str]) -> None:
     try:
         with ExitStack() as files:
             for path, text in texts.items():
-                files.enter_context(written_aside(path)).write_text(text, encoding="utf-8")
+                files.enter_context(atomic_path(path)).write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"{error.filename}: cannot be written: {error.strerror}") from error

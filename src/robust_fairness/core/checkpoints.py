@@ -21,7 +21,7 @@ from torch import Tensor
 
 import robust_fairness
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.files import written_aside
+from robust_fairness.core.files import atomic_path
 
 ROOT_VARIABLE = "ROBUST_FAIRNESS_CHECKPOINTS"
 STATE = "state.safetensors"
@@ -70,7 +70,7 @@ class Checkpoint:
     def save(self, state: Mapping[str, Tensor]) -> None:
         """Write the state atomically."""
         copies = {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
-        with written_aside(self.path) as file:
+        with atomic_path(self.path) as file:
             save_file(copies, file, metadata={"content": self.content})
 
     def load(self) -> dict[str, Tensor] | None:

@@ -15,39 +15,39 @@ HOST = re.sub(r"\W", "-", platform.node())
 
 
 @contextmanager
-def written_aside(path: Path) -> Iterator[Path]:
+def atomic_path(path: Path) -> Iterator[Path]:
     """A temporary path that replaces ``path`` when the block ends without error.
 
     Temporary files of killed processes are deleted.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = _aside(path)
+    temporary = _temporary(path)
     try:
-        yield aside
-        with aside.open("rb") as file:
+        yield temporary
+        with temporary.open("rb") as file:
             os.fsync(file.fileno())
-        aside.replace(path)
+        temporary.replace(path)
     finally:
-        aside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         _remove_leftovers(path)
 
 
 @contextmanager
-def folder_written_aside(path: Path) -> Iterator[Path]:
+def atomic_folder(path: Path) -> Iterator[Path]:
     """A temporary folder that becomes ``path`` when the block ends without error.
 
     An existing folder, written by a concurrent process with the same content, is kept. Temporary
     folders of killed processes are deleted.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = _aside(path)
-    shutil.rmtree(aside, ignore_errors=True)  # of an earlier process with the same id
-    aside.mkdir()
+    temporary = _temporary(path)
+    shutil.rmtree(temporary, ignore_errors=True)  # of an earlier process with the same id
+    temporary.mkdir()
     try:
-        yield aside
-        _rename(aside, path)
+        yield temporary
+        _rename(temporary, path)
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
         _remove_leftovers(path)
 
 
@@ -62,15 +62,15 @@ def locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def _aside(path: Path) -> Path:
+def _temporary(path: Path) -> Path:
     """The temporary path of this process for ``path``."""
     return path.with_name(f".{path.name}.{HOST}.{os.getpid()}.part")
 
 
-def _rename(aside: Path, path: Path) -> None:
+def _rename(temporary: Path, path: Path) -> None:
     """Rename a folder, unless the target exists."""
     try:
-        aside.replace(path)
+        temporary.replace(path)
     except OSError:
         if not path.is_dir():
             raise

@@ -24,7 +24,7 @@ from torch import Tensor
 
 import robust_fairness
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.files import written_aside
+from robust_fairness.core.files import atomic_path
 from robust_fairness.core.progress import progress
 from robust_fairness.generation.families import Family
 
@@ -219,7 +219,7 @@ class Chunks:
     def _write(self, number: int, places: np.ndarray, pictures: np.ndarray) -> None:
         path = self._path(number)
         try:
-            with written_aside(path) as aside:
+            with atomic_path(path) as aside:
                 arrays = {"places": places, "pictures": pictures}
                 save_file(arrays, aside, metadata={"content": self.content})
         except (OSError, SafetensorError) as error:

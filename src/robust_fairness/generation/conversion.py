@@ -18,7 +18,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.files import written_aside
+from robust_fairness.core.files import atomic_path
 from robust_fairness.generation import _pickles
 from robust_fairness.generation._published import Shape, from_nvlabs, from_openai, network_settings
 
@@ -340,7 +340,7 @@ def write_safetensors(path: Path, settings: Settings, weights: Weights) -> None:
 def _aside(output: Path) -> Iterator[Path]:
     """A path to write to, which becomes ``output``; what goes wrong is told in one line."""
     try:
-        with written_aside(output) as aside:
+        with atomic_path(output) as aside:
             yield aside
     except (OSError, SafetensorError) as error:
         raise InputError(f"{output}: cannot be written: {error}") from error

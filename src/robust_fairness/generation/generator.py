@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from robust_fairness.core.devices import device_named
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.files import written_aside
+from robust_fairness.core.files import atomic_path
 from robust_fairness.generation import edm, unet
 
 HEADER = "robust_fairness"
@@ -173,7 +173,7 @@ class Generator:
 
     def save(self, path: Path) -> None:
         """Write one safetensors file: weights, and settings as JSON in its header."""
-        with written_aside(path) as aside:
+        with atomic_path(path) as aside:
             save_file(self.weights, aside, metadata={HEADER: self._described()})
 
 

@@ -19,7 +19,7 @@ from kedro.utils import find_kedro_project
 
 from robust_fairness.catalog.atomic import AtomicDataset
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.core.files import locked, written_aside
+from robust_fairness.core.files import atomic_path, locked
 
 FOLDER = Path("data/08_reporting/manifests")
 PACKAGES = ("robust-fairness", "torch", "numpy", "pandas", "scikit-learn", "kedro", "safetensors")
@@ -72,7 +72,7 @@ def load_manifest(run_id: str) -> dict[str, Any]:
 
 def write_manifest(manifest: Mapping[str, Any]) -> None:
     """Write a manifest atomically."""
-    with written_aside(manifest_path(manifest["run_id"])) as file:
+    with atomic_path(manifest_path(manifest["run_id"])) as file:
         file.write_text(json.dumps(manifest, indent=2, allow_nan=False) + "\n")
 
 

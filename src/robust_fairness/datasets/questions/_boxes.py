@@ -28,7 +28,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.files import written_aside
+from robust_fairness.core.files import atomic_path
 from robust_fairness.core.progress import progress
 from robust_fairness.samples.questions import COUNTS_FILE, FEATURES_FILE, Boxes
 
@@ -316,7 +316,7 @@ class _Array:
 
     def begin(self) -> None:
         """Write the file with zeros, which take no room on most disks."""
-        with written_aside(self.path) as aside, aside.open("wb") as file:
+        with atomic_path(self.path) as aside, aside.open("wb") as file:
             file.write(self.header)
             file.truncate(len(self.header) + self.shape[0] * self.row_bytes)
 
@@ -386,7 +386,7 @@ class _Conversion:
                 while piece := file.read(2**20):
                     digest.update(piece)
         manifest = {"shape": self.shape, "sha256": digest.hexdigest(), "request": self.request}
-        with written_aside(self.folder / MANIFEST_FILE) as aside:
+        with atomic_path(self.folder / MANIFEST_FILE) as aside:
             aside.write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
         (self.folder / PROGRESS_FILE).unlink(missing_ok=True)
         return Boxes(str(self.folder), self.shape, digest.hexdigest())
@@ -423,7 +423,7 @@ class _Conversion:
                     file.flush()
                     os.fsync(file.fileno())
                 done += len(block)
-                with written_aside(self.folder / PROGRESS_FILE) as aside:
+                with atomic_path(self.folder / PROGRESS_FILE) as aside:
                     aside.write_text(json.dumps({"pictures": done}), encoding="utf-8")
                 yield from (None for _ in block)
 

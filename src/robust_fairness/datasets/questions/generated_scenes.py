@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 from pydantic import Field, PositiveInt
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.files import folder_written_aside
+from robust_fairness.core.files import atomic_folder
 from robust_fairness.datasets.base import QuestionDataset
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.questions import gqa_ood
@@ -92,7 +92,7 @@ def written(parameters: Parameters) -> Path:
         return folder
     logger.info("%s: generated scenes are written", folder)
     try:
-        with folder_written_aside(folder) as aside:
+        with atomic_folder(folder) as aside:
             write(parameters, aside)
     except OSError as error:
         raise InputError(f"{folder}: cannot be written: {error}") from error
