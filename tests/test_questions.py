@@ -9,7 +9,7 @@ import torch
 
 from robust_fairness.catalog.arrays import SamplesDataset
 from robust_fairness.core.errors import InputError
-from robust_fairness.models.questions._questions import packed, unpacked
+from robust_fairness.models.packing import packed, unpacked
 from robust_fairness.samples import Samples
 from robust_fairness.samples.questions import Boxes, Questions, QuestionShape
 from robust_fairness.training.inputs import Inputs, rows_at_once, shape_of

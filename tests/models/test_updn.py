@@ -10,7 +10,7 @@ from torch.nn import functional
 from robust_fairness.core.errors import InputError
 from robust_fairness.models.base import description, weight_files
 from robust_fairness.models.questions import updn
-from robust_fairness.models.questions._questions import packed
+from robust_fairness.models.packing import packed
 from robust_fairness.models.questions._word_vectors import word_vectors
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 from robust_fairness.samples.questions import QuestionShape

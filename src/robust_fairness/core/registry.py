@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 import robust_fairness
 from robust_fairness.core.errors import InputError, unknown_name
@@ -38,6 +38,12 @@ PACKAGES = {
 BASE = "base"
 PROJECT_FOLDER = "ROBUST_FAIRNESS_PLUGINS"
 ROOT = Path(robust_fairness.__file__).parent
+
+
+class PluginParameters(BaseModel):
+    """Parameters of a plug-in: immutable, without unknown fields."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Plugin:

@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.core.registry import find, find_metric, find_module
+from robust_fairness.core.registry import find, find_metric
 from robust_fairness.experiment.stages import Stage
 
 DEFAULT_TRIAL = "default"
@@ -141,9 +141,6 @@ class Named(BaseModel):
         return {"name": self.name, **self.parameters.model_dump()}
 
 
-CONVERTED = ("dataset", "shift")  # kinds whose plug-ins are classes already
-
-
 def named(kind: str) -> BeforeValidator:
     """Turn ``{name: cuma, alpha: 1}`` into the parameters that ``methods/cuma.py`` declares.
 
@@ -156,8 +153,7 @@ def named(kind: str) -> BeforeValidator:
         values = dict(value) if isinstance(value, dict) else {"name": value}
         name = str(values.pop("name", ""))
         try:
-            found = find if kind in CONVERTED else find_module
-            parameters = found(kind, name).Parameters.model_validate(values)
+            parameters = find(kind, name).Parameters.model_validate(values)
         except ValidationError as error:
             raise InputError(f"{kind} {name}: {one_line(error)}") from None
         return Named(name=name, parameters=parameters)

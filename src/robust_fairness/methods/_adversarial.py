@@ -33,9 +33,9 @@ class AdversarialMethod(Method):
     with R the method's own regulariser, 0 unless overridden (Equalized Robustness, Eq. 10).
     """
 
-    def __init__(self, parameters: AdversarialParameters, model: Model, problem: Problem) -> None:
-        super().__init__(parameters, model, problem)
-        problem.require_groups(type(self).__module__.rpartition(".")[2])
+    def __init__(self, hparams: AdversarialParameters, model: Model, problem: Problem) -> None:
+        super().__init__(hparams, model, problem)
+        problem.require_groups(self.name)
         self.adversary = self.new_adversary(model)
 
     def new_adversary(self, model: Model) -> torch.nn.Module:
@@ -56,14 +56,14 @@ class AdversarialMethod(Method):
 
     def model_step(self, model: Model, objective: Tensor, audit: Tensor) -> Step:
         """The network's update, from its objective and the adversary's loss, ``[replica]`` each."""
-        return Step({"model": objective - self.parameters_of_method.alpha * audit})
+        return Step({"model": objective - self.hparams.alpha * audit})
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
         """The adversary's step and the network's, in turn or from one pass."""
         features = model.features(batch.x, batch.noise)
         outputs = model.head(features, batch.noise)
         seen = self.audited(features, outputs)
-        alternating = self.parameters_of_method.update == "alternating"
+        alternating = self.hparams.update == "alternating"
         if alternating:
             yield Step({"adversary": self.audit(seen.detach(), batch)})
         audit = self.audit(seen, batch)

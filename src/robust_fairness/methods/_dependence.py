@@ -66,11 +66,11 @@ def variable(numbers: Tensor) -> Variable:
 class DependenceMethod(Method):
     r"""Add a measure of dependence D to the task's loss, :math:`L + \lambda D`."""
 
-    READS_ATTRIBUTES = True
+    reads_attributes = True
 
-    def __init__(self, parameters: DependenceParameters, model: Model, problem: Problem) -> None:
-        super().__init__(parameters, model, problem)
-        name = type(self).__module__.rpartition(".")[2]
+    def __init__(self, hparams: DependenceParameters, model: Model, problem: Problem) -> None:
+        super().__init__(hparams, model, problem)
+        name = self.name
         problem.require_attributes(name)
         require_softmax(name, model)
 
@@ -79,7 +79,7 @@ class DependenceMethod(Method):
         outputs = model(batch.x, batch.noise)
         losses = model.task_loss(outputs, batch.y)
         penalty = self.penalty(outputs, batch)
-        yield Step({"model": losses.mean(-1) + self.parameters_of_method.weight * penalty})
+        yield Step({"model": losses.mean(-1) + self.hparams.weight * penalty})
 
     @abstractmethod
     def penalty(self, outputs: Tensor, batch: Batch) -> Tensor:
@@ -101,7 +101,7 @@ class SummedDependenceMethod(DependenceMethod):
     def penalty(self, outputs: Tensor, batch: Batch) -> Tensor:
         """Dependence summed over the attributes, ``[replica]``."""
         attributes = map(variable, batch.attributes.split(self.problem.attribute_widths, dim=-1))
-        outcome = None if self.parameters_of_method.notion == "dp" else variable(batch.given)
+        outcome = None if self.hparams.notion == "dp" else variable(batch.conditioning)
         found = [
             self.dependence(outputs, attribute.where(outcome) if outcome else attribute, outcome)
             for attribute in attributes

@@ -13,32 +13,33 @@ from robust_fairness.models.base import Model
 from robust_fairness.models.losses import cross_entropy
 
 
-class Parameters(AdversarialParameters):
-    """Options on which papers and code disagree.
-
-    Zhang et al. put the adversary on the classifier's output; Equalized Robustness compares it
-    with LAFTR and CUMA as the same two-headed network that differs in the loss alone. The
-    default is the latter, so that CUMA with gamma = 0 is this method. Zhang et al. also remove
-    from the task's gradient its component along the adversary's (``projection``), which
-    Equalized Robustness does not mention.
-    """
-
-    audits: Literal["features", "outputs"] = "features"
-    projection: bool = Field(False, description="remove the part of the gradient that helps h_a")
-
-
 class AdvDebias(AdversarialMethod):
     """The adversary minimises the cross-entropy of the group (Eq. 11)."""
+
+    class Parameters(AdversarialParameters):
+        """Options on which papers and code disagree.
+
+        Zhang et al. put the adversary on the classifier's output; Equalized Robustness compares it
+        with LAFTR and CUMA as the same two-headed network that differs in the loss alone. The
+        default is the latter, so that CUMA with gamma = 0 is this method. Zhang et al. also remove
+        from the task's gradient its component along the adversary's (``projection``), which
+        Equalized Robustness does not mention.
+        """
+
+        audits: Literal["features", "outputs"] = "features"
+        projection: bool = Field(
+            False, description="remove the part of the gradient that helps h_a"
+        )
 
     def new_adversary(self, model: Model) -> torch.nn.Module:
         """A head on the features, or on the outputs."""
         outputs = max(self.problem.classes, 1)
-        width = outputs if self.parameters_of_method.audits == "outputs" else None
+        width = outputs if self.hparams.audits == "outputs" else None
         return model.new_head(self.problem.groups, self.problem.heads, width)
 
     def audited(self, features: Tensor, outputs: Tensor) -> Tensor:
         """Features or outputs, by option."""
-        return outputs if self.parameters_of_method.audits == "outputs" else features
+        return outputs if self.hparams.audits == "outputs" else features
 
     def adversary_loss(self, logits: Tensor, batch: Batch) -> Tensor:
         """Mean cross-entropy over the rows whose group is known."""
@@ -47,14 +48,14 @@ class AdvDebias(AdversarialMethod):
 
     def model_step(self, model: Model, objective: Tensor, audit: Tensor) -> Step:
         """Descend the difference of the losses, or the projected gradient."""
-        if not self.parameters_of_method.projection:
+        if not self.hparams.projection:
             return super().model_step(model, objective, audit)
         weights = list(model.parameters())
         task = torch.autograd.grad(objective.sum(), weights, retain_graph=True)
         unfair = torch.autograd.grad(
             audit.sum(), weights, retain_graph=True, allow_unused=True, materialize_grads=True
         )
-        alpha = self.parameters_of_method.alpha
+        alpha = self.hparams.alpha
         gradients = [projected(g, h, alpha) for g, h in zip(task, unfair, strict=True)]
         return Step({"model": objective - alpha * audit}, {"model": gradients})
 

@@ -1,4 +1,4 @@
-"""The interface between a method and the training loop."""
+"""The base class of training methods, and what the training loop passes to them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -6,46 +6,73 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.registry import Plugin, PluginParameters
 from robust_fairness.models.base import Model
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 
+RENAMED = {"cells": "subgroups"}  # hyperparameters of earlier versions
+Subgroups = Literal["group_and_class", "group"]
 
-class MethodParameters(BaseModel):
+
+class MethodParameters(PluginParameters):
     """Hyperparameters of a method.
 
-    Float fields may differ between the replicas of a stack: the loop hands them to the method as
-    tensors ``[replica]``. Replicas that differ in any other field train in stacks of their own.
+    Float fields may differ between the replicas of a stack: the method receives them as tensors
+    ``[replica]``. Replicas that differ in any other field train in separate stacks.
 
-    ``warm_up_epochs``: so many of the epochs train plainly first, with a learning rate schedule
-    of their own; the method then goes on with the trained network.
+    ``warm_up_epochs``: number of epochs of plain training at the start, with a learning rate
+    schedule of their own; the method continues with the trained network.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     warm_up_epochs: int = Field(0, ge=0)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _renamed(cls, values: Any) -> Any:
+        for old in RENAMED.keys() & set(values):
+            raise InputError(f"hyperparameter {old!r} is now called {RENAMED[old]!r}")
+        return values
+
+    @property
+    def bias_variables(self) -> tuple[str, ...]:
+        """Names of the attributes to mitigate; empty for the dataset's sensitive ones."""
+        return ()
+
+    @property
+    def subgroup_definition(self) -> Subgroups:
+        """Whether a subgroup is a group and a class together, or the group alone."""
+        return "group_and_class"
+
 
 class GroupMethodParameters(MethodParameters):
-    """Hyperparameters of a method that is told the groups.
+    """Hyperparameters of a group-aware method.
 
-    ``explicit`` names the attributes that define them (b_expl of the study of bias mitigation);
-    the dataset's own ``sensitive`` ones unless given.
+    ``explicit`` names the attributes that define the groups (b_expl of the bias mitigation study);
+    default: the dataset's ``sensitive`` ones.
     """
 
     explicit: tuple[str, ...] = ()
 
+    @property
+    def bias_variables(self) -> tuple[str, ...]:
+        return self.explicit
 
-class CellMethodParameters(GroupMethodParameters):
-    """Hyperparameters of a method that weighs or draws rows by their cell.
 
-    ``cells``: whether a cell is a group and a class together, or the group alone.
+class SubgroupMethodParameters(GroupMethodParameters):
+    """Hyperparameters of a method that weights or draws rows by subgroup.
+
+    ``subgroups``: whether a subgroup is a group and a class together, or the group alone.
     """
 
-    cells: Literal["group_and_class", "group"] = "group_and_class"
+    subgroups: Subgroups = "group_and_class"
+
+    @property
+    def subgroup_definition(self) -> Subgroups:
+        return self.subgroups
 
 
 @dataclass
@@ -56,35 +83,39 @@ class Batch:
         x: preprocessed inputs ``[replica, row, ...]``.
         y: int64 classes or standardised float outcomes ``[replica, row]``.
         group: int64 group of the mitigated attributes ``[replica, row]``, -1 where missing.
-        cell: int64 group and class together, or the group alone (``CellMethodParameters``),
-            ``[replica, row]``; -1 where the group is missing.
-        attributes: the mitigated attributes as numbers ``[replica, row, column]``: one column a
+        subgroup: int64 group and class together, or the group alone
+            (``MethodParameters.subgroup_definition``), ``[replica, row]``; -1 where missing.
+        attributes: the mitigated attributes as numbers ``[replica, row, column]``: one column per
             continuous attribute, in standard deviations of the training rows, and one of 0 and 1
-            a category; NaN where missing. Without columns for a method that does not read them.
-        given: what equalised odds conditions on, in the same way: classes, the outcome, or the
-            attribute in its place.
-        rows: int64 row numbers in the dataset ``[replica, row]``, for memories of single rows.
+            per category; NaN where missing. No columns unless the method ``reads_attributes``.
+        conditioning: the conditioning variable of equalised odds, encoded likewise: the class, the
+            outcome, or an attribute of the dataset's choice.
+        sample_weight: weights of the rows in the loss ``[replica, row]``; 1 by default.
+        rows: int64 row numbers in the dataset ``[replica, row]``.
         noise: dropout masks of this batch.
+        epoch: number of the epoch, from 0.
     """
 
     x: Tensor
     y: Tensor
     group: Tensor
-    cell: Tensor
+    subgroup: Tensor
     attributes: Tensor
-    given: Tensor
+    conditioning: Tensor
+    sample_weight: Tensor
     rows: Tensor
     noise: DropoutNoise | None
+    epoch: int = 0
 
 
 @dataclass
 class Step:
-    """One update: each player descends its own loss, or the gradients given for it.
+    """One update: each player descends its own loss, or uses the gradients instead.
 
     Attributes:
         losses: loss of every player that moves, ``[replica]``.
-        gradients: for a player whose direction is no gradient of a loss, one tensor for each of
-            its parameters.
+        gradients: for a player whose direction is not the gradient of a loss, one tensor per
+            parameter.
     """
 
     losses: dict[str, Tensor]
@@ -98,42 +129,50 @@ class TrainingRows:
     Attributes:
         y: labels ``[m]``.
         group: groups ``[m]``, -1 where missing.
-        cell: cells of group and class ``[m]``, -1 where missing.
+        subgroup: subgroups ``[m]``, -1 where missing.
+        rows: int64 row numbers in the dataset ``[m]``.
+        replica: number of the replica in the stack.
+        epoch: number of the epoch, from 0.
     """
 
     y: Tensor
     group: Tensor
-    cell: Tensor
+    subgroup: Tensor
+    rows: Tensor
+    replica: int = 0
+    epoch: int = 0
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What a method is told of the task before training.
+    """The task, as a method knows it before training.
 
     Attributes:
         classes: number of classes; 0 for a continuous outcome.
         groups: number of groups of the mitigated attributes; 0 where one is continuous.
-        attribute_widths: columns of every mitigated attribute; 1 tells of a continuous one.
-        cell_counts: training rows of every replica in each cell of group and class, int64
-            ``[replica, cell]``. Cells are those that occur in the dataset, never enumerated.
-        group_is_class: whether each group of the dataset has one class and each class one group,
-            so that the group tells nothing but the class.
+        attribute_widths: columns of every mitigated attribute; 1 for a continuous one.
+        subgroup_counts: training rows of every replica in each subgroup, int64
+            ``[replica, subgroup]``. Only subgroups that occur in the dataset are numbered.
         rows: number of rows of the dataset.
         batch_size: rows of a batch; the last one of an epoch may be smaller.
+        seeds: seed of every replica.
         heads: source of initial weights for further networks.
-        new_model: builds one more stack of the same network, for methods that train two.
+        new_model: constructs another stack of the same network with fresh weights.
         learning_rate: of the protocol, before its schedule.
-        mining: source of what is drawn from batches during training.
-        training_batches: gives the training rows of every replica once, in order, in blocks, for
-            methods that need them all before the first step.
+        mining: source of random draws from batches during training.
+        training_batches: iterates over the training rows of every replica once, in order, in
+            blocks and without augmentation.
+        group_is_class: whether groups and classes of the dataset correspond one to one, so that
+            the group says nothing beyond the class.
     """
 
     classes: int
     groups: int
     attribute_widths: tuple[int, ...]
-    cell_counts: Tensor
+    subgroup_counts: Tensor
     rows: int
     batch_size: int
+    seeds: tuple[int, ...]
     heads: Randomness
     new_model: Callable[[], Model]
     learning_rate: float
@@ -142,7 +181,7 @@ class Problem:
     group_is_class: bool = False
 
     def require_classes(self, method: str) -> None:
-        """Check that the outcome is a class.
+        """Raise unless the outcome is a class.
 
         Raises:
             InputError: it is continuous, for which the method is not defined.
@@ -151,10 +190,10 @@ class Problem:
             raise InputError(f"method {method}: not applicable to a continuous outcome")
 
     def require_attributes(self, method: str) -> None:
-        """Check that there is an attribute to mitigate.
+        """Raise unless there is an attribute to mitigate.
 
         Raises:
-            InputError: there is none: the method would train plainly.
+            InputError: there is none, so the method would train plainly.
         """
         if not self.attribute_widths:
             raise InputError(
@@ -163,27 +202,27 @@ class Problem:
             )
 
     def require_groups(self, method: str) -> None:
-        """Check that every replica has a training row whose group is known.
+        """Raise unless every replica has a training row of a known group.
 
         Raises:
-            InputError: one has none: the method would have nothing to work on.
+            InputError: an attribute is continuous, or a replica has no such row.
         """
         if not self.groups:
             raise InputError(
                 f"method {method}: an attribute to mitigate is continuous and defines no groups, "
                 "allowed: categorical attributes, or one that was cut into bins"
             )
-        if not self.cell_counts.sum(1).all():
+        if not self.subgroup_counts.sum(1).all():
             raise InputError(
                 f"method {method}: no training row has a value of every attribute to mitigate, "
                 "allowed: sensitive or explicit attributes that are known for some"
             )
 
     def require_more_than_class(self, method: str) -> None:
-        """Check that the groups are not the classes by another name.
+        """Raise if the groups are the classes under another name.
 
         Raises:
-            InputError: they are: there is no bias to tell apart from what is to be predicted.
+            InputError: they are, so no bias can be told apart from the target.
         """
         if self.group_is_class:
             raise InputError(
@@ -192,60 +231,79 @@ class Problem:
             )
 
 
-class Method(nn.Module, ABC):
-    """How a network is trained: yields the steps of one batch.
+class Method(Plugin, nn.Module, ABC):
+    """A training method: yields the updates of every batch.
 
-    ``TRAINS_HEAD``: whether it trains the network's head; otherwise the network must be one whose
-    head is fitted once its features are trained. ``READS_ATTRIBUTES``: whether it reads
-    ``Batch.attributes`` and ``Batch.given``; columns of all categories are made for such alone.
+    The training loop owns optimisers, schedules, devices, replicas and checkpoints. Networks and
+    buffers of a method are attributes of this module; checkpoints contain them, saved models do
+    not. State that survives an epoch belongs into buffers.
 
-    Networks and buffers that a method owns are attributes of this module, so that a checkpoint
-    holds them. They are never part of the saved model.
+    Attributes:
+        trains_head: whether it trains the network's head; otherwise the network must defer its
+            classifier until the features are trained.
+        reads_attributes: whether it reads ``Batch.attributes`` and ``Batch.conditioning``.
+        supports_sample_weight: whether it weights the loss by ``Batch.sample_weight``; other
+            methods reject samples of different weights.
 
     Args:
-        parameters: hyperparameters; float fields hold tensors ``[replica]``.
+        hparams: hyperparameters, of the class ``Parameters``; float fields hold tensors
+            ``[replica]``.
         model: the stack of networks to train.
         problem: the task.
     """
 
-    TRAINS_HEAD: ClassVar[bool] = True
-    READS_ATTRIBUTES: ClassVar[bool] = False
+    trains_head: ClassVar[bool] = True
+    reads_attributes: ClassVar[bool] = False
+    supports_sample_weight: ClassVar[bool] = False
 
-    def __init__(self, parameters: Any, model: Model, problem: Problem) -> None:
+    def __init__(self, hparams: Any, model: Model, problem: Problem) -> None:
         super().__init__()
-        self.parameters_of_method = parameters
+        self.hparams = hparams
         self.problem = problem
 
     @abstractmethod
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
-        """Yield the updates of one batch; each is applied before the next is asked for."""
+        """Yield the updates of one batch; each is applied before the next one is computed."""
 
     def players(self, model: Model) -> dict[str, Iterable[nn.Parameter]]:
-        """Parameters of every player by name; one optimiser each."""
+        """Parameters of every player by name; each has its own optimiser."""
         own = list(self.parameters())
         return {"model": model.parameters()} | ({"adversary": own} if own else {})
 
     def optimiser_options(self, player: str) -> dict[str, float]:
-        """Options of a player's optimiser that are other than the protocol's, such as ``lr``."""
+        """Options of a player's optimiser that differ from the protocol's, such as ``lr``."""
         return {}
 
-    def spaces(self, model: Model, batch: Batch) -> dict[str, Tensor]:
-        """Embeddings of the rows that are kept of validation rows, by name ``[replica, row, d]``.
+    def start_epoch(self, model: Model, epoch: int) -> Iterable[str]:
+        """Prepare an epoch after the warm-up.
 
-        Those of networks that are not saved can be had while it trains only.
+        Args:
+            model: the stack of networks.
+            epoch: its number, from 0; the first is ``warm_up_epochs``.
+
+        Returns:
+            Names of the players whose optimisers restart with empty state.
         """
-        return {}
+        return ()
 
-    def epoch(self, rows: TrainingRows, generator: torch.Generator) -> Tensor:
-        """Places in ``rows`` that one replica visits in an epoch, in order, int64.
+    def visiting_order(self, rows: TrainingRows, generator: torch.Generator) -> Tensor:
+        """Positions in ``rows`` that one replica visits in an epoch, in order, int64.
 
-        All replicas must visit equally many. Rows may be left out or visited again.
+        Rows may be left out or repeated, differently for every replica; the number of visits must
+        be the same for all replicas.
 
         Args:
             rows: its training rows.
-            generator: source of the order.
+            generator: source of the order, of the replica's seed.
         """
         return shuffled(rows, generator)
+
+    def embeddings(self, model: Model, batch: Batch) -> dict[str, Tensor]:
+        """Embeddings to keep of validation rows, by name, ``[replica, row, d]``.
+
+        Only those of networks that are not saved need to be kept.
+        """
+        return {}
 
 
 def shuffled(rows: TrainingRows, generator: torch.Generator) -> Tensor:
@@ -254,10 +312,10 @@ def shuffled(rows: TrainingRows, generator: torch.Generator) -> Tensor:
 
 
 def require_softmax(method: str, model: Model) -> None:
-    """Check that the network's loss is the one that the method's formula is of.
+    """Raise unless the network's loss is that of a softmax.
 
     Raises:
-        InputError: the network minimises another one, whose probabilities are no softmax.
+        InputError: it is not, although the formula of the method needs it.
     """
     if not model.softmax:
         raise InputError(
@@ -266,6 +324,12 @@ def require_softmax(method: str, model: Model) -> None:
         )
 
 
+def weighted_loss(model: Model, batch: Batch, weight: Tensor | float = 1.0) -> Tensor:
+    """Mean task loss of the batch by ``sample_weight`` (times ``weight``), ``[replica]``."""
+    losses = model.task_loss(model(batch.x, batch.noise), batch.y)
+    return (batch.sample_weight * weight * losses).mean(-1)
+
+
 def plain_steps(model: Model, batch: Batch) -> Iterator[Step]:
-    """The one step of plain training: down the batch's mean loss."""
-    yield Step({"model": model.task_loss(model(batch.x, batch.noise), batch.y).mean(-1)})
+    """The one step of plain training."""
+    yield Step({"model": weighted_loss(model, batch)})

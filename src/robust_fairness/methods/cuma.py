@@ -7,28 +7,10 @@ from pydantic import Field
 from torch import Tensor
 
 from robust_fairness.methods.adv_debias import AdvDebias
-from robust_fairness.methods.adv_debias import Parameters as AdvDebiasParameters
 from robust_fairness.methods.base import Batch, Step
 from robust_fairness.metrics.curvature import one_shot_curvature
 from robust_fairness.metrics.kernels import BANDWIDTHS, mean_pairwise_mmd
 from robust_fairness.models.base import Model
-
-
-class Parameters(AdvDebiasParameters):
-    """Weights of Eq. 10 and what the text leaves open about the curvature.
-
-    ``curvature_dropout``: the two gradients of Eq. 8 must see the same network; ``shared`` gives
-    both passes the dropout mask of the batch, which saves a forward pass, ``off`` turns dropout
-    off in both. ``curvature_loss``: ``row`` takes the loss of the row itself; ``mean`` the mean
-    over the batch, which divides every curvature by the batch size (at h = 1 and a kernel of
-    width 1 and more the regulariser then all but vanishes), hence the default.
-    """
-
-    gamma: float = Field(1.0, ge=0, description="weight of the curvature distance (Eq. 10)")
-    h: float = Field(1.0, gt=0, description="step of the finite difference (Eq. 8)")
-    bandwidths: tuple[float, ...] = Field(BANDWIDTHS, description="widths of the kernel (Eq. 7)")
-    curvature_dropout: Literal["shared", "off"] = "shared"
-    curvature_loss: Literal["row", "mean"] = "row"
 
 
 class Cuma(AdvDebias):
@@ -40,6 +22,24 @@ class Cuma(AdvDebias):
     two rows in the batch.
     """
 
+    class Parameters(AdvDebias.Parameters):
+        """Weights of Eq. 10 and what the text leaves open about the curvature.
+
+        ``curvature_dropout``: the two gradients of Eq. 8 must see the same network; ``shared``
+        gives both passes the dropout mask of the batch, which saves a forward pass, ``off`` turns
+        dropout off in both. ``curvature_loss``: ``row`` takes the loss of the row itself; ``mean``
+        the mean over the batch, which divides every curvature by the batch size (at h = 1 and a
+        kernel of width 1 and more the regulariser then all but vanishes), hence the default.
+        """
+
+        gamma: float = Field(1.0, ge=0, description="weight of the curvature distance (Eq. 10)")
+        h: float = Field(1.0, gt=0, description="step of the finite difference (Eq. 8)")
+        bandwidths: tuple[float, ...] = Field(
+            BANDWIDTHS, description="widths of the kernel (Eq. 7)"
+        )
+        curvature_dropout: Literal["shared", "off"] = "shared"
+        curvature_loss: Literal["row", "mean"] = "row"
+
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
         """The steps of the adversarial frame, on inputs that are differentiated."""
         batch.x.requires_grad_()
@@ -47,7 +47,7 @@ class Cuma(AdvDebias):
 
     def regulariser(self, model: Model, batch: Batch, losses: Tensor) -> Tensor:
         """Gamma times the squared MMD between curvatures (Eq. 9), ``[replica]``."""
-        options = self.parameters_of_method
+        options = self.hparams
         noise = batch.noise if options.curvature_dropout == "shared" else None
         scale = batch.y.shape[-1] if options.curvature_loss == "mean" else 1
 

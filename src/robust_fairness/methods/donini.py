@@ -11,24 +11,10 @@ from torch.nn import functional
 from robust_fairness.core.errors import InputError
 from robust_fairness.methods.base import Batch, GroupMethodParameters, Method, Problem, Step
 from robust_fairness.models.base import Model
-from robust_fairness.models.embeddings._fixed_features import FixedFeatures
+from robust_fairness.models.fixed_features import FixedFeatures
 
 SMALLEST_DIFFERENCE = 1e-9  # of the largest mean or difference: what is below it is rounding
 FEWEST_GROUPS = 2  # that can differ
-
-
-class Parameters(GroupMethodParameters):
-    """Which rows must score alike, and the loss.
-
-    ``notion``: ``opportunity`` (equal opportunity, the source's) constrains the rows of the class
-    ``positive``; ``eo`` those of every class, ``dp`` all rows together. The source trains support
-    vector machines (``hinge``; for more than two classes that of Crammer and Singer); their
-    regularisation is the protocol's weight decay.
-    """
-
-    notion: Literal["opportunity", "eo", "dp"] = "opportunity"
-    positive: int = Field(1, ge=0, description="number of the class that opportunity is about")
-    loss: Literal["hinge", "cross_entropy"] = "hinge"
 
 
 class Donini(Method):
@@ -49,16 +35,28 @@ class Donini(Method):
     their difference.
     """
 
+    class Parameters(GroupMethodParameters):
+        """Which rows must score alike, and the loss.
+
+        ``notion``: ``opportunity`` (equal opportunity, the source's) constrains the rows of the
+        class ``positive``; ``eo`` those of every class, ``dp`` all rows together. The source trains
+        support vector machines (``hinge``; for more than two classes that of Crammer and Singer);
+        their regularisation is the protocol's weight decay.
+        """
+
+        notion: Literal["opportunity", "eo", "dp"] = "opportunity"
+        positive: int = Field(1, ge=0, description="number of the class that opportunity is about")
+        loss: Literal["hinge", "cross_entropy"] = "hinge"
+
     forbidden: Tensor
 
-    def __init__(self, parameters: Parameters, model: Model, problem: Problem) -> None:
-        super().__init__(parameters, model, problem)
+    def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
+        super().__init__(hparams, model, problem)
         problem.require_classes("donini")
         problem.require_groups("donini")
-        if parameters.positive >= problem.classes:
+        if hparams.positive >= problem.classes:
             raise InputError(
-                f"method donini: positive {parameters.positive}, "
-                f"allowed: 0 to {problem.classes - 1}"
+                f"method donini: positive {hparams.positive}, allowed: 0 to {problem.classes - 1}"
             )
         head_of(model)
         self.register_buffer("forbidden", self.directions(model))
@@ -70,7 +68,7 @@ class Donini(Method):
         """
         head = head_of(model)
         outputs = model(batch.x, batch.noise)
-        hinge = self.parameters_of_method.loss == "hinge"
+        hinge = self.hparams.loss == "hinge"
         loss = (hinge_loss if hinge else model.task_loss)(outputs, batch.y).mean(-1)
         weights = list(model.parameters())
         gradients = torch.autograd.grad(loss.sum(), weights)
@@ -116,7 +114,7 @@ class Donini(Method):
             float64 means ``[replica, set, group, feature]`` (0 without rows) and counts
             ``[replica, set, group]``.
         """
-        options, groups = self.parameters_of_method, self.problem.groups
+        options, groups = self.hparams, self.problem.groups
         sets = self.problem.classes if options.notion == "eo" else 1
         blocks = []
         for batch in self.problem.training_batches():

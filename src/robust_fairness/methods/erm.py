@@ -6,12 +6,11 @@ from robust_fairness.methods.base import Batch, Method, MethodParameters, Step, 
 from robust_fairness.models.base import Model
 
 
-class Parameters(MethodParameters):
-    """None: the loss is the mean over the batch."""
-
-
 class Erm(Method):
     """Minimise the mean loss of the batch."""
+
+    class Parameters(MethodParameters):
+        """None: the loss is the mean over the batch."""
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
         """One step on the mean loss."""

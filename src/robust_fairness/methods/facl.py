@@ -18,10 +18,6 @@ from robust_fairness.metrics.maximal_correlation import (
 BINARY = 2
 
 
-class Parameters(DependenceParameters):
-    """Weight and notion; the estimator is the source's and has no further hyperparameter."""
-
-
 class Facl(SummedDependenceMethod):
     r"""Penalise the chi-squared divergence, which bounds the squared maximal correlation.
 
@@ -44,6 +40,9 @@ class Facl(SummedDependenceMethod):
     with the spread of the predictions, because these are standardised.
     """
 
+    class Parameters(DependenceParameters):
+        """Weight and notion; the estimator is the source's and has no further hyperparameter."""
+
     def dependence(self, outputs: Tensor, attribute: Variable, outcome: Variable | None) -> Tensor:
         """The divergence, ``[replica]``."""
         predicted = scores(outputs, self.problem.classes)
@@ -54,7 +53,7 @@ class Facl(SummedDependenceMethod):
         if outcome is None:
             return chi_squared(joint_distribution(known, prediction, of_attribute)).mean(1)
         of_outcome = cover(outcome, known, densities)
-        swapped = self.parameters_of_method.notion == "cal"
+        swapped = self.hparams.notion == "cal"
         first, given = (of_outcome, prediction) if swapped else (prediction, of_outcome)
         distributions, present = conditional(joint_distribution(known, first, of_attribute, given))
         return mean_where(chi_squared(distributions), present).mean(1)

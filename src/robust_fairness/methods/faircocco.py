@@ -14,21 +14,6 @@ from robust_fairness.metrics.faircocco import probabilities, variables_of
 WIDTH_ROWS = 32  # of a batch: their 496 distances tell the median well enough
 
 
-class Parameters(DependenceParameters):
-    """Weight and notion of the penalty, and how closely it follows the exact score.
-
-    The attributes may be categorical and continuous, one or many: they are one variable. Kernel
-    matrices are spanned by ``pivots`` rows of the batch: to choose the best ones, row after row,
-    would cost more than it saves. As many as the batch has rows make the penalty exact but for
-    ``cross_covariance.JITTER``, which keeps equal rows apart.
-    ``extended`` and ``standardise``: see ``variables_of``.
-    """
-
-    extended: Literal["attribute", "both"] = "attribute"
-    standardise: bool = True
-    pivots: int = Field(32, ge=1, description="rows of a batch that span the kernel matrices")
-
-
 class Faircocco(DependenceMethod):
     r"""Penalise the FairCOCCO score of the batch.
 
@@ -38,11 +23,29 @@ class Faircocco(DependenceMethod):
     count for the loss only.
     """
 
+    class Parameters(DependenceParameters):
+        """Weight and notion of the penalty, and how closely it follows the exact score.
+
+        The attributes may be categorical and continuous, one or many: they are one variable. Kernel
+        matrices are spanned by ``pivots`` rows of the batch: to choose the best ones, row after
+        row, would cost more than it saves. As many as the batch has rows make the penalty exact but
+        for ``cross_covariance.JITTER``, which keeps equal rows apart. ``extended`` and
+        ``standardise``: see ``variables_of``.
+        """
+
+        extended: Literal["attribute", "both"] = "attribute"
+        standardise: bool = True
+        pivots: int = Field(32, ge=1, description="rows of a batch that span the kernel matrices")
+
     def penalty(self, outputs: Tensor, batch: Batch) -> Tensor:
         """FairCOCCO score of the batch, ``[replica]``."""
-        options = self.parameters_of_method
-        columns = (probabilities(outputs, self.problem.classes), batch.attributes, batch.given)
-        known = complete_rows(torch.cat([batch.attributes, batch.given], dim=-1))
+        options = self.hparams
+        columns = (
+            probabilities(outputs, self.problem.classes),
+            batch.attributes,
+            batch.conditioning,
+        )
+        known = complete_rows(torch.cat([batch.attributes, batch.conditioning], dim=-1))
         prediction, attribute, outcome = (
             one.gather(1, known.unsqueeze(-1).expand(-1, -1, one.shape[-1])) for one in columns
         )

@@ -19,19 +19,6 @@ SMALLEST = 1e-10  # share of a category
 SMALLEST_VARIANCE = 1e-6  # of an attribute that is explained entirely
 
 
-class Parameters(DependenceParameters):
-    """Options of the classifier; its defaults are those of the authors' published code.
-
-    ``quadratic`` adds all products of its inputs. ``score`` is what stands for the prediction of
-    classes, which the source (on regression) does not treat: probabilities, bounded as its
-    standardised outcomes nearly are, or log-odds against class 0.
-    """
-
-    ridge: float = Field(1.0, gt=0, description="weight of the squared coefficients")
-    quadratic: bool = False
-    score: Literal["probability", "log_odds"] = "probability"
-
-
 class Farmi(SummedDependenceMethod):
     r"""Penalise the mutual information of prediction and attribute.
 
@@ -55,11 +42,23 @@ class Farmi(SummedDependenceMethod):
     the estimate may be a little below 0.
     """
 
+    class Parameters(DependenceParameters):
+        """Options of the classifier; its defaults are those of the authors' published code.
+
+        ``quadratic`` adds all products of its inputs. ``score`` is what stands for the prediction
+        of classes, which the source (on regression) does not treat: probabilities, bounded as its
+        standardised outcomes nearly are, or log-odds against class 0.
+        """
+
+        ridge: float = Field(1.0, gt=0, description="weight of the squared coefficients")
+        quadratic: bool = False
+        score: Literal["probability", "log_odds"] = "probability"
+
     def dependence(self, outputs: Tensor, attribute: Variable, outcome: Variable | None) -> Tensor:
         """The mutual information in nats, ``[replica]``."""
         prediction = self.scores(outputs)
         full = self.likelihood(prediction, outcome, attribute)
-        if self.parameters_of_method.notion == "cal":
+        if self.hparams.notion == "cal":
             return full - self.likelihood(prediction, None, attribute)
         return full - self.likelihood(prediction[..., :0], outcome, attribute)
 
@@ -70,7 +69,7 @@ class Farmi(SummedDependenceMethod):
         """
         if not self.problem.classes:
             return outputs
-        if self.parameters_of_method.score == "log_odds":
+        if self.hparams.score == "log_odds":
             return outputs[..., 1:] - outputs[..., :1]
         return outputs.softmax(-1)[..., 1:]
 
@@ -82,7 +81,7 @@ class Farmi(SummedDependenceMethod):
             outcome: what it sees of the outcome.
             attribute: what it predicts.
         """
-        options = self.parameters_of_method
+        options = self.hparams
         of_class = torch.ones_like(attribute.values[..., :1])
         if outcome is not None and outcome.continuous:
             scores = torch.cat([scores, outcome.values], dim=-1)

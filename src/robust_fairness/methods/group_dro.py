@@ -9,27 +9,14 @@ from torch import Tensor
 
 from robust_fairness.methods.base import (
     Batch,
-    CellMethodParameters,
     Method,
     Problem,
     Step,
+    SubgroupMethodParameters,
     TrainingRows,
     shuffled,
 )
 from robust_fairness.models.base import Model
-
-
-class Parameters(CellMethodParameters):
-    """Step size of the group weights, and how rows are drawn.
-
-    ``balanced`` draws every group and class equally often, as the paper says.
-    ``shuffled_weights`` is what the published code did when the paper's numbers were made: the
-    weights of the rows were attached to other rows, so that rows are drawn by weights that have
-    nothing to do with them. ``uniform`` visits every row once.
-    """
-
-    step_size: float = Field(1e-3, ge=0, description="eta, step of the group weights")
-    sampler: Literal["balanced", "shuffled_weights", "uniform"] = "balanced"
 
 
 class GroupDro(Method):
@@ -46,12 +33,24 @@ class GroupDro(Method):
     that has become too small for a float could never grow again.
     """
 
+    class Parameters(SubgroupMethodParameters):
+        """Step size of the group weights, and how rows are drawn.
+
+        ``balanced`` draws every group and class equally often, as the paper says.
+        ``shuffled_weights`` is what the published code did when the paper's numbers were made: the
+        weights of the rows were attached to other rows, so that rows are drawn by weights that have
+        nothing to do with them. ``uniform`` visits every row once.
+        """
+
+        step_size: float = Field(1e-3, ge=0, description="eta, step of the group weights")
+        sampler: Literal["balanced", "shuffled_weights", "uniform"] = "balanced"
+
     log_weight: Tensor
 
-    def __init__(self, parameters: Parameters, model: Model, problem: Problem) -> None:
-        super().__init__(parameters, model, problem)
+    def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
+        super().__init__(hparams, model, problem)
         problem.require_groups("group_dro")
-        occurs = (problem.cell_counts > 0).to(torch.get_default_dtype())
+        occurs = (problem.subgroup_counts > 0).to(torch.get_default_dtype())
         # that of a cell without training rows is minus infinity, and stays so
         self.register_buffer("log_weight", occurs.log().log_softmax(1))
 
@@ -63,22 +62,22 @@ class GroupDro(Method):
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
         """One step on the weighted sum of group losses."""
         losses = model.task_loss(model(batch.x, batch.noise), batch.y)
-        known = (batch.cell >= 0).to(losses.dtype)
-        cell = batch.cell.clamp(min=0)
+        known = (batch.subgroup >= 0).to(losses.dtype)
+        cell = batch.subgroup.clamp(min=0)
         zeros = torch.zeros_like(self.log_weight)
         rows = zeros.scatter_add(1, cell, known)
         means = zeros.scatter_add(1, cell, known * losses) / rows.clamp(min=1)
-        step_size = self.parameters_of_method.step_size.unsqueeze(-1)
+        step_size = self.hparams.step_size.unsqueeze(-1)
         self.log_weight = (self.log_weight + step_size * means.detach()).log_softmax(1)
         yield Step({"model": (self.group_weight * means).sum(1)})
 
-    def epoch(self, rows: TrainingRows, generator: torch.Generator) -> Tensor:
+    def visiting_order(self, rows: TrainingRows, generator: torch.Generator) -> Tensor:
         """As many rows as there are, drawn with replacement, or every row once."""
-        sampler = self.parameters_of_method.sampler
+        sampler = self.hparams.sampler
         if sampler == "uniform":
             return shuffled(rows, generator)
-        counts = torch.bincount(rows.cell[rows.cell >= 0])
-        weight = torch.where(rows.cell >= 0, 1 / counts[rows.cell.clamp(min=0)], 0)
+        counts = torch.bincount(rows.subgroup[rows.subgroup >= 0])
+        weight = torch.where(rows.subgroup >= 0, 1 / counts[rows.subgroup.clamp(min=0)], 0)
         if sampler == "shuffled_weights":
             weight = weight[shuffled(rows, generator)]
         return torch.multinomial(weight, len(weight), replacement=True, generator=generator)

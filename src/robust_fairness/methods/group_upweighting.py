@@ -6,43 +6,42 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from robust_fairness.methods.base import Batch, CellMethodParameters, Method, Problem, Step
+from robust_fairness.methods.base import Batch, Method, Problem, Step, SubgroupMethodParameters
 from robust_fairness.models.base import Model
-
-
-class Parameters(CellMethodParameters):
-    """How a row is weighted by N_g, the training rows of its group and class.
-
-    The paper prints 1 / N_g and its code computes N / N_g; they differ by the number of rows,
-    which Adam hides but for its epsilon and weight decay and SGD does not. ``balanced``
-    (default) is N / (G N_g) over the G groups that occur: the same minimiser, and the mean
-    weight of a training row is 1, so that learning rate and weight decay mean what they mean for
-    the other methods.
-    """
-
-    weighting: Literal["balanced", "total_over_count", "inverse_count"] = "balanced"
 
 
 class GroupUpweighting(Method):
     """Weight each row's loss by the rarity of its group and class."""
 
+    class Parameters(SubgroupMethodParameters):
+        """How a row is weighted by N_g, the training rows of its group and class.
+
+        The paper prints 1 / N_g and its code computes N / N_g; they differ by the number of rows,
+        which Adam hides but for its epsilon and weight decay and SGD does not. ``balanced``
+        (default) is N / (G N_g) over the G groups that occur: the same minimiser, and the mean
+        weight of a training row is 1, so that learning rate and weight decay mean what they mean
+        for the other methods.
+        """
+
+        weighting: Literal["balanced", "total_over_count", "inverse_count"] = "balanced"
+
     weight: Tensor
 
-    def __init__(self, parameters: Parameters, model: Model, problem: Problem) -> None:
-        super().__init__(parameters, model, problem)
+    def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
+        super().__init__(hparams, model, problem)
         problem.require_groups("group_upweighting")
-        counts = problem.cell_counts
+        counts = problem.subgroup_counts
         total, occurring = counts.sum(1, keepdim=True), (counts > 0).sum(1, keepdim=True)
         numerator = {
             "balanced": total / occurring,
             "total_over_count": total,
             "inverse_count": torch.ones_like(total),
-        }[parameters.weighting]
+        }[hparams.weighting]
         self.register_buffer("weight", numerator / counts.clamp(min=1))
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
         """One step on the weighted loss; rows of unknown group have the weight 1."""
         losses = model.task_loss(model(batch.x, batch.noise), batch.y)
-        weight = self.weight.gather(1, batch.cell.clamp(min=0))
-        weight = torch.where(batch.cell >= 0, weight, 1)
+        weight = self.weight.gather(1, batch.subgroup.clamp(min=0))
+        weight = torch.where(batch.subgroup >= 0, weight, 1)
         yield Step({"model": (weight * losses).mean(-1)})

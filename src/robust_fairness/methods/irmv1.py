@@ -10,35 +10,16 @@ from torch import Tensor
 from robust_fairness.core.errors import InputError
 from robust_fairness.methods.base import (
     Batch,
-    CellMethodParameters,
     Method,
     Problem,
     Step,
+    SubgroupMethodParameters,
     TrainingRows,
     require_softmax,
 )
 from robust_fairness.models.base import Model
 
 HALVES = 2
-
-
-class Parameters(CellMethodParameters):
-    """Weight of the penalty (Table A6 for Biased MNIST) and what an environment is.
-
-    An environment is a cell: the study's text takes attribute and class together, its code the
-    attribute alone. ``estimator``: ``halves`` multiplies the gradients of two halves of its rows,
-    an unbiased estimate of the printed squared norm (it may be negative); ``squared`` takes
-    the norm on all of them, which adds the variance of the gradient, large for eight rows.
-    ``reduction``: the text sums loss and penalty over environments alike, which is their ``mean``
-    but for a constant; the code sums the penalty only. ``annealing_steps``: the original trains
-    so many steps with the weight 1 first, and divides the loss by a weight above 1.
-    """
-
-    weight: float = Field(0.01, ge=0, description="lambda, weight of the penalty")
-    environments_per_batch: int = Field(16, ge=1)
-    estimator: Literal["halves", "squared"] = "halves"
-    reduction: Literal["mean", "sum"] = "mean"
-    annealing_steps: int = Field(0, ge=0)
 
 
 class Irmv1(Method):
@@ -50,13 +31,32 @@ class Irmv1(Method):
     unknown environment are not visited.
     """
 
+    class Parameters(SubgroupMethodParameters):
+        """Weight of the penalty (Table A6 for Biased MNIST) and what an environment is.
+
+        An environment is a cell: the study's text takes attribute and class together, its code the
+        attribute alone. ``estimator``: ``halves`` multiplies the gradients of two halves of its
+        rows, an unbiased estimate of the printed squared norm (it may be negative); ``squared``
+        takes the norm on all of them, which adds the variance of the gradient, large for eight
+        rows. ``reduction``: the text sums loss and penalty over environments alike, which is their
+        ``mean`` but for a constant; the code sums the penalty only. ``annealing_steps``: the
+        original trains so many steps with the weight 1 first, and divides the loss by a weight
+        above 1.
+        """
+
+        weight: float = Field(0.01, ge=0, description="lambda, weight of the penalty")
+        environments_per_batch: int = Field(16, ge=1)
+        estimator: Literal["halves", "squared"] = "halves"
+        reduction: Literal["mean", "sum"] = "mean"
+        annealing_steps: int = Field(0, ge=0)
+
     updates: Tensor
 
-    def __init__(self, parameters: Parameters, model: Model, problem: Problem) -> None:
-        super().__init__(parameters, model, problem)
+    def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
+        super().__init__(hparams, model, problem)
         problem.require_groups("irmv1")
         require_softmax("irmv1", model)
-        blocks = parameters.environments_per_batch
+        blocks = hparams.environments_per_batch
         if problem.batch_size % (HALVES * blocks):
             raise InputError(
                 f"method irmv1: batch_size {problem.batch_size}, allowed: multiples of "
@@ -66,7 +66,7 @@ class Irmv1(Method):
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
         """One step on the mean loss with its penalty."""
-        options = self.parameters_of_method
+        options = self.hparams
         outputs = model(batch.x, batch.noise)
         losses = model.task_loss(outputs, batch.y)
         slopes = scale_slopes(outputs, batch.y)
@@ -79,14 +79,14 @@ class Irmv1(Method):
         loss = losses.mean(-1) + weight * penalty
         yield Step({"model": loss / weight.clamp(min=1) if options.annealing_steps else loss})
 
-    def epoch(self, rows: TrainingRows, generator: torch.Generator) -> Tensor:
+    def visiting_order(self, rows: TrainingRows, generator: torch.Generator) -> Tensor:
         """Batches of equal blocks, each of one environment, drawn with replacement."""
-        options, batch_size = self.parameters_of_method, self.problem.batch_size
+        options, batch_size = self.hparams, self.problem.batch_size
         blocks = options.environments_per_batch
         batches = len(rows.y) // batch_size + 1
-        found, counts = rows.cell[rows.cell >= 0].unique(return_counts=True)
+        found, counts = rows.subgroup[rows.subgroup >= 0].unique(return_counts=True)
         first_last = counts.cumsum(0)
-        order = rows.cell.argsort(stable=True)[(rows.cell < 0).sum() :]
+        order = rows.subgroup.argsort(stable=True)[(rows.subgroup < 0).sum() :]
         device = generator.device
         drawn = torch.randint(len(found), (batches * blocks, 1), generator=generator, device=device)
         share = torch.rand(

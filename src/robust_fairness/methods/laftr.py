@@ -11,17 +11,6 @@ from robust_fairness.methods._losses import mean_where
 from robust_fairness.methods.base import Batch
 
 
-class Parameters(AdversarialParameters):
-    """Which cells count equally in the group-normalised L1 loss.
-
-    ``group`` normalises by group (demographic parity, Madras et al. Eq. 3), ``group_and_class``
-    by group and class (equalised odds, Eq. 4). Equalized Robustness says "group-normalised"
-    only, hence the default.
-    """
-
-    weighting: Literal["group", "group_and_class"] = "group"
-
-
 class Laftr(AdversarialMethod):
     r"""The adversary minimises the L1 distance to the group, each group counting equally.
 
@@ -30,13 +19,23 @@ class Laftr(AdversarialMethod):
     which for two groups is the \|h(f(x)) - a\| of Madras et al., Eq. 3; p is the softmax.
     """
 
+    class Parameters(AdversarialParameters):
+        """Which cells count equally in the group-normalised L1 loss.
+
+        ``group`` normalises by group (demographic parity, Madras et al. Eq. 3), ``group_and_class``
+        by group and class (equalised odds, Eq. 4). Equalized Robustness says "group-normalised"
+        only, hence the default.
+        """
+
+        weighting: Literal["group", "group_and_class"] = "group"
+
     def adversary_loss(self, logits: Tensor, batch: Batch) -> Tensor:
         """Sum over the cells of the batch of the mean distance within each."""
         known = batch.group >= 0
         group = batch.group.clamp(min=0)
         distance = 1 - functional.softmax(logits, -1).gather(-1, group.unsqueeze(-1)).squeeze(-1)
         cell, cells = group, self.problem.groups
-        if self.parameters_of_method.weighting == "group_and_class":
+        if self.hparams.weighting == "group_and_class":
             cell, cells = group * self.problem.classes + batch.y, cells * self.problem.classes
         losses = [mean_where(distance, known & (cell == number)) for number in range(cells)]
         return torch.stack(losses).sum(0)

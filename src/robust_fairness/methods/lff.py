@@ -21,19 +21,6 @@ from robust_fairness.models.losses import cross_entropy
 SMALLEST = 1e-8  # keeps the weight defined where both losses are 0
 
 
-class Parameters(MethodParameters):
-    """How far the bias is amplified (Table A6 for Biased MNIST), and the memory of losses.
-
-    ``amplified_gradient``: the study prints the generalised cross-entropy (1 - p^gamma) / gamma
-    (``exact``); its code, and the original's, take gamma times that gradient (``scaled``), which
-    Adam nearly undoes.
-    """
-
-    amplification: float = Field(0.5, gt=0, le=1, description="gamma of Zhang and Sabuncu 2018")
-    memory: float = Field(0.7, ge=0, lt=1, description="share of the old value in a row's loss")
-    amplified_gradient: Literal["exact", "scaled"] = "exact"
-
-
 class Lff(Method):
     r"""Weight rows by how much harder they are for a network that is made to trust the bias.
 
@@ -43,17 +30,29 @@ class Lff(Method):
     training row, divided by the largest of the row's class.
     """
 
+    class Parameters(MethodParameters):
+        """How far the bias is amplified (Table A6 for Biased MNIST), and the memory of losses.
+
+        ``amplified_gradient``: the study prints the generalised cross-entropy (1 - p^gamma) / gamma
+        (``exact``); its code, and the original's, take gamma times that gradient (``scaled``),
+        which Adam nearly undoes.
+        """
+
+        amplification: float = Field(0.5, gt=0, le=1, description="gamma of Zhang and Sabuncu 2018")
+        memory: float = Field(0.7, ge=0, lt=1, description="share of the old value in a row's loss")
+        amplified_gradient: Literal["exact", "scaled"] = "exact"
+
     biased_loss: Tensor
     own_loss: Tensor
     label: Tensor
     visited: Tensor
 
-    def __init__(self, parameters: Parameters, model: Model, problem: Problem) -> None:
-        super().__init__(parameters, model, problem)
+    def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
+        super().__init__(hparams, model, problem)
         problem.require_classes("lff")
         require_softmax("lff", model)
         self.biased = problem.new_model()
-        memory = (len(problem.cell_counts), problem.rows)
+        memory = (len(problem.subgroup_counts), problem.rows)
         self.register_buffer("biased_loss", torch.zeros(memory))
         self.register_buffer("own_loss", torch.zeros(memory))
         self.register_buffer("label", torch.zeros(memory, dtype=torch.int64))
@@ -65,7 +64,7 @@ class Lff(Method):
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
         """The biased network's step, then the network's: so only one graph is held at a time."""
-        options = self.parameters_of_method
+        options = self.hparams
         biased_outputs = self.biased(batch.x, batch.noise)
         biased_losses = cross_entropy(biased_outputs, batch.y)
         amplified = generalised_cross_entropy(
@@ -84,7 +83,7 @@ class Lff(Method):
     def _remember(self, batch: Batch, biased: Tensor, own: Tensor) -> None:
         """Move the averages of the batch's rows; a row's first loss is taken as it is."""
         visited = self.visited.gather(1, batch.rows)
-        share = torch.where(visited, self.parameters_of_method.memory.unsqueeze(-1), 0)
+        share = torch.where(visited, self.hparams.memory.unsqueeze(-1), 0)
         for remembered, losses in ((self.biased_loss, biased), (self.own_loss, own)):
             old = remembered.gather(1, batch.rows)
             remembered.scatter_(1, batch.rows, share * old + (1 - share) * losses)

@@ -16,22 +16,6 @@ SMALLEST_PROBABILITY = 1e-8
 ROW_AXES = 3  # replica, row, channel; what follows are places in a picture
 
 
-class Parameters(GroupMethodParameters):
-    """Weights of both terms (Table A6 for Biased MNIST), and where and how the bias is unlearnt.
-
-    ``passes``: the published code trains on task and entropy first and then, from a second pass
-    of the same batch, on the reversed bias loss (``two``), so that the optimiser's moments mix
-    both and batch normalisation sees every batch twice; the text gives one objective (``one``).
-    ``layer``: where the linear bias head sits. The text names none; the code's branches take an
-    early layer, averaged over its pictures (``early``).
-    """
-
-    gradient_factor: float = Field(-0.1, le=0, description="of the bias loss's gradient (reversed)")
-    entropy_weight: float = Field(0.01, ge=0, description="lambda_ent, of the bias head's entropy")
-    passes: Literal["two", "one"] = "two"
-    layer: Literal["early", "features"] = "early"
-
-
 class Lnl(Method):
     r"""Unlearn what tells the bias.
 
@@ -41,21 +25,40 @@ class Lnl(Method):
     gradient times a negative factor.
     """
 
-    def __init__(self, parameters: Parameters, model: Model, problem: Problem) -> None:
-        super().__init__(parameters, model, problem)
+    class Parameters(GroupMethodParameters):
+        """Weights of both terms (Table A6 for Biased MNIST), and how the bias is unlearnt.
+
+        ``passes``: the published code trains on task and entropy first and then, from a second pass
+        of the same batch, on the reversed bias loss (``two``), so that the optimiser's moments mix
+        both and batch normalisation sees every batch twice; the text gives one objective (``one``).
+        ``layer``: where the linear bias head sits. The text names none; the code's branches take an
+        early layer, averaged over its pictures (``early``).
+        """
+
+        gradient_factor: float = Field(
+            -0.1, le=0, description="of the bias loss's gradient (reversed)"
+        )
+        entropy_weight: float = Field(
+            0.01, ge=0, description="lambda_ent, of the bias head's entropy"
+        )
+        passes: Literal["two", "one"] = "two"
+        layer: Literal["early", "features"] = "early"
+
+    def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
+        super().__init__(hparams, model, problem)
         problem.require_groups("lnl")
         problem.require_more_than_class("lnl")
-        width = model.early_width if parameters.layer == "early" else model.feature_width
+        width = model.early_width if hparams.layer == "early" else model.feature_width
         self.bias_head = Linear(width, problem.groups, problem.heads)
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
         """The steps of the published code, or the one of the text."""
-        if self.parameters_of_method.passes == "one":
+        if self.hparams.passes == "one":
             objective, seen = self._objective(model, batch)
             bias_loss = self._bias_loss(seen, batch)
             yield Step(
                 {
-                    "model": objective + self.parameters_of_method.gradient_factor * bias_loss,
+                    "model": objective + self.hparams.gradient_factor * bias_loss,
                     "adversary": bias_loss,
                 }
             )
@@ -64,7 +67,7 @@ class Lnl(Method):
             bias_loss = self._bias_loss(self._seen(model, batch)[0], batch)
             yield Step(
                 {
-                    "model": self.parameters_of_method.gradient_factor * bias_loss,
+                    "model": self.hparams.gradient_factor * bias_loss,
                     "adversary": bias_loss,
                 }
             )
@@ -72,7 +75,7 @@ class Lnl(Method):
     def _seen(self, model: Model, batch: Batch) -> tuple[Tensor, Tensor]:
         """What the bias head sees ``[replica, row, width]``, and the early activations."""
         early = model.early(batch.x, batch.noise)
-        layer = self.parameters_of_method.layer
+        layer = self.hparams.layer
         seen = early if layer == "early" else model.late(early, batch.noise)
         return seen.flatten(3).mean(-1) if seen.ndim > ROW_AXES else seen, early
 
@@ -83,7 +86,7 @@ class Lnl(Method):
         probability = self.bias_head(seen).softmax(-1) + SMALLEST_PROBABILITY
         negative_entropy = (probability * probability.log()).sum(-1)
         losses = model.task_loss(outputs, batch.y)
-        weight = self.parameters_of_method.entropy_weight
+        weight = self.hparams.entropy_weight
         return losses.mean(-1) + weight * negative_entropy.mean(-1), seen
 
     def _bias_loss(self, seen: Tensor, batch: Batch) -> Tensor:

@@ -8,8 +8,9 @@ from pydantic import Field, SerializeAsAny
 from torch import Tensor, nn
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import find_module
+from robust_fairness.core.registry import find
 from robust_fairness.experiment.parameters import Named, named
+from robust_fairness.methods._class_batches import class_batches
 from robust_fairness.methods.base import (
     Batch,
     Method,
@@ -18,28 +19,13 @@ from robust_fairness.methods.base import (
     Step,
     TrainingRows,
 )
-from robust_fairness.miners._batches import class_batches
+from robust_fairness.miners.base import Miner
 from robust_fairness.models.base import Model
 from robust_fairness.models.embeddings.embedding import Embedding
-from robust_fairness.objectives.base import Objective, objective_class
+from robust_fairness.objectives.base import Objective
 
 ObjectiveName = Annotated[SerializeAsAny[Named], named("objective")]
 MinerName = Annotated[SerializeAsAny[Named], named("miner")]
-
-
-class Parameters(MethodParameters):
-    """What is learnt, from which triplets of which batches.
-
-    ``objective`` and ``miner`` are names, or a name with its own fields: ``{name: margin, beta:
-    1.2}``. ``per_class``: rows of a class in a batch (SPC-n, A.1; n is 2, 4 or 8 usually).
-    ``embedding_learning_rate``: of the last layer where it is not the protocol's (1e-4 for LFW,
-    D.3); those of attributes are last layers too.
-    """
-
-    objective: ObjectiveName = Field("margin", validate_default=True)
-    miner: MinerName = Field("distance_weighted", validate_default=True)
-    per_class: int = Field(2, ge=2)
-    embedding_learning_rate: float | None = Field(None, gt=0)
 
 
 class Mined(nn.Module):
@@ -57,24 +43,24 @@ class Mined(nn.Module):
         self, objective: Named, miner: Named, classes: int, model: Embedding, problem: Problem
     ) -> None:
         super().__init__()
-        found: type[Objective] = objective_class(objective.name)
-        if model.normalised != found.NORMALISED:
-            told = "of length 1" if found.NORMALISED else "as they come"
+        found: type[Objective] = find("objective", objective.name)
+        if model.normalised != found.normalised:
+            told = "of length 1" if found.normalised else "as they come"
             raise InputError(
                 f"objective {objective.name}: takes embeddings {told}, allowed: network "
-                f"embedding with normalised {str(found.NORMALISED).lower()}"
+                f"embedding with normalised {str(found.normalised).lower()}"
             )
         self.objective = found(objective.parameters, classes, model.feature_width, problem.heads)
-        self.miner, self.mining = miner, problem.mining
+        self.miner: Miner = find("miner", miner.name)(miner.parameters)
+        self.mining = problem.mining
         self.learning_rate = self.objective.learning_rate(problem.learning_rate)
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         """Loss of embeddings ``[row, d]`` with int64 labels ``[row]``, a scalar."""
         triplets = None
-        if self.objective.MINED:
+        if self.objective.mined:
             (generator,) = self.mining.generators
-            mine = find_module("miner", self.miner.name).mine
-            triplets = mine(embeddings.detach(), labels, self.miner.parameters, generator)
+            triplets = self.miner.mine(embeddings.detach(), labels, generator)
         loss: Tensor = self.objective(embeddings, labels, triplets)
         return loss
 
@@ -85,11 +71,25 @@ class MetricLearning(Method):
     Source: "Is Fairness Only Metric Deep?" (ICLR 2022), A.1 and D.3.
     """
 
-    TRAINS_HEAD: ClassVar[bool] = False
+    class Parameters(MethodParameters):
+        """What is learnt, from which triplets of which batches.
 
-    def __init__(self, parameters: Any, model: Model, problem: Problem) -> None:
-        super().__init__(parameters, model, problem)
-        p = self.parameters_of_method
+        ``objective`` and ``miner`` are names, or a name with its own fields: ``{name: margin, beta:
+        1.2}``. ``per_class``: rows of a class in a batch (SPC-n, A.1; n is 2, 4 or 8 usually).
+        ``embedding_learning_rate``: of the last layer where it is not the protocol's (1e-4 for LFW,
+        D.3); those of attributes are last layers too.
+        """
+
+        objective: ObjectiveName = Field("margin", validate_default=True)
+        miner: MinerName = Field("distance_weighted", validate_default=True)
+        per_class: int = Field(2, ge=2)
+        embedding_learning_rate: float | None = Field(None, gt=0)
+
+    trains_head: ClassVar[bool] = False
+
+    def __init__(self, hparams: Any, model: Model, problem: Problem) -> None:
+        super().__init__(hparams, model, problem)
+        p = self.hparams
         if p.warm_up_epochs:
             raise InputError(
                 f"warm_up_epochs {p.warm_up_epochs}: metric learning has no head to train plainly, "
@@ -103,7 +103,7 @@ class MetricLearning(Method):
         """The network, its last layer where it learns at a rate of its own, and the proxies."""
         model = require_embedding(model)
         own: dict[str, list[nn.Parameter]] = {"objective": list(self.target.parameters())}
-        if self.parameters_of_method.embedding_learning_rate:
+        if self.hparams.embedding_learning_rate:
             own["embedding"] = list(model.projection.parameters())
         apart = {id(one) for one in own.get("embedding", ())}
         rest = [one for one in model.parameters() if id(one) not in apart]
@@ -115,12 +115,12 @@ class MetricLearning(Method):
         if player == "objective":
             return {"lr": self.target.learning_rate, "weight_decay": 0.0}
         if player == "embedding":
-            return {"lr": self.parameters_of_method.embedding_learning_rate}
+            return {"lr": self.hparams.embedding_learning_rate}
         return {}
 
-    def epoch(self, rows: TrainingRows, generator: torch.Generator) -> Tensor:
+    def visiting_order(self, rows: TrainingRows, generator: torch.Generator) -> Tensor:
         """Batches of ``per_class`` rows of each of their classes."""
-        per_class = self.parameters_of_method.per_class
+        per_class = self.hparams.per_class
         return class_batches(rows.y, self.problem.batch_size, per_class, generator)
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
@@ -128,7 +128,7 @@ class MetricLearning(Method):
         loss = self.target(model.features(batch.x, batch.noise)[0], batch.y[0])[None]
         yield Step(dict.fromkeys(self.players(model), loss))
 
-    def spaces(self, model: Model, batch: Batch) -> dict[str, Tensor]:
+    def embeddings(self, model: Model, batch: Batch) -> dict[str, Tensor]:
         """The embedding itself."""
         return {"embedding": model.features(batch.x)}
 

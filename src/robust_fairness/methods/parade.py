@@ -17,30 +17,7 @@ from robust_fairness.methods.metric_learning import (
     ObjectiveName,
     require_embedding,
 )
-from robust_fairness.methods.metric_learning import Parameters as MetricLearningParameters
 from robust_fairness.models.base import Model, initialised
-
-
-class Parameters(MetricLearningParameters, GroupMethodParameters):
-    """Weights of both further terms, and how the attributes are learnt.
-
-    The defaults are those for CUB200 (D.3); for CelebA they are 0.1 and 1000, for LFW 0.3 and 100.
-    C.5 calls 0.1 and 500 the best trade-off on CUB200.
-
-    ``separation``: the correlation is printed as a squared norm, the ``sum`` over dimensions; the
-    code that it comes from (DiVA) takes the ``mean``, which the printed values of rho fit: at
-    random weights and rho = 1500 the term is about 0.1 so, and 128 times that as printed.
-    ``attribute_objective``, ``attribute_miner``: those of the classes unless given.
-    ``separation_learning_rate``: of the network that looks for the correlation (DiVA).
-    """
-
-    alpha: float = Field(0.3, ge=0, description="weight of the attributes' objective")
-    rho: float = Field(1500.0, ge=0, description="weight of the de-correlation")
-    separation: Literal["mean", "sum"] = "mean"
-    attribute_objective: ObjectiveName | None = None
-    attribute_miner: MinerName | None = None
-    hidden: int = Field(512, ge=1, description="width of the network that looks for correlation")
-    separation_learning_rate: float | None = Field(1e-5, gt=0)
 
 
 class Parade(MetricLearning):
@@ -58,11 +35,34 @@ class Parade(MetricLearning):
         2020), for the separation.
     """
 
-    READS_ATTRIBUTES = True
+    class Parameters(MetricLearning.Parameters, GroupMethodParameters):
+        """Weights of both further terms, and how the attributes are learnt.
 
-    def __init__(self, parameters: Any, model: Model, problem: Problem) -> None:
-        super().__init__(parameters, model, problem)
-        p, network = self.parameters_of_method, require_embedding(model)
+        The defaults are those for CUB200 (D.3); for CelebA they are 0.1 and 1000, for LFW 0.3 and
+        100. C.5 calls 0.1 and 500 the best trade-off on CUB200.
+
+        ``separation``: the correlation is printed as a squared norm, the ``sum`` over dimensions;
+        the code that it comes from (DiVA) takes the ``mean``, which the printed values of rho fit:
+        at random weights and rho = 1500 the term is about 0.1 so, and 128 times that as printed.
+        ``attribute_objective``, ``attribute_miner``: those of the classes unless given.
+        ``separation_learning_rate``: of the network that looks for the correlation (DiVA).
+        """
+
+        alpha: float = Field(0.3, ge=0, description="weight of the attributes' objective")
+        rho: float = Field(1500.0, ge=0, description="weight of the de-correlation")
+        separation: Literal["mean", "sum"] = "mean"
+        attribute_objective: ObjectiveName | None = None
+        attribute_miner: MinerName | None = None
+        hidden: int = Field(
+            512, ge=1, description="width of the network that looks for correlation"
+        )
+        separation_learning_rate: float | None = Field(1e-5, gt=0)
+
+    reads_attributes = True
+
+    def __init__(self, hparams: Any, model: Model, problem: Problem) -> None:
+        super().__init__(hparams, model, problem)
+        p, network = self.hparams, require_embedding(model)
         problem.require_attributes("parade")
         problem.require_groups("parade")
         width = network.feature_width
@@ -95,18 +95,18 @@ class Parade(MetricLearning):
     def optimiser_options(self, player: str) -> dict[str, float]:
         """No weight decay where DiVA has none; all last layers learn at the same rate."""
         if player == "attribute_heads":
-            rate = self.parameters_of_method.embedding_learning_rate
+            rate = self.hparams.embedding_learning_rate
             return {"lr": rate} if rate else {}
         if player == "attribute_objectives":
             return super().optimiser_options("objective") | {"lr": self.attribute_learning_rate}
         if player == "adversary":
-            rate = self.parameters_of_method.separation_learning_rate
+            rate = self.hparams.separation_learning_rate
             return {"weight_decay": 0.0} | ({"lr": rate} if rate else {})
         return super().optimiser_options(player)
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
         """One step of all players, from one pass."""
-        network, p = require_embedding(model), self.parameters_of_method
+        network, p = require_embedding(model), self.hparams
         shared = network.shared(batch.x, batch.noise)
         embedding = network.embed(shared)[0]
         target = self.target(embedding, batch.y[0])
@@ -139,7 +139,7 @@ class Parade(MetricLearning):
         }
         yield Step({name: losses[name].view(1) for name in self.players(model)})
 
-    def spaces(self, model: Model, batch: Batch) -> dict[str, Tensor]:
+    def embeddings(self, model: Model, batch: Batch) -> dict[str, Tensor]:
         """The embedding of the classes, and those of all attributes side by side."""
         network = require_embedding(model)
         shared = network.shared(batch.x)

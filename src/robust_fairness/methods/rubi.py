@@ -21,17 +21,6 @@ from robust_fairness.models.losses import cross_entropy
 from robust_fairness.models.randomness import Randomness
 
 
-class Parameters(GroupMethodParameters):
-    """Whether the bias branch has a classifier of its own.
-
-    The original predicts the class from the bias branch's logits by one more linear layer
-    (``with_classifier``); the study's code takes the logits themselves (``logits``), and the
-    study's text does not say, hence the default.
-    """
-
-    bias_loss: Literal["logits", "with_classifier"] = "logits"
-
-
 class GroupLogits(nn.Module):
     """A linear layer on the one-hot group, as a look-up.
 
@@ -58,14 +47,24 @@ class Rubi(Method):
     with b the logits of the bias branch; z alone predicts. Rows of unknown group are not masked.
     """
 
-    def __init__(self, parameters: Parameters, model: Model, problem: Problem) -> None:
-        super().__init__(parameters, model, problem)
+    class Parameters(GroupMethodParameters):
+        """Whether the bias branch has a classifier of its own.
+
+        The original predicts the class from the bias branch's logits by one more linear layer
+        (``with_classifier``); the study's code takes the logits themselves (``logits``), and the
+        study's text does not say, hence the default.
+        """
+
+        bias_loss: Literal["logits", "with_classifier"] = "logits"
+
+    def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
+        super().__init__(hparams, model, problem)
         problem.require_classes("rubi")
         problem.require_groups("rubi")
         problem.require_more_than_class("rubi")
         require_softmax("rubi", model)
         self.bias_branch = GroupLogits(problem.groups, problem.classes, problem.heads)
-        if parameters.bias_loss == "with_classifier":
+        if hparams.bias_loss == "with_classifier":
             self.classifier: nn.Module = Linear(problem.classes, problem.classes, problem.heads)
         else:
             self.classifier = nn.Identity()

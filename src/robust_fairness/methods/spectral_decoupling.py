@@ -11,43 +11,46 @@ from robust_fairness.methods.base import Batch, Method, MethodParameters, Proble
 from robust_fairness.models.base import Model
 
 
-class Parameters(MethodParameters):
-    """Weight and shift of the output decay; the defaults are those of Table A6 for Biased MNIST.
-
-    ``penalised``: the study prints the norm over all outputs (``all_logits``, the default); its
-    code decays the logit of the true class only (``target_logit``). For C classes the two differ
-    by about C. ``weight_by_class`` and ``shift_by_class`` replace ``weight`` and ``shift`` by one
-    number a class of the row, as the original does for CelebA (10, 10 and 0.44, 2.5).
-    """
-
-    weight: float = Field(1e-3, ge=0, description="lambda, weight of the output decay")
-    shift: float = Field(1e-3, description="gamma, where the outputs are drawn to")
-    penalised: Literal["all_logits", "target_logit"] = "all_logits"
-    weight_by_class: tuple[float, ...] = ()
-    shift_by_class: tuple[float, ...] = ()
-
-
 class SpectralDecoupling(Method):
     r"""Draw the outputs towards a constant.
 
     .. math:: L_{clf} + \frac{\lambda}{2} \|z - \gamma\|^2
     """
 
-    def __init__(self, parameters: Parameters, model: Model, problem: Problem) -> None:
-        super().__init__(parameters, model, problem)
+    class Parameters(MethodParameters):
+        """Weight and shift of the output decay; default: Table A6 for Biased MNIST.
+
+        ``penalised``: the study prints the norm over all outputs (``all_logits``, the default); its
+        code decays the logit of the true class only (``target_logit``). For C classes the two
+        differ by about C. ``weight_by_class`` and ``shift_by_class`` replace ``weight`` and
+        ``shift`` by one number a class of the row, as the original does for CelebA (10, 10 and
+        0.44, 2.5).
+        """
+
+        weight: float = Field(1e-3, ge=0, description="lambda, weight of the output decay")
+        shift: float = Field(1e-3, description="gamma, where the outputs are drawn to")
+        penalised: Literal["all_logits", "target_logit"] = "all_logits"
+        weight_by_class: tuple[float, ...] = ()
+        shift_by_class: tuple[float, ...] = ()
+
+    def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
+        super().__init__(hparams, model, problem)
         problem.require_classes("spectral_decoupling")
-        for name in ("weight_by_class", "shift_by_class"):
-            given = getattr(parameters, name)
-            if len(given) not in (0, problem.classes):
+        by_class = {
+            "weight_by_class": hparams.weight_by_class,
+            "shift_by_class": hparams.shift_by_class,
+        }
+        for name, values in by_class.items():
+            if len(values) not in (0, problem.classes):
                 raise InputError(
-                    f"method spectral_decoupling: {name} has {len(given)} values, "
+                    f"method spectral_decoupling: {name} has {len(values)} values, "
                     f"allowed: none or one for each of {problem.classes} classes"
                 )
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
         """One step on the mean loss with its decay."""
         outputs = model(batch.x, batch.noise)
-        options = self.parameters_of_method
+        options = self.hparams
         weight = self._of_rows(options.weight_by_class, options.weight, batch.y, outputs)
         shift = self._of_rows(options.shift_by_class, options.shift, batch.y, outputs)
         decay = (outputs - shift.unsqueeze(-1)).square()

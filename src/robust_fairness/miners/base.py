@@ -1,10 +1,13 @@
-"""What miners share: triplets, and draws of one row for every anchor."""
+"""The base class of miners, triplets, and draws of one row for every anchor."""
 
-from typing import NamedTuple
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
+
+from robust_fairness.core.registry import Plugin
 
 
 class Triplets(NamedTuple):
@@ -19,6 +22,32 @@ class Triplets(NamedTuple):
     anchor: Int64[Tensor, " triplet"]
     positive: Int64[Tensor, " triplet"]
     negative: Int64[Tensor, " triplet"]
+
+
+class Miner(Plugin, ABC):
+    """Chooses the triplets of a batch that an objective is computed from.
+
+    Args:
+        hparams: of the class ``Parameters``.
+    """
+
+    def __init__(self, hparams: Any) -> None:
+        self.hparams = hparams
+
+    @abstractmethod
+    def mine(
+        self,
+        embeddings: Float[Tensor, "row dimension"],
+        labels: Int64[Tensor, " row"],
+        generator: torch.Generator,
+    ) -> Triplets:
+        """One triplet for every row that has a positive and a negative; may be empty.
+
+        Args:
+            embeddings: of a batch, without gradients.
+            labels: class of every row.
+            generator: source of the draws.
+        """
 
 
 class Anchors(NamedTuple):

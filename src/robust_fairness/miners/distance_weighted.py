@@ -1,49 +1,16 @@
 """Distance-weighted mining: negatives of all distances alike (Definition 6)."""
 
-from typing import Literal
+from typing import Literal, Self
 
 import torch
 from jaxtyping import Float, Int64
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 from torch import Tensor
 
-from robust_fairness.miners.base import Triplets, anchors, choose, distances
+from robust_fairness.core.registry import PluginParameters
+from robust_fairness.miners.base import Miner, Triplets, anchors, choose, distances
 
 DIAMETER = 2.0  # of the unit sphere: no two points are farther apart
-
-
-class Parameters(BaseModel):
-    """Where the inverse density is cut; the values are those of D.3.
-
-    ``smallest_distance`` is lambda: nearer negatives weigh what one at this distance weighs.
-    Definition 6 prints a clip of the weight itself (at 0.5, which would draw nearly alike); the
-    published code, whose settings the paper uses, clips the distance.
-
-    ``largest_distance``: D.3 clips the maximum distance to 1.4, which is where the margin
-    objective's loss of a negative ends (beta + gamma). ``farther`` reads it: ``clipped``
-    gives farther negatives the weight of that distance, which is nearly the smallest there is;
-    ``left_out`` draws none of them unless an anchor has no others, then from all alike (between
-    random directions of 128 dimensions more than half of the distances are larger). ``null``
-    cuts nothing, as the published code of Roth et al., where the cut is commented out: the
-    density falls again beyond the square root of two, so that the rarest and
-    farthest negatives, which teach nothing, weigh most. Hence the default.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    smallest_distance: float = Field(0.5, gt=0, lt=DIAMETER)
-    largest_distance: float | None = Field(1.4, gt=0, le=DIAMETER)
-    farther: Literal["clipped", "left_out"] = "clipped"
-
-    @model_validator(mode="after")
-    def _in_order(self) -> "Parameters":
-        largest = self.largest_distance
-        if largest is not None and largest <= self.smallest_distance:
-            raise ValueError(
-                f"largest_distance {largest:g}, "
-                f"allowed: above smallest_distance, which is {self.smallest_distance:g}"
-            )
-        return self
 
 
 def log_inverse_density(distance: Float[Tensor, "..."], dimensions: int) -> Float[Tensor, "..."]:
@@ -62,12 +29,7 @@ def log_inverse_density(distance: Float[Tensor, "..."], dimensions: int) -> Floa
     return (2 - dimensions) * distance.log() - (dimensions - 3) / 2 * within.log()
 
 
-def mine(
-    embeddings: Float[Tensor, "row dimension"],
-    labels: Int64[Tensor, " row"],
-    parameters: Parameters,
-    generator: torch.Generator,
-) -> Triplets:
+class DistanceWeighted(Miner):
     """One triplet for every row that has a positive and a negative; none where no row has.
 
     The positive is any other row of the class; a negative is drawn in proportion to 1 / q of its
@@ -75,21 +37,53 @@ def mine(
 
     Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), Definition 6, after
     Wu et al., "Sampling Matters in Deep Embedding Learning" (ICCV 2017).
-
-    Args:
-        embeddings: of a batch, without gradients; of unit norm.
-        labels: class of every row.
-        parameters: where the weights are cut.
-        generator: source of the draws.
     """
-    found = anchors(labels, generator)
-    distance, largest = distances(embeddings)[found.anchor], parameters.largest_distance
-    kept = distance.clamp(parameters.smallest_distance, largest)
-    log_weights = log_inverse_density(kept, embeddings.shape[1])
-    allowed = found.negatives
-    if largest is not None and parameters.farther == "left_out":
-        near = allowed & (distance <= largest)
-        # clipped, those that are all too far weigh alike
-        allowed = torch.where(near.any(1, keepdim=True), near, allowed)
-    negative = choose(log_weights.masked_fill(~allowed, -torch.inf), generator)
-    return Triplets(found.anchor, found.positive, negative)
+
+    class Parameters(PluginParameters):
+        """Where the inverse density is cut; the values are those of D.3.
+
+        ``smallest_distance`` is lambda: nearer negatives weigh what one at this distance weighs.
+        Definition 6 prints a clip of the weight itself (at 0.5, which would draw nearly alike); the
+        published code, whose settings the paper uses, clips the distance.
+
+        ``largest_distance``: D.3 clips the maximum distance to 1.4, which is where the margin
+        objective's loss of a negative ends (beta + gamma). ``farther`` reads it: ``clipped``
+        gives farther negatives the weight of that distance, which is nearly the smallest there is;
+        ``left_out`` draws none of them unless an anchor has no others, then from all alike (between
+        random directions of 128 dimensions more than half of the distances are larger). ``null``
+        cuts nothing, as the published code of Roth et al., where the cut is commented out: the
+        density falls again beyond the square root of two, so that the rarest and
+        farthest negatives, which teach nothing, weigh most. Hence the default.
+        """
+
+        smallest_distance: float = Field(0.5, gt=0, lt=DIAMETER)
+        largest_distance: float | None = Field(1.4, gt=0, le=DIAMETER)
+        farther: Literal["clipped", "left_out"] = "clipped"
+
+        @model_validator(mode="after")
+        def _in_order(self) -> Self:
+            largest = self.largest_distance
+            if largest is not None and largest <= self.smallest_distance:
+                raise ValueError(
+                    f"largest_distance {largest:g}, "
+                    f"allowed: above smallest_distance, which is {self.smallest_distance:g}"
+                )
+            return self
+
+    def mine(
+        self,
+        embeddings: Float[Tensor, "row dimension"],
+        labels: Int64[Tensor, " row"],
+        generator: torch.Generator,
+    ) -> Triplets:
+        found = anchors(labels, generator)
+        distance, largest = distances(embeddings)[found.anchor], self.hparams.largest_distance
+        kept = distance.clamp(self.hparams.smallest_distance, largest)
+        log_weights = log_inverse_density(kept, embeddings.shape[1])
+        allowed = found.negatives
+        if largest is not None and self.hparams.farther == "left_out":
+            near = allowed & (distance <= largest)
+            # clipped, those that are all too far weigh alike
+            allowed = torch.where(near.any(1, keepdim=True), near, allowed)
+        negative = choose(log_weights.masked_fill(~allowed, -torch.inf), generator)
+        return Triplets(found.anchor, found.positive, negative)

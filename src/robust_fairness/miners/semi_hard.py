@@ -2,26 +2,14 @@
 
 import torch
 from jaxtyping import Float, Int64
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from torch import Tensor
 
-from robust_fairness.miners.base import Triplets, alike, anchors, choose, distances
+from robust_fairness.core.registry import PluginParameters
+from robust_fairness.miners.base import Miner, Triplets, alike, anchors, choose, distances
 
 
-class Parameters(BaseModel):
-    """The slack of Definition 5; its value is that of D.3."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    margin: float = Field(0.2, gt=0, description="gamma: how much farther than the positive")
-
-
-def mine(
-    embeddings: Float[Tensor, "row dimension"],
-    labels: Int64[Tensor, " row"],
-    parameters: Parameters,
-    generator: torch.Generator,
-) -> Triplets:
+class SemiHard(Miner):
     r"""One triplet for every row that has a positive and a negative; none where no row has.
 
     The positive is any other row of the class. The negative is drawn alike from those with
@@ -36,16 +24,22 @@ def mine(
     the name says and as in the published code of Roth et al. (ICML 2020), from which the
     paper takes its settings. Neither text says what happens where no negative qualifies; that
     code draws from all.
-
-    Args:
-        embeddings: of a batch, without gradients.
-        labels: class of every row.
-        parameters: the slack.
-        generator: source of the draws.
     """
-    found = anchors(labels, generator)
-    distance = distances(embeddings)[found.anchor]
-    positive = distance.gather(1, found.positive[:, None])
-    near = (positive < distance) & (distance < positive + parameters.margin) & found.negatives
-    allowed = torch.where(near.any(1, keepdim=True), near, found.negatives)
-    return Triplets(found.anchor, found.positive, choose(alike(allowed), generator))
+
+    class Parameters(PluginParameters):
+        """The slack of Definition 5; its value is that of D.3."""
+
+        margin: float = Field(0.2, gt=0, description="gamma: how much farther than the positive")
+
+    def mine(
+        self,
+        embeddings: Float[Tensor, "row dimension"],
+        labels: Int64[Tensor, " row"],
+        generator: torch.Generator,
+    ) -> Triplets:
+        found = anchors(labels, generator)
+        distance = distances(embeddings)[found.anchor]
+        positive = distance.gather(1, found.positive[:, None])
+        near = (positive < distance) & (distance < positive + self.hparams.margin) & found.negatives
+        allowed = torch.where(near.any(1, keepdim=True), near, found.negatives)
+        return Triplets(found.anchor, found.positive, choose(alike(allowed), generator))

@@ -1,46 +1,113 @@
-"""What the training loop and the methods know of a network."""
+"""The base classes of networks."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from pydantic import BaseModel
 from torch import Tensor, nn
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import find_module
+from robust_fairness.core.registry import Plugin
 from robust_fairness.models import losses as _losses
+from robust_fairness.models.layers import SingleHead
 from robust_fairness.models.randomness import DropoutNoise, Randomness
+from robust_fairness.samples.questions import RowShape
 
-PICTURE_AXES = 3  # channels, height, width
+IMAGE_AXES = 3  # channels, height, width
 
 Module = TypeVar("Module", bound=nn.Module)
+PlayerLosses = dict[str, list[Tensor]]
 
 
-class Model(nn.Module, ABC):
-    """A stack of networks: features (f_s) and a head on them (h_t).
+@dataclass(frozen=True)
+class LabelledRows:
+    """Rows of a stack that a classifier is fitted on after training.
 
     Attributes:
-        piecewise_linear: whether outputs are piecewise linear in the inputs when dropout is
-            off, which gives loss curvature in closed form.
-        early_width: channels of the early layer.
-        feature_width: channels of the features.
-        softmax: whether its loss is that of a softmax, which then tells probabilities.
+        x: preprocessed inputs, in blocks ``[replica, row, ...]``.
+        y: int64 classes or standardised outcomes ``[replica, row]``.
+        group: int64 groups ``[replica, row]``, -1 where missing.
     """
 
+    x: Iterable[Tensor]
+    y: Tensor
+    group: Tensor
+
+
+class Model(Plugin, nn.Module, ABC):
+    """A stack of networks, each the features (f_s) of the inputs and a head (h_t) on them.
+
+    Inputs, features, outputs and weights have a leading replica axis, and replicas never mix: a
+    stack computes what its replicas compute alone.
+
+    Attributes:
+        stacks: whether many replicas train as one stack; otherwise the replica axis has length 1.
+        reads_questions: whether rows are questions on images.
+        iterative: whether it is trained in steps and epochs.
+        piecewise_linear: whether the outputs are piecewise linear in the inputs without dropout,
+            which gives the curvature of the loss in closed form.
+        early_width: channels of the early layer.
+        feature_width: channels of the features.
+        softmax: whether the loss is the cross-entropy of a softmax, or a squared error.
+        normalised: whether the embedding that metrics read is the features scaled to length 1.
+
+    Args:
+        hparams: sizes and options, of the class ``Parameters``.
+        inputs: shape of one row.
+        outputs: number of classes, or 1 for a continuous outcome.
+        randomness: source of the initial weights, with one seed per replica.
+
+    Raises:
+        InputError: the network does not accept such rows or such an outcome.
+    """
+
+    stacks: ClassVar[bool] = False
+    reads_questions: ClassVar[bool] = False
+    iterative: ClassVar[bool] = True
     piecewise_linear: bool
     early_width: int
     feature_width: int
     softmax: bool = True
+    normalised: bool = True
+
+    def __init__(
+        self, hparams: Any, inputs: RowShape, outputs: int, randomness: Randomness
+    ) -> None:
+        super().__init__()
+        self.hparams = hparams
+
+    @classmethod
+    def describe(cls, hparams: Any) -> str:
+        """Name of the network in tables."""
+        return cls.name
+
+    @classmethod
+    def files(cls, hparams: Any) -> tuple[Path, ...]:
+        """Files that the initial weights are read from."""
+        return ()
+
+    @classmethod
+    def trained_as(cls, hparams: Any) -> BaseModel:
+        """The hyperparameters that training depends on: networks equal in these share one."""
+        found: BaseModel = hparams
+        return found
+
+    @classmethod
+    def defers_classifier(cls, hparams: Any) -> bool:
+        """Whether the head is fitted after training, by ``finished_states``."""
+        return False
 
     @abstractmethod
     def early(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         """Activations of an early layer, ``[replica, row, channel, ...]``.
 
         Args:
-            x: inputs ``[replica, row, ...]``, preprocessed.
+            x: preprocessed inputs ``[replica, row, ...]``.
             noise: dropout masks of the batch; None turns dropout off.
         """
 
@@ -60,12 +127,12 @@ class Model(nn.Module, ABC):
     def new_head(
         self, outputs: int, randomness: Randomness, inputs: int | None = None
     ) -> nn.Module:
-        """A head of the same structure for another target, for example an adversary (h_a).
+        """A head of the same structure for another target, such as an adversary (h_a).
 
         Args:
             outputs: number of outputs.
             randomness: source of its initial weights.
-            inputs: width of its input; that of the features unless given.
+            inputs: width of its input; default: that of the features.
         """
 
     def forward(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
@@ -73,7 +140,7 @@ class Model(nn.Module, ABC):
         return self.head(self.features(x, noise), noise)
 
     def task_loss(self, outputs: Tensor, y: Tensor) -> Tensor:
-        """Loss of every row ``[..., row]``: what every method minimises, and what is validated.
+        """Loss of every row ``[..., row]``, which methods minimise and validation reports.
 
         Args:
             outputs: logits ``[..., row, class]``, or predictions ``[..., row, 1]``.
@@ -81,23 +148,61 @@ class Model(nn.Module, ABC):
         """
         return _losses.task_loss(outputs, y)
 
+    def epochs(self, requested: int) -> int:
+        """Number of epochs to train for, of those that the protocol requests."""
+        return requested
+
+    def run_epoch(
+        self,
+        take_steps: Callable[[], PlayerLosses],
+        count: int,
+        load: Callable[[Tensor], tuple[Tensor, Tensor]],
+    ) -> PlayerLosses:
+        """Train for one epoch.
+
+        Args:
+            take_steps: takes all steps of the epoch.
+            count: number of training rows.
+            load: returns the inputs and labels of some training rows, by position.
+
+        Returns:
+            Losses ``[replica]`` of every step, by player.
+        """
+        return take_steps()
+
+    @property
+    def has_outputs(self) -> bool:
+        """Whether outputs exist before ``finished_states`` is called."""
+        return True
+
+    def finished_states(
+        self, replicas: Sequence[BaseModel], rows: LabelledRows
+    ) -> list[dict[str, Tensor]]:
+        """Weights and buffers of every trained replica.
+
+        Args:
+            replicas: hyperparameters of the replicas of the stack, or of all replicas that share
+                the training of its only one.
+            rows: rows to fit a classifier on after training.
+        """
+        return self.replica_states()
+
     def replica_states(self) -> list[dict[str, Tensor]]:
-        """Weights and buffers of every replica on its own."""
+        """Weights and buffers of every replica."""
         state = self.state_dict()
         count = len(next(iter(state.values())))
         return [{name: value[number] for name, value in state.items()} for number in range(count)]
 
     def load_replica_states(self, states: Sequence[dict[str, Tensor]]) -> None:
-        """Take the weights that ``replica_states`` gave; their dtype becomes the network's."""
+        """Load what ``replica_states`` returned; the network takes on its dtype."""
         together = {name: torch.stack([one[name] for one in states]) for name in states[0]}
         self.load_state_dict(together, assign=True)
 
 
 class SingleModel(Model):
-    """A network of torch's own layers: a stack of one replica.
+    """A network of torch's own layers, whose replica axis has length 1.
 
-    Convolutions of many replicas at once are slower on every device than one replica after the
-    other; the leading axis of inputs and outputs has length 1.
+    Convolving many replicas together is slower on every device than one after the other.
 
     Attributes:
         top: the head.
@@ -106,34 +211,40 @@ class SingleModel(Model):
     top: nn.Module
 
     def head(self, features: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        """Outputs ``[1, row, output]``."""
         outputs: Tensor = self.top(features)
         return outputs
 
+    def new_head(
+        self, outputs: int, randomness: Randomness, inputs: int | None = None
+    ) -> nn.Module:
+        """One linear layer."""
+        linear = partial(nn.Linear, inputs or self.feature_width, outputs)
+        return SingleHead(initialised(linear, randomness))
+
     def replica_states(self) -> list[dict[str, Tensor]]:
-        """The one state."""
         return [dict(self.state_dict())]
 
     def load_replica_states(self, states: Sequence[dict[str, Tensor]]) -> None:
-        """Take the one state."""
         (state,) = states
         self.load_state_dict(state, assign=True)
 
 
-class FittedAtOnce(SingleModel):
-    """A network that one call fits on training rows: there are no steps and no epochs."""
+class NonIterativeModel(SingleModel):
+    """A network that one call fits to the training rows, without steps and epochs."""
+
+    iterative = False
 
     @abstractmethod
     def rows_to_fit(self, count: int) -> Tensor:
-        """Places of the training rows that it is to be fitted on, int64 ``[m]``.
+        """Positions of the training rows to fit to, int64 ``[m]``.
 
         Args:
             count: number of training rows.
         """
 
     @abstractmethod
-    def fit_at_once(self, x: Tensor, y: Tensor) -> None:
-        """Fit on these training rows.
+    def fit(self, x: Tensor, y: Tensor) -> None:
+        """Fit to rows.
 
         Args:
             x: preprocessed inputs ``[1, m, ...]``.
@@ -143,34 +254,28 @@ class FittedAtOnce(SingleModel):
             InputError: the rows cannot be fitted.
         """
 
+    @abstractmethod
+    def classes_seen(self) -> Tensor:
+        """Classes that the fitted rows had, int64 ``[known class]``."""
 
-def description(name: str, parameters: BaseModel) -> str:
-    """What a network is called in a table: what its file's ``describe`` says, else its name.
+    def epochs(self, requested: int) -> int:
+        return 1
 
-    Args:
-        name: of the network.
-        parameters: its parameters.
-    """
-    describe = getattr(find_module("network", name), "describe", None)
-    return name if describe is None else str(describe(parameters))
-
-
-def weight_files(name: str, parameters: BaseModel) -> tuple[Path, ...]:
-    """The files that a network's initial weights are read from: what its ``files`` says, or none.
-
-    Args:
-        name: of the network.
-        parameters: its parameters.
-    """
-    told = getattr(find_module("network", name), "files", None)
-    return () if told is None else tuple(told(parameters))
+    def run_epoch(
+        self,
+        take_steps: Callable[[], PlayerLosses],
+        count: int,
+        load: Callable[[Tensor], tuple[Tensor, Tensor]],
+    ) -> PlayerLosses:
+        self.fit(*load(self.rows_to_fit(count)))
+        return {}
 
 
 def initialised(build: Callable[[], Module], randomness: Randomness) -> Module:
     """A module of torch's own layers with weights drawn from ``randomness`` alone.
 
     Args:
-        build: makes the module.
+        build: constructs the module.
         randomness: of a stack of one replica.
     """
     with torch.random.fork_rng(devices=[]):
@@ -178,34 +283,49 @@ def initialised(build: Callable[[], Module], randomness: Randomness) -> Module:
         return build()
 
 
-def pictures(x: Tensor) -> Tensor:
-    """The pictures ``[row, channel, height, width]`` of a stack of one, channels last in memory.
+def images(x: Tensor) -> Tensor:
+    """The images ``[row, channel, height, width]`` of a stack of one, in channels-last memory.
 
     Convolutions on the CPU are about a quarter faster in that order.
     """
     return x[0].contiguous(memory_format=torch.channels_last)
 
 
-def require_pictures(network: str, inputs: tuple[int, ...]) -> None:
-    """Check that rows are pictures.
+def require_images(network: str, inputs: RowShape) -> tuple[int, int, int]:
+    """Channels, height and width of images.
 
     Raises:
-        InputError: they are not channels x height x width.
+        InputError: rows are not images.
     """
-    if len(inputs) != PICTURE_AXES:
+    shape = tuple(inputs)
+    if len(shape) != IMAGE_AXES:
         raise InputError(
-            f"network {network}: rows have shape {inputs}, allowed: channels, height and width"
+            f"network {network}: rows have shape {shape}, allowed: channels, height and width"
         )
+    channels, height, width = shape
+    return channels, height, width
 
 
-def require_features(network: str, inputs: tuple[int, ...]) -> int:
-    """Check that rows are feature vectors; how many features they have.
+def require_features(network: str, inputs: RowShape) -> int:
+    """Number of features of a row.
 
     Raises:
-        InputError: rows have other than one axis.
+        InputError: rows are not feature vectors.
     """
-    if len(inputs) != 1:
+    shape = tuple(inputs)
+    if len(shape) != 1:
         raise InputError(
-            f"network {network}: rows have shape {inputs}, allowed: one axis of features"
+            f"network {network}: rows have shape {shape}, allowed: one axis of features"
         )
-    return inputs[0]
+    width: int = shape[0]
+    return width
+
+
+def require_classes(network: str, outputs: int) -> None:
+    """Raise unless the outcome is a class.
+
+    Raises:
+        InputError: it is continuous.
+    """
+    if outputs == 1:
+        raise InputError(f"network {network}: not applicable to a continuous outcome")

@@ -4,24 +4,15 @@ from math import degrees, pi
 
 import torch
 from jaxtyping import Float, Int64
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from pytorch_metric_learning.losses import ArcFaceLoss
 from torch import Tensor, nn
 
+from robust_fairness.core.registry import PluginParameters
 from robust_fairness.models.base import initialised
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.objectives._cosine import Cosine
 from robust_fairness.objectives.base import BatchObjective
-
-
-class Parameters(BaseModel):
-    """Values of D.3."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    margin: float = Field(0.5, ge=0, lt=pi, description="gamma: of the angle, in radians")
-    scale: float = Field(16.0, gt=0, description="s: radius of the sphere")
-    learning_rate: float = Field(5e-4, ge=0, description="of the class centres")
 
 
 class Loss(ArcFaceLoss):
@@ -50,10 +41,17 @@ class ArcFace(BatchObjective):
     how fast Adam turns them.
     """
 
+    class Parameters(PluginParameters):
+        """Values of D.3."""
+
+        margin: float = Field(0.5, ge=0, lt=pi, description="gamma: of the angle, in radians")
+        scale: float = Field(16.0, gt=0, description="s: radius of the sphere")
+        learning_rate: float = Field(5e-4, ge=0, description="of the class centres")
+
     def __init__(
-        self, parameters: Parameters, classes: int, dimensions: int, randomness: Randomness
+        self, hparams: Parameters, classes: int, dimensions: int, randomness: Randomness
     ) -> None:
-        super().__init__(parameters, classes, dimensions, randomness)
+        super().__init__(hparams, classes, dimensions, randomness)
         bound = dimensions**-0.5
 
         def uniform(weights: Tensor) -> None:
@@ -63,8 +61,8 @@ class ArcFace(BatchObjective):
             lambda: Loss(
                 classes,
                 dimensions,
-                margin=degrees(parameters.margin),
-                scale=parameters.scale,
+                margin=degrees(hparams.margin),
+                scale=hparams.scale,
                 weight_init_func=uniform,
                 distance=Cosine(),
             ),
@@ -80,5 +78,5 @@ class ArcFace(BatchObjective):
 
     def learning_rate(self, protocol_rate: float) -> float:
         """That of the class centres (D.3), whatever the network's is."""
-        rate: float = self.parameters_of_objective.learning_rate
+        rate: float = self.hparams.learning_rate
         return rate

@@ -7,51 +7,44 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import find_class, names
+from robust_fairness.core.registry import Plugin, names
 from robust_fairness.miners.base import Triplets
 from robust_fairness.models.randomness import Randomness
 
 FEWEST_CLASSES = 2
 
 
-class Objective(nn.Module, ABC):
+class Objective(Plugin, nn.Module, ABC):
     """The loss of a batch of embeddings.
 
     What it learns itself (boundaries, proxies) are parameters of this module; a method moves
     them with ``learning_rate`` and without weight decay, and they are no part of the saved model.
 
     Args:
-        parameters: of the objective's file.
+        hparams: of the class ``Parameters``.
         classes: number of classes.
         dimensions: of an embedding.
         randomness: source of the initial values of its own parameters, of one replica.
 
     Attributes:
-        MINED: whether it is a loss of triplets, which a miner has to find.
-        NORMALISED: whether it is defined on embeddings of unit norm.
+        mined: whether it is a loss of triplets, which a miner has to find.
+        normalised: whether it is defined on embeddings of unit norm.
 
     Raises:
         InputError: fewer than two classes.
     """
 
-    MINED: ClassVar[bool] = False
-    NORMALISED: ClassVar[bool] = True
+    mined: ClassVar[bool] = False
+    normalised: ClassVar[bool] = True
 
-    def __init__(
-        self, parameters: Any, classes: int, dimensions: int, randomness: Randomness
-    ) -> None:
+    def __init__(self, hparams: Any, classes: int, dimensions: int, randomness: Randomness) -> None:
         super().__init__()
         if classes < FEWEST_CLASSES:
             raise InputError(
                 f"objective {self.name}: classes {classes}, "
                 "allowed: two or more, else there is nothing to tell apart"
             )
-        self.parameters_of_objective = parameters
-
-    @property
-    def name(self) -> str:
-        """The file's name."""
-        return type(self).__module__.rpartition(".")[2]
+        self.hparams = hparams
 
     @abstractmethod
     def forward(
@@ -65,7 +58,7 @@ class Objective(nn.Module, ABC):
         Args:
             embeddings: of the batch.
             labels: classes 0 to ``classes`` - 1.
-            triplets: what a miner found; only objectives that are ``MINED`` look at it.
+            triplets: what a miner found; only objectives that are ``mined`` look at it.
         """
 
     def learning_rate(self, protocol_rate: float) -> float:
@@ -107,7 +100,7 @@ class BatchObjective(Objective):
 class MinedObjective(Objective):
     """A loss of triplets; 0, with gradients of 0, where there are none."""
 
-    MINED = True
+    mined = True
 
     def forward(
         self,
@@ -141,12 +134,3 @@ class MinedObjective(Objective):
         triplets: Triplets,
     ) -> Float[Tensor, ""]:
         """The loss of one triplet or more."""
-
-
-def objective_class(name: str) -> type[Objective]:
-    """The objective that the file ``objectives/{name}.py`` defines.
-
-    Raises:
-        InputError: no such name.
-    """
-    return find_class("objective", name, Objective)

@@ -2,25 +2,16 @@
 
 import torch
 from jaxtyping import Float, Int64
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from pytorch_metric_learning.distances import LpDistance
 from pytorch_metric_learning.losses import ContrastiveLoss
 from pytorch_metric_learning.reducers import MeanReducer
 from torch import Tensor
 
+from robust_fairness.core.registry import PluginParameters
 from robust_fairness.miners.base import Triplets
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.objectives.base import MinedObjective
-
-
-class Parameters(BaseModel):
-    """The margin, which the paper does not give; 1 as in the published code of Roth et al."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    margin: float = Field(
-        1.0, gt=0, description="gamma: distance at which negatives stop mattering"
-    )
 
 
 class Contrastive(MinedObjective):
@@ -35,13 +26,20 @@ class Contrastive(MinedObjective):
     is pytorch-metric-learning's.
     """
 
+    class Parameters(PluginParameters):
+        """The margin, which the paper does not give; 1 as in the published code of Roth et al."""
+
+        margin: float = Field(
+            1.0, gt=0, description="gamma: distance at which negatives stop mattering"
+        )
+
     def __init__(
-        self, parameters: Parameters, classes: int, dimensions: int, randomness: Randomness
+        self, hparams: Parameters, classes: int, dimensions: int, randomness: Randomness
     ) -> None:
-        super().__init__(parameters, classes, dimensions, randomness)
+        super().__init__(hparams, classes, dimensions, randomness)
         self.loss = ContrastiveLoss(
             pos_margin=0,
-            neg_margin=parameters.margin,
+            neg_margin=hparams.margin,
             distance=LpDistance(normalize_embeddings=False),
             reducer=MeanReducer(),
         )

@@ -4,31 +4,13 @@ from typing import Literal
 
 import torch
 from jaxtyping import Float, Int64
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from torch import Tensor, nn
 
+from robust_fairness.core.registry import PluginParameters
 from robust_fairness.miners.base import Triplets
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.objectives.base import MinedObjective
-
-
-class Parameters(BaseModel):
-    """Values of D.3, and what the paper leaves open.
-
-    ``boundaries``: one for every class (``class``, by the anchor's, as in the published code of
-    Roth et al., whose settings the paper uses) or one for all (``shared``, as the paper writes
-    it). ``divisor``: the definition prints none; the published code divides by the number of
-    ``triplets`` of which a pair has a loss, Wu et al. and pytorch-metric-learning by the number
-    of ``pairs`` that have one.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    margin: float = Field(0.2, ge=0, description="gamma: width of the boundary, on either side")
-    beta: float = Field(1.2, gt=0, description="distance of the boundary at first")
-    learning_rate: float = Field(5e-4, ge=0, description="of the boundaries; 0 fixes them")
-    boundaries: Literal["class", "shared"] = "class"
-    divisor: Literal["triplets", "pairs"] = "triplets"
 
 
 class Margin(MinedObjective):
@@ -48,12 +30,28 @@ class Margin(MinedObjective):
         beta: the boundaries, ``[classes]`` or ``[1]``.
     """
 
+    class Parameters(PluginParameters):
+        """Values of D.3, and what the paper leaves open.
+
+        ``boundaries``: one for every class (``class``, by the anchor's, as in the published code of
+        Roth et al., whose settings the paper uses) or one for all (``shared``, as the paper writes
+        it). ``divisor``: the definition prints none; the published code divides by the number of
+        ``triplets`` of which a pair has a loss, Wu et al. and pytorch-metric-learning by the number
+        of ``pairs`` that have one.
+        """
+
+        margin: float = Field(0.2, ge=0, description="gamma: width of the boundary, on either side")
+        beta: float = Field(1.2, gt=0, description="distance of the boundary at first")
+        learning_rate: float = Field(5e-4, ge=0, description="of the boundaries; 0 fixes them")
+        boundaries: Literal["class", "shared"] = "class"
+        divisor: Literal["triplets", "pairs"] = "triplets"
+
     def __init__(
-        self, parameters: Parameters, classes: int, dimensions: int, randomness: Randomness
+        self, hparams: Parameters, classes: int, dimensions: int, randomness: Randomness
     ) -> None:
-        super().__init__(parameters, classes, dimensions, randomness)
-        count = classes if parameters.boundaries == "class" else 1
-        self.beta = nn.Parameter(torch.full((count,), parameters.beta))
+        super().__init__(hparams, classes, dimensions, randomness)
+        count = classes if hparams.boundaries == "class" else 1
+        self.beta = nn.Parameter(torch.full((count,), hparams.beta))
 
     def of_triplets(
         self,
@@ -65,12 +63,12 @@ class Margin(MinedObjective):
         anchor, positive, negative = (embeddings[places] for places in triplets)
         shared = len(self.beta) == 1
         beta = self.beta if shared else self.beta[labels[triplets.anchor]]
-        margin = self.parameters_of_objective.margin
+        margin = self.hparams.margin
         near = torch.linalg.vector_norm(anchor - positive, dim=1)
         far = torch.linalg.vector_norm(anchor - negative, dim=1)
         too_far = (near - beta + margin).relu()
         too_near = (beta - far + margin).relu()
-        if self.parameters_of_objective.divisor == "triplets":
+        if self.hparams.divisor == "triplets":
             active = ((too_far > 0) | (too_near > 0)).sum()
         else:
             active = (too_far > 0).sum() + (too_near > 0).sum()
@@ -78,5 +76,5 @@ class Margin(MinedObjective):
 
     def learning_rate(self, protocol_rate: float) -> float:
         """That of the boundaries (D.3), whatever the network's is."""
-        rate: float = self.parameters_of_objective.learning_rate
+        rate: float = self.hparams.learning_rate
         return rate

@@ -4,33 +4,18 @@ from typing import Literal
 
 import torch
 from jaxtyping import Float, Int64
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from pytorch_metric_learning.losses import MultiSimilarityLoss
 from pytorch_metric_learning.miners import MultiSimilarityMiner
 from pytorch_metric_learning.reducers import AvgNonZeroReducer, MeanReducer
 from torch import Tensor
 
+from robust_fairness.core.registry import PluginParameters
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.objectives._cosine import Cosine
 from robust_fairness.objectives.base import BatchObjective
 
 REDUCERS = {"rows": MeanReducer, "active": AvgNonZeroReducer}
-
-
-class Parameters(BaseModel):
-    """Values of D.3, and of which rows the mean is.
-
-    ``mean_over``: all ``rows`` of the batch (1 / b, as printed) or those that have a loss
-    (``active``, the published code of Roth et al.).
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    alpha: float = Field(2.0, gt=0, description="sharpness for positives")
-    beta: float = Field(40.0, gt=0, description="sharpness for negatives")
-    base: float = Field(0.5, description="lambda: similarity between positives and negatives")
-    epsilon: float = Field(0.1, ge=0, description="slack of what is left out")
-    mean_over: Literal["rows", "active"] = "rows"
 
 
 class Multisimilarity(BatchObjective):
@@ -49,17 +34,30 @@ class Multisimilarity(BatchObjective):
     choice of pairs are pytorch-metric-learning's.
     """
 
+    class Parameters(PluginParameters):
+        """Values of D.3, and of which rows the mean is.
+
+        ``mean_over``: all ``rows`` of the batch (1 / b, as printed) or those that have a loss
+        (``active``, the published code of Roth et al.).
+        """
+
+        alpha: float = Field(2.0, gt=0, description="sharpness for positives")
+        beta: float = Field(40.0, gt=0, description="sharpness for negatives")
+        base: float = Field(0.5, description="lambda: similarity between positives and negatives")
+        epsilon: float = Field(0.1, ge=0, description="slack of what is left out")
+        mean_over: Literal["rows", "active"] = "rows"
+
     def __init__(
-        self, parameters: Parameters, classes: int, dimensions: int, randomness: Randomness
+        self, hparams: Parameters, classes: int, dimensions: int, randomness: Randomness
     ) -> None:
-        super().__init__(parameters, classes, dimensions, randomness)
-        self.miner = MultiSimilarityMiner(parameters.epsilon, distance=Cosine())
+        super().__init__(hparams, classes, dimensions, randomness)
+        self.miner = MultiSimilarityMiner(hparams.epsilon, distance=Cosine())
         self.loss = MultiSimilarityLoss(
-            parameters.alpha,
-            parameters.beta,
-            parameters.base,
+            hparams.alpha,
+            hparams.beta,
+            hparams.base,
             distance=Cosine(),
-            reducer=REDUCERS[parameters.mean_over](),
+            reducer=REDUCERS[hparams.mean_over](),
         )
 
     def of_batch(

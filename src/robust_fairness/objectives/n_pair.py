@@ -4,24 +4,12 @@ from typing import Literal
 
 import torch
 from jaxtyping import Float, Int64
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from robust_fairness.core.registry import PluginParameters
 from robust_fairness.objectives.base import BatchObjective
-
-
-class Parameters(BaseModel):
-    """The regularisation of D.3, and of what.
-
-    ``regularised``: squared norms of the embeddings (``squared_norm``, as printed) or the norms
-    themselves (``norm``, the published code of Roth et al.).
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    regularisation: float = Field(0.005, ge=0, description="nu")
-    regularised: Literal["squared_norm", "norm"] = "squared_norm"
 
 
 class NPair(BatchObjective):
@@ -44,7 +32,17 @@ class NPair(BatchObjective):
     Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), Definition 10.
     """
 
-    NORMALISED = False
+    class Parameters(PluginParameters):
+        """The regularisation of D.3, and of what.
+
+        ``regularised``: squared norms of the embeddings (``squared_norm``, as printed) or the norms
+        themselves (``norm``, the published code of Roth et al.).
+        """
+
+        regularisation: float = Field(0.005, ge=0, description="nu")
+        regularised: Literal["squared_norm", "norm"] = "squared_norm"
+
+    normalised = False
 
     def of_batch(
         self, embeddings: Float[Tensor, "row dimension"], labels: Int64[Tensor, " row"]
@@ -57,10 +55,10 @@ class NPair(BatchObjective):
         negatives = similarity.masked_fill(~different, -torch.inf).logsumexp(1, keepdim=True)
         excess = (negatives - similarity).masked_fill(~same, -torch.inf)
         loss = softplus(excess).sum() / len(embeddings)
-        return loss + self.parameters_of_objective.regularisation * self._size(embeddings)
+        return loss + self.hparams.regularisation * self._size(embeddings)
 
     def _size(self, embeddings: Float[Tensor, "row dimension"]) -> Float[Tensor, ""]:
         """Mean norm, or squared norm, of the embeddings."""
-        if self.parameters_of_objective.regularised == "squared_norm":
+        if self.hparams.regularised == "squared_norm":
             return embeddings.square().sum(1).mean()
         return torch.linalg.vector_norm(embeddings, dim=1).mean()

@@ -4,33 +4,16 @@ from typing import Literal
 
 import torch
 from jaxtyping import Float, Int64
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from torch import Tensor, nn
 
+from robust_fairness.core.registry import PluginParameters
 from robust_fairness.models.base import initialised
 from robust_fairness.models.layers import unit_length
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.objectives.base import BatchObjective
 
 DEVIATION = 1 / 8  # of the proxies' numbers at first
-
-
-class Parameters(BaseModel):
-    """What the paper leaves open: it gives no settings of this loss.
-
-    The defaults are those of the published code of Roth et al., whose settings the paper uses:
-    squared distances between vectors of length 3, and proxies that learn 50 times as fast as the
-    network. ``distance: euclidean`` with ``scale: 1`` is the loss as printed, which never
-    tells classes apart by more than e^2.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    scale: float = Field(3.0, gt=0, description="length of embeddings and proxies")
-    distance: Literal["squared", "euclidean"] = "squared"
-    learning_rate_factor: float = Field(
-        50.0, ge=0, description="learning rate of proxies by the network's"
-    )
 
 
 class ProxyNca(BatchObjective):
@@ -46,10 +29,25 @@ class ProxyNca(BatchObjective):
         proxies: ``[classes, dimensions]``, of any length.
     """
 
+    class Parameters(PluginParameters):
+        """What the paper leaves open: it gives no settings of this loss.
+
+        The defaults are those of the published code of Roth et al., whose settings the paper uses:
+        squared distances between vectors of length 3, and proxies that learn 50 times as fast as
+        the network. ``distance: euclidean`` with ``scale: 1`` is the loss as printed, which never
+        tells classes apart by more than e^2.
+        """
+
+        scale: float = Field(3.0, gt=0, description="length of embeddings and proxies")
+        distance: Literal["squared", "euclidean"] = "squared"
+        learning_rate_factor: float = Field(
+            50.0, ge=0, description="learning rate of proxies by the network's"
+        )
+
     def __init__(
-        self, parameters: Parameters, classes: int, dimensions: int, randomness: Randomness
+        self, hparams: Parameters, classes: int, dimensions: int, randomness: Randomness
     ) -> None:
-        super().__init__(parameters, classes, dimensions, randomness)
+        super().__init__(hparams, classes, dimensions, randomness)
         drawn = initialised(lambda: nn.Embedding(classes, dimensions), randomness)
         self.proxies = nn.Parameter(drawn.weight.detach() * DEVIATION)
 
@@ -66,7 +64,7 @@ class ProxyNca(BatchObjective):
         self, x: Float[Tensor, "row dimension"], y: Float[Tensor, "proxy dimension"]
     ) -> Float[Tensor, "row proxy"]:
         """Distances of rows from proxies, both at the length ``scale``."""
-        options = self.parameters_of_objective
+        options = self.hparams
         if options.distance == "squared":
             squares = x.square().sum(1, keepdim=True) + y.square().sum(1) - 2 * x @ y.T
             return options.scale**2 * squares
@@ -74,5 +72,5 @@ class ProxyNca(BatchObjective):
 
     def learning_rate(self, protocol_rate: float) -> float:
         """That of the proxies: a multiple of the network's."""
-        factor: float = self.parameters_of_objective.learning_rate_factor
+        factor: float = self.hparams.learning_rate_factor
         return factor * protocol_rate

@@ -3,30 +3,18 @@
 from typing import Literal
 
 from jaxtyping import Float, Int64
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from pytorch_metric_learning.distances import LpDistance
 from pytorch_metric_learning.losses import TripletMarginLoss
 from pytorch_metric_learning.reducers import MeanReducer
 from torch import Tensor
 
+from robust_fairness.core.registry import PluginParameters
 from robust_fairness.miners.base import Triplets
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.objectives.base import MinedObjective
 
 POWERS = {"euclidean": 1, "squared": 2}
-
-
-class Parameters(BaseModel):
-    """The margin of D.3, and which distance.
-
-    ``distance``: the definition has the distance (``euclidean``, the default), the published code
-    of Roth et al., whose settings the paper uses, and Schroff et al. its square (``squared``).
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    margin: float = Field(0.2, gt=0, description="gamma: how much farther a negative has to be")
-    distance: Literal["euclidean", "squared"] = "euclidean"
 
 
 class Triplet(MinedObjective):
@@ -41,13 +29,24 @@ class Triplet(MinedObjective):
     is pytorch-metric-learning's.
     """
 
+    class Parameters(PluginParameters):
+        """The margin of D.3, and which distance.
+
+        ``distance``: the definition has the distance (``euclidean``, the default), the published
+        code of Roth et al., whose settings the paper uses, and Schroff et al. its square
+        (``squared``).
+        """
+
+        margin: float = Field(0.2, gt=0, description="gamma: how much farther a negative has to be")
+        distance: Literal["euclidean", "squared"] = "euclidean"
+
     def __init__(
-        self, parameters: Parameters, classes: int, dimensions: int, randomness: Randomness
+        self, hparams: Parameters, classes: int, dimensions: int, randomness: Randomness
     ) -> None:
-        super().__init__(parameters, classes, dimensions, randomness)
-        power = POWERS[parameters.distance]
+        super().__init__(hparams, classes, dimensions, randomness)
+        power = POWERS[hparams.distance]
         self.loss = TripletMarginLoss(
-            parameters.margin,
+            hparams.margin,
             distance=LpDistance(normalize_embeddings=False, power=power),
             reducer=MeanReducer(),
         )

@@ -198,18 +198,17 @@ def save(
         warnings.simplefilter("ignore", UserWarning)
         from mlflow.pyfunc import save_model
 
-    from robust_fairness.core.registry import find_module
-    from robust_fairness.models.base import description
+    from robust_fairness.core.registry import find
 
     criterion = cell.criterion
     trial = chosen[chosen["selection"] == criterion]["trial"].iloc[0]
     fitted = [one for one in models if one.trial == trial]
     network = dict(fitted[0].network)
-    name = network.pop("name")
+    found = find("network", network.pop("name"))
     about = About(
         dataset=cell.dataset,
         method=cell.label,
-        network=description(name, find_module("network", name).Parameters.model_validate(network)),
+        network=found.describe(found.Parameters.model_validate(network)),
         selection=criterion,
         trial=trial,
         seeds=tuple(one.seed for one in fitted),

@@ -23,7 +23,7 @@ from jaxtyping import Int64, UInt8
 from torch import Tensor
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.models.base import PICTURE_AXES
+from robust_fairness.models.base import IMAGE_AXES
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.samples import Samples
 from robust_fairness.training.cropping import crop_and_flip, flip
@@ -69,7 +69,7 @@ def require_augmentable(name: str, samples: Samples) -> None:
         told = f"rows are several arrays: {', '.join(samples.x)}"
     else:
         shape = samples.x.shape[1:]
-        if samples.x.dtype == np.uint8 and len(shape) == PICTURE_AXES and shape[0] in CHANNELS:
+        if samples.x.dtype == np.uint8 and len(shape) == IMAGE_AXES and shape[0] in CHANNELS:
             return
         told = f"rows are {samples.x.dtype} of shape {shape}"
     raise InputError(

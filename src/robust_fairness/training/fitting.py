@@ -19,20 +19,19 @@ from robust_fairness.core.checkpoints import Checkpoint
 from robust_fairness.core.devices import device_named
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.progress import progress
-from robust_fairness.core.registry import find_class, find_module
+from robust_fairness.core.registry import find
 from robust_fairness.experiment.parameters import CellParameters, Protocol, Replica
 from robust_fairness.methods.base import (
     Batch,
     Method,
+    MethodParameters,
     Problem,
     Step,
     TrainingRows,
     plain_steps,
     shuffled,
 )
-from robust_fairness.models.base import FittedAtOnce, Model, weight_files
-from robust_fairness.models.embeddings import embedding
-from robust_fairness.models.embeddings.embedding import LINEAR, Embedding
+from robust_fairness.models.base import LabelledRows, Model
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 from robust_fairness.samples import REQUIRED_PARTS, Groups, Samples, groups_of, values_of, width_of
 from robust_fairness.samples.questions import QuestionShape, RowShape
@@ -68,12 +67,12 @@ def never(epoch: int, losses: Tensor) -> bool:
 
 def trainings(replicas: Sequence[Replica], network: str) -> list[list[Replica]]:
     """Replicas that share one training: they differ in what is fitted after it alone."""
-    trained_as = getattr(find_module("network", network), "trained_as", None)
-    if trained_as is None:
+    model = network_class(network)
+    if model.stacks:
         return [[replica] for replica in replicas]
     found: dict[str, list[Replica]] = {}
     for replica in replicas:
-        trained = trained_as(replica.network)
+        trained = model.trained_as(replica.network)
         key = repr((replica.seed, replica.method, trained, replica.protocol))
         found.setdefault(key, []).append(replica)
     return list(found.values())
@@ -97,7 +96,7 @@ def stacks(replicas: Sequence[Replica], samples: Samples, network: str) -> list[
         counts = [len(samples.rows(split, part)) for part in REQUIRED_PARTS]
         return repr((alike, replica.network, replica.protocol, counts, split if apart else ""))
 
-    if not find_module("network", network).STACKS:
+    if not network_class(network).stacks:
         return [[replica] for replica in replicas]
     return [list(group) for _, group in groupby(sorted(replicas, key=shape), key=shape)]
 
@@ -179,7 +178,7 @@ class Stack:
         self.train = part_rows(samples, self.splits, "train").to(self.device)
         self.validation = part_rows(samples, self.splits, "val").to(self.device)
         groups = mitigated_groups(samples, first.method)
-        cells = cells_of(groups, samples, getattr(first.method, "cells", GROUP_AND_CLASS))
+        cells = cells_of(groups, samples, first.method.subgroup_definition)
         self.inputs = Inputs(samples, self.device)
         self.outputs = len(samples.classes) or 1
         downstream = samples.downstream_rows(self.splits[0])
@@ -188,7 +187,7 @@ class Stack:
         like = torch.zeros(0, dtype=self.dtype, device=self.device)
         method = method_class(cell.method.name)
         mitigated = mitigated_attributes(samples, first.method)
-        read = method.READS_ATTRIBUTES
+        read = method.reads_attributes
         self.attributes = attributes.encode(mitigated if read else [], self.train, like)
         given = [samples.given_values()] if read else []
         self.given = attributes.encode(given, self.train, like)
@@ -209,9 +208,10 @@ class Stack:
             groups=len(groups.names),
             attribute_widths=tuple(map(width_of, mitigated)),
             group_is_class=groups_are_classes(groups, samples),
-            cell_counts=self._cell_counts(),
+            subgroup_counts=self._subgroup_counts(),
             rows=len(samples),
             batch_size=self.protocol.batch_size,
+            seeds=tuple(seeds),
             heads=Randomness(seeds, "heads"),
             new_model=lambda: self._new_model(weights, first),
             learning_rate=self.protocol.learning_rate,
@@ -241,7 +241,7 @@ class Stack:
         model = build_model(name, replica.network, shape, self.outputs, weights)
         return model.to(self.device, self.dtype)
 
-    def _cell_counts(self) -> Tensor:
+    def _subgroup_counts(self) -> Tensor:
         """Training rows of every replica in each cell, int64 ``[replica, cell]``."""
         cells = self.cells[self.train]
         known = cells >= 0
@@ -279,11 +279,13 @@ class Stack:
             x=self.preprocessing(x.to(self.dtype)),
             y=self.y.gather(1, rows),
             group=self.group[rows],
-            cell=self.cells[rows],
+            subgroup=self.cells[rows],
             attributes=self.attributes.of(rows),
-            given=self.given.of(rows),
+            conditioning=self.given.of(rows),
+            sample_weight=torch.ones_like(rows, dtype=self.dtype),
             rows=rows,
             noise=DropoutNoise(self.dropout),
+            epoch=len(self.history),
         )
 
     def training_batches(self) -> Iterator[Batch]:
@@ -297,7 +299,7 @@ class Stack:
         for seed, generator in self.order.by_seed():
             number = self.order.seeds.index(seed)
             rows = self.train[number]
-            seen = TrainingRows(self.y[number, rows], self.group[rows], self.cells[rows])
+            seen = TrainingRows(self.y[number, rows], self.group[rows], self.cells[rows], rows)
             visits = visiting_order(seen, generator)
             orders[seed] = rows[visits]
         order = torch.stack([orders[seed] for seed in self.order.seeds])
@@ -306,23 +308,23 @@ class Stack:
     def run_epoch(self) -> None:
         """Train one epoch; note each player's mean loss and the loss on validation rows."""
         number, warm_up = len(self.history), self.replicas[0].method.warm_up_epochs
-        if isinstance(self.model, FittedAtOnce):
-            losses = self._fit_at_once(self.model)
-        elif number < warm_up:
-            losses = self._train_epoch(number / warm_up, plain_steps, shuffled)
-        else:
+
+        def take_steps() -> dict[str, list[Tensor]]:
+            if number < warm_up:
+                return self._train_epoch(number / warm_up, plain_steps, shuffled)
             done = (number - warm_up) / (self.protocol.epochs - warm_up)
-            losses = self._train_epoch(done, self.method.steps, self.method.epoch)
+            return self._train_epoch(done, self.method.steps, self.method.visiting_order)
+
+        def load(places: Tensor) -> tuple[Tensor, Tensor]:
+            batch = self.batch(self.train[:, places.to(self.device)])
+            return batch.x, batch.y
+
+        losses = dict.fromkeys(self.players, list[Tensor]()) | self.model.run_epoch(
+            take_steps, self.train.shape[1], load
+        )
         absent = self.y.new_full((len(self.replicas),), torch.nan, dtype=self.dtype)
         means = [torch.stack(values or [absent]).mean(0) for values in losses.values()]
         self.history.append(torch.stack([*means, self.validation_loss()]))
-
-    def _fit_at_once(self, model: FittedAtOnce) -> dict[str, list[Tensor]]:
-        """In the place of all epochs: fit the network; no player makes a step."""
-        places = model.rows_to_fit(self.train.shape[1]).to(self.device)
-        batch = self.batch(self.train[:, places])
-        model.fit_at_once(batch.x, batch.y)
-        return {name: [] for name in self.players}
 
     def _train_epoch(
         self, done: float, steps: Steps, visiting_order: VisitingOrder
@@ -346,7 +348,7 @@ class Stack:
     def validation_loss(self) -> Tensor:
         """Mean task loss on each replica's validation rows, ``[replica]``; NaN without a head."""
         self.model.eval()
-        if isinstance(self.model, Embedding) and self.model.awaits_classifier:
+        if not self.model.has_outputs:
             return self.y.new_full((len(self.replicas),), torch.nan, dtype=self.dtype)
         losses = [
             self.model.task_loss(
@@ -412,7 +414,7 @@ class Stack:
         if any(stops(epoch, losses[-1]) for epoch, losses in enumerate(self.history)):
             return
         start = len(self.history)
-        total = 1 if isinstance(self.model, FittedAtOnce) else self.protocol.epochs
+        total = self.model.epochs(self.protocol.epochs)
         description = f"{self.cell.dataset}.{self.cell.label} x{len(self.replicas)}"
         saved = time.monotonic()
         for epoch in progress(range(start, total), description, total, start):
@@ -424,25 +426,6 @@ class Stack:
             if last:
                 break
 
-    @torch.no_grad()
-    def classified(
-        self, model: Embedding, replicas: Sequence[Replica]
-    ) -> Iterator[dict[str, Tensor]]:
-        """State of the trained network with the classifier of each of these replicas.
-
-        Args:
-            model: the network of this stack.
-            replicas: those that share the training of its only one.
-        """
-        model.eval()
-        rows = self.downstream[None]
-        blocks = (self.batch(some).x for some in rows.split(rows_at_once(self.inputs.shape), dim=1))
-        embeddings = torch.cat([model.features(x) for x in blocks], dim=1)
-        for replica in replicas:
-            model.choose_classifier(replica.network)  # type: ignore[arg-type]
-            model.fit_classifier(embeddings, self.y.gather(1, rows), self.group[rows])
-            yield from model.replica_states()
-
     def kept_of_validation(
         self, replicas: Sequence[Replica]
     ) -> dict[tuple[str, int], dict[str, np.ndarray]]:
@@ -451,13 +434,13 @@ class Stack:
         Args:
             replicas: as of ``fitted``.
         """
-        if type(self.method).spaces is Method.spaces:
+        if type(self.method).embeddings is Method.embeddings:
             return {(one.trial, one.seed): {} for one in replicas}
         self.model.eval()
         self.method.eval()
         with torch.no_grad():
             blocks = [
-                self.method.spaces(self.model, self.batch(rows))
+                self.method.embeddings(self.model, self.batch(rows))
                 for rows in self.validation.split(rows_at_once(self.inputs.shape), dim=1)
             ]
         found = {
@@ -475,11 +458,10 @@ class Stack:
         Args:
             replicas: those of this stack, or all that share the training of its only one.
         """
-        found = (
-            list(self.classified(self.model, replicas))
-            if isinstance(self.model, Embedding) and not self.model.linear
-            else self.model.replica_states()
-        )
+        rows = self.downstream[None]
+        blocks = (self.batch(some).x for some in rows.split(rows_at_once(self.inputs.shape), dim=1))
+        labelled = LabelledRows(blocks, self.y.gather(1, rows), self.group[rows])
+        found = self.model.finished_states([one.network for one in replicas], labelled)
         preprocessing = self.preprocessing.state_dict()
         states = [
             {f"model.{name}": value for name, value in state.items()}
@@ -544,7 +526,7 @@ def part_rows(samples: Samples, splits: Sequence[str], part: str) -> Tensor:
     return torch.stack(found)
 
 
-def mitigated_attributes(samples: Samples, method: BaseModel) -> list[pd.Series]:
+def mitigated_attributes(samples: Samples, method: MethodParameters) -> list[pd.Series]:
     """The attributes that a method mitigates, ``[n]`` each.
 
     Args:
@@ -555,14 +537,14 @@ def mitigated_attributes(samples: Samples, method: BaseModel) -> list[pd.Series]
     Raises:
         InputError: no such attribute.
     """
-    names = getattr(method, "explicit", ()) or samples.sensitive
+    names = method.bias_variables or samples.sensitive
     for name in names:
         if name not in samples.attributes:
             raise unknown_name("attribute", name, samples.attributes.columns)
     return [samples.attributes[name] for name in names]
 
 
-def mitigated_groups(samples: Samples, method: BaseModel) -> Groups:
+def mitigated_groups(samples: Samples, method: MethodParameters) -> Groups:
     """Groups of the attributes that a method mitigates.
 
     A single group where there are none; no row has a group where one of them is continuous.
@@ -620,17 +602,17 @@ def require_plain_training(model: Model, cell: CellParameters, protocol: Protoco
     Raises:
         InputError: another method is to train it, or on augmented pictures.
     """
-    if not isinstance(model, FittedAtOnce):
+    if model.iterative:
         return
     if cell.method.name != PLAIN_METHOD:
         raise InputError(
-            f"method {cell.method.name}: network {cell.network.name} is fitted at once, not by "
-            f"steps, allowed: method {PLAIN_METHOD}"
+            f"method {cell.method.name}: network {cell.network.name} is not iterative, "
+            f"allowed: method {PLAIN_METHOD}"
         )
     if protocol.augmentation != "none":
         raise InputError(
-            f"augmentation {protocol.augmentation}: network {cell.network.name} is fitted at "
-            "once, to no augmented batch, allowed: none"
+            f"augmentation {protocol.augmentation}: network {cell.network.name} is not "
+            "iterative, allowed: none"
         )
 
 
@@ -644,12 +626,12 @@ def require_head(network: BaseModel, cell: CellParameters) -> None:
     Raises:
         InputError: the method trains no head and nothing fits it, or it trains one in vain.
     """
-    afterwards = isinstance(network, embedding.Parameters) and network.classifier != LINEAR
-    trains = method_class(cell.method.name).TRAINS_HEAD
+    afterwards = network_class(cell.network.name).defers_classifier(network)
+    trains = method_class(cell.method.name).trains_head
     if trains and afterwards:
         raise InputError(
             f"method {cell.method.name}: trains a head, which network {cell.network.name} has "
-            f"fitted afterwards, allowed: classifier {LINEAR}, or method metric_learning or parade"
+            f"fitted afterwards, allowed: classifier linear, or method metric_learning or parade"
         )
     if not trains and not afterwards:
         raise InputError(
@@ -665,7 +647,7 @@ def require_validation_loss(cell: CellParameters) -> None:
     Raises:
         InputError: the method trains no head.
     """
-    if not method_class(cell.method.name).TRAINS_HEAD:
+    if not method_class(cell.method.name).trains_head:
         raise InputError(
             f"search of {cell.dataset}.{cell.label}: method {cell.method.name} trains no head and "
             "has no validation loss by which trials are given up, allowed: pruner none"
@@ -685,14 +667,13 @@ def build_model(
         InputError: the network reads questions on pictures and rows are none, or the reverse, or
             it does not take such rows for another reason.
     """
-    module = find_module("network", name)
-    reads_questions = getattr(module, "READS_QUESTIONS", False)
+    network = network_class(name)
+    reads_questions = network.reads_questions
     if reads_questions != isinstance(inputs, QuestionShape):
         rows = "other rows" if reads_questions else "questions on pictures"
         allowed = "questions on pictures" if reads_questions else "a network that reads them, updn"
         raise InputError(f"network {name}: rows are {rows}, allowed: {allowed}")
-    model: Model = module.build(parameters, inputs, outputs, weights)
-    return model
+    return network(parameters, inputs, outputs, weights)
 
 
 def digest_of(path: Path) -> str:
@@ -702,8 +683,15 @@ def digest_of(path: Path) -> str:
 
 
 def method_class(name: str) -> type[Method]:
-    """The method that the file ``methods/{name}.py`` defines."""
-    return find_class("method", name, Method)
+    """The method ``name``."""
+    found: type[Method] = find("method", name)
+    return found
+
+
+def network_class(name: str) -> type[Model]:
+    """The network ``name``."""
+    found: type[Model] = find("network", name)
+    return found
 
 
 def training_key(samples: Samples, cell: CellParameters, replicas: Sequence[Replica]) -> str:
@@ -727,7 +715,7 @@ def training_key(samples: Samples, cell: CellParameters, replicas: Sequence[Repl
         "questions": repr(samples.questions),
         "weights": [
             digest_of(path)
-            for path in weight_files(cell.network.name, replicas[0].network)
+            for path in network_class(cell.network.name).files(replicas[0].network)
             if path.is_file()  # the network tells what is wrong with one that is not
         ],
         "device": str(device_of(replicas[0].protocol)),

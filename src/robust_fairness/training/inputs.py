@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.models.questions._questions import packed
+from robust_fairness.models.packing import packed
 from robust_fairness.samples import Samples
 from robust_fairness.samples.questions import PICTURE, TOKENS, QuestionShape, RowShape
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from robust_fairness.core.registry import find_module
+from robust_fairness.core.registry import find
 from robust_fairness.experiment.parameters import (
     EVERY,
     VALIDATION_PARTS,
@@ -28,7 +28,6 @@ from robust_fairness.metrics.curvature import (
     power_iteration_curvature,
 )
 from robust_fairness.metrics.representation import clusters, same_class_rank
-from robust_fairness.models.base import description
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.samples import Samples
 from robust_fairness.training import preprocessing
@@ -57,8 +56,8 @@ class FittedStack:
         first = fitted[0]
         network = dict(first.network)
         name = network.pop("name")
-        parameters = find_module("network", name).Parameters.model_validate(network)
-        self.network = description(name, parameters)
+        parameters = find("network", name).Parameters.model_validate(network)
+        self.network = find("network", name).describe(parameters)
         states = [
             {key: torch.from_numpy(array) for key, array in one.state.items()} for one in fitted
         ]
@@ -109,7 +108,7 @@ class FittedStack:
         features = self.model.features(self.inputs(samples, rows))
         if features.ndim > PLACES:
             features = features.flatten(PLACES).mean(-1)
-        if getattr(self.model, "normalised", True):
+        if self.model.normalised:
             features = functional.normalize(features, dim=-1)
         return features.to(torch.float32)
 
@@ -325,7 +324,7 @@ def _stacks(
     def shape(one: Fitted) -> str:
         counts = [len(test_set.rows(one.split, part)) for test_set in test_sets.values()]
         matrix = one.state["preprocessing.matrix"]
-        alone = "" if find_module("network", one.network["name"]).STACKS else (one.trial, one.seed)
+        alone = "" if find("network", one.network["name"]).stacks else (one.trial, one.seed)
         return repr((one.network, matrix.ndim, str(matrix.dtype), counts, alone))
 
     for _, group in groupby(sorted(fitted, key=shape), key=shape):

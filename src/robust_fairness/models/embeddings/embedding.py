@@ -1,15 +1,14 @@
-"""Embeddings: any network, a projection to vectors of length 1, and a classifier of these."""
+"""Embeddings: any network, a projection to vectors of length 1, and a classifier on them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import torch
 from pydantic import (
     AfterValidator,
     BaseModel,
-    ConfigDict,
     Field,
     ValidationError,
     field_validator,
@@ -18,125 +17,259 @@ from pydantic import (
 from torch import Tensor, nn
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import find_module
+from robust_fairness.core.registry import PluginParameters, find
 from robust_fairness.models.base import (
-    FittedAtOnce,
+    LabelledRows,
     Model,
+    NonIterativeModel,
     SingleModel,
-    description,
     initialised,
-    weight_files,
 )
-from robust_fairness.models.embeddings._fitted import ABSENT, FittedClassifier
 from robust_fairness.models.layers import SingleHead, unit_length
 from robust_fairness.models.randomness import DropoutNoise, Randomness
+from robust_fairness.models.scikit_learn import ABSENT
+from robust_fairness.samples.questions import RowShape
 
-STACKS = False
 LINEAR = "linear"
 POOLED_AXES = 3  # replica, row, feature
 
 
-def _is_fitted_at_once(name: str) -> bool:
-    """Whether a network takes no steps."""
-    module = find_module("network", name)
-    return any(
-        isinstance(value, type)
-        and issubclass(value, FittedAtOnce)
-        and value.__module__ == module.__name__
-        for value in vars(module).values()
-    )
-
-
 def _known_classifier(name: str) -> str:
-    if name != LINEAR and not _is_fitted_at_once(name):
+    if name != LINEAR and find("network", name).iterative:
         raise InputError(
-            f"network {name} is trained by steps, allowed: {LINEAR}, or a network that is "
-            "fitted at once"
+            f"network {name} is trained in steps, allowed: {LINEAR}, or a network that is not "
+            "iterative"
         )
     return name
 
 
-class Parameters(BaseModel):
-    """The network below, the width of the embedding, and what classifies it.
+class Embedding(SingleModel):
+    """Averaged features of a backbone, projected to an embedding that a classifier reads.
 
-    ``backbone``: another network with its fields, ``{name: resnet50, weights: ...}``.
-    ``dimensions``: 128 in fair metric learning (D.3). ``normalised``: whether embeddings have
-    length 1; those of the n-pair objective have not.
-
-    ``classifier``: ``linear`` is a linear layer that a method trains together with the rest. The
-    name of a network that is fitted at once (``logistic_regression``, ``rbf_svm``, ``k_means``,
-    ``random_forest``) is fitted with its defaults on the embeddings of a trained network.
-    ``rebalancing`` is what happens to groups then (Wang et al., "Towards Fairness in Visual
-    Recognition", CVPR 2020): ``oversampling`` draws rows of smaller groups again until all are as
-    large as the largest; ``domain_independent`` fits a classifier to each group and adds up their
-    outputs, so that no group needs to be known of a row that is predicted.
+    Attributes:
+        shared_width: width of the backbone's averaged features.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    class Parameters(PluginParameters):
+        """The backbone, the width of the embedding, and the classifier.
 
-    backbone: dict[str, Any] = Field({"name": "resnet20"}, validate_default=True)
-    dimensions: int = Field(128, ge=1, description="width of an embedding")
-    normalised: bool = True
-    classifier: Annotated[str, AfterValidator(_known_classifier)] = LINEAR
-    rebalancing: Literal["none", "oversampling", "domain_independent"] = "none"
+        ``backbone``: another network with its fields, ``{name: resnet50, weights: ...}``.
+        ``dimensions``: 128 in fair metric learning (D.3). ``normalised``: whether embeddings have
+        length 1; those of the n-pair objective have not.
 
-    @field_validator("backbone", mode="before")
-    @classmethod
-    def _complete(cls, backbone: Any) -> Any:
-        """The name with every field of its network, as JSON can hold them."""
-        fields = dict(backbone) if isinstance(backbone, dict) else {"name": backbone}
-        name = str(fields.pop("name", ""))
-        if name == "embedding" or _is_fitted_at_once(name):
-            raise InputError(f"network {name}, allowed: one that is trained by steps")
-        try:
-            parameters = find_module("network", name).Parameters.model_validate(fields)
-        except ValidationError as error:
-            found = error.errors(include_url=False)[0]
-            where = ".".join(map(str, found["loc"])) or "fields"
-            raise InputError(f"network {name}: {where}: {found['msg']}") from None
-        return {"name": name, **parameters.model_dump(mode="json")}
+        ``classifier``: ``linear`` is a linear layer that a method trains with the rest. The name of
+        a network that is not iterative (``logistic_regression``, ``rbf_svm``, ``k_means``,
+        ``random_forest``) is fitted with its defaults on the embeddings of the trained network.
+        ``rebalancing`` of the groups in that fit (Wang et al., "Towards Fairness in Visual
+        Recognition", CVPR 2020): ``oversampling`` repeats rows of smaller groups until all are as
+        large as the largest; ``domain_independent`` fits one classifier per group and sums their
+        outputs, so that prediction does not need the group.
+        """
 
-    @model_validator(mode="after")
-    def _rebalanced_is_fitted(self) -> "Parameters":
-        if self.rebalancing != "none" and self.classifier == LINEAR:
-            raise ValueError(
-                f"rebalancing {self.rebalancing}: allowed with a classifier that is fitted on "
-                f"embeddings, not with {LINEAR}"
+        backbone: dict[str, Any] = Field({"name": "resnet20"}, validate_default=True)
+        dimensions: int = Field(128, ge=1, description="width of an embedding")
+        normalised: bool = True
+        classifier: Annotated[str, AfterValidator(_known_classifier)] = LINEAR
+        rebalancing: Literal["none", "oversampling", "domain_independent"] = "none"
+
+        @field_validator("backbone", mode="before")
+        @classmethod
+        def _complete(cls, backbone: Any) -> Any:
+            """The name with every field of its network, in types that JSON can hold."""
+            fields = dict(backbone) if isinstance(backbone, dict) else {"name": backbone}
+            name = str(fields.pop("name", ""))
+            network = find("network", name)
+            if name == "embedding" or not network.iterative:
+                raise InputError(f"network {name}, allowed: one that is trained in steps")
+            try:
+                hparams = network.Parameters.model_validate(fields)
+            except ValidationError as error:
+                found = error.errors(include_url=False)[0]
+                where = ".".join(map(str, found["loc"])) or "fields"
+                raise InputError(f"network {name}: {where}: {found['msg']}") from None
+            return {"name": name, **hparams.model_dump(mode="json")}
+
+        @model_validator(mode="after")
+        def _rebalanced_is_fitted(self) -> Self:
+            if self.rebalancing != "none" and self.classifier == LINEAR:
+                raise ValueError(
+                    f"rebalancing {self.rebalancing}: allowed with a classifier that is fitted on "
+                    f"embeddings, not with {LINEAR}"
+                )
+            return self
+
+        def network(self) -> tuple[type[Model], BaseModel]:
+            """Class and hyperparameters of the backbone."""
+            fields = dict(self.backbone)
+            found: type[Model] = find("network", fields.pop("name"))
+            return found, found.Parameters.model_validate(fields)
+
+    def __init__(
+        self, hparams: Parameters, inputs: RowShape, outputs: int, randomness: Randomness
+    ) -> None:
+        super().__init__(hparams, inputs, outputs, randomness)
+        self.linear = hparams.classifier == LINEAR
+        if outputs == 1 and not self.linear:
+            raise InputError(
+                f"network embedding: classifier {hparams.classifier}: not applicable to a "
+                f"continuous outcome, allowed: {LINEAR}"
             )
-        return self
+        self.outputs, self.seeds = outputs, randomness.seeds
+        backbone, fields = hparams.network()
+        self.backbone = backbone(fields, inputs, outputs, randomness)
+        self.backbone.top = nn.Identity()  # its own head is not used
+        self.early_width = self.backbone.early_width
+        self.shared_width = self.backbone.feature_width
+        self.feature_width, self.normalised = hparams.dimensions, hparams.normalised
+        self.projection = self.new_projection(randomness)
+        self.piecewise_linear = (
+            self.backbone.piecewise_linear and self.linear and not self.normalised
+        )
+        if self.linear:
+            self.top = self.new_head(outputs, randomness)
+        self.choose_classifier(hparams)
 
-    def network(self) -> tuple[str, BaseModel]:
-        """Name and parameters of the backbone."""
-        fields = dict(self.backbone)
-        name = fields.pop("name")
-        return name, find_module("network", name).Parameters.model_validate(fields)
+    @classmethod
+    def describe(cls, hparams: Parameters) -> str:
+        """For example ``embedding of resnet50, pretrained``."""
+        backbone, fields = hparams.network()
+        return f"embedding of {backbone.describe(fields)}"
 
+    @classmethod
+    def files(cls, hparams: Parameters) -> tuple[Path, ...]:
+        backbone, fields = hparams.network()
+        return backbone.files(fields)
 
-def describe(parameters: Parameters) -> str:
-    """What the network is called in a table, for example ``embedding of resnet50, pretrained``."""
-    return f"embedding of {description(*parameters.network())}"
+    @classmethod
+    def trained_as(cls, hparams: Parameters) -> Parameters:
+        """Equal for networks that differ only in the classifier fitted after training."""
+        if hparams.classifier == LINEAR:
+            return hparams
+        return hparams.model_copy(
+            update={"classifier": "logistic_regression", "rebalancing": "none"}
+        )
 
+    @classmethod
+    def defers_classifier(cls, hparams: Parameters) -> bool:
+        return hparams.classifier != LINEAR
 
-def files(parameters: Parameters) -> tuple[Path, ...]:
-    """The files that initial weights of the backbone are read from."""
-    return weight_files(*parameters.network())
+    @property
+    def has_outputs(self) -> bool:
+        return self.linear or len(self.top) > 0  # type: ignore[arg-type]
 
+    @torch.no_grad()
+    def finished_states(
+        self, replicas: Sequence[BaseModel], rows: LabelledRows
+    ) -> list[dict[str, Tensor]]:
+        """States of the trained network with the classifier of every replica.
 
-def trained_as(parameters: Parameters) -> Parameters:
-    """The same but for what is fitted on the embeddings of a trained network: equal trainings."""
-    if parameters.classifier == LINEAR:
-        return parameters
-    return parameters.model_copy(
-        update={"classifier": "logistic_regression", "rebalancing": "none"}
-    )
+        Args:
+            replicas: hyperparameters of the replicas that share this training.
+            rows: rows to fit the classifiers on.
+        """
+        if self.linear:
+            return self.replica_states()
+        self.eval()
+        embeddings = torch.cat([self.features(x) for x in rows.x], dim=1)
+        states = []
+        for hparams in replicas:
+            self.choose_classifier(hparams)  # type: ignore[arg-type]
+            self.fit_classifier(embeddings, rows.y, rows.group)
+            states += self.replica_states()
+        return states
+
+    def early(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
+        """Activations of the backbone's early layer."""
+        return self.backbone.early(x, noise)
+
+    def late(self, early: Tensor, noise: DropoutNoise | None = None) -> Tensor:
+        """Embeddings ``[1, row, dimension]``."""
+        return self.embed(averaged_over_places(self.backbone.late(early, noise)))
+
+    def shared(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
+        """Averaged features of the backbone ``[1, row, feature]``, for several projections.
+
+        Args:
+            x: inputs ``[1, row, ...]``.
+            noise: dropout masks of the batch; None turns dropout off.
+        """
+        return averaged_over_places(self.backbone.features(x, noise))
+
+    def embed(self, shared: Tensor, projection: nn.Module | None = None) -> Tensor:
+        """Embeddings ``[1, row, dimension]`` of averaged features ``[1, row, feature]``.
+
+        Args:
+            shared: what ``shared`` returned.
+            projection: default: the network's own.
+        """
+        projected: Tensor = (projection or self.projection)(shared)
+        return unit_length(projected) if self.normalised else projected
+
+    def new_projection(self, randomness: Randomness) -> SingleHead:
+        """A linear layer from averaged features to an embedding.
+
+        Args:
+            randomness: source of its initial weights.
+        """
+        linear = partial(nn.Linear, self.shared_width, self.feature_width)
+        return SingleHead(initialised(linear, randomness))
+
+    def choose_classifier(self, hparams: Parameters) -> None:
+        """Switch to the classifier of a trial that shares this training, yet to be fitted.
+
+        Args:
+            hparams: equal to the network's own up to ``trained_as``.
+
+        Raises:
+            InputError: one of the two is the linear layer, which is trained with the rest.
+        """
+        if (hparams.classifier == LINEAR) != self.linear:
+            raise InputError(
+                f"network embedding: classifier {hparams.classifier} after a training "
+                f"{'with' if self.linear else 'without'} {LINEAR}, allowed: separate trainings"
+            )
+        self.hparams = hparams
+        if not self.linear:
+            self.top = self._new_classifiers()
+
+    def fit_classifier(self, features: Tensor, y: Tensor, group: Tensor) -> None:
+        """Fit the classifier to embeddings, replacing an earlier one.
+
+        Args:
+            features: embeddings ``[1, m, dimension]``.
+            y: int64 classes ``[1, m]``.
+            group: int64 groups ``[1, m]``, -1 where missing; oversampling does not repeat such
+                rows, and domain-independent training leaves them out.
+
+        Raises:
+            InputError: the classifier is the linear layer; no row's group is known where groups
+                are to be balanced; the rows cannot be fitted.
+        """
+        p = self.hparams
+        if self.linear:
+            raise InputError(
+                f"network embedding: classifier {LINEAR} is trained in steps, allowed with this "
+                "method: logistic_regression, rbf_svm, k_means or random_forest"
+            )
+        classifiers = self._new_classifiers()
+        for places in rebalanced(p.rebalancing, group[0].cpu(), classifiers.heads):
+            chosen = places.to(features.device)
+            classifiers.fit(features[:, chosen].detach(), y[:, chosen])
+        self.top = classifiers
+
+    def _new_classifiers(self) -> "Classifiers":
+        """Unfitted classifiers of the chosen network."""
+        name = self.hparams.classifier
+        made = Classifiers(name, self.feature_width, self.outputs, self.seeds)
+        return made.to(next(self.projection.parameters()).device)
 
 
 class Classifiers(nn.ModuleList):
-    """Classifiers that were fitted on embeddings: one, or one a group whose outputs are summed.
+    """Classifiers fitted on embeddings: one, or one per group with summed outputs.
 
-    A classifier that has never seen a class gives it the lowest of its other outputs of the row.
-    Adding a number to all outputs of a classifier, which does not change what it says, then does
-    not change the sum's order either. A class that none has seen has the logit ``ABSENT``.
+    A classifier whose rows lack a class gives it the lowest of its other logits of the row, so
+    that adding a constant to all logits of a classifier does not change the order of the sums. A
+    class that all lack has the logit ``ABSENT``.
 
     Args:
         name: network of the classifiers.
@@ -151,18 +284,18 @@ class Classifiers(nn.ModuleList):
         super().__init__()
         self.name, self.inputs, self.classes = name, inputs, classes
         self.heads = Randomness(seeds, "heads")
-        self.register_buffer("place", torch.zeros(0), persistent=False)  # tells the device
+        self.register_buffer("place", torch.zeros(0), persistent=False)  # for its device
 
     def forward(self, features: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         """Logits ``[1, row, class]`` of embeddings ``[1, row, dimension]``.
 
         Raises:
-            InputError: none is fitted yet.
+            InputError: none is fitted.
         """
         if not len(self):
             raise InputError(
                 f"network embedding: classifier {self.name} is fitted on the embeddings of a "
-                f"trained network and trained by no step, allowed with this method: {LINEAR}"
+                f"trained network and not trained in steps, allowed with this method: {LINEAR}"
             )
         if len(self) == 1:
             logits: Tensor = self[0](features)
@@ -170,20 +303,16 @@ class Classifiers(nn.ModuleList):
         return torch.stack(list(self._completed(features))).sum(0).clamp(min=ABSENT)
 
     def _completed(self, features: Tensor) -> Iterator[Tensor]:
-        """Logits of every classifier, with something for the classes that it has not seen."""
-        seen = torch.stack([self._seen(one).to(features.device) for one in self])
+        """Logits of every classifier, with values for the classes that its rows lack."""
+        classes = torch.arange(self.classes)
+        seen = torch.stack(
+            [torch.isin(classes, one.classes_seen().cpu()).to(features.device) for one in self]
+        )
         for one, own in zip(self, seen, strict=True):
             logits = one(features)
             lowest = logits[..., own].amin(-1, keepdim=True)
             completed = torch.where(own, logits, lowest)
             yield torch.where(seen.any(0), completed, ABSENT)
-
-    def _seen(self, one: nn.Module) -> Tensor:
-        """Which classes a classifier can predict, bool ``[class]``."""
-        seen = torch.ones(self.classes, dtype=torch.bool)
-        if isinstance(one, FittedClassifier):
-            seen = torch.isin(torch.arange(self.classes), one.present.cpu())
-        return seen
 
     def fit(self, features: Tensor, y: Tensor) -> None:
         """Fit one more.
@@ -194,21 +323,21 @@ class Classifiers(nn.ModuleList):
         """
         one = self.new()
         places = one.rows_to_fit(y.shape[1]).to(features.device)
-        one.fit_at_once(features[:, places], y[:, places])
+        one.fit(features[:, places], y[:, places])
         self.append(one)
 
-    def new(self) -> FittedAtOnce:
-        """A classifier with the defaults of its network, yet to be fitted."""
-        module = find_module("network", self.name)
-        made: FittedAtOnce = module.build(
-            module.Parameters(), (self.inputs,), self.classes, self.heads
+    def new(self) -> NonIterativeModel:
+        """An unfitted classifier with the defaults of its network."""
+        network = find("network", self.name)
+        made: NonIterativeModel = network(
+            network.Parameters(), (self.inputs,), self.classes, self.heads
         )
         return made.to(self.place.device)
 
     def _load_from_state_dict(
         self, state_dict: dict[str, Any], prefix: str, *options: Any, **more: Any
     ) -> None:
-        """Make room for as many as were fitted; torch then goes on with these."""
+        """Create as many classifiers as were fitted before torch loads their states."""
         numbers = {
             int(name.removeprefix(prefix).split(".")[0])
             for name in state_dict
@@ -221,162 +350,22 @@ class Classifiers(nn.ModuleList):
         super()._load_from_state_dict(state_dict, prefix, *options, **more)
 
 
-class Embedding(SingleModel):
-    """Averaged features of a backbone, projected to an embedding that a classifier reads.
-
-    Attributes:
-        shared_width: width of the backbone's averaged features.
-        awaits_classifier: whether the head is fitted after training, and is not there yet.
-
-    Args:
-        parameters: backbone, embedding and classifier.
-        inputs: shape of one row.
-        outputs: number of classes, or 1 for a continuous outcome.
-        randomness: source of the initial weights, of one replica.
-    """
-
-    def __init__(
-        self,
-        parameters: Parameters,
-        inputs: tuple[int, ...],
-        outputs: int,
-        randomness: Randomness,
-    ) -> None:
-        super().__init__()
-        self.outputs, self.seeds = outputs, randomness.seeds
-        name, fields = parameters.network()
-        self.backbone: Model = find_module("network", name).build(
-            fields, inputs, outputs, randomness
-        )
-        self.backbone.top = nn.Identity()  # its own head is of no use here
-        self.early_width, self.shared_width = (
-            self.backbone.early_width,
-            self.backbone.feature_width,
-        )
-        self.feature_width, self.normalised = parameters.dimensions, parameters.normalised
-        self.projection = self.new_projection(randomness)
-        self.linear = parameters.classifier == LINEAR
-        self.piecewise_linear = (
-            self.backbone.piecewise_linear and self.linear and not self.normalised
-        )
-        if self.linear:
-            self.top = self.new_head(outputs, randomness)
-        self.choose_classifier(parameters)
-
-    @property
-    def awaits_classifier(self) -> bool:
-        """Whether outputs exist only after ``fit_classifier``."""
-        return isinstance(self.top, Classifiers) and not len(self.top)
-
-    def early(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        """Those of the backbone."""
-        return self.backbone.early(x, noise)
-
-    def late(self, early: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        """Embeddings ``[1, row, dimension]`` of the early layer's activations."""
-        return self.embed(averaged_over_places(self.backbone.late(early, noise)))
-
-    def shared(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        """Averaged features of the backbone ``[1, row, feature]``, which several heads may share.
-
-        Args:
-            x: inputs ``[1, row, ...]``.
-            noise: dropout masks of the batch; None turns dropout off.
-        """
-        return averaged_over_places(self.backbone.features(x, noise))
-
-    def embed(self, shared: Tensor, projection: nn.Module | None = None) -> Tensor:
-        """Embeddings ``[1, row, dimension]`` of averaged features ``[1, row, feature]``.
-
-        Args:
-            shared: what ``shared`` gave.
-            projection: another one than the network's own, such as that of an attribute.
-        """
-        projected: Tensor = (projection or self.projection)(shared)
-        return unit_length(projected) if self.normalised else projected
-
-    def new_projection(self, randomness: Randomness) -> SingleHead:
-        """A linear layer from averaged features to an embedding.
-
-        Args:
-            randomness: source of its initial weights.
-        """
-        linear = partial(nn.Linear, self.shared_width, self.feature_width)
-        return SingleHead(initialised(linear, randomness))
-
-    def new_head(
-        self, outputs: int, randomness: Randomness, inputs: int | None = None
-    ) -> SingleHead:
-        """One linear layer from embeddings (or ``inputs`` numbers) to ``outputs``."""
-        linear = partial(nn.Linear, inputs or self.feature_width, outputs)
-        return SingleHead(initialised(linear, randomness))
-
-    def choose_classifier(self, parameters: Parameters) -> None:
-        """Take what another trial of the same training fits; a fitted classifier is dropped.
-
-        Args:
-            parameters: of equal ``trained_as`` as the network's own.
-
-        Raises:
-            InputError: one of the two is the linear layer, which is trained with the rest.
-        """
-        if (parameters.classifier == LINEAR) != self.linear:
-            raise InputError(
-                f"network embedding: classifier {parameters.classifier} after a training "
-                f"{'with' if self.linear else 'without'} {LINEAR}, allowed: trainings of their own"
-            )
-        self.parameters_of_network = parameters
-        if not self.linear:
-            self.top = self._new_classifiers()
-
-    def fit_classifier(self, features: Tensor, y: Tensor, group: Tensor) -> None:
-        """Fit the classifier on embeddings of rows; an earlier one is dropped.
-
-        Args:
-            features: embeddings ``[1, m, dimension]``.
-            y: int64 classes ``[1, m]``.
-            group: int64 groups ``[1, m]``, -1 where missing. With oversampling such rows are
-                taken once; no classifier of a group sees them.
-
-        Raises:
-            InputError: the classifier is the linear layer; no row's group is known where groups
-                are to be balanced; the rows cannot be fitted.
-        """
-        p = self.parameters_of_network
-        if self.linear:
-            raise InputError(
-                f"network embedding: classifier {LINEAR} is trained by steps, allowed with this "
-                "method: logistic_regression, rbf_svm, k_means or random_forest"
-            )
-        classifiers = self._new_classifiers()
-        for places in rebalanced(p.rebalancing, group[0].cpu(), classifiers.heads):
-            chosen = places.to(features.device)
-            classifiers.fit(features[:, chosen].detach(), y[:, chosen])
-        self.top = classifiers
-
-    def _new_classifiers(self) -> Classifiers:
-        """Of the chosen kind, none of which is fitted yet."""
-        name = self.parameters_of_network.classifier
-        made = Classifiers(name, self.feature_width, self.outputs, self.seeds)
-        return made.to(next(self.projection.parameters()).device)
-
-
 def averaged_over_places(features: Tensor) -> Tensor:
     """Features ``[replica, row, feature]`` of ``[replica, row, feature, ...]``."""
     return features.flatten(POOLED_AXES).mean(-1) if features.ndim > POOLED_AXES else features
 
 
 def rebalanced(rebalancing: str, group: Tensor, randomness: Randomness) -> list[Tensor]:
-    """Places of the rows that each classifier is fitted on, int64 ``[k]`` each.
+    """Positions of the rows that each classifier is fitted on, int64 ``[k]`` each.
 
     Args:
         rebalancing: ``none``, ``oversampling`` (both one classifier) or ``domain_independent``
-            (one a group).
+            (one per group).
         group: int64 groups ``[m]``, -1 where missing.
-        randomness: draws the rows that are taken again.
+        randomness: draws the rows to repeat.
 
     Raises:
-        InputError: no group is known, and they are to be balanced.
+        InputError: groups are to be balanced and none is known.
     """
     every = torch.arange(len(group))
     if rebalancing == "none":
@@ -395,25 +384,3 @@ def rebalanced(rebalancing: str, group: Tensor, randomness: Randomness) -> list[
         one[torch.randint(len(one), (most - len(one),), generator=generator)] for one in members
     ]
     return [torch.cat([every, *again])]
-
-
-def build(
-    parameters: Parameters, inputs: tuple[int, ...], outputs: int, randomness: Randomness
-) -> Embedding:
-    """The embedding of rows that the backbone takes.
-
-    Args:
-        parameters: backbone, embedding and classifier.
-        inputs: shape of one row.
-        outputs: number of classes, or 1 for a continuous outcome, of the linear layer only.
-        randomness: source of the initial weights, of one replica.
-
-    Raises:
-        InputError: the backbone does not take such rows, or the classifier no such outcome.
-    """
-    if outputs == 1 and parameters.classifier != LINEAR:
-        raise InputError(
-            f"network embedding: classifier {parameters.classifier}: not applicable to a "
-            f"continuous outcome, allowed: {LINEAR}"
-        )
-    return Embedding(parameters, inputs, outputs, randomness)

@@ -1,60 +1,48 @@
 """K-means as a classifier: a row has the class that most rows of the nearest centroid have."""
 
 import warnings
-from math import prod
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from torch import Tensor
 
-from robust_fairness.models.embeddings._fitted import FittedClassifier, require_classes
+from robust_fairness.core.registry import PluginParameters
 from robust_fairness.models.randomness import Randomness
-
-STACKS = False
-
-
-class Parameters(BaseModel):
-    """Numbers of clusters, of starts and of iterations.
-
-    Of the protocol only preprocessing and device apply; epochs and optimiser do not. The defaults
-    are scikit-learn's: k-means++, one start, 300 iterations (Lloyd).
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    clusters: int | None = Field(
-        None, ge=1, description="number of clusters; that of the classes with rows unless given"
-    )
-    starts: int = Field(1, ge=1, description="the best of so many starts is taken")
-    iterations: int = Field(300, ge=1, description="most iterations of a start")
+from robust_fairness.models.scikit_learn import FittedClassifier
+from robust_fairness.samples.questions import RowShape
 
 
 class KMeans(FittedClassifier):
     """Minus the squared distance to the nearest centroid of every class.
 
-    The likeliest class is the one of the cluster that scikit-learn's ``predict`` gives. A class
+    The likeliest class is that of the cluster which scikit-learn's ``predict`` returns. A class
     that is the most frequent one in no cluster is never predicted, as if it had no rows.
-
-    Args:
-        parameters: of the fit.
-        inputs: numbers of a row.
-        classes: number of classes.
-        randomness: gives the seed of the starts.
     """
 
+    class Parameters(PluginParameters):
+        """Numbers of clusters, starts and iterations.
+
+        The defaults are scikit-learn's: k-means++, one start, 300 iterations (Lloyd).
+        """
+
+        clusters: int | None = Field(
+            None, ge=1, description="number of clusters; default: that of the classes with rows"
+        )
+        starts: int = Field(1, ge=1, description="number of starts, of which the best is kept")
+        iterations: int = Field(300, ge=1, description="maximum number of iterations of a start")
+
     centroids: Tensor  # [cluster, input]
-    members: Tensor  # clusters of every known class, int64 [known class, most]; repeated to fill
+    members: Tensor  # clusters of every known class, int64 [known class, most]; padded by repeats
 
     def __init__(
-        self, parameters: Parameters, inputs: int, classes: int, randomness: Randomness
+        self, hparams: Parameters, inputs: RowShape, outputs: int, randomness: Randomness
     ) -> None:
-        super().__init__("k_means", inputs, classes)
-        self.parameters_of_network, self.randomness = parameters, randomness
-        self.register_buffer("centroids", torch.zeros(0, inputs, dtype=torch.float64))
+        super().__init__(hparams, inputs, outputs, randomness)
+        empty = torch.zeros(0, self.feature_width, dtype=torch.float64)
+        self.register_buffer("centroids", empty)
         self.register_buffer("members", torch.zeros(0, 0, dtype=torch.int64))
 
     def numbers_of_a_row(self) -> int:
-        """Distances to all centroids."""
         return max(len(self.centroids), self.members.numel())
 
     def values(self, x: Tensor) -> Tensor:
@@ -63,15 +51,15 @@ class KMeans(FittedClassifier):
         squares = x.square().sum(1, keepdim=True) + self.centroids.square().sum(1) - 2 * products
         return -squares[:, self.members].amin(-1)
 
-    def fit(self, inputs: Tensor, labels: Tensor) -> None:
-        """Fit scikit-learn's clusters, no more than there are distinct rows; name them.
+    def learn(self, inputs: Tensor, labels: Tensor) -> None:
+        """Fit at most as many clusters as there are distinct rows, and assign them classes.
 
-        Of classes that are equally frequent in a cluster the first one names it.
+        Ties between the classes of a cluster are decided for the first one.
         """
         from sklearn.cluster import KMeans as Clusters
         from sklearn.exceptions import ConvergenceWarning
 
-        p, classes = self.parameters_of_network, len(self.present)
+        p, classes = self.hparams, len(self.present)
         clusters = Clusters(
             min(p.clusters or classes, len(inputs.unique(dim=0))),
             n_init=p.starts,
@@ -79,19 +67,19 @@ class KMeans(FittedClassifier):
             random_state=self.randomness.integer() % 2**32,
         )
         with warnings.catch_warnings():
-            # fewer distinct rows than clusters, but for rounding: the empty ones are left out
+            # rounding can leave fewer distinct rows than clusters: empty clusters are dropped
             warnings.simplefilter("ignore", ConvergenceWarning)
             clusters.fit(inputs.numpy())
         number = len(clusters.cluster_centers_)
-        cells = torch.from_numpy(clusters.labels_).long() * classes + labels
-        counts = cells.bincount(minlength=number * classes).view(number, classes)
+        pairs = torch.from_numpy(clusters.labels_).long() * classes + labels
+        counts = pairs.bincount(minlength=number * classes).view(number, classes)
         used = counts.sum(1) > 0
         self.name_clusters(
             torch.from_numpy(clusters.cluster_centers_)[used], counts[used].argmax(1)
         )
 
     def name_clusters(self, centroids: Tensor, owner: Tensor) -> None:
-        """Keep centroids ``[cluster, input]`` and the places of their classes in ``present``."""
+        """Keep centroids ``[cluster, input]`` and the positions of their classes in ``present``."""
         owners, places = owner.unique(return_inverse=True)
         own = [(places == number).nonzero()[:, 0] for number in range(len(owners))]
         most = max(len(one) for one in own)
@@ -99,21 +87,3 @@ class KMeans(FittedClassifier):
         self.keep(
             present=self.present.cpu()[owners], centroids=centroids, members=torch.stack(members)
         )
-
-
-def build(
-    parameters: Parameters, inputs: tuple[int, ...], outputs: int, randomness: Randomness
-) -> KMeans:
-    """Clusters that are yet to be fitted, of feature vectors or pictures.
-
-    Args:
-        parameters: of the fit.
-        inputs: shape of one row.
-        outputs: number of classes.
-        randomness: gives the seed of the starts, for one replica.
-
-    Raises:
-        InputError: the outcome is continuous.
-    """
-    require_classes("k_means", outputs)
-    return KMeans(parameters, prod(inputs), outputs, randomness)

@@ -1,48 +1,38 @@
-"""Random forests that scikit-learn grows, kept as arrays."""
+"""Random forests, fitted by scikit-learn and kept as arrays."""
 
-from math import prod
 from typing import Any
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from torch import Tensor
 
-from robust_fairness.models.embeddings._fitted import FittedClassifier, require_classes
+from robust_fairness.core.registry import PluginParameters
 from robust_fairness.models.randomness import Randomness
+from robust_fairness.models.scikit_learn import FittedClassifier
+from robust_fairness.samples.questions import RowShape
 
-STACKS = False
-LEAST_PROBABILITY = torch.finfo(torch.float32).tiny  # whose logarithm stands for that of 0
-
-
-class Parameters(BaseModel):
-    """Number and size of the trees; scikit-learn's defaults.
-
-    Of the protocol only preprocessing and device apply; epochs and optimiser do not.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    trees: int = Field(100, ge=1, description="number of trees")
-    depth: int | None = Field(None, ge=1, description="most levels; until leaves are pure if None")
-    least_rows: int = Field(1, ge=1, description="least training rows of a leaf")
+LEAST_PROBABILITY = torch.finfo(torch.float32).tiny  # replaces 0 in logarithms
 
 
 class RandomForest(FittedClassifier):
-    """Logarithms of scikit-learn's ``predict_proba``, so that their softmax is it.
+    """Logarithms of scikit-learn's ``predict_proba``, whose softmax it is.
 
     A probability of 0 counts as the smallest normal number of float32. Outputs are piecewise
-    constant in the inputs, whose gradient and curvature are 0.
+    constant in the inputs; their gradient and curvature are 0.
 
-    Nodes of all trees lie one after the other. Of a leaf only the classes that occur in it are
-    kept: a table of all classes would have gigabytes for thousands of them.
-
-    Args:
-        parameters: of the fit.
-        inputs: numbers of a row.
-        classes: number of classes.
-        randomness: gives the seed of the trees.
+    The nodes of all trees are concatenated. A leaf keeps only the classes that occur in it: a
+    table of all classes would take gigabytes for thousands of them.
     """
+
+    class Parameters(PluginParameters):
+        """Number and size of the trees; scikit-learn's defaults."""
+
+        trees: int = Field(100, ge=1, description="number of trees")
+        depth: int | None = Field(
+            None, ge=1, description="maximum depth; default: until leaves are pure"
+        )
+        least_rows: int = Field(1, ge=1, description="minimum number of training rows of a leaf")
 
     piecewise_linear = True
     roots: Tensor  # first node of every tree, int64 [tree]
@@ -56,10 +46,9 @@ class RandomForest(FittedClassifier):
     shares: Tensor  # share of the leaf's rows, float64 [entry]
 
     def __init__(
-        self, parameters: Parameters, inputs: int, classes: int, randomness: Randomness
+        self, hparams: Parameters, inputs: RowShape, outputs: int, randomness: Randomness
     ) -> None:
-        super().__init__("random_forest", inputs, classes)
-        self.parameters_of_network, self.randomness = parameters, randomness
+        super().__init__(hparams, inputs, outputs, randomness)
         for name in ("roots", "levels", "offsets"):
             self.register_buffer(name, torch.zeros(0, dtype=torch.int64))
         for name in ("feature", "left", "right", "entries"):
@@ -68,12 +57,10 @@ class RandomForest(FittedClassifier):
             self.register_buffer(name, torch.zeros(0, dtype=torch.float64))
 
     def numbers_of_a_row(self) -> int:
-        """Where it is in every tree, and its classes; impure leaves have several."""
         leaves = max(1, int((self.offsets.diff() > 0).sum()))
         return 4 * len(self.roots) * -(-len(self.entries) // leaves) + len(self.present)
 
     def values(self, x: Tensor) -> Tensor:
-        """Log probabilities ``[row, known class]`` of inputs ``[row, input]``, float64."""
         probabilities = self.probabilities(self.leaves(x.detach()))
         constant = probabilities.clamp(min=LEAST_PROBABILITY).log()
         return constant + 0 * x.sum(1, keepdim=True)  # has a gradient, of 0
@@ -92,25 +79,24 @@ class RandomForest(FittedClassifier):
         rows, trees = leaves.shape
         flat, classes = leaves.flatten(), len(self.present)
         counts = self.offsets[flat + 1] - self.offsets[flat]
-        # entries of each leaf one after the other: where its own begin, and how far behind that
+        # entries of all leaves, concatenated
         begin = (self.offsets[flat] - counts.cumsum(0) + counts).repeat_interleave(counts)
         entry = begin + torch.arange(len(begin), device=begin.device)
         row = torch.arange(rows, device=flat.device).repeat_interleave(trees)
-        cell = row.repeat_interleave(counts) * classes + self.entries[entry]
-        sums = self.shares.new_zeros(rows * classes).index_add(0, cell, self.shares[entry])
+        pair = row.repeat_interleave(counts) * classes + self.entries[entry]
+        sums = self.shares.new_zeros(rows * classes).index_add(0, pair, self.shares[entry])
         return sums.view(rows, classes) / trees
 
-    def fit(self, inputs: Tensor, labels: Tensor) -> None:
-        """Grow scikit-learn's forest, tree by tree.
+    def learn(self, inputs: Tensor, labels: Tensor) -> None:
+        """Grow scikit-learn's forest tree by tree, since the whole may not fit into memory.
 
-        A forest gives its trees seeds one after the other from its own source, so that forests of
-        one tree that share a source are the trees of the whole forest. Of so many classes and
-        rows as identities of faces have, the whole forest would not fit into memory.
+        A forest seeds its trees in turn from one source, so forests of one tree that share a
+        source are the trees of the whole forest.
         """
         from sklearn.ensemble import RandomForestClassifier
         from sklearn.utils import check_random_state
 
-        p, x, y = self.parameters_of_network, inputs.float().numpy(), labels.numpy()
+        p, x, y = self.hparams, inputs.float().numpy(), labels.numpy()
         source = check_random_state(self.randomness.integer() % 2**32)
         trees = []
         for _ in range(p.trees):
@@ -121,7 +107,7 @@ class RandomForest(FittedClassifier):
         self.take(trees)
 
     def take(self, trees: list[dict[str, np.ndarray]]) -> None:
-        """Keep trees, each as ``arrays_of`` gave it, with nodes and entries counted through."""
+        """Keep trees, each as ``arrays_of`` gave it, with nodes and entries renumbered."""
         nodes = np.cumsum([0, *(len(tree["feature"]) for tree in trees)])
         entries = np.cumsum([0, *(len(tree["shares"]) for tree in trees)])
         shifted = [
@@ -161,21 +147,3 @@ def arrays_of(tree: Any) -> dict[str, np.ndarray]:
         "entries": entry,
         "shares": shares[node, entry],
     }
-
-
-def build(
-    parameters: Parameters, inputs: tuple[int, ...], outputs: int, randomness: Randomness
-) -> RandomForest:
-    """A forest that is yet to be grown, for feature vectors or pictures.
-
-    Args:
-        parameters: of the fit.
-        inputs: shape of one row.
-        outputs: number of classes.
-        randomness: gives the seed of the trees, for one replica.
-
-    Raises:
-        InputError: the outcome is continuous.
-    """
-    require_classes("random_forest", outputs)
-    return RandomForest(parameters, prod(inputs), outputs, randomness)

@@ -1,26 +1,27 @@
-"""Networks of stages, cut into early layers, features and head."""
+"""Image networks that are a sequence of stages."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from typing import Any
 
 from torch import Tensor, nn
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.models.base import SingleModel, initialised, pictures, require_pictures
-from robust_fairness.models.layers import SingleHead
+from robust_fairness.models.base import SingleModel, images, initialised, require_images
 from robust_fairness.models.randomness import DropoutNoise, Randomness
+from robust_fairness.samples.questions import RowShape
 
 
 class Noisy(nn.Module):
-    """A layer that is called with the noise of the batch; None turns its randomness off."""
+    """A layer that takes the noise of the batch; None turns its randomness off."""
 
 
 class Chain(nn.Sequential, Noisy):
-    """Layers one after the other; those that are ``Noisy`` are given the noise of the batch."""
+    """A sequence of layers, of which those that are ``Noisy`` receive the noise of the batch."""
 
     def forward(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        """What the last layer makes of ``[row, ...]``."""
+        """Apply all layers to ``[row, ...]``."""
         for layer in self:
             x = layer(x, noise) if isinstance(layer, Noisy) else layer(x)
         return x
@@ -28,14 +29,14 @@ class Chain(nn.Sequential, Noisy):
 
 @dataclass(frozen=True)
 class Body:
-    """A network up to its features, in the pieces that it may be cut between.
+    """A network up to its features.
 
     Attributes:
-        stem: from pictures ``[row, channel, height, width]`` to the first stage.
-        stages: two and more, each ``[row, channel, ...]`` to ``[row, channel, ...]``.
-        widths: channels that every stage gives.
+        stem: from images ``[row, channel, height, width]`` to the first stage.
+        stages: at least two, each ``[row, channel, ...]`` to ``[row, channel, ...]``.
+        widths: output channels of every stage.
         end: from the last stage to features ``[row, feature_width]``.
-        feature_width: their number.
+        feature_width: number of features.
     """
 
     stem: nn.Module
@@ -46,62 +47,58 @@ class Body:
 
 
 class StagedNetwork(SingleModel):
-    """The early layer ends the first half of the stages; a head is one linear layer.
+    """A network whose early layer ends the first half of the stages; a head is one linear layer.
 
-    Args:
-        body: makes the network up to its features.
-        outputs: number of classes, or 1 for a continuous outcome.
-        randomness: source of the initial weights, of one replica.
-        piecewise_linear: whether outputs are piecewise linear in the inputs without noise.
+    Images need sides of ``least_side`` pixels, which leaves 2 pixels or more wherever batches are
+    normalised: one pixel has no variance in a batch of one row.
     """
 
+    piecewise_linear = True
+
     def __init__(
-        self,
-        body: Callable[[], Body],
-        outputs: int,
-        randomness: Randomness,
-        piecewise_linear: bool,
+        self, hparams: Any, inputs: RowShape, outputs: int, randomness: Randomness
     ) -> None:
-        super().__init__()
-        self.piecewise_linear = piecewise_linear
+        super().__init__(hparams, inputs, outputs, randomness)
+        shape = require_images(self.name, inputs)
+        require_side(self.name, shape, self.least_side())
 
         def layers() -> nn.ModuleList:
-            made = body()
-            cut = len(made.stages) // 2
-            self.early_width, self.feature_width = made.widths[cut - 1], made.feature_width
-            first = Chain(made.stem, *made.stages[:cut])
-            return nn.ModuleList([first, Chain(*made.stages[cut:], made.end)])
+            body = self.body(*shape)
+            cut = len(body.stages) // 2
+            self.early_width, self.feature_width = body.widths[cut - 1], body.feature_width
+            first = Chain(body.stem, *body.stages[:cut])
+            return nn.ModuleList([first, Chain(*body.stages[cut:], body.end)])
 
         self.layers = initialised(layers, randomness)
         self.top = self.new_head(outputs, randomness)
 
+    @abstractmethod
+    def body(self, channels: int, height: int, width: int) -> Body:
+        """The network up to its features, with its initial weights."""
+
+    def least_side(self) -> int:
+        """Minimum side of an image in pixels."""
+        return 1
+
     def early(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         """Activations ``[1, row, channel, ...]`` after the first half of the stages."""
-        activations: Tensor = self.layers[0](pictures(x), noise)
+        activations: Tensor = self.layers[0](images(x), noise)
         return activations[None]
 
     def late(self, early: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        """Features ``[1, row, feature]``."""
         features: Tensor = self.layers[1](early[0], noise)
         return features[None]
-
-    def new_head(
-        self, outputs: int, randomness: Randomness, inputs: int | None = None
-    ) -> SingleHead:
-        """One linear layer from the features (or ``inputs`` numbers) to ``outputs``."""
-        linear = partial(nn.Linear, inputs or self.feature_width, outputs)
-        return SingleHead(initialised(linear, randomness))
 
 
 def stages_of(
     block: Callable[[int, int, int], nn.Module], inputs: int, widths: Sequence[int], blocks: int
 ) -> list[nn.Module]:
-    """Stages of equally many blocks; all but the first stage halve the picture at their start.
+    """Stages of equally many blocks; all but the first halve the image.
 
     Args:
-        block: makes a block from channels that it takes, channels that it gives and stride.
+        block: constructs a block from input channels, output channels and stride.
         inputs: channels of the stem.
-        widths: channels that every stage gives.
+        widths: output channels of every stage.
         blocks: blocks of a stage.
     """
     made: list[nn.Module] = []
@@ -113,12 +110,12 @@ def stages_of(
 
 
 def averaged(*layers: nn.Module) -> nn.Module:
-    """Layers whose result is averaged over the picture, ``[row, channel]``."""
+    """Layers followed by global average pooling, ``[row, channel]``."""
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
 
 
 def he_initialised(body: Body) -> Body:
-    """The same with convolutions drawn as He et al. (2015) do, by the numbers that they give."""
+    """The same body with convolutions drawn as in He et al. (2015), by fan-out."""
     for piece in (body.stem, *body.stages, body.end):
         for layer in piece.modules():
             if isinstance(layer, nn.Conv2d):
@@ -126,45 +123,30 @@ def he_initialised(body: Body) -> Body:
     return body
 
 
-def require_side(network: str, inputs: tuple[int, ...], least: int) -> int:
-    """Check that rows are pictures that stay a picture in every stage; their channels.
-
-    Args:
-        network: its name.
-        inputs: shape of one row.
-        least: shortest side that is left 2 pixels or more wherever it is normalised: one pixel
-            has no variance in a batch of one row.
+def require_side(network: str, shape: tuple[int, int, int], least: int) -> None:
+    """Raise unless images are large enough.
 
     Raises:
-        InputError: they are no pictures, or too small.
+        InputError: a side is shorter than ``least`` pixels.
     """
-    require_pictures(network, inputs)
-    channels, height, width = inputs
+    _, height, width = shape
     if min(height, width) < least:
         raise InputError(
-            f"network {network}: pictures of {height} x {width}, "
+            f"network {network}: images of {height} x {width}, "
             f"allowed with these stages: sides of {least} and more"
         )
-    return channels
 
 
-def require_patches(network: str, inputs: tuple[int, ...], patch: int | None) -> int:
-    """Check that pictures can be cut into patches; the side of a patch.
-
-    Args:
-        network: its name.
-        inputs: shape of one row.
-        patch: its side; an eighth of the picture's shorter side, at least 2, unless given.
+def patch_of(network: str, height: int, width: int, patch: int | None) -> int:
+    """Side of a patch: as given, or an eighth of the image's shorter side, at least 2.
 
     Raises:
-        InputError: they are no pictures, or their sides no multiples of the patch's.
+        InputError: it does not divide both sides of the image.
     """
-    require_pictures(network, inputs)
-    _, height, width = inputs
     side = patch or max(2, min(height, width) // 8)
     if height % side or width % side:
         raise InputError(
-            f"network {network}: pictures of {height} x {width} and patch {side}, "
+            f"network {network}: images of {height} x {width} and patch {side}, "
             "allowed: a patch that divides both sides"
         )
     return side

@@ -1,70 +1,54 @@
-"""DenseNet-BC for small pictures (Huang et al. 2017)."""
+"""DenseNet-BC for small images (Huang et al. 2017)."""
 
-from functools import partial
-
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from torch import nn
 from torchvision.models import DenseNet
 from torchvision.models.resnet import conv3x3
 
-from robust_fairness.models.images._staged import Body, StagedNetwork, averaged, require_side
-from robust_fairness.models.randomness import Randomness
+from robust_fairness.core.registry import PluginParameters
+from robust_fairness.models.images._staged import Body, StagedNetwork, averaged
 
-STACKS = False
 BOTTLENECK = 4  # channels between the two convolutions of a layer, in growth rates
 
 
-class Parameters(BaseModel):
-    """Sizes; the defaults are the source's DenseNet-BC of 100 layers, 0.77 million weights."""
+class Densenet(StagedNetwork):
+    """The network of "Densely Connected Convolutional Networks" (Table 2).
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    growth: int = Field(12, ge=1, description="channels that a layer adds (k)")
-    layers: tuple[int, ...] = Field(
-        (16, 16, 16), min_length=2, description="layers of two convolutions in each block"
-    )
-
-
-def body(parameters: Parameters, channels: int) -> Body:
-    """Blocks and transitions of torchvision after one convolution of 2 k channels."""
-    stem = conv3x3(channels, 2 * parameters.growth)
-    net = DenseNet(parameters.growth, parameters.layers, 2 * parameters.growth, BOTTLENECK)
-    nn.init.kaiming_normal_(stem.weight)  # as torchvision's own layers
-    numbers = range(1, len(parameters.layers) + 1)
-    stages = []
-    for number in numbers:
-        transition = getattr(net.features, f"transition{number}", nn.Identity())
-        dense = getattr(net.features, f"denseblock{number}")
-        stages.append(nn.Sequential(dense, transition))
-    end = averaged(net.features.norm5, nn.ReLU())
-    return Body(stem, stages, widths(parameters), end, net.classifier.in_features)
-
-
-def widths(parameters: Parameters) -> list[int]:
-    """Channels that every stage gives: a transition halves them, and the last stage has none."""
-    found = [2 * parameters.growth]
-    for layers in parameters.layers:
-        found.append((found[-1] + layers * parameters.growth) // 2)
-    last = found[-2] + parameters.layers[-1] * parameters.growth
-    return [*found[1:-1], last]
-
-
-def build(
-    parameters: Parameters, inputs: tuple[int, ...], outputs: int, randomness: Randomness
-) -> StagedNetwork:
-    """The network of "Densely Connected Convolutional Networks" (Table 2), for any channels.
-
-    The source's dropout of data that are not augmented is left out.
-
-    Args:
-        parameters: sizes.
-        inputs: channels, height and width of a picture.
-        outputs: number of classes.
-        randomness: source of the initial weights, of one replica.
-
-    Raises:
-        InputError: rows are no pictures, or too small for so many blocks.
+    The source's dropout for data without augmentation is left out.
     """
-    channels = require_side("densenet", inputs, 2 ** len(parameters.layers))
-    made = partial(body, parameters, channels)
-    return StagedNetwork(made, outputs, randomness, piecewise_linear=True)
+
+    class Parameters(PluginParameters):
+        """Sizes; default: the source's DenseNet-BC of 100 layers, 0.77 million weights."""
+
+        growth: int = Field(12, ge=1, description="channels that a layer adds (k)")
+        layers: tuple[int, ...] = Field(
+            (16, 16, 16), min_length=2, description="layers of two convolutions in each block"
+        )
+
+    def least_side(self) -> int:
+        side: int = 2 ** len(self.hparams.layers)
+        return side
+
+    def body(self, channels: int, height: int, width: int) -> Body:
+        """One convolution of 2 k channels, then blocks and transitions of torchvision."""
+        growth, layers = self.hparams.growth, self.hparams.layers
+        stem = conv3x3(channels, 2 * growth)
+        net = DenseNet(growth, layers, 2 * growth, BOTTLENECK)
+        nn.init.kaiming_normal_(stem.weight)  # as torchvision's own layers
+        pieces = dict(net.features.named_children())
+        stages = [
+            nn.Sequential(
+                pieces[f"denseblock{number}"], pieces.get(f"transition{number}", nn.Identity())
+            )
+            for number in range(1, len(layers) + 1)
+        ]
+        end = averaged(net.features.norm5, nn.ReLU())
+        return Body(stem, stages, widths(growth, layers), end, net.classifier.in_features)
+
+
+def widths(growth: int, layers: tuple[int, ...]) -> list[int]:
+    """Output channels of every stage: transitions halve them, and the last stage has none."""
+    found = [2 * growth]
+    for number in layers:
+        found.append((found[-1] + number * growth) // 2)
+    return [*found[1:-1], found[-2] + layers[-1] * growth]

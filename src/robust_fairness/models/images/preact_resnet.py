@@ -1,47 +1,53 @@
 """ResNet-18 with normalisation and ReLU before every convolution (He et al. 2016b)."""
 
-from functools import partial
-
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from torch import Tensor, nn
 from torchvision.models.resnet import conv3x3
 
+from robust_fairness.core.registry import PluginParameters
 from robust_fairness.models.images._staged import (
     Body,
     StagedNetwork,
     averaged,
     he_initialised,
-    require_side,
     stages_of,
 )
 from robust_fairness.models.layers import PointConvolution
-from robust_fairness.models.randomness import Randomness
-
-STACKS = False
 
 
-class Parameters(BaseModel):
-    """Sizes; the defaults are ResNet-18's, with one 3 x 3 convolution in the place of its stem.
+class PreactResnet(StagedNetwork):
+    """The blocks of "Identity Mappings in Deep Residual Networks" (Fig. 4e) in 18 layers."""
 
-    Four stages need sides of 16 pixels; three widths make a network for smaller pictures.
-    """
+    class Parameters(PluginParameters):
+        """Sizes; default: those of ResNet-18, with one 3 x 3 convolution instead of its stem.
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+        Four stages need sides of 16 pixels; use three widths for smaller images.
+        """
 
-    widths: tuple[int, ...] = Field(
-        (64, 128, 256, 512), min_length=2, description="channels of a stage"
-    )
-    blocks: int = Field(2, ge=1, description="blocks of two convolutions in each stage")
+        widths: tuple[int, ...] = Field(
+            (64, 128, 256, 512), min_length=2, description="channels of a stage"
+        )
+        blocks: int = Field(2, ge=1, description="blocks of two convolutions in each stage")
+
+    def least_side(self) -> int:
+        side: int = 2 ** len(self.hparams.widths)
+        return side
+
+    def body(self, channels: int, height: int, width: int) -> Body:
+        widths = self.hparams.widths
+        stages = stages_of(PreActivatedBlock, widths[0], widths, self.hparams.blocks)
+        end = averaged(nn.BatchNorm2d(widths[-1]), nn.ReLU())
+        return he_initialised(Body(conv3x3(channels, widths[0]), stages, widths, end, widths[-1]))
 
 
 class PreActivatedBlock(nn.Module):
     """Two convolutions, each after normalisation and ReLU, added to the block's input.
 
-    Where the shape changes, the shortcut is a 1 x 1 convolution of what the first one is given.
+    Where the shape changes, the shortcut is a 1 x 1 convolution of the first one's input.
 
     Args:
-        inputs: channels that it takes.
-        outputs: channels that it gives.
+        inputs: input channels.
+        outputs: output channels.
         stride: of the first convolution.
     """
 
@@ -62,30 +68,3 @@ class PreActivatedBlock(nn.Module):
         active = self.activate(x)
         residual: Tensor = self.residual(active)
         return residual + (x if self.shortcut is None else self.shortcut(active))
-
-
-def body(parameters: Parameters, channels: int) -> Body:
-    """A convolution, stages of blocks, the last activation and the average over the picture."""
-    widths = parameters.widths
-    stages = stages_of(PreActivatedBlock, widths[0], widths, parameters.blocks)
-    end = averaged(nn.BatchNorm2d(widths[-1]), nn.ReLU())
-    return he_initialised(Body(conv3x3(channels, widths[0]), stages, widths, end, widths[-1]))
-
-
-def build(
-    parameters: Parameters, inputs: tuple[int, ...], outputs: int, randomness: Randomness
-) -> StagedNetwork:
-    """The blocks of "Identity Mappings in Deep Residual Networks" (Fig. 4e) as an 18-layer net.
-
-    Args:
-        parameters: sizes.
-        inputs: channels, height and width of a picture.
-        outputs: number of classes.
-        randomness: source of the initial weights, of one replica.
-
-    Raises:
-        InputError: rows are no pictures, or too small for so many stages.
-    """
-    channels = require_side("preact_resnet", inputs, 2 ** len(parameters.widths))
-    made = partial(body, parameters, channels)
-    return StagedNetwork(made, outputs, randomness, piecewise_linear=True)

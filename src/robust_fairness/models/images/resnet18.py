@@ -3,47 +3,40 @@
 from functools import partial
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
 from torch import Tensor, nn
 from torchvision.models import ResNet, resnet18
 
-from robust_fairness.models.base import SingleModel, initialised, pictures, require_pictures
+from robust_fairness.core.registry import PluginParameters
+from robust_fairness.models.base import SingleModel, images, initialised, require_images
 from robust_fairness.models.layers import SingleHead, replace_shortcuts
 from robust_fairness.models.randomness import DropoutNoise, Randomness
+from robust_fairness.samples.questions import RowShape
 
-STACKS = False
 SECOND_STAGE, THIRD_STAGE, LAST_STAGE = 128, 256, 512  # channels
-
-
-class Parameters(BaseModel):
-    """Where features end and heads begin.
-
-    ``third_stage``: f_s is the first three stages and every head (h_t, h_a) the last stage and
-    the classifier, as in Equalized Robustness, appendix A (8 x 8 x 256 for pictures of 128
-    pixels). ``last_stage``: a head is the classifier alone, on averaged features.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    features: Literal["third_stage", "last_stage"] = "third_stage"
-
-
-def whole(outputs: int) -> ResNet:
-    """The network of torchvision, with shortcuts that have second derivatives."""
-    net = resnet18(num_classes=outputs)
-    replace_shortcuts(net.layer2, net.layer3, net.layer4)
-    return net
 
 
 class ResNet18(SingleModel):
     """torchvision's network in three pieces: early layers, features and head."""
 
+    class Parameters(PluginParameters):
+        """Where features end and heads begin.
+
+        ``third_stage``: f_s is the first three stages and every head (h_t, h_a) the last stage
+        and the classifier, as in Equalized Robustness, appendix A (8 x 8 x 256 for images of 128
+        pixels). ``last_stage``: a head is the classifier alone, on averaged features.
+        """
+
+        features: Literal["third_stage", "last_stage"] = "third_stage"
+
     piecewise_linear = True
     early_width = SECOND_STAGE
 
-    def __init__(self, parameters: Parameters, outputs: int, randomness: Randomness) -> None:
-        super().__init__()
-        self.averaged = parameters.features == "last_stage"
+    def __init__(
+        self, hparams: Parameters, inputs: RowShape, outputs: int, randomness: Randomness
+    ) -> None:
+        super().__init__(hparams, inputs, outputs, randomness)
+        require_images(self.name, inputs)
+        self.averaged = hparams.features == "last_stage"
         self.feature_width = LAST_STAGE if self.averaged else THIRD_STAGE
         net = initialised(partial(whole, outputs), randomness)
         self.first = nn.Sequential(
@@ -55,7 +48,7 @@ class ResNet18(SingleModel):
 
     def early(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         """The second stage's activations ``[1, row, 128, height / 8, width / 8]``."""
-        activations: Tensor = self.first(pictures(x))
+        activations: Tensor = self.first(images(x))
         return activations[None]
 
     def late(self, early: Tensor, noise: DropoutNoise | None = None) -> Tensor:
@@ -65,28 +58,16 @@ class ResNet18(SingleModel):
 
     def new_head(
         self, outputs: int, randomness: Randomness, inputs: int | None = None
-    ) -> SingleHead:
+    ) -> nn.Module:
         """A head of the same structure, or a linear layer on ``inputs`` numbers."""
         if inputs is not None or self.averaged:
-            linear = partial(nn.Linear, inputs or self.feature_width, outputs)
-            return SingleHead(initialised(linear, randomness))
+            return super().new_head(outputs, randomness, inputs)
         net = initialised(partial(whole, outputs), randomness)
         return SingleHead(nn.Sequential(net.layer4, net.avgpool, nn.Flatten(), net.fc))
 
 
-def build(
-    parameters: Parameters, inputs: tuple[int, ...], outputs: int, randomness: Randomness
-) -> ResNet18:
-    """The network for pictures of three channels and any size.
-
-    Args:
-        parameters: where it is cut.
-        inputs: channels, height and width of a picture.
-        outputs: number of classes.
-        randomness: source of the initial weights, of one replica.
-
-    Raises:
-        InputError: rows are no pictures.
-    """
-    require_pictures("resnet18", inputs)
-    return ResNet18(parameters, outputs, randomness)
+def whole(outputs: int) -> ResNet:
+    """Torchvision's network, with shortcuts that have second derivatives."""
+    net = resnet18(num_classes=outputs)
+    replace_shortcuts(net.layer2, net.layer3, net.layer4)
+    return net

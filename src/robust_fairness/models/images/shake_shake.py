@@ -1,48 +1,58 @@
 """Shake-Shake 26: two residual branches in a random mixture (Gastaldi 2017)."""
 
-from functools import partial
-
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 from torchvision.models.resnet import conv3x3
 
+from robust_fairness.core.registry import PluginParameters
 from robust_fairness.models.images._staged import (
     Body,
     Noisy,
     StagedNetwork,
     averaged,
     he_initialised,
-    require_side,
     stages_of,
 )
 from robust_fairness.models.layers import PointConvolution
-from robust_fairness.models.randomness import DropoutNoise, Randomness
+from robust_fairness.models.randomness import DropoutNoise
 
-STACKS = False
 STEM = 16  # channels
 
 
-class Parameters(BaseModel):
-    """Sizes; the defaults are the source's 26 2x32d: 26 layers, 2.9 million weights."""
+class ShakeShake(StagedNetwork):
+    """The network of "Shake-Shake regularization"."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    class Parameters(PluginParameters):
+        """Sizes; default: the source's 26 2x32d (26 layers, 2.9 million weights)."""
 
-    width: int = Field(32, ge=2, multiple_of=2, description="channels of a branch, first stage")
-    stages: int = Field(3, ge=2, description="each has twice the channels of the one before")
-    blocks: int = Field(4, ge=1, description="blocks of two convolutions a branch in each stage")
+        width: int = Field(32, ge=2, multiple_of=2, description="channels of a branch, first stage")
+        stages: int = Field(3, ge=2, description="each has twice the channels of the one before")
+        blocks: int = Field(
+            4, ge=1, description="blocks of two convolutions a branch in each stage"
+        )
+
+    def least_side(self) -> int:
+        side: int = 2**self.hparams.stages
+        return side
+
+    def body(self, channels: int, height: int, width: int) -> Body:
+        stem = nn.Sequential(conv3x3(channels, STEM), nn.BatchNorm2d(STEM))
+        widths = [self.hparams.width * 2**stage for stage in range(self.hparams.stages)]
+        stages = stages_of(ShakeShakeBlock, STEM, widths, self.hparams.blocks)
+        return he_initialised(Body(stem, stages, widths, averaged(nn.ReLU()), widths[-1]))
 
 
 class HalvingShortcut(nn.Module):
-    """Two 1 x 1 convolutions of every second pixel: of the picture, and of it shifted by one.
+    """Two 1 x 1 convolutions of every second pixel: of the image, and of it shifted by one.
 
-    The source does not say whether the block's input is rectified before (its implementations
-    differ); it is not.
+    The source does not say whether the block's input is rectified before (implementations differ);
+    here it is not.
 
     Args:
-        inputs: channels that it takes.
-        outputs: channels that it gives, half of them from each convolution.
+        inputs: input channels.
+        outputs: output channels, half of them from each convolution.
     """
 
     def __init__(self, inputs: int, outputs: int) -> None:
@@ -64,12 +74,12 @@ class ShakeShakeBlock(Noisy):
 
     .. math:: x + \alpha F_1(x) + (1 - \alpha) F_2(x)
 
-    With noise every picture has a uniform alpha of its own, and the gradient flows as if it were
-    another one (Shake-Shake-Image); without noise it is 1/2.
+    With noise every image has its own uniform alpha, and the gradient uses another one
+    (Shake-Shake-Image); without noise alpha is 1/2.
 
     Args:
-        inputs: channels that it takes.
-        outputs: channels that it gives.
+        inputs: input channels.
+        outputs: output channels.
         stride: of the first convolution of a branch.
     """
 
@@ -104,37 +114,10 @@ class ShakeShakeBlock(Noisy):
         return added
 
     def mixture(self, first: Tensor, second: Tensor, noise: DropoutNoise | None) -> Tensor:
-        """What the branches ``[row, channel, height, width]`` give together."""
+        """The mixture of the branches' outputs ``[row, channel, height, width]``."""
         if noise is None:
             return (first + second) / 2
         (drawn,) = noise.uniform(self, (2, len(first), 1, 1, 1)).to(first.dtype)
-        seen, differentiated = drawn
-        followed = torch.lerp(second, first, differentiated)
-        return followed + (torch.lerp(second, first, seen) - followed).detach()
-
-
-def body(parameters: Parameters, channels: int) -> Body:
-    """A convolution, stages of blocks, and the average over the rectified picture."""
-    stem = nn.Sequential(conv3x3(channels, STEM), nn.BatchNorm2d(STEM))
-    widths = [parameters.width * 2**stage for stage in range(parameters.stages)]
-    stages = stages_of(ShakeShakeBlock, STEM, widths, parameters.blocks)
-    return he_initialised(Body(stem, stages, widths, averaged(nn.ReLU()), widths[-1]))
-
-
-def build(
-    parameters: Parameters, inputs: tuple[int, ...], outputs: int, randomness: Randomness
-) -> StagedNetwork:
-    """The network of "Shake-Shake regularization" for pictures of any channels.
-
-    Args:
-        parameters: sizes.
-        inputs: channels, height and width of a picture.
-        outputs: number of classes.
-        randomness: source of the initial weights, of one replica.
-
-    Raises:
-        InputError: rows are no pictures, or too small for so many stages.
-    """
-    channels = require_side("shake_shake", inputs, 2**parameters.stages)
-    made = partial(body, parameters, channels)
-    return StagedNetwork(made, outputs, randomness, piecewise_linear=True)
+        forward, backward = drawn
+        followed = torch.lerp(second, first, backward)
+        return followed + (torch.lerp(second, first, forward) - followed).detach()

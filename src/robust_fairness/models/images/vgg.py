@@ -1,80 +1,58 @@
-"""VGG-16 with batch normalisation, for small pictures (Simonyan and Zisserman 2015)."""
+"""VGG-16 with batch normalisation, for small images (Simonyan and Zisserman 2015)."""
 
-from functools import partial
+from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 from torch import nn
 from torchvision.models.resnet import conv3x3
 
-from robust_fairness.models.images._staged import (
-    Body,
-    StagedNetwork,
-    averaged,
-    he_initialised,
-    require_side,
-)
-from robust_fairness.models.randomness import Randomness
-
-STACKS = False
+from robust_fairness.core.registry import PluginParameters
+from robust_fairness.models.images._staged import Body, StagedNetwork, averaged, he_initialised
 
 
-class Parameters(BaseModel):
-    """Sizes; the defaults are configuration D (16 layers), which needs sides of 32 pixels."""
+class Vgg(StagedNetwork):
+    """The convolutions of "Very Deep Convolutional Networks" and one linear layer.
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    torchvision's three layers of 4,096 units on 7 x 7 pixels are for large images: they would be
+    nine tenths of the weights.
+    """
 
-    widths: tuple[int, ...] = Field(
-        (64, 128, 256, 512, 512), min_length=2, description="channels of a stage"
-    )
-    convolutions: tuple[int, ...] = Field((2, 2, 3, 3, 3), description="layers of a stage")
+    class Parameters(PluginParameters):
+        """Sizes; default: configuration D (16 layers), which needs sides of 32 pixels."""
 
-    @model_validator(mode="after")
-    def _as_many(self) -> "Parameters":
-        if len(self.convolutions) != len(self.widths) or min(self.convolutions) < 1:
-            raise ValueError(
-                f"convolutions {self.convolutions} for {len(self.widths)} widths, "
-                "allowed: one number of 1 and more for each"
-            )
-        return self
+        widths: tuple[int, ...] = Field(
+            (64, 128, 256, 512, 512), min_length=2, description="channels of a stage"
+        )
+        convolutions: tuple[int, ...] = Field((2, 2, 3, 3, 3), description="layers of a stage")
+
+        @model_validator(mode="after")
+        def _same_length(self) -> Self:
+            if len(self.convolutions) != len(self.widths) or min(self.convolutions) < 1:
+                raise ValueError(
+                    f"convolutions {self.convolutions} for {len(self.widths)} widths, "
+                    "allowed: one number of 1 and more for each"
+                )
+            return self
+
+    def least_side(self) -> int:
+        side: int = 2 ** len(self.hparams.widths)
+        return side
+
+    def body(self, channels: int, height: int, width: int) -> Body:
+        """Stages that each halve the image, and global average pooling."""
+        widths = self.hparams.widths
+        sizes = zip((channels, *widths[:-1]), widths, self.hparams.convolutions, strict=True)
+        stages = [stage(*one) for one in sizes]
+        return he_initialised(Body(nn.Identity(), stages, widths, averaged(), widths[-1]))
 
 
 def stage(inputs: int, outputs: int, convolutions: int) -> nn.Module:
     """Convolutions and the maximum of 2 x 2 pixels.
 
-    They have no bias, unlike torchvision's: normalisation takes it away again.
+    Unlike torchvision's they have no bias, which normalisation would remove.
     """
     layers: list[nn.Module] = []
     for _ in range(convolutions):
         layers += [conv3x3(inputs, outputs), nn.BatchNorm2d(outputs), nn.ReLU(inplace=True)]
         inputs = outputs
     return nn.Sequential(*layers, nn.MaxPool2d(2))
-
-
-def body(parameters: Parameters, channels: int) -> Body:
-    """Stages that each halve the picture, and the average of what is left of it."""
-    widths = parameters.widths
-    inputs = (channels, *widths[:-1])
-    stages = [stage(*sizes) for sizes in zip(inputs, widths, parameters.convolutions, strict=True)]
-    return he_initialised(Body(nn.Identity(), stages, widths, averaged(), widths[-1]))
-
-
-def build(
-    parameters: Parameters, inputs: tuple[int, ...], outputs: int, randomness: Randomness
-) -> StagedNetwork:
-    """The convolutions of "Very Deep Convolutional Networks" and one linear layer.
-
-    torchvision's three layers of 4,096 units on 7 x 7 pixels are for large pictures: they would
-    be nine tenths of the weights.
-
-    Args:
-        parameters: sizes.
-        inputs: channels, height and width of a picture.
-        outputs: number of classes.
-        randomness: source of the initial weights, of one replica.
-
-    Raises:
-        InputError: rows are no pictures, or too small for so many stages.
-    """
-    channels = require_side("vgg", inputs, 2 ** len(parameters.widths))
-    made = partial(body, parameters, channels)
-    return StagedNetwork(made, outputs, randomness, piecewise_linear=True)

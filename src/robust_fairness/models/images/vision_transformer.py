@@ -1,62 +1,76 @@
 """A small vision transformer (Dosovitskiy et al. 2021)."""
 
-from functools import partial
+from typing import Self
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torchvision.models import VisionTransformer
+from torchvision.models import VisionTransformer as Transformer
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.models.images._staged import Body, StagedNetwork, require_patches
-from robust_fairness.models.randomness import Randomness
-
-STACKS = False
+from robust_fairness.core.registry import PluginParameters
+from robust_fairness.models.images._staged import Body, StagedNetwork, patch_of
 
 
-class Parameters(BaseModel):
-    """Sizes; the defaults are the width of ViT-Ti with half its depth: 2.7 million weights.
+class VisionTransformer(StagedNetwork):
+    """The network of "An Image is Worth 16x16 Words", small, for square images."""
 
-    ``patch``: side of a patch in pixels; an eighth of the picture's, at least 2, unless given:
-    4 for 32 pixels, 8 for 64. There is no dropout.
-    """
+    class Parameters(PluginParameters):
+        """Sizes; default: the width of ViT-Ti with half its depth, 2.7 million weights.
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+        There is no dropout.
+        """
 
-    patch: int | None = Field(None, ge=1)
-    width: int = Field(192, ge=1, description="numbers of a token")
-    heads: int = Field(3, ge=1, description="attention heads; they divide the width")
-    hidden: int = Field(768, ge=1, description="width of the perceptron of a block")
-    depth: int = Field(6, ge=2, description="blocks")
+        patch: int | None = Field(
+            None, ge=1, description="side of a patch in pixels; default: an eighth, at least 2"
+        )
+        width: int = Field(192, ge=1, description="channels of a token")
+        heads: int = Field(3, ge=1, description="attention heads; they divide the width")
+        hidden: int = Field(768, ge=1, description="width of the perceptron of a block")
+        depth: int = Field(6, ge=2, description="blocks")
 
-    @model_validator(mode="after")
-    def _heads_divide(self) -> "Parameters":
-        if self.width % self.heads:
-            raise ValueError(f"width {self.width}, allowed: multiples of {self.heads} heads")
-        return self
+        @model_validator(mode="after")
+        def _heads_divide(self) -> Self:
+            if self.width % self.heads:
+                raise ValueError(f"width {self.width}, allowed: multiples of {self.heads} heads")
+            return self
+
+    piecewise_linear = False
+
+    def body(self, channels: int, height: int, width: int) -> Body:
+        """Pieces of torchvision's network."""
+        p, patch = self.hparams, patch_of(self.name, height, width, self.hparams.patch)
+        if height != width:
+            raise InputError(
+                f"network {self.name}: images of {height} x {width}, allowed: square images"
+            )
+        net = Transformer(height, patch, p.depth, p.heads, p.width, p.hidden)
+        blocks = [AttentionBlock(block) for block in net.encoder.layers]
+        end = ClassToken(net.encoder.ln)
+        return Body(Tokens(net, channels), blocks, [p.width] * p.depth, end, p.width)
 
 
 class Tokens(nn.Module):
-    """torchvision's patches with their places, behind the class token.
+    """torchvision's patches with their positions, after the class token.
 
     Args:
         net: torchvision's network.
-        channels: of a picture; its own layer takes three.
+        channels: of an image; its own layer has three.
     """
 
-    def __init__(self, net: VisionTransformer, channels: int) -> None:
+    def __init__(self, net: Transformer, channels: int) -> None:
         super().__init__()
         size = net.conv_proj.kernel_size
         self.project = nn.Conv2d(channels, net.hidden_dim, size, stride=size)
-        deviation = (channels * size[0] * size[1]) ** -0.5
-        nn.init.trunc_normal_(self.project.weight, std=deviation)
+        std = (channels * size[0] * size[1]) ** -0.5
+        nn.init.trunc_normal_(self.project.weight, std=std)
         nn.init.zeros_(self.project.bias)  # type: ignore[arg-type]
         self.class_token = net.class_token
         self.places = net.encoder.pos_embedding
 
     def forward(self, x: Tensor) -> Tensor:
-        """Tokens ``[row, width, 1 + patch]`` of pictures ``[row, channel, height, width]``."""
+        """Tokens ``[row, width, 1 + patch]`` of images ``[row, channel, height, width]``."""
         patches = self.project(x).flatten(2).mT
         tokens = torch.cat([self.class_token.expand(len(x), -1, -1), patches], dim=1)
         return (tokens + self.places).mT
@@ -77,7 +91,7 @@ class AttentionBlock(nn.Module):
         self.block = block
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map ``[row, width, token]`` to the same."""
+        """Map ``[row, width, token]`` to the same shape."""
         with sdpa_kernel(SDPBackend.MATH):
             mapped: Tensor = self.block(x.mT).mT
         return mapped
@@ -98,36 +112,3 @@ class ClassToken(nn.Module):
         """Map ``[row, width, token]`` to ``[row, width]``."""
         token: Tensor = self.normalise(x[..., 0])
         return token
-
-
-def body(parameters: Parameters, channels: int, side: int, patch: int) -> Body:
-    """The network of torchvision in pieces."""
-    p = parameters
-    net = VisionTransformer(side, patch, p.depth, p.heads, p.width, p.hidden)
-    blocks = [AttentionBlock(block) for block in net.encoder.layers]
-    end = ClassToken(net.encoder.ln)
-    return Body(Tokens(net, channels), blocks, [p.width] * p.depth, end, p.width)
-
-
-def build(
-    parameters: Parameters, inputs: tuple[int, ...], outputs: int, randomness: Randomness
-) -> StagedNetwork:
-    """The network of "An Image is Worth 16x16 Words", small, for square pictures.
-
-    Args:
-        parameters: sizes.
-        inputs: channels, height and width of a picture.
-        outputs: number of classes.
-        randomness: source of the initial weights, of one replica.
-
-    Raises:
-        InputError: rows are no square pictures, or the patch does not divide their side.
-    """
-    patch = require_patches("vision_transformer", inputs, parameters.patch)
-    channels, height, width = inputs
-    if height != width:
-        raise InputError(
-            f"network vision_transformer: pictures of {height} x {width}, allowed: square ones"
-        )
-    made = partial(body, parameters, channels, height, patch)
-    return StagedNetwork(made, outputs, randomness, piecewise_linear=False)

@@ -11,20 +11,19 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 def word_vectors(path: Path, words: Sequence[str], width: int) -> dict[int, np.ndarray]:
-    """Vectors of those words that the file knows, float32 ``[width]``, by their place.
+    """Vectors of those words that the file contains, float32 ``[width]``, by their position.
 
-    A line is a word and its numbers, parted by single spaces. The file is read line by line and
-    only what is asked for is kept; of a word that has several lines the first one. Words of the
-    file may hold spaces, as some of the largest published one do; no word of a question does.
+    A line is a word and its numbers, separated by single spaces; of several lines of a word the
+    first counts. The file's words may contain spaces, as some of the largest published one do.
 
     Args:
         path: the file.
-        words: what vectors are asked for; an empty one has none.
+        words: the words to look up; an empty one has no vector.
         width: numbers of a vector.
 
     Raises:
-        InputError: there is no such file, it is no text, a line has not as many numbers or one
-            that is none, or it knows none of the words.
+        InputError: the file cannot be read, a line has another number of numbers or one that is
+            not a number, or it contains none of the words.
     """
     places = {word.encode(): place for place, word in enumerate(words) if word}
     found: dict[int, np.ndarray] = {}
@@ -47,7 +46,7 @@ def word_vectors(path: Path, words: Sequence[str], width: int) -> dict[int, np.n
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Lines with their numbers, from 1, without what ends them."""
+    """Stripped lines with their numbers, from 1."""
     if not path.is_file():
         raise InputError(f"{path}: no such file")
     try:
@@ -59,10 +58,10 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _has_other_width(fields: Sequence[bytes], width: int, first: bool) -> bool:
-    """Whether a line has fewer numbers than it should, or more.
+    """Whether a line has fewer or more numbers than ``width``.
 
-    More fields are the parts of a word with spaces, unless they are numbers, too. The first line
-    of a published file has a word without spaces.
+    Additional fields are parts of a word with spaces, unless they are numbers. The word in the
+    first line of a published file has no spaces.
     """
     more = fields[1:-width]
     return len(fields) <= width or (bool(more) and (first or any(map(_is_number, more))))

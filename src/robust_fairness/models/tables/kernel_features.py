@@ -3,28 +3,14 @@
 from math import pi, sqrt
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from torch import Tensor
 
+from robust_fairness.core.registry import PluginParameters
 from robust_fairness.models.base import require_features
-from robust_fairness.models.embeddings._fixed_features import FixedFeatures
+from robust_fairness.models.fixed_features import FixedFeatures
 from robust_fairness.models.randomness import DropoutNoise, Randomness
-
-STACKS = True
-
-
-class Parameters(BaseModel):
-    r"""Number of features and width of the kernel :math:`\exp(-\|x - x'\|^2 / 2 s^2)`.
-
-    ``width``: s; unless given the square root of twice the number of inputs. That is the root
-    of the mean squared distance of two rows of standardised inputs, and so close to the median
-    heuristic, without a look at the data.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    features: int = Field(512, ge=1, description="random features; the error falls as their root")
-    width: float | None = Field(None, gt=0, description="standard deviation s of the kernel")
+from robust_fairness.samples.questions import RowShape
 
 
 class KernelFeatures(FixedFeatures):
@@ -33,43 +19,36 @@ class KernelFeatures(FixedFeatures):
     .. math:: \phi(x) = \sqrt{2 / D} \cos(x^T \Omega / s + b)
 
     with standard normal frequencies and uniform phases (Rahimi and Recht, "Random Features for
-    Large-Scale Kernel Machines", 2007). Frequencies and phases are drawn once, stay as they are
-    and are saved with the weights. With weight decay the head is a kernel machine but for the
-    approximation of the kernel, whose error is of the order of one over the root of D.
+    Large-Scale Kernel Machines", 2007), which are drawn once and saved with the weights. With
+    weight decay the head is a kernel machine, up to the error of the approximation, which is of
+    order one over the square root of D.
     """
+
+    class Parameters(PluginParameters):
+        r"""Number of features and width of the kernel :math:`\exp(-\|x - x'\|^2 / 2 s^2)`.
+
+        ``width``: s; default: the square root of twice the number of inputs. That is the root of
+        the mean squared distance of two rows of standardised inputs, hence close to the median
+        heuristic, and does not depend on the data.
+        """
+
+        features: int = Field(512, ge=1, description="number of random features (D)")
+        width: float | None = Field(None, gt=0, description="standard deviation s of the kernel")
 
     piecewise_linear = False
     frequencies: Tensor
     phases: Tensor
 
     def __init__(
-        self, parameters: Parameters, inputs: int, outputs: int, randomness: Randomness
+        self, hparams: Parameters, inputs: RowShape, outputs: int, randomness: Randomness
     ) -> None:
-        super().__init__(parameters.features, outputs, randomness)
-        width = parameters.width or sqrt(2 * inputs)
-        frequencies = randomness.normal((inputs, parameters.features)) / width
+        count, features = require_features(self.name, inputs), hparams.features
+        super().__init__(hparams, inputs, outputs, randomness, features)
+        frequencies = randomness.normal((count, features)) / (hparams.width or sqrt(2 * count))
         self.register_buffer("frequencies", frequencies)
-        self.register_buffer("phases", randomness.uniform((1, parameters.features), pi))
+        self.register_buffer("phases", randomness.uniform((1, features), pi))
 
     def early(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         """The cosines, ``[replica, row, features]``."""
         waves = torch.baddbmm(self.phases, x, self.frequencies)
         return sqrt(2 / self.feature_width) * torch.cos(waves)
-
-
-def build(
-    parameters: Parameters, inputs: tuple[int, ...], outputs: int, randomness: Randomness
-) -> KernelFeatures:
-    """A stack of approximate kernel machines, one a seed of ``randomness``.
-
-    Args:
-        parameters: number of features and width of the kernel.
-        inputs: shape of one row; must be one axis of features.
-        outputs: number of classes, or 1 for a continuous outcome.
-        randomness: source of features and initial weights.
-
-    Raises:
-        InputError: rows are no feature vectors.
-    """
-    count = require_features("kernel_features", inputs)
-    return KernelFeatures(parameters, count, outputs, randomness)

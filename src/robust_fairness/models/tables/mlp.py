@@ -1,44 +1,43 @@
-"""Multilayer perceptrons, all replicas at once as batched matrix products."""
+"""Multilayer perceptrons; a stack of them is computed by batched matrix products."""
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from torch import Tensor
 
+from robust_fairness.core.registry import PluginParameters
 from robust_fairness.models.base import Model, require_features
 from robust_fairness.models.layers import TwoLayers
 from robust_fairness.models.randomness import DropoutNoise, Randomness
-
-STACKS = True
-
-
-class Parameters(BaseModel):
-    """Sizes of the network; the defaults are those of Equalized Robustness, appendix A.
-
-    f_s is d -> 100 -> 64 and h_t is 64 -> 32 -> classes, with ReLU and dropout *between* the two
-    layers of each. Whether f_s ends in a ReLU is not said; we take the text at its word (none).
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    hidden: int = Field(100, ge=1, description="width of the hidden layer of f_s")
-    features: int = Field(64, ge=1, description="width of the features, the output of f_s")
-    head_hidden: int = Field(32, ge=1, description="width of the hidden layer of a head")
-    dropout: float = Field(0.25, ge=0, lt=1, description="dropout rate after each hidden layer")
-    feature_relu: bool = Field(False, description="whether f_s ends in a ReLU")
+from robust_fairness.samples.questions import RowShape
 
 
 class Mlp(Model):
-    """The paper's pair of two-layer perceptrons: features and head."""
+    """Two perceptrons of two layers each: features and head (Equalized Robustness, appendix A)."""
 
+    class Parameters(PluginParameters):
+        """Sizes of the network; the defaults are those of Equalized Robustness, appendix A.
+
+        f_s is d -> 100 -> 64 and h_t is 64 -> 32 -> classes, with ReLU and dropout *between* the
+        two layers of each. The paper does not say whether f_s ends in a ReLU (default: no).
+        """
+
+        hidden: int = Field(100, ge=1, description="width of the hidden layer of f_s")
+        features: int = Field(64, ge=1, description="width of the features, the output of f_s")
+        head_hidden: int = Field(32, ge=1, description="width of the hidden layer of a head")
+        dropout: float = Field(0.25, ge=0, lt=1, description="dropout rate after hidden layers")
+        feature_relu: bool = Field(False, description="whether f_s ends in a ReLU")
+
+    stacks = True
     piecewise_linear = True
 
     def __init__(
-        self, parameters: Parameters, inputs: int, outputs: int, randomness: Randomness
+        self, hparams: Parameters, inputs: RowShape, outputs: int, randomness: Randomness
     ) -> None:
-        super().__init__()
-        p = self.parameters_of_network = parameters
+        super().__init__(hparams, inputs, outputs, randomness)
+        width = require_features(self.name, inputs)
+        p = hparams
         self.early_width, self.feature_width = p.hidden, p.features
-        self.body = TwoLayers(inputs, p.hidden, p.features, p.dropout, randomness)
+        self.body = TwoLayers(width, p.hidden, p.features, p.dropout, randomness)
         self.top = self.new_head(outputs, randomness)
 
     def early(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
@@ -46,34 +45,14 @@ class Mlp(Model):
         return self.body.hidden(x)
 
     def late(self, early: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        """Features ``[replica, row, features]``."""
         features = self.body.top(early, noise)
-        return torch.relu(features) if self.parameters_of_network.feature_relu else features
+        return torch.relu(features) if self.hparams.feature_relu else features
 
     def head(self, features: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        """Outputs ``[replica, row, output]``."""
         return self.top(features, noise)
 
     def new_head(
         self, outputs: int, randomness: Randomness, inputs: int | None = None
     ) -> TwoLayers:
-        """Two layers from the features (or ``inputs``) to ``outputs``."""
-        p = self.parameters_of_network
+        p = self.hparams
         return TwoLayers(inputs or p.features, p.head_hidden, outputs, p.dropout, randomness)
-
-
-def build(
-    parameters: Parameters, inputs: tuple[int, ...], outputs: int, randomness: Randomness
-) -> Mlp:
-    """A stack of perceptrons, one a seed of ``randomness``.
-
-    Args:
-        parameters: sizes.
-        inputs: shape of one row; must be one axis of features.
-        outputs: number of classes, or 1 for a continuous outcome.
-        randomness: source of the initial weights.
-
-    Raises:
-        InputError: rows are no feature vectors.
-    """
-    return Mlp(parameters, require_features("mlp", inputs), outputs, randomness)

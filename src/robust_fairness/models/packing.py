@@ -1,4 +1,4 @@
-"""Questions on pictures as one vector a row, as networks take them."""
+"""Questions on images packed into one vector per row."""
 
 import torch
 from torch import Tensor
@@ -7,10 +7,9 @@ from robust_fairness.samples.questions import QuestionShape
 
 
 def packed(tokens: Tensor, counts: Tensor, features: Tensor, dtype: torch.dtype) -> Tensor:
-    """Questions and their pictures as one vector a row, ``[..., number]`` of ``QuestionShape``.
+    """Pack questions and their images into one vector per row, ``[..., number]``.
 
-    Tokens and numbers of boxes are whole numbers far below those that a float32 cannot hold. One
-    vector is what every method, and every part of the training loop, can hand on.
+    Tokens and numbers of boxes are integers that float32 represents exactly.
 
     Args:
         tokens: int ``[..., word]``.
@@ -28,10 +27,10 @@ def packed(tokens: Tensor, counts: Tensor, features: Tensor, dtype: torch.dtype)
 
 
 def unpacked(x: Tensor, shape: QuestionShape) -> tuple[Tensor, Tensor, Tensor]:
-    """Tokens int64 ``[..., word]``, boxes int64 ``[...]`` and their features, of packed rows.
+    """Tokens int64 ``[..., word]``, numbers of boxes int64 ``[...]`` and their features.
 
     Args:
-        x: what ``packed`` gave, ``[..., number]``.
+        x: what ``packed`` returned, ``[..., number]``.
         shape: of one row.
     """
     tokens = x[..., : shape.tokens].long()

@@ -1,76 +1,71 @@
-"""Classifiers of feature vectors that scikit-learn fits at once, and torch predicts with."""
+"""Classifiers that scikit-learn fits and torch predicts with."""
 
 import logging
 from abc import abstractmethod
+from math import prod
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.models.base import FittedAtOnce
+from robust_fairness.models.base import NonIterativeModel, require_classes
 from robust_fairness.models.randomness import DropoutNoise, Randomness
+from robust_fairness.samples.questions import RowShape
 
-ABSENT = -1e15  # logit of a class without training rows: finite, and its square in float32 too
-NUMBERS_AT_ONCE = 2**23  # of what a block of rows is predicted by
+ABSENT = -1e15  # logit of a class without training rows: its square is finite in float32
+NUMBERS_AT_ONCE = 2**23  # numbers in memory while a block of rows is predicted
 LOGGER = logging.getLogger(__name__)
 
 
-class FittedClassifier(FittedAtOnce):
-    """What scikit-learn learnt, as float64 tensors; the features are the inputs themselves.
+class FittedClassifier(NonIterativeModel):
+    """A classifier of feature vectors or flattened images, kept as float64 tensors.
 
-    A class without training rows is no error: it has the logit ``ABSENT``. With rows of a single
-    class there is nothing to fit, and that class is predicted everywhere.
+    Of the protocol only preprocessing and device apply. A class without training rows has the
+    logit ``ABSENT``; if all rows have one class, it is predicted everywhere.
 
     Attributes:
         present: classes that can be predicted, int64 ``[known class]``, ascending.
-
-    Args:
-        name: of the network, for messages.
-        inputs: numbers of a row.
-        classes: number of classes.
     """
 
     piecewise_linear = False
     present: Tensor
 
-    def __init__(self, name: str, inputs: int, classes: int) -> None:
-        super().__init__()
-        self.name, self.classes = name, classes
-        self.early_width = self.feature_width = inputs
+    def __init__(
+        self, hparams: Any, inputs: RowShape, outputs: int, randomness: Randomness
+    ) -> None:
+        super().__init__(hparams, inputs, outputs, randomness)
+        require_classes(self.name, outputs)
+        self.classes, self.randomness = outputs, randomness
+        self.early_width = self.feature_width = prod(tuple(inputs))
         self.register_buffer("present", torch.zeros(0, dtype=torch.int64))
 
     @abstractmethod
-    def fit(self, inputs: Tensor, labels: Tensor) -> None:
-        """Fit scikit-learn's classifier to rows of two classes or more.
+    def learn(self, inputs: Tensor, labels: Tensor) -> None:
+        """Fit scikit-learn's classifier to rows of at least two classes.
 
         Args:
             inputs: float64 ``[m, input]``, on the CPU.
-            labels: int64 places in ``present`` ``[m]``, each of which occurs.
+            labels: int64 positions in ``present`` ``[m]``, each of which occurs.
         """
 
     @abstractmethod
     def values(self, x: Tensor) -> Tensor:
-        """Logits of the present classes ``[row, known class]``.
-
-        Args:
-            x: float64 inputs ``[row, input]``.
-        """
+        """Logits ``[row, known class]`` of float64 inputs ``[row, input]``."""
 
     @abstractmethod
     def numbers_of_a_row(self) -> int:
-        """How many numbers the prediction of one row needs at once."""
+        """How many numbers in memory the prediction of one row takes."""
 
     def early(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         """The inputs, ``[1, row, input]``."""
         return x.flatten(2)
 
     def late(self, early: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        """The same."""
         return early
 
     def head(self, features: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        """Logits ``[1, row, class]``, computed in float64 by blocks of rows."""
+        """Logits ``[1, row, class]``, computed in float64 in blocks of rows."""
         block = max(1, NUMBERS_AT_ONCE // max(1, self.numbers_of_a_row()))
         known = torch.cat([self._known(rows) for rows in features[0].double().split(block)])
         logits = known.new_full((len(known), self.classes), ABSENT)
@@ -83,7 +78,7 @@ class FittedClassifier(FittedAtOnce):
     def new_head(
         self, outputs: int, randomness: Randomness, inputs: int | None = None
     ) -> nn.Module:
-        """There is none.
+        """Raise, since there is no head to train.
 
         Raises:
             InputError: always.
@@ -92,15 +87,17 @@ class FittedClassifier(FittedAtOnce):
             f"network {self.name}: has no head that could be trained, allowed: method erm"
         )
 
+    def classes_seen(self) -> Tensor:
+        return self.present
+
     def rows_to_fit(self, count: int) -> Tensor:
-        """All places, int64 ``[m]``."""
         return torch.arange(count)
 
-    def fit_at_once(self, x: Tensor, y: Tensor) -> None:
-        """Fit scikit-learn's classifier; a message tells of classes without rows.
+    def fit(self, x: Tensor, y: Tensor) -> None:
+        """Fit to rows; log how many classes have none.
 
         Raises:
-            InputError: an input is no finite number.
+            InputError: an input is not a finite number.
         """
         inputs, labels = x[0].flatten(1).cpu().double(), y[0].cpu()
         bad = int((~inputs.isfinite()).any(1).sum())
@@ -117,7 +114,7 @@ class FittedClassifier(FittedAtOnce):
             )  # fmt: skip
         self.keep(present=present)
         if len(present) > 1:
-            self.fit(inputs, torch.searchsorted(present, labels))
+            self.learn(inputs, torch.searchsorted(present, labels))
 
     def keep(self, **learnt: Tensor) -> None:
         """Set buffers, on the device of the network."""
@@ -127,19 +124,9 @@ class FittedClassifier(FittedAtOnce):
     def _load_from_state_dict(
         self, state_dict: dict[str, Any], prefix: str, *options: Any, **more: Any
     ) -> None:
-        """Take a fitted state, whose tensors are as large as the fit made them."""
+        """Resize the buffers to those of the fitted state before torch copies them."""
         for name, buffer in list(self.named_buffers(recurse=False)):
             value = state_dict.get(prefix + name)
             if value is not None:
                 setattr(self, name, torch.empty_like(value, device=buffer.device))
         super()._load_from_state_dict(state_dict, prefix, *options, **more)
-
-
-def require_classes(network: str, outputs: int) -> None:
-    """Check that the outcome is a class.
-
-    Raises:
-        InputError: it is continuous.
-    """
-    if outputs == 1:
-        raise InputError(f"network {network}: not applicable to a continuous outcome")
