@@ -62,7 +62,7 @@ def main() -> None:
     options = parser.parse_args()
     print(f"{platform.machine()}, {os.cpu_count()} cores, torch {torch.__version__}")
     torch.manual_seed(0)
-    model = mlp.build(mlp.Parameters(), (options.features,), 2, Randomness([0], "weights"))
+    model = mlp.Mlp(mlp.Mlp.Parameters(), (options.features,), 2, Randomness([0], "weights"))
     x = torch.randn(1, options.rows, options.features)
     y = torch.randint(2, (1, options.rows))
     exact = seconds(lambda: exact_curvature(model, x), options.repeats)

@@ -18,10 +18,10 @@ from itertools import pairwise
 import torch
 from torch.nn.functional import normalize
 
-from robust_fairness.core.registry import find_module, names
+from robust_fairness.core.registry import find, names
 from robust_fairness.methods._class_batches import class_batches
 from robust_fairness.models.randomness import DropoutNoise, Randomness
-from robust_fairness.objectives.base import Objective, objective_class
+from robust_fairness.objectives.base import Objective
 
 TARGET = 0.15
 PHASES = ("forward", "mining", "objective", "backward", "step")
@@ -47,7 +47,7 @@ def steps(
     device: torch.device,
 ) -> Iterator[dict[str, float]]:
     """Seconds of the phases of one step after the other; the first one warms up."""
-    miner = find_module("miner", miner_name)
+    miner = find("miner", miner_name)
     parameters, generator = miner.Parameters(), torch.Generator(device).manual_seed(0)
     dropout, now = Randomness([0], "dropout", device), clock_of(device)
     weights = [*network.parameters(), *objective.parameters()]
@@ -61,10 +61,10 @@ def steps(
         x = torch.rand(1, len(labels), 3, options.size, options.size, device=device)
         times = [now()]
         embeddings = network(x, DropoutNoise(dropout))[0]
-        embeddings = normalize(embeddings) if objective.NORMALISED else embeddings
+        embeddings = normalize(embeddings) if objective.normalised else embeddings
         times.append(now())
         triplets = None
-        if objective.MINED:
+        if objective.mined:
             triplets = miner.mine(embeddings.detach(), labels, parameters, generator)
         times.append(now())
         loss = objective(embeddings, labels, triplets)
@@ -106,22 +106,22 @@ def main() -> None:
         f"{options.network}, batch {options.batch_size}, {options.size} x {options.size}, "
         f"{options.dimensions} dimensions, {options.classes} classes"
     )
-    module = find_module("network", options.network)
+    module = find("network", options.network)
     for name in names("objective"):
-        declared = objective_class(name)
-        for miner in names("miner") if declared.MINED else ["none"]:
+        declared = find("objective", name)
+        for miner in names("miner") if declared.mined else ["none"]:
             shape = (3, options.size, options.size)
-            network = module.build(
+            network = module(
                 module.Parameters(), shape, options.dimensions, Randomness([0], "weights")
             ).to(device)
             objective = declared(
-                find_module("objective", name).Parameters(),
+                find("objective", name).Parameters(),
                 options.classes,
                 options.dimensions,
                 Randomness([0], "heads"),
             ).to(device)
             passes = steps(
-                network, objective, miner if declared.MINED else "random", options, device
+                network, objective, miner if declared.mined else "random", options, device
             )
             next(passes)
             seconds = [next(passes) for _ in range(options.repeats)]

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import torch
 from torch.nn.functional import cross_entropy
 
-from robust_fairness.core.registry import find_module
+from robust_fairness.core.registry import find
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 
 NETWORKS = (
@@ -25,8 +25,8 @@ NETWORKS = (
 
 def steps(name: str, device: torch.device, batch_size: int, size: int) -> Iterator[float]:
     """Seconds of one forward and backward pass after the other; the first one warms up."""
-    module = find_module("network", name)
-    network = module.build(module.Parameters(), (3, size, size), 10, Randomness([0], "weights")).to(
+    module = find("network", name)
+    network = module(module.Parameters(), (3, size, size), 10, Randomness([0], "weights")).to(
         device
     )
     x = torch.rand(1, batch_size, 3, size, size, device=device)

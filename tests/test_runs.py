@@ -290,7 +290,7 @@ class Parameters(MethodParameters):
 class Toy(Method):
     def steps(self, model, batch):
         loss = model.task_loss(model(batch.x, batch.noise), batch.y).mean(-1)
-        yield Step({"model": self.parameters_of_method.weight * loss})
+        yield Step({"model": self.hparams.weight * loss})
 ''',
     "datasets/toy_dataset.py": '''
 """Diabetes under another name."""

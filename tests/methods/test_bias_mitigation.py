@@ -15,20 +15,12 @@ from robust_fairness.core.checkpoints import threads
 from robust_fairness.core.errors import InputError
 from robust_fairness.methods.base import Batch, Problem, TrainingRows
 from robust_fairness.methods.erm import Erm
-from robust_fairness.methods.erm import Parameters as ErmParameters
 from robust_fairness.methods.group_dro import GroupDro
-from robust_fairness.methods.group_dro import Parameters as GroupDroParameters
 from robust_fairness.methods.group_upweighting import GroupUpweighting
-from robust_fairness.methods.group_upweighting import Parameters as GroupUpweightingParameters
 from robust_fairness.methods.irmv1 import Irmv1, scale_slopes
-from robust_fairness.methods.irmv1 import Parameters as Irmv1Parameters
 from robust_fairness.methods.lff import Lff, generalised_cross_entropy
-from robust_fairness.methods.lff import Parameters as LffParameters
 from robust_fairness.methods.lnl import Lnl
-from robust_fairness.methods.lnl import Parameters as LnlParameters
-from robust_fairness.methods.rubi import Parameters as RubiParameters
 from robust_fairness.methods.rubi import Rubi
-from robust_fairness.methods.spectral_decoupling import Parameters as SpectralDecouplingParameters
 from robust_fairness.methods.spectral_decoupling import SpectralDecoupling
 from robust_fairness.models.base import Model
 from robust_fairness.models.layers import Linear
@@ -49,7 +41,7 @@ class Net(Model):
     early_width = feature_width = 6
 
     def __init__(self, weights: dict) -> None:
-        super().__init__()
+        super().__init__(None, (8,), 4, Randomness([0], "weights"))
         self.first, self.second = linear(weights, "fc1"), linear(weights, "fc2")
 
     def early(self, x, noise=None):
@@ -104,16 +96,17 @@ def golden_problem() -> Problem:
     counts = torch.bincount(torch.tensor(PROBLEM["group"]))[None]
     model = Net(PROBLEM["lff_bias_init"])
     return Problem(
-        4,
-        5,
-        (5,),
-        counts,
-        40,
-        16,
-        Randomness([0], "heads"),
-        lambda: model,
-        1e-3,
-        Randomness([0], "mining"),
+        classes=4,
+        groups=5,
+        attribute_widths=(5,),
+        subgroup_counts=counts,
+        rows=40,
+        batch_size=16,
+        seeds=(0,),
+        heads=Randomness([0], "heads"),
+        new_model=lambda: model,
+        learning_rate=1e-3,
+        mining=Randomness([0], "mining"),
     )
 
 
@@ -126,9 +119,10 @@ def golden_batch(rows: list[int]) -> Batch:
         x=x,
         y=y,
         group=group,
-        cell=group,
+        subgroup=group,
         attributes=torch.zeros(1, len(rows), 5),
-        given=torch.zeros(1, len(rows), 4),
+        conditioning=torch.zeros(1, len(rows), 4),
+        sample_weight=torch.ones(1, len(rows)),
         rows=place,
         noise=None,
     )
@@ -150,20 +144,20 @@ def make_lnl(parameters, model, problem):
 
 
 CASES = {
-    "StdM": (Erm, ErmParameters()),
-    "UpWt": (GroupUpweighting, GroupUpweightingParameters(weighting="total_over_count")),
-    "GDRO": (GroupDro, GroupDroParameters(step_size=HYPER["group_weight_step_size"])),
-    "RUBi": (make_rubi, RubiParameters()),
+    "StdM": (Erm, Erm.Parameters()),
+    "UpWt": (GroupUpweighting, GroupUpweighting.Parameters(weighting="total_over_count")),
+    "GDRO": (GroupDro, GroupDro.Parameters(step_size=HYPER["group_weight_step_size"])),
+    "RUBi": (make_rubi, Rubi.Parameters()),
     "LNL": (
         make_lnl,
-        LnlParameters(
+        Lnl.Parameters(
             entropy_weight=HYPER["entropy_loss_weight"],
             gradient_factor=HYPER["grad_reverse_factor"],
         ),
     ),
     "IRMv1": (
         Irmv1,
-        Irmv1Parameters(
+        Irmv1.Parameters(
             weight=HYPER["grad_penalty_weight"],
             environments_per_batch=HYPER["num_envs_per_batch"],
             reduction="sum",
@@ -171,7 +165,7 @@ CASES = {
     ),
     "LFF": (
         Lff,
-        LffParameters(
+        Lff.Parameters(
             amplification=HYPER["bias_loss_gamma"],
             memory=HYPER["bias_ema_gamma"],
             amplified_gradient="scaled",
@@ -179,7 +173,7 @@ CASES = {
     ),
     "SD": (
         SpectralDecoupling,
-        SpectralDecouplingParameters(
+        SpectralDecoupling.Parameters(
             weight=HYPER["spectral_decoupling_lambda"],
             shift=HYPER["spectral_decoupling_gamma"],
             penalised="target_logit",
@@ -235,9 +229,10 @@ def random_batch(rows: int = 16) -> Batch:
         x=torch.randn(1, rows, 8, generator=generator),
         y=torch.randint(4, (1, rows), generator=generator),
         group=group,
-        cell=group,
+        subgroup=group,
         attributes=torch.zeros(1, rows, 4),
-        given=torch.zeros(1, rows, 4),
+        conditioning=torch.zeros(1, rows, 4),
+        sample_weight=torch.ones(1, rows),
         rows=torch.arange(rows).expand(1, rows),
         noise=None,
     )
@@ -273,7 +268,7 @@ def test_upweighting_counts_training_rows(weighting):
     logits = Net(PROBLEM["init"])(batch.x)[0]
     total = 0.0
     for row in range(16):
-        group = int(batch.cell[0, row])
+        group = int(batch.subgroup[0, row])
         weight = {
             "balanced": 40 / (5 * counts[group]),
             "total_over_count": 40 / counts[group],
@@ -281,7 +276,7 @@ def test_upweighting_counts_training_rows(weighting):
         }[weighting]
         loss = functional.cross_entropy(logits[row], batch.y[0, row])
         total += float(loss.detach()) * (weight if group >= 0 else 1.0)
-    parameters = GroupUpweightingParameters(weighting=weighting)
+    parameters = GroupUpweighting.Parameters(weighting=weighting)
     found = first_loss(GroupUpweighting, parameters, batch)
     assert float(found.detach()) == pytest.approx(total / 16, rel=1e-5)
 
@@ -291,7 +286,7 @@ def test_upweighting_counts_training_rows(weighting):
 def test_spectral_decoupling_is_its_formula(penalised, by_class):
     """Half the weighted squared distance of all logits, or of the true class's."""
     batch = random_batch()
-    parameters = SpectralDecouplingParameters(
+    parameters = SpectralDecoupling.Parameters(
         weight=0.3,
         shift=0.7,
         penalised=penalised,
@@ -311,7 +306,7 @@ def test_spectral_decoupling_is_its_formula(penalised, by_class):
 
 def test_values_by_class_must_be_one_a_class():
     """Two for four classes are refused."""
-    parameters = SpectralDecouplingParameters(weight_by_class=(1.0, 2.0))
+    parameters = SpectralDecoupling.Parameters(weight_by_class=(1.0, 2.0))
     with pytest.raises(InputError, match="weight_by_class has 2 values"):
         first_loss(SpectralDecoupling, parameters, random_batch())
 
@@ -321,7 +316,7 @@ def test_values_by_class_must_be_one_a_class():
 def test_invariance_penalty_is_the_gradient_of_a_scaled_classifier(estimator, reduction):
     """By autograd through the scale, environment by environment."""
     batch = random_batch()
-    parameters = Irmv1Parameters(
+    parameters = Irmv1.Parameters(
         weight=2.0, environments_per_batch=4, estimator=estimator, reduction=reduction
     )
     logits = Net(PROBLEM["init"])(batch.x)[0].detach()
@@ -353,7 +348,7 @@ def test_scaled_outcomes_have_their_slope():
 
 def test_annealing_starts_with_the_weight_one_and_then_rescales():
     """As the original: lambda after so many steps, and the loss divided by a lambda above 1."""
-    parameters = Irmv1Parameters(weight=8.0, environments_per_batch=4, annealing_steps=1)
+    parameters = Irmv1.Parameters(weight=8.0, environments_per_batch=4, annealing_steps=1)
     model = Net(PROBLEM["init"])
     method = Irmv1(stacked(parameters), model, golden_problem())
     batch = golden_batch(PROBLEM["batches"][0])
@@ -366,12 +361,12 @@ def test_annealing_starts_with_the_weight_one_and_then_rescales():
 def test_blocks_must_divide_the_batch():
     """Otherwise an environment would have no two halves."""
     with pytest.raises(InputError, match="batch_size 16, allowed: multiples of 6"):
-        first_loss(Irmv1, Irmv1Parameters(environments_per_batch=3), random_batch())
+        first_loss(Irmv1, Irmv1.Parameters(environments_per_batch=3), random_batch())
 
 
 def test_one_pass_of_lnl_is_the_printed_objective():
     """Task loss, negative entropy and reversed bias loss in one step; two players."""
-    parameters = LnlParameters(passes="one", entropy_weight=0.2, gradient_factor=-0.5)
+    parameters = Lnl.Parameters(passes="one", entropy_weight=0.2, gradient_factor=-0.5)
     model, batch = Net(PROBLEM["init"]), random_batch()
     method = make_lnl(stacked(parameters), model, golden_problem())
     (step,) = method.steps(model, batch)
@@ -390,7 +385,7 @@ def test_rubi_with_classifier_predicts_from_the_bias_logits():
     """The original's further layer; rows of unknown group are neither masked nor predicted."""
     batch, model = random_batch(), Net(PROBLEM["init"])
     method = make_rubi(
-        stacked(RubiParameters(bias_loss="with_classifier")), model, golden_problem()
+        stacked(Rubi.Parameters(bias_loss="with_classifier")), model, golden_problem()
     )
     (step,) = method.steps(model, batch)
     total = 0.0
@@ -408,12 +403,14 @@ def test_rubi_with_classifier_predicts_from_the_bias_logits():
 def test_group_weights_follow_their_closed_form():
     """Absent groups take part in the normalisation with the factor 1."""
     batch, model = random_batch(), Net(PROBLEM["init"])
-    method = GroupDro(stacked(GroupDroParameters(step_size=0.5)), model, golden_problem())
+    method = GroupDro(stacked(GroupDro.Parameters(step_size=0.5)), model, golden_problem())
     (step,) = method.steps(model, batch)
     losses = functional.cross_entropy(model(batch.x)[0], batch.y[0], reduction="none")
     means = torch.stack(
         [
-            losses[batch.cell[0] == g].mean() if (batch.cell[0] == g).any() else torch.zeros(())
+            losses[batch.subgroup[0] == g].mean()
+            if (batch.subgroup[0] == g).any()
+            else torch.zeros(())
             for g in range(5)
         ]
     )
@@ -423,19 +420,20 @@ def test_group_weights_follow_their_closed_form():
 
 
 def unbalanced_rows() -> TrainingRows:
-    """900 rows of cell 0, 90 of cell 1, 9 of cell 2 and one of unknown group."""
-    cell = torch.tensor([0] * 900 + [1] * 90 + [2] * 9 + [-1])
-    return TrainingRows(y=torch.zeros(1000, dtype=torch.long), group=cell, cell=cell)
+    """900 rows of subgroup 0, 90 of 1, 9 of 2 and one of unknown group."""
+    group = torch.tensor([0] * 900 + [1] * 90 + [2] * 9 + [-1])
+    zeros = torch.zeros(1000, dtype=torch.long)
+    return TrainingRows(y=zeros, group=group, subgroup=group, rows=torch.arange(1000))
 
 
 def visits(sampler: str) -> torch.Tensor:
     """Visits of every cell over twenty epochs."""
-    parameters = stacked(GroupDroParameters(sampler=sampler))
+    parameters = stacked(GroupDro.Parameters(sampler=sampler))
     method = GroupDro(parameters, Net(PROBLEM["init"]), golden_problem())
     generator = torch.Generator().manual_seed(0)
     rows = unbalanced_rows()
-    order = torch.cat([method.epoch(rows, generator) for _ in range(20)])
-    return torch.bincount(rows.cell[order] + 1, minlength=4) / len(order)
+    order = torch.cat([method.visiting_order(rows, generator) for _ in range(20)])
+    return torch.bincount(rows.subgroup[order] + 1, minlength=4) / len(order)
 
 
 def test_balanced_sampler_visits_every_cell_equally():
@@ -453,13 +451,13 @@ def test_shuffled_weights_do_not_balance():
 
 def test_environments_fill_blocks_of_equal_size():
     """Every block is of one environment, each as likely as the others."""
-    parameters = stacked(Irmv1Parameters(environments_per_batch=4))
+    parameters = stacked(Irmv1.Parameters(environments_per_batch=4))
     method = Irmv1(parameters, Net(PROBLEM["init"]), golden_problem())
     generator = torch.Generator().manual_seed(0)
     rows = unbalanced_rows()
-    order = torch.cat([method.epoch(rows, generator) for _ in range(20)])
+    order = torch.cat([method.visiting_order(rows, generator) for _ in range(20)])
     assert len(order) == 20 * (1000 // 16 + 1) * 16
-    blocks = rows.cell[order].view(-1, 4)
+    blocks = rows.subgroup[order].view(-1, 4)
     assert (blocks == blocks[:, :1]).all()
     share = torch.bincount(blocks[:, 0], minlength=3) / len(blocks)
     assert (share - 1 / 3).abs().max() < 5 * (2 / 9 / len(blocks)) ** 0.5
@@ -468,14 +466,14 @@ def test_environments_fill_blocks_of_equal_size():
 
 def lnl_on(model: Model, layer: str) -> Lnl:
     """LNL on a network, its bias head at the given layer."""
-    return Lnl(stacked(LnlParameters(layer=layer)), model, golden_problem())
+    return Lnl(stacked(Lnl.Parameters(layer=layer)), model, golden_problem())
 
 
 @pytest.mark.parametrize(("layer", "width"), [("early", 7), ("features", 5)])
 def test_bias_head_reads_the_layer_that_is_named(layer, width):
     """Its loss is that of a linear layer on these activations."""
-    sizes = mlp.Parameters(hidden=7, features=5, head_hidden=4, dropout=0)
-    model = mlp.build(sizes, (8,), 4, Randomness([0], "weights"))
+    sizes = mlp.Mlp.Parameters(hidden=7, features=5, head_hidden=4, dropout=0)
+    model = mlp.Mlp(sizes, (8,), 4, Randomness([0], "weights"))
     method, batch = lnl_on(model, layer), random_batch()
     assert method.bias_head.weight.shape == (1, width, 5)
     _, second = method.steps(model, batch)
@@ -509,11 +507,11 @@ def test_bias_head_reads_the_average_of_a_picture():
 
 
 TOLD_THE_GROUPS = {
-    "group_upweighting": (GroupUpweighting, GroupUpweightingParameters()),
-    "group_dro": (GroupDro, GroupDroParameters()),
-    "rubi": (Rubi, RubiParameters()),
-    "lnl": (Lnl, LnlParameters()),
-    "irmv1": (Irmv1, Irmv1Parameters()),
+    "group_upweighting": (GroupUpweighting, GroupUpweighting.Parameters()),
+    "group_dro": (GroupDro, GroupDro.Parameters()),
+    "rubi": (Rubi, Rubi.Parameters()),
+    "lnl": (Lnl, Lnl.Parameters()),
+    "irmv1": (Irmv1, Irmv1.Parameters()),
 }
 
 
@@ -524,7 +522,7 @@ def test_groups_without_any_training_row_are_refused(name, cells):
     make, parameters = TOLD_THE_GROUPS[name]
     counts = torch.ones(2, cells, dtype=torch.long)
     counts[1] = 0
-    problem = replace(golden_problem(), cell_counts=counts)
+    problem = replace(golden_problem(), subgroup_counts=counts)
     with pytest.raises(InputError, match=f"method {name}: no training row has a value"):
         make(stacked(parameters), Net(PROBLEM["init"]), problem)
 
@@ -553,8 +551,8 @@ COUNTS = st.lists(st.integers(0, 1000), min_size=1, max_size=30).filter(any)
 @given(COUNTS)
 def test_balanced_weights_have_the_mean_one_over_training_rows(counts):
     """And every cell that occurs has the same share of them."""
-    problem = replace(golden_problem(), cell_counts=torch.tensor([counts]))
-    method = GroupUpweighting(stacked(GroupUpweightingParameters()), Net(PROBLEM["init"]), problem)
+    problem = replace(golden_problem(), subgroup_counts=torch.tensor([counts]))
+    method = GroupUpweighting(stacked(GroupUpweighting.Parameters()), Net(PROBLEM["init"]), problem)
     shares = method.weight[0] * torch.tensor(counts)
     occurring = shares[torch.tensor(counts) > 0]
     torch.testing.assert_close(shares.sum(), torch.tensor(float(sum(counts))))
@@ -574,14 +572,14 @@ def test_group_weights_survive_huge_losses(loss):
     """In float32, where exp(89) overflows; the closed form in float64."""
     counts = torch.tensor([[8, 8, 8, 8, 8, 0]])
     model, batch = biased_net(loss), random_batch()
-    problem = replace(golden_problem(), cell_counts=counts)
-    method = GroupDro(stacked(GroupDroParameters(step_size=0.1)), model, problem)
+    problem = replace(golden_problem(), subgroup_counts=counts)
+    method = GroupDro(stacked(GroupDro.Parameters(step_size=0.1)), model, problem)
     (step,) = method.steps(model, batch)
     losses = functional.cross_entropy(model(batch.x)[0], batch.y[0], reduction="none").double()
     means = torch.zeros(6, dtype=torch.float64)
     for g in range(6):
-        if (batch.cell[0] == g).any():
-            means[g] = losses[batch.cell[0] == g].mean()
+        if (batch.subgroup[0] == g).any():
+            means[g] = losses[batch.subgroup[0] == g].mean()
     assert 0.1 * means.max() > 0.05 * loss
     shares = (0.1 * (means - means.max())).exp() * (counts[0] > 0)
     expected = (shares / shares.sum()).float()
@@ -595,13 +593,13 @@ def test_a_group_that_lost_all_its_weight_gains_it_again():
     """As exact arithmetic has it, weights go with the sum of all losses so far."""
     model, batch = biased_net(5e3), random_batch()
     y = batch.y.new_tensor([[0, 1] * (batch.y.shape[1] // 2)])
-    problem = replace(golden_problem(), cell_counts=torch.tensor([[8, 8]]))
-    method = GroupDro(stacked(GroupDroParameters(step_size=0.1)), model, problem)
-    next(method.steps(model, replace(batch, y=y, cell=y)))
+    problem = replace(golden_problem(), subgroup_counts=torch.tensor([[8, 8]]))
+    method = GroupDro(stacked(GroupDro.Parameters(step_size=0.1)), model, problem)
+    next(method.steps(model, replace(batch, y=y, subgroup=y)))
     assert method.group_weight[0, 0] == 0
     with torch.no_grad():
         model.second.bias[..., 0] -= 1.1e4  # now the other class is the worse one
-    next(method.steps(model, replace(batch, y=y, cell=y)))
+    next(method.steps(model, replace(batch, y=y, subgroup=y)))
     assert method.group_weight[0, 0] == 1
 
 
@@ -609,9 +607,9 @@ def test_a_group_that_lost_all_its_weight_gains_it_again():
 def test_group_weights_stay_a_distribution_over_cells_that_occur(counts, step_size):
     """Whatever the step size; a cell without a training row never gains weight."""
     counts = [count + (number < 5) for number, count in enumerate(counts)]
-    problem = replace(golden_problem(), cell_counts=torch.tensor([counts]))
+    problem = replace(golden_problem(), subgroup_counts=torch.tensor([counts]))
     model, batch = Net(PROBLEM["init"]), random_batch()
-    method = GroupDro(stacked(GroupDroParameters(step_size=step_size)), model, problem)
+    method = GroupDro(stacked(GroupDro.Parameters(step_size=step_size)), model, problem)
     for _ in range(3):
         next(method.steps(model, batch))
     weight = method.group_weight[0]

@@ -11,9 +11,7 @@ from torch.nn.functional import one_hot
 from robust_fairness.core.errors import InputError
 from robust_fairness.methods.base import Batch, Problem
 from robust_fairness.methods.facl import Facl
-from robust_fairness.methods.facl import Parameters as FaclParameters
 from robust_fairness.methods.farmi import Farmi
-from robust_fairness.methods.farmi import Parameters as FarmiParameters
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.models.tables import linear
 from robust_fairness.training import train
@@ -21,7 +19,7 @@ from robust_fairness.training.fitting import is_per_replica
 from tests.training.conftest import make_cell, make_samples
 
 NOTIONS = ("dp", "eo", "cal")
-METHODS = {"facl": (Facl, FaclParameters), "farmi": (Farmi, FarmiParameters)}
+METHODS = {"facl": (Facl, Facl.Parameters), "farmi": (Farmi, Farmi.Parameters)}
 SEEDS = (3, 4)
 
 
@@ -37,9 +35,23 @@ def make_method(name, classes=2, widths=(2,), **options):
     }
     heads = Randomness(SEEDS, "heads")
     weights = Randomness(SEEDS, "weights")
-    model = linear.build(linear.Parameters(), (3,), classes or 1, weights).double()
+    model = linear.LinearNetwork(
+        linear.LinearNetwork.Parameters(), (3,), classes or 1, weights
+    ).double()
     counts = torch.ones(2, 1, dtype=torch.long)
-    problem = Problem(classes, 0, widths, counts, 40, 40, heads, lambda: model, 1e-3, heads)
+    problem = Problem(
+        classes=classes,
+        groups=0,
+        attribute_widths=widths,
+        subgroup_counts=counts,
+        rows=40,
+        batch_size=40,
+        seeds=SEEDS,
+        heads=heads,
+        new_model=lambda: model,
+        learning_rate=1e-3,
+        mining=heads,
+    )
     return kind(parameters.model_construct(None, **values), model, problem)
 
 
@@ -64,7 +76,9 @@ def make_batch(classes=2, widths=(2,), rows=40, dtype=torch.float64):
     place = torch.arange(rows).expand(2, rows)
     x = torch.zeros(2, rows, 3, dtype=dtype)
     given = one_hot(y, classes).to(dtype) if classes else y.unsqueeze(-1)
-    return outputs, Batch(x, y, group, group, attributes, given, place, None)
+    return outputs, Batch(
+        x, y, group, group, attributes, given, torch.ones_like(x[..., 0]), place, None
+    )
 
 
 def bumps(values, rows, numbers):
@@ -121,7 +135,7 @@ def test_facl_averages_over_the_classes_that_occur():
     method = make_method("facl", 3, notion="eo")
     outputs, batch = make_batch(3)
     y = batch.y.clamp(max=1)
-    without = replace(batch, given=one_hot(y, 3).double())
+    without = replace(batch, conditioning=one_hot(y, 3).double())
     two = make_method("facl", 2, notion="eo")
     scores = outputs.softmax(-1)
     each = []
@@ -190,7 +204,7 @@ def gaussian_batch(rho, partial, rows=20000):
     prediction, y, attribute = columns
     group = torch.zeros(2, rows, dtype=torch.long)
     attribute, given = attribute[..., None] / 1.5, y[..., None]
-    batch = Batch(given, y, group, group, attribute, given, group, None)
+    batch = Batch(given, y, group, group, attribute, given, attribute[..., 0], group, None)
     correlations = np.corrcoef([column[0].numpy() for column in columns])
     return prediction[..., None], batch, correlations
 
@@ -226,7 +240,7 @@ def test_farmi_of_a_table_is_its_mutual_information():
     outputs[..., 1] = torch.tensor(prediction * 4.0 - 2)
     group = torch.zeros(2, 4000, dtype=torch.long)
     one = one_hot(torch.tensor(attribute), 2).double().expand(2, 4000, 2)
-    batch = Batch(one, group, group, group, one, one, group, None)
+    batch = Batch(one, group, group, group, one, one, one[..., 0], group, None)
     expected = (joint * np.log(joint / np.outer(joint.sum(1), joint.sum(0)))).sum()
     for score in ("probability", "log_odds"):
         method = make_method("farmi", notion="dp", ridge=1e-6, score=score)
@@ -284,13 +298,11 @@ def test_constants_cost_nothing(name, notion, classes, what):
         attributes[:] = torch.nan
     else:
         outputs, attributes = outputs[:, 1:2], attributes[:, 1:2]
-        batch = replace(batch, y=batch.y[:, 1:2], given=batch.given[:, 1:2])
+        batch = replace(batch, y=batch.y[:, 1:2], conditioning=batch.conditioning[:, 1:2])
     batch = replace(batch, attributes=attributes)
     method = make_method(name, classes, (3, 1), notion=notion)
     if name == "farmi":
-        method.parameters_of_method = method.parameters_of_method.model_copy(
-            update={"ridge": torch.ones(2)}
-        )
+        method.hparams = method.hparams.model_copy(update={"ridge": torch.ones(2)})
     penalty = method.penalty(outputs.requires_grad_(), batch)
     (gradient,) = torch.autograd.grad(penalty.sum(), outputs)
     assert gradient.isfinite().all() and penalty.isfinite().all()
@@ -307,17 +319,17 @@ def test_what_the_dataset_gives_stands_for_the_outcome(name, width, notion):
     """An attribute in the place of the outcome, with gaps: as if it were the outcome's rows."""
     outputs, batch = make_batch(2, (3, 1))
     _, other = make_batch(0 if width == 1 else 3, (3, 1))
-    given = other.given.clone()
+    given = other.conditioning.clone()
     given[:, 5] = torch.nan
     method = make_method(name, 2, (3, 1), notion=notion)
-    found = method.penalty(outputs, replace(batch, given=given))
+    found = method.penalty(outputs, replace(batch, conditioning=given))
     kept = torch.arange(40) != 5
     without = replace(
         batch,
         x=batch.x[:, kept],
         y=batch.y[:, kept],
         attributes=batch.attributes[:, kept],
-        given=given[:, kept],
+        conditioning=given[:, kept],
     )
     torch.testing.assert_close(found, method.penalty(outputs[:, kept], without))
     assert not torch.allclose(found, method.penalty(outputs, batch))

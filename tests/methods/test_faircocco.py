@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from robust_fairness import training
-from robust_fairness.methods.faircocco import Faircocco, Parameters, complete_rows
+from robust_fairness.methods.faircocco import Faircocco, complete_rows
 from robust_fairness.metrics.cross_covariance import exact_score
 from robust_fairness.metrics.faircocco import variables_of
 from robust_fairness.training.evaluation import score
@@ -17,12 +17,12 @@ WEIGHT = torch.tensor([0.5, 2.0], dtype=torch.float64)
 
 def make(notion="eo", columns=1, classes=2, **options):
     """A method on a stack of two, a batch of 40 rows, and outputs that follow the attributes."""
-    parameters = Parameters(notion=notion, pivots=40, **options)
+    parameters = Faircocco.Parameters(notion=notion, pivots=40, **options)
     method, model, batch = build(Faircocco, parameters, classes=classes, rows=40)
-    method.parameters_of_method = parameters.model_copy(update={"weight": WEIGHT})
+    method.hparams = parameters.model_copy(update={"weight": WEIGHT})
     generator = torch.Generator().manual_seed(1)
     batch.attributes = torch.randn(2, 40, columns, generator=generator, dtype=torch.float64)
-    batch.given = torch.nn.functional.one_hot(batch.y, classes).double()
+    batch.conditioning = torch.nn.functional.one_hot(batch.y, classes).double()
     noise = torch.randn(2, 40, classes, generator=generator, dtype=torch.float64)
     outputs = noise + batch.attributes.sum(-1, keepdim=True) * torch.arange(classes)
     return method, model, batch, outputs
@@ -38,7 +38,11 @@ def test_penalty_is_the_exact_score_where_all_rows_are_pivots(notion, classes):
         prediction = outputs[replica].softmax(-1)
         prediction = prediction[:, 1:] if classes == 2 else prediction
         variables = variables_of(
-            notion, prediction, batch.attributes[replica], batch.given[replica], width_rows=32
+            notion,
+            prediction,
+            batch.attributes[replica],
+            batch.conditioning[replica],
+            width_rows=32,
         )
         assert found[replica].item() == pytest.approx(exact_score(variables).item(), rel=0.02)
 
@@ -72,7 +76,7 @@ def test_complete_rows_are_repeated_in_turn():
     assert complete_rows(columns).tolist() == [[1, 2, 4, 1, 2], [0, 1, 2, 3, 4]]
 
 
-@pytest.mark.parametrize("constant", ["outputs", "attributes", "given"])
+@pytest.mark.parametrize("constant", ["outputs", "attributes", "conditioning"])
 def test_constants_in_a_batch_are_no_dependence_and_no_trouble(constant):
     """A batch of one group, of one class, or of one prediction: finite, with finite gradients."""
     method, _, batch, outputs = make("eo")

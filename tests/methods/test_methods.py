@@ -6,12 +6,9 @@ from torch.nn.functional import cross_entropy, one_hot
 
 from robust_fairness.methods._losses import mean_where
 from robust_fairness.methods.adv_debias import AdvDebias, projected
-from robust_fairness.methods.adv_debias import Parameters as AdvDebiasParameters
 from robust_fairness.methods.base import Batch, Problem
 from robust_fairness.methods.cuma import Cuma
-from robust_fairness.methods.cuma import Parameters as CumaParameters
 from robust_fairness.methods.laftr import Laftr
-from robust_fairness.methods.laftr import Parameters as LaftrParameters
 from robust_fairness.models.losses import task_loss
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 from robust_fairness.models.tables import mlp
@@ -23,16 +20,26 @@ ALPHA = torch.tensor([0.5, 2.0], dtype=torch.float64)
 def build(method, parameters, groups=2, classes=2, rows=24, dropout=0.25):
     """A method on a stack of two, and a batch with one row of unknown group."""
     generator = torch.Generator().manual_seed(0)
-    model = mlp.build(
-        mlp.Parameters(hidden=7, features=5, head_hidden=4, dropout=dropout),
+    model = mlp.Mlp(
+        mlp.Mlp.Parameters(hidden=7, features=5, head_hidden=4, dropout=dropout),
         (6,),
         classes,
         Randomness(SEEDS, "weights"),
     ).double()
-    cell_counts = torch.ones(2, groups * classes, dtype=torch.long)
+    subgroup_counts = torch.ones(2, groups * classes, dtype=torch.long)
     heads = Randomness(SEEDS, "heads")
     problem = Problem(
-        classes, groups, (groups,), cell_counts, rows, rows, heads, lambda: model, 1e-3, heads
+        classes=classes,
+        groups=groups,
+        attribute_widths=(groups,),
+        subgroup_counts=subgroup_counts,
+        rows=rows,
+        batch_size=rows,
+        seeds=SEEDS,
+        heads=heads,
+        new_model=lambda: model,
+        learning_rate=1e-3,
+        mining=heads,
     )
     values = {name: getattr(parameters, name) for name in type(parameters).model_fields}
     stacked = type(parameters).model_construct(**values | {"alpha": ALPHA})
@@ -45,9 +52,10 @@ def build(method, parameters, groups=2, classes=2, rows=24, dropout=0.25):
         x=x,
         y=y,
         group=group,
-        cell=torch.where(group < 0, -1, group * classes + y),
+        subgroup=torch.where(group < 0, -1, group * classes + y),
         attributes=torch.zeros(2, rows, groups, dtype=torch.float64),
-        given=torch.zeros(2, rows, groups, dtype=torch.float64),
+        conditioning=torch.zeros(2, rows, groups, dtype=torch.float64),
+        sample_weight=torch.ones(2, rows, dtype=torch.float64),
         rows=torch.arange(rows).expand(2, rows),
         noise=DropoutNoise(Randomness(SEEDS, "dropout")),
     )
@@ -77,7 +85,7 @@ def test_mean_where_nothing_holds_is_zero():
 @pytest.mark.parametrize("groups", [2, 3])
 def test_laftr_is_the_group_normalised_l1_distance(groups):
     """Madras et al. Eq. 3 written out with loops; rows without group do not count."""
-    method, _, batch = build(Laftr, LaftrParameters(), groups)
+    method, _, batch = build(Laftr, Laftr.Parameters(), groups)
     logits = torch.randn(2, 24, groups, dtype=torch.float64)
     found = method.adversary_loss(logits, batch)
     for replica in range(2):
@@ -93,7 +101,7 @@ def test_laftr_is_the_group_normalised_l1_distance(groups):
 
 def test_laftr_by_group_and_class_counts_every_cell_equally():
     """Madras et al. Eq. 4: four cells for two groups and classes."""
-    method, _, batch = build(Laftr, LaftrParameters(weighting="group_and_class"))
+    method, _, batch = build(Laftr, Laftr.Parameters(weighting="group_and_class"))
     logits = torch.randn(2, 24, 2, dtype=torch.float64)
     distance = 1 - logits.softmax(-1).gather(-1, batch.group.clamp(min=0)[..., None])[..., 0]
     for replica in range(2):
@@ -108,7 +116,7 @@ def test_laftr_by_group_and_class_counts_every_cell_equally():
 
 def test_alternating_adversary_moves_before_the_network_sees_it():
     """The first step is the adversary's own, the second answers the updated adversary."""
-    method, model, batch = build(AdvDebias, AdvDebiasParameters())
+    method, model, batch = build(AdvDebias, AdvDebias.Parameters())
     steps = method.steps(model, batch)
     first = next(steps)
     assert set(first.losses) == {"adversary"}
@@ -125,7 +133,7 @@ def test_alternating_adversary_moves_before_the_network_sees_it():
 
 def test_reversed_update_is_one_step_for_both():
     """A gradient reversal layer: the same pass, opposite signs."""
-    method, model, batch = build(AdvDebias, AdvDebiasParameters(update="reversed"))
+    method, model, batch = build(AdvDebias, AdvDebias.Parameters(update="reversed"))
     (step,) = method.steps(model, batch)
     task = task_loss(model(batch.x, batch.noise), batch.y).mean(-1)
     torch.testing.assert_close(step.losses["model"] + ALPHA * step.losses["adversary"], task)
@@ -133,7 +141,7 @@ def test_reversed_update_is_one_step_for_both():
 
 def test_adversary_on_outputs_sees_only_the_logits():
     """Zhang et al.: the adversary's input is the prediction."""
-    method, model, batch = build(AdvDebias, AdvDebiasParameters(audits="outputs"))
+    method, model, batch = build(AdvDebias, AdvDebias.Parameters(audits="outputs"))
     assert method.adversary.first.weight.shape[1] == 2
     _, step = method.steps(model, batch)
     assert step.losses["model"].isfinite().all()
@@ -153,7 +161,7 @@ def test_projected_gradient_has_no_part_along_the_adversary():
 @pytest.mark.parametrize("reduction", ["row", "mean"])
 def test_cuma_regulariser_is_equations_7_to_9(groups, dropout, reduction):
     """Written out for one replica with loops over rows and pairs of groups."""
-    options = CumaParameters(curvature_dropout=dropout, curvature_loss=reduction, h=0.5, gamma=2)
+    options = Cuma.Parameters(curvature_dropout=dropout, curvature_loss=reduction, h=0.5, gamma=2)
     method, model, batch = build(Cuma, options, groups)
     batch.x.requires_grad_()
     losses = task_loss(model(batch.x, batch.noise), batch.y)
@@ -187,7 +195,7 @@ def test_cuma_regulariser_is_equations_7_to_9(groups, dropout, reduction):
 
 def test_second_gradient_of_the_curvature_reaches_the_weights():
     """The regulariser is differentiated through both gradients, as finite differences show."""
-    method, model, batch = build(Cuma, CumaParameters(), dropout=0.0)
+    method, model, batch = build(Cuma, Cuma.Parameters(), dropout=0.0)
     batch.x.requires_grad_()
     weight = model.body.first.weight
 

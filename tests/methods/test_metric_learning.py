@@ -10,9 +10,8 @@ from torch import nn
 from torch.nn.functional import normalize
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import names
+from robust_fairness.core.registry import find, names
 from robust_fairness.methods import parade
-from robust_fairness.objectives.base import objective_class
 from robust_fairness.training import fitting, select, train
 from tests.training.conftest import EMBEDDING, make_cell, make_samples
 
@@ -40,7 +39,7 @@ def make_stack(method: str, samples=None, seeds=(0,), **changes) -> fitting.Stac
 
 def first_batch(stack: fitting.Stack):
     """The first batch of an epoch."""
-    return stack.batch(next(iter(stack.epoch_batches(stack.method.epoch))))
+    return stack.batch(next(iter(stack.epoch_batches(stack.method.visiting_order))))
 
 
 def gradients(stack: fitting.Stack, step) -> dict[str, torch.Tensor]:
@@ -249,7 +248,7 @@ def test_several_attributes_have_a_head_each_and_rows_without_value_are_left_out
     assert np.array_equal(labels[1][1].numpy(), second.codes[rows] >= 0)
     known = labels[1][1].numpy()
     assert np.array_equal(labels[1][0].numpy()[known], second.codes[rows][known])
-    spaces = stack.method.spaces(stack.model, batch)
+    spaces = stack.method.embeddings(stack.model, batch)
     assert spaces["attribute_embedding"].shape == (1, len(rows), 10)
 
 
@@ -257,7 +256,7 @@ def test_several_attributes_have_a_head_each_and_rows_without_value_are_left_out
 @pytest.mark.parametrize("objective", names("objective"))
 def test_parade_works_with_any_objective_and_miner(objective, miner):
     """Every player has a finite gradient, and the embedding one that is not 0."""
-    normalised = objective_class(objective).NORMALISED
+    normalised = find("objective", objective).normalised
     network = {**EMBEDDING, "normalised": normalised}
     stack = make_stack("parade", network=network, method_objective=objective, method_miner=miner)
     (step,) = stack.method.steps(stack.model, first_batch(stack))

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from scipy import stats
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import find_module, names
+from robust_fairness.core.registry import find, names
 from robust_fairness.miners.distance_weighted import log_inverse_density
 
 NAMES = ("distance_weighted", "random", "semi_hard")
@@ -22,12 +22,11 @@ def generator(seed=0):
 
 def mined(name, embeddings, labels, seed=0, **options):
     """Triplets of one batch, as a list of three numbers each."""
-    miner = find_module("miner", name)
+    miner = find("miner", name)
     source = seed if isinstance(seed, torch.Generator) else generator(seed)
     embeddings = torch.as_tensor(embeddings, dtype=torch.float64)
-    triplets = miner.mine(
-        embeddings, torch.tensor(labels, dtype=torch.int64), miner.Parameters(**options), source
-    )
+    labels = torch.tensor(labels, dtype=torch.int64)
+    triplets = miner(miner.Parameters(**options)).mine(embeddings, labels, source)
     assert all(places.dtype == torch.int64 for places in triplets)
     return list(zip(*(places.tolist() for places in triplets), strict=True))
 
@@ -199,8 +198,8 @@ def test_weights_of_one_anchor_do_not_reach_another(dtype):
     embeddings = torch.tensor(unit(32, 512), dtype=dtype)
     embeddings[1] = embeddings[0] + 1e-3
     labels = torch.arange(32) % 16
-    miner = find_module("miner", "distance_weighted")
-    triplets = miner.mine(embeddings, labels, miner.Parameters(), generator())
+    miner = find("miner", "distance_weighted")
+    triplets = miner(miner.Parameters()).mine(embeddings, labels, generator())
     assert triplets.anchor.tolist() == list(range(32))
     assert (triplets.negative[0], triplets.negative[1]) == (1, 0)
     assert len(set(triplets.negative.tolist())) > 10
@@ -248,6 +247,6 @@ def test_parameters_out_of_range_are_refused():
     ]
     for name, options in refused:
         with pytest.raises(ValidationError, match=next(iter(options))):
-            find_module("miner", name).Parameters(**options)
+            find("miner", name).Parameters(**options)
     with pytest.raises(InputError, match="unknown miner 'semihard': did you mean 'semi_hard'"):
-        find_module("miner", "semihard")
+        find("miner", "semihard")

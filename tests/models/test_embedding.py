@@ -12,13 +12,12 @@ from torch.nn import functional
 from robust_fairness import training
 from robust_fairness.catalog.arrays import ModelsDataset
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import find_module
+from robust_fairness.core.registry import find
 from robust_fairness.experiment.parameters import CellParameters
-from robust_fairness.models.base import description
 from robust_fairness.models.embeddings import embedding
-from robust_fairness.models.embeddings._fitted import ABSENT
 from robust_fairness.models.layers import unit_length
 from robust_fairness.models.randomness import DropoutNoise, Randomness
+from robust_fairness.models.scikit_learn import ABSENT
 from robust_fairness.training import prediction
 from robust_fairness.training.records import Fitted
 from tests.training.conftest import make_cell, make_samples, own_checkpoints  # noqa: F401
@@ -31,8 +30,8 @@ REBALANCINGS = ("none", "oversampling", "domain_independent")
 
 def build(shape=(3, 8, 8), outputs=3, seed=0, backbone=SMALL, **options):
     """A network of few dimensions."""
-    parameters = embedding.Parameters(backbone=backbone, **{"dimensions": 5} | options)
-    return embedding.build(parameters, shape, outputs, Randomness([seed], "weights"))
+    parameters = embedding.Embedding.Parameters(backbone=backbone, **{"dimensions": 5} | options)
+    return embedding.Embedding(parameters, shape, outputs, Randomness([seed], "weights"))
 
 
 def rows(shape=(3, 8, 8), count=6, seed=0):
@@ -136,10 +135,10 @@ def fitted(classes=3, seed=0, data=None, **options):
 def test_classifier_is_the_network_of_that_name(name):
     """With its defaults, on these rows."""
     x, y, group = problem()
-    module = find_module("network", name)
-    alone = module.build(module.Parameters(), (64,), 3, Randomness([0], "heads"))
+    module = find("network", name)
+    alone = module(module.Parameters(), (64,), 3, Randomness([0], "heads"))
     alone.rows_to_fit(y.shape[1])
-    alone.fit_at_once(x, y)
+    alone.fit(x, y)
     network = fitted(classifier=name)
     assert network.head(x).equal(alone.head(x))
     assert (network.head(x).argmax(-1) == y).double().mean() > 0.8
@@ -152,14 +151,14 @@ def test_classifier_is_the_network_of_that_name(name):
 def test_outputs_before_the_fit_are_refused():
     """So that no method of steps trains without a head; nor is the linear layer fitted."""
     network, x = build(classifier="rbf_svm"), rows()
-    assert network.awaits_classifier
+    assert not network.has_outputs
     assert network.features(x).shape == (1, 6, 5)
     message = "classifier rbf_svm is fitted on the embeddings of a trained network .*: linear"
     with pytest.raises(InputError, match=message):
         network(x)
-    assert not build().awaits_classifier
-    assert not fitted(classifier="rbf_svm").awaits_classifier
-    with pytest.raises(InputError, match="classifier linear is trained by steps"):
+    assert build().has_outputs
+    assert fitted(classifier="rbf_svm").has_outputs
+    with pytest.raises(InputError, match="classifier linear is trained in steps"):
         build().fit_classifier(*problem())
 
 
@@ -172,7 +171,7 @@ def test_methods_of_steps_refuse_a_fitted_classifier():
 
 def test_rows_too_many_for_a_machine_are_thinned_out(monkeypatch):
     """By the seed, and the same each time."""
-    module = find_module("network", "rbf_svm")
+    module = find("network", "rbf_svm")
     monkeypatch.setattr(module.Parameters.model_fields["max_rows"], "default", 40)
     module.Parameters.model_rebuild(force=True)
     try:
@@ -262,7 +261,7 @@ def test_another_classifier_after_the_same_training():
         update={"classifier": "k_means", "rebalancing": "oversampling"}
     )
     network.choose_classifier(wanted)
-    assert network.awaits_classifier
+    assert not network.has_outputs
     network.fit_classifier(*data)
     expected = fitted(classifier="k_means", rebalancing="oversampling")
     assert network.head(data[0]).equal(expected.head(data[0]))
@@ -283,7 +282,7 @@ def test_saved_embeddings_predict_the_same(name, rebalancing, tmp_path):
     """From the file of a cell's models, whatever the classifier's shape."""
     samples = make_pictures(96, 16)
     fields = {"backbone": SMALL, "dimensions": 5, "classifier": name, "rebalancing": rebalancing}
-    parameters = embedding.Parameters(**fields)
+    parameters = embedding.Embedding.Parameters(**fields)
     network = build((3, 16, 16), **fields).eval()
     x = torch.tensor(samples.x[None] / 255, dtype=torch.float32)
     y = torch.tensor(samples.y[None])
@@ -357,14 +356,17 @@ def test_methods_of_steps_train_the_linear_layer(method, samples, backbone):
 def test_parameters_go_through_json():
     """As the file of a model keeps them; fields of the backbone are complete and checked."""
     backbone = {"name": "resnet50", "weights": "some/net.pth"}
-    parameters = embedding.Parameters(backbone=backbone)
+    parameters = embedding.Embedding.Parameters(backbone=backbone)
     kept = json.loads(json.dumps(parameters.model_dump()))
-    assert embedding.Parameters.model_validate(kept) == parameters
+    assert embedding.Embedding.Parameters.model_validate(kept) == parameters
     assert parameters.backbone["mean"] == [0.485, 0.456, 0.406]
-    name, fields = parameters.network()
-    assert (name, str(fields.weights)) == ("resnet50", "some/net.pth")
-    assert description("embedding", parameters) == "embedding of resnet50, pretrained"
-    assert description("embedding", embedding.Parameters()) == "embedding of resnet20"
+    network, fields = parameters.network()
+    assert (network.name, str(fields.weights)) == ("resnet50", "some/net.pth")
+    assert find("network", "embedding").describe(parameters) == "embedding of resnet50, pretrained"
+    assert (
+        find("network", "embedding").describe(embedding.Embedding.Parameters())
+        == "embedding of resnet20"
+    )
 
 
 @pytest.mark.parametrize(
@@ -372,9 +374,9 @@ def test_parameters_go_through_json():
     [
         ({"backbone": "resnet21"}, "did you mean 'resnet20'"),
         ({"backbone": {"name": "resnet20", "depth": 3}}, "network resnet20: depth: Extra inputs"),
-        ({"backbone": "embedding"}, "network embedding, allowed: one that is trained by steps"),
-        ({"backbone": "rbf_svm"}, "network rbf_svm, allowed: one that is trained by steps"),
-        ({"classifier": "resnet20"}, "network resnet20 is trained by steps, allowed: linear, or"),
+        ({"backbone": "embedding"}, "network embedding, allowed: one that is trained in steps"),
+        ({"backbone": "rbf_svm"}, "network rbf_svm, allowed: one that is trained in steps"),
+        ({"classifier": "resnet20"}, "network resnet20 is trained in steps, allowed: linear, or"),
         ({"classifier": "rbf_smv"}, "did you mean 'rbf_svm'"),
         ({"rebalancing": "oversampling"}, "rebalancing oversampling: allowed with a classifier"),
         ({"dimensions": 0}, "greater than or equal to 1"),
@@ -397,7 +399,7 @@ def test_trials_change_the_classifier():
         "classifier=rbf_svm",
         "rebalancing=oversampling",
     ]
-    alike = [embedding.trained_as(one.network) for one in replicas]
+    alike = [embedding.Embedding.trained_as(one.network) for one in replicas]
     assert alike[0] == alike[1] == alike[2]
 
 

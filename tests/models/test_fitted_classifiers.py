@@ -17,10 +17,11 @@ from sklearn.svm import SVC
 from robust_fairness import training
 from robust_fairness.catalog.arrays import ModelsDataset
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import find_module
-from robust_fairness.models.embeddings import _fitted, random_forest
-from robust_fairness.models.embeddings._fitted import ABSENT
+from robust_fairness.core.registry import find
+from robust_fairness.models import scikit_learn as _fitted
+from robust_fairness.models.embeddings import random_forest
 from robust_fairness.models.randomness import Randomness
+from robust_fairness.models.scikit_learn import ABSENT
 from robust_fairness.training import fitting, prediction
 from tests.training.conftest import make_cell, make_samples, own_checkpoints  # noqa: F401
 from tests.training.test_pictures import make_pictures
@@ -35,15 +36,15 @@ CLASSIFIERS = {
 
 def build(name, inputs, classes, seed=0, **options):
     """A classifier that is yet to be fitted."""
-    module = find_module("network", name)
+    module = find("network", name)
     randomness = Randomness([seed], "weights")
-    return module.build(module.Parameters(**options), (inputs,), classes, randomness)
+    return module(module.Parameters(**options), (inputs,), classes, randomness)
 
 
 def fitted_on(name, x, y, classes, seed=0, **options):
     """A classifier fitted on given rows."""
     network = build(name, x.shape[1], classes, seed, **options)
-    network.fit_at_once(torch.tensor(x)[None], torch.tensor(y)[None])
+    network.fit(torch.tensor(x)[None], torch.tensor(y)[None])
     return network
 
 

@@ -11,14 +11,14 @@ from robust_fairness.models.tables import kernel_features, linear
 from robust_fairness.training import train
 from tests.training.conftest import make_cell, make_samples
 
-NETWORKS = {"linear": linear, "kernel_features": kernel_features}
+NETWORKS = {"linear": linear.LinearNetwork, "kernel_features": kernel_features.KernelFeatures}
 
 
 def build(name, seeds=(3, 4, 3), **options):
     """A stack of networks on five inputs."""
     module = NETWORKS[name]
     randomness = Randomness(seeds, "weights")
-    return module.build(module.Parameters(**options), (5,), 2, randomness)
+    return module(module.Parameters(**options), (5,), 2, randomness)
 
 
 def rows(count=6):
@@ -77,7 +77,7 @@ def test_pictures_are_refused(name):
     module = NETWORKS[name]
     message = rf"network {name}: rows have shape \(3, 8, 8\), allowed: one axis of features"
     with pytest.raises(InputError, match=message):
-        module.build(module.Parameters(), (3, 8, 8), 2, Randomness([0], "weights"))
+        module(module.Parameters(), (3, 8, 8), 2, Randomness([0], "weights"))
 
 
 @pytest.mark.parametrize("name", NETWORKS)

@@ -13,8 +13,8 @@ from torchvision.models import DenseNet, VisionTransformer, vgg16_bn
 
 from robust_fairness import training
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import names
-from robust_fairness.models.base import require_pictures
+from robust_fairness.core.registry import find, names
+from robust_fairness.models.base import require_images
 from robust_fairness.models.images import shake_shake
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 from robust_fairness.training import fitting, prediction
@@ -40,7 +40,7 @@ def build(name, shape=(1, 8, 8), outputs=3, seed=0, **options):
     """A network; small unless options are given."""
     module = import_module(f"robust_fairness.models.images.{name}")
     parameters = module.Parameters(**(options or SMALL[name]))
-    return module.build(parameters, shape, outputs, Randomness([seed], "weights"))
+    return module(parameters, shape, outputs, Randomness([seed], "weights"))
 
 
 def of_published_size(name, options):
@@ -48,7 +48,7 @@ def of_published_size(name, options):
     module = import_module(f"robust_fairness.models.images.{name}")
     randomness = Randomness([0], "weights")
     with torch.device("meta"):
-        return module.build(module.Parameters(**options), (3, 32, 32), 10, randomness)
+        return module(module.Parameters(**options), (3, 32, 32), 10, randomness)
 
 
 def noise(seed=0):
@@ -330,7 +330,7 @@ def embedded(cell):
 def test_every_method_trains_resnet20(method):
     """But that of fixed features, which says so; as the backbone of those that train no head."""
     cell = make_network_cell(method, "resnet20")
-    if not fitting.method_class(method).TRAINS_HEAD:
+    if not find("method", method).trains_head:
         cell = embedded(cell)
     fitted, _, history, _ = training.train(make_pictures(160, 8), cell)
     assert np.isfinite(history["value"]).all()
@@ -379,7 +379,7 @@ def test_rows_that_are_no_pictures_are_refused(name):
     """In one line."""
     with pytest.raises(InputError, match=rf"network {name}: rows have shape \(5,\)"):
         build(name, (5,))
-    require_pictures(name, (1, 8, 8))
+    require_images(name, (1, 8, 8))
 
 
 @pytest.mark.parametrize("name", CONVOLUTIONAL)

@@ -11,8 +11,8 @@ from sklearn.svm import SVC
 
 from robust_fairness import training
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import names
-from robust_fairness.models.embeddings import _fitted
+from robust_fairness.core.registry import find, names
+from robust_fairness.models import scikit_learn as _fitted
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.models.tables import rbf_svm
 from robust_fairness.training import fitting, prediction
@@ -30,11 +30,14 @@ def make_svm_cell(method="erm", precision="float32", **options):
 
 def fitted_on(x, y, seed=0, **options):
     """A machine fitted on given rows."""
-    network = rbf_svm.build(
-        rbf_svm.Parameters(**options), x.shape[1:], int(y.max()) + 1, Randomness([seed], "weights")
+    network = rbf_svm.RbfSvm(
+        rbf_svm.RbfSvm.Parameters(**options),
+        x.shape[1:],
+        int(y.max()) + 1,
+        Randomness([seed], "weights"),
     )
     places = network.rows_to_fit(len(x))
-    network.fit_at_once(torch.tensor(x)[None, places], torch.tensor(y)[None, places])
+    network.fit(torch.tensor(x)[None, places], torch.tensor(y)[None, places])
     return network, places
 
 
@@ -125,7 +128,7 @@ def test_a_checkpoint_holds_the_machine():
 def test_methods_of_steps_refuse_it(method):
     """All but plain training, in one line; those of embeddings since it is none."""
     why = {True: "network rbf_svm is fitted at once, not by steps", False: "trains no head"}
-    message = f"method {method}: {why[fitting.method_class(method).TRAINS_HEAD]}"
+    message = f"method {method}: {why[find('method', method).trains_head]}"
     with pytest.raises(InputError, match=message):
         training.train(make_samples(), make_svm_cell(method))
 

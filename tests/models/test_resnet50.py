@@ -11,7 +11,7 @@ from torchvision.models import resnet50 as published
 from torchvision.transforms.v2 import functional
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.models.base import description
+from robust_fairness.core.registry import find
 from robust_fairness.models.images import resnet50
 from robust_fairness.models.randomness import Randomness
 
@@ -49,8 +49,8 @@ def file(request, tmp_path_factory):
 
 def build(shape=(3, 40, 40), seed=0, **options):
     """A network of four classes."""
-    parameters = resnet50.Parameters(**options)
-    return resnet50.build(parameters, shape, 4, Randomness([seed], "weights"))
+    parameters = resnet50.ResNet50.Parameters(**options)
+    return resnet50.ResNet50(parameters, shape, 4, Randomness([seed], "weights"))
 
 
 def rows(count=2, side=40):
@@ -81,7 +81,7 @@ def test_normalisation_is_an_option():
     scaled = (2 * x - 1) * one.deviation + one.mean
     torch.testing.assert_close(other(x), one(scaled), rtol=1e-3, atol=1e-4)
     with pytest.raises(ValueError, match="allowed: numbers above 0"):
-        resnet50.Parameters(deviation=(0.1, 0.0, 1.0))
+        resnet50.ResNet50.Parameters(deviation=(0.1, 0.0, 1.0))
 
 
 def test_statistics_of_a_file_stay_as_they_are(file):
@@ -126,12 +126,12 @@ def test_trained_weights_need_no_file(tmp_path):
 
 def test_parameters_go_through_json():
     """As the file of a model keeps them."""
-    parameters = resnet50.Parameters(weights="some/net.pth", mean=(0.5, 0.5, 0.5))
+    parameters = resnet50.ResNet50.Parameters(weights="some/net.pth", mean=(0.5, 0.5, 0.5))
     kept = json.loads(json.dumps(parameters.model_dump()))
-    assert resnet50.Parameters.model_validate(kept) == parameters
-    assert description("resnet50", parameters) == "resnet50, pretrained"
-    assert description("resnet50", resnet50.Parameters()) == "resnet50"
-    assert description("linear", resnet50.Parameters()) == "linear"
+    assert resnet50.ResNet50.Parameters.model_validate(kept) == parameters
+    assert find("network", "resnet50").describe(parameters) == "resnet50, pretrained"
+    assert find("network", "resnet50").describe(resnet50.ResNet50.Parameters()) == "resnet50"
+    assert find("network", "linear").describe(resnet50.ResNet50.Parameters()) == "linear"
 
 
 def test_second_derivatives_exist():
@@ -184,7 +184,7 @@ def test_bad_files_are_refused(tmp_path):
         assert network.net.conv1.weight.equal(before)
     assert not (tmp_path / "done").exists()
     with pytest.raises(ValueError, match=r"allowed: a name that ends in .safetensors, .pth, .pt"):
-        resnet50.Parameters(weights="net.pkl")
+        resnet50.ResNet50.Parameters(weights="net.pkl")
 
 
 @pytest.mark.parametrize(

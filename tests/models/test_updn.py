@@ -8,13 +8,12 @@ import torch
 from torch.nn import functional
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.models.base import description, weight_files
-from robust_fairness.models.questions import updn
+from robust_fairness.core.registry import find
 from robust_fairness.models.packing import packed
+from robust_fairness.models.questions import updn
 from robust_fairness.models.questions._word_vectors import word_vectors
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 from robust_fairness.samples.questions import QuestionShape
-from robust_fairness.training import fitting
 
 WORDS = ("", "<unknown>", "ball", "is", "red", "the", "what")
 SHAPE = QuestionShape(WORDS, 5, 4, 6)
@@ -26,8 +25,8 @@ FORMS = ["product", "concatenation"]
 
 def build(seed=0, shape=SHAPE, **options):
     """A small network, float64."""
-    parameters = updn.Parameters(**SIZES | options)
-    return updn.build(parameters, shape, ANSWERS, Randomness([seed], "weights")).double()
+    parameters = updn.UpDn.Parameters(**SIZES | options)
+    return updn.UpDn(parameters, shape, ANSWERS, Randomness([seed], "weights")).double()
 
 
 def rows(counts=COUNTS):
@@ -230,25 +229,25 @@ def test_second_derivatives_are_those_of_differences(form):
 
 def test_other_rows_and_outcomes_are_refused():
     """In one line each."""
-    parameters, weights = updn.Parameters(**SIZES), Randomness([0], "weights")
-    with pytest.raises(InputError, match="updn: rows are other rows, allowed: questions on pic"):
-        fitting.build_model("updn", parameters, (6,), ANSWERS, weights)
+    parameters, weights = updn.UpDn.Parameters(**SIZES), Randomness([0], "weights")
+    with pytest.raises(InputError, match="updn: rows are other rows, allowed: questions on im"):
+        updn.UpDn(parameters, (6,), ANSWERS, weights)
     with pytest.raises(InputError, match="updn: not applicable to a continuous outcome"):
-        fitting.build_model("updn", parameters, SHAPE, 1, weights)
+        updn.UpDn(parameters, SHAPE, 1, weights)
 
 
 def test_parameters_go_through_json():
     """As the file of a model keeps them."""
-    parameters = updn.Parameters(word_vectors="some/glove.txt", **SIZES)
+    parameters = updn.UpDn.Parameters(word_vectors="some/glove.txt", **SIZES)
     kept = json.loads(json.dumps(parameters.model_dump()))
-    assert updn.Parameters.model_validate(kept) == parameters
-    assert [str(path) for path in weight_files("updn", parameters)] == ["some/glove.txt"]
-    assert description("updn", parameters) == "updn, pretrained words"
-    plain = updn.Parameters()
-    assert weight_files("updn", plain) == ()
-    assert description("updn", plain) == "updn"
+    assert updn.UpDn.Parameters.model_validate(kept) == parameters
+    assert [str(path) for path in updn.UpDn.files(parameters)] == ["some/glove.txt"]
+    assert find("network", "updn").describe(parameters) == "updn, pretrained words"
+    plain = updn.UpDn.Parameters()
+    assert updn.UpDn.files(plain) == ()
+    assert find("network", "updn").describe(plain) == "updn"
     with pytest.raises(ValueError, match="extra"):
-        updn.Parameters(layers=2)
+        updn.UpDn.Parameters(layers=2)
 
 
 LINES = [

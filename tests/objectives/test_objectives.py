@@ -9,11 +9,10 @@ from pydantic import ValidationError
 from pytorch_metric_learning import distances, losses, regularizers
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import find_module, names
+from robust_fairness.core.registry import find, names
 from robust_fairness.miners.base import Triplets
 from robust_fairness.models.layers import unit_length
 from robust_fairness.models.randomness import Randomness
-from robust_fairness.objectives.base import objective_class
 
 CLASSES, DIMENSIONS = 5, 6
 MINED = ("contrastive", "margin", "triplet")
@@ -39,9 +38,9 @@ OPTIONS = [
 
 def made(name, classes=CLASSES, dimensions=DIMENSIONS, seed=0, dtype=torch.float64, **options):
     """An objective with these options."""
-    parameters = find_module("objective", name).Parameters(**options)
+    parameters = find("objective", name).Parameters(**options)
     randomness = Randomness([seed], "heads")
-    return objective_class(name)(parameters, classes, dimensions, randomness).to(dtype)
+    return find("objective", name)(parameters, classes, dimensions, randomness).to(dtype)
 
 
 def batch(name, seed=0, rows=14, scale=1.0):
@@ -51,7 +50,7 @@ def batch(name, seed=0, rows=14, scale=1.0):
     """
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(rows, DIMENSIONS))
-    if objective_class(name).NORMALISED:
+    if find("objective", name).normalised:
         x /= np.linalg.norm(x, axis=1, keepdims=True)
     labels = np.append(rng.permutation(np.arange(rows - 1) % (CLASSES - 2)), CLASSES - 2)
     triplets = []
@@ -70,7 +69,7 @@ def loss_of(objective, x, labels, triplets=()):
     loss = objective(
         embeddings,
         torch.tensor(np.asarray(labels), dtype=torch.int64),
-        Triplets(*torch.tensor(places).unbind(1)) if objective.MINED else None,
+        Triplets(*torch.tensor(places).unbind(1)) if objective.mined else None,
     )
     own = list(objective.parameters())
     gradients = torch.autograd.grad(loss, [embeddings, *own], materialize_grads=True)
@@ -192,8 +191,8 @@ def own_parameters(objective):
 
 def test_these_are_all_objectives():
     assert tuple(names("objective")) == tuple(sorted(MINED + OTHERS)) == tuple(sorted(RESTATED))
-    assert {name for name in RESTATED if objective_class(name).MINED} == set(MINED)
-    assert {name for name in RESTATED if not objective_class(name).NORMALISED} == {"n_pair"}
+    assert {name for name in RESTATED if find("objective", name).mined} == set(MINED)
+    assert {name for name in RESTATED if not find("objective", name).normalised} == {"n_pair"}
 
 
 @pytest.mark.parametrize("name,options", OPTIONS)
@@ -330,17 +329,14 @@ def test_degenerate_batches_have_the_definitions_loss_and_finite_gradients(
     """Of moderate size: none has been divided by a norm next to zero."""
     objective = made(name, dtype=dtype, **options)
     x, labels = small_batches()[case]
-    miner = find_module("miner", "distance_weighted")
-    mined = miner.mine(
-        torch.tensor(x),
-        torch.tensor(labels),
-        miner.Parameters(),
-        torch.Generator().manual_seed(0),
+    miner = find("miner", "distance_weighted")
+    mined = miner(miner.Parameters()).mine(
+        torch.tensor(x), torch.tensor(labels), torch.Generator().manual_seed(0)
     )
     triplets = list(zip(*(places.tolist() for places in mined), strict=True))
     loss, gradients = loss_of(objective, x, labels, triplets)
     assert all(one.isfinite().all() and one.abs().max() < 1e4 for one in gradients)
-    if objective.MINED and not triplets:
+    if objective.mined and not triplets:
         assert case in ("one class", "no positives", "one row", "all alike, one class")
         assert loss == 0
         assert not any(one.any() for one in gradients)
@@ -424,7 +420,7 @@ def test_own_parameters_have_learning_rates_of_their_own():
 )
 def test_defaults_are_the_papers(name, expected):
     """Appendix D.3; of the contrastive margin it gives none."""
-    assert expected.items() <= find_module("objective", name).Parameters().model_dump().items()
+    assert expected.items() <= find("objective", name).Parameters().model_dump().items()
 
 
 def test_boundaries_move_apart():
@@ -460,9 +456,9 @@ def test_an_objective_of_triplets_asks_for_a_miner(name):
 
 def test_bad_names_and_parameters_are_refused():
     with pytest.raises(InputError, match="unknown objective 'proxynca': did you mean 'proxy_nca'"):
-        objective_class("proxynca")
+        find("objective", "proxynca")
     for name in RESTATED:
-        parameters = find_module("objective", name).Parameters
+        parameters = find("objective", name).Parameters
         with pytest.raises(ValidationError, match="unknown"):
             parameters(unknown=1)
         for field in {"margin", "scale", "alpha"} & set(parameters.model_fields):

@@ -86,8 +86,11 @@ class Published(nn.Module):
 
 def test_network_and_its_gradients_are_those_of_the_published_layers():
     """In value and in every weight's gradient, at an odd size."""
-    ours = biased_mnist_cnn.build(
-        biased_mnist_cnn.Parameters(width=5), (3, 21, 21), 10, Randomness([0], "weights")
+    ours = biased_mnist_cnn.BiasedMnistCnn(
+        biased_mnist_cnn.BiasedMnistCnn.Parameters(width=5),
+        (3, 21, 21),
+        10,
+        Randomness([0], "weights"),
     ).double()
     theirs = Published(5).double()
     for source, target in zip(ours.parameters(), theirs.parameters(), strict=True):
@@ -106,8 +109,8 @@ def test_resnet_in_pieces_is_torchvisions(cut):
     """The same weights give the same logits wherever the network is cut."""
     from torchvision.models import resnet18 as whole
 
-    ours = resnet18.build(
-        resnet18.Parameters(features=cut), (3, 64, 64), 2, Randomness([0], "weights")
+    ours = resnet18.ResNet18(
+        resnet18.ResNet18.Parameters(features=cut), (3, 64, 64), 2, Randomness([0], "weights")
     ).eval()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(Randomness([0], "weights").integer())
@@ -122,14 +125,17 @@ def test_resnet_in_pieces_is_torchvisions(cut):
 def test_initial_weights_come_from_the_seed_alone():
     """Whatever torch's own generator did before."""
     first, second = (
-        biased_mnist_cnn.build(
-            biased_mnist_cnn.Parameters(), (3, 9, 9), 2, Randomness([seed], "weights")
+        biased_mnist_cnn.BiasedMnistCnn(
+            biased_mnist_cnn.BiasedMnistCnn.Parameters(),
+            (3, 9, 9),
+            2,
+            Randomness([seed], "weights"),
         ).state_dict()
         for seed in (0, 1)
     )
     torch.rand(7)
-    again = biased_mnist_cnn.build(
-        biased_mnist_cnn.Parameters(), (3, 9, 9), 2, Randomness([0], "weights")
+    again = biased_mnist_cnn.BiasedMnistCnn(
+        biased_mnist_cnn.BiasedMnistCnn.Parameters(), (3, 9, 9), 2, Randomness([0], "weights")
     ).state_dict()
     assert all(torch.equal(first[name], again[name]) for name in first)
     assert not torch.equal(first["layers.1.weight"], second["layers.1.weight"])

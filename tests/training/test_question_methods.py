@@ -122,7 +122,7 @@ def test_one_epoch_is_a_plain_torch_loop(samples):
         model.parameters(), lr=protocol.learning_rate, weight_decay=protocol.weight_decay
     )
     losses = []
-    for rows in plain.epoch_batches(plain.method.epoch):
+    for rows in plain.epoch_batches(plain.method.visiting_order):
         batch = plain.batch(rows)
         target = functional.one_hot(batch.y, ANSWERS).double()
         loss = functional.binary_cross_entropy_with_logits(model(batch.x), target) * ANSWERS

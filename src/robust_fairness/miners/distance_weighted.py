@@ -1,6 +1,6 @@
 """Distance-weighted mining: negatives of all distances alike (Definition 6)."""
 
-from typing import Literal, Self
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Int64
@@ -61,7 +61,7 @@ class DistanceWeighted(Miner):
         farther: Literal["clipped", "left_out"] = "clipped"
 
         @model_validator(mode="after")
-        def _in_order(self) -> Self:
+        def _in_order(self) -> Any:
             largest = self.largest_distance
             if largest is not None and largest <= self.smallest_distance:
                 raise ValueError(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import torch
 from pydantic import BaseModel
@@ -16,7 +16,7 @@ from robust_fairness.core.registry import Plugin
 from robust_fairness.models import losses as _losses
 from robust_fairness.models.layers import SingleHead
 from robust_fairness.models.randomness import DropoutNoise, Randomness
-from robust_fairness.samples.questions import RowShape
+from robust_fairness.samples.questions import QuestionShape, RowShape
 
 IMAGE_AXES = 3  # channels, height, width
 
@@ -79,6 +79,10 @@ class Model(Plugin, nn.Module, ABC):
         self, hparams: Any, inputs: RowShape, outputs: int, randomness: Randomness
     ) -> None:
         super().__init__()
+        if self.reads_questions != isinstance(inputs, QuestionShape):
+            rows = "other rows" if self.reads_questions else "questions on images"
+            needs = "questions on images" if self.reads_questions else "a network that reads them"
+            raise InputError(f"network {self.name}: rows are {rows}, allowed: {needs}")
         self.hparams = hparams
 
     @classmethod
@@ -297,7 +301,7 @@ def require_images(network: str, inputs: RowShape) -> tuple[int, int, int]:
     Raises:
         InputError: rows are not images.
     """
-    shape = tuple(inputs)
+    shape = cast("tuple[int, ...]", inputs)
     if len(shape) != IMAGE_AXES:
         raise InputError(
             f"network {network}: rows have shape {shape}, allowed: channels, height and width"
@@ -312,13 +316,12 @@ def require_features(network: str, inputs: RowShape) -> int:
     Raises:
         InputError: rows are not feature vectors.
     """
-    shape = tuple(inputs)
+    shape = cast("tuple[int, ...]", inputs)
     if len(shape) != 1:
         raise InputError(
             f"network {network}: rows have shape {shape}, allowed: one axis of features"
         )
-    width: int = shape[0]
-    return width
+    return shape[0]
 
 
 def require_classes(network: str, outputs: int) -> None:

@@ -3,7 +3,7 @@
 import logging
 from abc import abstractmethod
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -37,7 +37,7 @@ class FittedClassifier(NonIterativeModel):
         super().__init__(hparams, inputs, outputs, randomness)
         require_classes(self.name, outputs)
         self.classes, self.randomness = outputs, randomness
-        self.early_width = self.feature_width = prod(tuple(inputs))
+        self.early_width = self.feature_width = prod(cast("tuple[int, ...]", inputs))
         self.register_buffer("present", torch.zeros(0, dtype=torch.int64))
 
     @abstractmethod

@@ -34,7 +34,6 @@ from robust_fairness.methods.base import (
 from robust_fairness.models.base import LabelledRows, Model
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 from robust_fairness.samples import REQUIRED_PARTS, Groups, Samples, groups_of, values_of, width_of
-from robust_fairness.samples.questions import QuestionShape, RowShape
 from robust_fairness.training import attributes, augmentation, preprocessing
 from robust_fairness.training.inputs import Inputs, rows_at_once, training_inputs
 from robust_fairness.training.preprocessing import Preprocessing
@@ -171,6 +170,7 @@ class Stack:
     def __init__(self, samples: Samples, cell: CellParameters, replicas: Sequence[Replica]) -> None:
         first, seeds = replicas[0], [replica.seed for replica in replicas]
         self.replicas, self.protocol, self.cell = list(replicas), first.protocol, cell
+        self.history: list[Tensor] = []
         self.device = device_of(first.protocol)
         self.dtype = getattr(torch, first.protocol.precision)
         self.splits = [replica.split(samples.split_names) for replica in replicas]
@@ -234,11 +234,10 @@ class Stack:
             for name, owned in self.players.items()
             if owned
         }
-        self.history: list[Tensor] = []
 
     def _new_model(self, weights: Randomness, replica: Replica) -> Model:
-        name, shape = self.cell.network.name, self.inputs.shape
-        model = build_model(name, replica.network, shape, self.outputs, weights)
+        network = network_class(self.cell.network.name)
+        model = network(replica.network, self.inputs.shape, self.outputs, weights)
         return model.to(self.device, self.dtype)
 
     def _subgroup_counts(self) -> Tensor:
@@ -652,28 +651,6 @@ def require_validation_loss(cell: CellParameters) -> None:
             f"search of {cell.dataset}.{cell.label}: method {cell.method.name} trains no head and "
             "has no validation loss by which trials are given up, allowed: pruner none"
         )
-
-
-def build_model(
-    name: str,
-    parameters: BaseModel,
-    inputs: RowShape,
-    outputs: int,
-    weights: Randomness,
-) -> Model:
-    """A stack of the network ``name``, one a seed of ``weights``.
-
-    Raises:
-        InputError: the network reads questions on pictures and rows are none, or the reverse, or
-            it does not take such rows for another reason.
-    """
-    network = network_class(name)
-    reads_questions = network.reads_questions
-    if reads_questions != isinstance(inputs, QuestionShape):
-        rows = "other rows" if reads_questions else "questions on pictures"
-        allowed = "questions on pictures" if reads_questions else "a network that reads them, updn"
-        raise InputError(f"network {name}: rows are {rows}, allowed: {allowed}")
-    return network(parameters, inputs, outputs, weights)
 
 
 def digest_of(path: Path) -> str:

@@ -28,10 +28,11 @@ from robust_fairness.metrics.curvature import (
     power_iteration_curvature,
 )
 from robust_fairness.metrics.representation import clusters, same_class_rank
+from robust_fairness.models.base import Model
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.samples import Samples
 from robust_fairness.training import preprocessing
-from robust_fairness.training.fitting import build_model, device_of, part_rows
+from robust_fairness.training.fitting import device_of, part_rows
 from robust_fairness.training.inputs import Inputs, rows_at_once, shape_of
 from robust_fairness.training.records import Fitted, Prediction
 
@@ -55,15 +56,14 @@ class FittedStack:
     def __init__(self, fitted: Sequence[Fitted], samples: Samples, device: torch.device) -> None:
         first = fitted[0]
         network = dict(first.network)
-        name = network.pop("name")
-        parameters = find("network", name).Parameters.model_validate(network)
-        self.network = find("network", name).describe(parameters)
+        found = find("network", network.pop("name"))
+        hparams = found.Parameters.model_validate(network)
+        self.network = found.describe(hparams)
         states = [
             {key: torch.from_numpy(array) for key, array in one.state.items()} for one in fitted
         ]
-        self.model = build_model(
-            name,
-            parameters,
+        self.model: Model = found(
+            hparams,
             shape_of(samples),
             len(samples.classes) or 1,
             Randomness([one.seed for one in fitted], "weights"),

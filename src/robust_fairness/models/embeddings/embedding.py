@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, cast
 
 import torch
 from pydantic import (
@@ -90,7 +90,7 @@ class Embedding(SingleModel):
             return {"name": name, **hparams.model_dump(mode="json")}
 
         @model_validator(mode="after")
-        def _rebalanced_is_fitted(self) -> Self:
+        def _rebalanced_is_fitted(self) -> Any:
             if self.rebalancing != "none" and self.classifier == LINEAR:
                 raise ValueError(
                     f"rebalancing {self.rebalancing}: allowed with a classifier that is fitted on "
@@ -305,10 +305,11 @@ class Classifiers(nn.ModuleList):
     def _completed(self, features: Tensor) -> Iterator[Tensor]:
         """Logits of every classifier, with values for the classes that its rows lack."""
         classes = torch.arange(self.classes)
+        fitted = cast("list[NonIterativeModel]", list(self))
         seen = torch.stack(
-            [torch.isin(classes, one.classes_seen().cpu()).to(features.device) for one in self]
+            [torch.isin(classes, one.classes_seen().cpu()).to(features.device) for one in fitted]
         )
-        for one, own in zip(self, seen, strict=True):
+        for one, own in zip(fitted, seen, strict=True):
             logits = one(features)
             lowest = logits[..., own].amin(-1, keepdim=True)
             completed = torch.where(own, logits, lowest)

@@ -1,6 +1,6 @@
 """VGG-16 with batch normalisation, for small images (Simonyan and Zisserman 2015)."""
 
-from typing import Self
+from typing import Any
 
 from pydantic import Field, model_validator
 from torch import nn
@@ -26,7 +26,7 @@ class Vgg(StagedNetwork):
         convolutions: tuple[int, ...] = Field((2, 2, 3, 3, 3), description="layers of a stage")
 
         @model_validator(mode="after")
-        def _same_length(self) -> Self:
+        def _same_length(self) -> Any:
             if len(self.convolutions) != len(self.widths) or min(self.convolutions) < 1:
                 raise ValueError(
                     f"convolutions {self.convolutions} for {len(self.widths)} widths, "

@@ -1,6 +1,6 @@
 """A small vision transformer (Dosovitskiy et al. 2021)."""
 
-from typing import Self
+from typing import Any
 
 import torch
 from pydantic import Field, model_validator
@@ -31,7 +31,7 @@ class VisionTransformer(StagedNetwork):
         depth: int = Field(6, ge=2, description="blocks")
 
         @model_validator(mode="after")
-        def _heads_divide(self) -> Self:
+        def _heads_divide(self) -> Any:
             if self.width % self.heads:
                 raise ValueError(f"width {self.width}, allowed: multiples of {self.heads} heads")
             return self
