@@ -15,7 +15,7 @@ from types import ModuleType
 import numpy as np
 import pandas as pd
 
-from robust_fairness.core.registry import find_module
+from robust_fairness.core.registry import find
 from robust_fairness.samples import Samples
 
 # Weakest and strongest published severity; those of the others stand beside them.
@@ -67,7 +67,7 @@ def main() -> None:
     )
     samples = pictures(options.pictures, options.side)
     for name in (*NOISES, *CORRUPTIONS):
-        shift = find_module("shift", name)
+        shift = find("shift", name)
         severities = NOISES[name] if name in NOISES else shift.LEVELS[PUBLISHED_SIDE]
         weakest, strongest = severities[0], severities[-1]
         weak, strong = (rate(shift, samples, s, options.repeats) for s in (weakest, strongest))

@@ -5,7 +5,7 @@ python benchmarks/latent_shifts.py --rows 1000
 
 import argparse
 
-from robust_fairness.core.registry import find_module
+from robust_fairness.core.registry import find
 from robust_fairness.generation.measures import angle_table, intensity_table
 
 # shift, options, training severity, severities
@@ -25,7 +25,7 @@ def main() -> None:
     parser.add_argument("--dimensions", type=int, nargs="+", default=[64, 3072])
     options = parser.parse_args()
     for name, chosen, training, severities in SETS:
-        parameters = find_module("shift", name).Parameters.model_validate(chosen)
+        parameters = find("shift", name).Parameters.model_validate(chosen)
         for dimension in options.dimensions:
             angles = angle_table(name, parameters, severities, dimension, options.rows)
             wide = angles.pivot(

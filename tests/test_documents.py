@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from robust_fairness import training
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import find_module
+from robust_fairness.core.registry import find
 from robust_fairness.datasets.files import Files
 from robust_fairness.experiment.parameters import CellParameters
 from robust_fairness.models.randomness import Randomness
@@ -112,7 +112,7 @@ def test_a_picture_without_bits_tells_nothing(rows):
 def test_posterise_cuts_bits_off_and_refuses_others(added):
     shift = module(added.root / SOURCE / "shifts/posterise.py")
     source = module(added.root / SOURCE / "datasets/wine.py")
-    digits = find_module("dataset", "digits")
+    digits = find("dataset", "digits")
     samples = digits.load(digits.Parameters(), Files(added.root), 1)
     for bits in range(9):
         expected = samples.x.astype(int) // 2**bits * 2**bits
@@ -181,7 +181,7 @@ def test_the_search_of_the_page_runs(tmp_path):
     cell = CellParameters(**loader["parameters"]["diabetes"]["adv_debias"]["cell"])
     short = cell.protocol.model_copy(update={"epochs": 3})
     cell = cell.model_copy(update={"protocol": short})
-    source = find_module("dataset", "diabetes")
+    source = find("dataset", "diabetes")
     samples = source.load(source.Parameters(), Files(project.root), 2)
     trials = training.train(samples, cell)[3]
     assert trials.groupby("stage").size().to_dict() == {0: 1, 1: 12, 2: 3}

@@ -57,7 +57,7 @@ def made_up(seeds: int = 4) -> pd.DataFrame:
                 if variable == "answer" and method in questions.NOT_APPLICABLE:
                     continue
                 rows += replica(method, trial_of(variable), seed, level + rng.normal(0, 0.001))
-        trial = "explicit=global_group,cells=group_and_class"
+        trial = "explicit=global_group,subgroups=group_and_class"
         rows += replica("group_dro", trial, seed, 0.15)
         rows += replica("group_dro", "step_size=1", seed, 0.9)
     return tables.table(tables.METRICS, rows)
@@ -85,8 +85,8 @@ def test_published_column_of_table_1_is_the_mean_of_table_2():
         ("erm", "default", ("", "as configured")),
         ("rubi", "default", ("head_tail", "as configured")),
         ("rubi", "explicit=answer", ("answer", "as configured")),
-        ("irmv1", "explicit=local_group,cells=group", ("local_group", "group")),
-        ("irmv1", "cells=group_and_class", ("head_tail", "group_and_class")),
+        ("irmv1", "explicit=local_group,subgroups=group", ("local_group", "group")),
+        ("irmv1", "subgroups=group_and_class", ("head_tail", "group_and_class")),
         ("irmv1", "explicit=answer,weight=2", None),
         ("irmv1", "explicit=answer+local_group", None),
         ("irmv1", "weight=2", None),

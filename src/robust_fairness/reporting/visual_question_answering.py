@@ -49,10 +49,10 @@ def explicit_variable(method: str, trial: str) -> tuple[str, str] | None:
     if trial == "default":
         return (DEFAULT_VARIABLE if method in TOLD_GROUPS else "", AS_CONFIGURED)
     given = dict(part.partition("=")[::2] for part in trial.split(","))
-    if method not in TOLD_GROUPS or not given.keys() <= {"explicit", "cells"}:
+    if method not in TOLD_GROUPS or not given.keys() <= {"explicit", "subgroups"}:
         return None
     variable = given.get("explicit", DEFAULT_VARIABLE)
-    return (variable, given.get("cells", AS_CONFIGURED)) if variable in VARIABLES else None
+    return (variable, given.get("subgroups", AS_CONFIGURED)) if variable in VARIABLES else None
 
 
 def of_variables(metrics: pd.DataFrame) -> pd.DataFrame:

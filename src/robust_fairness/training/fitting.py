@@ -451,16 +451,20 @@ class Stack:
             for n, one in enumerate(replicas)
         }
 
+    def finished_states(self, replicas: Sequence[Replica]) -> list[dict[str, Tensor]]:
+        """Weights and buffers of the trained network of every replica."""
+        rows = self.downstream[None]
+        blocks = (self.batch(some).x for some in rows.split(rows_at_once(self.inputs.shape), dim=1))
+        labelled = LabelledRows(blocks, self.y.gather(1, rows), self.group[rows])
+        return self.model.finished_states([one.network for one in replicas], labelled)
+
     def fitted(self, replicas: Sequence[Replica]) -> list[Fitted]:
         """The trained replicas, one by one.
 
         Args:
             replicas: those of this stack, or all that share the training of its only one.
         """
-        rows = self.downstream[None]
-        blocks = (self.batch(some).x for some in rows.split(rows_at_once(self.inputs.shape), dim=1))
-        labelled = LabelledRows(blocks, self.y.gather(1, rows), self.group[rows])
-        found = self.model.finished_states([one.network for one in replicas], labelled)
+        found = self.finished_states(replicas)
         preprocessing = self.preprocessing.state_dict()
         states = [
             {f"model.{name}": value for name, value in state.items()}
