@@ -128,7 +128,8 @@ def main() -> None:
                 }
             )
             stack = fitting.Stack(samples, cell, cell.replicas())
-            visited = len(torch.cat(list(stack.epoch_batches(stack.method.epoch)), dim=1)[0])
+            batches = stack.data.epoch_batches(stack.method.visiting_order)
+            visited = len(torch.cat(list(batches), dim=1)[0])
             pairs = [
                 (seconds(stack.run_epoch) / visited, seconds(plain) / rows)
                 for _ in range(options.repeats + 1)

@@ -88,8 +88,8 @@ def timed(stack: fitting.Stack, batches: Iterator[Tensor]) -> tuple[float, float
     """Wall time and processor time of the steps on one batch."""
     rows = next(batches)
     wall, processor = time.perf_counter(), time.process_time()
-    for step in stack.method.steps(stack.model, stack.batch(rows)):
-        fitting.apply(step, stack.players, stack.optimisers)
+    for step in stack.method.steps(stack.model, stack.data.batch(rows)):
+        stack.optimisation.apply(step)
     return time.perf_counter() - wall, time.process_time() - processor
 
 
@@ -101,7 +101,7 @@ def measure(method: str, options: argparse.Namespace, samples: Samples) -> None:
         stack.model.train()
         stack.method.train()
         start = time.perf_counter()
-        batches[number] = stack.epoch_batches(stack.method.epoch)
+        batches[number] = stack.data.epoch_batches(stack.method.visiting_order)
         timed(stack, batches[number])
         orders[number] = time.perf_counter() - start
     rounds = [
@@ -113,7 +113,7 @@ def measure(method: str, options: argparse.Namespace, samples: Samples) -> None:
         ratios = [times[number][1] / times[fewest][1] for times in rounds]
         own = sum(one.numel() * one.element_size() for one in stack.method.parameters())
         print(
-            f"{method:18} {number:7} groups, {stack.cells.max() + 1:7} cells: "
+            f"{method:18} {number:7} groups, {stack.data.subgroup.max() + 1:7} cells: "
             f"{1 / statistics.median(times[number][0] for times in rounds):6.3f} steps/s, "
             f"{statistics.median(ratios):5.2f} x the cost of {fewest} "
             f"({min(ratios):.2f} to {max(ratios):.2f}); first batch after {orders[number]:.1f} s; "

@@ -26,7 +26,9 @@ from robust_fairness.models.base import Model
 from robust_fairness.models.layers import Linear
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.models.tables import mlp
-from robust_fairness.training.fitting import Stack, apply, is_per_replica
+from robust_fairness.training.fitting import Stack
+from robust_fairness.training.optimisation import apply
+from robust_fairness.training.stacking import is_per_replica
 from tests.training.conftest import make_cell, make_samples
 
 GOLDEN = json.loads((Path(__file__).parent / "bias_mitigators_golden.json").read_text())

@@ -15,7 +15,7 @@ from robust_fairness.methods.farmi import Farmi
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.models.tables import linear
 from robust_fairness.training import train
-from robust_fairness.training.fitting import is_per_replica
+from robust_fairness.training.stacking import is_per_replica
 from tests.training.conftest import make_cell, make_samples
 
 NOTIONS = ("dp", "eo", "cal")

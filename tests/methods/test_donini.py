@@ -12,7 +12,8 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.methods.donini import hinge_loss
 from robust_fairness.samples import Samples
 from robust_fairness.training import train
-from robust_fairness.training.fitting import Stack, stacks
+from robust_fairness.training.fitting import Stack
+from robust_fairness.training.stacking import stacks
 from tests.training.conftest import MLP, make_cell, make_samples
 
 NETWORKS = {"linear": {"name": "linear"}, "kernel_features": {"name": "kernel_features"}}
@@ -30,9 +31,10 @@ def trained(samples, method="donini", **options):
 
 def mean_scores(stack, samples, replica):
     """Mean logits of training rows by group and class, ``[group, class, logit]``, with loops."""
-    rows = samples.rows(stack.splits[replica], "train")
+    rows = samples.rows(stack.data.splits[replica], "train")
     with torch.no_grad():
-        outputs = stack.model(stack.batch(torch.tensor(rows).expand(len(stack.splits), -1)).x)
+        same = torch.tensor(rows).expand(len(stack.data.splits), -1)
+        outputs = stack.model(stack.data.batch(same).x)
     scores = outputs[replica].double().numpy()
     group = samples.attributes["kind"].cat.codes.to_numpy()[rows]
     y = samples.y[rows]
@@ -185,7 +187,7 @@ def test_rows_of_unknown_group_train_but_do_not_constrain():
     frame = samples.attributes.copy()
     frame.loc[::3, "kind"] = None
     stack = trained(replace(samples, attributes=frame))
-    for replica, split in enumerate(stack.splits):
+    for replica, split in enumerate(stack.data.splits):
         rows = samples.rows(split, "train")
         kind = frame["kind"].cat.codes.to_numpy()[rows]
         x = samples.x[rows].astype(np.float64)

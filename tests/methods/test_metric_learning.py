@@ -39,7 +39,7 @@ def make_stack(method: str, samples=None, seeds=(0,), **changes) -> fitting.Stac
 
 def first_batch(stack: fitting.Stack):
     """The first batch of an epoch."""
-    return stack.batch(next(iter(stack.epoch_batches(stack.method.visiting_order))))
+    return stack.data.batch(next(iter(stack.data.epoch_batches(stack.method.visiting_order))))
 
 
 def gradients(stack: fitting.Stack, step) -> dict[str, torch.Tensor]:
@@ -48,7 +48,7 @@ def gradients(stack: fitting.Stack, step) -> dict[str, torch.Tensor]:
     names |= {id(one): f"method.{name}" for name, one in stack.method.named_parameters()}
     found = {}
     for player, loss in step.losses.items():
-        owned = stack.players[player]
+        owned = stack.optimisation.players[player]
         some = torch.autograd.grad(loss.sum(), owned, retain_graph=True, materialize_grads=True)
         found |= {names[id(one)]: gradient for one, gradient in zip(owned, some, strict=True)}
     return found
@@ -194,7 +194,7 @@ def test_classifiers_are_fitted_on_the_downstream_rows_alone():
     fewer = replace(samples, downstream=pd.DataFrame({"split_0": chosen}))
     (other,), _, _, _ = train(fewer, cell)
     stack = fitting.Stack(fewer, cell, cell.replicas())
-    assert stack.downstream.tolist() == rows.tolist()
+    assert stack.data.downstream.tolist() == rows.tolist()
     differ = {
         name for name in usual.state if not np.array_equal(usual.state[name], other.state[name])
     }
@@ -210,7 +210,7 @@ def test_proxies_and_boundaries_learn_at_rates_of_their_own():
     named |= {f"method.{name}": one for name, one in stack.method.named_parameters()}
     before = {name: one.detach().clone() for name, one in named.items()}
     (step,) = stack.method.steps(stack.model, first_batch(stack))
-    fitting.apply(step, stack.players, stack.optimisers)
+    stack.optimisation.apply(step)
     moved = {name: (one - before[name]).abs().max().item() for name, one in named.items()}
     rates = {"target": 5e-4, "attribute_objectives": 5e-4, "attribute_heads": 1e-2}
     rates |= {"adversaries": 1e-5}
@@ -221,7 +221,7 @@ def test_proxies_and_boundaries_learn_at_rates_of_their_own():
     for name, one in stack.model.named_parameters():
         rate = 1e-2 if id(one) in last else 1e-3
         assert moved[f"model.{name}"] == pytest.approx(rate, rel=1e-2), name
-    assert set(stack.players) == {
+    assert set(stack.optimisation.players) == {
         "model", "embedding", "objective", "attribute_heads", "attribute_objectives", "adversary",
     }  # fmt: skip
 
@@ -289,7 +289,7 @@ def test_metric_learning_brings_a_class_together():
             stack.run_epoch()
         stack.model.eval()
         with torch.no_grad():
-            embedding = stack.model.features(stack.batch(torch.from_numpy(rows)[None]).x)[0]
+            embedding = stack.model.features(stack.data.batch(torch.from_numpy(rows)[None]).x)[0]
         distances = torch.cdist(embedding, embedding).fill_diagonal_(np.inf)
         y = torch.from_numpy(samples.y[rows])
         return (y[distances.argmin(1)] == y).double().mean().item()

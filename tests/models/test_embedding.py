@@ -257,7 +257,7 @@ def test_another_classifier_after_the_same_training():
     """Equals the one of a network that was built for it; the linear layer is another training."""
     data = problem()
     network = fitted(classifier="rbf_svm")
-    wanted = network.parameters_of_network.model_copy(
+    wanted = network.hparams.model_copy(
         update={"classifier": "k_means", "rebalancing": "oversampling"}
     )
     network.choose_classifier(wanted)
@@ -269,9 +269,7 @@ def test_another_classifier_after_the_same_training():
     assert state.keys() == other.keys()
     assert all(one.equal(other[name]) for name, one in state.items())
     for one, classifier in ((build(), "k_means"), (network, "linear")):
-        asked = one.parameters_of_network.model_copy(
-            update={"classifier": classifier, "rebalancing": "none"}
-        )
+        asked = one.hparams.model_copy(update={"classifier": classifier, "rebalancing": "none"})
         with pytest.raises(InputError, match="allowed: trainings of their own"):
             one.choose_classifier(asked)
 

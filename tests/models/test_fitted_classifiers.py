@@ -16,6 +16,7 @@ from sklearn.svm import SVC
 
 from robust_fairness import training
 from robust_fairness.catalog.arrays import ModelsDataset
+from robust_fairness.core.checkpoints import Checkpoint
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
 from robust_fairness.models import scikit_learn as _fitted
@@ -276,7 +277,7 @@ def test_a_checkpoint_holds_the_classifier(name):
     samples = make_samples(classes=3)
     cell = make_cell(seeds=(0,), network={"name": name, **CLASSIFIERS[name]})
     first, second = (fitting.Stack(samples, cell, cell.replicas()) for _ in range(2))
-    checkpoint = fitting.Checkpoint("toy", name)
+    checkpoint = Checkpoint("toy", name)
     first.train_to_end(checkpoint)
     second.model.fit_at_once = None
     second.train_to_end(checkpoint)

@@ -10,6 +10,7 @@ from sklearn.datasets import load_digits
 from sklearn.svm import SVC
 
 from robust_fairness import training
+from robust_fairness.core.checkpoints import Checkpoint
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find, names
 from robust_fairness.models import scikit_learn as _fitted
@@ -114,7 +115,7 @@ def test_a_checkpoint_holds_the_machine():
     """A stack that goes on from it has nothing left to do."""
     samples, cell = make_samples(), make_svm_cell()
     first, second = (fitting.Stack(samples, cell, cell.replicas()) for _ in range(2))
-    checkpoint = fitting.Checkpoint("toy", "svm")
+    checkpoint = Checkpoint("toy", "svm")
     first.train_to_end(checkpoint)
     second.model.fit_at_once = None
     second.train_to_end(checkpoint)

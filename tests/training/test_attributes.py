@@ -10,7 +10,7 @@ import torch
 from robust_fairness import training
 from robust_fairness.core.errors import InputError
 from robust_fairness.samples import numbers_of
-from robust_fairness.training import attributes, fitting
+from robust_fairness.training import attributes, data
 from tests.training.conftest import make_cell, make_samples
 
 LIKE = torch.zeros(0, dtype=torch.float64)
@@ -39,7 +39,7 @@ def columns(samples, *names):
 def test_categories_are_one_hot_and_numbers_standardised_on_the_training_rows():
     """As pandas has it; missing values stay missing."""
     samples = make_mixed()
-    train = fitting.part_rows(samples, samples.split_names[:2], "train")
+    train = data.part_rows(samples, samples.split_names[:2], "train")
     encoding = attributes.encode(columns(samples, "kind", "age"), train, LIKE)
     assert encoding.widths == (3, 1)
     everything = encoding.of(torch.arange(40).expand(2, 40)).numpy()
@@ -56,7 +56,7 @@ def test_a_category_is_never_taken_for_a_number():
     """Even one without a second value has two columns, and a constant number is only centred."""
     samples = make_mixed()
     samples.attributes["flat"] = 3.0
-    train = fitting.part_rows(samples, samples.split_names[:1], "train")
+    train = data.part_rows(samples, samples.split_names[:1], "train")
     encoding = attributes.encode(columns(samples, "only", "flat"), train, LIKE)
     assert encoding.widths == (2, 1)
     np.testing.assert_array_equal(encoding.of(train)[0], [[1, 0, 0]] * train.shape[1])
@@ -65,7 +65,7 @@ def test_a_category_is_never_taken_for_a_number():
 def test_no_attribute_has_no_column():
     """A dataset without sensitive attributes."""
     samples = make_mixed()
-    train = fitting.part_rows(samples, samples.split_names[:1], "train")
+    train = data.part_rows(samples, samples.split_names[:1], "train")
     assert attributes.encode([], train, LIKE).of(train).shape == (1, train.shape[1], 0)
 
 

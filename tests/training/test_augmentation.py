@@ -12,7 +12,7 @@ from robust_fairness import training
 from robust_fairness.core import checkpoints
 from robust_fairness.core.errors import InputError
 from robust_fairness.models.randomness import Randomness
-from robust_fairness.training import augmentation, fitting
+from robust_fairness.training import augmentation, data, fitting
 from robust_fairness.training.augmentation import DIRECTED, KINDS, OPERATIONS, RandAugment
 
 from .conftest import make_cell, make_samples
@@ -122,18 +122,18 @@ def augmented_cell(**options):
 def test_training_batches_alone_are_augmented(monkeypatch):
     """The method sees changed pictures, in the order of plain training; nothing else does."""
     samples, seen = make_pictures(), []
-    kept = fitting.Stack.batch
+    kept = data.StackData.batch
 
-    def watched(self, rows, augmented=False):
-        batch = kept(self, rows, augmented)
+    def watched(self, rows, epoch=0, augmented=False):
+        batch = kept(self, rows, epoch, augmented)
         seen.append((rows, augmented, batch.x))
         return batch
 
-    monkeypatch.setattr(fitting.Stack, "batch", watched)
+    monkeypatch.setattr(data.StackData, "batch", watched)
     for cell in (augmented_cell(), make_picture_cell()):
         stack = fitting.Stack(samples, cell, cell.replicas()[:1])
         stack.run_epoch()
-        list(stack.training_batches())
+        list(stack.data.training_batches())
     changed, plain = seen[: len(seen) // 2], seen[len(seen) // 2 :]
     assert [augmented for _, augmented, _ in changed] == [True] * 3 + [False]
     randomness, augment = Randomness([0], "augmentation"), RandAugment(16, 16, CPU)

@@ -10,7 +10,7 @@ from torchvision.transforms.v2 import functional
 from robust_fairness import training
 from robust_fairness.core.errors import InputError
 from robust_fairness.models.randomness import Randomness
-from robust_fairness.training import augmentation, cropping, fitting
+from robust_fairness.training import augmentation, cropping, data, fitting
 from robust_fairness.training.cropping import crop_and_flip, cropped, drawn_boxes, drawn_flips
 
 from .conftest import make_cell, make_samples
@@ -142,18 +142,18 @@ def test_a_stack_is_changed_as_its_replicas_alone_and_draws_go_on():
 def test_training_batches_alone_are_changed(name, monkeypatch):
     """The method sees changed pictures, in the order of plain training; nothing else does."""
     samples, seen = make_pictures(), []
-    kept = fitting.Stack.batch
+    kept = data.StackData.batch
 
-    def watched(self, rows, augmented=False):
-        batch = kept(self, rows, augmented)
+    def watched(self, rows, epoch=0, augmented=False):
+        batch = kept(self, rows, epoch, augmented)
         seen.append((rows, augmented, batch.x))
         return batch
 
-    monkeypatch.setattr(fitting.Stack, "batch", watched)
+    monkeypatch.setattr(data.StackData, "batch", watched)
     cell = make_picture_cell(augmentation=name)
     stack = fitting.Stack(samples, cell, cell.replicas()[:1])
     stack.run_epoch()
-    list(stack.training_batches())
+    list(stack.data.training_batches())
     assert [augmented for _, augmented, _ in seen] == [True] * 3 + [False]
     drawing, change = randomness(0), getattr(cropping, name)
     for rows, augmented, x in seen:

@@ -11,8 +11,8 @@ from robust_fairness import training
 from robust_fairness.catalog.arrays import PredictionsDataset
 from robust_fairness.metrics.representation import clusters, same_class_rank
 from robust_fairness.reporting.embedding_plane import in_plane
+from robust_fairness.training.data import part_rows
 from robust_fairness.training.evaluation import metric_rows, score
-from robust_fairness.training.fitting import part_rows
 from robust_fairness.training.prediction import UNSHIFTED, FittedStack, due_quantities, predict
 from robust_fairness.training.records import Prediction
 

@@ -16,7 +16,7 @@ from robust_fairness.core import checkpoints
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import names
 from robust_fairness.experiment.parameters import trial_name
-from robust_fairness.training import fitting, train
+from robust_fairness.training import fitting, stacking, train
 from robust_fairness.training.prediction import predict
 from tests.training.conftest import make_cell, make_samples
 
@@ -158,7 +158,7 @@ def test_erm_equals_a_plain_torch_loop():
 def test_resumed_training_ends_with_the_same_bits(monkeypatch):
     """Every epoch is a place to go on from."""
     samples, cell = make_samples(), make_cell("cuma", checkpoint_seconds=0)
-    replicas = fitting.stacks(cell.replicas(), samples, "mlp")[0]
+    replicas = stacking.stacks(cell.replicas(), samples, "mlp")[0]
     undisturbed = fitting.Stack(samples, cell, replicas)
     undisturbed.train_to_end(checkpoints.Checkpoint("a", "whole"))
     for stop in (1, 2, 3):

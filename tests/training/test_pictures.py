@@ -8,11 +8,13 @@ from torch import nn
 from torch.nn import functional
 
 from robust_fairness import training
+from robust_fairness.core.checkpoints import Checkpoint
 from robust_fairness.core.errors import InputError
 from robust_fairness.models.images import biased_mnist_cnn, resnet18
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.samples import PARTS, Samples
-from robust_fairness.training import fitting, inputs
+from robust_fairness.training import fitting, inputs, stacking
+from robust_fairness.training.groups import mitigated_groups, subgroups_of
 
 from .conftest import make_cell, make_samples
 
@@ -144,7 +146,7 @@ def test_initial_weights_come_from_the_seed_alone():
 def test_each_replica_of_a_picture_network_trains_alone():
     """And every one keeps its running statistics."""
     samples, cell = make_pictures(), make_picture_cell()
-    assert [len(one) for one in fitting.stacks(cell.replicas(), samples, cell.network.name)] == [
+    assert [len(one) for one in stacking.stacks(cell.replicas(), samples, cell.network.name)] == [
         1,
         1,
     ]
@@ -183,7 +185,7 @@ def test_pictures_train_to_the_same_bits_and_resume(tmp_path, monkeypatch):
     monkeypatch.setenv("ROBUST_FAIRNESS_CHECKPOINTS", str(tmp_path / "interrupted"))
     last = cell.replicas()[1:]
     content = fitting.training_key(samples, cell, last)
-    checkpoint = fitting.Checkpoint(f"{cell.dataset}.{cell.label}", content)
+    checkpoint = Checkpoint(f"{cell.dataset}.{cell.label}", content)
     monkeypatch.setattr(fitting.Stack, "run_epoch", interrupted)
     with pytest.raises(KeyboardInterrupt):
         training.train(samples, cell)
@@ -204,15 +206,15 @@ def test_method_may_name_the_attributes_that_it_mitigates():
     """One attribute, or every combination that occurs of several."""
     samples = make_pictures()
     cell = make_picture_cell("adv_debias", method_explicit=("shape",))
-    single = fitting.mitigated_groups(samples, cell.method.parameters)
+    single = mitigated_groups(samples, cell.method.parameters)
     assert single.names == ("first", "second", "third")
     assert np.array_equal(single.index, samples.attributes["shape"].cat.codes)
     both = make_picture_cell("adv_debias", method_explicit=("shape", "tint"))
-    groups = fitting.mitigated_groups(samples, both.method.parameters)
+    groups = mitigated_groups(samples, both.method.parameters)
     occurring = samples.attributes[["shape", "tint"]].drop_duplicates()
     assert len(groups.names) == len(occurring)
     with pytest.raises(InputError, match="unknown attribute 'shap'"):
-        fitting.mitigated_groups(
+        mitigated_groups(
             samples, make_picture_cell("adv_debias", method_explicit=("shap",)).method.parameters
         )
 
@@ -220,10 +222,10 @@ def test_method_may_name_the_attributes_that_it_mitigates():
 def test_cells_number_the_groups_and_classes_that_occur():
     """By brute force; rows of unknown group have none."""
     samples = make_pictures()
-    groups = fitting.mitigated_groups(samples, make_picture_cell().method.parameters)
+    groups = mitigated_groups(samples, make_picture_cell().method.parameters)
     index = groups.index.copy()
     index[:5] = -1
-    cells = fitting.cells_of(type(groups)(index, groups.names), samples)
+    cells = subgroups_of(type(groups)(index, groups.names), samples)
     pairs = sorted({(g, y) for g, y in zip(index, samples.y, strict=True) if g >= 0})
     expected = [
         pairs.index((g, y)) if g >= 0 else -1 for g, y in zip(index, samples.y, strict=True)

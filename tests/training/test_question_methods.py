@@ -12,10 +12,11 @@ from torch.nn import functional
 from robust_fairness import training
 from robust_fairness.core import checkpoints
 from robust_fairness.core.errors import InputError
+from robust_fairness.methods.base import Step
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.samples import Samples
 from robust_fairness.samples.questions import Boxes, Questions
-from robust_fairness.training import fitting
+from robust_fairness.training import fitting, optimisation
 
 from .conftest import make_cell
 
@@ -122,8 +123,8 @@ def test_one_epoch_is_a_plain_torch_loop(samples):
         model.parameters(), lr=protocol.learning_rate, weight_decay=protocol.weight_decay
     )
     losses = []
-    for rows in plain.epoch_batches(plain.method.visiting_order):
-        batch = plain.batch(rows)
+    for rows in plain.data.epoch_batches(plain.method.visiting_order):
+        batch = plain.data.batch(rows)
         target = functional.one_hot(batch.y, ANSWERS).double()
         loss = functional.binary_cross_entropy_with_logits(model(batch.x), target) * ANSWERS
         adam.zero_grad()
@@ -134,7 +135,7 @@ def test_one_epoch_is_a_plain_torch_loop(samples):
     for one, other in zip(stack.model.parameters(), model.parameters(), strict=True):
         torch.testing.assert_close(one, other)
     rows = torch.from_numpy(samples.rows("split_0", "val"))[None]
-    batch = plain.batch(rows)
+    batch = plain.data.batch(rows)
     target = functional.one_hot(batch.y, ANSWERS).double()
     expected = functional.binary_cross_entropy_with_logits(model(batch.x), target) * ANSWERS
     noted = stack.history[0][:, 0]
@@ -184,9 +185,9 @@ def test_a_checkpoint_belongs_to_the_file_of_words(samples, tmp_path):
 def test_gradients_do_not_outlive_their_step():
     """The next ones, of gigabytes where groups are many, need not stand beside them."""
     weight = nn.Parameter(torch.ones(3))
-    step = fitting.Step({"model": weight.square().sum()[None]})
+    step = Step({"model": weight.square().sum()[None]})
     optimiser = torch.optim.SGD([weight], lr=0.1)
-    fitting.apply(step, {"model": [weight]}, {"model": optimiser})
+    optimisation.apply(step, {"model": [weight]}, {"model": optimiser})
     assert weight.grad is None
     torch.testing.assert_close(weight.detach(), torch.full((3,), 0.8))
 

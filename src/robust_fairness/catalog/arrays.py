@@ -56,6 +56,8 @@ class SamplesDataset(ArraysDataset):
         arrays |= {"y": data.y, "id": _text_to_bytes(data.id)}
         if data.perturbation is not None:
             arrays["perturbation"] = data.perturbation
+        if data.sample_weight is not None:
+            arrays["sample_weight"] = data.sample_weight
         rest = {
             "features": data.features,
             "classes": data.classes,
@@ -99,6 +101,7 @@ class SamplesDataset(ArraysDataset):
             y=arrays["y"],
             id=_bytes_to_text(arrays["id"]) if rest["text_id"] else arrays["id"],
             perturbation=arrays.get("perturbation"),
+            sample_weight=arrays.get("sample_weight"),
             features=tuple(rest["features"]),
             classes=tuple(rest["classes"]),
             sensitive=tuple(rest["sensitive"]),

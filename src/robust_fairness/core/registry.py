@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from os import environ
 from pathlib import Path
 from types import ModuleType
@@ -101,6 +101,18 @@ def _found(kind: str) -> dict[str, tuple[Path, str] | EntryPoint]:
     return found
 
 
+def outside_files(kind: str) -> list[Path]:
+    """Source files of the plug-ins of a kind that are not the package's own."""
+    found = set((plugins_folder() / _group(kind)).rglob("*.py"))
+    for one in entry_points(group=f"{ROOT.name}.{_group(kind)}"):
+        spec = find_spec(one.module)
+        if spec is not None and spec.origin is not None:
+            origin = Path(spec.origin)
+            inside = "." in one.module or origin.name == "__init__.py"
+            found |= set(origin.parent.rglob("*.py")) if inside else {origin}
+    return sorted(found)
+
+
 def names(kind: str) -> list[str]:
     """Names of all plug-ins of one kind, sorted.
 
@@ -159,17 +171,6 @@ def _imported(path: Path, name: str) -> ModuleType:
         sys.modules[name] = module_from_spec(spec)
         spec.loader.exec_module(sys.modules[name])
     return sys.modules[name]
-
-
-def find_class(kind: str, name: str, base: type) -> Any:
-    """The one subclass of ``base`` in a file (until all kinds are a ``Plugin``)."""
-    file = find_module(kind, name)
-    (found,) = (
-        value
-        for value in vars(file).values()
-        if isinstance(value, type) and issubclass(value, base) and value.__module__ == file.__name__
-    )
-    return found
 
 
 def find_metric(name: str) -> Any:

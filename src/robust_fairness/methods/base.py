@@ -242,6 +242,7 @@ class Method(Plugin, nn.Module, ABC):
         trains_head: whether it trains the network's head; otherwise the network must defer its
             classifier until the features are trained.
         reads_attributes: whether it reads ``Batch.attributes`` and ``Batch.conditioning``.
+        keeps_embeddings: whether ``embeddings`` returns any.
         supports_sample_weight: whether it weights the loss by ``Batch.sample_weight``; other
             methods reject samples of different weights.
 
@@ -255,6 +256,7 @@ class Method(Plugin, nn.Module, ABC):
     trains_head: ClassVar[bool] = True
     reads_attributes: ClassVar[bool] = False
     supports_sample_weight: ClassVar[bool] = False
+    keeps_embeddings: ClassVar[bool] = False
 
     def __init__(self, hparams: Any, model: Model, problem: Problem) -> None:
         super().__init__()
@@ -266,8 +268,11 @@ class Method(Plugin, nn.Module, ABC):
         """Yield the updates of one batch; each is applied before the next one is computed."""
 
     def players(self, model: Model) -> dict[str, Iterable[nn.Parameter]]:
-        """Parameters of every player by name; each has its own optimiser."""
-        own = list(self.parameters())
+        """Parameters of every player by name; each has its own optimiser.
+
+        Default: the network, and an adversary of the method's own trainable parameters.
+        """
+        own = [one for one in self.parameters() if one.requires_grad]
         return {"model": model.parameters()} | ({"adversary": own} if own else {})
 
     def optimiser_options(self, player: str) -> dict[str, float]:

@@ -12,6 +12,8 @@ class Erm(Method):
     class Parameters(MethodParameters):
         """None: the loss is the mean over the batch."""
 
+    supports_sample_weight = True
+
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
         """One step on the mean loss."""
         yield from plain_steps(model, batch)

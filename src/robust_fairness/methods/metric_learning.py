@@ -1,7 +1,7 @@
 """Deep metric learning: an embedding in which rows of a class are near one another."""
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import torch
 from pydantic import Field, SerializeAsAny
@@ -85,7 +85,8 @@ class MetricLearning(Method):
         per_class: int = Field(2, ge=2)
         embedding_learning_rate: float | None = Field(None, gt=0)
 
-    trains_head: ClassVar[bool] = False
+    trains_head = False
+    keeps_embeddings = True
 
     def __init__(self, hparams: Any, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)

@@ -225,6 +225,11 @@ class SingleModel(Model):
         linear = partial(nn.Linear, inputs or self.feature_width, outputs)
         return SingleHead(initialised(linear, randomness))
 
+    def finished_states(
+        self, replicas: Sequence[BaseModel], rows: LabelledRows
+    ) -> list[dict[str, Tensor]]:
+        return self.replica_states() * len(replicas)
+
     def replica_states(self) -> list[dict[str, Tensor]]:
         return [dict(self.state_dict())]
 

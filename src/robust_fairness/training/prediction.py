@@ -32,7 +32,7 @@ from robust_fairness.models.base import Model
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.samples import Samples
 from robust_fairness.training import preprocessing
-from robust_fairness.training.fitting import device_of, part_rows
+from robust_fairness.training.data import device_of, part_rows
 from robust_fairness.training.inputs import Inputs, rows_at_once, shape_of
 from robust_fairness.training.records import Fitted, Prediction
 

@@ -11,7 +11,7 @@ from robust_fairness.core import tables
 from robust_fairness.experiment.parameters import CellParameters
 from robust_fairness.metrics.set_distances import UNSHIFTED, set_distances
 from robust_fairness.samples import Samples
-from robust_fairness.training.fitting import device_of
+from robust_fairness.training.data import device_of
 from robust_fairness.training.inputs import rows_at_once
 from robust_fairness.training.prediction import FittedStack
 from robust_fairness.training.records import Fitted

@@ -20,12 +20,21 @@ from robust_fairness.experiment.parameters import (
     require_replicas,
 )
 from robust_fairness.samples import Samples, require_categorical
-from robust_fairness.training import augmentation, evaluation, fitting, prediction, selection
+from robust_fairness.training import (
+    augmentation,
+    checks,
+    evaluation,
+    fitting,
+    groups,
+    prediction,
+    selection,
+    stacking,
+)
 from robust_fairness.training.prediction import UNSHIFTED
 from robust_fairness.training.records import Fitted, Prediction
 from robust_fairness.training.study import Asked, Study
 
-GivesUp = Callable[[str, int, float], bool]  # a trial, after an epoch of that mean loss
+ShouldPrune = Callable[[str, int, float], bool]  # a trial, after an epoch of that mean loss
 
 
 class Trained:
@@ -46,16 +55,16 @@ class Trained:
         self.pruned: set[str] = set()
 
     def extend(
-        self, replicas: Sequence[Replica], gives_up: GivesUp | None = None, stage: int = 0
+        self, replicas: Sequence[Replica], should_prune: ShouldPrune | None = None, stage: int = 0
     ) -> None:
         """Fit further replicas and predict their validation rows.
 
         Args:
             replicas: those to fit.
-            gives_up: tells of a trial, after each epoch and from its mean validation loss, whether
-                it is given up; such a trial is neither predicted nor chosen. Those that train
-                together with it go on, and it with them.
-            stage: of the search that they belong to; 0 for given trials.
+            should_prune: whether to prune a trial after an epoch of that mean validation loss. A
+                pruned trial is neither predicted nor selected; it stops once all trials of its
+                stack are pruned.
+            stage: stage of the search; 0 for configured trials.
 
         Raises:
             InputError: a trial is there twice, or see ``training.train``.
@@ -65,15 +74,15 @@ class Trained:
         fitted: list[Fitted] = []
         kept: dict[tuple[str, int], dict[str, np.ndarray]] = {}
         network = self.cell.network.name
-        sharing = {id(one[0]): one for one in fitting.trainings(replicas, network)}
+        sharing = {id(one[0]): one for one in stacking.trainings(replicas, network)}
         firsts = [one[0] for one in sharing.values()]
-        for together in fitting.stacks(firsts, self.samples, network):
+        for together in stacking.stacks(firsts, self.samples, network):
             trained = [one for first in together for one in sharing[id(first)]]
             with threads(together[0].protocol.threads):
                 stack = fitting.Stack(self.samples, self.cell, together)
                 content = fitting.training_key(self.samples, self.cell, together)
                 checkpoint = Checkpoint(f"{self.cell.dataset}.{self.cell.label}", content)
-                stack.train_to_end(checkpoint, self._stops(trained, gives_up))
+                stack.train_to_end(checkpoint, self._stops(trained, should_prune))
                 fitted += [one for one in stack.fitted(trained) if one.trial not in self.pruned]
                 self.curves += stack.curves(trained)
                 kept |= stack.kept_of_validation(trained)
@@ -98,9 +107,11 @@ class Trained:
         self.replicas += replicas
         self.fitted += fitted
 
-    def _stops(self, replicas: Sequence[Replica], gives_up: GivesUp | None) -> fitting.Stops:
-        """Whether a stack is done after an epoch, since all its trials were given up."""
-        if gives_up is None:
+    def _stops(
+        self, replicas: Sequence[Replica], should_prune: ShouldPrune | None
+    ) -> fitting.Stops:
+        """Whether a stack stops after an epoch because all its trials are pruned."""
+        if should_prune is None:
             return fitting.never
         places: dict[str, list[int]] = {}
         for number, one in enumerate(replicas):
@@ -108,7 +119,7 @@ class Trained:
 
         def stops(epoch: int, losses: Tensor) -> bool:
             for trial in [one for one in places if one not in self.pruned]:
-                if gives_up(trial, epoch, losses[places[trial]].mean().item()):
+                if should_prune(trial, epoch, losses[places[trial]].mean().item()):
                     self.pruned.add(trial)
             return self.pruned >= places.keys()
 
@@ -163,12 +174,12 @@ def require_fitting(samples: Samples, cell: CellParameters) -> None:
     """
     choices = [choice for stage in cell.search for choice in stage.samples]
     if any(stage.pruner != "none" for stage in cell.search):
-        fitting.require_validation_loss(cell)
+        checks.require_validation_loss(cell)
     for replica in cell.replicas([{}, *cell.trials, *choices]):
         seen = samples.of_split(replica.split(samples.split_names))
         with _naming(f"{cell.dataset}.{cell.label}: trial {replica.trial}"):
-            fitting.require_head(replica.network, cell)
-            fitting.mitigated_attributes(seen, replica.method)
+            checks.require_head(replica.network, cell)
+            groups.mitigated_attributes(seen, replica.method)
             augmentation.require_augmentable(replica.protocol.augmentation, samples)
     for columns in cell.groupings:
         with _naming(f"{cell.dataset}: groupings, {' & '.join(columns)}"):
@@ -219,11 +230,13 @@ def _train_asked(
             new += replicas
             known += replicas
         named.append((trial, one))
-    # of two that drew the same values the first is the one that trains
+    # of trials with the same values only the first trains
     first = dict(reversed(named))
     pruned = study.stage.pruner != "none"
     trained.extend(
-        new, (lambda trial, *told: study.gives_up(first[trial], *told)) if pruned else None, stage
+        new,
+        (lambda trial, *told: study.should_prune(first[trial], *told)) if pruned else None,
+        stage,
     )
     scores = trained.scores(goal_and_condition(cell.decides)[0])
     for trial, one in named:

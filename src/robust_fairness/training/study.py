@@ -95,8 +95,8 @@ class Study:
             for name in self.stage.space
         }
 
-    def gives_up(self, asked: Asked, epoch: int, loss: float) -> bool:
-        """Whether a trial is given up after an epoch.
+    def should_prune(self, asked: Asked, epoch: int, loss: float) -> bool:
+        """Whether to prune a trial after an epoch.
 
         Args:
             asked: the trial.

@@ -1,0 +1,85 @@
+"""Checks that a network, a method and samples fit together, before anything is trained."""
+
+import numpy as np
+from pydantic import BaseModel
+
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.registry import find
+from robust_fairness.experiment.parameters import CellParameters, Protocol
+from robust_fairness.samples import Samples
+
+PLAIN_METHOD = "erm"
+
+
+def require_plain_training(cell: CellParameters, protocol: Protocol) -> None:
+    """Raise if a network that is not iterative is to be trained by other than plain training.
+
+    Raises:
+        InputError: the method is not ``erm``, or images are to be augmented.
+    """
+    if find("network", cell.network.name).iterative:
+        return
+    if cell.method.name != PLAIN_METHOD:
+        raise InputError(
+            f"method {cell.method.name}: network {cell.network.name} is not iterative, "
+            f"allowed: method {PLAIN_METHOD}"
+        )
+    if protocol.augmentation != "none":
+        raise InputError(
+            f"augmentation {protocol.augmentation}: network {cell.network.name} is not "
+            "iterative, allowed: none"
+        )
+
+
+def require_head(network: BaseModel, cell: CellParameters) -> None:
+    """Raise unless the network's head is either trained by the method or fitted afterwards.
+
+    Args:
+        network: hyperparameters of the network of some trial.
+        cell: the cell's settings.
+
+    Raises:
+        InputError: it is neither, or both.
+    """
+    deferred = find("network", cell.network.name).defers_classifier(network)
+    trains = find("method", cell.method.name).trains_head
+    if trains and deferred:
+        raise InputError(
+            f"method {cell.method.name}: trains a head, which network {cell.network.name} has "
+            "fitted afterwards, allowed: classifier linear, or method metric_learning or parade"
+        )
+    if not trains and not deferred:
+        raise InputError(
+            f"method {cell.method.name}: trains no head, which network {cell.network.name} needs, "
+            "allowed: network embedding with a classifier that is fitted afterwards, such as "
+            "logistic_regression"
+        )
+
+
+def require_validation_loss(cell: CellParameters) -> None:
+    """Raise unless epochs end with a validation loss, by which trials are pruned.
+
+    Raises:
+        InputError: the method trains no head.
+    """
+    if not find("method", cell.method.name).trains_head:
+        raise InputError(
+            f"search of {cell.dataset}.{cell.label}: method {cell.method.name} trains no head and "
+            "has no validation loss by which trials are pruned, allowed: pruner none"
+        )
+
+
+def require_sample_weight(samples: Samples, cell: CellParameters) -> None:
+    """Raise if rows have different weights that the method or the network would ignore.
+
+    Raises:
+        InputError: they have.
+    """
+    weights = samples.weights()
+    iterative = find("network", cell.network.name).iterative
+    supports = find("method", cell.method.name).supports_sample_weight and iterative
+    if not supports and not np.all(weights == weights[:1]):
+        raise InputError(
+            f"method {cell.method.name} with network {cell.network.name}: ignores sample_weight, "
+            "allowed: method erm or jtt with an iterative network, or rows of equal weight"
+        )

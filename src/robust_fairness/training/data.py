@@ -1,0 +1,208 @@
+"""The rows of a dataset as a stack of replicas trains on them."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from robust_fairness.core.devices import device_named
+from robust_fairness.core.errors import InputError
+from robust_fairness.experiment.parameters import Protocol, Replica
+from robust_fairness.methods.base import Batch, TrainingRows
+from robust_fairness.models.base import LabelledRows
+from robust_fairness.models.randomness import DropoutNoise, Randomness
+from robust_fairness.samples import Samples, width_of
+from robust_fairness.training import attributes, augmentation, preprocessing
+from robust_fairness.training.groups import (
+    groups_are_classes,
+    mitigated_attributes,
+    mitigated_groups,
+    subgroups_of,
+)
+from robust_fairness.training.inputs import Inputs, rows_at_once, training_inputs
+from robust_fairness.training.preprocessing import Preprocessing
+
+VisitingOrder = Callable[[TrainingRows, torch.Generator], Tensor]
+
+
+class StackData:
+    """Inputs, labels and groups of all rows, the rows of every replica, and their batches.
+
+    Attributes:
+        train: training rows, int64 ``[replica, m]``.
+        validation: validation rows, int64 ``[replica, m]``.
+        splits: name of every replica's split.
+        classes: number of classes; 0 for a continuous outcome.
+        groups: number of groups; 0 where an attribute is continuous.
+        attribute_widths: columns of every mitigated attribute.
+        group_is_class: whether groups and classes correspond one to one.
+        y: classes, or outcomes standardised for each replica, ``[replica, row]``.
+        streams: random numbers drawn during training, by purpose.
+
+    Args:
+        samples: the dataset.
+        replicas: the stack.
+        reads_attributes: whether the method reads the columns of attributes.
+    """
+
+    def __init__(
+        self, samples: Samples, replicas: Sequence[Replica], reads_attributes: bool
+    ) -> None:
+        first, seeds = replicas[0], [replica.seed for replica in replicas]
+        self.protocol: Protocol = first.protocol
+        self.device, self.dtype = device_of(self.protocol), getattr(torch, self.protocol.precision)
+        self.splits = [replica.split(samples.split_names) for replica in replicas]
+        samples = samples.of_split(self.splits[0])
+        self.train = part_rows(samples, self.splits, "train").to(self.device)
+        self.validation = part_rows(samples, self.splits, "val").to(self.device)
+        downstream = samples.downstream_rows(self.splits[0])
+        self.downstream = torch.from_numpy(downstream).to(self.device)
+        self.inputs, self.rows = Inputs(samples, self.device), len(samples)
+        self.classes, self.outputs = len(samples.classes), len(samples.classes) or 1
+        self._encode_groups(samples, first, reads_attributes)
+        self.preprocessing = self._fit_preprocessing(samples)
+        self.y = self._labels(samples)
+        weight = torch.from_numpy(samples.weights())
+        self.sample_weight = weight.to(self.device, self.dtype)
+        self.orders = [Randomness([seed], "batches", self.device) for seed in seeds]
+        self.streams = {
+            "dropout": Randomness(seeds, "dropout", self.device),
+            "augmentation": Randomness(seeds, "augmentation"),
+            "mining": Randomness(seeds, "mining", self.device),
+        }
+        self.augment = augmentation.named(self.protocol.augmentation, self.inputs.some())
+
+    def _encode_groups(self, samples: Samples, replica: Replica, reads_attributes: bool) -> None:
+        """Number groups and subgroups, and encode attributes for methods that read them."""
+        mitigated = mitigated_attributes(samples, replica.method)
+        groups = mitigated_groups(samples, replica.method)
+        self.groups = len(groups.names)
+        self.attribute_widths = tuple(map(width_of, mitigated))
+        self.group_is_class = groups_are_classes(groups, samples)
+        definition = replica.method.subgroup_definition
+        subgroups = subgroups_of(groups, samples, definition)
+        self.group = torch.from_numpy(groups.index).to(self.device)
+        self.subgroup = torch.from_numpy(subgroups).to(self.device)
+        like = torch.zeros(0, dtype=self.dtype, device=self.device)
+        columns = (mitigated, [samples.given_values()]) if reads_attributes else ([], [])
+        self.attributes, self.conditioning = (
+            attributes.encode(one, self.train, like) for one in columns
+        )
+
+    def _fit_preprocessing(self, samples: Samples) -> Preprocessing:
+        fits = {}
+        for split in set(self.splits):
+            rows = samples.rows(split, "train")
+            fits[split] = preprocessing.fit(
+                self.protocol.preprocessing, training_inputs(samples, rows), samples.y[rows]
+            )
+        stacked = preprocessing.stack([fits[split] for split in self.splits])
+        return stacked.to(self.device, self.dtype)
+
+    def _labels(self, samples: Samples) -> Tensor:
+        y = torch.from_numpy(samples.y).to(self.device)
+        y = y.to(self.dtype) if y.is_floating_point() else y
+        return self.preprocessing.standardise_outcome(y.expand(len(self.splits), -1))
+
+    def subgroup_counts(self) -> Tensor:
+        """Training rows of every replica in each subgroup, int64 ``[replica, subgroup]``."""
+        subgroup = self.subgroup[self.train]
+        counts = subgroup.new_zeros(len(subgroup), max(1, int(self.subgroup.max()) + 1))
+        return counts.scatter_add_(1, subgroup.clamp(min=0), (subgroup >= 0).long())
+
+    def network_inputs(self, rows: Tensor) -> Tensor:
+        """Preprocessed inputs ``[replica, m, ...]`` of rows ``[replica, m]``."""
+        return self.preprocessing(self.inputs.of(rows).to(self.dtype))
+
+    def batch(self, rows: Tensor, epoch: int = 0, augmented: bool = False) -> Batch:
+        """The batch of the rows ``[replica, m]``, with fresh dropout masks.
+
+        Args:
+            rows: row numbers.
+            epoch: number of the epoch.
+            augmented: whether to apply the protocol's augmentation.
+        """
+        x = self.inputs.of(rows)
+        if augmented and self.augment:
+            x = self.augment(x, self.streams["augmentation"])
+        return Batch(
+            x=self.preprocessing(x.to(self.dtype)),
+            y=self.y.gather(1, rows),
+            group=self.group[rows],
+            subgroup=self.subgroup[rows],
+            attributes=self.attributes.of(rows),
+            conditioning=self.conditioning.of(rows),
+            sample_weight=self.sample_weight[rows],
+            rows=rows,
+            noise=DropoutNoise(self.streams["dropout"]),
+            epoch=epoch,
+        )
+
+    def blocks(self, rows: Tensor) -> Iterator[Tensor]:
+        """Rows ``[replica, m]`` in blocks that bound the memory of predictions."""
+        yield from rows.split(rows_at_once(self.inputs.shape), dim=1)
+
+    def training_batches(self) -> Iterator[Batch]:
+        """All training rows in order, in blocks and without augmentation."""
+        yield from map(self.batch, self.blocks(self.train))
+
+    def labelled(self) -> LabelledRows:
+        """The rows that a classifier is fitted on after training."""
+        rows = self.downstream[None]
+        x = (self.batch(some).x for some in self.blocks(rows))
+        return LabelledRows(x, self.y.gather(1, rows), self.group[rows])
+
+    def epoch_batches(self, visiting_order: VisitingOrder, epoch: int = 0) -> Iterator[Tensor]:
+        """Row numbers of each batch of one epoch, ``[replica, m]``; the last one may be small.
+
+        Raises:
+            InputError: replicas visit different numbers of rows.
+        """
+        orders = []
+        for number, randomness in enumerate(self.orders):
+            rows = self.train[number]
+            (generator,) = randomness.generators
+            seen = TrainingRows(
+                self.y[number, rows], self.group[rows], self.subgroup[rows], rows, number, epoch
+            )
+            orders.append(rows[visiting_order(seen, generator)])
+        counts = {len(order) for order in orders}
+        if len(counts) > 1:
+            raise InputError(f"replicas visit {sorted(counts)} rows, allowed: equally many")
+        yield from torch.stack(orders).split(self.protocol.batch_size, dim=1)
+
+    def state(self) -> dict[str, Tensor]:
+        """States of the random streams, by name."""
+        order = torch.cat([one.state() for one in self.orders])
+        return {"order": order} | {name: one.state() for name, one in self.streams.items()}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Continue from what ``state`` returned."""
+        for one, own in zip(self.orders, state["order"], strict=True):
+            one.restore(own[None])
+        for name, stream in self.streams.items():
+            stream.restore(state[name])
+
+
+def device_of(protocol: Protocol) -> torch.device:
+    """The device that the protocol names; ``auto`` is the GPU if there is one.
+
+    Raises:
+        InputError: cuda is requested and there is none.
+    """
+    return device_named(protocol.device, "protocol.device")
+
+
+def part_rows(samples: Samples, splits: Sequence[str], part: str) -> Tensor:
+    """Row numbers of a part of every replica's split, int64 ``[replica, m]``.
+
+    Raises:
+        InputError: a split has no such rows.
+    """
+    found = []
+    for split in splits:
+        rows = samples.rows(split, part)
+        if not len(rows):
+            raise InputError(f"split {split!r} has no {part} rows")
+        found.append(torch.from_numpy(rows))
+    return torch.stack(found)

@@ -1,0 +1,113 @@
+"""Optimisers and learning rate schedules of the players of a stack."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import cos, pi
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from robust_fairness.experiment.parameters import Protocol
+from robust_fairness.methods.base import Method, Step
+from robust_fairness.models.base import Model
+
+OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+    "sgd": torch.optim.SGD,
+}
+SCHEDULES: dict[str, Callable[[float], float]] = {
+    "cosine": lambda done: (1 + cos(pi * done)) / 2,
+    "constant": lambda done: 1.0,
+    "two_steps": lambda done: 0.3 ** ((done >= 0.4) + (done >= 0.8)),  # noqa: PLR2004
+}
+
+
+class Optimisation:
+    """One optimiser for every player of a method.
+
+    Attributes:
+        players: parameters of every player.
+
+    Args:
+        method: names the players and their options.
+        model: the stack of networks.
+        protocol: optimiser, learning rate and schedule.
+    """
+
+    def __init__(self, method: Method, model: Model, protocol: Protocol) -> None:
+        self.protocol = protocol
+        self.players = {name: list(owned) for name, owned in method.players(model).items()}
+        self.options = {
+            name: _options(protocol) | method.optimiser_options(name) for name in self.players
+        }
+        self.optimisers: dict[str, torch.optim.Optimizer] = {}
+        self.restart([name for name, owned in self.players.items() if owned])
+
+    def restart(self, players: Iterable[str]) -> None:
+        """Give players new optimisers, with empty state."""
+        for name in players:
+            make = OPTIMISERS[self.protocol.optimiser]
+            self.optimisers[name] = make(self.players[name], **self.options[name])
+
+    def schedule(self, done: float) -> None:
+        """Set the learning rates after a share of the schedule."""
+        share = SCHEDULES[self.protocol.schedule](done)
+        for player, optimiser in self.optimisers.items():
+            for group in optimiser.param_groups:
+                group["lr"] = self.options[player]["lr"] * share
+
+    def apply(self, step: Step) -> None:
+        """Move every player of the step."""
+        apply(step, self.players, self.optimisers)
+
+    def state(self) -> dict[str, Tensor]:
+        """States of the optimisers, by name."""
+        return {
+            f"{player}/{number}/{name}": value
+            for player, optimiser in self.optimisers.items()
+            for number, values in optimiser.state_dict()["state"].items()
+            for name, value in values.items()
+        }
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Continue from what ``state`` returned."""
+        for player, optimiser in self.optimisers.items():
+            moments: dict[int, dict[str, Tensor]] = {}
+            for name, value in state.items():
+                if name.startswith(f"{player}/"):
+                    _, number, quantity = name.split("/")
+                    moments.setdefault(int(number), {})[quantity] = value
+            optimiser.load_state_dict({**optimiser.state_dict(), "state": moments})
+
+
+def apply(
+    step: Step,
+    players: Mapping[str, Sequence[torch.nn.Parameter]],
+    optimisers: Mapping[str, torch.optim.Optimizer],
+) -> None:
+    """Move every player of the step by its gradients, all of the same forward pass.
+
+    Args:
+        step: losses, or gradients, of players.
+        players: parameters of every player.
+        optimisers: optimiser of every player, over these parameters.
+    """
+    for player, loss in step.losses.items():
+        owned = players[player]
+        # a loss may not depend on all layers of its player
+        gradients = step.gradients.get(player) or torch.autograd.grad(
+            loss.sum(), owned, retain_graph=len(step.losses) > 1, materialize_grads=True
+        )
+        for parameter, gradient in zip(owned, gradients, strict=True):
+            # fused Adam reads memory in order, whatever the strides of the gradient
+            parameter.grad = gradient.contiguous()
+    for player in step.losses:
+        optimisers[player].step()
+        optimisers[player].zero_grad()  # frees memory before the next gradients
+
+
+def _options(protocol: Protocol) -> dict[str, Any]:
+    """Arguments of the protocol's optimiser."""
+    options = {"lr": protocol.learning_rate, "weight_decay": protocol.weight_decay, "fused": True}
+    return options | ({"momentum": protocol.momentum} if protocol.optimiser == "sgd" else {})

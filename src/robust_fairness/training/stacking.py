@@ -1,0 +1,69 @@
+"""Which replicas share one training, and which train together as a stack."""
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from pydantic import BaseModel
+from torch import Tensor
+
+from robust_fairness.core.registry import find
+from robust_fairness.experiment.parameters import Replica
+from robust_fairness.samples import REQUIRED_PARTS, Samples
+
+
+def trainings(replicas: Sequence[Replica], network: str) -> list[list[Replica]]:
+    """Replicas by training: those that differ only in what is fitted afterwards share one."""
+    model = find("network", network)
+    if model.stacks:
+        return [[replica] for replica in replicas]
+    found: dict[str, list[Replica]] = {}
+    for replica in replicas:
+        trained = model.trained_as(replica.network)
+        key = repr((replica.seed, replica.method, trained, replica.protocol))
+        found.setdefault(key, []).append(replica)
+    return list(found.values())
+
+
+def stacks(replicas: Sequence[Replica], samples: Samples, network: str) -> list[list[Replica]]:
+    """Replicas that train together: equal except for seeds and the method's float fields.
+
+    Splits whose attributes differ train separately, and so do networks that do not stack.
+    """
+    splits = samples.split_names
+    separate = samples.differs_by_split
+
+    def shape(replica: Replica) -> str:
+        equal = {
+            name: value
+            for name, value in replica.method.model_dump().items()
+            if not is_per_replica(replica.method, name)
+        }
+        split = replica.split(splits)
+        counts = [len(samples.rows(split, part)) for part in REQUIRED_PARTS]
+        return repr((equal, replica.network, replica.protocol, counts, split if separate else ""))
+
+    if not find("network", network).stacks:
+        return [[replica] for replica in replicas]
+    return [list(group) for _, group in groupby(sorted(replicas, key=shape), key=shape)]
+
+
+def is_per_replica(hparams: BaseModel, name: str) -> bool:
+    """Whether a hyperparameter may differ within a stack: float fields may."""
+    return type(hparams).model_fields[name].annotation is float
+
+
+def stack_hparams(hparams: Sequence[BaseModel], like: Tensor) -> BaseModel:
+    """Hyperparameters of a stack, with tensors ``[replica]`` instead of floats.
+
+    Args:
+        hparams: of every replica.
+        like: has the dtype and device of the tensors.
+    """
+    first = hparams[0]
+    values = {
+        name: like.new_tensor([getattr(one, name) for one in hparams])
+        if is_per_replica(first, name)
+        else getattr(first, name)
+        for name in type(first).model_fields
+    }
+    return type(first).model_construct(None, **values)
