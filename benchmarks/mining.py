@@ -47,8 +47,8 @@ def steps(
     device: torch.device,
 ) -> Iterator[dict[str, float]]:
     """Seconds of the phases of one step after the other; the first one warms up."""
-    miner = find("miner", miner_name)
-    parameters, generator = miner.Parameters(), torch.Generator(device).manual_seed(0)
+    found = find("miner", miner_name)
+    miner, generator = found(found.Parameters()), torch.Generator(device).manual_seed(0)
     dropout, now = Randomness([0], "dropout", device), clock_of(device)
     weights = [*network.parameters(), *objective.parameters()]
     adam = torch.optim.Adam(weights, lr=1e-4, fused=True)
@@ -65,7 +65,7 @@ def steps(
         times.append(now())
         triplets = None
         if objective.mined:
-            triplets = miner.mine(embeddings.detach(), labels, parameters, generator)
+            triplets = miner.mine(embeddings.detach(), labels, generator)
         times.append(now())
         loss = objective(embeddings, labels, triplets)
         times.append(now())

@@ -137,8 +137,8 @@ def test_wines_are_those_of_the_library(added):
 
 
 def test_quadratic_network_is_an_affine_map_of_inputs_and_squares(added):
-    network = module(added.root / SOURCE / "models/quadratic.py")
-    model = network.build(network.Parameters(), (3,), 2, Randomness([0, 1], "weights"))
+    network = module(added.root / SOURCE / "models/tables/quadratic.py").Quadratic
+    model = network(network.Parameters(), (3,), 2, Randomness([0, 1], "weights"))
     x = torch.randn(2, 5, 3)
     for replica in range(2):
         weights = model.top.weight[replica].detach()
