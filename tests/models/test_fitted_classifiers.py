@@ -292,7 +292,7 @@ def test_a_checkpoint_holds_the_classifier(name):
 def test_other_methods_and_continuous_outcomes_are_refused(name):
     """In one line each."""
     cell = make_cell("adv_debias", seeds=(0,), network={"name": name})
-    message = f"method adv_debias: network {name} is fitted at once, not by steps"
+    message = f"method adv_debias: network {name} is not iterative"
     with pytest.raises(InputError, match=message):
         training.train(make_samples(), cell)
     with pytest.raises(InputError, match=f"network {name}: not applicable to a continuous"):

@@ -385,7 +385,7 @@ def test_rows_that_are_no_pictures_are_refused(name):
 @pytest.mark.parametrize("name", CONVOLUTIONAL)
 def test_pictures_that_would_shrink_to_one_pixel_are_refused(name):
     """The shorter side counts."""
-    with pytest.raises(InputError, match=f"network {name}: pictures of 8 x 3, allowed .* of 4 and"):
+    with pytest.raises(InputError, match=f"network {name}: images of 8 x 3, allowed .* of 4 and"):
         build(name, (1, 8, 3))
     assert build(name, (1, 4, 4)).train()(rows((1, 4, 4), 1)).isfinite().all()
 
@@ -393,16 +393,16 @@ def test_pictures_that_would_shrink_to_one_pixel_are_refused(name):
 @pytest.mark.parametrize("name", TRANSFORMERS)
 def test_patches_must_divide_the_picture(name):
     """Whatever is given and by default."""
-    with pytest.raises(InputError, match=f"network {name}: pictures of 8 x 8 and patch 3, allowed"):
+    with pytest.raises(InputError, match=f"network {name}: images of 8 x 8 and patch 3, allowed"):
         build(name, patch=3)
-    with pytest.raises(InputError, match="pictures of 9 x 9 and patch 2"):
+    with pytest.raises(InputError, match="images of 9 x 9 and patch 2"):
         build(name, (1, 9, 9))
     assert build(name, (3, 64, 64)).early(rows((3, 64, 64), 1)).shape[-1] in (64, 65)
 
 
 def test_vision_transformer_refuses_other_than_squares():
     """Its places are numbered for a square."""
-    with pytest.raises(InputError, match="pictures of 8 x 16, allowed: square ones"):
+    with pytest.raises(InputError, match="images of 8 x 16, allowed: square images"):
         build("vision_transformer", (1, 8, 16))
 
 

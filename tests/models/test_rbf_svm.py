@@ -128,7 +128,7 @@ def test_a_checkpoint_holds_the_machine():
 @pytest.mark.parametrize("method", [name for name in names("method") if name != "erm"])
 def test_methods_of_steps_refuse_it(method):
     """All but plain training, in one line; those of embeddings since it is none."""
-    why = {True: "network rbf_svm is fitted at once, not by steps", False: "trains no head"}
+    why = {True: "network rbf_svm is not iterative", False: "trains no head"}
     message = f"method {method}: {why[find('method', method).trains_head]}"
     with pytest.raises(InputError, match=message):
         training.train(make_samples(), make_svm_cell(method))
@@ -137,7 +137,7 @@ def test_methods_of_steps_refuse_it(method):
 def test_augmentation_is_refused():
     """It sees no augmented batch; also where the cell's settings or a trial ask for it."""
     samples = make_pictures()
-    message = "augmentation randaugment: network rbf_svm is fitted at once, to no augmented batch"
+    message = "augmentation randaugment: network rbf_svm is not iterative, allowed: none"
     changed = {"augmentation": "randaugment"}
     cell = make_svm_cell()
     for asking in (

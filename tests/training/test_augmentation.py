@@ -209,7 +209,7 @@ def test_what_is_no_picture_is_not_augmented(samples, told, monkeypatch):
     cell = make_cell("erm", ({"augmentation": "randaugment"},))
     message = f"toy.erm: trial augmentation=randaugment: augmentation: randaugment and {told}"
     with pytest.raises(
-        InputError, match=f"{message}.*, allowed: uint8 pictures of 1 or 3"
+        InputError, match=f"{message}.*, allowed: uint8 images of 1 or 3"
     ) as error:
         training.train(samples, cell)
     assert "\n" not in str(error.value)

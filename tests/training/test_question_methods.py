@@ -156,7 +156,7 @@ def test_methods_of_the_softmax_refuse_another_loss(method, samples):
 
 def test_networks_of_other_rows_do_not_read_questions(samples):
     """And the reverse."""
-    with pytest.raises(InputError, match="network mlp: rows are questions on pictures, allowed"):
+    with pytest.raises(InputError, match="network mlp: rows are questions on images, allowed"):
         training.train(samples, cell_of("erm", {"name": "mlp"}))
     plain = replace(samples, x=np.zeros((ROWS, 3), dtype=np.float32), questions=None)
     with pytest.raises(InputError, match="network updn: rows are other rows"):

@@ -26,7 +26,7 @@ class DependenceParameters(GroupMethodParameters):
     ``notion``: with prediction S, outcome Y and attribute A, ``dp`` (demographic parity,
     independence) asks for S independent of A, ``eo`` (equalised odds, separation) for the same
     given Y, ``cal`` (calibration, sufficiency) for Y independent of A given S. A dataset may name
-    an attribute in the place of Y.
+    an attribute instead of Y.
     """
 
     weight: float = Field(1.0, ge=0, description="lambda, weight of the penalty")

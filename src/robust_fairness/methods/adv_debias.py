@@ -42,7 +42,6 @@ class AdvDebias(AdversarialMethod):
         return outputs if self.hparams.audits == "outputs" else features
 
     def adversary_loss(self, logits: Tensor, batch: Batch) -> Tensor:
-        """Mean cross-entropy over the rows whose group is known."""
         known = batch.group >= 0
         return mean_where(cross_entropy(logits, batch.group.clamp(min=0)), known)
 

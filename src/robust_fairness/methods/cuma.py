@@ -41,7 +41,6 @@ class Cuma(AdvDebias):
         curvature_loss: Literal["row", "mean"] = "row"
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
-        """The steps of the adversarial frame, on inputs that are differentiated."""
         batch.x.requires_grad_()
         yield from super().steps(model, batch)
 

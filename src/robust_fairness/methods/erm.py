@@ -15,5 +15,4 @@ class Erm(Method):
     supports_sample_weight = True
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
-        """One step on the mean loss."""
         yield from plain_steps(model, batch)

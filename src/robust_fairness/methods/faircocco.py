@@ -38,7 +38,6 @@ class Faircocco(DependenceMethod):
         pivots: int = Field(32, ge=1, description="rows of a batch that span the kernel matrices")
 
     def penalty(self, outputs: Tensor, batch: Batch) -> Tensor:
-        """FairCOCCO score of the batch, ``[replica]``."""
         options = self.hparams
         columns = (
             probabilities(outputs, self.problem.classes),

@@ -14,7 +14,7 @@ from robust_fairness.methods._dependence import (
 )
 from robust_fairness.methods._losses import mean_where
 
-SHARPNESS = 30  # of the softplus in place of max(., 0), as in the published code
+SHARPNESS = 30  # of the softplus instead of max(., 0), as in the published code
 SMALLEST = 1e-10  # share of a category
 SMALLEST_VARIANCE = 1e-6  # of an attribute that is explained entirely
 

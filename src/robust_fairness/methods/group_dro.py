@@ -60,7 +60,6 @@ class GroupDro(Method):
         return self.log_weight.exp()
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
-        """One step on the weighted sum of group losses."""
         losses = model.task_loss(model(batch.x, batch.noise), batch.y)
         known = (batch.subgroup >= 0).to(losses.dtype)
         cell = batch.subgroup.clamp(min=0)

@@ -1,4 +1,4 @@
-"""Group upweighting (Sagawa et al. 2020; "Up Wt" of the study of bias mitigation)."""
+"""Group upweighting (Sagawa et al. 2020; "Up Wt" of the bias mitigation study)."""
 
 from collections.abc import Iterator
 from typing import Literal

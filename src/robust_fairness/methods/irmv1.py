@@ -65,7 +65,6 @@ class Irmv1(Method):
         self.register_buffer("updates", torch.zeros((), dtype=torch.int64))
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
-        """One step on the mean loss with its penalty."""
         options = self.hparams
         outputs = model(batch.x, batch.noise)
         losses = model.task_loss(outputs, batch.y)

@@ -30,7 +30,7 @@ class Laftr(AdversarialMethod):
         weighting: Literal["group", "group_and_class"] = "group"
 
     def adversary_loss(self, logits: Tensor, batch: Batch) -> Tensor:
-        """Sum over the cells of the batch of the mean distance within each."""
+        """Sum over the subgroups of the batch of the mean distance within each."""
         known = batch.group >= 0
         group = batch.group.clamp(min=0)
         distance = 1 - functional.softmax(logits, -1).gather(-1, group.unsqueeze(-1)).squeeze(-1)

@@ -13,7 +13,7 @@ from robust_fairness.models.layers import Linear
 from robust_fairness.models.losses import cross_entropy
 
 SMALLEST_PROBABILITY = 1e-8
-ROW_AXES = 3  # replica, row, channel; what follows are places in a picture
+ROW_AXES = 3  # replica, row, channel; what follows are places in an image
 
 
 class Lnl(Method):
@@ -32,7 +32,7 @@ class Lnl(Method):
         of the same batch, on the reversed bias loss (``two``), so that the optimiser's moments mix
         both and batch normalisation sees every batch twice; the text gives one objective (``one``).
         ``layer``: where the linear bias head sits. The text names none; the code's branches take an
-        early layer, averaged over its pictures (``early``).
+        early layer, averaged over its images (``early``).
         """
 
         gradient_factor: float = Field(
@@ -52,7 +52,6 @@ class Lnl(Method):
         self.bias_head = Linear(width, problem.groups, problem.heads)
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
-        """The steps of the published code, or the one of the text."""
         if self.hparams.passes == "one":
             objective, seen = self._objective(model, batch)
             bias_loss = self._bias_loss(seen, batch)

@@ -125,7 +125,6 @@ class MetricLearning(Method):
         return class_batches(rows.y, self.problem.batch_size, per_class, generator)
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
-        """One step on the objective."""
         loss = self.target(model.features(batch.x, batch.noise)[0], batch.y[0])[None]
         yield Step(dict.fromkeys(self.players(model), loss))
 

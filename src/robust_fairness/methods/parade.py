@@ -105,7 +105,6 @@ class Parade(MetricLearning):
         return super().optimiser_options(player)
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
-        """One step of all players, from one pass."""
         network, p = require_embedding(model), self.hparams
         shared = network.shared(batch.x, batch.noise)
         embedding = network.embed(shared)[0]

@@ -70,7 +70,6 @@ class Rubi(Method):
             self.classifier = nn.Identity()
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
-        """One step of network and bias branch together."""
         outputs = model(batch.x, batch.noise)
         known = batch.group >= 0
         bias = self.bias_branch(batch.group.clamp(min=0))

@@ -48,7 +48,6 @@ class SpectralDecoupling(Method):
                 )
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
-        """One step on the mean loss with its decay."""
         outputs = model(batch.x, batch.noise)
         options = self.hparams
         weight = self._of_rows(options.weight_by_class, options.weight, batch.y, outputs)

@@ -68,10 +68,10 @@ class TwoLayers(nn.Module):
 
 
 class NormalisedConvolution(nn.Module):
-    """Batch normalisation of pictures, then a convolution.
+    """Batch normalisation of images, then a convolution.
 
     A channel of ones lets scale and shift of the normalisation move into the kernel. The result
-    is the same, also at the padded border, but training needs no gradient of the pictures, which
+    is the same, also at the padded border, but training needs no gradient of the images, which
     makes a whole step about a sixth faster.
     """
 
@@ -105,7 +105,7 @@ class NormalisedConvolution(nn.Module):
 class PointConvolution(nn.Conv2d):
     """A convolution of 1 x 1 pixels without bias, of every pixel or every ``stride``-th.
 
-    Pixels are left out before, not by torch's own stride: its second derivative for pictures with
+    Pixels are left out before, not by torch's own stride: its second derivative for images with
     channels last in memory writes beyond its memory on the CPU (torch 2.15), which ends the
     process or worse. Curvature takes second derivatives.
 

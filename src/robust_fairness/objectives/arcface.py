@@ -31,7 +31,7 @@ class ArcFace(BatchObjective):
               {e^{s \cos(\theta_{iy} + \gamma)} + \sum_{c \ne y_i} e^{s \cos \theta_{ic}}}
 
     Definition 13 prints the cosine of a product that is a cosine already, and sums over the rows
-    of the batch in the place of the classes: Deng et al. (CVPR 2019) is followed. Where the angle
+    of the batch instead of the classes: Deng et al. (CVPR 2019) is followed. Where the angle
     and the margin exceed pi, the library continues with :math:`\cos \theta - \gamma \sin \gamma`.
     The published code of Roth et al. also raises negative cosines to 0, which stops their
     gradients and is not followed.
@@ -72,7 +72,6 @@ class ArcFace(BatchObjective):
     def of_batch(
         self, embeddings: Float[Tensor, "row dimension"], labels: Int64[Tensor, " row"]
     ) -> Float[Tensor, ""]:
-        """Mean over the rows."""
         loss: Tensor = self.loss(embeddings, labels)
         return loss
 

@@ -50,7 +50,6 @@ class Contrastive(MinedObjective):
         labels: Int64[Tensor, " row"],
         triplets: Triplets,
     ) -> Float[Tensor, ""]:
-        """Mean over the positive pairs plus mean over the negative pairs."""
         # Twice over, for the same means: the library takes a single pair for none.
         indices = tuple(torch.cat([places, places]) for places in triplets)
         loss: Tensor = self.loss(embeddings, labels, indices)

@@ -59,7 +59,6 @@ class Margin(MinedObjective):
         labels: Int64[Tensor, " row"],
         triplets: Triplets,
     ) -> Float[Tensor, ""]:
-        """Sum over the triplets, divided by how many have a loss."""
         anchor, positive, negative = (embeddings[places] for places in triplets)
         shared = len(self.beta) == 1
         beta = self.beta if shared else self.beta[labels[triplets.anchor]]

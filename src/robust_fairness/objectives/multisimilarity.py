@@ -63,7 +63,6 @@ class Multisimilarity(BatchObjective):
     def of_batch(
         self, embeddings: Float[Tensor, "row dimension"], labels: Int64[Tensor, " row"]
     ) -> Float[Tensor, ""]:
-        """Mean over the rows."""
         # Twice over, for the same sets: the library takes a single pair for none.
         pairs = tuple(torch.cat([places, places]) for places in self.miner(embeddings, labels))
         loss: Tensor = self.loss(embeddings, labels, pairs)

@@ -47,7 +47,6 @@ class NPair(BatchObjective):
     def of_batch(
         self, embeddings: Float[Tensor, "row dimension"], labels: Int64[Tensor, " row"]
     ) -> Float[Tensor, ""]:
-        """Sum over all positive pairs, divided by the number of rows."""
         similarity = embeddings @ embeddings.T
         different = labels[:, None] != labels
         same = ~different

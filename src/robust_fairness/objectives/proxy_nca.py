@@ -54,7 +54,6 @@ class ProxyNca(BatchObjective):
     def of_batch(
         self, embeddings: Float[Tensor, "row dimension"], labels: Int64[Tensor, " row"]
     ) -> Float[Tensor, ""]:
-        """Mean over the rows."""
         distance = self._distance(unit_length(embeddings), unit_length(self.proxies))
         own = nn.functional.one_hot(labels, len(self.proxies)).bool()
         others = (-distance).masked_fill(own, -torch.inf).logsumexp(1)

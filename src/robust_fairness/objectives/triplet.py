@@ -57,6 +57,5 @@ class Triplet(MinedObjective):
         labels: Int64[Tensor, " row"],
         triplets: Triplets,
     ) -> Float[Tensor, ""]:
-        """Mean over the triplets."""
         loss: Tensor = self.loss(embeddings, labels, tuple(triplets))
         return loss

@@ -18,7 +18,7 @@ from robust_fairness.training.records import Fitted, Prediction
 __all__ = ["compare", "evaluate", "predict", "select", "train"]
 
 # Criteria whose choices are told beside those that a cell goes on with: accuracy, the worst group
-# (Sagawa et al. 2020), the mean over groups (the study of bias mitigation), and fairness alone and
+# (Sagawa et al. 2020), the mean over groups (the bias mitigation study), and fairness alone and
 # under the condition of Donini et al. 2018.
 COMPARED = (
     "accuracy",
@@ -47,8 +47,8 @@ def train(
 
     Raises:
         InputError: the samples or settings do not fit (an empty part, a device that is absent,
-            a trial given twice, an attribute that does not exist, augmentation of what is no
-            picture, a checkpoint that is corrupted).
+            a trial given twice, an attribute that does not exist, augmentation of data that are not
+            images, a checkpoint that is corrupted).
     """
     search.require_fitting(samples, cell)
     trained = search.Trained(samples, cell)

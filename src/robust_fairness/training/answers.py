@@ -41,7 +41,7 @@ def official_answers(prediction: Prediction, samples: Samples) -> list[dict[str,
         InputError: its rows are no questions, or are fewer than were predicted.
     """
     if samples.questions is None or not samples.classes:
-        raise InputError("answers are of questions on pictures, and these samples are other rows")
+        raise InputError("answers are of questions on images, and these samples are other rows")
     if prediction.rows.max(initial=-1) >= len(samples):
         raise InputError(
             f"predictions of row {prediction.rows.max()}, and the samples have {len(samples)}: "

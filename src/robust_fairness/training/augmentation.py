@@ -1,16 +1,16 @@
-"""Augmentation of training pictures: RandAugment, for whole batches on the device.
+"""Augmentation of training images: RandAugment, for whole batches on the device.
 
-Random parts of pictures and mirror images, the other ones, are in ``cropping.py``.
+Random parts of images and horizontal flips, the other ones, are in ``cropping.py``.
 
 Source: Cubuk et al., "RandAugment: Practical automated data augmentation with a reduced search
 space" (CVPR workshops 2020), with the operations and defaults of ``torchvision.transforms.v2``: of
-14 operations two are drawn for every picture, with replacement, and applied one after the other at
+14 operations two are drawn for every image, with replacement, and applied one after the other at
 magnitude 9 of 30; of the nine operations that have a direction each is as likely. Places that
 nothing is moved to are black.
 
-torchvision's own transform draws once a call, so that all pictures of a batch would see the same
-two operations. Here every picture draws its own, and the pictures of a batch that drew the same
-are changed together; the result is the one of torchvision's operations on single pictures.
+torchvision's own transform draws once a call, so that all images of a batch would see the same
+two operations. Here every image draws its own, and the images of a batch that drew the same
+are changed together; the result is the one of torchvision's operations on single images.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ from robust_fairness.samples import Samples
 from robust_fairness.training.cropping import crop_and_flip, flip
 
 NONE = "none"
-AT_ONCE = 2  # operations on a picture
+AT_ONCE = 2  # operations on an image
 MAGNITUDE, MAGNITUDES = 9, 31
 CHANNELS = (1, 3)  # that torchvision's operations on colours are defined for
 VALUES = 256  # of a pixel
@@ -50,7 +50,7 @@ KINDS = tuple(
 MOVING = sum(name in MOVES for name, _ in KINDS)
 GATHERED = sum(name in MOVES + TONES for name, _ in KINDS)  # by one look-up for all of them
 
-Pictures = UInt8[Tensor, "rows channels height width"]
+Images = UInt8[Tensor, "rows channels height width"]
 
 
 def require_augmentable(name: str, samples: Samples) -> None:
@@ -61,7 +61,7 @@ def require_augmentable(name: str, samples: Samples) -> None:
         samples: the dataset.
 
     Raises:
-        InputError: rows are no uint8 pictures of one or three channels.
+        InputError: rows are not uint8 images of one or three channels.
     """
     if name == NONE:
         return
@@ -73,7 +73,7 @@ def require_augmentable(name: str, samples: Samples) -> None:
             return
         told = f"rows are {samples.x.dtype} of shape {shape}"
     raise InputError(
-        f"augmentation: {name} and {told}, allowed: uint8 pictures of 1 or 3 channels, or {NONE}"
+        f"augmentation: {name} and {told}, allowed: uint8 images of 1 or 3 channels, or {NONE}"
     )
 
 
@@ -86,14 +86,14 @@ def named(name: str, x: Tensor) -> Callable[[Tensor, Randomness], Tensor] | None
 
 
 class RandAugment:
-    """Changes every picture by operations of its own.
+    """Changes every image by operations of its own.
 
-    Of pictures of one channel torchvision leaves ``color`` away, and the other operations take the
+    Of images of one channel torchvision leaves ``color`` away, and the other operations take the
     channel for the brightness.
 
     Args:
-        height: of the pictures.
-        width: of the pictures.
+        height: of the images.
+        width: of the images.
         device: where they lie.
     """
 
@@ -104,38 +104,38 @@ class RandAugment:
 
     def __call__(
         self,
-        pictures: UInt8[Tensor, "replicas rows channels height width"],
+        images: UInt8[Tensor, "replicas rows channels height width"],
         randomness: Randomness,
     ) -> UInt8[Tensor, "replicas rows channels height width"]:
-        """Augmented copies of the pictures of a batch.
+        """Augmented copies of the images of a batch.
 
         Args:
-            pictures: uint8 ``[replica, row, channel, height, width]``.
-            randomness: of the replicas, on the CPU: which pictures are changed together is then
+            images: uint8 ``[replica, row, channel, height, width]``.
+            randomness: of the replicas, on the CPU: which images are changed together is then
                 known without asking the device.
         """
-        kinds = drawn_kinds(randomness, pictures.shape[1])
-        return self.changed(pictures.flatten(0, 1), kinds.flatten(0, 1)).view_as(pictures)
+        kinds = drawn_kinds(randomness, images.shape[1])
+        return self.changed(images.flatten(0, 1), kinds.flatten(0, 1)).view_as(images)
 
-    def changed(self, pictures: Pictures, kinds: Int64[Tensor, "rows operations"]) -> Pictures:
-        """The pictures after the operations that each drew, in their order.
+    def changed(self, images: Images, kinds: Int64[Tensor, "rows operations"]) -> Images:
+        """The images after the operations that each drew, in their order.
 
         Args:
-            pictures: uint8 ``[row, channel, height, width]``, on the device.
+            images: uint8 ``[row, channel, height, width]``, on the device.
             kinds: places in ``KINDS``, int64 ``[row, operation]``, on the CPU.
         """
         for kind in kinds.unbind(1):
             order = kind.argsort(stable=True)
-            parts = self._in_order(pictures[order.to(pictures.device)], kind[order])
-            pictures = torch.cat(parts)[order.argsort().to(pictures.device)]
-        return pictures
+            parts = self._in_order(images[order.to(images.device)], kind[order])
+            images = torch.cat(parts)[order.argsort().to(images.device)]
+        return images
 
-    def _in_order(self, pictures: Pictures, kind: Int64[Tensor, " rows"]) -> list[Tensor]:
-        """Parts of the changed pictures, which lie in the order of their kinds."""
+    def _in_order(self, images: Images, kind: Int64[Tensor, " rows"]) -> list[Tensor]:
+        """Parts of the changed images, which lie in the order of their kinds."""
         counts = kind.bincount(minlength=len(KINDS)).tolist()
         moving, toning = sum(counts[:MOVING]), sum(counts[MOVING:GATHERED])
-        to_move, to_tone, *others = pictures.split([moving, toning, *counts[GATHERED:]])
-        gathered = kind[: moving + toning].to(pictures.device)
+        to_move, to_tone, *others = images.split([moving, toning, *counts[GATHERED:]])
+        gathered = kind[: moving + toning].to(images.device)
         parts = [
             moved(to_move, self.sources[gathered[:moving]]),
             retoned(to_tone, self.tones[gathered[moving:] - MOVING]),
@@ -166,34 +166,34 @@ def drawn_kinds(randomness: Randomness, rows: int) -> Int64[Tensor, "replicas ro
     return each[randomness.integers((rows, AT_ONCE), len(each))]
 
 
-def moved(pictures: Pictures, sources: Int64[Tensor, "rows places"]) -> Pictures:
-    """Pictures whose pixels come from other places.
+def moved(images: Images, sources: Int64[Tensor, "rows places"]) -> Images:
+    """Images whose pixels come from other places.
 
     Args:
-        pictures: uint8 ``[row, channel, height, width]``.
+        images: uint8 ``[row, channel, height, width]``.
         sources: place that each pixel comes from, counted from 1; 0 is black.
     """
-    flat = torch.nn.functional.pad(pictures.flatten(2), (1, 0))
-    places = sources[:, None].expand(-1, pictures.shape[1], -1)
-    return flat.gather(2, places).view_as(pictures)
+    flat = torch.nn.functional.pad(images.flatten(2), (1, 0))
+    places = sources[:, None].expand(-1, images.shape[1], -1)
+    return flat.gather(2, places).view_as(images)
 
 
-def retoned(pictures: Pictures, tones: UInt8[Tensor, "rows values"]) -> Pictures:
-    """Pictures whose numbers are replaced one by one.
+def retoned(images: Images, tones: UInt8[Tensor, "rows values"]) -> Images:
+    """Images whose numbers are replaced one by one.
 
     Args:
-        pictures: uint8 ``[row, channel, height, width]``.
+        images: uint8 ``[row, channel, height, width]``.
         tones: what stands for each value, uint8 ``[row, 256]``.
     """
-    return tones.gather(1, pictures.flatten(1).long()).view_as(pictures)
+    return tones.gather(1, images.flatten(1).long()).view_as(images)
 
 
 def sources_of_places(height: int, width: int) -> Int64[Tensor, "kinds places"]:
     """Where every pixel comes from under the operations that move pixels, from 1; 0 is black.
 
-    They are torchvision's own operations, on a picture of numbered pixels.
+    They are torchvision's own operations, on an image of numbered pixels.
     """
-    # float32 counts to 2^24, so to a picture of 4096 x 4096 pixels
+    # float32 counts to 2^24, so to an image of 4096 x 4096 pixels
     numbered = torch.arange(1.0, height * width + 1).view(1, 1, height, width)
     kinds = KINDS[:MOVING]
     found = [operation(name, direction, height, width)(numbered) for name, direction in kinds]
@@ -203,7 +203,7 @@ def sources_of_places(height: int, width: int) -> Int64[Tensor, "kinds places"]:
 def new_tones() -> UInt8[Tensor, "kinds values"]:
     """What each value of a pixel becomes under the operations on single numbers.
 
-    They are torchvision's own operations, on a picture that has every value.
+    They are torchvision's own operations, on an image that has every value.
     """
     every = torch.arange(VALUES, dtype=torch.uint8).view(1, 1, 1, VALUES)
     kinds = KINDS[MOVING:GATHERED]
@@ -218,17 +218,17 @@ def operation(name: str, direction: int, height: int, width: int) -> Callable[[T
     Args:
         name: one of ``OPERATIONS``.
         direction: 1 or -1.
-        height: of the pictures.
-        width: of the pictures.
+        height: of the images.
+        width: of the images.
     """
     from torchvision.transforms.v2 import functional
 
     def affine(
-        picture: Tensor, x: float = 0.0, y: float = 0.0, right: int = 0, down: int = 0
+        image: Tensor, x: float = 0.0, y: float = 0.0, right: int = 0, down: int = 0
     ) -> Tensor:
         """Shear by degrees about the first pixel, or move by pixels."""
         changed: Tensor = functional.affine(
-            picture, angle=0.0, translate=[right, down], scale=1.0, shear=[x, y],
+            image, angle=0.0, translate=[right, down], scale=1.0, shear=[x, y],
             center=[0, 0] if x or y else None,
         )  # fmt: skip
         return changed
@@ -240,21 +240,21 @@ def operation(name: str, direction: int, height: int, width: int) -> Callable[[T
     slant = degrees(atan(strength(0.3)))
     factor = 1 + strength(0.9)
     operations: dict[str, Callable[[Tensor], Tensor]] = {
-        "shear_x": lambda picture: affine(picture, x=slant),
-        "shear_y": lambda picture: affine(picture, y=slant),
-        "translate_x": lambda picture: affine(picture, right=int(strength(150 / 331 * width))),
-        "translate_y": lambda picture: affine(picture, down=int(strength(150 / 331 * height))),
-        "rotate": lambda picture: functional.rotate(picture, strength(30)),
-        "brightness": lambda picture: functional.adjust_brightness(picture, factor),
-        "color": lambda picture: functional.adjust_saturation(picture, factor),
-        "contrast": lambda picture: functional.adjust_contrast(picture, factor),
-        "sharpness": lambda picture: functional.adjust_sharpness(picture, factor),
-        "posterize": lambda picture: functional.posterize(picture, round(8 - strength(4))),
-        "solarize": lambda picture: functional.solarize(
-            picture, (VALUES - 1) * float(torch.linspace(1, 0, MAGNITUDES)[MAGNITUDE])
+        "shear_x": lambda image: affine(image, x=slant),
+        "shear_y": lambda image: affine(image, y=slant),
+        "translate_x": lambda image: affine(image, right=int(strength(150 / 331 * width))),
+        "translate_y": lambda image: affine(image, down=int(strength(150 / 331 * height))),
+        "rotate": lambda image: functional.rotate(image, strength(30)),
+        "brightness": lambda image: functional.adjust_brightness(image, factor),
+        "color": lambda image: functional.adjust_saturation(image, factor),
+        "contrast": lambda image: functional.adjust_contrast(image, factor),
+        "sharpness": lambda image: functional.adjust_sharpness(image, factor),
+        "posterize": lambda image: functional.posterize(image, round(8 - strength(4))),
+        "solarize": lambda image: functional.solarize(
+            image, (VALUES - 1) * float(torch.linspace(1, 0, MAGNITUDES)[MAGNITUDE])
         ),
         "autocontrast": functional.autocontrast,
         "equalize": functional.equalize,
-        "identity": lambda picture: picture,
+        "identity": lambda image: image,
     }
     return operations[name]

@@ -1,14 +1,14 @@
-"""Random parts and mirror images of training pictures, for whole batches on the device.
+"""Random parts and horizontal flips of training images, for whole batches on the device.
 
 Source: ``torchvision.transforms.v2.RandomResizedCrop`` with its defaults, back to the size that
-the pictures had, and ``RandomHorizontalFlip``: 8 to 100 % of the area, an aspect ratio of 3/4 to
+the images had, and ``RandomHorizontalFlip``: 8 to 100 % of the area, an aspect ratio of 3/4 to
 4/3, bilinear with antialiasing. They are the training transforms of Roth et al., "Revisiting
 Training Strategies and Generalization Performance in Deep Metric Learning" (ICML 2020), which fair
-metric learning takes over (D.3); of faces it takes the mirror image alone.
+metric learning takes over (D.3); of faces it takes the horizontal flip alone.
 
-torchvision crops picture by picture. A part is never larger than the picture, so that resizing
+torchvision crops image by image. A part is never larger than the image, so that resizing
 stretches it and antialiasing changes nothing: every pixel lies between four of the part. Here a
-batch is looked up at once, mirrored or not. The result is that of torchvision in floating point,
+batch is looked up at once, flipped or not. The result is that of torchvision in floating point,
 rounded, as on GPUs; its arithmetic for uint8 on some CPUs rounds twice and may differ by one.
 """
 
@@ -21,51 +21,51 @@ from torch.nn import functional
 
 from robust_fairness.models.randomness import Randomness
 
-AREA = (0.08, 1.0)  # share of the picture
+AREA = (0.08, 1.0)  # share of the image
 ASPECT = (3 / 4, 4 / 3)  # width over height
-ATTEMPTS = 10  # to draw a part that fits into the picture
+ATTEMPTS = 10  # to draw a part that fits into the image
 BRIGHTEST = 255
 
-Pictures = UInt8[Tensor, "replicas rows channels height width"]
+Images = UInt8[Tensor, "replicas rows channels height width"]
 Boxes = Int64[Tensor, "replicas rows 4"]
-Mirrored = Bool[Tensor, "replicas rows"]
+Flipped = Bool[Tensor, "replicas rows"]
 
 
-def crop_and_flip(pictures: Pictures, randomness: Randomness) -> Pictures:
-    """A random part of every picture at the size of the whole, in half of the cases mirrored.
-
-    Args:
-        pictures: uint8 ``[replica, row, channel, height, width]``.
-        randomness: of the replicas, on the CPU.
-    """
-    boxes = drawn_boxes(randomness, pictures.shape[1], pictures.shape[-2], pictures.shape[-1])
-    return cropped(pictures, boxes, drawn_flips(randomness, pictures.shape[1]))
-
-
-def flip(pictures: Pictures, randomness: Randomness) -> Pictures:
-    """Pictures of which half are mirrored.
+def crop_and_flip(images: Images, randomness: Randomness) -> Images:
+    """A random part of every image at the size of the whole, in half of the cases flipped.
 
     Args:
-        pictures: uint8 ``[replica, row, channel, height, width]``.
+        images: uint8 ``[replica, row, channel, height, width]``.
         randomness: of the replicas, on the CPU.
     """
-    mirrored = drawn_flips(randomness, pictures.shape[1]).to(pictures.device)
-    return torch.where(mirrored[..., None, None, None], pictures.flip(-1), pictures)
+    boxes = drawn_boxes(randomness, images.shape[1], images.shape[-2], images.shape[-1])
+    return cropped(images, boxes, drawn_flips(randomness, images.shape[1]))
 
 
-def drawn_flips(randomness: Randomness, rows: int) -> Mirrored:
-    """Which pictures of a batch are mirrored, bool ``[replica, row]``."""
+def flip(images: Images, randomness: Randomness) -> Images:
+    """Images of which half are flipped.
+
+    Args:
+        images: uint8 ``[replica, row, channel, height, width]``.
+        randomness: of the replicas, on the CPU.
+    """
+    flipped = drawn_flips(randomness, images.shape[1]).to(images.device)
+    return torch.where(flipped[..., None, None, None], images.flip(-1), images)
+
+
+def drawn_flips(randomness: Randomness, rows: int) -> Flipped:
+    """Which images of a batch are flipped, bool ``[replica, row]``."""
     return randomness.integers((rows,), 2).bool()
 
 
 def drawn_boxes(randomness: Randomness, rows: int, height: int, width: int) -> Boxes:
-    """Parts of the pictures of a batch: first row and column, height and width.
+    """Parts of the images of a batch: first row and column, height and width.
 
     Args:
         randomness: of the replicas.
         rows: of the batch.
-        height: of the pictures.
-        width: of the pictures.
+        height: of the images.
+        width: of the images.
 
     Returns:
         int64 ``[replica, row, 4]``.
@@ -88,8 +88,8 @@ def central_box(height: int, width: int) -> Int64[Tensor, " 4"]:
     """The largest part in the middle whose aspect ratio is allowed, where none that fits is drawn.
 
     Args:
-        height: of the picture.
-        width: of the picture.
+        height: of the image.
+        width: of the image.
     """
     low, high = ASPECT
     tall, wide = height, width
@@ -100,25 +100,25 @@ def central_box(height: int, width: int) -> Int64[Tensor, " 4"]:
     return torch.tensor([(height - tall) // 2, (width - wide) // 2, tall, wide])
 
 
-def cropped(pictures: Pictures, boxes: Boxes, mirrored: Mirrored) -> Pictures:
-    """Parts of pictures at the size of the whole, some of them mirrored.
+def cropped(images: Images, boxes: Boxes, flipped: Flipped) -> Images:
+    """Parts of images at the size of the whole, some of them flipped.
 
     Args:
-        pictures: uint8 ``[replica, row, channel, height, width]``, on the device.
+        images: uint8 ``[replica, row, channel, height, width]``, on the device.
         boxes: first row and column, height and width of each part, int64 ``[replica, row, 4]``.
-        mirrored: which are mirrored, bool ``[replica, row]``.
+        flipped: which are flipped, bool ``[replica, row]``.
     """
-    height, width = pictures.shape[-2:]
-    top, left, tall, wide = boxes.to(pictures.device).flatten(0, 1).unbind(-1)
+    height, width = images.shape[-2:]
+    top, left, tall, wide = boxes.to(images.device).flatten(0, 1).unbind(-1)
     rows, columns = sources(top, tall, height), sources(left, wide, width)
-    turned = mirrored.to(pictures.device).flatten()[:, None]
+    turned = flipped.to(images.device).flatten()[:, None]
     columns = torch.where(turned, columns.flip(1), columns)
     shape = (len(rows), height, width)
     places = torch.stack([columns[:, None].expand(shape), rows[..., None].expand(shape)], dim=-1)
     resized = functional.grid_sample(
-        pictures.flatten(0, 1).float(), places.float(), padding_mode="border", align_corners=False
+        images.flatten(0, 1).float(), places.float(), padding_mode="border", align_corners=False
     )
-    return resized.round().clamp(0, BRIGHTEST).to(torch.uint8).view_as(pictures)
+    return resized.round().clamp(0, BRIGHTEST).to(torch.uint8).view_as(images)
 
 
 def sources(

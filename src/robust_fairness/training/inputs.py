@@ -1,4 +1,4 @@
-"""Inputs of rows as tensors: from arrays, or from the features of pictures that rows share."""
+"""Inputs of rows as tensors: from arrays, or from the features of images that rows share."""
 
 from math import prod
 
@@ -16,7 +16,7 @@ MOST_ROWS_AT_ONCE = 8192
 
 
 def shape_of(samples: Samples) -> RowShape:
-    """Shape of one row: of its array, or of a question with its picture.
+    """Shape of one row: of its array, or of a question with its image.
 
     Raises:
         InputError: rows are several arrays and no questions.
@@ -42,7 +42,7 @@ def rows_at_once(shape: RowShape) -> int:
 class Inputs:
     """Inputs of all rows of samples, of which those of any rows can be taken.
 
-    Arrays of the rows lie on the device; features of pictures stay in their file.
+    Arrays of the rows lie on the device; features of images stay in their file.
 
     Attributes:
         shape: of one row.
@@ -65,11 +65,11 @@ class Inputs:
         if self.questions is None:
             return self.arrays["x"][rows]
         boxes = self.questions.boxes
-        pictures = self.arrays[PICTURE][rows].cpu().numpy()
+        images = self.arrays[PICTURE][rows].cpu().numpy()
         return packed(
             self.arrays[TOKENS][rows],
-            torch.from_numpy(boxes.counts[pictures]).to(self.device),
-            torch.from_numpy(boxes.features[pictures]).to(self.device),
+            torch.from_numpy(boxes.counts[images]).to(self.device),
+            torch.from_numpy(boxes.features[images]).to(self.device),
             torch.float32,
         )
 

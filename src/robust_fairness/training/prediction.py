@@ -38,7 +38,7 @@ from robust_fairness.training.records import Fitted, Prediction
 
 UNSHIFTED = ""
 ONE_SHOT_STEP = 1.0  # h of Eq. 8, the paper's default
-PLACES = 3  # axis from which features are of places in a picture
+PLACES = 3  # axis from which features are of places in an image
 
 
 class FittedStack:
@@ -208,7 +208,7 @@ def due_quantities(cell: CellParameters, test_set: str, part: str) -> list[str]:
 
     On test rows they are those that the cell's metrics ask for by their arguments, on validation
     rows those that its criteria ask for. Where either asks for any that rests on the embedding,
-    it is kept with the validation predictions as well: pictures of it are made from there.
+    it is kept with the validation predictions as well: images of it are made from there.
 
     Args:
         cell: the cell's settings.

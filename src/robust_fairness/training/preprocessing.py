@@ -15,7 +15,7 @@ class Preprocessing(nn.Module):
 
     Buffers: ``centre`` ``[replica, d]``; ``matrix`` ``[replica, d]`` (each feature on its own)
     or ``[replica, d, d]``; ``outcome`` ``[replica, 2]``: mean and standard deviation of y. Of
-    pictures d is 1: all pixels are mapped alike.
+    images d is 1: all pixels are mapped alike.
     """
 
     centre: Tensor
@@ -29,7 +29,7 @@ class Preprocessing(nn.Module):
         self.register_buffer("outcome", outcome)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map raw ``[replica, row, d]``, or pictures, to network inputs of the same shape.
+        """Map raw ``[replica, row, d]``, or images, to network inputs of the same shape.
 
         Rows that were fitted with no feature are left as they are.
         """
@@ -58,8 +58,8 @@ def fit(name: str, x: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
     """Fit the preprocessing ``name`` on one replica's training rows.
 
     Args:
-        name: key of ``WHITENING``; of no effect on pictures, which are scaled to [0, 1].
-        x: float32 features ``[n, d]``, or uint8 pictures ``[n, c, h, w]``; d is 0 of questions,
+        name: key of ``WHITENING``; of no effect on images, which are scaled to [0, 1].
+        x: float32 features ``[n, d]``, or uint8 images ``[n, c, h, w]``; d is 0 of questions,
             which are left as they are.
         y: int64 classes or float32 outcomes ``[n]``.
 
@@ -115,7 +115,7 @@ def _principal_axes(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _safe(deviation: np.ndarray | np.floating) -> np.ndarray:
-    """Standard deviations with 1 in place of 0."""
+    """Standard deviations with 1 instead of 0."""
     return np.where(deviation > 0, deviation, 1.0)
 
 

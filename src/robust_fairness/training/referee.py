@@ -1,4 +1,4 @@
-"""A referee: a classifier of real pictures, to which generated ones are shown."""
+"""A referee: a classifier of real images, to which generated ones are shown."""
 
 from collections.abc import Iterator, Mapping
 
@@ -18,7 +18,7 @@ from robust_fairness.training.records import Fitted
 
 
 class Referee:
-    """What a network that was trained on real pictures makes of others.
+    """What a network that was trained on real images makes of others.
 
     Args:
         fitted: the trained network, one replica.
@@ -34,30 +34,30 @@ class Referee:
         self.accuracy = float((self.classes(real.arrays["x"][test]) == real.y[test]).mean())
 
     @torch.no_grad()
-    def features(self, pictures: np.ndarray) -> np.ndarray:
-        """What the classifier's head sees of pictures, uint8 ``[n, channels, height, width]``.
+    def features(self, images: np.ndarray) -> np.ndarray:
+        """What the classifier's head sees of images, uint8 ``[n, channels, height, width]``.
 
         Returns:
             float32 ``[n, features]``.
         """
         model = self.stack.model
-        found = [model.features(block)[0].flatten(1) for block in self._inputs(pictures)]
+        found = [model.features(block)[0].flatten(1) for block in self._inputs(images)]
         return torch.cat(found).float().cpu().numpy()
 
     @torch.no_grad()
-    def classes(self, pictures: np.ndarray) -> np.ndarray:
-        """The class that each picture is taken for, int64 ``[n]``."""
-        found = [self.stack.model(block)[0].argmax(-1) for block in self._inputs(pictures)]
+    def classes(self, images: np.ndarray) -> np.ndarray:
+        """The class that each image is taken for, int64 ``[n]``."""
+        found = [self.stack.model(block)[0].argmax(-1) for block in self._inputs(images)]
         return torch.cat(found).cpu().numpy()
 
-    def _inputs(self, pictures: np.ndarray) -> Iterator[Tensor]:
-        """Preprocessed pictures ``[1, m, channels, height, width]``, block by block."""
-        for block in torch.from_numpy(pictures).split(rows_at_once(pictures.shape[1:])):
+    def _inputs(self, images: np.ndarray) -> Iterator[Tensor]:
+        """Preprocessed images ``[1, m, channels, height, width]``, block by block."""
+        for block in torch.from_numpy(images).split(rows_at_once(images.shape[1:])):
             yield self.stack.preprocessing(block[None].to(self.stack.device, self.stack.dtype))
 
 
 def quality(generator: str, samples: Samples, referee: Referee) -> pd.DataFrame:
-    """How well the referee knows the classes of generated pictures.
+    """How well the referee knows the classes of generated images.
 
     Args:
         generator: its name.
@@ -86,7 +86,7 @@ def distances(
     shifted: Mapping[tuple[str, float], Samples],
     referee: Referee | None,
 ) -> pd.DataFrame:
-    """1-NN distance of every test set to the training pictures, also between their features.
+    """1-NN distance of every test set to the training images, also between their features.
 
     Args:
         dataset: its name.
@@ -98,9 +98,9 @@ def distances(
         ``tables.DISTANCES``.
     """
     split = samples.split_names[0]
-    pictures = {UNSHIFTED: samples.arrays["x"][samples.rows(split, "test")]}
-    pictures |= {
+    images = {UNSHIFTED: samples.arrays["x"][samples.rows(split, "test")]}
+    images |= {
         test_set: one.arrays["x"][one.rows(split, "test")] for test_set, one in shifted.items()
     }
     training = samples.arrays["x"][samples.rows(split, "train")]
-    return set_distances(dataset, training, pictures, referee.features if referee else None)
+    return set_distances(dataset, training, images, referee.features if referee else None)

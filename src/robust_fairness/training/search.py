@@ -170,7 +170,7 @@ def require_fitting(samples: Samples, cell: CellParameters) -> None:
 
     Raises:
         InputError: an attribute to mitigate does not exist, one of a grouping does not exist or
-            is continuous, or what is no picture is to be augmented.
+            is continuous, or augmentation is requested for data that are not images.
     """
     choices = [choice for stage in cell.search for choice in stage.samples]
     if any(stage.pruner != "none" for stage in cell.search):

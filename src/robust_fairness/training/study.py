@@ -38,7 +38,7 @@ class Asked:
     Attributes:
         override: what it changes.
         trial: Optuna's record of it.
-        pruned: whether it was given up.
+        pruned: whether it was pruned.
     """
 
     override: dict[str, Any]
