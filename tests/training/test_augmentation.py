@@ -208,9 +208,7 @@ def test_what_is_no_picture_is_not_augmented(samples, told, monkeypatch):
     monkeypatch.setattr(fitting.Stack, "__init__", lambda *_: pytest.fail("training began"))
     cell = make_cell("erm", ({"augmentation": "randaugment"},))
     message = f"toy.erm: trial augmentation=randaugment: augmentation: randaugment and {told}"
-    with pytest.raises(
-        InputError, match=f"{message}.*, allowed: uint8 images of 1 or 3"
-    ) as error:
+    with pytest.raises(InputError, match=f"{message}.*, allowed: uint8 images of 1 or 3") as error:
         training.train(samples, cell)
     assert "\n" not in str(error.value)
 
