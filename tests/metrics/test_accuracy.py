@@ -5,11 +5,10 @@ import pytest
 from sklearn.dummy import DummyClassifier
 from sklearn.metrics import accuracy_score, r2_score
 
-from robust_fairness.metrics.accuracy import (
-    constant_accuracy,
-    mean_group_accuracy,
-    unexplained_variance,
-)
+from robust_fairness.metrics.classification import constant_accuracy
+from robust_fairness.samples import Groups
+
+from .helpers import score_of
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -27,6 +26,10 @@ def test_without_rows_there_is_no_constant():
     """Neither of training nor of these."""
     some, none = np.array([0, 1, 1]), np.array([], dtype=np.int64)
     assert constant_accuracy(none, some).note == constant_accuracy(some, none).note == "no rows"
+
+
+def unexplained_variance(y, prediction):
+    return score_of("unexplained_variance", y_true=y, y_pred=prediction)
 
 
 def test_unexplained_variance_is_what_r_squared_leaves():
@@ -51,11 +54,13 @@ def test_mean_over_groups_weighs_them_alike(groups):
     y, prediction = rng.integers(0, 3, (2, 200))
     group = np.minimum(rng.geometric(0.5, 200) - 1, groups - 1)
     names = tuple("abcde"[:groups])
-    found = mean_group_accuracy(y, prediction, group, names)
+    groups = Groups(group, names)
+    found = score_of("mean_group_accuracy", y_true=y, y_pred=prediction, sensitive_features=groups)
     weight = 1 / np.bincount(group)[group]
     assert found.value == pytest.approx(accuracy_score(y, prediction, sample_weight=weight))
     assert found.n == 200
-    absent = mean_group_accuracy(y, prediction, group, (*names, "nobody"))
+    more = Groups(group, (*names, "nobody"))
+    absent = score_of("mean_group_accuracy", y_true=y, y_pred=prediction, sensitive_features=more)
     assert (absent.value, absent.note) == (None, "no rows of group nobody")
 
 
@@ -63,6 +68,7 @@ def test_a_note_names_some_of_many_empty_groups_and_counts_the_others():
     """133,328 names would be megabytes in every row of the table."""
     y, group = np.zeros(3, dtype=np.int64), np.array([0, 1, 1])
     names = tuple(f"group {number}" for number in range(2000))
-    note = mean_group_accuracy(y, y, group, names).note
+    groups = Groups(group, names)
+    note = score_of("mean_group_accuracy", y_true=y, y_pred=y, sensitive_features=groups).note
     assert note.startswith("no rows of group group 2, group 3, ")
     assert note.endswith("group 21 and 1,978 more")

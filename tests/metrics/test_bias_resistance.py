@@ -12,10 +12,9 @@ from sklearn.metrics import accuracy_score, recall_score
 
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.tables import adult
-from robust_fairness.metrics import evaluate
+from robust_fairness.metrics import evaluate, find_metric
 from robust_fairness.metrics.bias_resistance import (
     accuracy_at,
-    accuracy_by_subgroup,
     in_majority,
     majority_accuracy,
     majority_minority_difference,
@@ -24,7 +23,7 @@ from robust_fairness.metrics.bias_resistance import (
     minority_accuracy,
     unbiased_accuracy,
 )
-from robust_fairness.samples import Samples
+from robust_fairness.samples import Groups, Samples
 
 GROUPS, CLASSES = ("red", "green", "blue"), ("no", "yes")
 ALPHAS = st.floats(-2, 3)
@@ -41,8 +40,8 @@ def cases(draw, most=40):
         ).reshape(-1, 3)
         return dict(zip(names.split(), rows.T, strict=False))
 
-    return (
-        {"classes": CLASSES} | columns("y group prediction", 0) | columns("train_y train_group", 0)
+    return columns("y_true sensitive_features y_pred", 0) | columns(
+        "y_train sensitive_features_train", 0
     )
 
 
@@ -53,10 +52,10 @@ def pairs(y, group) -> list[tuple[int, int]]:
 
 def slow_accuracy_at(case: dict, alpha: int) -> Fraction | None:
     """The formula of section 2 with dictionaries and exact fractions."""
-    trained = Counter(pairs(case["train_y"], case["train_group"]))
-    rows = Counter(pairs(case["y"], case["group"]))
-    right = case["prediction"] == case["y"]
-    hits = Counter(pairs(case["y"][right], case["group"][right]))
+    trained = Counter(pairs(case["y_train"], case["sensitive_features_train"]))
+    rows = Counter(pairs(case["y_true"], case["sensitive_features"]))
+    right = case["y_pred"] == case["y_true"]
+    hits = Counter(pairs(case["y_true"][right], case["sensitive_features"][right]))
     share = {g: Fraction(n, trained.total()) ** alpha for g, n in trained.items() if g in rows}
     if not share:
         return None
@@ -77,12 +76,14 @@ def test_accuracy_at_is_its_formula(case, alpha):
 @given(cases())
 def test_alpha_zero_is_the_mean_recall_of_class_groups(case):
     """Every group that occurs on both sides weighs the same: scikit-learn's macro recall."""
-    common = set(pairs(case["y"], case["group"])) & set(pairs(case["train_y"], case["train_group"]))
+    common = set(pairs(case["y_true"], case["sensitive_features"])) & set(
+        pairs(case["y_train"], case["sensitive_features_train"])
+    )
     if not common:
         return
     wrong = 99
-    truth = 2 * case["group"] + case["y"]
-    said = np.where(case["prediction"] == case["y"], truth, wrong)
+    truth = 2 * case["sensitive_features"] + case["y_true"]
+    said = np.where(case["y_pred"] == case["y_true"], truth, wrong)
     labels = [2 * group + label for group, label in common]
     expected = recall_score(truth, said, labels=labels, average="macro")
     assert accuracy_at(**case).value == pytest.approx(expected)
@@ -91,22 +92,24 @@ def test_alpha_zero_is_the_mean_recall_of_class_groups(case):
 @given(cases(), st.integers(1, 3))
 def test_alpha_one_is_plain_accuracy_where_shares_are_those_of_training(case, times):
     """Also with several test rows for every training row."""
-    case |= {"train_y": case["y"], "train_group": case["group"]}
-    case |= {name: np.tile(case[name], times) for name in ("y", "group", "prediction")}
+    case |= {"y_train": case["y_true"], "sensitive_features_train": case["sensitive_features"]}
+    case |= {
+        name: np.tile(case[name], times) for name in ("y_true", "sensitive_features", "y_pred")
+    }
     score = accuracy_at(**case, alpha=1)
-    if not len(case["y"]):
+    if not len(case["y_true"]):
         assert (score.value, score.note) == (None, "no rows")
         return
-    assert score.value == pytest.approx(np.mean(case["prediction"] == case["y"]))
-    assert (score.n, score.note) == (len(case["y"]), "")
+    assert score.value == pytest.approx(np.mean(case["y_pred"] == case["y_true"]))
+    assert (score.n, score.note) == (len(case["y_true"]), "")
 
 
 @given(cases(), ALPHAS)
 def test_absent_groups_are_left_out_alike_at_every_alpha_and_counted(case, alpha):
     """The value is that of the rows whose group is on the other side too."""
     here, there = (
-        pairs(case["y"], case["group"]),
-        pairs(case["train_y"], case["train_group"]),
+        pairs(case["y_true"], case["sensitive_features"]),
+        pairs(case["y_train"], case["sensitive_features_train"]),
     )
     score = accuracy_at(**case, alpha=alpha)
     told = {
@@ -117,8 +120,8 @@ def test_absent_groups_are_left_out_alike_at_every_alpha_and_counted(case, alpha
         assert (f"{number} {reason}" in score.note) == bool(number)
     kept = np.array([one in set(there) for one in here], dtype=bool)
     train_kept = np.array([one in set(here) for one in there], dtype=bool)
-    common = case | {name: case[name][kept] for name in ("y", "group", "prediction")}
-    common |= {name: case[name][train_kept] for name in ("train_y", "train_group")}
+    common = case | {name: case[name][kept] for name in ("y_true", "sensitive_features", "y_pred")}
+    common |= {name: case[name][train_kept] for name in ("y_train", "sensitive_features_train")}
     alone = accuracy_at(**common, alpha=alpha)
     assert (alone.value, alone.n) == (score.value, score.n)
     assert score.n == kept.sum()
@@ -129,13 +132,13 @@ def test_value_is_blind_to_numbers_of_groups_and_classes_and_to_the_order_of_row
     case, alpha, order, random
 ):
     """Only who is together matters."""
-    rows = np.array(random.sample(range(len(case["y"])), len(case["y"])), dtype=int)
-    other = {"classes": CLASSES}
-    for name in ("group", "train_group"):
+    rows = np.array(random.sample(range(len(case["y_true"])), len(case["y_true"])), dtype=int)
+    other = {}
+    for name in ("sensitive_features", "sensitive_features_train"):
         other[name] = np.array(order)[case[name]]
-    for name in ("y", "prediction", "train_y"):
+    for name in ("y_true", "y_pred", "y_train"):
         other[name] = 1 - case[name]
-    for name in ("y", "prediction", "group"):
+    for name in ("y_true", "y_pred", "sensitive_features"):
         other[name] = other[name][rows]
     one, two = accuracy_at(**case, alpha=alpha), accuracy_at(**other, alpha=alpha)
     assert (one.n, one.note) == (two.n, two.note)
@@ -149,17 +152,19 @@ def test_value_changes_no_faster_with_alpha_than_the_shares_allow(case, alpha, s
     if one is None:
         return
     assert 0 <= one <= 1
-    counts = list(Counter(pairs(case["train_y"], case["train_group"])).values())
+    counts = list(Counter(pairs(case["y_train"], case["sensitive_features_train"])).values())
     assert abs(two - one) <= step * np.log(max(counts) / min(counts)) / 4 + 1e-12
 
 
 @given(cases(), ALPHAS, st.floats(0, 2), st.integers(1, 10))
 def test_value_rises_with_alpha_where_frequent_groups_are_right(case, alpha, step, least):
     """And falls where the rare ones are."""
-    counts = Counter(pairs(case["train_y"], case["train_group"]))
-    frequent = np.array([counts[g] >= least for g in pairs(case["y"], case["group"])], dtype=bool)
+    counts = Counter(pairs(case["y_train"], case["sensitive_features_train"]))
+    frequent = np.array(
+        [counts[g] >= least for g in pairs(case["y_true"], case["sensitive_features"])], dtype=bool
+    )
     for right, sign in ((frequent, 1), (~frequent, -1)):
-        said = case | {"prediction": np.where(right, case["y"], 1 - case["y"])}
+        said = case | {"y_pred": np.where(right, case["y_true"], 1 - case["y_true"])}
         one, two = (accuracy_at(**said, alpha=a).value for a in (alpha, alpha + step))
         assert one is None or sign * (two - one) >= -1e-12
 
@@ -169,12 +174,11 @@ def test_shares_of_one_in_a_million_are_neither_lost_nor_infinite():
     train_group = np.zeros(10**6, dtype=np.int64)
     train_group[-1] = 1
     case = {
-        "y": np.zeros(2, dtype=np.int64),
-        "prediction": np.array([1, 0]),
-        "group": np.array([0, 1]),
-        "classes": CLASSES,
-        "train_y": np.zeros(10**6, dtype=np.int64),
-        "train_group": train_group,
+        "y_true": np.zeros(2, dtype=np.int64),
+        "y_pred": np.array([1, 0]),
+        "sensitive_features": np.array([0, 1]),
+        "y_train": np.zeros(10**6, dtype=np.int64),
+        "sensitive_features_train": train_group,
     }
     odds = 10**6 - 1
     for alpha in (-100, -2, -0.5, 0, 1, 3):
@@ -186,37 +190,42 @@ def test_shares_of_one_in_a_million_are_neither_lost_nor_infinite():
 def test_tens_of_thousands_of_groups_and_classes_are_counted_not_enumerated():
     """A table of all groups by all classes would take 80 GB."""
     rng = np.random.default_rng(0)
-    groups, classes, alpha = 100_000, 100_000, -0.5
+    groups, alpha = 100_000, -0.5
     group, y = rng.integers(0, groups, 60_000), rng.integers(0, 3, 60_000) * 30_000
     train_group, train_y = rng.permutation(group), rng.permutation(y)
     prediction = np.where(rng.random(60_000) < 0.5, y, 0)
-    names = tuple(map(str, range(classes)))
-    score = accuracy_at(y, prediction, group, names, train_y, train_group, alpha=alpha)
+    of = {
+        "sensitive_features": group,
+        "y_train": train_y,
+        "sensitive_features_train": train_group,
+    }
+    score = accuracy_at(y, prediction, **of, alpha=alpha)
     here = pd.DataFrame({"g": group, "y": y, "hit": prediction == y}).groupby(["g", "y"])["hit"]
     share = pd.DataFrame({"g": train_group, "y": train_y}).value_counts(normalize=True)
     both = pd.concat([here.mean(), here.size().rename("n"), share], axis=1, join="inner")
     weights = both["proportion"] ** alpha
     assert score.value == pytest.approx((both["hit"] * weights).sum() / weights.sum())
     assert score.n == both["n"].sum()
-    assert 0 <= majority_accuracy(y, prediction, group, names, train_y, train_group).value <= 1
+    assert 0 <= majority_accuracy(y, prediction, **of).value <= 1
 
 
 @given(cases())
 def test_class_groups_have_the_accuracy_of_their_rows(case):
     """Every group of training or these rows; one without a row here is missing."""
-    found = accuracy_by_subgroup(**case, groups=GROUPS)
+    sides = {name: Groups(case[name], GROUPS) for name in case if name.startswith("sensitive")}
+    found = find_metric("accuracy_by_subgroup").scores({**case, **sides, "classes": CLASSES})
     here, there = (
-        pairs(case["y"], case["group"]),
-        pairs(case["train_y"], case["train_group"]),
+        pairs(case["y_true"], case["sensitive_features"]),
+        pairs(case["y_train"], case["sensitive_features_train"]),
     )
     names = {f"{GROUPS[group]} & {CLASSES[label]}" for group, label in {*here, *there}}
     assert set(found) == names
     for group, label in {*here, *there}:
-        rows = (case["group"] == group) & (case["y"] == label)
+        rows = (case["sensitive_features"] == group) & (case["y_true"] == label)
         score = found[f"{GROUPS[group]} & {CLASSES[label]}"]
         assert score.n == rows.sum()
         if score.n:
-            assert score.value == np.mean(case["prediction"][rows] == label)
+            assert score.value == np.mean(case["y_pred"][rows] == label)
         else:
             assert (score.value, score.note) == (None, "no rows")
 
@@ -224,26 +233,25 @@ def test_class_groups_have_the_accuracy_of_their_rows(case):
 @given(cases())
 def test_majority_is_the_most_frequent_value_of_the_class_in_training(case):
     """By counting; of equally frequent values the first; no majority without training rows."""
-    classes = case.pop("classes")
-    prediction = case.pop("prediction")
+    prediction = case["y_pred"]
     expected = []
-    for label, value in zip(case["y"], case["group"], strict=True):
-        counts = Counter(case["train_group"][case["train_y"] == label].tolist())
+    for label, value in zip(case["y_true"], case["sensitive_features"], strict=True):
+        counts = Counter(case["sensitive_features_train"][case["y_train"] == label].tolist())
         best = max(counts, key=lambda one: (counts[one], -one), default=None)
         expected.append(value == best)
-    majority = in_majority(**case, classes=2)
+    sides = (case["sensitive_features"], case["sensitive_features_train"])
+    majority = in_majority(case["y_true"], sides[0], case["y_train"], sides[1])
     assert majority.tolist() == expected
 
-    arguments = case | {"classes": classes, "prediction": prediction}
-    sides = {True: majority_accuracy(**arguments), False: minority_accuracy(**arguments)}
+    sides = {True: majority_accuracy(**case), False: minority_accuracy(**case)}
     for side, score in sides.items():
-        hits = (prediction == case["y"])[majority == side]
+        hits = (prediction == case["y_true"])[majority == side]
         assert score.n == len(hits)
         assert score.value == (hits.mean() if len(hits) else None)
-    gap = majority_minority_difference(**arguments)
+    gap = majority_minority_difference(**case)
     if sides[True].n and sides[False].n:
         assert gap.value == sides[True].value - sides[False].value
-        assert gap.n == len(case["y"])
+        assert gap.n == len(case["y_true"])
     else:
         assert gap.value is None
         assert ("majority" in gap.note) == (not sides[True].n)
@@ -257,7 +265,7 @@ def test_majority_of_the_papers_example():
     train_group = np.array([blue, blue, green, green, green, red])
     y = np.array([0, 0, 0, 1, 1, 1])
     group = np.array([green, green, blue, green, blue, red])
-    majority = in_majority(y, group, 2, train_y, train_group)
+    majority = in_majority(y, group, train_y, train_group)
     assert majority.tolist() == [False, False, True, True, False, False]
 
 
@@ -310,10 +318,12 @@ def test_average_is_missing_where_an_attribute_has_no_value_and_names_it():
             "size": np.zeros(4),
         }
     )
-    score = mean_majority_minority_difference(y, y, CLASSES, attributes, y, attributes)
+    of = {"attributes": attributes, "y_train": y, "attributes_train": attributes}
+    score = mean_majority_minority_difference(y, y, **of)
     assert (score.value, score.note) == (None, "same: no rows of group minority")
-    assert unbiased_accuracy(y, y, CLASSES, attributes, y, attributes).value == 1
-    none = mean_accuracy_at(y, y, CLASSES, attributes[["size"]], y, attributes[["size"]])
+    assert unbiased_accuracy(y, y, **of).value == 1
+    size = attributes[["size"]]
+    none = mean_accuracy_at(y, y, attributes=size, y_train=y, attributes_train=size)
     assert (none.value, none.note) == (None, "not applicable: no categorical attribute")
 
 
@@ -321,7 +331,7 @@ def test_average_tells_what_its_attributes_leave_out():
     """Attribute by attribute."""
     y = np.array([0, 1, 0])
     here = pd.DataFrame({"one": pd.Categorical(["a", "a", "b"]), "two": pd.Categorical(["c"] * 3)})
-    score = unbiased_accuracy(y, y, CLASSES, here, y[:2], here[:2])
+    score = unbiased_accuracy(y, y, attributes=here, y_train=y[:2], attributes_train=here[:2])
     assert score.note == "one: class groups left out: 1 absent from training"
     assert (score.value, score.n) == (1, 2)
 

@@ -33,8 +33,8 @@ def make(n=200, seed=0):
     return {
         "outputs": np.column_stack([np.zeros(n), logit]),
         "classes": CLASSES,
-        "attribute_columns": np.eye(2)[group],
-        "given_columns": np.eye(2)[y],
+        "sensitive_columns": np.eye(2)[group],
+        "conditioning_columns": np.eye(2)[y],
     }
 
 
@@ -45,7 +45,7 @@ def test_score_is_the_exact_one_of_probabilities(notion, function):
     """The logits of two classes are one probability."""
     rows = make()
     probability = 1 / (1 + np.exp(-rows["outputs"][:, 1:]))
-    columns = (probability, rows["attribute_columns"], rows["given_columns"])
+    columns = (probability, rows["sensitive_columns"], rows["conditioning_columns"])
     variables = variables_of(notion, *(torch.from_numpy(one) for one in columns))
     assert function(**rows).value == pytest.approx(exact_score(variables).item(), rel=1e-3)
     assert function(**rows).n == 200
@@ -65,10 +65,10 @@ def test_more_rows_than_asked_for_are_cut_to_a_fixed_subset():
 @pytest.mark.parametrize(
     ("name", "change", "note"),
     [
-        ("attribute_columns", np.ones_like, "the attribute is constant"),
+        ("sensitive_columns", np.ones_like, "the attribute is constant"),
         ("outputs", np.zeros_like, "the prediction is constant"),
         ("outputs", lambda v: v * np.nan, "a value of the prediction is not finite"),
-        ("given_columns", lambda v: v + np.inf, "a value of the outcome is not finite"),
+        ("conditioning_columns", lambda v: v + np.inf, "a value of the outcome is not finite"),
     ],
 )
 def test_what_has_no_score_says_why(name, change, note):
@@ -90,7 +90,7 @@ def test_three_rows_are_too_few():
 def test_a_constant_outcome_conditions_on_nothing_but_cannot_be_calibrated():
     """Equalised odds within one class is demographic parity there."""
     rows = make()
-    rows["given_columns"] = np.ones_like(rows["given_columns"])
+    rows["conditioning_columns"] = np.ones_like(rows["conditioning_columns"])
     assert faircocco_eo(**rows).value == pytest.approx(faircocco_dp(**rows).value, rel=0.2)
     assert faircocco_cal(**rows).note == "the outcome is constant"
 
@@ -138,7 +138,7 @@ def test_p_value_is_small_for_a_prediction_that_follows_the_group():
     rows = make()
     assert faircocco_eo_p_value(**rows, permutations=99.0).value == 0.01
     rng = np.random.default_rng(1)
-    logit = rows["given_columns"][:, 1] + rng.normal(size=200)
+    logit = rows["conditioning_columns"][:, 1] + rng.normal(size=200)
     rows["outputs"] = np.column_stack([np.zeros(200), logit])
     assert faircocco_eo_p_value(**rows, permutations=99.0).value > 0.05
 
@@ -150,9 +150,9 @@ def test_rows_are_exchanged_within_classes_however_few_there_are():
     rows = {
         "outputs": rng.normal(size=(30, 2)),
         "classes": CLASSES,
-        "attribute_columns": rng.normal(size=(30, 1)),
-        "given_columns": np.eye(10)[y],
+        "sensitive_columns": rng.normal(size=(30, 1)),
+        "conditioning_columns": np.eye(10)[y],
     }
     assert (_rows(*rows.values(), 99).strata("eo") == y).all()
-    rows["given_columns"] = np.eye(30)
+    rows["conditioning_columns"] = np.eye(30)
     assert faircocco_eo_p_value(**rows, permutations=19.0).value == 1

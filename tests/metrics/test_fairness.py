@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.metrics import evaluate, find_metric, metric_names
+from robust_fairness.metrics import evaluate, find_metric
 from robust_fairness.samples import Samples
 
 GAPS = ["delta_dp", "delta_eo", "delta_eopp", "equal_opportunity_difference"]
+OF_TWO = GAPS[:3]
 
 
 def make(y, group, names=None, classes=("no", "yes")) -> Samples:
@@ -154,7 +155,7 @@ def test_plain_gaps_do_not_apply_to_more_than_two(groups, classes):
     """They say so instead of guessing."""
     y, p, group = random_rows(1, groups=groups, classes=classes)
     names = tuple(f"c{k}" for k in range(classes))
-    for row in scores(GAPS, make(y, group, classes=names), p).values():
+    for row in scores(OF_TWO, make(y, group, classes=names), p).values():
         assert row["value"] is None
         assert row["note"].startswith("not applicable: ")
 
@@ -162,8 +163,14 @@ def test_plain_gaps_do_not_apply_to_more_than_two(groups, classes):
 def test_empty_group_gives_a_missing_value_with_count_zero():
     """No crash, no NaN; the group is named."""
     samples = make([0, 1, 0, 1], [0, 0, 0, 0], ["men", "women"])
-    found = scores(metric_names(), samples, [0, 1, 1, 1])
-    for name in [*GAPS, "disparate_impact", "worst_group_accuracy", "delta_dp_one_vs_rest"]:
+    names = [*OF_TWO, "disparate_impact", "delta_dp_one_vs_rest"]
+    few = ["equal_opportunity_difference", "equalized_odds_ratio", "accuracy_worst_gap"]
+    by_group = ["accuracy_by_group", "worst_group_accuracy"]
+    found = scores([*names, *few, *by_group], samples, [0, 1, 1, 1])
+    for name in few:
+        assert found[name]["note"] == "fewer than two groups with rows"
+    assert found["worst_group_accuracy"]["note"] == "group men; left out: women (no rows)"
+    for name in names:
         assert found[name]["value"] is None, name
         assert found[name]["n"] == 0
         assert "women" in found[name]["note"]
@@ -224,9 +231,9 @@ def test_regression_metrics_equal_numpy():
     y, outputs = rng.normal(size=50).astype(np.float32), rng.normal(size=(50, 1)).astype(np.float32)
     group = rng.integers(0, 2, 50)
     samples = make(y, group, classes=())
-    rows = {
-        (row["metric"], row["group"]): row for row in evaluate(metric_names(), samples, outputs)
-    }
+    names = ["mean_squared_error", "mean_squared_error_by_group"]
+    names += ["worst_group_mean_squared_error", "accuracy"]
+    rows = {(row["metric"], row["group"]): row for row in evaluate(names, samples, outputs)}
     errors = (outputs[:, 0].astype(float) - y.astype(float)) ** 2
     assert rows["mean_squared_error", ""]["value"] == pytest.approx(errors.mean(), rel=1e-6)
     by_group = [errors[group == k].mean() for k in (0, 1)]

@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score, precision_score, recall_score
 
-from robust_fairness.metrics import Score, find_metric
+from robust_fairness.metrics import Score
+
+from .helpers import score_of, scores_of_groups
 
 GROUPS = ("a", "b", "c")
 OF_SKLEARN = {
@@ -24,8 +26,9 @@ def test_averages_are_scikit_learns(seed, rows, classes):
     group = rng.integers(0, len(GROUPS), rows)
     for one, names in OF_SKLEARN.items():
         for name, labels in zip(names, (None, np.unique), strict=True):
-            of_groups = find_metric(f"{name}_by_group").function(y, prediction, group, GROUPS)
-            whole = find_metric(name).function(y, prediction)
+            of = {"y_true": y, "y_pred": prediction}
+            of_groups = scores_of_groups(f"{name}_by_group", group, GROUPS, **of)
+            whole = score_of(name, **of)
             for found, mine in (
                 (whole, np.full(rows, True)),
                 *((of_groups[key], group == number) for number, key in enumerate(GROUPS)),
@@ -48,7 +51,7 @@ def test_a_group_of_one_class_pays_for_every_class_it_is_taken_for():
     y = np.zeros(10, int)
     prediction = np.array([0, 0, 0, 0, 0, 0, 1, 1, 2, 2])
     value = {
-        name: find_metric(name).function(y, prediction).value
+        name: score_of(name, y_true=y, y_pred=prediction).value
         for name in ("macro_precision", "macro_recall", "balanced_accuracy", "accuracy")
     }
     assert value["macro_precision"] == pytest.approx(1 / 3)
@@ -59,11 +62,11 @@ def test_a_group_of_one_class_pays_for_every_class_it_is_taken_for():
 def test_recall_over_the_classes_present_is_balanced_accuracy():
     rng = np.random.default_rng(0)
     y, prediction = rng.integers(0, 5, 90), rng.integers(0, 5, 90)
-    found = find_metric("balanced_accuracy").function(y, prediction)
+    found = score_of("balanced_accuracy", y_true=y, y_pred=prediction)
     assert found.value == pytest.approx(balanced_accuracy_score(y, prediction))
 
 
 def test_no_rows():
     empty = np.empty(0, np.int64)
     for name in ("macro_precision", "macro_recall", "macro_precision_present"):
-        assert find_metric(name).function(empty, empty) == Score(None, 0, "no rows")
+        assert score_of(name, y_true=empty, y_pred=empty) == Score(None, 0, "no rows")

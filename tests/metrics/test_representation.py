@@ -15,24 +15,35 @@ from sklearn.metrics import normalized_mutual_info_score
 from sklearn.neighbors import NearestNeighbors
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.metrics import Score, find_metric
+from robust_fairness.metrics import Score
 from robust_fairness.metrics import representation as module
-from robust_fairness.metrics.representation import (
-    clusters,
-    negative_alignment,
-    negative_alignment_by_group,
-    nmi,
-    nmi_by_group,
-    positive_alignment,
-    positive_alignment_by_group,
-    recall_at,
-    recall_at_by_group,
-    same_class_rank,
-    u_kl,
-    u_kl_by_group,
-)
+from robust_fairness.metrics.representation import clusters, same_class_rank
+from robust_fairness.samples import Groups
+
+from .helpers import score_of, scores_of_groups
 
 GROUPS = ("a", "b", "c")
+ONE = {"sensitive_features": Groups(np.array([0]), ("a",))}
+
+
+def recall_at(rank, k=1) -> Score:
+    return score_of(f"recall_at(k={k})", same_class_rank=rank)
+
+
+def nmi(y, cluster) -> Score:
+    return score_of("nmi", y_true=y, cluster=cluster)
+
+
+def u_kl(x) -> Score:
+    return score_of("u_kl", embedding=x)
+
+
+def positive_alignment(x, y) -> Score:
+    return score_of("positive_alignment", embedding=x, y_true=y)
+
+
+def negative_alignment(x, y) -> Score:
+    return score_of("negative_alignment", embedding=x, y_true=y)
 
 
 @pytest.fixture(params=["one block", "many blocks"])
@@ -128,7 +139,9 @@ def test_class_that_occurs_once_counts_as_zero_and_is_counted():
     rank = same_class_rank(x, np.array([0, 0, 1, 2]))
     assert rank.tolist() == [1, 1, 0, 0]
     assert recall_at(rank) == Score(0.5, 4, "2 rows without another of their class count as 0")
-    found = recall_at_by_group(rank, np.array([0, 0, 0, 2]), GROUPS)
+    found = scores_of_groups(
+        "recall_at_by_group", np.array([0, 0, 0, 2]), GROUPS, same_class_rank=rank
+    )
     assert found["a"] == Score(2 / 3, 3, "1 rows without another of their class count as 0")
     assert found["b"] == Score(None, 0, "no rows")
     assert found["c"].value == 0
@@ -168,7 +181,7 @@ def test_bad_k_is_refused(k):
     with pytest.raises(InputError, match="allowed: a whole number of 1 or more"):
         recall_at(np.array([1, 2]), k=k)
     with pytest.raises(InputError, match="allowed: a whole number of 1 or more"):
-        find_metric(f"recall_at_by_group(k={k})").function(np.array([1]), np.array([0]), ("a",))
+        score_of(f"worst_group_recall_at(k={k})", same_class_rank=np.array([1]), **ONE)
 
 
 @given(st.integers(0, 10_000), st.integers(2, 60))
@@ -180,7 +193,9 @@ def test_recall_rises_with_k_and_is_the_mean_of_its_groups(seed, rows):
     assert values == sorted(values)
     assert values[-1:] in ([], [np.mean(rank > 0)])
     for k in (1, 3):
-        scores = recall_at_by_group(rank, group, GROUPS, k=k).values()
+        scores = scores_of_groups(
+            f"recall_at_by_group(k={k})", group, GROUPS, same_class_rank=rank
+        ).values()
         total = sum(score.value * score.n for score in scores if score.n)
         assert total / rows == pytest.approx(recall_at(rank, k=k).value)
 
@@ -225,7 +240,9 @@ def test_nmi_is_scikit_learns_of_the_groups_rows(seed, rows):
     rng = np.random.default_rng(seed)
     y, cluster = rng.integers(0, 4, rows), rng.integers(0, 5, rows)
     group = rng.integers(0, len(GROUPS), rows)
-    for name, score in nmi_by_group(y, cluster, group, GROUPS).items():
+    for name, score in scores_of_groups(
+        "nmi_by_group", group, GROUPS, y_true=y, cluster=cluster
+    ).items():
         mine = group == GROUPS.index(name)
         assert score.n == mine.sum()
         if not mine.any():
@@ -245,7 +262,7 @@ def test_nmi_is_scikit_learns_of_the_groups_rows(seed, rows):
 def test_nmi_of_a_single_class_is_one_or_zero_and_says_so():
     """Its entropy is 0."""
     y, cluster, group = np.array([4, 4, 4, 4]), np.array([1, 1, 1, 2]), np.array([0, 0, 1, 1])
-    found = nmi_by_group(y, cluster, group, GROUPS)
+    found = scores_of_groups("nmi_by_group", group, GROUPS, y_true=y, cluster=cluster)
     assert (found["a"].value, found["b"].value) == (1, 0)
     assert found["a"].note == f"a single class; {module.CLUSTERING}"
     assert "seed 0" in nmi(np.array([0, 1]), np.array([0, 1])).note
@@ -285,11 +302,11 @@ def test_u_kl_takes_no_rounding_for_a_direction(dtype):
 def test_u_kl_of_a_group_is_that_of_its_rows(blocks):
     """With fewer rows than dimensions it is of fewer directions."""
     x, _, group = make_embedding(5, 90)
-    found = u_kl_by_group(x, group, GROUPS)
+    found = scores_of_groups("u_kl_by_group", group, GROUPS, embedding=x)
     for number, name in enumerate(GROUPS):
         assert found[name].value == pytest.approx(u_kl(x[group == number]).value, rel=1e-9)
         assert found[name].note == ""
-    few = u_kl_by_group(x[:4], np.zeros(4, int), GROUPS)
+    few = scores_of_groups("u_kl_by_group", np.zeros(4, int), GROUPS, embedding=x[:4])
     assert few["a"].note == "of 4 directions: fewer rows than dimensions"
     assert few["b"] == Score(None, 0, "no rows")
 
@@ -325,15 +342,15 @@ def test_alignment_is_the_mean_over_pairs(seed, rows, classes):
     x, y, group = make_embedding(seed, rows, classes=classes)
     alone = np.zeros(rows, int)
     for same, of_groups, overall, none in (
-        (True, positive_alignment_by_group, positive_alignment, "no two rows of one class"),
+        (True, "positive_alignment_by_group", positive_alignment, "no two rows of one class"),
         (
             False,
-            negative_alignment_by_group,
+            "negative_alignment_by_group",
             negative_alignment,
             "no two rows of different classes",
         ),
     ):
-        found = of_groups(x, y, group, GROUPS)
+        found = scores_of_groups(of_groups, group, GROUPS, embedding=x, y_true=y)
         for number, name in enumerate(GROUPS):
             n = int((group == number).sum())
             value = alignment_by_pairs(x, y, group, number, same)

@@ -17,16 +17,18 @@ from robust_fairness.metrics.tail_accuracy import (
     in_tail,
     tail_accuracy,
 )
+from robust_fairness.samples import Groups
 
-CLASSES = ("red", "green", "blue")
 ROWS = st.lists(st.tuples(*[st.integers(0, 2)] * 3), max_size=60)
 BETAS = st.decimals(-1, 3, places=2).map(float)
 
 
-def columns(rows: list) -> dict[str, np.ndarray]:
+def columns(rows: list) -> dict:
     """Arguments of the metrics."""
     table = np.array(rows, dtype=np.int64).reshape(-1, 3)
-    return dict(zip(("y", "prediction", "group"), table.T, strict=True))
+    y_true, y_pred, group = table.T
+    groups = Groups(group, ("red", "green", "blue"))
+    return {"y_true": y_true, "y_pred": y_pred, "sensitive_features": groups}
 
 
 @given(ROWS, BETAS)
@@ -34,22 +36,25 @@ def test_tail_is_strictly_below_the_limit_in_exact_numbers(rows, beta):
     """Group by group, with fractions."""
     case = columns(rows)
     tails = set()
-    for group in set(case["group"].tolist()):
-        answers = Counter(case["y"][case["group"] == group].tolist())
+    for group in set(case["sensitive_features"].index.tolist()):
+        answers = Counter(case["y_true"][case["sensitive_features"].index == group].tolist())
         limit = (1 + Fraction(str(beta))) * Fraction(answers.total(), len(answers))
         tails |= {(group, answer) for answer, count in answers.items() if count < limit}
-    expected = [(g, y) in tails for g, y in zip(case["group"], case["y"], strict=True)]
-    assert in_tail(case["y"], case["group"], 3, beta).tolist() == expected
+    expected = [
+        (g, y) in tails
+        for g, y in zip(case["sensitive_features"].index, case["y_true"], strict=True)
+    ]
+    assert in_tail(case["y_true"], case["sensitive_features"].index, 3, beta).tolist() == expected
 
 
 @given(ROWS, BETAS)
 def test_head_and_tail_make_the_whole(rows, beta):
     """Their hits and rows add up; an empty side is missing."""
     case = columns(rows)
-    sides = [score(**case, classes=CLASSES, beta=beta) for score in (head_accuracy, tail_accuracy)]
+    sides = [score(**case, beta=beta) for score in (head_accuracy, tail_accuracy)]
     assert sum(side.n for side in sides) == len(rows)
     hits = sum(side.value * side.n for side in sides if side.n)
-    assert hits == pytest.approx(np.sum(case["prediction"] == case["y"]))
+    assert hits == pytest.approx(np.sum(case["y_pred"] == case["y_true"]))
     assert all((side.value is None) == (side.n == 0) == bool(side.note) for side in sides)
 
 
@@ -57,9 +62,9 @@ def test_head_and_tail_make_the_whole(rows, beta):
 def test_difference_is_a_share_of_the_tail_in_exact_numbers(rows, beta):
     """Missing, with the reason, where either side has no row or no row of the tail is right."""
     case = columns(rows)
-    tail = in_tail(case["y"], case["group"], 3, beta)
-    right = case["y"] == case["prediction"]
-    found = head_tail_difference(**case, classes=CLASSES, beta=beta)
+    tail = in_tail(case["y_true"], case["sensitive_features"].index, 3, beta)
+    right = case["y_true"] == case["y_pred"]
+    found = head_tail_difference(**case, beta=beta)
     sides = [right[~tail].tolist(), right[tail].tolist()]
     if all(sides) and any(sides[1]):
         head, low = (Fraction(sum(side), len(side)) for side in sides)
@@ -75,7 +80,10 @@ def test_difference_is_a_share_of_the_tail_in_exact_numbers(rows, beta):
 def test_tail_grows_with_beta(rows, one, two):
     """A tail class of a smaller beta is one of a larger."""
     case = columns(rows)
-    small, large = (in_tail(case["y"], case["group"], 3, beta) for beta in sorted((one, two)))
+    small, large = (
+        in_tail(case["y_true"], case["sensitive_features"].index, 3, beta)
+        for beta in sorted((one, two))
+    )
     assert not (small & ~large).any()
 
 

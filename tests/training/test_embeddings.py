@@ -98,7 +98,7 @@ def test_what_is_kept_is_what_is_asked_for():
         make_cell(),
         metrics=("accuracy",),
         selections=("accuracy", "worst_group_recall_at(k=4)@unbiased_val"),
-        search_by="delta_dp with 0.9 of nmi",
+        search_by="delta_dp subject to 0.9 of the best nmi",
     )
     assert due_quantities(chosen, UNSHIFTED, "test") == []
     assert due_quantities(chosen, UNSHIFTED, "val") == ["embedding", "cluster"]

@@ -91,7 +91,7 @@ def test_criterion_with_a_condition_is_scored_by_both_its_parts():
     """Each once, whatever else asks for it; and a trial can be chosen by it."""
     samples = make_samples()
     validation = predictions(samples, "val")
-    criteria = ["delta_dp with 0.5 of accuracy", "accuracy", "every"]
+    criteria = ["delta_dp subject to 0.5 of the best accuracy", "accuracy", "every"]
     scores = criterion_scores(criteria, validation, samples).dropna(subset="value")
     assert scores["criterion"].value_counts().to_dict() == {"delta_dp": 2, "accuracy": 2}
     chosen = choose(scores, criteria[:1])

@@ -80,27 +80,27 @@ def test_the_fairest_wins_among_those_that_keep_a_share_of_quality():
     """Without the condition the constant would win."""
     values = {"plain": (0.30, 0.8), "fair": (0.10, 0.73), "constant": (0.0, 0.71)}
     records = both(values, "accuracy")
-    criterion = "delta_dp with 0.9 of accuracy"
+    criterion = "delta_dp subject to 0.9 of the best accuracy"
     frame = choose(records, [criterion, "delta_dp", "accuracy"])
     assert chosen(frame, criterion) == [("fair", 0)]
     assert frame[frame["selection"] == criterion]["score"].tolist() == [0.10]
     assert chosen(frame, "delta_dp") == [("constant", 0)]
     assert chosen(frame, "accuracy") == [("plain", 0)]
-    strict = choose(records, ["delta_dp with 1 of accuracy"])
+    strict = choose(records, ["delta_dp subject to 1 of the best accuracy"])
     assert strict["trial"].tolist() == ["plain"]
 
 
 def test_an_error_may_be_the_inverse_of_the_share_above_the_best():
     """0.5 lets it double."""
     records = both({"a": (0.3, 4.0), "b": (0.2, 8.0), "c": (0.1, 8.1)}, "mean_squared_error")
-    frame = choose(records, ["delta_dp with 0.5 of mean_squared_error"])
+    frame = choose(records, ["delta_dp subject to 0.5 of the best mean_squared_error"])
     assert frame["trial"].tolist() == ["b"]
 
 
 def test_trials_without_a_quality_or_without_a_goal_are_not_chosen():
     """And where none is left, that is an error that names the criterion."""
     values = {"a": (0.3, 0.8), "b": (0.1, None), "c": (None, 0.8)}
-    criterion = "delta_dp with 0.9 of accuracy"
+    criterion = "delta_dp subject to 0.9 of the best accuracy"
     assert choose(both(values, "accuracy"), [criterion])["trial"].tolist() == ["a"]
     with pytest.raises(InputError, match=f"selection by {criterion}: no trial"):
         choose(both({"b": (0.1, None), "c": (None, 0.8)}, "accuracy"), [criterion])
@@ -115,11 +115,11 @@ def test_every_criterion_tells_what_it_would_choose():
             scores({("a", 0): None, ("b", 0): None}, "delta_dp"),
         ]
     )
-    found = compare(records, ["accuracy", "delta_eo", "delta_dp", "delta_eo with 0.97 of accuracy"])
+    found = compare(records, ["accuracy", "delta_eo", "delta_dp", "delta_eo subject to 0.97 of the best accuracy"])
     assert found.to_dict("records") == [
         {"criterion": "accuracy", "trial": "a", "score": pytest.approx(0.8)},
         {"criterion": "delta_eo", "trial": "b", "score": pytest.approx(0.1)},
-        {"criterion": "delta_eo with 0.97 of accuracy", "trial": "a", "score": pytest.approx(0.4)},
+        {"criterion": "delta_eo subject to 0.97 of the best accuracy", "trial": "a", "score": pytest.approx(0.4)},
     ]
 
 
@@ -141,6 +141,6 @@ def test_choices_of_a_cell_are_those_of_its_selection(method):
     (used,) = found[found["used"]].to_dict("records")
     assert used["criterion"] == "worst_group_accuracy"
     assert used["trial"] == chosen_trial
-    assert {"accuracy", "delta_eo", "delta_dp with 0.97 of accuracy"} <= set(found["criterion"])
+    assert {"accuracy", "delta_eo", "delta_dp subject to 0.97 of the best accuracy"} <= set(found["criterion"])
     assert "mean_squared_error" not in set(found["criterion"])
     assert set(found["trials"]) == {2}

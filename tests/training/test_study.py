@@ -220,7 +220,7 @@ def test_estimator_is_not_guided_by_a_comparison_of_trials():
     """A criterion with a condition has no value of a trial alone."""
     cell = searching()
     changes = {
-        "search_by": "delta_dp with 0.9 of accuracy",
+        "search_by": "delta_dp subject to 0.9 of the best accuracy",
         "search": [{"space": {"alpha": [1.0, 2.0]}, "sampler": "tpe", "trials": 2}],
     }
     with pytest.raises(InputError, match="cannot guide sampler tpe"):

@@ -21,7 +21,7 @@ from robust_fairness.audit.predictions import PredictionKind, Predictions, Roles
 from robust_fairness.core import tables
 from robust_fairness.core.intervals import mean_interval, wilson_interval
 from robust_fairness.datasets.raw.columns import Bins, Kind
-from robust_fairness.metrics import evaluate, find_metric, metric_names
+from robust_fairness.metrics import evaluate
 from robust_fairness.metrics.faircocco import subset
 from robust_fairness.metrics.permutation import holm
 from robust_fairness.samples import Groups, Samples, groups_of
@@ -40,10 +40,32 @@ SHARES = (
     "true_negative_rate_by_group", "head_accuracy", "tail_accuracy", SHARE,
 )  # fmt: skip
 OF_CLASSES = ("delta_eo", "delta_eopp", "equal_opportunity_difference", "delta_eo_one_vs_rest")
-OFFERED = frozenset((
-    "y", "prediction", "outputs", "classes", "attributes", "group", "groups", "attribute_columns",
-    "given_columns",
-))  # fmt: skip
+OF_CLASSIFICATION = (
+    "accuracy", "accuracy_by_group", "accuracy_halves_gap", "accuracy_light_dark_gap",
+    "accuracy_worst_gap", "balanced_accuracy", "balanced_accuracy_by_group",
+    "balanced_accuracy_halves_gap", "balanced_accuracy_light_dark_gap",
+    "balanced_accuracy_worst_gap", "delta_dp", "delta_dp_one_vs_rest", "delta_eo",
+    "delta_eo_one_vs_rest", "delta_eopp", "disparate_impact", "equal_opportunity_difference",
+    "head_accuracy", "head_tail_difference", "macro_precision", "macro_precision_by_group",
+    "macro_precision_halves_gap", "macro_precision_light_dark_gap", "macro_precision_present",
+    "macro_precision_present_by_group", "macro_precision_present_halves_gap",
+    "macro_precision_present_light_dark_gap", "macro_precision_present_worst_gap",
+    "macro_precision_worst_gap", "macro_recall", "macro_recall_by_group",
+    "macro_recall_halves_gap", "macro_recall_light_dark_gap", "macro_recall_worst_gap",
+    "mean_group_accuracy", "probability_shares_by_group", "probability_shares_by_subgroup",
+    "selection_rate_by_group", "tail_accuracy", "true_negative_rate_by_group",
+    "true_positive_rate_by_group", "worst_group_accuracy", "worst_group_balanced_accuracy",
+    "worst_group_macro_precision", "worst_group_macro_precision_present",
+    "worst_group_macro_recall",
+)  # fmt: skip
+OF_REGRESSION = (
+    "mean_absolute_error", "mean_squared_error", "mean_squared_error_by_group",
+    "unexplained_variance", "worst_group_mean_squared_error",
+)  # fmt: skip
+OF_DEPENDENCE = (
+    "faircocco_cal", "faircocco_cal_p_value", "faircocco_dp", "faircocco_dp_p_value",
+    "faircocco_eo", "faircocco_eo_p_value",
+)  # fmt: skip
 
 
 def audit(
@@ -100,14 +122,8 @@ def audit(
 
 
 def metrics_of(continuous: bool) -> list[str]:
-    """Names of the metrics of an audit."""
-    task = "regression" if continuous else "classification"
-    found = []
-    for name in metric_names():
-        one = find_metric(name)
-        if one.task in (task, "any") and OFFERED.issuperset(one.arguments):
-            found.append(name)
-    return found
+    """Names of the metrics of an audit, sorted."""
+    return sorted((*(OF_REGRESSION if continuous else OF_CLASSIFICATION), *OF_DEPENDENCE))
 
 
 def offered_names(continuous: bool) -> list[str]:
@@ -124,20 +140,19 @@ def score(
     categorical = [str(one) for one in samples.attributes.select_dtypes("category")]
     groupings = [tuple(categorical)] if intersections and len(categorical) > 1 else []
     names = metrics_of(not samples.classes)
-    kernel = [one for one in names if "attribute_columns" in find_metric(one).arguments]
-    plain = [one for one in names if one not in kernel]
+    plain = [one for one in names if one not in OF_DEPENDENCE]
     groups = {
         " & ".join(one): groups_of(samples.attributes, one)
         for one in [*((each,) for each in categorical), *groupings]
     }
-    per_row = {"prediction": predictions.prediction}
+    per_row = {"y_pred": predictions.prediction}
     rows = evaluate(plain, samples, predictions.outputs, per_row, groupings=groupings)
     rows += _missing_rows(samples) + _share_rows(groups)
     bounds = dict(_bounds(predictions, groups))
     for row in rows:
         row.update(_interval(row, bounds))
         row.update(_small_group(row, predictions, groups, small))
-    rows += _dependence(kernel, predictions, small)
+    rows += _dependence(OF_DEPENDENCE, predictions, small)
     empty = {"low": np.nan, "high": np.nan, "interval": "", "small": False}
     return tables.table(AUDIT, [{**empty, **row, "dataset": name} for row in rows])
 

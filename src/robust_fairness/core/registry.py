@@ -173,6 +173,7 @@ def _imported(path: Path, name: str) -> ModuleType:
     return sys.modules[name]
 
 
-def find_metric(name: str) -> Any:
-    """The metric ``name``."""
-    return import_module("robust_fairness.metrics").find_metric(name)
+def load(kind: str) -> None:
+    """Import all plug-ins of a kind, for one of which a file may define several."""
+    for name in _found(kind):
+        find_module(kind, name)

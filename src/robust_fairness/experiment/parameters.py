@@ -3,7 +3,6 @@
 Names are looked up when a value is checked, so that importing this module imports nothing heavy.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,47 +21,12 @@ from pydantic import (
 )
 
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.core.registry import find, find_metric
+from robust_fairness.core.registry import find
 from robust_fairness.experiment.stages import Stage
+from robust_fairness.metrics import find_metric
+from robust_fairness.metrics.criteria import EVERY, Criterion, criterion_text
 
 DEFAULT_TRIAL = "default"
-EVERY = "every"
-VALIDATION_PARTS = ("val", "unbiased_val")
-WITH = re.compile(r"(?P<goal>.+) with (?P<share>[01](\.\d+)?|\.\d+) of (?P<quality>.+)")
-
-
-def metric_and_part(criterion: str) -> tuple[str, str]:
-    """What a selection criterion scores, and on which rows: ``accuracy@unbiased_val``.
-
-    Without a part it is scored on the validation rows, which are drawn as the training rows.
-    """
-    metric, _, part = criterion.partition("@")
-    return metric, part or "val"
-
-
-def goal_and_condition(criterion: str) -> tuple[str, float, str]:
-    """What a criterion looks for, and the share of which quality a trial must keep.
-
-    Of a plain criterion the share is 0 and the quality ``""``. ``delta_dp with 0.97 of accuracy``
-    looks for the lowest ``delta_dp`` among the trials that have at least 97 % of the best
-    trial's accuracy (of an error: at most the best one's over 0.97). Fairness alone is best where
-    nothing is predicted, and accuracy alone where fairness weighs nothing.
-
-    Source: the shortlist of Donini et al., "Empirical Risk Minimization under Fairness
-    Constraints" (NeurIPS 2018), with 0.9 of the accuracy there.
-
-    Raises:
-        InputError: it says ``with`` but no share of a quality.
-    """
-    if " with " not in criterion:
-        return criterion, 0.0, ""
-    found = WITH.fullmatch(criterion)
-    if found is None or not 0 < float(found["share"]) <= 1:
-        raise InputError(
-            f"criterion {criterion!r}, allowed: a metric, or one 'with' a share "
-            "above 0, at most 1, 'of' another: delta_dp with 0.97 of accuracy"
-        )
-    return found["goal"], float(found["share"]), found["quality"]
 
 
 class Settings(BaseModel):
@@ -166,19 +130,8 @@ def _known_metric(name: str) -> str:
     return name
 
 
-def _known_criterion(name: str) -> str:
-    goal, _, quality = goal_and_condition(name)
-    for one in filter(None, (goal, quality)):
-        metric, part = metric_and_part(one)
-        if part not in VALIDATION_PARTS:
-            raise unknown_name("part of the rows to select on", part, VALIDATION_PARTS)
-        if name != EVERY:
-            _known_metric(metric)
-    return name
-
-
 MetricName = Annotated[str, AfterValidator(_known_metric)]
-Criterion = Annotated[str, AfterValidator(_known_criterion)]
+CriterionText = Annotated[str, BeforeValidator(criterion_text)]
 
 
 class SourceParameters(Settings):
@@ -289,7 +242,7 @@ class CellParameters(Settings):
         seeds: one replica each and trial.
         metrics: what the predictions are scored by.
         selections: criteria by which trials are chosen on validation rows: a metric, one with a
-            share of another (see ``goal_and_condition``), or ``every``.
+            constraint (see ``metrics.criteria``), or ``every``.
         test_sets: shift and severity of every shifted test set, by its name.
         groupings: combinations of attributes that group metrics are scored for as well.
     """
@@ -302,10 +255,10 @@ class CellParameters(Settings):
     settings: dict[str, Any] = {}
     trials: tuple[dict[str, Any], ...] = ()
     search: tuple[Stage, ...] = ()
-    search_by: Criterion | None = None
+    search_by: CriterionText | None = None
     seeds: tuple[int, ...] = Field(min_length=1)
     metrics: tuple[MetricName, ...] = ("accuracy",)
-    selections: tuple[Criterion, ...] = ("accuracy",)
+    selections: tuple[CriterionText, ...] = ("accuracy",)
     test_sets: dict[str, tuple[str, float]] = {}
     groupings: tuple[tuple[str, ...], ...] = ()
 
@@ -356,7 +309,7 @@ class CellParameters(Settings):
         if self.search and not self.decides:
             raise InputError("search_by: none given and no selection is one, allowed: a criterion")
         guided = any(stage.sampler == "tpe" for stage in self.search)
-        if guided and goal_and_condition(self.decides)[2]:
+        if guided and Criterion.parse(self.decides).constraint:
             raise InputError(
                 f"search_by: {self.decides!r} cannot guide sampler tpe, since it compares trials "
                 "with one another, allowed: a metric alone"

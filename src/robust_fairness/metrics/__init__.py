@@ -1,26 +1,24 @@
-"""Metrics: pure functions of arrays, found by their name.
+"""Metrics: quantities, aggregations over groups, and named measures.
 
-A metric is any function of this room under the decorator ``@metric``; its arguments name the
-arrays that it needs, and it returns a ``Score`` or one for each group. Kernels and curvature are
-functions on tensors over leading axes, which training uses as well.
+``find_metric("worst_group_accuracy")`` finds a metric by name, ``evaluate`` computes them for all
+attributes of samples. The functions themselves are pure and in the modules of the package:
+``classification.accuracy(y_true, y_pred)``, ``aggregations.difference(scores)``,
+``fairness.equalized_odds_difference(y_true, y_pred, sensitive_features=sex)``.
 """
 
-from robust_fairness.metrics.base import (
-    NOT_APPLICABLE,
-    Metric,
-    Score,
-    evaluate,
-    find_metric,
-    metric,
-    metric_names,
-)
+from robust_fairness.metrics.base import NOT_APPLICABLE, Score, Undefined, measure, quantity
+from robust_fairness.metrics.evaluation import evaluate
+from robust_fairness.metrics.find import Metric, find_metric, metric_names, parse_metrics
 
 __all__ = [
     "NOT_APPLICABLE",
     "Metric",
     "Score",
+    "Undefined",
     "evaluate",
     "find_metric",
-    "metric",
+    "measure",
     "metric_names",
+    "parse_metrics",
+    "quantity",
 ]

@@ -12,14 +12,15 @@ with the number of rows, so that only scores of equal numbers of rows compare, a
 what a small score means.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from robust_fairness.metrics.base import Score, metric
+from robust_fairness.metrics.base import Score, measure
 from robust_fairness.metrics.cross_covariance import (
     WIDTH_ROWS,
     Variable,
@@ -33,6 +34,16 @@ Extended = Literal["attribute", "both"]
 
 LEAST_ROWS = 4
 ROWS = 4096
+NEEDS = ("outputs", "classes", "sensitive_columns", "conditioning_columns")
+SCORE_OPTIONS = {"rows": ROWS}
+TEST_OPTIONS = {"rows": ROWS, "permutations": PERMUTATIONS}
+
+
+@runtime_checkable
+class Columns(Protocol):
+    """Numbers of an attribute: an array ``[n, columns]``, or what makes them of chosen rows."""
+
+    def __getitem__(self, rows: np.ndarray) -> np.ndarray: ...
 
 
 def variables_of(
@@ -124,15 +135,17 @@ class _Rows:
 
 def _rows(
     outputs: np.ndarray,
-    classes: tuple[str, ...],
-    attribute_columns: np.ndarray,
-    given_columns: np.ndarray,
+    classes: Sequence[str],
+    sensitive_columns: Columns,
+    conditioning_columns: Columns,
     most: float,
 ) -> _Rows:
     """At most so many rows, always the same ones of a set of so many."""
     rows = subset(len(outputs), int(most))
     prediction = probabilities(torch.from_numpy(outputs[rows]).double(), len(classes))
-    attribute, outcome = (torch.from_numpy(c[rows]) for c in (attribute_columns, given_columns))
+    attribute, outcome = (
+        torch.from_numpy(columns[rows]) for columns in (sensitive_columns, conditioning_columns)
+    )
     return _Rows(prediction, attribute, outcome)
 
 
@@ -158,85 +171,85 @@ def _p_value(notion: Notion, rows: _Rows, permutations: float) -> Score:
     return Score(permutation_test(variables, strata, int(permutations)), len(rows))
 
 
-@metric(better="lower", task="any")
+@measure(better="lower", task="any", needs=NEEDS, options=SCORE_OPTIONS)
 def faircocco_dp(
     outputs: np.ndarray,
-    classes: tuple[str, ...],
-    attribute_columns: np.ndarray,
-    given_columns: np.ndarray,
+    classes: Sequence[str],
+    sensitive_columns: Columns,
+    conditioning_columns: Columns,
     *,
     rows: float = ROWS,
 ) -> Score:
     """FairCOCCO score for demographic parity, between 0 and 1, of at most ``rows`` rows (A.2)."""
-    return _score("dp", _rows(outputs, classes, attribute_columns, given_columns, rows))
+    return _score("dp", _rows(outputs, classes, sensitive_columns, conditioning_columns, rows))
 
 
-@metric(better="higher", task="any", unshifted_only=True)
+@measure(better="higher", task="any", needs=NEEDS, options=TEST_OPTIONS, unshifted_only=True)
 def faircocco_dp_p_value(
     outputs: np.ndarray,
-    classes: tuple[str, ...],
-    attribute_columns: np.ndarray,
-    given_columns: np.ndarray,
+    classes: Sequence[str],
+    sensitive_columns: Columns,
+    conditioning_columns: Columns,
     *,
     rows: float = ROWS,
     permutations: float = PERMUTATIONS,
 ) -> Score:
     """Permutation p-value of ``faircocco_dp``: small where demographic parity is violated (C.3)."""
-    found = _rows(outputs, classes, attribute_columns, given_columns, rows)
+    found = _rows(outputs, classes, sensitive_columns, conditioning_columns, rows)
     return _p_value("dp", found, permutations)
 
 
-@metric(better="lower", task="any")
+@measure(better="lower", task="any", needs=NEEDS, options=SCORE_OPTIONS)
 def faircocco_eo(
     outputs: np.ndarray,
-    classes: tuple[str, ...],
-    attribute_columns: np.ndarray,
-    given_columns: np.ndarray,
+    classes: Sequence[str],
+    sensitive_columns: Columns,
+    conditioning_columns: Columns,
     *,
     rows: float = ROWS,
 ) -> Score:
     """FairCOCCO score for equalised odds, between 0 and 1, of at most ``rows`` rows (A.2)."""
-    return _score("eo", _rows(outputs, classes, attribute_columns, given_columns, rows))
+    return _score("eo", _rows(outputs, classes, sensitive_columns, conditioning_columns, rows))
 
 
-@metric(better="higher", task="any", unshifted_only=True)
+@measure(better="higher", task="any", needs=NEEDS, options=TEST_OPTIONS, unshifted_only=True)
 def faircocco_eo_p_value(
     outputs: np.ndarray,
-    classes: tuple[str, ...],
-    attribute_columns: np.ndarray,
-    given_columns: np.ndarray,
+    classes: Sequence[str],
+    sensitive_columns: Columns,
+    conditioning_columns: Columns,
     *,
     rows: float = ROWS,
     permutations: float = PERMUTATIONS,
 ) -> Score:
     """Permutation p-value of ``faircocco_eo``: small where equalised odds is violated (C.3)."""
-    found = _rows(outputs, classes, attribute_columns, given_columns, rows)
+    found = _rows(outputs, classes, sensitive_columns, conditioning_columns, rows)
     return _p_value("eo", found, permutations)
 
 
-@metric(better="lower", task="any")
+@measure(better="lower", task="any", needs=NEEDS, options=SCORE_OPTIONS)
 def faircocco_cal(
     outputs: np.ndarray,
-    classes: tuple[str, ...],
-    attribute_columns: np.ndarray,
-    given_columns: np.ndarray,
+    classes: Sequence[str],
+    sensitive_columns: Columns,
+    conditioning_columns: Columns,
     *,
     rows: float = ROWS,
 ) -> Score:
     """FairCOCCO score for calibration, between 0 and 1, of at most ``rows`` rows (A.2)."""
-    return _score("cal", _rows(outputs, classes, attribute_columns, given_columns, rows))
+    return _score("cal", _rows(outputs, classes, sensitive_columns, conditioning_columns, rows))
 
 
-@metric(better="higher", task="any", unshifted_only=True)
+@measure(better="higher", task="any", needs=NEEDS, options=TEST_OPTIONS, unshifted_only=True)
 def faircocco_cal_p_value(
     outputs: np.ndarray,
-    classes: tuple[str, ...],
-    attribute_columns: np.ndarray,
-    given_columns: np.ndarray,
+    classes: Sequence[str],
+    sensitive_columns: Columns,
+    conditioning_columns: Columns,
     *,
     rows: float = ROWS,
     permutations: float = PERMUTATIONS,
 ) -> Score:
     """Permutation p-value of ``faircocco_cal``: small where calibration is violated (C.3)."""
-    found = _rows(outputs, classes, attribute_columns, given_columns, rows)
+    found = _rows(outputs, classes, sensitive_columns, conditioning_columns, rows)
     return _p_value("cal", found, permutations)

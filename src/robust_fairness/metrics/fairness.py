@@ -1,185 +1,221 @@
-"""Group fairness of predictions (Equalized Robustness, Eqs. 1 to 3, and their usual relatives).
+"""Group fairness of predictions: fairlearn's measures, and those of Equalized Robustness.
 
-The positive class is class 1. A gap over a group, or a group and class, without rows is missing
-with a count of 0. The plain gaps are defined for two groups and two classes; for more there are
-the largest one-vs-rest gaps, under their own names, which are the same for two.
+The positive class is class 1. fairlearn's are defined for any number of groups; the variants of
+*Equalized Robustness* (``delta_dp``, ``delta_eo``, ``delta_eopp``, Eqs. 1 to 3, and the folded
+``disparate_impact``) for two, with one-vs-rest variants for more, which are the same for two.
 """
 
-from collections.abc import Callable
-from functools import wraps
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from robust_fairness.metrics._rates import by_group, missing, other_groups, rates
-from robust_fairness.metrics.base import NOT_APPLICABLE, Score, metric
+from robust_fairness.metrics.aggregations import by_group, difference, ratio
+from robust_fairness.metrics.base import NOT_APPLICABLE, Score, Undefined, measure
+from robust_fairness.metrics.classification import (
+    false_positive_rate,
+    selection_rate,
+    true_positive_rate,
+)
+from robust_fairness.metrics.groups import as_groups, missing, rates, rates_outside
+from robust_fairness.samples import Groups
 
 TWO = 2
+CLASSES = ("0", "1")
+WITH_CLASSES = ("y_true", "y_pred", "sensitive_features", "classes")
 
 
-def _of_two(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give 'not applicable' unless there are two classes, and two groups for a gap."""
-
-    @wraps(function)
-    def guarded(**arguments: Any) -> Any:
-        classes, groups = len(arguments["classes"]), len(arguments["groups"])
-        if classes != TWO:
-            return Score(None, 0, f"{NOT_APPLICABLE}{classes} classes, defined for two")
-        if groups != TWO and not function.__name__.endswith("_by_group"):
-            return Score(None, 0, f"{NOT_APPLICABLE}{groups} groups, defined for two")
-        return function(**arguments)
-
-    return guarded
-
-
-def _gap(hits: np.ndarray, group: np.ndarray, groups: tuple[str, ...], where: np.ndarray) -> Score:
-    """Absolute difference of the two groups' means."""
-    means, counts = rates(hits, group, len(groups), where)
-    return missing(counts, groups) or Score(float(abs(means[0] - means[1])), int(counts.sum()))
-
-
-def _everywhere(group: np.ndarray) -> np.ndarray:
-    return np.ones(len(group), dtype=bool)
-
-
-@metric(better="lower")
-@_of_two
-def delta_dp(
-    prediction: np.ndarray, group: np.ndarray, groups: tuple[str, ...], classes: tuple[str, ...]
+@measure(better="lower", binary=True)
+def demographic_parity_difference(
+    y_true: np.ndarray,
+    y_pred: np.ndarray,
+    *,
+    sensitive_features: Any,
+    sample_weight: np.ndarray | None = None,
 ) -> Score:
-    """Demographic parity gap, |P(Y'=1 | A=0) - P(Y'=1 | A=1)| (Eq. 1)."""
-    return _gap(prediction == 1, group, groups, _everywhere(group))
+    """Largest difference of selection rates, P(Y'=1 | A=a), between two groups."""
+    groups = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+    return difference(by_group(selection_rate, y_true, y_pred, **groups))
 
 
-@metric(better="lower")
-@_of_two
+@measure(better="higher", binary=True)
+def demographic_parity_ratio(
+    y_true: np.ndarray,
+    y_pred: np.ndarray,
+    *,
+    sensitive_features: Any,
+    sample_weight: np.ndarray | None = None,
+) -> Score:
+    """Lowest selection rate of a group over the highest one."""
+    groups = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+    return ratio(by_group(selection_rate, y_true, y_pred, **groups))
+
+
+@measure(better="lower", binary=True)
+def equal_opportunity_difference(
+    y_true: np.ndarray,
+    y_pred: np.ndarray,
+    *,
+    sensitive_features: Any,
+    sample_weight: np.ndarray | None = None,
+) -> Score:
+    """Largest difference of true positive rates between two groups (Hardt et al. 2016)."""
+    groups = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+    return difference(by_group(true_positive_rate, y_true, y_pred, **groups))
+
+
+@measure(better="higher", binary=True)
+def equal_opportunity_ratio(
+    y_true: np.ndarray,
+    y_pred: np.ndarray,
+    *,
+    sensitive_features: Any,
+    sample_weight: np.ndarray | None = None,
+) -> Score:
+    """Lowest true positive rate of a group over the highest one."""
+    groups = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+    return ratio(by_group(true_positive_rate, y_true, y_pred, **groups))
+
+
+@measure(better="lower", binary=True)
+def equalized_odds_difference(
+    y_true: np.ndarray,
+    y_pred: np.ndarray,
+    *,
+    sensitive_features: Any,
+    sample_weight: np.ndarray | None = None,
+) -> Score:
+    """The *larger* of the differences of true and of false positive rates between groups."""
+    groups = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+    both = [
+        difference(by_group(rate, y_true, y_pred, **groups))
+        for rate in (true_positive_rate, false_positive_rate)
+    ]
+    return _first_missing(both) or max(both, key=lambda score: score.value or 0)
+
+
+@measure(better="higher", binary=True)
+def equalized_odds_ratio(
+    y_true: np.ndarray,
+    y_pred: np.ndarray,
+    *,
+    sensitive_features: Any,
+    sample_weight: np.ndarray | None = None,
+) -> Score:
+    """The *smaller* of the ratios of true and of false positive rates between groups."""
+    groups = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+    both = [
+        ratio(by_group(rate, y_true, y_pred, **groups))
+        for rate in (true_positive_rate, false_positive_rate)
+    ]
+    return _first_missing(both) or min(both, key=lambda score: score.value or 0)
+
+
+def _first_missing(scores: Sequence[Score]) -> Score | None:
+    return next((score for score in scores if score.value is None), None)
+
+
+@measure(better="lower", binary=True)
+def delta_dp(y_true: np.ndarray, y_pred: np.ndarray, *, sensitive_features: Any) -> Score:
+    """Demographic parity gap of two groups, |P(Y'=1 | A=0) - P(Y'=1 | A=1)| (Eq. 1)."""
+    return _gap(y_pred == 1, as_groups(sensitive_features))
+
+
+@measure(better="lower", needs=WITH_CLASSES, binary=True)
 def delta_eo(
-    y: np.ndarray,
-    prediction: np.ndarray,
-    group: np.ndarray,
-    groups: tuple[str, ...],
-    classes: tuple[str, ...],
+    y_true: np.ndarray,
+    y_pred: np.ndarray,
+    *,
+    sensitive_features: Any,
+    classes: Sequence[str] = CLASSES,
 ) -> Score:
     """Equalised odds gap: the *sum* over y of |P(Y'=y | A=0, y) - P(Y'=y | A=1, y)| (Eq. 2).
 
-    Others take the mean or the largest of the two; between 0 and 2 here.
+    Between 0 and 2; ``equalized_odds_difference`` is the larger of the two.
     """
+    groups = as_groups(sensitive_features)
     total = 0.0
     for label, name in enumerate(classes):
-        gap = _gap(prediction == y, group, groups, y == label)
+        gap = _gap(y_pred == y_true, groups, y_true == label)
         if gap.value is None:
             return Score(None, 0, f"{gap.note} in class {name}")
         total += gap.value
-    return Score(total, len(y))
+    return Score(total, len(y_true))
 
 
-@metric(better="lower")
-@_of_two
-def delta_eopp(
-    y: np.ndarray,
-    prediction: np.ndarray,
-    group: np.ndarray,
-    groups: tuple[str, ...],
-    classes: tuple[str, ...],
-) -> Score:
+@measure(better="lower", binary=True)
+def delta_eopp(y_true: np.ndarray, y_pred: np.ndarray, *, sensitive_features: Any) -> Score:
     """Equal opportunity gap as printed: on y = 0 (Eq. 3), a gap of true negative rates."""
-    return _gap(prediction == 0, group, groups, y == 0)
+    return _gap(y_pred == 0, as_groups(sensitive_features), y_true == 0)
 
 
-@metric(better="lower")
-@_of_two
-def equal_opportunity_difference(
-    y: np.ndarray,
-    prediction: np.ndarray,
-    group: np.ndarray,
-    groups: tuple[str, ...],
-    classes: tuple[str, ...],
-) -> Score:
-    """Equal opportunity gap of Hardt et al. 2016: on y = 1, a gap of true positive rates."""
-    return _gap(prediction == 1, group, groups, y == 1)
-
-
-@metric(better="higher")
-@_of_two
-def disparate_impact(
-    prediction: np.ndarray, group: np.ndarray, groups: tuple[str, ...], classes: tuple[str, ...]
-) -> Score:
-    """The lower positive rate over the higher one: 1 is parity, below 0.8 fails the 80 % rule.
+@measure(better="higher", binary=True)
+def disparate_impact(y_true: np.ndarray, y_pred: np.ndarray, *, sensitive_features: Any) -> Score:
+    """Folded: the lower positive rate over the higher; below 0.8 fails the 80 % rule.
 
     Missing where no group has a positive prediction (0/0).
     """
-    means, counts = rates(prediction == 1, group, len(groups))
-    if absent := missing(counts, groups):
+    groups = _two(as_groups(sensitive_features))
+    means, counts = rates(y_pred == 1, groups.index, TWO)
+    if absent := missing(counts, groups.names):
         return absent
     if means.max() == 0:
-        return Score(None, len(group), "no positive prediction in any group")
-    return Score(float(means.min() / means.max()), len(group))
+        return Score(None, len(y_pred), "no positive prediction in any group")
+    return Score(float(means.min() / means.max()), len(y_pred))
 
 
-@metric(better="lower")
+@measure(better="lower")
 def delta_dp_one_vs_rest(
-    prediction: np.ndarray, group: np.ndarray, groups: tuple[str, ...], classes: tuple[str, ...]
+    y_true: np.ndarray, y_pred: np.ndarray, *, sensitive_features: Any
 ) -> Score:
     """Largest gap over classes c and groups a of |P(Y'=c | A=a) - P(Y'=c | A!=a)|."""
+    groups = as_groups(sensitive_features)
     gaps = []
-    for label in range(len(classes)):
-        inside, counts = rates(prediction == label, group, len(groups))
-        outside, rest = other_groups(prediction == label, group, len(groups))
-        if absent := missing(np.minimum(counts, rest), groups, " or beside it"):
-            return absent
-        gaps.append(np.abs(inside - outside))
-    return Score(float(np.max(gaps)), len(group))
+    for label in range(int(y_pred.max(initial=0)) + 1):
+        gap = _gaps_to_rest(y_pred == label, groups)
+        if isinstance(gap, Score):
+            return gap
+        gaps.append(gap)
+    return Score(float(np.max(gaps)), len(y_pred))
 
 
-@metric(better="lower")
+@measure(better="lower", needs=WITH_CLASSES)
 def delta_eo_one_vs_rest(
-    y: np.ndarray,
-    prediction: np.ndarray,
-    group: np.ndarray,
-    groups: tuple[str, ...],
-    classes: tuple[str, ...],
+    y_true: np.ndarray,
+    y_pred: np.ndarray,
+    *,
+    sensitive_features: Any,
+    classes: Sequence[str] = CLASSES,
 ) -> Score:
     """Largest over groups a of the sum over y of |P(Y'=y | A=a, y) - P(Y'=y | A!=a, y)|."""
-    total = np.zeros(len(groups))
+    groups = as_groups(sensitive_features)
+    total = np.zeros(len(groups.names))
     for label, name in enumerate(classes):
-        inside, counts = rates(prediction == y, group, len(groups), y == label)
-        outside, rest = other_groups(prediction == y, group, len(groups), y == label)
-        if absent := missing(np.minimum(counts, rest), groups, f" or beside it in class {name}"):
-            return absent
-        total += np.abs(inside - outside)
-    return Score(float(total.max()), len(y))
+        gap = _gaps_to_rest(y_pred == y_true, groups, y_true == label, f" in class {name}")
+        if isinstance(gap, Score):
+            return gap
+        total += gap
+    return Score(float(total.max()), len(y_true))
 
 
-@metric(better="higher")
-@_of_two
-def selection_rate_by_group(
-    prediction: np.ndarray, group: np.ndarray, groups: tuple[str, ...], classes: tuple[str, ...]
-) -> dict[str, Score]:
-    """Share of positive predictions within each group."""
-    return by_group(*rates(prediction == 1, group, len(groups)), groups)
+def _two(groups: Groups) -> Groups:
+    if len(groups.names) != TWO:
+        raise Undefined(f"{NOT_APPLICABLE}{len(groups.names)} groups, defined for two")
+    return groups
 
 
-@metric(better="higher")
-@_of_two
-def true_positive_rate_by_group(
-    y: np.ndarray,
-    prediction: np.ndarray,
-    group: np.ndarray,
-    groups: tuple[str, ...],
-    classes: tuple[str, ...],
-) -> dict[str, Score]:
-    """Share of the rows of class 1 that are predicted so, within each group."""
-    return by_group(*rates(prediction == 1, group, len(groups), y == 1), groups)
+def _gap(hits: np.ndarray, groups: Groups, where: np.ndarray | None = None) -> Score:
+    """Absolute difference of two groups' means."""
+    means, counts = rates(hits, _two(groups).index, TWO, where)
+    absent = missing(counts, groups.names)
+    return absent or Score(float(abs(means[0] - means[1])), int(counts.sum()))
 
 
-@metric(better="higher")
-@_of_two
-def true_negative_rate_by_group(
-    y: np.ndarray,
-    prediction: np.ndarray,
-    group: np.ndarray,
-    groups: tuple[str, ...],
-    classes: tuple[str, ...],
-) -> dict[str, Score]:
-    """Share of the rows of class 0 that are predicted so, within each group."""
-    return by_group(*rates(prediction == 0, group, len(groups), y == 0), groups)
+def _gaps_to_rest(
+    hits: np.ndarray, groups: Groups, where: np.ndarray | None = None, among: str = ""
+) -> np.ndarray | Score:
+    """Absolute difference of each group's mean and that of the others; or why it is missing."""
+    inside, counts = rates(hits, groups.index, len(groups.names), where)
+    outside, rest = rates_outside(hits, groups.index, len(groups.names), where)
+    absent = missing(np.minimum(counts, rest), groups.names, f" or beside it{among}")
+    return absent or np.abs(inside - outside)

@@ -20,8 +20,9 @@ import torch
 from torch import Tensor
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.metrics._rates import EMPTY, by_group, rates
-from robust_fairness.metrics.base import Score, metric
+from robust_fairness.metrics.base import NO_ROWS, Score, Undefined, quantity
+from robust_fairness.metrics.groups import ALL, one_group
+from robust_fairness.samples import Groups
 
 ROWS = 512  # of a block of pairs
 VALUES = 2**20  # of a block of rows against centres, or of rows to decompose
@@ -200,179 +201,125 @@ def _nearest_centres(x: Tensor, quick: Tensor, centres: Tensor) -> Tensor:
     return torch.cat(found)
 
 
-@metric(better="higher")
+@quantity(better="higher", needs=("same_class_rank",), options={"k": 1})
 def recall_at(same_class_rank: np.ndarray, *, k: float = 1) -> Score:
-    """Share of rows with a row of their class among their k nearest others (Definition 14)."""
-    one = np.zeros(len(same_class_rank), dtype=np.int64)
-    return recall_at_by_group(same_class_rank, one, ("all",), k=k)["all"]
+    """Share of rows with a row of their class among their k nearest others (Definition 14).
 
-
-@metric(better="higher")
-def recall_at_by_group(
-    same_class_rank: np.ndarray, group: np.ndarray, groups: tuple[str, ...], *, k: float = 1
-) -> dict[str, Score]:
-    """The same within each group, with neighbours among all rows (k-close, Definition 1; D.4).
-
-    A row whose class has no other row counts as 0, and the note tells how many there are.
+    Of a group: with neighbours among all rows (k-close, Definition 1; D.4). A row whose class has
+    no other row counts as 0, and the note says how many there are.
     """
     if k < 1 or k != int(k):
         raise InputError(f"recall_at: k is {k:g}, allowed: a whole number of 1 or more")
-    alone = np.bincount(group[same_class_rank == 0], minlength=len(groups))
+    alone = int(np.sum(same_class_rank == 0))
     hits = (same_class_rank > 0) & (same_class_rank <= k)
-    scores = by_group(*rates(hits, group, len(groups)), groups)
-    for name, count in zip(groups, alone, strict=True):
-        if count:
-            note = f"{count} rows without another of their class count as 0"
-            scores[name] = Score(scores[name].value, scores[name].n, note)
-    return scores
+    note = f"{alone} rows without another of their class count as 0" if alone else ""
+    return Score(float(hits.mean()), len(hits), note)
 
 
-@metric(better="higher")
-def nmi(y: np.ndarray, cluster: np.ndarray) -> Score:
-    """Normalised mutual information of classes and clusters (Definition 15)."""
-    return nmi_by_group(y, cluster, np.zeros(len(y), dtype=np.int64), ("all",))["all"]
+@quantity(better="higher", needs=("y_true", "cluster"))
+def nmi(y_true: np.ndarray, cluster: np.ndarray) -> Score:
+    """Normalised mutual information of classes and clusters (Definition 15).
 
-
-@metric(better="higher")
-def nmi_by_group(
-    y: np.ndarray, cluster: np.ndarray, group: np.ndarray, groups: tuple[str, ...]
-) -> dict[str, Score]:
-    """The same of each group's rows, of clusters that were found among all rows (D.4).
-
-    D.4 prints it without the factor 2 of Definition 15, which is taken here. Rows of a single
-    class have 1 where they are in a single cluster, else 0: their classes have no entropy.
+    Of a group: of clusters that were found among all rows (D.4). D.4 prints it without the factor 2
+    of Definition 15, which is taken here. Rows of a single class have 1 where they are in a single
+    cluster, else 0: their classes have no entropy.
     """
     from sklearn.metrics import normalized_mutual_info_score
 
-    scores = {}
-    for name, rows in _rows_of(group, groups):
-        if not len(rows):
-            scores[name] = Score(None, 0, EMPTY)
-            continue
-        value = float(normalized_mutual_info_score(y[rows], cluster[rows]))
-        single = "a single class; " if (y[rows] == y[rows[0]]).all() else ""
-        scores[name] = Score(value, len(rows), single + CLUSTERING)
-    return scores
+    value = float(normalized_mutual_info_score(y_true, cluster))
+    single = "a single class; " if (y_true == y_true[0]).all() else ""
+    return Score(value, len(y_true), single + CLUSTERING)
 
 
-def _rows_of(group: np.ndarray, groups: tuple[str, ...]) -> Iterator[tuple[str, np.ndarray]]:
-    """Name and row numbers of every group."""
-    order = np.argsort(group, kind="stable")
-    ends = np.cumsum(np.bincount(group, minlength=len(groups)))
-    return zip(groups, np.split(order, ends[:-1]), strict=True)
-
-
-@metric(better="lower", task="any")
+@quantity(better="lower", task="any", needs=("embedding",))
 def u_kl(embedding: np.ndarray) -> Score:
-    r"""Distance of the singular values of the embedding from equal ones (Eq. 1).
+    r"""Distance of the singular values of the embedding from equal ones (Eq. 1, Definition 3).
 
     .. math:: D_{KL}(U, S) = -\log m - \frac{1}{m} \sum_{i=1}^m \log \frac{s_i}{\sum_j s_j}
 
     Here s are the m = min(n, d) singular values of the rows as they are (neither centred nor
     squared). 0 means that all directions count alike. It is infinite, and so missing, where the
-    rows lie in fewer than m dimensions.
+    rows lie in fewer than m dimensions. With fewer rows than dimensions the value is of as many
+    directions as there are rows, which the note says: it does not compare with that of a larger
+    group.
     """
-    return u_kl_by_group(embedding, np.zeros(len(embedding), dtype=np.int64), ("all",))["all"]
-
-
-@metric(better="lower", task="any")
-def u_kl_by_group(
-    embedding: np.ndarray, group: np.ndarray, groups: tuple[str, ...]
-) -> dict[str, Score]:
-    """The same of the rows of each group (Definition 3, D.4).
-
-    With fewer rows than dimensions the value is of as many directions as there are rows, which
-    the note says: it does not compare with that of a larger group.
-    """
-    return {name: _u_kl(embedding, rows) for name, rows in _rows_of(group, groups)}
-
-
-def _u_kl(embedding: np.ndarray, rows: np.ndarray) -> Score:
-    count, dimensions = len(rows), embedding.shape[1]
-    if not count:
-        return Score(None, 0, EMPTY)
+    count, dimensions = embedding.shape
     if min(count, dimensions) < LEAST_VALUES:
-        return Score(None, count, f"{count} rows of {dimensions} dimensions: one singular value")
-    triangle = _triangle(embedding, rows)
+        raise Undefined(f"{count} rows of {dimensions} dimensions: one singular value")
+    triangle = _triangle(embedding)
     if not np.isfinite(triangle).all():
-        return Score(None, count, "the embedding is not finite")
+        raise Undefined("the embedding is not finite")
     values = np.linalg.svd(triangle, compute_uv=False)
     # what the numbers of the embedding were rounded to is no direction of theirs
     rounding = np.finfo(np.result_type(embedding, np.float32)).eps
     rank = int((values > values[0] * max(count, dimensions) * rounding).sum())
     if rank < len(values):
-        return Score(None, count, f"infinite: the rows lie in {rank} of {len(values)} dimensions")
+        raise Undefined(f"infinite: the rows lie in {rank} of {len(values)} dimensions")
     value = -np.log(len(values)) - np.mean(np.log(values / values.sum()))
     few = f"of {count} directions: fewer rows than dimensions" if count < dimensions else ""
     return Score(max(float(value), 0.0), count, few)
 
 
-def _triangle(embedding: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def _triangle(embedding: np.ndarray) -> np.ndarray:
     """Factor R of the rows, which has their singular values, from blocks of them."""
     dimensions = embedding.shape[1]
     triangle = np.empty((0, dimensions))
     size = max(1, VALUES // dimensions)
-    for first in range(0, len(rows), size):
-        block = embedding[rows[first : first + size]].astype(np.float64)
+    for first in range(0, len(embedding), size):
+        block = embedding[first : first + size].astype(np.float64)
         if not np.isfinite(block).all():
             return np.full((1, dimensions), np.nan)
         triangle = np.asarray(np.linalg.qr(np.concatenate([triangle, block]), mode="r"))
     return triangle
 
 
-@metric(better="lower")
-def positive_alignment(embedding: np.ndarray, y: np.ndarray) -> Score:
-    """Mean squared distance of two rows of one class."""
-    one = np.zeros(len(y), dtype=np.int64)
-    return positive_alignment_by_group(embedding, y, one, ("all",))["all"]
-
-
-@metric(better="higher")
-def negative_alignment(embedding: np.ndarray, y: np.ndarray) -> Score:
-    """Mean squared distance of two rows of different classes."""
-    one = np.zeros(len(y), dtype=np.int64)
-    return negative_alignment_by_group(embedding, y, one, ("all",))["all"]
-
-
-@metric(better="lower")
-def positive_alignment_by_group(
-    embedding: np.ndarray, y: np.ndarray, group: np.ndarray, groups: tuple[str, ...]
+def _positive_by_group(
+    embedding: np.ndarray, y_true: np.ndarray, sensitive_features: Groups
 ) -> dict[str, Score]:
-    """Mean squared distance of two rows of one class, one or both in the group (Definition 2)."""
-    sums, pairs = _pair_sums(embedding, y, group, len(groups))
-    return _means_of_pairs(sums, pairs, group, groups, "no two rows of one class")
+    sums, pairs = _pair_sums(embedding, y_true, sensitive_features)
+    return _means_of_pairs(sums, pairs, sensitive_features, "no two rows of one class")
 
 
-@metric(better="higher")
-def negative_alignment_by_group(
-    embedding: np.ndarray, y: np.ndarray, group: np.ndarray, groups: tuple[str, ...]
+def _negative_by_group(
+    embedding: np.ndarray, y_true: np.ndarray, sensitive_features: Groups
 ) -> dict[str, Score]:
-    """Mean squared distance of rows of two classes, one or both in the group (Definition 2)."""
-    sums, pairs = _pair_sums(embedding, np.zeros_like(y), group, len(groups))
-    positive, positive_pairs = _pair_sums(embedding, y, group, len(groups))
+    sums, pairs = _pair_sums(embedding, np.zeros_like(y_true), sensitive_features)
+    positive, positive_pairs = _pair_sums(embedding, y_true, sensitive_features)
     sums, pairs = sums - positive, pairs - positive_pairs
-    return _means_of_pairs(sums, pairs, group, groups, "no two rows of different classes")
+    return _means_of_pairs(sums, pairs, sensitive_features, "no two rows of different classes")
+
+
+@quantity(better="lower", needs=("embedding", "y_true"), of_groups=_positive_by_group)
+def positive_alignment(embedding: np.ndarray, y_true: np.ndarray) -> Score:
+    """Mean squared distance of two rows of one class, one or both in the group (Definition 2)."""
+    return _positive_by_group(embedding, y_true, one_group(len(y_true)))[ALL]
+
+
+@quantity(better="higher", needs=("embedding", "y_true"), of_groups=_negative_by_group)
+def negative_alignment(embedding: np.ndarray, y_true: np.ndarray) -> Score:
+    """Mean squared distance of rows of two classes, one or both in the group (Definition 2)."""
+    return _negative_by_group(embedding, y_true, one_group(len(y_true)))[ALL]
 
 
 def _pair_sums(
-    embedding: np.ndarray, y: np.ndarray, group: np.ndarray, groups: int
+    embedding: np.ndarray, y: np.ndarray, sensitive_features: Groups
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""Sums of squared distances over pairs of one class of which one row or both are in a group.
 
-    With A the rows of a cell (a class in a group), C those of its class, n their numbers, Q sums
-    of squared lengths and S sums around the class's mean (so that the class's S is 0), the ordered
+    With A the rows of a subgroup, C those of its class, n their numbers, Q sums of squared
+    lengths and S sums around the class's mean (so that the class's S is 0), the ordered
     pairs of A and C sum to ``n_A Q_C + n_C Q_A`` and those of A and A to ``2 n_A Q_A - 2 |S_A|^2``.
     Each pair within A is twice in both, and is taken off once.
 
     Args:
         embedding: numbers ``[n, d]``.
         y: class of every row ``[n]``.
-        group: group of every row ``[n]``.
-        groups: number of groups.
+        sensitive_features: the groups.
 
     Returns:
         Sums float64 ``[groups]`` and numbers of pairs int64 ``[groups]``.
     """
+    group, groups = sensitive_features.index, len(sensitive_features.names)
     classes, y = np.unique(y, return_inverse=True)
     keys, cell = np.unique(y * groups + group, return_inverse=True)
     class_of, group_of = np.divmod(keys, groups)
@@ -394,14 +341,13 @@ def _pair_sums(
 
 
 def _means_of_pairs(
-    sums: np.ndarray, pairs: np.ndarray, group: np.ndarray, groups: tuple[str, ...], none: str
+    sums: np.ndarray, pairs: np.ndarray, groups: Groups, none: str
 ) -> dict[str, Score]:
-    """Means over pairs, one score a group; it rests on the group's rows."""
-    counts = np.bincount(group, minlength=len(groups))
+    """Means over pairs, one score per group; it rests on the group's rows."""
     scores = {}
-    for name, total, number, n in zip(groups, sums, pairs, counts, strict=True):
+    for name, total, number, n in zip(groups.names, sums, pairs, groups.counts, strict=True):
         if not n or not number:
-            scores[name] = Score(None, int(n), none if n else EMPTY)
+            scores[name] = Score(None, int(n), none if n else NO_ROWS)
         elif not np.isfinite(total):
             scores[name] = Score(None, int(n), "the embedding is not finite")
         else:

@@ -1,70 +1,77 @@
 """Equalized Robustness: the distance between the groups' distributions of loss curvature."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
 
-from robust_fairness.metrics._rates import by_group, rates
-from robust_fairness.metrics.base import Score, metric
+from robust_fairness.metrics.base import Score, measure, quantity
+from robust_fairness.metrics.groups import as_groups, means_by_group
 from robust_fairness.metrics.kernels import BANDWIDTHS, blocked_group_mmd, mean_over_pairs
+from robust_fairness.samples import Groups
 
 SMALL_BANDWIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)  # S1 of Table 6
 LARGE_BANDWIDTHS = (4.0, 8.0, 16.0, 32.0, 64.0)  # S3 of Table 6
 LEAST_ROWS = 2
 
 
-def _distance(
-    values: np.ndarray, group: np.ndarray, groups: tuple[str, ...], bandwidths: Sequence[float]
-) -> Score:
+def _distance(values: np.ndarray, sensitive_features: Any, bandwidths: Sequence[float]) -> Score:
     """Mean squared MMD over the pairs of groups with at least two rows each (Eqs. 5 to 7)."""
-    present = np.bincount(group, minlength=len(groups)) >= LEAST_ROWS
-    if present.sum() < LEAST_ROWS:
+    groups = as_groups(sensitive_features)
+    if (groups.counts >= LEAST_ROWS).sum() < LEAST_ROWS:
         return Score(None, 0, "fewer than two groups with two rows")
     distances, counts = blocked_group_mmd(
-        torch.from_numpy(values), torch.from_numpy(group), len(groups), bandwidths
+        torch.from_numpy(values), torch.from_numpy(groups.index), len(groups.names), bandwidths
     )
     value = mean_over_pairs(distances, counts)
     return Score(max(float(value), 0.0), len(values))
 
 
-@metric(better="lower", task="any")
-def delta_er(curvature: np.ndarray, group: np.ndarray, groups: tuple[str, ...]) -> Score:
+CURVATURE = ("curvature", "sensitive_features")
+ONE_SHOT = ("curvature_one_shot", "sensitive_features")
+
+
+@measure(better="lower", task="any", needs=CURVATURE, unshifted_only=True)
+def delta_er(curvature: np.ndarray, *, sensitive_features: Any) -> Score:
     """Squared MMD between the groups' exact loss curvatures (Eqs. 5 to 7).
 
     The kernel is the sum over S = {1, 2, 4, 8, 16}, so that it lies between 0 and 10. With more
-    than two groups it is the mean over all pairs of groups with at least two rows.
+    than two groups it is the mean over all pairs of groups with at least two rows. It is a property
+    of the unshifted test set (5.1).
     """
-    return _distance(curvature, group, groups, BANDWIDTHS)
+    return _distance(curvature, sensitive_features, BANDWIDTHS)
 
 
-@metric(better="lower", task="any")
-def delta_er_one_shot(
-    curvature_one_shot: np.ndarray, group: np.ndarray, groups: tuple[str, ...]
-) -> Score:
+@measure(better="lower", task="any", needs=ONE_SHOT, unshifted_only=True)
+def delta_er_one_shot(curvature_one_shot: np.ndarray, *, sensitive_features: Any) -> Score:
     """Squared MMD between the groups' one-shot curvatures (Eqs. 5 to 8)."""
-    return _distance(curvature_one_shot, group, groups, BANDWIDTHS)
+    return _distance(curvature_one_shot, sensitive_features, BANDWIDTHS)
 
 
-@metric(better="lower", task="any")
-def delta_er_small_bandwidths(
-    curvature: np.ndarray, group: np.ndarray, groups: tuple[str, ...]
-) -> Score:
+@measure(better="lower", task="any", needs=CURVATURE, unshifted_only=True)
+def delta_er_small_bandwidths(curvature: np.ndarray, *, sensitive_features: Any) -> Score:
     """``delta_er`` with the narrow kernels S1 of Table 6."""
-    return _distance(curvature, group, groups, SMALL_BANDWIDTHS)
+    return _distance(curvature, sensitive_features, SMALL_BANDWIDTHS)
 
 
-@metric(better="lower", task="any")
-def delta_er_large_bandwidths(
-    curvature: np.ndarray, group: np.ndarray, groups: tuple[str, ...]
-) -> Score:
+@measure(better="lower", task="any", needs=CURVATURE, unshifted_only=True)
+def delta_er_large_bandwidths(curvature: np.ndarray, *, sensitive_features: Any) -> Score:
     """``delta_er`` with the wide kernels S3 of Table 6."""
-    return _distance(curvature, group, groups, LARGE_BANDWIDTHS)
+    return _distance(curvature, sensitive_features, LARGE_BANDWIDTHS)
 
 
-@metric(better="lower", task="any")
-def curvature_by_group(
-    curvature: np.ndarray, group: np.ndarray, groups: tuple[str, ...]
-) -> dict[str, Score]:
-    """Mean exact loss curvature within each group."""
-    return by_group(*rates(curvature, group, len(groups)), groups)
+def _curvature_by_group(curvature: np.ndarray, sensitive_features: Groups) -> dict[str, Score]:
+    return means_by_group(curvature, sensitive_features)
+
+
+@quantity(
+    better="lower",
+    task="any",
+    needs=("curvature",),
+    unshifted_only=True,
+    of_groups=_curvature_by_group,
+)
+def curvature(curvature: np.ndarray, *, sample_weight: np.ndarray | None = None) -> float:
+    """Mean exact loss curvature."""
+    return float(np.average(curvature, weights=sample_weight))

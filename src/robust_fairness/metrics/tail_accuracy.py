@@ -5,60 +5,53 @@ average. Source: "An Investigation of Critical Issues in Bias Mitigation Techniq
 A.1.
 """
 
+from typing import Any
+
 import numpy as np
 
-from robust_fairness.metrics._rates import by_group, missing, rates
-from robust_fairness.metrics.base import Score, metric
+from robust_fairness.metrics.base import Score, measure
+from robust_fairness.metrics.groups import as_groups, means_by_group, missing, rates
+from robust_fairness.samples import Groups
 from robust_fairness.samples.questions import in_tail
 
 SIDES = ("head", "tail")
+BETA = 0.2
 
 
-@metric(better="higher")
+def _sides(y_true: np.ndarray, sensitive_features: Any, beta: float) -> Groups:
+    classes = int(y_true.max(initial=0)) + 1
+    tail = in_tail(y_true, as_groups(sensitive_features).index, classes, beta)
+    return Groups(tail.astype(np.int64), SIDES)
+
+
+@measure(better="higher", options={"beta": BETA})
 def tail_accuracy(
-    y: np.ndarray,
-    prediction: np.ndarray,
-    group: np.ndarray,
-    classes: tuple[str, ...],
-    *,
-    beta: float = 0.2,
+    y_true: np.ndarray, y_pred: np.ndarray, *, sensitive_features: Any, beta: float = BETA
 ) -> Score:
     """Accuracy on the rows of tail classes, see ``in_tail``."""
-    tail = in_tail(y, group, len(classes), beta)
-    return by_group(*rates(prediction == y, tail.astype(np.int64), len(SIDES)), SIDES)["tail"]
+    return means_by_group(y_pred == y_true, _sides(y_true, sensitive_features, beta))["tail"]
 
 
-@metric(better="higher")
+@measure(better="higher", options={"beta": BETA})
 def head_accuracy(
-    y: np.ndarray,
-    prediction: np.ndarray,
-    group: np.ndarray,
-    classes: tuple[str, ...],
-    *,
-    beta: float = 0.2,
+    y_true: np.ndarray, y_pred: np.ndarray, *, sensitive_features: Any, beta: float = BETA
 ) -> Score:
     """Accuracy on all other rows."""
-    tail = in_tail(y, group, len(classes), beta)
-    return by_group(*rates(prediction == y, tail.astype(np.int64), len(SIDES)), SIDES)["head"]
+    return means_by_group(y_pred == y_true, _sides(y_true, sensitive_features, beta))["head"]
 
 
-@metric(better="lower")
+@measure(better="lower", options={"beta": BETA})
 def head_tail_difference(
-    y: np.ndarray,
-    prediction: np.ndarray,
-    group: np.ndarray,
-    classes: tuple[str, ...],
-    *,
-    beta: float = 0.2,
+    y_true: np.ndarray, y_pred: np.ndarray, *, sensitive_features: Any, beta: float = BETA
 ) -> Score:
     """Accuracy on the head less that on the tail, as a share of the latter (GQA-OOD).
 
     Missing where either side has no row, or no row of the tail is right.
     """
-    tail = in_tail(y, group, len(classes), beta)
-    (head_rate, tail_rate), counts = rates(prediction == y, tail.astype(np.int64), len(SIDES))
+    sides = _sides(y_true, sensitive_features, beta)
+    (head, tail), counts = rates(y_pred == y_true, sides.index, len(SIDES))
     if absent := missing(counts, SIDES):
         return absent
-    if not tail_rate:
-        return Score(None, len(y), "accuracy of the tail is 0")
-    return Score(float((head_rate - tail_rate) / tail_rate), len(y))
+    if not tail:
+        return Score(None, len(y_true), "accuracy of the tail is 0")
+    return Score(float((head - tail) / tail), len(y_true))

@@ -4,7 +4,7 @@ Cells are told apart by their labels: ``faircocco_dp`` penalises for demographic
 ``faircocco_cal`` for calibration, and ``faircocco`` for equalised odds; likewise the others.
 Trials that change nothing but ``weight`` are the paper's lambda, of which 0 is plain training.
 Where one trial stands for a method, validation rows chose it by the criterion of the notion, such
-as ``faircocco_dp with 0.97 of accuracy``.
+as ``faircocco_dp subject to 0.97 of the best accuracy``.
 """
 
 import re

@@ -202,12 +202,10 @@ def used_by(complete: Mapping[str, Any]) -> dict[str, list[str]]:
 
 def _note_cell(cell: Any, found: dict[str, set[str]]) -> None:
     """Names of a cell: of its metrics, and of its method and network in every trial."""
-    from robust_fairness.experiment.parameters import EVERY, goal_and_condition, metric_and_part
+    from robust_fairness.metrics.criteria import scored_by
 
-    criteria = [goal_and_condition(one) for one in cell.selections if one != EVERY]
-    goals = [name for goal, _, quality in criteria for name in (goal, quality) if name]
-    scored = {*cell.metrics, *(metric_and_part(name)[0] for name in goals)}
-    found.setdefault("metric", set()).update(scored)
+    scored = {one.metric for one in scored_by(cell.selections)}
+    found.setdefault("metric", set()).update(cell.metrics, scored)
     names = {"method": {"name": cell.method.name}, "network": {"name": cell.network.name}}
     _note_names(names, found)
     changes = [

@@ -25,8 +25,8 @@ COMPARED = (
     "worst_group_accuracy",
     "unbiased_accuracy",
     "delta_eo",
-    "delta_dp with 0.97 of accuracy",
-    "delta_eo with 0.97 of accuracy",
+    "delta_dp subject to 0.97 of the best accuracy",
+    "delta_eo subject to 0.97 of the best accuracy",
     "mean_squared_error",
     "worst_group_mean_squared_error",
 )

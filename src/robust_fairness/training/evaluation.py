@@ -5,13 +5,9 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from robust_fairness.core import tables
-from robust_fairness.experiment.parameters import (
-    EVERY,
-    CellParameters,
-    goal_and_condition,
-    metric_and_part,
-)
+from robust_fairness.experiment.parameters import CellParameters
 from robust_fairness.metrics import evaluate, find_metric
+from robust_fairness.metrics.criteria import scored_by
 from robust_fairness.samples import Samples
 from robust_fairness.training.prediction import UNSHIFTED
 from robust_fairness.training.records import Prediction
@@ -28,9 +24,9 @@ def score(
 
     Args:
         metrics: names of metrics.
-        prediction: what the replica says of rows of ``samples``.
+        prediction: the replica's predictions of rows of ``samples``.
         samples: the sample set.
-        unshifted: the dataset, of which the replica's split tells the training rows.
+        unshifted: the dataset, which has the training rows of the replica's split.
         groupings: combinations of attributes, beside each alone.
     """
     split = prediction.split
@@ -48,9 +44,9 @@ def metric_rows(
     """All rows of a cell, ``tables.METRICS``.
 
     Args:
-        predictions: of the chosen replicas.
-        selection: which criterion chose which replica; a replica chosen twice stands in the
-            table under both.
+        predictions: of the selected replicas.
+        selection: which criterion selected which replica; one selected twice is in the table under
+            both.
         cell: the cell's settings.
         test_sets: sample sets by name; ``UNSHIFTED`` is the dataset itself.
     """
@@ -81,7 +77,7 @@ def metric_rows(
 
 
 def metrics_of(metrics: Sequence[str], test_set: str) -> list[str]:
-    """Those of the metrics that a sample set is scored with."""
+    """The metrics that a sample set is scored with."""
     return [
         name for name in metrics if test_set == UNSHIFTED or not find_metric(name).unshifted_only
     ]
@@ -93,7 +89,7 @@ def criterion_scores(
     """Scores of replicas by selection criteria, columns trial, seed, criterion, value.
 
     A metric of groups counts for the sensitive attributes only. A replica without a score has a
-    row without a value. A criterion with a condition has scores of both its parts.
+    row without a value. A criterion with a constraint has scores of both its metrics.
 
     Args:
         criteria: the criteria; ``every`` needs no scores.
@@ -101,19 +97,16 @@ def criterion_scores(
         samples: the unshifted dataset.
     """
     counted = {"", *samples.sensitive}
-    parts = [goal_and_condition(criterion) for criterion in criteria]
-    plain = dict.fromkeys(one for goal, _, quality in parts for one in (goal, quality) if one)
+    due = scored_by(criteria)
     rows: list[dict[str, object]] = []
     for one in validation:
         replica = {"trial": one.trial, "seed": one.seed}
         rows.append({**replica, "criterion": "", "value": None})
-        for criterion in plain:
-            metric, part = metric_and_part(criterion)
-            if criterion == EVERY or part != one.part:
-                continue
-            rows += [
-                {**replica, "criterion": criterion, "value": row["value"]}
-                for row in score([metric], one, samples, samples)
-                if row["attribute"] in counted
-            ]
+        for scored in due:
+            if scored.part == one.part:
+                rows += [
+                    {**replica, "criterion": str(scored), "value": row["value"]}
+                    for row in score([scored.metric], one, samples, samples)
+                    if row["attribute"] in counted
+                ]
     return pd.DataFrame(rows).astype({"value": "float64"})

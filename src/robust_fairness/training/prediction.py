@@ -15,13 +15,10 @@ from torch.nn import functional
 
 from robust_fairness.core.registry import find
 from robust_fairness.experiment.parameters import (
-    EVERY,
-    VALIDATION_PARTS,
     CellParameters,
-    goal_and_condition,
-    metric_and_part,
 )
 from robust_fairness.metrics import find_metric
+from robust_fairness.metrics.criteria import VALIDATION_PARTS, scored_by
 from robust_fairness.metrics.curvature import (
     exact_curvature,
     one_shot_curvature,
@@ -215,13 +212,13 @@ def due_quantities(cell: CellParameters, test_set: str, part: str) -> list[str]:
         test_set: name of the sample set.
         part: part of the split.
     """
-    metrics = _arguments(cell.metrics)
+    metrics = _needs(cell.metrics)
     if part == "test":
         asked = metrics
         unshifted = test_set == UNSHIFTED
     else:
-        asked = _arguments(_scored(cell, part))
-        if (metrics | _arguments(_scored(cell))) & {EMBEDDING, *OF_SETS}:
+        asked = _needs(_scored(cell, part))
+        if (metrics | _needs(_scored(cell))) & {EMBEDDING, *OF_SETS}:
             asked |= {EMBEDDING}
         unshifted = False
     found = [
@@ -232,16 +229,14 @@ def due_quantities(cell: CellParameters, test_set: str, part: str) -> list[str]:
     return found + [name for name in OF_SETS if name in asked]
 
 
-def _arguments(metrics: Iterable[str]) -> set[str]:
-    return {name for metric in metrics for name in find_metric(metric).arguments}
+def _needs(metrics: Iterable[str]) -> set[str]:
+    return {name for metric in metrics for name in find_metric(metric).needs}
 
 
 def _scored(cell: CellParameters, part: str = "") -> set[str]:
     """Metrics that the criteria of a cell score, on one validation part or on any."""
-    criteria = [*cell.selections, cell.search_by or EVERY]
-    parts = [one for name in criteria for one in goal_and_condition(name)[::2]]
-    scored = [metric_and_part(one) for one in parts if one not in ("", EVERY)]
-    return {metric for metric, its_part in scored if part in ("", its_part)}
+    scored = scored_by(filter(None, [*cell.selections, cell.search_by]))
+    return {one.metric for one in scored if part in ("", one.part)}
 
 
 def predict(

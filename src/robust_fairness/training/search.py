@@ -16,9 +16,9 @@ from robust_fairness.experiment.parameters import (
     CellParameters,
     Replica,
     changed_hparams,
-    goal_and_condition,
     require_replicas,
 )
+from robust_fairness.metrics.criteria import Criterion, Scored
 from robust_fairness.samples import Samples, require_categorical
 from robust_fairness.training import (
     augmentation,
@@ -127,7 +127,7 @@ class Trained:
 
     def table(self) -> pd.DataFrame:
         """Every trial that was tried, ``tables.TRIALS``."""
-        goal = goal_and_condition(self.cell.decides)[0]
+        goal = _objective(self.cell) if self.cell.decides else None
         scores = self.scores(goal) if goal else {}
         epochs: dict[str, int] = {}
         for one in self.curves:
@@ -140,7 +140,7 @@ class Trained:
                 "stage": stage,
                 "state": "pruned" if trial in self.pruned else "complete",
                 "epochs": epochs.get(trial, 0),
-                "criterion": goal,
+                "criterion": str(goal or ""),
                 "score": scores.get(trial),
             }
             for trial, stage in self.stages.items()
@@ -150,10 +150,10 @@ class Trained:
             tables.TRIALS, rows, "hparams.", [hparams[trial] for trial in self.stages]
         )
 
-    def scores(self, criterion: str) -> dict[str, float]:
-        """Mean score of every trial by a plain criterion on validation rows, where it has one."""
-        scores = evaluation.criterion_scores([criterion], self.validation, self.samples)
-        return selection.means(scores, criterion)
+    def scores(self, scored: Scored) -> dict[str, float]:
+        """Mean score of every trial on validation rows, where it has one."""
+        scores = evaluation.criterion_scores([str(scored)], self.validation, self.samples)
+        return selection.means(scores, scored)
 
     def best(self, trials: Sequence[str], criterion: str) -> str:
         """The best of some trials by a criterion on validation rows."""
@@ -207,7 +207,7 @@ def run_stages(trained: Trained) -> None:
     cell = trained.cell
     found: Mapping[str, Any] = {}
     for number, stage in enumerate(cell.search, 1):
-        study = Study(stage, selection.higher(goal_and_condition(cell.decides)[0]), found)
+        study = Study(stage, _objective(cell).higher, found)
         by_trial: dict[str, dict[str, Any]] = {}
         while asked := study.ask():
             named = _train_asked(trained, asked, study, number)
@@ -238,10 +238,15 @@ def _train_asked(
         (lambda trial, *told: study.should_prune(first[trial], *told)) if pruned else None,
         stage,
     )
-    scores = trained.scores(goal_and_condition(cell.decides)[0])
+    scores = trained.scores(_objective(cell))
     for trial, one in named:
         study.tell(one, scores.get(trial))
     return named
+
+
+def _objective(cell: CellParameters) -> Scored:
+    """What the criterion that decides between stages is best in."""
+    return Criterion.parse(cell.decides).objective
 
 
 def _trained_as(replicas: Sequence[Replica], wanted: Replica) -> str:

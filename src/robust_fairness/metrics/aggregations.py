@@ -1,0 +1,322 @@
+"""Aggregations: from the values of a quantity in groups to what they say together.
+
+Each applies to every quantity and any number of groups, under the name of its form:
+``accuracy_by_group``, ``worst_group_accuracy``, ``recall_at_majority_gap(k=4)``. The functions take
+scores by group, so they serve values from elsewhere too:
+``difference(by_group(accuracy, y_true, y_pred, sensitive_features=sex))``.
+
+A group without rows is left out, and the note names it. Where a group with rows has no value, there
+is no aggregate either: leaving it out would hide what went wrong.
+
+The four gaps are those of Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), 5 and D.4.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from robust_fairness.metrics.base import (
+    DEFINITIONS,
+    NO_OPTIONS,
+    NO_ROWS,
+    NOT_APPLICABLE,
+    Arrays,
+    Better,
+    Options,
+    Quantity,
+    Score,
+    rows_by_group,
+)
+from robust_fairness.metrics.groups import as_groups, listed, missing, subgroups
+from robust_fairness.samples import Groups
+
+Scores = Mapping[str, Score]
+
+LIGHT, DARK = ("I", "II", "III"), ("IV", "V", "VI")  # Fitzpatrick skin types
+LEAST_GROUPS = 2
+FEW = "fewer than two groups with rows"
+
+
+def by_group(
+    function: Callable[..., float | Score],
+    *arrays: np.ndarray,
+    sensitive_features: Any,
+    sample_weight: np.ndarray | None = None,
+    **options: float,
+) -> dict[str, Score]:
+    """Value of a quantity on the rows of each group.
+
+    Args:
+        function: any function with scikit-learn's signature.
+        arrays: its arrays ``[n, ...]``, such as ``y_true, y_pred``.
+        sensitive_features: one label per row ``[n]``.
+        sample_weight: weight of every row ``[n]``.
+        options: further arguments of the function.
+    """
+    groups, one = as_groups(sensitive_features), _quantity(function, len(arrays))
+    own = dict(zip(one.needs, arrays, strict=True))
+    if sample_weight is None:
+        return one.by_group(own, groups, options)
+    own["sample_weight"] = sample_weight
+    return {
+        name: one.score({key: array[rows] for key, array in own.items()}, options)
+        for name, rows in rows_by_group(groups).items()
+    }
+
+
+def _quantity(function: Callable[..., Any], arrays: int) -> Quantity:
+    """The quantity that a function is, or one made of any function of so many arrays."""
+    known = DEFINITIONS.get(function.__name__)
+    if isinstance(known, Quantity) and known.function is function:
+        return known
+    needs = tuple(f"array_{number}" for number in range(arrays))
+
+    def called(**rows: Any) -> Any:
+        return function(*(rows.pop(need) for need in needs), **rows)
+
+    return Quantity(function.__name__, called, "higher", "any", needs, NO_OPTIONS, False, False)
+
+
+def difference(scores: Scores) -> Score:
+    """Largest difference between two groups: the highest value less the lowest.
+
+    Source: ``MetricFrame.difference`` of fairlearn.
+    """
+    present = _present(scores)
+    if reason := _no_gap(present):
+        return reason
+    highest, *_, lowest = _ranked(present, higher=True)
+    return _gap(scores, [highest], [lowest])
+
+
+def ratio(scores: Scores) -> Score:
+    """The lowest value of a group over the highest one (``MetricFrame.ratio`` of fairlearn)."""
+    present = _present(scores)
+    if reason := _no_gap(present):
+        return reason
+    highest, *_, lowest = _ranked(present, higher=True)
+    top, bottom = present[highest], present[lowest]
+    if not _value(top):
+        return Score(None, 0, "0 in every group")
+    note = _note(scores, f"{lowest} over {highest}")
+    return Score(_value(bottom) / _value(top), top.n + bottom.n, note)
+
+
+def worst_group(scores: Scores, higher: bool) -> Score:
+    """The worst value of a group; n is that group's, and the note names it.
+
+    Source: Sagawa et al. 2020, whose groups are the subgroups of group and class.
+
+    Args:
+        scores: one per group.
+        higher: whether higher values are better.
+    """
+    present = _present(scores)
+    if not present:
+        return Score(None, 0, NO_ROWS)
+    if reason := _no_value(present):
+        return reason
+    sign = 1 if higher else -1
+    worst = min(present, key=lambda name: sign * _value(present[name]))
+    return Score(present[worst].value, present[worst].n, _note(scores, f"group {worst}"))
+
+
+def mean_group(scores: Scores) -> Score:
+    """Mean over groups, however many rows they have; missing where one has none.
+
+    The mean of ``accuracy`` over head and tail is the unbiased accuracy of questions (Shrestha et
+    al. 2022, Table 2).
+    """
+    counts = np.array([score.n for score in scores.values()])
+    if absent := missing(counts, tuple(scores)) or _no_value(scores):
+        return absent
+    return Score(float(np.mean([_value(one) for one in scores.values()])), int(counts.sum()))
+
+
+def majority_gap(scores: Scores, training: np.ndarray) -> Score:
+    """Value of the group with most training rows less that of the one with fewest.
+
+    Of equally many the first group is the majority and the last the minority. The sign is kept: of
+    a quantity that is better when lower, a positive gap favours the minority.
+
+    Args:
+        scores: one per group.
+        training: number of training rows of every group, in the same order, int64 ``[groups]``.
+    """
+    counts = dict(zip(scores, training.tolist(), strict=True))
+    present = _present(scores)
+    if reason := _no_gap(present):
+        return reason
+    majority = max(present, key=counts.__getitem__)
+    minority = min(reversed(present), key=counts.__getitem__)
+    return _gap(scores, [majority], [minority])
+
+
+def worst_gap(scores: Scores, higher: bool) -> Score:
+    """Mean of the other groups' values less the worst group's, never below 0."""
+    present = _present(scores)
+    if reason := _no_gap(present):
+        return reason
+    *others, worst = _ranked(present, higher)
+    return _gap(scores, others, [worst], 1 if higher else -1)
+
+
+def halves_gap(scores: Scores, higher: bool) -> Score:
+    """Mean of the better half of the groups less that of the worse half, never below 0.
+
+    Groups are ranked by these very values, so the gap is above 0 whenever they differ, by chance
+    too. The middle one of an odd number of groups is in neither half.
+    """
+    present = _present(scores)
+    if reason := _no_gap(present):
+        return reason
+    ranked, half = _ranked(present, higher), len(present) // 2
+    return _gap(scores, ranked[:half], ranked[-half:], 1 if higher else -1)
+
+
+def light_dark_gap(scores: Scores) -> Score:
+    """Mean value of Fitzpatrick skin types I to III less that of IV to VI, with its sign.
+
+    Types count alike, however many rows they have.
+    """
+    if not set(scores) <= {*LIGHT, *DARK}:
+        return Score(None, 0, f"{NOT_APPLICABLE}groups that are no skin types I to VI")
+    present = _present(scores)
+    light, dark = ([name for name in side if name in present] for side in (LIGHT, DARK))
+    for side, found in ((LIGHT, light), (DARK, dark)):
+        if not found:
+            return Score(None, 0, f"no rows of skin types {side[0]} to {side[-1]}")
+    return _no_gap(present) or _gap(scores, light, dark)
+
+
+def _present(scores: Scores) -> dict[str, Score]:
+    """The groups that have rows."""
+    return {name: score for name, score in scores.items() if score.n}
+
+
+def _no_value(present: Scores) -> Score | None:
+    reasons = [f"group {name}: {one.note}" for name, one in present.items() if one.value is None]
+    return Score(None, 0, listed(reasons, "; ")) if reasons else None
+
+
+def _no_gap(present: Scores) -> Score | None:
+    """The missing gap of groups that have none, and why; None where there is one."""
+    return Score(None, 0, FEW) if len(present) < LEAST_GROUPS else _no_value(present)
+
+
+def _ranked(present: Scores, higher: bool) -> list[str]:
+    """Groups from the best to the worst; of equal ones the last is the worst."""
+    sign = -1 if higher else 1
+    return sorted(present, key=lambda name: sign * _value(present[name]))
+
+
+def _gap(scores: Scores, first: Sequence[str], second: Sequence[str], sign: int = 1) -> Score:
+    """Mean over the first groups less that over the second, times the sign."""
+    values = [np.mean([_value(scores[name]) for name in names]) for names in (first, second)]
+    rows = sum(scores[name].n for name in (*first, *second))
+    note = " less ".join(map(listed, (first, second)))
+    return Score(float(sign * (values[0] - values[1])), rows, _note(scores, note))
+
+
+def _value(score: Score) -> float:
+    assert score.value is not None
+    return score.value
+
+
+def _note(scores: Scores, note: str) -> str:
+    absent = [name for name, score in scores.items() if not score.n]
+    return f"{note}; left out: {listed(absent)} ({NO_ROWS})" if absent else note
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """How the values of a quantity in groups become scores.
+
+    Attributes:
+        name: name of the aggregation.
+        form: name of the metric, with ``{}`` for the quantity.
+        function: scores by group from a quantity, arrays and options; ``""`` is of all groups.
+        needs: arrays beside those of the quantity.
+        better: of the aggregate; None where it is as of the quantity.
+    """
+
+    name: str
+    form: str
+    function: Callable[[Any, Arrays, Options], dict[str, Score]]
+    needs: tuple[str, ...] = ()
+    better: Better | None = None
+
+
+GROUPED = ("sensitive_features",)
+OF_SUBGROUPS = (*GROUPED, "y_true", "classes")
+TRAINED = ("y_train", "sensitive_features_train")
+OVERALL = Aggregation("", "{}", lambda one, arrays, options: one.scores(arrays, options))
+
+
+def _by_group(one: Quantity, arrays: Arrays, options: Options) -> dict[str, Score]:
+    return one.by_group(arrays, arrays["sensitive_features"], options)
+
+
+def _by_subgroup(one: Quantity, arrays: Arrays, options: Options) -> dict[str, Score]:
+    """Subgroups of these rows or the training rows, named ``group & class``."""
+    here, there = arrays["sensitive_features"], arrays["sensitive_features_train"]
+    keys, index, _ = subgroups(arrays["y_true"], here.index, arrays["y_train"], there.index)
+    names = [f"{here.names[group]} & {arrays['classes'][label]}" for group, label in keys.tolist()]
+    return one.by_group(arrays, Groups(index, tuple(names)), options)
+
+
+def _worst_subgroup(one: Quantity, arrays: Arrays, options: Options) -> dict[str, Score]:
+    none = Groups(np.empty(0, np.int64), arrays["sensitive_features"].names)
+    without = {**arrays, "y_train": none.index, "sensitive_features_train": none}
+    return {"": worst_group(_by_subgroup(one, without, options), one.better == "higher")}
+
+
+def _one_vs_rest(one: Quantity, arrays: Arrays, options: Options) -> dict[str, Score]:
+    """Largest difference between a group and all other rows."""
+    groups = arrays["sensitive_features"]
+    found = []
+    for number, name in enumerate(groups.names):
+        inside = Groups((groups.index != number).astype(np.int64), (name, f"not {name}"))
+        if inside.counts.all():
+            found.append(difference(one.by_group(arrays, inside, options)))
+    undefined = [score for score in found if score.value is None]
+    if undefined or not found:
+        return {"": undefined[0] if undefined else Score(None, 0, FEW)}
+    return {"": max(found, key=_value)}
+
+
+def _majority_gap(one: Quantity, arrays: Arrays, options: Options) -> dict[str, Score]:
+    training = arrays["sensitive_features_train"].counts
+    return {"": majority_gap(_by_group(one, arrays, options), training)}
+
+
+def _summary(summary: Callable[[Scores], Score]) -> Callable[..., dict[str, Score]]:
+    return lambda one, arrays, options: {"": summary(_by_group(one, arrays, options))}
+
+
+def _ranking(summary: Callable[[Scores, bool], Score]) -> Callable[..., dict[str, Score]]:
+    return lambda one, arrays, options: {
+        "": summary(_by_group(one, arrays, options), one.better == "higher")
+    }
+
+
+AGGREGATIONS = (
+    Aggregation("by_group", "{}_by_group", _by_group, GROUPED),
+    Aggregation("by_subgroup", "{}_by_subgroup", _by_subgroup, (*OF_SUBGROUPS, *TRAINED)),
+    Aggregation("worst_group", "worst_group_{}", _ranking(worst_group), GROUPED),
+    Aggregation("worst_subgroup", "worst_subgroup_{}", _worst_subgroup, OF_SUBGROUPS),
+    Aggregation("mean_group", "mean_group_{}", _summary(mean_group), GROUPED),
+    Aggregation("difference", "{}_difference", _summary(difference), GROUPED, "lower"),
+    Aggregation("ratio", "{}_ratio", _summary(ratio), GROUPED, "higher"),
+    Aggregation(
+        "one_vs_rest_difference", "{}_one_vs_rest_difference", _one_vs_rest, GROUPED, "lower"
+    ),
+    Aggregation(
+        "majority_gap", "{}_majority_gap", _majority_gap, (*GROUPED, *TRAINED[1:]), "lower"
+    ),
+    Aggregation("worst_gap", "{}_worst_gap", _ranking(worst_gap), GROUPED, "lower"),
+    Aggregation("halves_gap", "{}_halves_gap", _ranking(halves_gap), GROUPED, "lower"),
+    Aggregation("light_dark_gap", "{}_light_dark_gap", _summary(light_dark_gap), GROUPED, "lower"),
+)

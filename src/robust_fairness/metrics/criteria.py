@@ -1,0 +1,163 @@
+"""Selection criteria: an objective metric, on some validation rows, and possibly a constraint.
+
+In YAML a criterion is a text or a mapping::
+
+    selections:
+      - accuracy
+      - accuracy@unbiased_val
+      - {objective: delta_dp, subject_to: {accuracy: 0.97}}
+
+Tables hold its text: ``delta_dp subject to 0.97 of the best accuracy`` is the lowest ``delta_dp``
+among the trials whose accuracy is at least 97 % of the best trial's (of an error: at most the best
+one's over 0.97). Fairness alone is best where nothing is predicted, and accuracy alone where
+fairness weighs nothing.
+
+Source: the shortlist of Donini et al., "Empirical Risk Minimization under Fairness Constraints"
+(NeurIPS 2018), with 0.9 of the accuracy there.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.metrics.find import find_metric
+
+EVERY = "every"
+VALIDATION = "val"
+VALIDATION_PARTS = (VALIDATION, "unbiased_val")
+SUBJECT_TO, OF_BEST = " subject to ", " of the best "
+FIELDS = ("objective", "subject_to")
+FORM = "{objective: METRIC, subject_to: {METRIC: SHARE}}"
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A metric on one part of the validation rows: ``accuracy@unbiased_val``.
+
+    Attributes:
+        metric: name of the metric.
+        part: ``val``, which is drawn as the training rows, or another part of the split.
+    """
+
+    metric: str
+    part: str = VALIDATION
+
+    @classmethod
+    def parse(cls, text: str) -> "Scored":
+        """From its text.
+
+        Raises:
+            InputError: no such metric.
+        """
+        metric, _, part = text.partition("@")
+        find_metric(metric)
+        return cls(metric, part or VALIDATION)
+
+    @property
+    def higher(self) -> bool:
+        """Whether higher values are better."""
+        return find_metric(self.metric).better == "higher"
+
+    def __str__(self) -> str:
+        return self.metric if self.part == VALIDATION else f"{self.metric}@{self.part}"
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """At least a share of the best trial's value of a metric.
+
+    Attributes:
+        scored: the metric.
+        share: the share, above 0 and at most 1.
+    """
+
+    scored: Scored
+    share: float
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """What the selected trial is best in, and what it must keep.
+
+    Attributes:
+        objective: the metric whose best value is selected.
+        constraint: only trials that satisfy it can be selected.
+    """
+
+    objective: Scored
+    constraint: Constraint | None = None
+
+    @classmethod
+    def parse(cls, value: str | Mapping[str, object]) -> "Criterion":
+        """From its text, or from a mapping with the keys objective and subject_to.
+
+        Raises:
+            InputError: not such a text or mapping, or no such metric.
+        """
+        return _of_mapping(value) if isinstance(value, Mapping) else _of_text(value)
+
+    @property
+    def scored(self) -> tuple[Scored, ...]:
+        """All that it needs scores of: the objective, then the metric of the constraint."""
+        return (self.objective, *((self.constraint.scored,) if self.constraint else ()))
+
+    def __str__(self) -> str:
+        if self.constraint is None:
+            return str(self.objective)
+        share, scored = self.constraint.share, self.constraint.scored
+        return f"{self.objective}{SUBJECT_TO}{share:g}{OF_BEST}{scored}"
+
+
+def scored_by(criteria: Iterable[str]) -> list[Scored]:
+    """All that criteria need scores of, each once; ``every`` needs none."""
+    found = [one for text in criteria if text != EVERY for one in Criterion.parse(text).scored]
+    return list(dict.fromkeys(found))
+
+
+def criterion_text(value: str | Mapping[str, object]) -> str:
+    """The text of a criterion for tables, or ``every``.
+
+    Raises:
+        InputError: no such criterion, metric, or part of the validation rows.
+    """
+    if value == EVERY:
+        return EVERY
+    criterion = Criterion.parse(value)
+    for scored in criterion.scored:
+        if scored.part not in VALIDATION_PARTS:
+            raise unknown_name("part of the rows to select on", scored.part, VALIDATION_PARTS)
+    return str(criterion)
+
+
+def _of_text(text: str) -> Criterion:
+    objective, subject, rest = text.partition(SUBJECT_TO)
+    if subject:
+        share, _, scored = rest.partition(OF_BEST)
+        return Criterion(Scored.parse(objective), _constraint(share, scored))
+    objective, old, rest = text.partition(" with ")
+    if old:
+        share, _, scored = rest.partition(" of ")
+        form = f"{{objective: {objective}, subject_to: {{{scored}: {share}}}}}"
+        raise InputError(f"criterion {text!r} is written as {form} now")
+    return Criterion(Scored.parse(text))
+
+
+def _of_mapping(value: Mapping[str, object]) -> Criterion:
+    for key in value:
+        if key not in FIELDS:
+            raise unknown_name("field of a criterion", str(key), FIELDS)
+    subject = value.get("subject_to", {})
+    if "objective" not in value or not isinstance(subject, Mapping) or len(subject) > 1:
+        raise InputError(f"criterion {dict(value)!r}, allowed: {FORM}")
+    constraints = [_constraint(share, str(scored)) for scored, share in subject.items()]
+    return Criterion(Scored.parse(str(value["objective"])), *constraints)
+
+
+def _constraint(share: object, scored: str) -> Constraint:
+    try:
+        number = float(str(share))
+    except ValueError:
+        number = 0.0
+    if not 0 < number <= 1:
+        raise InputError(f"constraint {scored!r}: {share!r}, allowed: a share above 0, at most 1")
+    return Constraint(Scored.parse(scored), number)

@@ -1,0 +1,219 @@
+"""From predictions to rows of the tidy table."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from robust_fairness.metrics.base import NOT_APPLICABLE, Arrays, Score
+from robust_fairness.metrics.find import Metric, find_metric
+from robust_fairness.samples import Groups, Samples, groups_of, numbers_of, width_of
+
+MOST_GROUPS = 500  # of one attribute, each of which has a row or a column
+BINARY = 2
+GROUPED, COLUMNS = "sensitive_features", "sensitive_columns"
+OF_GROUPS = frozenset((GROUPED, "sensitive_features_train"))
+OF_COLUMNS = frozenset((COLUMNS, "conditioning_columns"))
+
+
+def evaluate(
+    names: Sequence[str],
+    samples: Samples,
+    outputs: np.ndarray,
+    per_row: Mapping[str, np.ndarray] | None = None,
+    train: Samples | None = None,
+    groupings: Sequence[Sequence[str]] = (),
+) -> list[dict[str, Any]]:
+    """Rows attribute, group, metric, value, n, note of every metric.
+
+    A metric of groups is computed for every categorical attribute and every combination of
+    ``groupings``, sensitive attributes first; one of columns for every attribute, for the sensitive
+    ones together and for every combination. Rows whose attribute is missing are left out. A metric
+    that does not apply, or whose arrays are missing, has one row without value that says why.
+
+    Args:
+        names: names of metrics, with their options.
+        samples: the rows that were predicted.
+        outputs: logits ``[n, classes]`` or outcomes ``[n, 1]``.
+        per_row: further arrays ``[n, ...]`` by name.
+        train: the rows that the model was trained on.
+        groupings: combinations of categorical attributes, each an attribute of its own, called
+            ``texture & digit_color``.
+
+    Raises:
+        InputError: no such metric or option, or a grouping names an attribute that does not exist
+            or is continuous.
+    """
+    metrics = [find_metric(name) for name in names]
+    needed = {need for metric in metrics for need in metric.needs}
+    samples = _sensitive_first(samples)
+    arrays = {
+        name: array
+        for name, array in (_arrays(samples, outputs) | dict(per_row or {})).items()
+        if name in needed
+    }
+    whole: dict[str, Any] = {"classes": samples.classes, "attributes": samples.attributes}
+    if train is not None:
+        whole |= {"y_train": train.y, "attributes_train": train.attributes}
+    grouped = by_attribute(
+        arrays, samples.attributes, whole.get("y_train"), whole.get("attributes_train"), groupings
+    )
+    columns = by_columns(arrays, samples, groupings) if COLUMNS in needed else {}
+    available = {*arrays, *whole, *OF_COLUMNS, GROUPED}
+    if train is not None:
+        available |= OF_GROUPS
+    rows = []
+    for metric in metrics:
+        if reason := _not_applicable(metric, samples, available):
+            score = Score(None, len(samples), NOT_APPLICABLE + reason)
+            rows += _rows(metric.name, "", {"": score})
+            continue
+        by_attributes: Mapping[str, Arrays] = {"": arrays}
+        if OF_GROUPS.intersection(metric.needs):
+            by_attributes = grouped
+        elif OF_COLUMNS.intersection(metric.needs):
+            by_attributes = columns
+        for attribute, own in by_attributes.items():
+            rows += _rows(metric.name, attribute, _scores(metric, {**whole, **own}))
+    return rows
+
+
+def _scores(metric: Metric, arrays: Arrays) -> dict[str, Score]:
+    classes = len(arrays["classes"])
+    if metric.definition.binary and classes != BINARY:
+        return {"": Score(None, 0, f"{NOT_APPLICABLE}{classes} classes, defined for two")}
+    return metric.scores(arrays)
+
+
+def _sensitive_first(samples: Samples) -> Samples:
+    """The sensitive attributes before the others: who shows one attribute shows the first."""
+    names = dict.fromkeys([*samples.sensitive, *samples.attributes])
+    return replace(samples, attributes=samples.attributes[list(names)])
+
+
+def _arrays(samples: Samples, outputs: np.ndarray) -> dict[str, np.ndarray]:
+    """Arrays of rows that every prediction has."""
+    prediction = outputs.argmax(-1) if samples.classes else outputs[:, 0]
+    found = {"y_true": samples.y, "y_pred": prediction, "outputs": outputs}
+    if len(samples.classes) == BINARY:
+        found["y_score"] = probability_of_second(outputs)
+    return found
+
+
+def probability_of_second(outputs: np.ndarray) -> np.ndarray:
+    """Probability of class 1, float64 ``[n]``, from logits of two classes ``[n, 2]``."""
+    # exp(-logaddexp(0, x)) is 1 / (1 + exp(x)) without overflow
+    return np.exp(-np.logaddexp(0, outputs[:, 0].astype(np.float64) - outputs[:, 1]))
+
+
+def _not_applicable(metric: Metric, samples: Samples, available: Iterable[str]) -> str:
+    """Why a metric has no value for any attribute; empty where it may have one."""
+    task = "classification" if samples.classes else "regression"
+    if metric.task not in (task, "any"):
+        return f"a metric of {metric.task}"
+    absent = [need for need in metric.needs if need not in available and need != "y_score"]
+    return f"needs {', '.join(absent)}" if absent else ""
+
+
+def by_attribute(
+    arrays: Mapping[str, np.ndarray],
+    attributes: pd.DataFrame,
+    y_train: np.ndarray | None = None,
+    attributes_train: pd.DataFrame | None = None,
+    groupings: Sequence[Sequence[str]] = (),
+) -> dict[str, dict[str, Any]]:
+    """Arrays of the rows whose group is known, by categorical attribute and combination.
+
+    Beside the arrays there are ``sensitive_features`` and, of the training rows whose group is
+    known, ``y_train`` and ``sensitive_features_train``. A number means the same group in both.
+
+    Args:
+        arrays: arrays ``[n, ...]`` by name.
+        attributes: attributes of these rows.
+        y_train: labels of the training rows ``[m]``.
+        attributes_train: attributes of the training rows.
+        groupings: combinations of categorical attributes.
+    """
+    together = pd.concat([attributes, attributes_train])
+    alone = ((str(name),) for name in attributes.select_dtypes("category"))
+    found = {}
+    for columns in [*alone, *groupings]:
+        groups = groups_of(together, columns)
+        group, group_train = np.split(groups.index, [len(attributes)])
+        rows = slice(None) if (group >= 0).all() else group >= 0  # a view where all are known
+        own: dict[str, Any] = {name: array[rows] for name, array in arrays.items()}
+        own[GROUPED] = Groups(group[rows], groups.names)
+        if y_train is not None:
+            known = group_train >= 0
+            own["y_train"] = y_train[known]
+            own["sensitive_features_train"] = Groups(group_train[known], groups.names)
+        found[" & ".join(columns)] = own
+    return found
+
+
+def by_columns(
+    arrays: Mapping[str, np.ndarray], samples: Samples, groupings: Sequence[Sequence[str]] = ()
+) -> dict[str, dict[str, Any]]:
+    """Arrays of the rows whose attribute is known, by attribute, with attributes as numbers.
+
+    An attribute of more than ``MOST_GROUPS`` categories is left out: it would take as many columns.
+
+    Args:
+        arrays: arrays ``[n, ...]`` by name.
+        samples: the rows.
+        groupings: combinations of attributes, beside each alone and the sensitive ones together.
+    """
+    narrow = [
+        str(name) for name, values in samples.attributes.items() if width_of(values) <= MOST_GROUPS
+    ]
+    conditioning = samples.given_values().to_frame()
+    wanted = [*((name,) for name in narrow if name != samples.given), *map(tuple, groupings)]
+    if len(samples.sensitive) > 1:
+        wanted.append(samples.sensitive)
+    found = {}
+    for names in dict.fromkeys(wanted):
+        if not set(narrow) >= set(names):
+            continue
+        values = samples.attributes[list(names)]
+        known = ~(values.isna().any(axis=1) | conditioning.isna().any(axis=1)).to_numpy()
+        own: dict[str, Any] = {name: array[known] for name, array in arrays.items()}
+        own[COLUMNS] = Columns(values[known])
+        own["conditioning_columns"] = Columns(conditioning[known])
+        found[" & ".join(names)] = own
+    return found
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Attributes as numbers, which are made of the rows that are taken only.
+
+    Attributes:
+        values: the attributes, a row per row.
+    """
+
+    values: pd.DataFrame
+
+    def __getitem__(self, rows: np.ndarray) -> np.ndarray:
+        """Numbers of these rows, float64 ``[rows, columns]``."""
+        some = self.values.iloc[rows]
+        return np.concatenate([numbers_of(some[name]) for name in some], axis=1)
+
+
+def _rows(name: str, attribute: str, scores: Mapping[str, Score]) -> list[dict[str, Any]]:
+    if len(scores) > MOST_GROUPS:
+        rows = sum(score.n for score in scores.values())
+        note = f"{NOT_APPLICABLE}{len(scores):,} groups, at most {MOST_GROUPS} are listed"
+        scores = {"": Score(None, rows, note)}
+    return [
+        {
+            "attribute": attribute,
+            "group": group,
+            "metric": name,
+            "value": score.value,
+            "n": score.n,
+            "note": score.note,
+        }
+        for group, score in scores.items()
+    ]

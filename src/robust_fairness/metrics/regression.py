@@ -1,0 +1,53 @@
+"""Quantities of regression."""
+
+import numpy as np
+
+from robust_fairness.metrics.base import Score, Undefined, quantity
+from robust_fairness.metrics.groups import means_by_group
+from robust_fairness.samples import Groups
+
+
+def _squared_errors(y_true: np.ndarray, y_pred: np.ndarray) -> np.ndarray:
+    return np.square(y_pred - y_true, dtype=np.float64)
+
+
+def _squared_errors_by_group(
+    y_true: np.ndarray, y_pred: np.ndarray, sensitive_features: Groups
+) -> dict[str, Score]:
+    return means_by_group(_squared_errors(y_true, y_pred), sensitive_features)
+
+
+@quantity(better="lower", task="regression", of_groups=_squared_errors_by_group)
+def mean_squared_error(
+    y_true: np.ndarray, y_pred: np.ndarray, *, sample_weight: np.ndarray | None = None
+) -> float:
+    """Mean squared error, in squared units of the outcome."""
+    return float(np.average(_squared_errors(y_true, y_pred), weights=sample_weight))
+
+
+@quantity(better="lower", task="regression")
+def mean_absolute_error(
+    y_true: np.ndarray, y_pred: np.ndarray, *, sample_weight: np.ndarray | None = None
+) -> float:
+    """Mean absolute error, in units of the outcome."""
+    errors = np.abs(y_pred - y_true)
+    if sample_weight is None:
+        return float(np.mean(errors, dtype=np.float64))
+    return float(np.average(errors, weights=sample_weight))
+
+
+@quantity(better="lower", task="regression")
+def unexplained_variance(
+    y_true: np.ndarray, y_pred: np.ndarray, *, sample_weight: np.ndarray | None = None
+) -> float:
+    """Mean squared error over the variance of the outcome in these rows: 1 minus R squared.
+
+    1 is the best constant; undefined where the outcome does not vary.
+    """
+    if (y_true == y_true[0]).all():
+        raise Undefined("the outcome is constant")
+    error = mean_squared_error(y_true, y_pred, sample_weight=sample_weight)
+    if sample_weight is None:
+        return error / float(np.var(y_true, dtype=np.float64))
+    mean = np.average(y_true, weights=sample_weight)
+    return error / float(np.average(np.square(y_true - mean), weights=sample_weight))
