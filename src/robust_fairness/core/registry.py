@@ -175,5 +175,8 @@ def _imported(path: Path, name: str) -> ModuleType:
 
 def load(kind: str) -> None:
     """Import all plug-ins of a kind, for one of which a file may define several."""
-    for name in _found(kind):
-        find_module(kind, name)
+    for place in _found(kind).values():
+        if isinstance(place, EntryPoint):
+            place.load()
+        else:
+            _imported(*place)

@@ -18,7 +18,13 @@ import pandas as pd
 
 from robust_fairness.metrics.base import NO_ROWS, NOT_APPLICABLE, Score, measure
 from robust_fairness.metrics.evaluation import by_attribute
-from robust_fairness.metrics.groups import as_groups_of_both, means_by_group, missing, rates, subgroups
+from robust_fairness.metrics.groups import (
+    as_groups_of_both,
+    means_by_group,
+    missing,
+    rates,
+    subgroups,
+)
 from robust_fairness.samples import Groups
 
 SIDES = ("minority", "majority")

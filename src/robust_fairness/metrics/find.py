@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from math import isfinite
+from pathlib import Path
 
 import pandas as pd
 
@@ -79,8 +80,14 @@ def metric_names() -> list[str]:
 
     Those of the package, of a project's ``plugins/metrics/*.py`` and of installed packages.
     """
-    registry.load("metric")
+    _load(registry.plugins_folder().absolute())
     return sorted(DEFINITIONS)
+
+
+@cache
+def _load(folder: Path) -> None:
+    """Import all plug-ins, once for each folder of a project's own."""
+    registry.load("metric")
 
 
 def _all_names() -> dict[str, tuple[Definition, Aggregation]]:
