@@ -27,6 +27,7 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from robust_fairness.metrics import find_metric, representation
+from robust_fairness.samples import Groups
 
 BATCHES = (128, 256, 1024)
 
@@ -59,16 +60,14 @@ def ours(x: np.ndarray, y: np.ndarray, group: np.ndarray, groups: int) -> dict[s
     times = {}
     times["rank"], rank = seconds(lambda: representation.same_class_rank(x, y))
     times["clusters"], cluster = seconds(lambda: representation.clusters(x, len(np.unique(y))))
-    arrays = {"embedding": x, "y": y, "same_class_rank": rank, "cluster": cluster}
-    arrays |= {"group": group, "groups": names}
+    arrays = {"embedding": x, "y_true": y, "same_class_rank": rank, "cluster": cluster}
+    arrays |= {"sensitive_features": Groups(group, names)}
     for quantity in ("recall_at", "nmi", "u_kl", "positive_alignment", "negative_alignment"):
-        for name in (quantity, f"group_{quantity}"):
+        for name in (quantity, f"{quantity}_by_group"):
             one = find_metric(name)
-            wanted = {argument: arrays[argument] for argument in one.arguments}
-            spent, score = seconds(lambda one=one, wanted=wanted: one.function(**wanted))
-            times[name] = spent
+            times[name], scores = seconds(lambda one=one: one.scores(arrays))
             if name in ("recall_at", "nmi"):
-                print(f"  ours {name}: {score.value:.4f}")
+                print(f"  ours {name}: {scores[''].value:.4f}")
     return times
 
 
@@ -97,9 +96,9 @@ def measure_memory(rows: int, looked_from: int, columns: int, classes: int) -> N
     names = tuple(f"group {number}" for number in range(12))
     print(f"{rows:,} x {columns}, {x.nbytes / 2**20:,.0f} MiB; the process {peak():,.0f} MiB")
     start = time.process_time()
-    representation.u_kl_by_group(x, group, names)
-    representation.positive_alignment_by_group(x, y, group, names)
-    representation.negative_alignment_by_group(x, y, group, names)
+    arrays = {"embedding": x, "y_true": y, "sensitive_features": Groups(group, names)}
+    for quantity in ("u_kl", "positive_alignment", "negative_alignment"):
+        find_metric(f"{quantity}_by_group").scores(arrays)
     spent = time.process_time() - start
     print(f"  U_KL and alignments of 12 groups: {spent:.1f} s, peak {peak():,.0f} MiB")
     steps = representation.ITERATIONS

@@ -314,11 +314,11 @@ from robust_fairness.models.mlp import STACKS, Parameters, build
 ''',
     "metrics/toy_metric.py": '''
 """A count."""
-from robust_fairness.metrics import Score, metric
-@metric(better="higher")
-def toy_metric(y):
+from robust_fairness.metrics import quantity
+@quantity(better="higher", needs=("y_true",))
+def toy_metric(y_true):
     """Rows."""
-    return Score(float(len(y)), len(y))
+    return float(len(y_true))
 ''',
 }  # fmt: skip
 

@@ -9,17 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.metrics import (
-    Metric,
-    Score,
-    evaluate,
-    find_metric,
-    metric_names,
-)
-from robust_fairness.metrics import (
-    base as _metric,
-)
-from robust_fairness.samples import Samples
+from robust_fairness.metrics import Score, evaluate, find_metric, parse_metrics
+from robust_fairness.metrics.base import DEFINITIONS, Measure
+from robust_fairness.samples import Groups, Samples
 
 SPLITS = pd.CategoricalDtype(["train", "val", "test"])
 
@@ -47,11 +39,13 @@ def calls(monkeypatch) -> list[dict]:
     """What the metric ``recorded`` was called with."""
     found = []
 
-    def recorded(y, group, groups, train_y, train_group, *, scale: float = 1):
-        found.append(dict(locals()) | {"found": None})
-        return Score(scale, len(y))
+    def recorded(y_true, *, scale, **groups):
+        found.append({"y_true": y_true, "scale": scale, **groups})
+        return Score(scale, len(y_true))
 
-    monkeypatch.setitem(_metric._METRICS, "recorded", Metric(recorded, "higher", "any"))
+    needs = ("y_true", "sensitive_features", "y_train", "sensitive_features_train")
+    one = Measure("recorded", recorded, "higher", "any", needs, {"scale": 1}, False, False)
+    monkeypatch.setitem(DEFINITIONS, "recorded", one)
     return found
 
 
@@ -65,19 +59,35 @@ def test_options_are_bound_and_are_no_arguments():
     """The direction and task stay those of the metric; its default is 0."""
     plain, bound = find_metric("accuracy_at"), find_metric("accuracy_at(alpha=-0.5)")
     assert plain.options == {"alpha": 0}
-    assert plain.arguments == bound.arguments
-    assert "alpha" not in plain.arguments
+    assert plain.needs == bound.needs
+    assert "alpha" not in plain.needs
     assert (bound.better, bound.task) == (plain.better, plain.task)
     case = {
-        "y": np.array([0, 0]),
-        "prediction": np.array([0, 1]),
-        "group": np.array([0, 1]),
-        "classes": ("no", "yes"),
-        "train_y": np.array([0, 0, 0]),
-        "train_group": np.array([0, 1, 1]),
+        "y_true": np.array([0, 0]),
+        "y_pred": np.array([0, 1]),
+        "sensitive_features": Groups(np.array([0, 1]), ("a", "b")),
+        "y_train": np.array([0, 0, 0]),
+        "sensitive_features_train": Groups(np.array([0, 1, 1]), ("a", "b")),
     }
-    assert bound.function(**case) == plain.function(**case, alpha=-0.5)
-    assert bound.function(**case) != plain.function(**case)
+    assert bound.scores(case) != plain.scores(case)
+    assert bound.scores(case)[""] == plain.definition.function(**case, alpha=-0.5)
+
+
+def test_metrics_of_a_column_are_parsed_into_columns():
+    """What reports group and filter by."""
+    names = pd.Series(["recall_at_majority_gap(k=4)", "accuracy_at(alpha=-0.5)", "test_share"])
+    found = parse_metrics(names)
+    assert found["quantity"].tolist() == ["recall_at", "accuracy_at", "test_share"]
+    assert found["aggregation"].tolist() == ["majority_gap", "", ""]
+    assert found["better"].tolist() == ["lower", "higher", ""]
+    assert found["k"].iloc[0] == 4
+    assert found["alpha"].iloc[1] == -0.5
+    assert found[["k", "alpha"]].iloc[2].isna().all()
+
+
+def test_a_name_that_changed_is_answered_with_the_new_one():
+    with pytest.raises(InputError, match="'group_accuracy' is called 'accuracy_by_group' now"):
+        find_metric("group_accuracy")
 
 
 @pytest.mark.parametrize(
@@ -92,7 +102,7 @@ def test_options_are_bound_and_are_no_arguments():
         ("accuracy_at(1)", "unknown option of metric accuracy_at '1'. Allowed: alpha"),
         (
             "accuracy_at(alpha=1, alpha=2)",
-            "'accuracy_at(alpha=1, alpha=2)' gives alpha twice, allowed: accuracy_at(alpha=0)",
+            "'accuracy_at(alpha=1, alpha=2)' has alpha twice, allowed: accuracy_at(alpha=0)",
         ),
         ("accuracy_at(alpha=1", "'accuracy_at(alpha=1' does not end in a bracket, allowed:"),
         ("accuracy_at(alpha=1)x", "does not end in a bracket, allowed: accuracy_at(alpha=0)"),
@@ -121,16 +131,19 @@ def test_rows_carry_the_name_as_it_was_written():
     assert [row["metric"] for row in rows] == names
 
 
-def test_metric_of_training_rows_gives_no_row_without_them():
-    """As one of arrays that a prediction did not leave; all others are not touched by them."""
+def test_metric_of_training_rows_is_not_applicable_without_them():
+    """One row says what it needs."""
     samples = make_samples(a=letters("aabbab"))
     outputs = np.random.default_rng(0).normal(size=(6, 2))
-    without = evaluate(metric_names(), samples, outputs)
-    asking = {n for n in metric_names() if _metric.TRAINING & set(find_metric(n).arguments)}
-    assert asking >= {"accuracy_at", "unbiased_accuracy", "majority_accuracy"}
-    assert not asking & {row["metric"] for row in without}
-    given_train = evaluate(metric_names(), samples, outputs, train=samples.take(np.array([0, 5])))
-    assert [row for row in given_train if row["metric"] not in asking] == without
+    names = ["accuracy_at", "unbiased_accuracy", "constant_accuracy"]
+    notes = [row["note"] for row in evaluate(names, samples, outputs)]
+    assert notes == [
+        "not applicable: needs y_train, sensitive_features_train",
+        "not applicable: needs y_train, attributes_train",
+        "not applicable: needs y_train",
+    ]
+    rows = evaluate(names, samples, outputs, train=samples.take(np.array([0, 5])))
+    assert all(row["value"] is not None for row in rows)
 
 
 def test_rows_without_a_group_are_left_out_of_both_sides(calls):
@@ -141,9 +154,10 @@ def test_rows_without_a_group_are_left_out_of_both_sides(calls):
     )
     (call,) = calls
     assert call["scale"] == 2
-    assert (call["y"].tolist(), call["group"].tolist()) == ([0, 1], [0, 1])
-    assert (call["train_y"].tolist(), call["train_group"].tolist()) == ([1, 0, 1], [1, 2, 0])
-    assert call["groups"] == ("a", "b", "c")
+    assert (call["y_true"].tolist(), call["sensitive_features"].index.tolist()) == ([0, 1], [0, 1])
+    assert call["y_train"].tolist() == [1, 0, 1]
+    assert call["sensitive_features_train"].index.tolist() == [1, 2, 0]
+    assert call["sensitive_features"].names == ("a", "b", "c")
 
 
 def test_combination_has_the_same_numbers_in_training_and_here(calls):
@@ -155,10 +169,10 @@ def test_combination_has_the_same_numbers_in_training_and_here(calls):
     )
     assert [row["attribute"] for row in rows] == ["one", "two", "one & two", ""]
     both = calls[2]
-    assert both["groups"] == ("a & a", "a & b", "b & a", "c & c")
-    assert both["group"].tolist() == [0, 1]
-    assert both["train_group"].tolist() == [2, 1, 3]
-    assert both["y"].tolist() == [0, 1]
+    assert both["sensitive_features"].names == ("a & a", "a & b", "b & a", "c & c")
+    assert both["sensitive_features"].index.tolist() == [0, 1]
+    assert both["sensitive_features_train"].index.tolist() == [2, 1, 3]
+    assert both["y_true"].tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(
