@@ -21,7 +21,7 @@ from robust_fairness.cli.main import cli
 from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import evaluate, find_metric
 from robust_fairness.metrics.permutation import holm
-from robust_fairness.samples import groups_of
+from robust_fairness.samples import Groups, groups_of
 
 ROOT = Path(__file__).parents[2]
 PROBABILITY = 0.6
@@ -131,20 +131,18 @@ def test_intervals_of_counts_hold_what_the_metrics_give_for_rows(groups: int, cl
         counts = rng.integers(1, most, (groups, classes, classes))
         cells = np.repeat(np.arange(counts.size), counts.ravel())
         group, y, prediction = np.unravel_index(cells, counts.shape)
-        arguments = {
-            "y": y, "prediction": prediction, "group": group,
-            "groups": tuple(map(str, range(groups))), "classes": tuple(map(str, range(classes))),
+        arrays = {
+            "y_true": y, "y_pred": prediction, "classes": tuple(map(str, range(classes))),
+            "sensitive_features": Groups(group, tuple(map(str, range(groups)))),
         }  # fmt: skip
         found = intervals.bounds_of_classes(counts, rng)
         assert len(found) == (8 if groups == 2 else 3)
         for name, bound in found.items():
-            one = find_metric(name)
-            value = one.function(**{key: arguments[key] for key in one.arguments}).value
+            value = find_metric(name).scores(arrays)[""].value
             assert 0 <= bound.low <= value + 1e-12 and value - 1e-12 <= bound.high, name
             assert bound.low < bound.high, name
         for name, values in intervals.differences(counts[None]).items():
-            one = find_metric(name)
-            value = one.function(**{key: arguments[key] for key in one.arguments}).value
+            value = find_metric(name).scores(arrays)[""].value
             assert intervals.norm(name, values) == pytest.approx([value]), name
 
 
