@@ -1,13 +1,20 @@
 """The contract of datasets."""
 
 from abc import ABC, abstractmethod
-from typing import Any, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, ClassVar, Literal
 
+import numpy as np
+import pandas as pd
 from pydantic import BaseModel
 
+from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import Plugin
 from robust_fairness.datasets.files import Files
 from robust_fairness.samples import Samples
+from robust_fairness.samples.splits import SplitParameters, random_splits, require_every_class
 
 DataKind = Literal["table", "image", "question", "generated"]
 
@@ -20,18 +27,20 @@ class Dataset(Plugin, ABC):
 
     Attributes:
         data_kind: kind of its samples; shifts and networks say which kinds they apply to.
+        raw_files: the raw files, folders and zip files that every load reads.
         parameters: its parameters.
     """
 
     data_kind: DataKind
+    raw_files: ClassVar[tuple[str, ...]] = ()
     parameters: Any
 
     def __init__(self, parameters: BaseModel | None = None) -> None:
         self.parameters = self.Parameters() if parameters is None else parameters
 
     def required_files(self) -> tuple[str, ...]:
-        """Raw files, folders and zip files that ``load`` reads, by their paths below the root."""
-        return ()
+        """Raw files that ``load`` reads with these parameters, by their paths below the root."""
+        return self.raw_files
 
     def missing_files(self, files: Files) -> list[str]:
         """The required files that are not available."""
@@ -51,10 +60,112 @@ class Dataset(Plugin, ABC):
         """
 
 
+class TableParameters(SplitParameters):
+    """Parameters that all tables have.
+
+    Attributes:
+        sensitive: attributes that methods mitigate.
+        drop_sensitive: leave the columns of the sensitive attributes out of the features.
+    """
+
+    sensitive: tuple[str, ...]
+    drop_sensitive: bool = False
+
+
+@dataclass(frozen=True)
+class TypedTable:
+    """Typed columns of a table.
+
+    Attributes:
+        features: numbers and categories; their index is the row number in the files, from 0.
+        target: categories, the classes in order, or numbers.
+        attributes: attributes by name, categories or numbers.
+        splits: named splits; random ones of ``SplitParameters`` if None.
+        id: names of the rows; the index of ``features`` if None.
+        conditioning: see ``Samples.conditioning``.
+    """
+
+    features: pd.DataFrame
+    target: pd.Series
+    attributes: dict[str, pd.Series]
+    splits: pd.DataFrame | None = None
+    id: np.ndarray | None = None
+    conditioning: str = ""
+
+
 class TableDataset(Dataset):
-    """A table: float32 features ``[n, d]``."""
+    """A table: float32 features ``[n, d]``, numbers first, then categories one-hot encoded.
+
+    Attributes:
+        feature_columns: columns of the features that reveal an attribute; by default the column
+            of the same name.
+    """
 
     data_kind = "table"
+    feature_columns: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+
+    @abstractmethod
+    def read(self, files: Files, splits: int) -> TypedTable:
+        """The typed table; arguments and errors as of ``load``."""
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples of the typed table."""
+        table = self.read(files, splits)
+        for name, values in {"target": table.target, **table.attributes}.items():
+            require_two_values(values, ", ".join(files.sources), name)
+        parts = table.splits
+        if parts is None:
+            parts = random_splits(len(table.features), splits, self.parameters)
+        classes, y = _classes_and_y(table.target)
+        if classes:
+            require_every_class(parts, table.target)
+        dropped = self._dropped()
+        kept = table.features[[name for name in table.features if name not in dropped]]
+        features = one_hot(kept)
+        return Samples(
+            # a copy: a table of one type may return its own read-only numbers
+            x=features.to_numpy(np.float32, copy=True),
+            y=y,
+            attributes=pd.DataFrame(table.attributes).reset_index(drop=True),
+            id=table.features.index.to_numpy(np.int64) if table.id is None else table.id,
+            splits=parts,
+            features=tuple(features.columns),
+            classes=classes,
+            sensitive=tuple(self.parameters.sensitive),
+            given=table.conditioning,
+            sources=dict(files.sources),
+        )
+
+    def _dropped(self) -> set[str]:
+        """Columns of the sensitive attributes, if they are to be dropped."""
+        if not self.parameters.drop_sensitive:
+            return set()
+        columns = (self.feature_columns.get(name, (name,)) for name in self.parameters.sensitive)
+        return set(chain.from_iterable(columns))
+
+
+def _classes_and_y(target: pd.Series) -> tuple[tuple[str, ...], np.ndarray]:
+    """Names of the classes and int64 ``[n]``, or no names and float32 ``[n]``."""
+    if isinstance(target.dtype, pd.CategoricalDtype):
+        return tuple(target.cat.categories), target.cat.codes.to_numpy(np.int64)
+    return (), target.to_numpy(np.float32)
+
+
+def one_hot(columns: pd.DataFrame) -> pd.DataFrame:
+    """Numeric columns, then one 0/1 column ``name=category`` for every category.
+
+    Every category has its column, also one without rows, so that the features do not depend on
+    the rows.
+    """
+    return pd.get_dummies(columns, prefix_sep="=", dtype="uint8")
+
+
+def require_two_values(values: pd.Series, file: str, name: str) -> None:
+    """Refuse a constant column, which separates no groups or classes."""
+    if values.nunique() == 1:
+        raise InputError(
+            f"{file}: {name} holds the single value {values.iloc[0]}; at least two are needed"
+        )
 
 
 class ImageDataset(Dataset):

@@ -20,7 +20,7 @@ from robust_fairness.datasets.images._class_pictures import (
     samples_of,
 )
 from robust_fairness.datasets.images._pictures import joined, opened, with_pictures
-from robust_fairness.datasets.tables._tables import read_csv
+from robust_fairness.datasets.raw.text import read_csv
 from robust_fairness.samples import Samples
 
 NAME, NUMBER = "fname", "class"  # fields of an annotation

@@ -21,7 +21,7 @@ from robust_fairness.datasets.images._class_pictures import (
     samples_of,
 )
 from robust_fairness.datasets.images._pictures import Source, opened, present
-from robust_fairness.datasets.tables._tables import read_csv
+from robust_fairness.datasets.raw.text import read_csv
 from robust_fairness.samples import Samples
 
 PICTURE = re.compile(r"(?P<person>[^/]+)/(?P=person)_\d{4}\.jpg")

@@ -7,8 +7,8 @@ import pandas as pd
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.tables._schemas import Category, Field, Number, validated
-from robust_fairness.datasets.tables._tables import header, read_csv
+from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
+from robust_fairness.datasets.raw.text import header, read_csv
 
 PATIENTS = "PATIENTS.csv"
 STAYS = "ICUSTAYS.csv"

@@ -1,21 +1,15 @@
 """Communities and Crime: violent crime in 1,994 US communities (Redmond and Baveja 2002)."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
-import pandas as pd
 from pydantic import PositiveInt
 
-from robust_fairness.datasets.base import TableDataset
+from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.tables._tables import (
-    TopShareParameters,
-    numbers,
-    read_table,
-    to_samples,
-    top_share,
-)
-from robust_fairness.samples import Samples
-from robust_fairness.samples.splits import Fraction, SplitParameters
+from robust_fairness.datasets.raw.schemas import Number, validated
+from robust_fairness.datasets.raw.text import read_table
+from robust_fairness.datasets.tables._tables import TopShareParameters, top_share
+from robust_fairness.samples.splits import Fraction
 
 DATA = "communities_crime/communities.data"
 ROWS = 1994
@@ -49,84 +43,62 @@ FIELDS = """
 """
 
 
-class Parameters(SplitParameters, TopShareParameters, extra="forbid", frozen=True):
-    """Parameters of Communities and Crime.
-
-    Attributes:
-        target: violent crime, cut at its top share, or ``ViolentCrimesPerPop`` itself, a number
-            from 0 to 1 (FairCOCCO, B.1.2).
-        sensitive: attributes that methods mitigate: those of the name ``..._group`` are cut at
-            the top share like the target, the others are the numbers themselves. FairCOCCO takes
-            four ethnic proportions together (its tables; its text names three of them, without
-            ``racePctHisp``).
-        drop_sensitive: leave the columns of the sensitive attributes out of the features.
-        train_rows: 1,500 of 1,994 in the source, validation included.
-    """
-
-    target: Literal["binary", "continuous"] = "binary"
-    sensitive: tuple[
-        Literal[
-            "racepctblack_group",
-            "FemalePctDiv_group",
-            "racepctblack",
-            "FemalePctDiv",
-            "racePctWhite",
-            "racePctAsian",
-            "racePctHisp",
-        ],
-        ...,
-    ] = ("racepctblack_group",)
-    drop_sensitive: bool = False
-    train_rows: PositiveInt | Fraction = 1500
-
-
-def load(parameters: Parameters, files: Files, splits: int) -> Samples:
+class Communities(TableDataset):
     """Ninety-nine numbers from 0 to 1 of each community, and its violent crime.
 
     Fields 1 to 5 (where the community is) and every field that lacks a value for some community
     (``OtherPerCap`` for one, 22 on the police for 1,675) are left out, so that nothing has to be
-    imputed. Class 0 and group 0 are the top 30 %. The attributes are the two that were cut, the
+    imputed. Class 0 and group 0 are the top 30 %. The attributes are the two that are cut, the
     same two as numbers, and whichever other ethnic proportions ``sensitive`` names.
-
-    Args:
-        parameters: target, sensitive attributes, thresholds and splits.
-        files: where ``communities.data`` is found.
-        splits: number of named splits.
 
     Source: "Equalized Robustness" (under review, ICLR 2022), 5.1 and footnote 4; "FairCOCCO",
     B.1.2 and Table 7.
-
-    Raises:
-        InputError: a file is missing or damaged, a cell is no number from 0 to 1, or a part of a
-            split lacks rows or a class.
     """
-    fields = FIELDS.split()
-    cells = read_table(files, DATA, fields, ROWS)
-    complete = [name for name in fields[NOT_PREDICTIVE:] if not name.endswith("?")]
-    table = pd.DataFrame({name: numbers(cells[name], DATA, within=(0, 1)) for name in complete})
-    table = table.reset_index(drop=True)
-    crime = table.pop(TARGET)
-    targets = {"binary": top_share(crime, DATA, parameters), "continuous": crime}
-    attributes = {f"{name}_group": top_share(table[name], DATA, parameters) for name in SENSITIVE}
-    others = [name for name in ETHNICITIES if name in parameters.sensitive]
-    attributes |= {name: table[name] for name in (*SENSITIVE, *others)}
-    dropped = {name.removesuffix("_group") for name in parameters.sensitive}
-    return to_samples(
-        features=table.drop(columns=dropped) if parameters.drop_sensitive else table,
-        target=targets[parameters.target],
-        attributes=attributes,
-        sensitive=parameters.sensitive,
-        parameters=parameters,
-        splits=splits,
-        sources=files.sources,
-    )
 
+    class Parameters(TableParameters, TopShareParameters):
+        """Parameters of Communities and Crime.
 
-class Communities(TableDataset):
-    """``load`` with parameters."""
+        Attributes:
+            target: violent crime, cut at its top share, or ``ViolentCrimesPerPop`` itself, a number
+                from 0 to 1 (FairCOCCO, B.1.2).
+            sensitive: attributes that methods mitigate: those of the name ``..._group`` are cut at
+                the top share like the target, the others are the numbers themselves. FairCOCCO
+                takes four ethnic proportions together (its tables; its text names three of them,
+                without ``racePctHisp``).
+            train_rows: 1,500 of 1,994 in the source, validation included.
+        """
 
-    Parameters = Parameters
+        target: Literal["binary", "continuous"] = "binary"
+        sensitive: tuple[
+            Literal[
+                "racepctblack_group",
+                "FemalePctDiv_group",
+                "racepctblack",
+                "FemalePctDiv",
+                "racePctWhite",
+                "racePctAsian",
+                "racePctHisp",
+            ],
+            ...,
+        ] = ("racepctblack_group",)
+        train_rows: PositiveInt | Fraction = 1500
 
-    def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
-        return load(self.parameters, files, splits)
+    raw_files = (DATA,)
+    feature_columns: ClassVar = {f"{name}_group": (name,) for name in SENSITIVE}
+
+    def read(self, files: Files, splits: int) -> TypedTable:
+        """The typed table."""
+        parameters = self.parameters
+        fields = FIELDS.split()
+        complete = [name for name in fields[NOT_PREDICTIVE:] if not name.endswith("?")]
+        cells = read_table(files, DATA, fields, ROWS)
+        table = validated(cells, dict.fromkeys(complete, Number(0, 1)), DATA)
+        table = table.reset_index(drop=True)
+        crime = table.pop(TARGET)
+        groups = {f"{name}_group": top_share(table[name], DATA, parameters) for name in SENSITIVE}
+        others = [name for name in ETHNICITIES if name in parameters.sensitive]
+        return TypedTable(
+            features=table,
+            target=top_share(crime, DATA, parameters) if parameters.target == "binary" else crime,
+            attributes=groups | {name: table[name] for name in (*SENSITIVE, *others)},
+        )

@@ -1,15 +1,15 @@
 """COMPAS: recidivism within two years of 6,172 defendants in Florida (Angwin et al. 2016)."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import pandas as pd
 
-from robust_fairness.datasets.base import TableDataset
+from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.tables._schemas import Category, Field, Number, validated
-from robust_fairness.datasets.tables._tables import one_hot, read_csv, require_rows, to_samples
-from robust_fairness.samples import Samples
-from robust_fairness.samples.splits import Fraction, SplitParameters
+from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
+from robust_fairness.datasets.raw.text import read_csv
+from robust_fairness.datasets.tables._tables import require_rows
+from robust_fairness.samples.splits import Fraction
 
 DATA = "compas/compas-scores-two-years.csv"
 ROWS = 7214
@@ -40,75 +40,62 @@ FILTERS: dict[str, Field] = {
     "is_recid": Category(("-1", "0", "1")),
     "score_text": Category(("N/A", "Low", "Medium", "High")),
 }
-# Columns of the features that tell an attribute.
-COLUMNS = {"race": ("race",), "race_full": ("race",), "sex": ("sex",), "age": ("age", "age_cat")}
 
 
-class Parameters(SplitParameters, extra="forbid", frozen=True):
-    """Parameters of COMPAS.
-
-    Attributes:
-        target: a violent offence after the screening, as in the source, or any within two years.
-        scores: add COMPAS's own outputs, ``decile_score`` and ``v_decile_score``, to the features.
-        sensitive: attributes that methods mitigate; ``race`` is Caucasian or not, ``race_full``
-            has six categories.
-        drop_sensitive: leave the columns of the sensitive attributes out of the features; with
-            ``age``, ``age_cat`` goes as well.
-        val_fraction: the source splits 60 / 20 / 20.
-    """
-
-    target: Literal["is_violent_recid", "two_year_recid"] = "is_violent_recid"
-    scores: bool = False
-    sensitive: tuple[Literal["race", "race_full", "sex", "age"], ...] = ("race",)
-    drop_sensitive: bool = False
-    val_fraction: Fraction = 0.25
-
-
-def load(parameters: Parameters, files: Files, splits: int) -> Samples:
-    """What was known of a defendant when COMPAS was filled in, and what came of it.
+class Compas(TableDataset):
+    """What was known of a defendant when COMPAS was filled in, and recidivism afterwards.
 
     ProPublica's filters keep rows screened within 30 days of the arrest, with a known outcome, an
     ordinary charge and a score: 6,172 of 7,214. The ten features that the source counts but does
     not name are taken to be sex, age, age category, race, the three counts of juvenile offences,
     the count of priors, the degree of the charge and the days between arrest and screening: what
-    the file tells of the defendant and the case at the time of the screening. Left out are names,
-    dates, the free text of the charge, times in jail (which reach past the screening), everything
-    about later offences, and COMPAS's own scores unless ``scores`` asks for them.
+    the file contains about the defendant and the case at the time of the screening. Left out are
+    names, dates, the free text of the charge, times in jail (which reach past the screening),
+    everything about later offences, and COMPAS's own scores unless ``scores`` is set.
     Class 0 is no recidivism.
-
-    Args:
-        parameters: target, features, sensitive attributes and splits.
-        files: where ``compas-scores-two-years.csv`` is found.
-        splits: number of named splits.
 
     Source: "FairCOCCO", B.1.2 and Table 7; filters of J. Larson et al., "How We Analyzed the
     COMPAS Recidivism Algorithm", ProPublica (2016).
-
-    Raises:
-        InputError: the file is missing or damaged, a cell holds what is not allowed there, the
-            filters leave another number of rows, or a part of a split lacks rows or a class.
     """
-    fields = FEATURES | SCORES | FILTERS | {name: Category(CLASSES[name]) for name in CLASSES}
-    cells = read_csv(files, DATA, list(fields), ROWS)
-    table = _filtered(validated(cells, fields, DATA).reset_index(drop=True))
-    attributes = {
-        "race": _caucasian(table["race"]),
-        "race_full": table["race"],
-        "sex": table["sex"],
-        "age": table["age"],
-    }
-    columns = [*FEATURES, *(SCORES if parameters.scores else ())]
-    sensitive = parameters.sensitive if parameters.drop_sensitive else ()
-    dropped = {column for name in sensitive for column in COLUMNS[name]}
-    return to_samples(
-        features=one_hot(table[columns].drop(columns=dropped)),
-        target=table[parameters.target],
-        attributes=attributes,
-        sensitive=parameters.sensitive,
-        parameters=parameters,
-        splits=splits,
-        sources=files.sources,
-    )
+
+    class Parameters(TableParameters):
+        """Parameters of COMPAS.
+
+        Attributes:
+            target: a violent offence after the screening, as in the source, or any within two
+                years.
+            scores: add COMPAS's own outputs, ``decile_score`` and ``v_decile_score``, to the
+                features.
+            sensitive: attributes that methods mitigate; ``race`` is Caucasian or not, ``race_full``
+                has six categories.
+            drop_sensitive: leave the columns of the sensitive attributes out of the features; with
+                ``age``, ``age_cat`` goes as well.
+            val_fraction: the source splits 60 / 20 / 20.
+        """
+
+        target: Literal["is_violent_recid", "two_year_recid"] = "is_violent_recid"
+        scores: bool = False
+        sensitive: tuple[Literal["race", "race_full", "sex", "age"], ...] = ("race",)
+        val_fraction: Fraction = 0.25
+
+    raw_files = (DATA,)
+    feature_columns: ClassVar = {"race_full": ("race",), "age": ("age", "age_cat")}
+
+    def read(self, files: Files, splits: int) -> TypedTable:
+        """The typed table of the rows that pass the filters."""
+        fields = FEATURES | SCORES | FILTERS | {name: Category(CLASSES[name]) for name in CLASSES}
+        cells = read_csv(files, DATA, list(fields), ROWS)
+        table = _filtered(validated(cells, fields, DATA).reset_index(drop=True))
+        return TypedTable(
+            features=table[[*FEATURES, *(SCORES if self.parameters.scores else ())]],
+            target=table[self.parameters.target],
+            attributes={
+                "race": _caucasian(table["race"]),
+                "race_full": table["race"],
+                "sex": table["sex"],
+                "age": table["age"],
+            },
+        )
 
 
 def _filtered(table: pd.DataFrame) -> pd.DataFrame:
@@ -129,13 +116,3 @@ def _caucasian(race: pd.Series) -> pd.Series:
     return (
         race.astype("object").map(names).astype(pd.CategoricalDtype(["Caucasian", "Non-Caucasian"]))
     )
-
-
-class Compas(TableDataset):
-    """``load`` with parameters."""
-
-    Parameters = Parameters
-
-    def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
-        return load(self.parameters, files, splits)

@@ -5,12 +5,11 @@ from typing import Literal
 import pandas as pd
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.base import TableDataset
+from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.tables._schemas import Category, Field, Number, validated
-from robust_fairness.datasets.tables._tables import header, one_hot, read_csv, to_samples
-from robust_fairness.samples import Samples
-from robust_fairness.samples.splits import Fraction, SplitParameters
+from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
+from robust_fairness.datasets.raw.text import header, read_csv
+from robust_fairness.samples.splits import Fraction
 
 DATA = "credit_card/default_of_credit_card_clients.csv"
 ROWS = 30_000
@@ -39,62 +38,45 @@ FIELDS: dict[str, Field] = {
 PAID = Category({"0": "paid", "1": "default"})
 
 
-class Parameters(SplitParameters, extra="forbid", frozen=True):
-    """Parameters of the credit card clients.
-
-    Attributes:
-        undocumented: what becomes of the codes 0, 5 and 6 of ``EDUCATION`` and 0 of ``MARRIAGE``.
-            ``others``: they join the documented category of that name. ``own``: they are a
-            category ``undocumented``, which may be too small for rates. ``drop``: the rows are
-            left out.
-        sensitive: attributes that methods mitigate.
-        drop_sensitive: leave the columns of the sensitive attributes out of the features.
-        val_fraction: the source splits 60 / 20 / 20.
-    """
-
-    undocumented: Literal["others", "own", "drop"] = "others"
-    sensitive: tuple[Literal["SEX", "MARRIAGE", "EDUCATION", "AGE"], ...] = (
-        "SEX",
-        "MARRIAGE",
-        "EDUCATION",
-    )
-    drop_sensitive: bool = False
-    val_fraction: Fraction = 0.25
-
-
-def load(parameters: Parameters, files: Files, splits: int) -> Samples:
+class CreditCard(TableDataset):
     """Credit limit, half a year of bills and payments, and whether the next month is a default.
 
-    Of the 24 columns 23 are features, numbers first and categories one-hot. Class 0 is ``paid``.
-    Attributes are ``SEX``, ``MARRIAGE``, ``EDUCATION`` (categories) and ``AGE`` in years.
-
-    Args:
-        parameters: treatment of undocumented codes, features, sensitive attributes and splits.
-        files: where the table is found, exported from UCI's spreadsheet as CSV with its second
-            header row, with or without the column ``ID``.
-        splits: number of named splits.
+    Of the 24 columns 23 are features. Class 0 is ``paid``. Attributes are ``SEX``, ``MARRIAGE``,
+    ``EDUCATION`` (categories) and ``AGE`` in years. The table is UCI's spreadsheet exported as
+    CSV with its second header row, with or without the column ``ID``.
 
     Source: "FairCOCCO", Table 7.
-
-    Raises:
-        InputError: the file is missing or damaged, a cell holds what is neither documented nor
-            known to be in the file, or a part of a split lacks rows or a class.
     """
-    target = _target(files)
-    fields = {**FIELDS, target: PAID}
-    table = validated(read_csv(files, DATA, list(fields), ROWS), fields, DATA)
-    table = _documented(table.reset_index(drop=True), parameters.undocumented)
-    paid = table.pop(target)
-    dropped = list(parameters.sensitive) if parameters.drop_sensitive else []
-    return to_samples(
-        features=one_hot(table.drop(columns=dropped)),
-        target=paid,
-        attributes={name: table[name] for name in ATTRIBUTES},
-        sensitive=parameters.sensitive,
-        parameters=parameters,
-        splits=splits,
-        sources=files.sources,
-    )
+
+    class Parameters(TableParameters):
+        """Parameters of the credit card clients.
+
+        Attributes:
+            undocumented: what becomes of the codes 0, 5 and 6 of ``EDUCATION`` and 0 of
+                ``MARRIAGE``. ``others``: they join the documented category of that name. ``own``:
+                they are a category ``undocumented``, which may be too small for rates. ``drop``:
+                the rows are left out.
+            val_fraction: the source splits 60 / 20 / 20.
+        """
+
+        undocumented: Literal["others", "own", "drop"] = "others"
+        sensitive: tuple[Literal["SEX", "MARRIAGE", "EDUCATION", "AGE"], ...] = (
+            "SEX",
+            "MARRIAGE",
+            "EDUCATION",
+        )
+        val_fraction: Fraction = 0.25
+
+    raw_files = (DATA,)
+
+    def read(self, files: Files, splits: int) -> TypedTable:
+        """The typed table."""
+        target = _target(files)
+        fields = {**FIELDS, target: PAID}
+        table = validated(read_csv(files, DATA, list(fields), ROWS), fields, DATA)
+        table = _documented(table.reset_index(drop=True), self.parameters.undocumented)
+        paid = table.pop(target)
+        return TypedTable(table, paid, {name: table[name] for name in ATTRIBUTES})
 
 
 def _target(files: Files) -> str:
@@ -124,13 +106,3 @@ def _documented(table: pd.DataFrame, treatment: Literal["others", "own", "drop"]
         cells = table[name].astype("object").replace(UNDOCUMENTED, "others")
         documented[name] = cells.astype(kind)
     return table.assign(**documented)
-
-
-class CreditCard(TableDataset):
-    """``load`` with parameters."""
-
-    Parameters = Parameters
-
-    def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
-        return load(self.parameters, files, splits)

@@ -2,12 +2,12 @@
 
 from typing import Literal
 
-from robust_fairness.datasets.base import TableDataset
+from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.tables._schemas import Category, Field, Number, validated
-from robust_fairness.datasets.tables._tables import read_table, require_rows, to_samples
-from robust_fairness.samples import Samples
-from robust_fairness.samples.splits import Fraction, SplitParameters
+from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
+from robust_fairness.datasets.raw.text import read_table
+from robust_fairness.datasets.tables._tables import require_rows
+from robust_fairness.samples.splits import Fraction
 
 DATA = "drug_consumption/drug_consumption.data"
 ROWS = 1885
@@ -54,23 +54,7 @@ OUTCOMES: dict[str, Field] = {
 }
 
 
-class Parameters(SplitParameters, extra="forbid", frozen=True):
-    """Parameters of the drug consumption data.
-
-    Attributes:
-        sensitive: attributes that methods mitigate: ``ethnicity`` (White or other) in the tables
-            of the source, all three in its Figure 4.
-        drop_sensitive: leave the columns of the sensitive attributes out of the features. The
-            source counts 11 features where the file has 12: without ethnicity they are 11.
-        val_fraction: the source splits 60 / 20 / 20.
-    """
-
-    sensitive: tuple[Literal["ethnicity", "gender", "age"], ...] = ("ethnicity",)
-    drop_sensitive: bool = True
-    val_fraction: Fraction = 0.25
-
-
-def load(parameters: Parameters, files: Files, splits: int) -> Samples:
+class Drugs(TableDataset):
     """Personality and demography of the respondents, and whether they ever used heroin.
 
     The features are numbers as they stand in the file: age, gender, education, country and
@@ -80,42 +64,39 @@ def load(parameters: Parameters, files: Files, splits: int) -> Samples:
     Class 0 is ``never used``. Attributes are categories: two of ``ethnicity``, two of ``gender``,
     six ranges of ``age``.
 
-    Args:
-        parameters: features, sensitive attributes and splits.
-        files: where ``drug_consumption.data`` is found.
-        splits: number of named splits.
-
     Source: "FairCOCCO", B.1.2 and Table 7; the meaning of the numbers is that of the dataset's
     page at UCI.
-
-    Raises:
-        InputError: the file is missing or damaged, a cell holds what is not allowed there, another
-            number of rows is left, or a part of a split lacks rows or a class.
     """
-    cells = read_table(files, DATA, ["id", *FEATURES, *DRUGS.split()], ROWS)
-    outcomes = validated(cells, OUTCOMES, DATA).reset_index(drop=True)
-    groups = validated(cells, GROUPS, DATA).reset_index(drop=True)
-    numbers = {name: Number(-5, 5) for name in FEATURES}  # quantified to a variance of about 1
-    features = validated(cells, numbers, DATA).reset_index(drop=True)
-    honest = outcomes["semer"] == NEVER
-    require_rows(features[honest], HONEST, DATA, "leaving out who claims to use Semeron")
-    dropped = parameters.sensitive if parameters.drop_sensitive else ()
-    return to_samples(
-        features=features[honest].drop(columns=list(dropped)),
-        target=outcomes.loc[honest, "heroin"],
-        attributes={name: groups.loc[honest, name] for name in GROUPS},
-        sensitive=parameters.sensitive,
-        parameters=parameters,
-        splits=splits,
-        sources=files.sources,
-    )
 
+    class Parameters(TableParameters):
+        """Parameters of the drug consumption data.
 
-class Drugs(TableDataset):
-    """``load`` with parameters."""
+        Attributes:
+            sensitive: attributes that methods mitigate: ``ethnicity`` (White or other) in the
+                tables of the source, all three in its Figure 4.
+            drop_sensitive: leave the columns of the sensitive attributes out of the features. The
+                source counts 11 features where the file has 12: without ethnicity they are 11.
+            val_fraction: the source splits 60 / 20 / 20.
+        """
 
-    Parameters = Parameters
+        sensitive: tuple[Literal["ethnicity", "gender", "age"], ...] = ("ethnicity",)
+        drop_sensitive: bool = True
+        val_fraction: Fraction = 0.25
 
-    def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
-        return load(self.parameters, files, splits)
+    raw_files = (DATA,)
+
+    def read(self, files: Files, splits: int) -> TypedTable:
+        """The typed table."""
+        cells = read_table(files, DATA, ["id", *FEATURES, *DRUGS.split()], ROWS)
+        numbers = dict.fromkeys(FEATURES, Number(-5, 5))  # quantified to a variance of about 1
+        outcomes, groups, features = (
+            validated(cells, fields, DATA).reset_index(drop=True)
+            for fields in (OUTCOMES, GROUPS, numbers)
+        )
+        honest = outcomes["semer"] == NEVER
+        require_rows(features[honest], HONEST, DATA, "leaving out who claims to use Semeron")
+        return TypedTable(
+            features=features[honest],
+            target=outcomes.loc[honest, "heroin"],
+            attributes={name: groups.loc[honest, name] for name in GROUPS},
+        )

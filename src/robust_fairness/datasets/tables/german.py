@@ -1,15 +1,14 @@
 """German credit: 1,000 loans of a bank in southern Germany, 1973 to 1975 (Hofmann 1994)."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import pandas as pd
 
-from robust_fairness.datasets.base import TableDataset
+from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.tables._schemas import Category, Field, Number, validated
-from robust_fairness.datasets.tables._tables import one_hot, read_csv, read_table, to_samples
-from robust_fairness.samples import Samples
-from robust_fairness.samples.splits import Fraction, SplitParameters
+from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
+from robust_fairness.datasets.raw.text import read_csv, read_table
+from robust_fairness.samples.splits import Fraction
 
 SOUTH_GERMAN = "german_credit/SouthGermanCredit.asc"
 STATLOG = "german_credit/german.data"
@@ -83,73 +82,70 @@ SEXES = {
     "south_german": ("male", "female or single male", "male", "female"),
     "statlog": ("male", "female", "male", "male"),
 }
-COLUMNS = {"foreign_worker": "foreign_worker", "sex": "personal_status_sex", "age": "age"}
 
 
-class Parameters(SplitParameters, extra="forbid", frozen=True):
-    """Parameters of German credit.
-
-    Attributes:
-        coding: ``south_german``, corrected from the original documents (Groemping 2019), as the
-            name in the source has it, or ``statlog``, the older one, whose codebook exchanges the
-            meaning of many codes.
-        sensitive: attributes that methods mitigate.
-        drop_sensitive: leave the columns of the sensitive attributes out of the features.
-        val_fraction: the source splits 60 / 20 / 20.
-    """
-
-    coding: Literal["south_german", "statlog"] = "south_german"
-    sensitive: tuple[Literal["foreign_worker", "sex", "age"], ...] = ("foreign_worker",)
-    drop_sensitive: bool = False
-    val_fraction: Fraction = 0.25
-
-
-def load(parameters: Parameters, files: Files, splits: int) -> Samples:
+class German(TableDataset):
     """Twenty facts about a borrower and a loan, and whether the contract was complied with.
 
     Duration, amount and age are numbers; the other seventeen are categories in the codes of the
-    file, one-hot. Class 0 is ``bad`` (300 rows; the sample holds far more of them than the bank
-    had). The source's table counts 1,700 rows; its text, and the file, 1,000.
+    file. Class 0 is ``bad`` (300 rows; the sample holds far more of them than the bank had). The
+    source's table counts 1,700 rows; its text, and the file, 1,000.
 
-    Attributes are ``foreign_worker``, ``age`` in years and ``sex`` as far as the file tells it:
-    one code of ``personal_status_sex`` stands for women who are not single *and* for single men,
-    so that ``south_german`` has a third category (310 rows) between ``male`` and ``female``. The
+    Attributes are ``foreign_worker``, ``age`` in years and ``sex`` as far as the file has it: one
+    code of ``personal_status_sex`` stands for women who are not single *and* for single men, so
+    that ``south_german`` has a third category (310 rows) between ``male`` and ``female``. The
     codebook of ``statlog`` calls all 310 women and nobody a single woman, which is wrong. It also
     exchanges who is foreign: 37 rows are, and it says 963.
 
-    Args:
-        parameters: coding, sensitive attributes and splits.
-        files: where ``SouthGermanCredit.asc``, or for ``statlog`` ``german.data`` or else
-            ``german.csv``, is found.
-        splits: number of named splits.
-
     Source: "FairCOCCO", B.1.2 and Table 7; codes of U. Groemping, "South German Credit Data:
     Correcting a Widely Used Data Set", Beuth University of Applied Sciences Berlin (2019).
-
-    Raises:
-        InputError: the file is missing or damaged, a cell holds what is not allowed there, or a
-            part of a split lacks rows or a class.
     """
-    coding = parameters.coding
-    name, cells = _south_german(files) if coding == "south_german" else _statlog(files)
-    table = validated(cells, _fields(coding), name).reset_index(drop=True)
-    target = table.pop(TARGET)
-    groups: dict[str, Field] = {
-        "foreign_worker": _named("foreign_worker", coding, FOREIGN),
-        "personal_status_sex": _named("personal_status_sex", coding, SEXES[coding]),
-        "age": NUMBERS["age"],
-    }
-    told = validated(cells, groups, name).reset_index(drop=True)
-    sensitive = parameters.sensitive if parameters.drop_sensitive else ()
-    return to_samples(
-        features=one_hot(table.drop(columns=[COLUMNS[attribute] for attribute in sensitive])),
-        target=target,
-        attributes={attribute: told[column] for attribute, column in COLUMNS.items()},
-        sensitive=parameters.sensitive,
-        parameters=parameters,
-        splits=splits,
-        sources=files.sources,
-    )
+
+    class Parameters(TableParameters):
+        """Parameters of German credit.
+
+        Attributes:
+            coding: ``south_german``, corrected from the original documents (Groemping 2019), as the
+                name in the source has it, or ``statlog``, the older one, whose codebook exchanges
+                the meaning of many codes.
+            val_fraction: the source splits 60 / 20 / 20.
+        """
+
+        coding: Literal["south_german", "statlog"] = "south_german"
+        sensitive: tuple[Literal["foreign_worker", "sex", "age"], ...] = ("foreign_worker",)
+        val_fraction: Fraction = 0.25
+
+    feature_columns: ClassVar = {"sex": ("personal_status_sex",)}
+
+    def required_files(self) -> tuple[str, ...]:
+        """The data file of the coding."""
+        return (SOUTH_GERMAN if self.parameters.coding == "south_german" else STATLOG,)
+
+    def missing_files(self, files: Files) -> list[str]:
+        """The data file, unless its copy with commas is available."""
+        copied = self.parameters.coding == "statlog" and files.available(STATLOG_CSV)
+        return [] if copied else super().missing_files(files)
+
+    def read(self, files: Files, splits: int) -> TypedTable:
+        """The typed table."""
+        coding = self.parameters.coding
+        name, cells = _south_german(files) if coding == "south_german" else _statlog(files)
+        table = validated(cells, _fields(coding), name).reset_index(drop=True)
+        groups: dict[str, Field] = {
+            "foreign_worker": _named("foreign_worker", coding, FOREIGN),
+            "personal_status_sex": _named("personal_status_sex", coding, SEXES[coding]),
+            "age": NUMBERS["age"],
+        }
+        typed = validated(cells, groups, name).reset_index(drop=True)
+        return TypedTable(
+            target=table.pop(TARGET),
+            features=table,
+            attributes={
+                "foreign_worker": typed["foreign_worker"],
+                "sex": typed["personal_status_sex"],
+                "age": typed["age"],
+            },
+        )
 
 
 def _south_german(files: Files) -> tuple[str, pd.DataFrame]:
@@ -185,13 +181,3 @@ def _codes(name: str, coding: str) -> tuple[str, ...]:
 def _named(name: str, coding: str, names: tuple[str, ...]) -> Category:
     """A field whose codes have names."""
     return Category(dict(zip(_codes(name, coding), names, strict=True)))
-
-
-class German(TableDataset):
-    """``load`` with parameters."""
-
-    Parameters = Parameters
-
-    def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
-        return load(self.parameters, files, splits)

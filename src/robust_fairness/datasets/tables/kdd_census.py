@@ -3,17 +3,17 @@
 What is known of the fields comes from the codebook ``census-income.names`` of the UCI repository.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import pandas as pd
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.base import TableDataset
+from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.tables._schemas import Category, Field, Number, validated
-from robust_fairness.datasets.tables._tables import one_hot, only_of, read_table, to_samples
-from robust_fairness.samples import Samples
-from robust_fairness.samples.splits import Fraction, SplitParameters, official_splits
+from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
+from robust_fairness.datasets.raw.text import read_table
+from robust_fairness.datasets.tables._tables import only_of
+from robust_fairness.samples.splits import Fraction, official_splits
 
 TRAINING, TEST = "kdd_census/census-income.data", "kdd_census/census-income.test"
 ROWS = {TRAINING: 199_523, TEST: 99_762}
@@ -72,72 +72,57 @@ COLUMNS: dict[str, Field | int] = {
 FEATURES = tuple(name for name in COLUMNS if name not in (WEIGHT, TARGET))
 
 
-class Parameters(SplitParameters, extra="forbid", frozen=True):
-    """Parameters of the KDD census data.
-
-    Attributes:
-        split: ``official``: all seeds share the test file, and only validation rows are drawn, as
-            the source has it for data with a test set of their own; ``random``: both files are
-            one table, split at random.
-        drop: columns left out of the features; the two detailed recodes, the state and the three
-            countries of birth make more than half of them.
-        sensitive: attributes that methods mitigate; ``race`` is White or other,
-            ``race_full`` has the five categories of the file.
-        drop_sensitive: leave the columns of the sensitive attributes out of the features.
-        train_rows: of the random split; the official one has its own size.
-        val_fraction: the source splits 60 / 20 / 20.
-    """
-
-    split: Literal["official", "random"] = "official"
-    drop: Annotated[tuple[str, ...], only_of("feature", FEATURES)] = ()
-    sensitive: tuple[Literal["sex", "race", "age", "race_full"], ...] = ("sex", "race", "age")
-    drop_sensitive: bool = False
-    val_fraction: Fraction = 0.25
-
-
-def load(parameters: Parameters, files: Files, splits: int) -> Samples:
-    """Forty facts about a person, numbers first and categories one-hot, and the person's income.
+class KddCensus(TableDataset):
+    """Forty facts about a person, and the person's income.
 
     Class 0 is ``<=50K``. Attributes are ``sex``, ``race`` (White, other), ``race_full`` and
     ``age`` in years. The instance weight is no feature, as the codebook demands. The categories
     are those of ``census-income.data``, sorted; the codebook says how many there are.
 
-    Args:
-        parameters: split, features and sensitive attributes.
-        files: where ``census-income.data`` and ``census-income.test`` are found.
-        splits: number of named splits.
-
     Source: "FairCOCCO", Table 7.
-
-    Raises:
-        InputError: a file is missing or damaged, a cell holds what the codebook does not know, a
-            column has more or fewer categories than documented, or a part of a split lacks rows
-            or a class.
     """
-    table = _read(files)
-    label = table.pop(TARGET)
-    whites = table["race"].astype("object").where(table["race"] == "White", "other")
-    attributes = {
-        "sex": table["sex"],
-        "race": whites.astype(pd.CategoricalDtype(["White", "other"])),
-        "race_full": table["race"],
-        "age": table["age"],
-    }
-    dropped = {*parameters.drop}
-    if parameters.drop_sensitive:
-        dropped |= {name.removesuffix("_full") for name in parameters.sensitive}
-    parts: int | pd.DataFrame = splits
-    if parameters.split == "official":
-        parts = official_splits(ROWS[TRAINING], ROWS[TEST], splits, parameters)
-    return to_samples(
-        features=one_hot(table.drop(columns=list(dropped))),
-        target=label,
-        attributes=attributes,
-        sensitive=parameters.sensitive,
-        parameters=parameters,
-        splits=parts,
-        sources=files.sources,
-    )
+
+    class Parameters(TableParameters):
+        """Parameters of the KDD census data.
+
+        Attributes:
+            split: ``official``: all seeds share the test file, and only validation rows are drawn,
+                as the source has it for data with a test set of their own; ``random``: both files
+                are one table, split at random.
+            drop: columns left out of the features; the two detailed recodes, the state and the
+                three countries of birth make more than half of them.
+            sensitive: attributes that methods mitigate; ``race`` is White or other,
+                ``race_full`` has the five categories of the file.
+            train_rows: of the random split; the official one has its own size.
+            val_fraction: the source splits 60 / 20 / 20.
+        """
+
+        split: Literal["official", "random"] = "official"
+        drop: Annotated[tuple[str, ...], only_of("feature", FEATURES)] = ()
+        sensitive: tuple[Literal["sex", "race", "age", "race_full"], ...] = ("sex", "race", "age")
+        val_fraction: Fraction = 0.25
+
+    raw_files = tuple(ROWS)
+    feature_columns: ClassVar = {"race_full": ("race",)}
+
+    def read(self, files: Files, splits: int) -> TypedTable:
+        """The typed table of both files."""
+        table = _read(files)
+        white = table["race"].astype("object").where(table["race"] == "White", "other")
+        official = self.parameters.split == "official"
+        return TypedTable(
+            target=table.pop(TARGET),
+            features=table.drop(columns=list(self.parameters.drop)),
+            attributes={
+                "sex": table["sex"],
+                "race": white.astype(pd.CategoricalDtype(["White", "other"])),
+                "race_full": table["race"],
+                "age": table["age"],
+            },
+            splits=official_splits(ROWS[TRAINING], ROWS[TEST], splits, self.parameters)
+            if official
+            else None,
+        )
 
 
 def _read(files: Files) -> pd.DataFrame:
@@ -173,13 +158,3 @@ def _categories(cells: pd.Series, count: int) -> Category:
             f"{len(rows)} categories, allowed: {count}"
         )
     return Category(tuple(sorted(map(str, rows.index))))
-
-
-class KddCensus(TableDataset):
-    """``load`` with parameters."""
-
-    Parameters = Parameters
-
-    def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
-        return load(self.parameters, files, splits)

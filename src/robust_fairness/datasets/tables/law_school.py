@@ -8,12 +8,11 @@ from typing import Literal
 
 import pandas as pd
 
-from robust_fairness.datasets.base import TableDataset
+from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.tables._schemas import Category, Field, Number, validated
-from robust_fairness.datasets.tables._tables import one_hot, read_csv, to_samples
-from robust_fairness.samples import Samples
-from robust_fairness.samples.splits import Fraction, SplitParameters
+from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
+from robust_fairness.datasets.raw.text import read_csv
+from robust_fairness.samples.splits import Fraction
 
 DATA = "law_school/law_school_clean.csv"
 ROWS = 20_798
@@ -38,63 +37,36 @@ FIELDS: dict[str, Field] = {
 }
 
 
-class Parameters(SplitParameters, extra="forbid", frozen=True):
-    """Parameters of the law school data.
-
-    Attributes:
-        sensitive: attributes that methods mitigate.
-        drop_sensitive: leave the columns of the sensitive attributes out of the features.
-        val_fraction: the source splits 60 / 20 / 20.
-    """
-
-    sensitive: tuple[Literal["male", "race"], ...] = ("male", "race")
-    drop_sensitive: bool = False
-    val_fraction: Fraction = 0.25
-
-
-def load(parameters: Parameters, files: Files, splits: int) -> Samples:
+class LawSchool(TableDataset):
     """Grades, test score, income and school of a student, and whether the bar was passed.
 
-    Of the 12 columns 11 are features: nine numbers, then ``male`` and ``race`` one-hot. Class 0 is
+    Of the 12 columns 11 are features: nine numbers, then ``male`` and ``race``. Class 0 is
     ``failed``. Attributes are ``male`` (female, male) and ``race`` (Non-White, White).
 
-    Args:
-        parameters: features, sensitive attributes and splits.
-        files: where ``law_school_clean.csv`` is found.
-        splits: number of named splits.
-
     Source: "FairCOCCO", Table 7.
-
-    Raises:
-        InputError: the file is missing or damaged, a cell is out of the documented range, or a
-            part of a split lacks rows or a class.
     """
-    cells = read_csv(files, DATA, list(FIELDS), ROWS)
-    table = validated(cells, FIELDS, DATA).reset_index(drop=True)
-    table["male"] = _named(table["male"], SEXES)
-    passed = _named(table.pop(TARGET), CLASSES)
-    dropped = list(parameters.sensitive) if parameters.drop_sensitive else []
-    return to_samples(
-        features=one_hot(table.drop(columns=dropped)),
-        target=passed,
-        attributes={name: table[name] for name in ATTRIBUTES},
-        sensitive=parameters.sensitive,
-        parameters=parameters,
-        splits=splits,
-        sources=files.sources,
-    )
+
+    class Parameters(TableParameters):
+        """Parameters of the law school data.
+
+        Attributes:
+            val_fraction: the source splits 60 / 20 / 20.
+        """
+
+        sensitive: tuple[Literal["male", "race"], ...] = ("male", "race")
+        val_fraction: Fraction = 0.25
+
+    raw_files = (DATA,)
+
+    def read(self, files: Files, splits: int) -> TypedTable:
+        """The typed table."""
+        cells = read_csv(files, DATA, list(FIELDS), ROWS)
+        table = validated(cells, FIELDS, DATA).reset_index(drop=True)
+        table["male"] = _named(table["male"], SEXES)
+        passed = _named(table.pop(TARGET), CLASSES)
+        return TypedTable(table, passed, {name: table[name] for name in ATTRIBUTES})
 
 
 def _named(column: pd.Series, names: tuple[str, str]) -> pd.Series:
     """Zeros and ones as two categories."""
     return column.map(dict(enumerate(names))).astype(pd.CategoricalDtype(list(names)))
-
-
-class LawSchool(TableDataset):
-    """``load`` with parameters."""
-
-    Parameters = Parameters
-
-    def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
-        return load(self.parameters, files, splits)

@@ -6,7 +6,6 @@ that ``COLUMNS`` names and ``docs/data/tables.md`` describes.
 """
 
 import logging
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -14,14 +13,14 @@ import pandas as pd
 from pydantic import Field
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.base import TableDataset
+from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
 from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.raw.schemas import Category, Number, validated
+from robust_fairness.datasets.raw.schemas import Field as Cell
+from robust_fairness.datasets.raw.text import read_csv
 from robust_fairness.datasets.tables import _mimic
-from robust_fairness.datasets.tables._schemas import Category, Number, validated
-from robust_fairness.datasets.tables._schemas import Field as Cell
-from robust_fairness.datasets.tables._tables import only_of, read_csv, to_samples
-from robust_fairness.samples import Samples
-from robust_fairness.samples.splits import Fraction, SplitParameters, unit_splits
+from robust_fairness.datasets.tables._tables import only_of
+from robust_fairness.samples.splits import Fraction, unit_splits
 
 logger = logging.getLogger(__name__)
 
@@ -70,86 +69,86 @@ BOUNDS: dict[str, Cell] = {
 FIELDS: dict[str, Cell] = {name: BOUNDS.get(name, Number()) for name in COLUMNS}
 
 
-class Parameters(SplitParameters, extra="forbid", frozen=True):
-    """Parameters of the sepsis trajectories.
-
-    Attributes:
-        trajectories: the files, by their paths below the data root; one patient is in one file.
-        outcome: second term of the treatment outcome. ``cited``: the change of SOFA to the next
-            window, as in Raghu et al. (2017), whom FairCOCCO cites. ``as_printed``: the next SOFA
-            less the one of the last window (T), as B.2 prints it.
-        demographics: folder below the data root that holds PATIENTS.csv and ICUSTAYS.csv of
-            MIMIC-III, open demo or full. If given, ``patient`` is an ICU stay, its gender and age
-            have to agree with those tables, and all stays of a person are in one part.
-        drop: features left out. ``fluid_intake_4h`` tells of the action in the same window.
-        sensitive: attributes that methods mitigate.
-        drop_sensitive: leave the columns of the sensitive attributes out of the features.
-        train_rows: fraction of the patients for training, validation included (60-20-20 in the
-            source); no patient is in two parts.
-        val_fraction: fraction of those for validation.
-    """
-
-    trajectories: tuple[str, ...] = Field((DATA,), min_length=1)
-    outcome: Literal["cited", "as_printed"] = "cited"
-    demographics: str | None = None
-    drop: Annotated[tuple[str, ...], only_of("feature", FEATURES)] = ()
-    sensitive: tuple[Literal["gender", "age"], ...] = ("gender",)
-    drop_sensitive: bool = False
-    train_rows: Fraction = 0.8
-    val_fraction: Fraction = 0.25
-
-
-def load(parameters: Parameters, files: Files, splits: int) -> Samples:
+class Sepsis(TableDataset):
     """States of 4 hours and whether the clinicians treated: behavioural cloning of their policy.
 
     A row is a window; class 1 is the action ``treatment``, IV fluid or a vasopressor or both.
     Attributes are ``gender`` (F, M), ``age`` in years and ``outcome``, the treatment outcome that
     equalised odds conditions on (continuous, never a feature). The last window of a patient has
-    no next one and so no outcome: it is left out, and the log says how many are. ``id`` is the
-    number of the row in the files, taken one after the other, from 0.
-
-    Args:
-        parameters: files, outcome, check of demographics, features, sensitive attributes, splits.
-        files: where the trajectories are found.
-        splits: number of named splits.
+    no next one and so no outcome: it is left out and counted in the log. ``id`` is the number of
+    the row in the files, taken one after the other, from 0.
 
     Source: FairCOCCO, B.2 and Table 8.
-
-    Raises:
-        InputError: a file is missing or damaged, a cell is out of range, the windows of a patient
-            are not in order or not complete, a patient is in two places or of two genders, gender
-            or age are other than in the tables of MIMIC, or a part of a split lacks rows or a
-            class.
     """
-    table = pd.concat([_read(name, files) for name in parameters.trajectories], ignore_index=True)
-    _require_whole_trajectories(table)
-    table["person"] = table["patient"]
-    if parameters.demographics is not None:
-        table["person"] = _persons(table, files, parameters.demographics)
-    table["outcome"] = outcome(table, parameters.outcome)
-    complete = table[table["outcome"].notna()]
-    if complete.empty:
-        where = ", ".join(parameters.trajectories)
-        raise InputError(f"{where}: no patient has two windows, so that no window has an outcome")
-    logger.info(
-        "sepsis: %d of %d windows left out: the last of each of %d patients has no outcome",
-        len(table) - len(complete), len(table), table["patient"].nunique(),
-    )  # fmt: skip
-    treated = (complete[list(DOSES)] > 0).any(axis=1)
-    features = complete[list(FEATURES)].assign(gender=complete["gender"].cat.codes)
-    dropped = {*parameters.drop, *(parameters.sensitive if parameters.drop_sensitive else ())}
-    samples = to_samples(
-        features=features.drop(columns=dropped),
-        target=treated.map(dict(zip((False, True), CLASSES, strict=True))).astype(
-            pd.CategoricalDtype(list(CLASSES))
-        ),
-        attributes={name: complete[name] for name in ("gender", "age", "outcome")},
-        sensitive=parameters.sensitive,
-        parameters=parameters,
-        splits=unit_splits(complete["person"], splits, parameters),
-        sources=files.sources,
-    )
-    return replace(samples, given="outcome")
+
+    class Parameters(TableParameters):
+        """Parameters of the sepsis trajectories.
+
+        Attributes:
+            trajectories: the files, by their paths below the data root; one patient is in one file.
+            outcome: second term of the treatment outcome. ``cited``: the change of SOFA to the next
+                window, as in Raghu et al. (2017), whom FairCOCCO cites. ``as_printed``: the next
+                SOFA less the one of the last window (T), as B.2 prints it.
+            demographics: folder below the data root that holds PATIENTS.csv and ICUSTAYS.csv of
+                MIMIC-III, open demo or full. If given, ``patient`` is an ICU stay, its gender and
+                age have to agree with those tables, and all stays of a person are in one part.
+            drop: features left out. ``fluid_intake_4h`` tells of the action in the same window.
+            train_rows: fraction of the patients for training, validation included (60-20-20 in the
+                source); no patient is in two parts.
+            val_fraction: fraction of those for validation.
+        """
+
+        trajectories: tuple[str, ...] = Field((DATA,), min_length=1)
+        outcome: Literal["cited", "as_printed"] = "cited"
+        demographics: str | None = None
+        drop: Annotated[tuple[str, ...], only_of("feature", FEATURES)] = ()
+        sensitive: tuple[Literal["gender", "age"], ...] = ("gender",)
+        train_rows: Fraction = 0.8
+        val_fraction: Fraction = 0.25
+
+    def required_files(self) -> tuple[str, ...]:
+        """The trajectories, and the tables of MIMIC-III if they are compared."""
+        folder = self.parameters.demographics
+        tables = (
+            () if folder is None else (f"{folder}/{_mimic.PATIENTS}", f"{folder}/{_mimic.STAYS}")
+        )
+        return (*self.parameters.trajectories, *tables)
+
+    def read(self, files: Files, splits: int) -> TypedTable:
+        """The typed table of all windows with an outcome.
+
+        Raises:
+            InputError: the windows of a patient are not in order or not complete, a patient is in
+                two places or of two genders, or gender or age differ from the tables of MIMIC.
+        """
+        parameters = self.parameters
+        table = pd.concat(
+            [_read(name, files) for name in parameters.trajectories], ignore_index=True
+        )
+        _require_whole_trajectories(table)
+        table["person"] = table["patient"]
+        if parameters.demographics is not None:
+            table["person"] = _persons(table, files, parameters.demographics)
+        table["outcome"] = outcome(table, parameters.outcome)
+        complete = table[table["outcome"].notna()]
+        if complete.empty:
+            where = ", ".join(parameters.trajectories)
+            raise InputError(
+                f"{where}: no patient has two windows, so that no window has an outcome"
+            )
+        logger.info(
+            "sepsis: %d of %d windows left out: the last of each of %d patients has no outcome",
+            len(table) - len(complete), len(table), table["patient"].nunique(),
+        )  # fmt: skip
+        treated = (complete[list(DOSES)] > 0).any(axis=1).map(dict(enumerate(CLASSES)))
+        features = complete[list(FEATURES)].assign(gender=complete["gender"].cat.codes)
+        return TypedTable(
+            features=features.drop(columns=list(parameters.drop)),
+            target=treated.astype(pd.CategoricalDtype(list(CLASSES))),
+            attributes={name: complete[name] for name in ("gender", "age", "outcome")},
+            splits=unit_splits(complete["person"], splits, parameters),
+            conditioning="outcome",
+        )
 
 
 def outcome(table: pd.DataFrame, second_term: Literal["cited", "as_printed"]) -> pd.Series:
@@ -243,13 +242,3 @@ def _wrong(table: pd.DataFrame, rows: pd.Series) -> list[dict[str, Any]]:
     """The marked rows, cells by column."""
     cells = table[rows].itertuples(index=False, name=None)
     return [dict(zip(map(str, table.columns), row, strict=True)) for row in cells]
-
-
-class Sepsis(TableDataset):
-    """``load`` with parameters."""
-
-    Parameters = Parameters
-
-    def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
-        return load(self.parameters, files, splits)

@@ -1,79 +1,69 @@
-"""A table that a user brings, CSV or Parquet, made a dataset by parameters alone."""
+"""A table of a user, CSV or Parquet, described by parameters alone."""
 
-from dataclasses import replace
 from typing import Annotated
 
 import pandas as pd
 from pydantic import PositiveInt
 
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.datasets.base import TableDataset
+from robust_fairness.datasets.base import TableDataset, TypedTable
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw import columns as raw_columns
 from robust_fairness.datasets.raw.labels import RawTableParameters, complete_rows, labels_of
-from robust_fairness.datasets.tables._tables import one_hot, to_samples
-from robust_fairness.samples import Samples
 
 
-class Parameters(RawTableParameters, extra="forbid", frozen=True):
-    """Parameters of a table.
+class Table(TableDataset):
+    """Columns of a table; class 1 of a binary target is the positive one."""
 
-    Attributes:
-        features: the columns that are features, in this order; unless given all but the target,
-            the id, the split and the unit.
-        drop: columns that are no features, where ``features`` is not given.
-        drop_sensitive: leave the sensitive columns out of the features as well.
-        most_categories: how many categories a feature may have, each a column of 0 and 1.
-    """
+    class Parameters(RawTableParameters):
+        """Parameters of a table.
 
-    features: tuple[str, ...] | None = None
-    drop: tuple[str, ...] = ()
-    drop_sensitive: bool = False
-    most_categories: Annotated[int, PositiveInt] = raw_columns.MOST_CATEGORIES
+        Attributes:
+            features: the columns that are features, in this order; unless given all but the target,
+                the id, the split and the unit.
+            drop: columns that are no features, where ``features`` is not given.
+            drop_sensitive: leave the sensitive columns out of the features as well.
+            most_categories: how many categories a feature may have, each a column of 0 and 1.
+        """
 
+        features: tuple[str, ...] | None = None
+        drop: tuple[str, ...] = ()
+        drop_sensitive: bool = False
+        most_categories: Annotated[int, PositiveInt] = raw_columns.MOST_CATEGORIES
 
-def load(parameters: Parameters, files: Files, splits: int) -> Samples:
-    """Numbers as they are, then categories one-hot; class 1 of a binary target is positive.
+    def required_files(self) -> tuple[str, ...]:
+        """The table."""
+        return (self.parameters.file,)
 
-    Args:
-        parameters: what the columns of the table are.
-        files: where it is found.
-        splits: number of named splits; one where a column gives it.
-
-    Raises:
-        InputError: the file is missing, damaged, too large or empty, a column does not exist, is
-            constant where it may not be, or has a cell that does not fit, or a part of a split
-            lacks rows or a class.
-    """
-    wanted = parameters.features
-    named = None if wanted is None else tuple(dict.fromkeys((*parameters.columns, *wanted)))
-    table = parameters.read(files, named, parameters.drop)
-    names = _features(list(table.columns), parameters)
-    parameters.require_typed([*parameters.columns, *names])
-    optional = set(parameters.sensitive) - set(names)
-    needed = dict.fromkeys([*parameters.columns, *names])
-    rows = complete_rows(table, [name for name in needed if name not in optional], parameters)
-    labels = labels_of(rows, parameters, splits)
-    features = {
-        name: raw_columns.typed(
-            rows[name], f"{parameters.file}, column {name}", parameters.types.get(name),
-            parameters.most_categories,
+    def read(self, files: Files, splits: int) -> TypedTable:
+        """The typed table of the complete rows; a split by column is the only one."""
+        parameters = self.parameters
+        wanted = parameters.features
+        named = None if wanted is None else tuple(dict.fromkeys((*parameters.columns, *wanted)))
+        table = parameters.read(files, named, parameters.drop)
+        names = _features(list(table.columns), parameters)
+        parameters.require_typed([*parameters.columns, *names])
+        optional = set(parameters.sensitive) - set(names)
+        needed = dict.fromkeys([*parameters.columns, *names])
+        rows = complete_rows(table, [name for name in needed if name not in optional], parameters)
+        labels = labels_of(rows, parameters, splits)
+        features = {
+            name: raw_columns.typed(
+                rows[name], f"{parameters.file}, column {name}", parameters.types.get(name),
+                parameters.most_categories,
+            )
+            for name in names
+        }  # fmt: skip
+        return TypedTable(
+            features=pd.DataFrame(features),
+            target=labels.target,
+            attributes={str(name): values for name, values in labels.attributes.items()},
+            splits=labels.splits,
+            id=labels.id,
         )
-        for name in names
-    }  # fmt: skip
-    samples = to_samples(
-        features=one_hot(pd.DataFrame(features)),
-        target=labels.target,
-        attributes={str(name): values for name, values in labels.attributes.items()},
-        sensitive=parameters.sensitive,
-        parameters=parameters,
-        splits=labels.splits,
-        sources=files.sources,
-    )
-    return replace(samples, id=labels.id)
 
 
-def _features(columns: list[str], parameters: Parameters) -> list[str]:
+def _features(columns: list[str], parameters: Table.Parameters) -> list[str]:
     """Names of the columns that are features, in order.
 
     Raises:
@@ -97,13 +87,3 @@ def _features(columns: list[str], parameters: Parameters) -> list[str]:
     if not found:
         raise InputError(f"{parameters.file}: no column is left as a feature")
     return found
-
-
-class Table(TableDataset):
-    """``load`` with parameters."""
-
-    Parameters = Parameters
-
-    def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
-        return load(self.parameters, files, splits)

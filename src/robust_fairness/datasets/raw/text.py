@@ -1,0 +1,122 @@
+"""Text files of documented tables, read strictly: every cell a string, indexed by its line."""
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pandas as pd
+
+from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.datasets.files import Files
+
+
+def read_table(
+    files: Files, name: str, columns: Sequence[str], rows: int, delimiter: str = ","
+) -> pd.DataFrame:
+    """File without header, every cell a string.
+
+    Empty lines and lines that begin with ``|`` (comments of the C4.5 format) are left out, and so
+    are spaces after a delimiter.
+
+    Args:
+        files: where raw files are found.
+        name: the file, by its path below the data root.
+        columns: names of the fields of a line.
+        rows: how many rows the file is documented to have.
+        delimiter: what stands between two cells.
+
+    Returns:
+        One row a line, indexed by the line's number in the file, from 1.
+
+    Raises:
+        InputError: the file cannot be read, a line has too few or too many fields, or the file
+            too few or too many rows.
+    """
+    records = _records(
+        files, name, delimiter=delimiter, skipinitialspace=True, quoting=csv.QUOTE_NONE
+    )
+    kept = [(line, cells) for line, cells in records if not cells[0].startswith("|")]
+    return _table(kept, name, columns, rows)
+
+
+def read_csv(
+    files: Files, name: str, columns: Sequence[str], rows: int | None, delimiter: str = ","
+) -> pd.DataFrame:
+    """Some columns of a file with a header and quoted cells (RFC 4180), every cell a string.
+
+    Cells are taken as they are, spaces and empty ones included; a quoted cell may hold the
+    delimiter, doubled quotes and line ends. Empty lines are left out.
+
+    Args:
+        files: where raw files are found.
+        name: the file, by its path below the data root.
+        columns: the columns to read, by their names in the header; a name may stand there twice
+            if both columns are equal.
+        rows: how many rows the file is documented to have, the header not counted; None if that
+            is not documented.
+        delimiter: what stands between two cells.
+
+    Returns:
+        The columns, one row a record, indexed by the number of the line (from 1) in which the
+        record ends; the header is line 1.
+
+    Raises:
+        InputError: the file cannot be read, lacks a column, has two different columns of one
+            name, a record has too few or too many cells, quotes are damaged, or there are too few
+            or too many rows.
+    """
+    records = _records(files, name, delimiter=delimiter, strict=True)
+    _, header = next(records, (1, []))
+    table = _table(list(records), name, header, rows)
+    for column in columns:
+        if column not in header:
+            raise InputError(f"{name}: {unknown_name('column', column, header)}")
+        if header.count(column) > 1:
+            copies = table.loc[:, table.columns == column]
+            for line in copies.index[
+                copies.ne(copies.iloc[:, 0], axis="index").any(axis="columns")
+            ]:
+                raise InputError(
+                    f"{name}, line {line}: the columns called {column} differ; allowed: equal ones"
+                )
+    return table.loc[:, ~table.columns.duplicated()][list(columns)]
+
+
+def header(files: Files, name: str, delimiter: str = ",") -> list[str]:
+    """Names of the columns of a file that ``read_csv`` reads; none of an empty file.
+
+    Args:
+        files: where raw files are found.
+        name: the file, by its path below the data root.
+        delimiter: what stands between two cells.
+
+    Raises:
+        InputError: the file cannot be read, or its quotes are damaged.
+    """
+    _, cells = next(_records(files, name, delimiter=delimiter, strict=True), (1, []))
+    return cells
+
+
+def _records(files: Files, name: str, **dialect: Any) -> Iterator[tuple[int, list[str]]]:
+    """Records of a file that are not empty, each with the number of its last line."""
+    lines = csv.reader(io.StringIO(files.text(name)), **dialect)
+    try:
+        for cells in lines:
+            if cells:
+                yield lines.line_num, cells
+    except csv.Error as error:
+        raise InputError(f"{name}, line {lines.line_num}: {error}") from error
+
+
+def _table(
+    records: Sequence[tuple[int, list[str]]], name: str, columns: Sequence[str], rows: int | None
+) -> pd.DataFrame:
+    """Table of records that all have the same number of cells, and are as many as documented."""
+    for line, cells in records:
+        if len(cells) != len(columns):
+            raise InputError(f"{name}, line {line}: {len(cells)} fields, expected {len(columns)}")
+    if rows is not None and len(records) != rows:
+        raise InputError(f"{name}: {len(records)} rows, expected {rows}: is it complete?")
+    lines = [line for line, _ in records]
+    return pd.DataFrame([cells for _, cells in records], columns=list(columns), index=lines)
