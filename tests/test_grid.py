@@ -272,7 +272,7 @@ def test_wrong_names_of_generators_are_refused(generators, name, message):
     [
         ({"training": {"picturez": 3}}, "training.picturez: Extra inputs"),
         ({"training": {"network": {"channel": 3}}}, "training.network.channel: Extra inputs"),
-        ({"training": {"pictures": 0}}, "training.pictures: .* greater than or equal to 1"),
+        ({"training": {"images": 0}}, "training.images: .* greater than or equal to 1"),
         ({"training": {"sampler": {"steps": "many"}}}, "training.sampler.steps"),
         ({"file": 3}, "file: "),
     ],

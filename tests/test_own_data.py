@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from robust_fairness.datasets.images import pictures
+from robust_fairness.datasets.images import image_folder
 from robust_fairness.datasets.tables import table
 from tests.project import ROOT, Project
 
@@ -77,7 +77,7 @@ def test_predictions_of_the_table_are_audited(project: Project) -> None:
 
 
 def test_every_source_of_the_page_is_accepted() -> None:
-    sources = {"table": table, "pictures": pictures}
+    sources = {"table": table.Table, "image_folder": image_folder.ImageFolder}
     found = {}
     for language, text in BLOCKS:
         content = yaml.safe_load(text) if language == "yaml" else {}
@@ -86,5 +86,5 @@ def test_every_source_of_the_page_is_accepted() -> None:
                 name = fields.pop("source")
                 found[name] = sources[name].Parameters(**fields)
     assert set(found) == set(sources)
-    assert found["pictures"].size == (64, 64)
+    assert found["image_folder"].size == (64, 64)
     assert Path(found["table"].file).suffix == ".csv"

@@ -1,4 +1,4 @@
-"""Questions on pictures: rows share the features of their pictures, which are mapped."""
+"""Questions on images: rows share the features of their images, which are mapped."""
 
 from dataclasses import replace
 
@@ -15,18 +15,18 @@ from robust_fairness.samples.questions import Boxes, Questions, QuestionShape
 from robust_fairness.training.inputs import Inputs, rows_at_once, shape_of
 
 TOKENS = np.array([[1, 2, 0], [2, 0, 0], [1, 1, 2]], dtype=np.int32)
-PICTURES = np.array([1, 0, 1], dtype=np.int32)
+IMAGES = np.array([1, 0, 1], dtype=np.int32)
 
 
 @pytest.fixture
 def samples(tmp_path) -> Samples:
-    """Three questions on two pictures of two boxes at most."""
+    """Three questions on two images of two boxes at most."""
     features = np.random.default_rng(0).normal(size=(2, 2, 4)).astype(np.float16)
     np.save(tmp_path / "features.npy", features)
     np.save(tmp_path / "counts.npy", np.array([2, 1], dtype=np.int16))
     splits = pd.DataFrame({"split_0": pd.Categorical(["train", "val", "test"])})
     return Samples(
-        x={"tokens": TOKENS, "picture": PICTURES},
+        x={"tokens": TOKENS, "image": IMAGES},
         y=np.zeros(3, dtype=np.int64),
         attributes=pd.DataFrame(index=range(3)),
         id=np.arange(3),
@@ -36,7 +36,7 @@ def samples(tmp_path) -> Samples:
     )
 
 
-def test_inputs_hold_each_row_s_words_and_its_picture(samples):
+def test_inputs_hold_each_row_s_words_and_its_image(samples):
     """Whatever rows are asked for, in whatever order."""
     inputs = Inputs(samples, torch.device("cpu"))
     rows = torch.tensor([[2, 1]])
@@ -44,12 +44,12 @@ def test_inputs_hold_each_row_s_words_and_its_picture(samples):
     np.testing.assert_array_equal(tokens[0], TOKENS[[2, 1]])
     assert counts.tolist() == [[1, 2]]
     stored = samples.questions.boxes.features
-    np.testing.assert_array_equal(features[0], stored[PICTURES[[2, 1]]].astype(np.float32))
+    np.testing.assert_array_equal(features[0], stored[IMAGES[[2, 1]]].astype(np.float32))
     assert inputs.some().shape == (0, 3 + 1 + 2 * 4)
 
 
 def test_packing_can_be_undone_in_single_precision():
-    """The largest vocabularies and pictures keep their numbers."""
+    """The largest vocabularies and images keep their numbers."""
     shape = QuestionShape(("",) * 5000, 2, 3, 5)
     tokens, counts = torch.tensor([[4999, 0], [17, 3]]), torch.tensor([3, 0])
     features = torch.randn(2, 3, 5)
@@ -66,7 +66,7 @@ def test_saved_samples_point_to_the_same_file(samples, tmp_path):
     dataset.save(samples)
     loaded = dataset.load()
     assert loaded.questions == samples.questions
-    np.testing.assert_array_equal(loaded.x["picture"], PICTURES)
+    np.testing.assert_array_equal(loaded.x["image"], IMAGES)
     assert shape_of(loaded) == QuestionShape(("", "is", "it"), 3, 2, 4)
     assert samples.without_inputs().questions is None
 

@@ -131,7 +131,7 @@ def inside(shape: str, x: int, y: int) -> bool:
     return not {1, -1} <= turns
 
 
-def slow_picture(mask: np.ndarray, values: dict[str, int], variant: str) -> np.ndarray:
+def slow_image(mask: np.ndarray, values: dict[str, int], variant: str) -> np.ndarray:
     """Pixel by pixel, painting over in the published order."""
     digit, texture = DIGIT[values["digit_color"]], DIGIT[values["texture_color"]]
     background = [(255 - c) // 4 for c in DIGIT[values["background_color"]]]
@@ -139,7 +139,7 @@ def slow_picture(mask: np.ndarray, values: dict[str, int], variant: str) -> np.n
     texture = [255 - c for c in texture]
     cell = 4 if values["digit_position"] == 9 else values["digit_position"]
     glyph = list(GLYPHS.values())[values["texture"]].split()
-    picture = np.zeros((96, 96, 3), dtype=np.uint8)
+    image = np.zeros((96, 96, 3), dtype=np.uint8)
     for row in range(96):
         for column in range(96):
             color = background
@@ -155,13 +155,13 @@ def slow_picture(mask: np.ndarray, values: dict[str, int], variant: str) -> np.n
                         color = texture
             if here == cell and mask[row % 32, column % 32]:
                 color = digit
-            picture[row, column] = color
-    channels_first = picture.transpose(2, 0, 1)
+            image[row, column] = color
+    channels_first = image.transpose(2, 0, 1)
     return channels_first if variant == "as_published" else channels_first[::-1]
 
 
 @pytest.mark.parametrize("variant", ["corrected", "as_published"])
-def test_pictures_equal_the_slow_restatement(variant):
+def test_images_equal_the_slow_restatement(variant):
     """Every shape, texture, colour and cell; every pixel."""
     rng = np.random.default_rng(3)
     masks = rng.random((10, 32, 32)) < 0.3
@@ -178,7 +178,7 @@ def test_pictures_equal_the_slow_restatement(variant):
     found = render(masks, factors, variant)
     for row in range(10):
         one = {name: int(value[row]) for name, value in values.items()}
-        assert np.array_equal(found[row], slow_picture(masks[row], one, variant))
+        assert np.array_equal(found[row], slow_image(masks[row], one, variant))
 
 
 @pytest.mark.parametrize("canvas", [48, 32, 24])
@@ -193,18 +193,18 @@ def test_small_canvas_is_the_rounded_mean_of_blocks(canvas):
 
 
 def test_enlarging_is_exact_resampling_by_area():
-    """Against integrals of the picture as a step function, for one digit and all ones."""
-    picture = np.random.default_rng(0).integers(0, 256, (1, 28, 28)).astype(np.uint8)
-    fine = picture[0].repeat(8, 0).repeat(8, 1).astype(float)  # 224 = 28 * 8 = 32 * 7
+    """Against integrals of the image as a step function, for one digit and all ones."""
+    image = np.random.default_rng(0).integers(0, 256, (1, 28, 28)).astype(np.uint8)
+    fine = image[0].repeat(8, 0).repeat(8, 1).astype(float)  # 224 = 28 * 8 = 32 * 7
     expected = fine.reshape(32, 7, 32, 7).sum((1, 3))
-    assert np.array_equal(biased_mnist.enlarged(picture)[0], expected)
+    assert np.array_equal(biased_mnist.enlarged(image)[0], expected)
     assert (biased_mnist.enlarged(np.full((1, 28, 28), 255, np.uint8)) == 255 * 49).all()
 
 
 def bundled(**options):
     """Samples of the bundled digits."""
-    parameters = biased_mnist.Parameters(digits="scikit_learn", canvas=24, **options)
-    return biased_mnist.load(parameters, Files(Path("nowhere")), 3)
+    parameters = biased_mnist.BiasedMnist.Parameters(digits="scikit_learn", canvas=24, **options)
+    return biased_mnist.BiasedMnist(parameters).load(Files(Path("nowhere")), 3)
 
 
 def test_bundled_digits_give_samples_with_four_parts():
@@ -229,9 +229,9 @@ def test_bundled_digits_give_samples_with_four_parts():
         assert np.mean(own) == pytest.approx(share, abs=0.03)
 
 
-def sha256(pictures: np.ndarray) -> str:
-    """Of the bytes of pictures."""
-    return hashlib.sha256(pictures.tobytes()).hexdigest()
+def sha256(images: np.ndarray) -> str:
+    """Of the bytes of images."""
+    return hashlib.sha256(images.tobytes()).hexdigest()
 
 
 def test_samples_are_the_same_on_every_machine():
@@ -243,7 +243,7 @@ def test_samples_are_the_same_on_every_machine():
 
 
 @pytest.mark.parametrize("batch", [1, 7, 400])
-def test_pictures_do_not_depend_on_the_batch(monkeypatch, batch):
+def test_images_do_not_depend_on_the_batch(monkeypatch, batch):
     """One by one, in uneven batches and in a single one."""
     masks = np.random.default_rng(0).random((40, 32, 32)) < 0.3
     _, factors = draw(40, 0.5)
@@ -254,8 +254,10 @@ def test_pictures_do_not_depend_on_the_batch(monkeypatch, batch):
 
 def test_real_digits_fill_the_parts(shared_data):
     """MNIST itself: sizes, labels in order of their file, and pixels, pinned."""
-    parameters = biased_mnist.Parameters(canvas=32, train_rows=700, val_rows=200, test_rows=100)
-    samples = biased_mnist.load(parameters, Files(shared_data), 1)
+    parameters = biased_mnist.BiasedMnist.Parameters(
+        canvas=32, train_rows=700, val_rows=200, test_rows=100
+    )
+    samples = biased_mnist.BiasedMnist(parameters).load(Files(shared_data), 1)
     assert [len(samples.rows("split_0", part)) for part in PARTS] == [700, 200, 200, 100]
     assert samples.y[-100:].tolist()[:10] == [7, 2, 1, 0, 4, 1, 4, 9, 5, 9]
     assert samples.id[-100:].tolist() == list(range(60_000, 60_100))
@@ -274,8 +276,8 @@ def mnist(root: Path, size: int = 28, label: int = 9, test: int = 12) -> Files:
     labels = {"train": np.where(np.arange(60) == 5, label, digits), "t10k": digits[:test]}
     (root / "mnist").mkdir()
     for name, y in labels.items():
-        pictures = np.zeros((len(y), size, size), np.uint8)
-        for kind, content in (("images-idx3", pictures), ("labels-idx1", y.astype(np.uint8))):
+        images = np.zeros((len(y), size, size), np.uint8)
+        for kind, content in (("images-idx3", images), ("labels-idx1", y.astype(np.uint8))):
             header = bytes([0, 0, 8, content.ndim]) + struct.pack(
                 f">{content.ndim}I", *content.shape
             )
@@ -286,7 +288,9 @@ def mnist(root: Path, size: int = 28, label: int = 9, test: int = 12) -> Files:
 
 def test_a_sixth_of_the_training_file_is_for_validation(tmp_path):
     """As 10,000 of 60,000, whatever the size of the file."""
-    samples = biased_mnist.load(biased_mnist.Parameters(canvas=24), mnist(tmp_path), 1)
+    samples = biased_mnist.BiasedMnist(biased_mnist.BiasedMnist.Parameters(canvas=24)).load(
+        mnist(tmp_path), 1
+    )
     assert [len(samples.rows("split_0", part)) for part in PARTS] == [50, 10, 10, 12]
     assert samples.y[samples.id == 5].tolist() == [9] * np.sum(samples.id == 5)
 
@@ -295,23 +299,25 @@ def test_a_sixth_of_the_training_file_is_for_validation(tmp_path):
     ("damage", "message"),
     [
         ({"label": 10}, "train-labels-idx1-ubyte: label 10 at index 5, allowed: 0 to 9"),
-        ({"size": 27}, "train-images-idx3-ubyte: pictures of 27 x 27 pixels, allowed: 28 x 28"),
+        ({"size": 27}, "train-images-idx3-ubyte: images of 27 x 27 pixels, allowed: 28 x 28"),
         ({"test": 0}, "test_rows: the source has no digits for this part"),
     ],
 )
 def test_files_that_hold_something_else_are_named(tmp_path, damage, message):
     """Sound idx files, but not of digits."""
     with pytest.raises(InputError, match=message):
-        biased_mnist.load(biased_mnist.Parameters(), mnist(tmp_path, **damage), 1)
+        biased_mnist.BiasedMnist(biased_mnist.BiasedMnist.Parameters()).load(
+            mnist(tmp_path, **damage), 1
+        )
 
 
-def test_labels_and_pictures_must_be_as_many(tmp_path):
+def test_labels_and_images_must_be_as_many(tmp_path):
     """A label too few."""
     files = mnist(tmp_path)
     path = tmp_path / "mnist" / "t10k-labels-idx1-ubyte"
     path.write_bytes(bytes([0, 0, 8, 1]) + struct.pack(">I", 11) + bytes(11))
     with pytest.raises(InputError, match="t10k-labels-idx1-ubyte: 11 labels, allowed: 12"):
-        biased_mnist.load(biased_mnist.Parameters(), files, 1)
+        biased_mnist.BiasedMnist(biased_mnist.BiasedMnist.Parameters()).load(files, 1)
 
 
 @pytest.mark.parametrize(
@@ -328,7 +334,7 @@ def test_labels_and_pictures_must_be_as_many(tmp_path):
 def test_bad_parameters_are_named(options, message):
     """Before anything is read."""
     with pytest.raises((InputError, ValueError), match=message):
-        biased_mnist.Parameters(**options)
+        biased_mnist.BiasedMnist.Parameters(**options)
 
 
 def test_more_rows_than_digits_are_refused():

@@ -23,22 +23,22 @@ from robust_fairness.datasets.questions._boxes import convert
 from robust_fairness.samples.questions import Boxes
 
 ROWS, BOXES, WIDTH = (5, 7), 6, 8  # of two files
-PICTURES = tuple(f"n{number}" if number % 3 else str(number) for number in range(sum(ROWS)))
+IMAGES = tuple(f"n{number}" if number % 3 else str(number) for number in range(sum(ROWS)))
 
 
 def world(folder: Path, **storage) -> dict[str, np.ndarray]:
-    """Write two files and their table; the boxes of every picture, float32 ``[box, 8]``."""
+    """Write two files and their table; the boxes of every image, float32 ``[box, 8]``."""
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(5)
-    order = rng.permutation(len(PICTURES))
+    order = rng.permutation(len(IMAGES))
     info, truth, placed = {}, {}, iter(order.tolist())
     for number, rows in zip((0, 3), ROWS, strict=True):
         values = np.abs(rng.normal(scale=9, size=(rows, BOXES, WIDTH))).astype(np.float32)
         for row in range(rows):
-            picture, promised = PICTURES[next(placed)], int(rng.integers(0, BOXES + 1))
+            image, promised = IMAGES[next(placed)], int(rng.integers(0, BOXES + 1))
             values[row, promised:] = 0
-            truth[picture] = values[row, :promised]
-            info[picture] = {
+            truth[image] = values[row, :promised]
+            info[image] = {
                 "width": 640,
                 "height": 480,
                 "objectsNum": promised,
@@ -61,12 +61,12 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def expect(found: Boxes, truth: dict[str, np.ndarray], pictures, boxes: int) -> None:
-    """Compare with a picture by picture restatement."""
-    assert found.shape == (len(pictures), boxes, WIDTH)
+def expect(found: Boxes, truth: dict[str, np.ndarray], images, boxes: int) -> None:
+    """Compare with an image by image restatement."""
+    assert found.shape == (len(images), boxes, WIDTH)
     assert found.features.dtype == np.float16 and found.counts.dtype == np.int16
-    for row, picture in enumerate(pictures):
-        kept = truth[picture][:boxes]
+    for row, image in enumerate(images):
+        kept = truth[image][:boxes]
         assert found.counts[row] == len(kept)
         expected = np.zeros((boxes, WIDTH), dtype=np.float16)
         for box, numbers in enumerate(kept):
@@ -80,11 +80,11 @@ def expect(found: Boxes, truth: dict[str, np.ndarray], pictures, boxes: int) -> 
     [{}, {"chunks": (1, 6, 8)}, {"chunks": (3, 2, 5), "compression": "gzip"}, {"dtype": "f2"}],
 )
 @pytest.mark.parametrize("block", [1, 700, 2**26])
-def test_every_picture_has_its_first_boxes(tmp_path, monkeypatch, boxes, storage, block):
+def test_every_image_has_its_first_boxes(tmp_path, monkeypatch, boxes, storage, block):
     """In the order asked for, however the file is stored and in whatever blocks it is read."""
     truth = world(tmp_path / "raw", **storage)
     monkeypatch.setattr(module, "BLOCK_BYTES", block)
-    asked = [*PICTURES[::-2], PICTURES[2], PICTURES[2]]
+    asked = [*IMAGES[::-2], IMAGES[2], IMAGES[2]]
     found = convert(tmp_path / "raw", asked, boxes, tmp_path / "kept")
     if "dtype" in storage:
         truth = {name: values.astype(np.float16) for name, values in truth.items()}
@@ -107,20 +107,20 @@ def test_reads_are_no_larger_than_a_block(tmp_path, monkeypatch):
         world(tmp_path / str(chunk), chunks=(chunk, 6, 8))
         sizes.clear()
         monkeypatch.setattr(module, "BLOCK_BYTES", 3 * row)
-        convert(tmp_path / str(chunk), PICTURES, 4, tmp_path / "kept")
+        convert(tmp_path / str(chunk), IMAGES, 4, tmp_path / "kept")
         assert [start for _, start, _ in sizes] == spans
         assert max(size for *_, size in sizes) == (3 if chunk == 1 else 2) * row
 
 
 def test_the_manifest_tells_what_was_converted(tmp_path):
-    """Pictures, sources and a checksum of the arrays as they lie there."""
+    """Images, sources and a checksum of the arrays as they lie there."""
     world(tmp_path / "raw")
-    found = convert(tmp_path / "raw", PICTURES[:4], 3, tmp_path / "kept")
+    found = convert(tmp_path / "raw", IMAGES[:4], 3, tmp_path / "kept")
     folder = Path(found.folder)
     assert folder.parent == tmp_path / "kept"
     assert sorted(contents(folder)) == ["boxes.json", "counts.npy", "features.npy"]
     manifest = json.loads((folder / "boxes.json").read_text())
-    assert manifest["request"]["pictures"] == list(PICTURES[:4])
+    assert manifest["request"]["pictures"] == list(IMAGES[:4])
     arrays = (folder / "features.npy").read_bytes() + (folder / "counts.npy").read_bytes()
     assert found.sha256 == manifest["sha256"] == hashlib.sha256(arrays).hexdigest()
     names = ["gqa_objects_0.h5", "gqa_objects_3.h5", "gqa_objects_info.json"]
@@ -130,24 +130,24 @@ def test_the_manifest_tells_what_was_converted(tmp_path):
     assert (told["bytes"], told["sha256"]) == (len(raw), hashlib.sha256(raw).hexdigest())
 
 
-def test_only_files_of_the_pictures_are_asked_for(tmp_path):
-    """One of two files will do for its pictures."""
+def test_only_files_of_the_images_are_asked_for(tmp_path):
+    """One of two files will do for its images."""
     truth = world(tmp_path / "raw")
     info = json.loads((tmp_path / "raw/gqa_objects_info.json").read_text())
-    asked = [picture for picture in PICTURES if info[picture]["file"] == 3]
+    asked = [image for image in IMAGES if info[image]["file"] == 3]
     (tmp_path / "raw/gqa_objects_0.h5").unlink()
     expect(convert(tmp_path / "raw", asked, 4, tmp_path / "kept"), truth, asked, 4)
     with pytest.raises(InputError, match=r"gqa_objects_0.h5: is missing, allowed: all files that"):
-        convert(tmp_path / "raw", PICTURES, 4, tmp_path / "kept")
+        convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept")
 
 
 def test_a_second_call_converts_nothing(tmp_path, monkeypatch):
     """Not even a row is read."""
     world(tmp_path / "raw")
-    first = convert(tmp_path / "raw", PICTURES, 4, tmp_path / "kept")
+    first = convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept")
     before = contents(tmp_path / "kept")
     monkeypatch.setattr(module, "_read", None)
-    assert convert(tmp_path / "raw", PICTURES, 4, tmp_path / "kept") == first
+    assert convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept") == first
     assert contents(tmp_path / "kept") == before
 
 
@@ -155,47 +155,47 @@ def test_the_sources_may_be_deleted_once_they_are_converted(tmp_path):
     """All of them, and for the same request only; never where two maps would fit."""
     raw, kept = tmp_path / "raw", tmp_path / "kept"
     truth = world(raw)
-    first = convert(raw, PICTURES, 4, kept)
+    first = convert(raw, IMAGES, 4, kept)
     for number in (0, 3):
         (raw / f"gqa_objects_{number}.h5").rename(tmp_path / str(number))
-    found = convert(raw, PICTURES, 4, kept)
+    found = convert(raw, IMAGES, 4, kept)
     assert found == first
-    expect(found, truth, PICTURES, 4)
-    others = [(PICTURES[1:], 4), (PICTURES[::-1], 4), (PICTURES, 3)]
-    for pictures, boxes in others:
+    expect(found, truth, IMAGES, 4)
+    others = [(IMAGES[1:], 4), (IMAGES[::-1], 4), (IMAGES, 3)]
+    for images, boxes in others:
         with pytest.raises(InputError, match="gqa_objects_0.h5: is missing"):
-            convert(raw, pictures, boxes, kept)
+            convert(raw, images, boxes, kept)
     table = raw / "gqa_objects_info.json"
     before = table.read_text()
     table.write_text(before + " ")
     with pytest.raises(InputError, match="gqa_objects_0.h5: is missing"):
-        convert(raw, PICTURES, 4, kept)
+        convert(raw, IMAGES, 4, kept)
     table.write_text(before)
     for number in (0, 3):
         (raw / f"gqa_objects_{number}.h5").write_bytes((tmp_path / str(number)).read_bytes())
-    assert convert(raw, PICTURES, 4, kept).folder != first.folder  # written at another time
+    assert convert(raw, IMAGES, 4, kept).folder != first.folder  # written at another time
     for number in (0, 3):
         (raw / f"gqa_objects_{number}.h5").unlink()
     with pytest.raises(InputError, match="gqa_objects_0.h5: is missing"):
-        convert(raw, PICTURES, 4, kept)
+        convert(raw, IMAGES, 4, kept)
 
 
 def test_other_requests_have_other_folders(tmp_path):
-    """Pictures, their order, the number of boxes and the sources all count; nothing is mixed."""
+    """Images, their order, the number of boxes and the sources all count; nothing is mixed."""
     truth = world(tmp_path / "raw")
-    asked = [(PICTURES, 4), (PICTURES[::-1], 4), (PICTURES[1:], 4), (PICTURES, 5)]
+    asked = [(IMAGES, 4), (IMAGES[::-1], 4), (IMAGES[1:], 4), (IMAGES, 5)]
     found = [convert(tmp_path / "raw", names, boxes, tmp_path / "kept") for names, boxes in asked]
     with changed(tmp_path / "raw", 3) as file:  # a file that is as large as before
         file["features"][2, 0, 3] += np.float32(1)
     info = json.loads((tmp_path / "raw/gqa_objects_info.json").read_text())
-    picture = next(name for name in PICTURES if (info[name]["file"], info[name]["idx"]) == (3, 2))
-    other = convert(tmp_path / "raw", PICTURES, 4, tmp_path / "kept")
+    image = next(name for name in IMAGES if (info[name]["file"], info[name]["idx"]) == (3, 2))
+    other = convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept")
     assert len({one.folder for one in (*found, other)}) == 5
     for (names, boxes), one in zip(asked, found, strict=True):
         expect(one, truth, names, boxes)
-    truth[picture] = truth[picture].copy()
-    truth[picture][0, 3] += np.float32(1)
-    expect(other, truth, PICTURES, 4)
+    truth[image] = truth[image].copy()
+    truth[image][0, 3] += np.float32(1)
+    expect(other, truth, IMAGES, 4)
 
 
 def test_sources_are_told_apart_by_pieces_and_times(tmp_path, monkeypatch):
@@ -225,14 +225,14 @@ def test_sources_are_told_apart_by_pieces_and_times(tmp_path, monkeypatch):
 def test_a_damaged_map_is_made_again(tmp_path, name, damage):
     """To the same bytes."""
     world(tmp_path / "raw")
-    found = convert(tmp_path / "raw", PICTURES, 4, tmp_path / "kept")
+    found = convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept")
     before = contents(tmp_path / "kept")
     path = Path(found.folder, name)
     if damage == "cut":
         path.write_bytes(path.read_bytes()[:-3])
     else:
         path.unlink()
-    assert convert(tmp_path / "raw", PICTURES, 4, tmp_path / "kept") == found
+    assert convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept") == found
     assert contents(tmp_path / "kept") == before
 
 
@@ -243,8 +243,8 @@ class Killed(BaseException):
 def test_a_work_that_ends_anywhere_goes_on_to_the_same_bytes(tmp_path, monkeypatch):
     """Before every single step that reaches the disk, one work after another."""
     world(tmp_path / "raw")
-    few = PICTURES[:5]
-    monkeypatch.setattr(module, "BLOCK_BYTES", 1)  # a picture a block
+    few = IMAGES[:5]
+    monkeypatch.setattr(module, "BLOCK_BYTES", 1)  # an image a block
     convert(tmp_path / "raw", few, 4, tmp_path / "undisturbed")
     expected = contents(tmp_path / "undisturbed")
     left = 0
@@ -273,7 +273,7 @@ def test_a_work_that_ends_anywhere_goes_on_to_the_same_bytes(tmp_path, monkeypat
         left = 10_000
         convert(tmp_path / "raw", few, 4, target)
         assert contents(target) == expected
-    # two files are begun; a picture is written twice, flushed twice and noted; then the manifest
+    # two files are begun; an image is written twice, flushed twice and noted; then the manifest
     assert steps == 2 * 2 + len(few) * (2 + 2 + 2) + 2
 
 
@@ -291,11 +291,11 @@ def test_what_was_converted_is_not_converted_again(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_read", stopping)
     monkeypatch.setattr(module, "BLOCK_BYTES", 2 * 4 * WIDTH * 4)
     with pytest.raises(Killed):
-        convert(tmp_path / "raw", PICTURES, 4, tmp_path / "kept")
+        convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept")
     rows_read.clear()
     monkeypatch.setattr(module, "_read", lambda *a: (rows_read.extend(a[1].tolist()), read(*a))[1])
     monkeypatch.setattr(module, "BLOCK_BYTES", 2**26)
-    expect(convert(tmp_path / "raw", PICTURES, 4, tmp_path / "kept"), truth, PICTURES, 4)
+    expect(convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept"), truth, IMAGES, 4)
     assert rows_read == [4, *range(7)]
 
 
@@ -304,13 +304,13 @@ import sys, time
 from pathlib import Path
 sys.path.insert(0, {root!r})
 from robust_fairness.datasets.questions import _boxes
-from tests.datasets.test_boxes import PICTURES
+from tests.datasets.test_boxes import IMAGES
 read = _boxes._read
 def slow(*arguments):
     time.sleep(0.1)
     return read(*arguments)
 _boxes._read, _boxes.BLOCK_BYTES = slow, 1
-_boxes.convert(Path({raw!r}), PICTURES, 4, Path({kept!r}))
+_boxes.convert(Path({raw!r}), IMAGES, 4, Path({kept!r}))
 """
 
 
@@ -326,15 +326,15 @@ def test_a_killed_process_is_gone_on_with(tmp_path):
         time.sleep(0.005)
     child.send_signal(signal.SIGKILL)
     assert child.wait(30) == -signal.SIGKILL
-    assert 3 <= noted(kept) < len(PICTURES)
+    assert 3 <= noted(kept) < len(IMAGES)
     assert not list(kept.rglob("boxes.json"))
-    found = convert(raw, PICTURES, 4, kept)
-    assert found.sha256 == convert(raw, PICTURES, 4, tmp_path / "undisturbed").sha256
+    found = convert(raw, IMAGES, 4, kept)
+    assert found.sha256 == convert(raw, IMAGES, 4, tmp_path / "undisturbed").sha256
     assert contents(kept) == contents(tmp_path / "undisturbed")
 
 
 def noted(folder: Path) -> int:
-    """Pictures that a work has noted as done."""
+    """Images that a work has noted as done."""
     return sum(json.loads(path.read_text())["pictures"] for path in folder.rglob("progress.json"))
 
 
@@ -352,15 +352,15 @@ def test_two_at_once_convert_once(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "BLOCK_BYTES", 1)
     with ThreadPoolExecutor(2) as pool:
         work = [
-            pool.submit(convert, tmp_path / "raw", PICTURES, 4, tmp_path / "kept") for _ in range(2)
+            pool.submit(convert, tmp_path / "raw", IMAGES, 4, tmp_path / "kept") for _ in range(2)
         ]
         first, second = (one.result() for one in work)
     assert first == second
-    assert len(calls) == len(PICTURES)
+    assert len(calls) == len(IMAGES)
 
 
 def test_a_full_disk_is_one_line_and_keeps_what_is_done(tmp_path, monkeypatch):
-    """Simulated: no space left for the sixth picture."""
+    """Simulated: no space left for the sixth image."""
     truth = world(tmp_path / "raw")
     write, written = module._Array.write, []
 
@@ -373,11 +373,11 @@ def test_a_full_disk_is_one_line_and_keeps_what_is_done(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "BLOCK_BYTES", 1)
     monkeypatch.setattr(module._Array, "write", full)
     with pytest.raises(InputError, match="No space left on device.*the same work goes on") as no:
-        convert(tmp_path / "raw", PICTURES, 4, tmp_path / "kept")
+        convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept")
     assert "\n" not in str(no.value)
     assert noted(tmp_path / "kept") == 5
     monkeypatch.setattr(module._Array, "write", write)
-    expect(convert(tmp_path / "raw", PICTURES, 4, tmp_path / "kept"), truth, PICTURES, 4)
+    expect(convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept"), truth, IMAGES, 4)
 
 
 def test_boxes_of_zeros_at_the_end_are_no_boxes(tmp_path, caplog):
@@ -393,10 +393,10 @@ def test_boxes_of_zeros_at_the_end_are_no_boxes(tmp_path, caplog):
     truth[hollow] = truth[hollow].copy()
     truth[hollow][1] = 0
     with caplog.at_level(logging.WARNING):
-        found = convert(tmp_path / "raw", PICTURES, 5, tmp_path / "kept")
-    expect(found, truth, PICTURES, 5)
+        found = convert(tmp_path / "raw", IMAGES, 5, tmp_path / "kept")
+    expect(found, truth, IMAGES, 5)
     (line,) = caplog.messages
-    assert re.search(f"1 of 12 pictures end with boxes of zeros.*the first is {short}", line)
+    assert re.search(f"1 of 12 images end with boxes of zeros.*the first is {short}", line)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 65520, -1e9])
@@ -407,10 +407,10 @@ def test_numbers_that_half_precision_cannot_hold_are_refused(tmp_path, value):
     name = next(name for name, one in info.items() if one["objectsNum"] >= 3 and one["file"] == 0)
     with changed(tmp_path / "raw") as file:
         file["features"][info[name]["idx"], 2, 4] = value
-    expect(convert(tmp_path / "raw", PICTURES, 2, tmp_path / "kept"), truth, PICTURES, 2)
-    message = rf"gqa_objects_0.h5, picture '{name}', features: \S+, allowed: .* 65504 and smaller"
+    expect(convert(tmp_path / "raw", IMAGES, 2, tmp_path / "kept"), truth, IMAGES, 2)
+    message = rf"gqa_objects_0.h5, image '{name}', features: \S+, allowed: .* 65504 and smaller"
     with pytest.raises(InputError, match=message):
-        convert(tmp_path / "raw", PICTURES, 3, tmp_path / "kept")
+        convert(tmp_path / "raw", IMAGES, 3, tmp_path / "kept")
 
 
 def test_numbers_at_the_edges_of_half_precision(tmp_path):
@@ -432,7 +432,7 @@ def rewritten(info: dict, name: str, **fields) -> dict:
 
 
 BAD_TABLES = [
-    (lambda info, name: {k: v for k, v in info.items() if k != name}, "no entry of picture '0'"),
+    (lambda info, name: {k: v for k, v in info.items() if k != name}, "no entry of image '0'"),
     (lambda info, name: rewritten(info, name, idx=-1), "'0', idx: -1, allowed: a whole number"),
     (lambda info, name: rewritten(info, name, idx=1.5), "'0', idx: 1.5, allowed: a whole number"),
     (lambda info, name: rewritten(info, name, idx=7), "'0', row: 7, allowed: at most "),
@@ -446,13 +446,13 @@ BAD_TABLES = [
 
 
 @pytest.mark.parametrize(("change", "message"), BAD_TABLES)
-def test_a_wrong_table_of_pictures_is_refused(tmp_path, change, message):
+def test_a_wrong_table_of_images_is_refused(tmp_path, change, message):
     """Before anything is written."""
     world(tmp_path / "raw")
     path = tmp_path / "raw/gqa_objects_info.json"
     path.write_text(json.dumps(change(json.loads(path.read_text()), "0")))
     with pytest.raises(InputError, match=message) as no:
-        convert(tmp_path / "raw", PICTURES, 4, tmp_path / "kept")
+        convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept")
     assert "\n" not in str(no.value)
     assert not (tmp_path / "kept").exists()
 
@@ -462,7 +462,7 @@ def test_the_row_may_be_called_index(tmp_path):
     truth = world(tmp_path / "raw")
     path = tmp_path / "raw/gqa_objects_info.json"
     path.write_text(path.read_text().replace('"idx"', '"index"'))
-    expect(convert(tmp_path / "raw", PICTURES, 4, tmp_path / "kept"), truth, PICTURES, 4)
+    expect(convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept"), truth, IMAGES, 4)
 
 
 def truncated(path: Path) -> None:
@@ -489,8 +489,8 @@ BAD_FILES = [
     (lambda path: path.write_bytes(b"no HDF5"), "damaged or truncated HDF5 file"),
     (unnamed, "allowed: an array of real numbers named features"),
     (whole_numbers, "allowed: an array of real numbers named features"),
-    (lambda path: replaced(path, np.ones((5, 48))), r"shape \(5, 48\), allowed: picture x box x"),
-    (lambda path: replaced(path, np.ones((5, 6, 0))), r"shape \(5, 6, 0\), allowed: picture x"),
+    (lambda path: replaced(path, np.ones((5, 48))), r"shape \(5, 48\), allowed: image x box x"),
+    (lambda path: replaced(path, np.ones((5, 6, 0))), r"shape \(5, 6, 0\), allowed: image x"),
     (lambda path: replaced(path, np.ones((4, 6, 8))), "row: 4, allowed: at most 3, as the shape"),
     (lambda path: replaced(path, np.ones((5, 2, 8))), "objectsNum: [3-6], allowed: at most 2, as"),
     (lambda path: replaced(path, np.ones((5, 6, 9))), "9 in gqa_objects_0.h5, 8 in gqa_objects_3"),
@@ -503,7 +503,7 @@ def test_a_wrong_file_of_features_is_refused(tmp_path, change, message):
     world(tmp_path / "raw")
     change(tmp_path / "raw/gqa_objects_0.h5")
     with pytest.raises(InputError, match=f"gqa_objects_0.h5.*{message}|{message}") as no:
-        convert(tmp_path / "raw", PICTURES, 4, tmp_path / "kept")
+        convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept")
     assert "\n" not in str(no.value) and "gqa_objects_0.h5" in str(no.value)
     assert not (tmp_path / "kept").exists()
 
@@ -519,31 +519,31 @@ def test_a_chunk_that_cannot_be_unpacked_is_one_line(tmp_path):
     broken[where.byte_offset : where.byte_offset + where.size] = bytes(where.size)
     path.write_bytes(broken)
     with pytest.raises(InputError, match=r"gqa_objects_3.h5: damaged HDF5 file: ") as no:
-        convert(tmp_path / "raw", PICTURES, 4, tmp_path / "kept")
+        convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept")
     assert "\n" not in str(no.value)
     assert not list((tmp_path / "kept").rglob("boxes.json"))
     path.write_bytes(whole)
-    expect(convert(tmp_path / "raw", PICTURES, 4, tmp_path / "kept"), truth, PICTURES, 4)
+    expect(convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept"), truth, IMAGES, 4)
 
 
-def test_no_table_of_pictures(tmp_path):
+def test_no_table_of_images(tmp_path):
     """Missing, or no JSON."""
     with pytest.raises(InputError, match=r"gqa_objects_info.json: cannot be read: No such file"):
-        convert(tmp_path, PICTURES, 4, tmp_path / "kept")
+        convert(tmp_path, IMAGES, 4, tmp_path / "kept")
     (tmp_path / "gqa_objects_info.json").write_bytes(b'{"0": {"file": ')
     with pytest.raises(InputError, match=r"gqa_objects_info.json: no JSON: Expecting value"):
-        convert(tmp_path, PICTURES, 4, tmp_path / "kept")
+        convert(tmp_path, IMAGES, 4, tmp_path / "kept")
     (tmp_path / "gqa_objects_info.json").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match=r"gqa_objects_info.json: no JSON: "):
-        convert(tmp_path, PICTURES, 4, tmp_path / "kept")
+        convert(tmp_path, IMAGES, 4, tmp_path / "kept")
 
 
-@pytest.mark.parametrize(("pictures", "boxes"), [((), 4), (PICTURES, 0), (PICTURES, 40_000)])
-def test_nothing_to_convert_is_refused(tmp_path, pictures, boxes):
-    """No pictures, no boxes, or more than their count can tell."""
+@pytest.mark.parametrize(("images", "boxes"), [((), 4), (IMAGES, 0), (IMAGES, 40_000)])
+def test_nothing_to_convert_is_refused(tmp_path, images, boxes):
+    """No images, no boxes, or more than their count can tell."""
     world(tmp_path / "raw")
     with pytest.raises(InputError, match="allowed: (at least one|1 to 32767)"):
-        convert(tmp_path / "raw", pictures, boxes, tmp_path / "kept")
+        convert(tmp_path / "raw", images, boxes, tmp_path / "kept")
 
 
 def test_a_target_that_cannot_be_written_is_one_line(tmp_path):
@@ -551,4 +551,4 @@ def test_a_target_that_cannot_be_written_is_one_line(tmp_path):
     world(tmp_path / "raw")
     (tmp_path / "kept").write_text("")
     with pytest.raises(InputError, match="not written"):
-        convert(tmp_path / "raw", PICTURES, 4, tmp_path / "kept")
+        convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept")

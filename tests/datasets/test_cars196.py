@@ -21,12 +21,12 @@ PARTS = {"cars_train": "cars_train_annos.mat", "cars_test": "cars_test_annos_wit
 
 
 def jpeg(brightness: int, size: tuple[int, int] = (30, 20)) -> bytes:
-    """A picture of one colour with a black frame left and right of the central square."""
-    picture = Image.new("RGB", size)
+    """An image of one colour with a black frame left and right of the central square."""
+    image = Image.new("RGB", size)
     left = (size[0] - size[1]) // 2
-    picture.paste((brightness, 100, 200), (left, 0, size[0] - left, size[1]))
+    image.paste((brightness, 100, 200), (left, 0, size[0] - left, size[1]))
     content = BytesIO()
-    picture.save(content, format="JPEG", quality=95)
+    image.save(content, format="JPEG", quality=95)
     return content.getvalue()
 
 
@@ -47,13 +47,13 @@ def write_names(path, names) -> None:
 
 
 def make(root, zipped: bool = False) -> dict[str, tuple[int, int]]:
-    """A small CARS196 below ``root``: class number and brightness of each picture."""
+    """A small CARS196 below ``root``: class number and brightness of each image."""
     folder = root / "cars196"
     folder.mkdir()
     write_names(folder / "cars_meta.mat", list(MODELS))
     found = {}
     for first, (part, file) in enumerate(PARTS.items()):
-        # both parts have pictures of the same names
+        # both parts have images of the same names
         names = [f"{number:05}.jpg" for number in range(1, 20)]
         numbers = [(number + first) % 3 + 1 for number in range(19)]
         annotations(folder / file, names, numbers)
@@ -75,15 +75,17 @@ def make(root, zipped: bool = False) -> dict[str, tuple[int, int]]:
 
 def load(root, **options):
     """The samples below ``root``."""
-    return cars196.load(cars196.Parameters(**{"size": 8, **options}), Files(root), 2)
+    return cars196.Cars196(cars196.Cars196.Parameters(**{"size": 8, **options})).load(
+        Files(root), 2
+    )
 
 
-TRAINING = {"pictures": "cars196/cars_train", "annotations": "cars196/cars_train_annos.mat"}
+TRAINING = {"images": "cars196/cars_train", "annotations": "cars196/cars_train_annos.mat"}
 
 
 @pytest.mark.parametrize("zipped", [False, True])
 def test_both_official_parts_are_one_set(tmp_path, zipped):
-    """Each picture has its own class and pixels, though names are there twice."""
+    """Each image has its own class and pixels, though names are there twice."""
     found = make(tmp_path, zipped=zipped)
     samples = load(tmp_path)
     assert samples.id.tolist() == sorted(found)
@@ -113,40 +115,38 @@ def test_one_part_alone_and_a_table_of_its_classes(tmp_path):
     assert again.splits.equals(samples.splits)
 
 
-def test_classes_with_few_pictures_are_left_out(tmp_path):
-    """Of the training part the first class has seven pictures, the others six."""
+def test_classes_with_few_images_are_left_out(tmp_path):
+    """Of the training part the first class has seven images, the others six."""
     make(tmp_path)
     assert np.bincount(load(tmp_path, **TRAINING).y).tolist() == [7, 6, 6]
-    with pytest.raises(InputError, match="min_pictures: 7 leaves 1 of 3 classes, .* up to 6"):
-        load(tmp_path, **TRAINING, min_pictures=7)
+    with pytest.raises(InputError, match="min_images: 7 leaves 1 of 3 classes, .* up to 6"):
+        load(tmp_path, **TRAINING, min_images=7)
 
 
-def test_a_class_of_one_picture_trains(tmp_path):
+def test_a_class_of_one_image_trains(tmp_path):
     """It cannot be tested."""
     make(tmp_path)
     names = [f"{number:05}.jpg" for number in range(1, 20)]
     annotations(tmp_path / "cars196" / "cars_train_annos.mat", names, [1] * 10 + [3] * 8 + [2])
     samples = load(tmp_path, **TRAINING)
     assert (samples.splits.iloc[18] == "train").all()
-    assert load(tmp_path, **TRAINING, min_pictures=2).classes == (MODELS[0], MODELS[2])
+    assert load(tmp_path, **TRAINING, min_images=2).classes == (MODELS[0], MODELS[2])
 
 
-def test_pictures_and_annotations_have_to_match(tmp_path):
+def test_images_and_annotations_have_to_match(tmp_path):
     """Missing ones are named, or left out by choice; unknown ones are named."""
     make(tmp_path)
     folder = tmp_path / "cars196" / "cars_test"
     (folder / "00004.jpg").rename(tmp_path / "elsewhere.jpg")
-    with pytest.raises(InputError, match=r"cars_test: 1 pictures that .* missing, first 00004.jpg"):
+    with pytest.raises(InputError, match=r"cars_test: 1 images that .* missing, first 00004.jpg"):
         load(tmp_path)
     assert len(load(tmp_path, only_present=True)) == 37
     (tmp_path / "elsewhere.jpg").rename(folder / "00020.jpg")
-    with pytest.raises(InputError, match=r"cars_test: 1 pictures without a row in .*, first 00020"):
+    with pytest.raises(InputError, match=r"cars_test: 1 images without a row in .*, first 00020"):
         load(tmp_path, only_present=True)
     for path in folder.iterdir():
         path.unlink()
-    with pytest.raises(
-        InputError, match="labels.mat: none of its 19 pictures is among the 0 of ca"
-    ):
+    with pytest.raises(InputError, match="labels.mat: none of its 19 images is among the 0 of ca"):
         load(tmp_path, only_present=True)
     folder.rmdir()
     with pytest.raises(InputError, match="cars196/cars_test is missing: looked for the folder"):
@@ -186,7 +186,7 @@ def test_missing_and_damaged_files_are_named(tmp_path, file):
     ("number", "shown"), [(0, "0"), (4, "4"), (1.5, "1.5"), ("a", "a"), ([], ""), ([1, 2], "")]
 )
 def test_a_class_that_does_not_exist_is_named(tmp_path, number, shown):
-    """With its picture."""
+    """With its image."""
     make(tmp_path)
     annotations(tmp_path / "cars196" / "cars_train_annos.mat", ["1.jpg", "2.jpg"], [1, number])
     message = f"cars_train_annos.mat, class of 2.jpg: '{shown}', allowed: 1 to 3, as many as"
@@ -233,7 +233,7 @@ def test_names_of_classes_are_checked(tmp_path, names, message):
         load(tmp_path)
 
 
-def test_grey_tiny_and_damaged_pictures(tmp_path):
+def test_grey_tiny_and_damaged_images(tmp_path):
     """Grey ones have three equal channels, tiny ones are enlarged, damaged ones named."""
     make(tmp_path)
     folder = tmp_path / "cars196" / "cars_train"
@@ -244,21 +244,21 @@ def test_grey_tiny_and_damaged_pictures(tmp_path):
     samples = load(tmp_path, **TRAINING)
     assert (samples.x[0] == 77).all()
     assert abs(samples.x[1].astype(int) - np.array([130, 100, 200])[:, None, None]).max() < 6
-    with pytest.raises(InputError, match=r"picture cars_train/00002.jpg \(row 1\): 1 x 1 pixels"):
+    with pytest.raises(InputError, match=r"image cars_train/00002.jpg \(row 1\): 1 x 1 pixels"):
         load(tmp_path, **TRAINING, crop=(2, 2))
-    for damaged in (b"", b"no picture", jpeg(9)[:-30]):
+    for damaged in (b"", b"no image", jpeg(9)[:-30]):
         (folder / "00003.jpg").write_bytes(damaged)
-        with pytest.raises(InputError, match=r"picture cars_train/00003.jpg \(row 2\): "):
+        with pytest.raises(InputError, match=r"image cars_train/00003.jpg \(row 2\): "):
             load(tmp_path, **TRAINING)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"pictures": "cars196/cars_train"}, "annotations: 2 files of 1 folders, allowed: one a f"),
-        ({"pictures": ()}, "at least 1 item"),
-        ({"pictures": ("a/cars", "b/cars")}, "two folders cars, cars, allowed: each with a last"),
-        ({"pictures": ("../cars", "cars")}, "allowed: a path below the data root"),
+        ({"images": "cars196/cars_train"}, "annotations: 2 files of 1 folders, allowed: one a f"),
+        ({"images": ()}, "at least 1 item"),
+        ({"images": ("a/cars", "b/cars")}, "two folders cars, cars, allowed: each with a last"),
+        ({"images": ("../cars", "cars")}, "allowed: a path below the data root"),
         ({"sensitive": ("color",)}, "'class'"),
         ({"sensitive": ()}, "Field required"),
     ],
@@ -266,19 +266,19 @@ def test_grey_tiny_and_damaged_pictures(tmp_path):
 def test_wrong_parameters_are_refused(options, message):
     """Before any file is read."""
     with pytest.raises(ValidationError, match=message):
-        cars196.Parameters(**options)
+        cars196.Cars196.Parameters(**options)
 
 
-def test_real_pictures_have_their_own_classes(shared_data):
+def test_real_images_have_their_own_classes(shared_data):
     """960 of 40 models, by the index beside them or by the official annotations."""
-    options = {"pictures": "cars196/cars_train_subset_160px", "size": 16}
+    options = {"images": "cars196/cars_train_subset_160px", "size": 16}
     files = Files(shared_data)
-    own = cars196.Parameters(**options, annotations="cars196/cars_train_subset.csv")
-    samples = cars196.load(own, files, 2)
-    official = cars196.Parameters(
+    own = cars196.Cars196.Parameters(**options, annotations="cars196/cars_train_subset.csv")
+    samples = cars196.Cars196(own).load(files, 2)
+    official = cars196.Cars196.Parameters(
         **options, annotations="cars196/cars_train_annos.mat", only_present=True
     )
-    again = cars196.load(official, Files(shared_data), 2)
+    again = cars196.Cars196(official).load(Files(shared_data), 2)
     assert np.array_equal(again.x, samples.x) and np.array_equal(again.id, samples.id)
     assert np.array_equal(again.y, samples.y) and again.splits.equals(samples.splits)
     with (shared_data / "cars196" / "cars_train_subset.csv").open(newline="") as index:
@@ -302,11 +302,11 @@ def test_real_pictures_have_their_own_classes(shared_data):
             assert np.array_equal(samples.x[row], pixels)
 
 
-def central_square(picture: Image.Image) -> Image.Image:
+def central_square(image: Image.Image) -> Image.Image:
     """The largest square around the centre."""
-    side = min(picture.size)
-    left, top = (picture.width - side) // 2, (picture.height - side) // 2
-    return picture.crop((left, top, left + side, top + side))
+    side = min(image.size)
+    left, top = (image.width - side) // 2, (image.height - side) // 2
+    return image.crop((left, top, left + side, top + side))
 
 
 def test_the_real_annotations_are_those_of_the_official_training_part(shared_data):
@@ -317,14 +317,13 @@ def test_the_real_annotations_are_those_of_the_official_training_part(shared_dat
     assert len(names) == 196 and len(table) == 8_144
     counts = table["class"].value_counts()
     assert (counts.min(), counts.max(), counts.idxmax()) == (24, 68, "GMC Savana Van 2012")
-    with pytest.raises(
-        InputError, match="7184 pictures that .* names are missing, first 00001.jpg"
-    ):
-        cars196.load(
-            cars196.Parameters(
-                pictures="cars196/cars_train_subset_160px",
+    with pytest.raises(InputError, match="7184 images that .* names are missing, first 00001.jpg"):
+        cars196.Cars196(
+            cars196.Cars196.Parameters(
+                images="cars196/cars_train_subset_160px",
                 annotations="cars196/cars_train_annos.mat",
-            ),
+            )
+        ).load(
             files,
             1,
         )

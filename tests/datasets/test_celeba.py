@@ -14,7 +14,7 @@ from torchvision import transforms
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.images import _pictures, celeba
+from robust_fairness.datasets.images import _image_files, celeba
 from robust_fairness.datasets.images._skin_tone import (
     ALIGNED,
     SkinToneParameters,
@@ -26,17 +26,17 @@ NAMES = ("Attractive", "Blond_Hair", "Male", "Smiling")
 
 
 def jpeg(color: tuple[int, int, int], size: tuple[int, int] = (20, 30)) -> bytes:
-    """A picture of one colour with a black frame above and below the central square."""
-    picture = Image.new("RGB", size)
+    """An image of one colour with a black frame above and below the central square."""
+    image = Image.new("RGB", size)
     top = (size[1] - size[0]) // 2
-    picture.paste(color, (0, top, size[0], size[1] - top))
+    image.paste(color, (0, top, size[0], size[1] - top))
     content = BytesIO()
-    picture.save(content, format="JPEG", quality=95)
+    image.save(content, format="JPEG", quality=95)
     return content.getvalue()
 
 
 def noise(seed: int) -> bytes:
-    """A picture of 31 x 24 random pixels."""
+    """An image of 31 x 24 random pixels."""
     pixels = np.random.default_rng(seed).integers(0, 256, (31, 24, 3), dtype=np.uint8)
     content = BytesIO()
     Image.fromarray(pixels).save(content, format="JPEG")
@@ -44,7 +44,7 @@ def noise(seed: int) -> bytes:
 
 
 def make(root, rows: int = 60, zipped: bool = False) -> pd.DataFrame:
-    """A small CelebA of plain pictures below ``root``; its attributes."""
+    """A small CelebA of plain images below ``root``; its attributes."""
     rng = np.random.default_rng(0)
     folder = root / "celeba"
     folder.mkdir()
@@ -76,12 +76,12 @@ def make(root, rows: int = 60, zipped: bool = False) -> pd.DataFrame:
 def load(root, **options):
     """The samples below ``root``."""
     options = {"size": 8, **options}
-    return celeba.load(celeba.Parameters(**options), Files(root), 3)
+    return celeba.Celeba(celeba.Celeba.Parameters(**options)).load(Files(root), 3)
 
 
 @pytest.mark.parametrize("zipped", [False, True])
 def test_official_split_labels_and_pixels(tmp_path, zipped):
-    """Each row has its own attributes and its own picture, whatever holds the files."""
+    """Each row has its own attributes and its own image, whatever holds the files."""
     table = make(tmp_path, zipped=zipped)
     samples = load(tmp_path)
     assert samples.id.tolist() == list(table.index)
@@ -133,20 +133,20 @@ def test_random_split_takes_as_many_rows_as_asked(tmp_path):
     assert set(load(tmp_path, seed=1, **options).id) != set(samples.id)
 
 
-def test_a_missing_picture_is_named_or_left_out(tmp_path):
+def test_a_missing_image_is_named_or_left_out(tmp_path):
     """By choice."""
     make(tmp_path)
     (tmp_path / "celeba" / "img_align_celeba" / "000007.jpg").unlink()
-    with pytest.raises(InputError, match="1 pictures that .* names are missing, first 000007.jpg"):
+    with pytest.raises(InputError, match="1 images that .* names are missing, first 000007.jpg"):
         load(tmp_path)
     assert len(load(tmp_path, only_present=True)) == 59
 
 
-def test_a_picture_without_annotation_is_named(tmp_path):
+def test_a_image_without_annotation_is_named(tmp_path):
     """Nothing is guessed."""
     make(tmp_path)
     (tmp_path / "celeba" / "img_align_celeba" / "999999.jpg").write_bytes(jpeg((0, 0, 0)))
-    with pytest.raises(InputError, match="1 pictures without a row in .*, first 999999.jpg"):
+    with pytest.raises(InputError, match="1 images without a row in .*, first 999999.jpg"):
         load(tmp_path)
 
 
@@ -154,21 +154,21 @@ def test_a_picture_without_annotation_is_named(tmp_path):
     ("content", "reason"),
     [
         (b"", "no JPEG file"),
-        (b"no picture", "no JPEG file"),
+        (b"no image", "no JPEG file"),
         (noise(0)[:300], "Truncated File Read"),
         (noise(0)[:-400], "image file is truncated"),
     ],
 )
-def test_a_damaged_picture_is_named_with_its_row(tmp_path, content, reason):
+def test_a_damaged_image_is_named_with_its_row(tmp_path, content, reason):
     """Empty, something else, cut in its header, cut in its pixels."""
     make(tmp_path)
     (tmp_path / "celeba" / "img_align_celeba" / "000003.jpg").write_bytes(content)
-    with pytest.raises(InputError, match=rf"picture 000003.jpg \(row 2\): .*{reason}"):
+    with pytest.raises(InputError, match=rf"image 000003.jpg \(row 2\): .*{reason}"):
         load(tmp_path)
 
 
 def test_a_damaged_zip_file_is_named(tmp_path):
-    """The picture and its row where only some bytes are wrong, else the file."""
+    """The image and its row where only some bytes are wrong, else the file."""
     make(tmp_path, zipped=True)
     archive = tmp_path / "celeba" / "img_align_celeba.zip"
     content = bytearray(archive.read_bytes())
@@ -176,19 +176,19 @@ def test_a_damaged_zip_file_is_named(tmp_path):
         inside = opened.getinfo("inside/000003.jpg").header_offset + 200
     content[inside] ^= 1
     archive.write_bytes(content)
-    with pytest.raises(InputError, match=r"picture 000003.jpg \(row 2\): Bad CRC-32"):
+    with pytest.raises(InputError, match=r"image 000003.jpg \(row 2\): Bad CRC-32"):
         load(tmp_path)
     archive.write_bytes(content[:500])
     with pytest.raises(InputError, match=r"img_align_celeba.zip: no readable zip file"):
         load(tmp_path)
 
 
-def test_two_pictures_of_one_name_are_refused(tmp_path):
+def test_two_images_of_one_name_are_refused(tmp_path):
     """Which one is meant is not guessed."""
     make(tmp_path, zipped=True)
     with zipfile.ZipFile(tmp_path / "celeba" / "img_align_celeba.zip", "a") as archive:
         archive.writestr("elsewhere/000003.jpg", jpeg((1, 2, 3)))
-    with pytest.raises(InputError, match="two pictures 000003.jpg, allowed: one of a name"):
+    with pytest.raises(InputError, match="two images 000003.jpg, allowed: one of a name"):
         load(tmp_path)
 
 
@@ -201,21 +201,21 @@ def test_two_pictures_of_one_name_are_refused(tmp_path):
         ({"size": (31, 24), "crop": None}, lambda face: face),
     ],
 )
-def test_pictures_are_cut_around_their_centre_and_resized(tmp_path, options, oracle, monkeypatch):
+def test_images_are_cut_around_their_centre_and_resized(tmp_path, options, oracle, monkeypatch):
     """However many are decoded at once."""
     rows = len(make(tmp_path))
     for row in range(rows):
         (tmp_path / "celeba" / "img_align_celeba" / f"{row + 1:06}.jpg").write_bytes(noise(row))
-    monkeypatch.setattr(_pictures, "AT_ONCE", 7)
+    monkeypatch.setattr(_image_files, "AT_ONCE", 7)
     faces = (Image.open(BytesIO(noise(row))) for row in range(rows))
     expected = np.stack([np.asarray(oracle(face)) for face in faces])
     assert np.array_equal(load(tmp_path, **options).x, expected.transpose(0, 3, 1, 2))
 
 
-def test_a_crop_larger_than_a_picture_is_refused(tmp_path):
+def test_a_crop_larger_than_a_image_is_refused(tmp_path):
     """It would have a frame."""
     make(tmp_path)
-    message = r"picture 000001.jpg \(row 0\): 30 x 20 pixels, allowed: at least the 20 x 21 of crop"
+    message = r"image 000001.jpg \(row 0\): 30 x 20 pixels, allowed: at least the 20 x 21 of crop"
     with pytest.raises(InputError, match=message):
         load(tmp_path, crop=(20, 21))
 
@@ -226,7 +226,7 @@ def test_a_crop_larger_than_a_picture_is_refused(tmp_path):
         ({"target": "Blond"}, "unknown attribute of CelebA 'Blond': did you mean 'Blond_Hair'"),
         ({"sensitive": ("Mal",)}, "unknown attribute of CelebA 'Mal'"),
         ({"train_rows": 21}, "train_rows: 21, allowed: up to 20"),
-        ({"pictures": "celeba/none"}, "celeba/none is missing"),
+        ({"images": "celeba/none"}, "celeba/none is missing"),
     ],
 )
 def test_bad_parameters_are_one_line(tmp_path, options, message):
@@ -280,7 +280,7 @@ def test_a_damaged_partition_is_named(tmp_path, line, message):
 
 
 def test_a_class_that_a_part_lacks_is_named(tmp_path):
-    """Before any picture is decoded."""
+    """Before any image is decoded."""
     table = make(tmp_path)
     for name in table.index[table["part"].eq(2) & table["Male"].eq(1)]:
         (tmp_path / "celeba" / "img_align_celeba" / name).unlink()
@@ -302,11 +302,11 @@ def test_a_class_that_a_part_lacks_is_named(tmp_path):
 def test_wrong_parameters_are_refused(options, message):
     """Before any file is read."""
     with pytest.raises(ValidationError, match=message):
-        celeba.Parameters(**options)
+        celeba.Celeba.Parameters(**options)
 
 
 def make_faces(root, landmarks: str | None = None, rows: int = 60) -> pd.DataFrame:
-    """Pictures of half the aligned crop, each of one colour, and a file of landmarks."""
+    """Images of half the aligned crop, each of one colour, and a file of landmarks."""
     table = make(root, rows)
     for number, name in enumerate(table.index):
         content = jpeg((100 + 2 * number, 150, 130), (89, 109))
@@ -324,7 +324,7 @@ HEADER = " ".join(
 USUAL = "69 111 108 111 88 135 71 152 106 152"
 
 
-def test_skin_tone_is_three_attributes_of_each_picture(tmp_path, monkeypatch):
+def test_skin_tone_is_three_attributes_of_each_image(tmp_path, monkeypatch):
     """The redder, the darker of two as light; whatever is cut out, and in blocks of any size."""
     make_faces(tmp_path)
     samples = load(tmp_path, skin_tone="aligned", sensitive=("light_or_dark", "Male"))
@@ -336,21 +336,21 @@ def test_skin_tone_is_three_attributes_of_each_picture(tmp_path, monkeypatch):
     plain = load(tmp_path)
     assert np.array_equal(plain.x, samples.x)
     assert plain.sources == samples.sources
-    monkeypatch.setattr(_pictures, "AT_ONCE", 7)
+    monkeypatch.setattr(_image_files, "AT_ONCE", 7)
     again = load(tmp_path, skin_tone="aligned", sensitive=("ita",), size=5, crop=(20, 20))
     assert again.attributes.drop(columns="ita").equals(samples.attributes.iloc[:, 1:3])
     assert np.array_equal(again.attributes["ita"], samples.attributes["ita"])
 
 
 def table_of_colour(colour: tuple[int, int, int]) -> pd.Series:
-    """The skin tone of a picture of one colour."""
-    picture = np.empty((1, 3, 109, 89), dtype=np.uint8)
-    picture[:] = np.array(colour)[:, None, None]
-    return skin_tones(measure(picture, np.array(ALIGNED)[None]), SkinToneParameters()).iloc[0]
+    """The skin tone of an image of one colour."""
+    image = np.empty((1, 3, 109, 89), dtype=np.uint8)
+    image[:] = np.array(colour)[:, None, None]
+    return skin_tones(measure(image, np.array(ALIGNED)[None]), SkinToneParameters()).iloc[0]
 
 
-def test_landmarks_of_the_file_go_to_their_own_pictures(tmp_path, caplog):
-    """The file's order does not matter; pictures without a row take the fixed positions."""
+def test_landmarks_of_the_file_go_to_their_own_images(tmp_path, caplog):
+    """The file's order does not matter; images without a row take the fixed positions."""
     lines = [
         f"000002.jpg {USUAL.replace('88 135', '88 -900')}",
         "000059.jpg 69 111 108 111 88 30 71 152 106 152",
@@ -359,8 +359,8 @@ def test_landmarks_of_the_file_go_to_their_own_pictures(tmp_path, caplog):
     make_faces(tmp_path, "\n".join(["3", HEADER, *lines]))
     fixed = load(tmp_path, skin_tone="aligned").attributes
     own = load(tmp_path, skin_tone={"details": True}).attributes
-    assert "no row of 57 of 60 pictures" in caplog.text
-    assert "missing for 1 of 60 pictures" in caplog.text
+    assert "no row of 57 of 60 images" in caplog.text
+    assert "missing for 1 of 60 images" in caplog.text
     assert own["own_landmarks"][[0, 1, 58]].eq("own_landmarks").all()
     assert own["own_landmarks"].eq("own_landmarks").sum() == 3
     assert own.loc[1, ["skin_tone", "light_or_dark", "ita"]].isna().all()
@@ -374,25 +374,25 @@ def test_landmarks_of_the_file_go_to_their_own_pictures(tmp_path, caplog):
     ("text", "message"),
     [
         (f"2\n{HEADER}\n000001.jpg {USUAL}\n", "1 rows, allowed: as many as its first line says"),
-        (f"1\n{HEADER}\n000099.jpg {USUAL}\n", "no row of any of the 60 pictures, allowed: some"),
+        (f"1\n{HEADER}\n000099.jpg {USUAL}\n", "no row of any of the 60 images, allowed: some"),
         (f"1\n{HEADER}\n000001.jpg {USUAL}x\n", "000001.jpg: allowed: 10 numbers"),
         (f"2\n{HEADER}\n0.jpg {USUAL}\n1.jpg {USUAL[:-4]}\n", "1.jpg: allowed: 10 numbers"),
         ("1\nx_1 y_1\n000001.jpg 1 2\n", "columns x_1, y_1, allowed: lefteye_x, lefteye_y"),
     ],
 )
 def test_damaged_landmarks_are_named(tmp_path, text, message):
-    """Before any picture is decoded."""
+    """Before any image is decoded."""
     make_faces(tmp_path, text)
     with pytest.raises(InputError, match=f"^celeba/list_landmarks_align_celeba.txt.*{message}"):
         load(tmp_path, skin_tone="landmarks")
 
 
 def test_skin_tone_is_refused_where_it_would_be_wrong(tmp_path):
-    """Without landmarks, on pictures that are not the aligned crop or differ, and unmeasured."""
+    """Without landmarks, on images that are not the aligned crop or differ, and unmeasured."""
     make(tmp_path)
     with pytest.raises(InputError, match="list_landmarks_align_celeba.txt is missing"):
         load(tmp_path, skin_tone="landmarks")
-    with pytest.raises(InputError, match="pictures of 20 x 30 pixels, allowed: the aligned crop"):
+    with pytest.raises(InputError, match="images of 20 x 30 pixels, allowed: the aligned crop"):
         load(tmp_path, skin_tone="aligned")
     with pytest.raises(InputError, match="unknown attribute of CelebA 'skin_tone'"):
         load(tmp_path, sensitive=("skin_tone",))
@@ -407,9 +407,9 @@ def test_real_faces_have_skin_tones_of_every_category(shared_data):
     """10,000 faces; with 8 bit codes in the formula the shares are those of the paper's Table 4."""
     published = np.array([1.10, 32.04, 47.92, 15.12, 3.20, 0.61])
     names = [f"{number:06}.jpg" for number in range(1, 10_001)]
-    with _pictures.opened(shared_data, "celeba/img_align_celeba_half_10k") as source:
-        pictures, _ = _pictures.decode(source, names, (109, 89), None)
-    patches = measure(pictures, np.tile(np.array(ALIGNED), (len(names), 1, 1)))
+    with _image_files.opened(shared_data, "celeba/img_align_celeba_half_10k") as source:
+        images, _ = _image_files.decode(source, names, (109, 89), None)
+    patches = measure(images, np.tile(np.array(ALIGNED), (len(names), 1, 1)))
     shares = {}
     for encoding in ("cielab", "eight_bits"):
         table = skin_tones(patches, SkinToneParameters(encoding=encoding))
@@ -420,7 +420,7 @@ def test_real_faces_have_skin_tones_of_every_category(shared_data):
 
 
 def real_annotations(folder, count: int) -> tuple[dict[str, dict[str, bool]], dict[str, str]]:
-    """Attributes and people of the first pictures, read line by line from the official files."""
+    """Attributes and people of the first images, read line by line from the official files."""
     with zipfile.ZipFile(folder / "list_attr_celeba.zip") as archive:
         _, header, *rows = archive.read("list_attr_celeba.txt").decode().splitlines()
     split = [row.split() for row in rows[:count]]
@@ -435,10 +435,10 @@ def real_annotations(folder, count: int) -> tuple[dict[str, dict[str, bool]], di
 def test_real_faces_have_their_own_attributes_and_people(shared_data):
     """10,000 faces of half size; no person is in two parts."""
     attributes, people = real_annotations(shared_data / "celeba", 10_000)
-    parameters = celeba.Parameters(
-        pictures="celeba/img_align_celeba_half_10k", only_present=True, split="identity", size=16
+    parameters = celeba.Celeba.Parameters(
+        images="celeba/img_align_celeba_half_10k", only_present=True, split="identity", size=16
     )
-    samples = celeba.load(parameters, Files(shared_data), 1)
+    samples = celeba.Celeba(parameters).load(Files(shared_data), 1)
     assert samples.x.shape == (10_000, 3, 16, 16)
     assert samples.id.tolist() == [f"{number:06}.jpg" for number in range(1, 10_001)]
     blond = [attributes[name]["Blond_Hair"] for name in samples.id]
@@ -459,16 +459,16 @@ def test_real_faces_have_their_own_attributes_and_people(shared_data):
             assert np.array_equal(samples.x[row], np.asarray(published(face)).transpose(2, 0, 1))
 
 
-def test_a_real_picture_missing_from_the_subset_is_counted(shared_data):
+def test_a_real_image_missing_from_the_subset_is_counted(shared_data):
     """192,599 of them."""
-    parameters = celeba.Parameters(pictures="celeba/img_align_celeba_half_10k")
-    with pytest.raises(InputError, match="192599 pictures that .* missing, first 010001.jpg"):
-        celeba.load(parameters, Files(shared_data), 1)
+    parameters = celeba.Celeba.Parameters(images="celeba/img_align_celeba_half_10k")
+    with pytest.raises(InputError, match="192599 images that .* missing, first 010001.jpg"):
+        celeba.Celeba(parameters).load(Files(shared_data), 1)
 
 
 def test_random_rows_of_the_real_annotations(shared_data):
     """45,000 and 5,000 of them; groups have their hypergeometric share (Tables 4 and 5)."""
-    parameters = celeba.Parameters(
+    parameters = celeba.Celeba.Parameters(
         target="Attractive",
         sensitive=("Chubby", "Eyeglasses"),
         split="random",
@@ -490,6 +490,6 @@ def test_real_partition_has_its_official_sizes(shared_data):
     """162,770, 19,867 and 19,962 rows; none of a person twice is promised there."""
     files = Files(shared_data)
     table = celeba._annotations(files)
-    parts = celeba._parts(table, files, celeba.Parameters())
+    parts = celeba._parts(table, files, celeba.Celeba.Parameters())
     assert parts.value_counts().to_dict() == {"train": 162_770, "val": 19_867, "test": 19_962}
     assert table.shape == (202_599, 40)

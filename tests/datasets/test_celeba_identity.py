@@ -14,7 +14,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images import celeba, celeba_identity
 
-# Pictures of every person, in no order.
+# Images of every person, in no order.
 PEOPLE = {7: 6, 12: 4, 101: 9, 30: 3, 5: 1, 44: 4}
 POINTS = [
     f"{point}_{axis}"
@@ -27,7 +27,7 @@ SKINS = {"I": (233, 203, 167), "VI": (115, 82, 68)}
 
 
 def jpeg(colour: tuple[int, int, int] | int, size: tuple[int, int] = (89, 109)) -> bytes:
-    """A picture of one colour, or of one grey."""
+    """An image of one colour, or of one grey."""
     mode = "L" if isinstance(colour, int) else "RGB"
     content = BytesIO()
     Image.new(mode, size, colour).save(content, format="JPEG", quality=95)
@@ -35,7 +35,7 @@ def jpeg(colour: tuple[int, int, int] | int, size: tuple[int, int] = (89, 109)) 
 
 
 def make(root, people: dict[int, int] | None = None) -> dict[str, int]:
-    """A small CelebA below ``root``: light and dark pictures in turn; the person of each."""
+    """A small CelebA below ``root``: light and dark images in turn; the person of each."""
     folder = root / "celeba"
     (folder / "img_align_celeba").mkdir(parents=True)
     rows = [one for one, count in (people or PEOPLE).items() for _ in range(count)]
@@ -53,15 +53,15 @@ def make(root, people: dict[int, int] | None = None) -> dict[str, int]:
 def load(root, splits: int = 2, **options):
     """The samples below ``root``."""
     options = {"size": 8, "skin_tone": "aligned", **options}
-    parameters = celeba_identity.Parameters(**options)
-    return celeba_identity.load(parameters, Files(root), splits)
+    parameters = celeba_identity.CelebaIdentity.Parameters(**options)
+    return celeba_identity.CelebaIdentity(parameters).load(Files(root), splits)
 
 
 @pytest.mark.parametrize("least", [1, 4, 5])
-def test_people_with_pictures_enough_are_the_classes(tmp_path, least):
+def test_people_with_images_enough_are_the_classes(tmp_path, least):
     """In the order of their numbers; each row is its own person's."""
     found = make(tmp_path)
-    samples = load(tmp_path, min_pictures=least)
+    samples = load(tmp_path, min_images=least)
     kept = sorted(person for person, count in PEOPLE.items() if count >= least)
     assert samples.classes == tuple(map(str, kept))
     assert samples.id.tolist() == [name for name, person in found.items() if person in kept]
@@ -73,8 +73,8 @@ def test_people_with_pictures_enough_are_the_classes(tmp_path, least):
     assert not samples.splits["split_0"].equals(samples.splits["split_1"])
 
 
-def test_skin_tone_is_each_picture_s_own(tmp_path):
-    """Whichever pictures are left out."""
+def test_skin_tone_is_each_image_s_own(tmp_path):
+    """Whichever images are left out."""
     found = make(tmp_path)
     samples = load(tmp_path)
     names = list(found)
@@ -87,8 +87,8 @@ def test_skin_tone_is_each_picture_s_own(tmp_path):
     assert set(samples.sources) == {"celeba/identity_CelebA.txt", "celeba/img_align_celeba"}
 
 
-def test_landmarks_of_pictures_that_are_left_out_do_not_matter(tmp_path):
-    """Nor the order of the file; one outside of its picture has no skin tone there."""
+def test_landmarks_of_images_that_are_left_out_do_not_matter(tmp_path):
+    """Nor the order of the file; one outside of its image has no skin tone there."""
     found = make(tmp_path)
     kept = [name for name, person in found.items() if PEOPLE[person] >= 4]
     lines = [f"{name} {USUAL}" for name in reversed(found) if name != kept[0]]
@@ -102,7 +102,7 @@ def test_landmarks_of_pictures_that_are_left_out_do_not_matter(tmp_path):
 
 
 @pytest.mark.parametrize("size", [(89, 109), (1, 1)])
-def test_grey_pictures_are_flagged_and_can_be_left_without_skin_tone(tmp_path, size):
+def test_grey_images_are_flagged_and_can_be_left_without_skin_tone(tmp_path, size):
     """Of one channel in the file; tiny ones as well."""
     found = make(tmp_path)
     for name in found:
@@ -115,16 +115,16 @@ def test_grey_pictures_are_flagged_and_can_be_left_without_skin_tone(tmp_path, s
     assert missing.isna().all(axis=None)
 
 
-def test_people_and_pictures_have_to_match(tmp_path):
-    """A row without a picture is left out where that is asked for; pictures without a row never."""
+def test_people_and_images_have_to_match(tmp_path):
+    """A row without an image is left out where that is asked for; images without a row never."""
     make(tmp_path)
-    pictures = tmp_path / "celeba" / "img_align_celeba"
-    (pictures / "000005.jpg").unlink()
-    with pytest.raises(InputError, match="1 pictures that .* names are missing, first 000005.jpg"):
+    images = tmp_path / "celeba" / "img_align_celeba"
+    (images / "000005.jpg").unlink()
+    with pytest.raises(InputError, match="1 images that .* names are missing, first 000005.jpg"):
         load(tmp_path)
-    assert "000005.jpg" not in load(tmp_path, only_present=True, min_pictures=1).id
-    (pictures / "000999.jpg").write_bytes(jpeg((1, 2, 3)))
-    message = "1 pictures without a row in celeba/identity_CelebA.txt, first 000999.jpg"
+    assert "000005.jpg" not in load(tmp_path, only_present=True, min_images=1).id
+    (images / "000999.jpg").write_bytes(jpeg((1, 2, 3)))
+    message = "1 images without a row in celeba/identity_CelebA.txt, first 000999.jpg"
     with pytest.raises(InputError, match=message):
         load(tmp_path, only_present=True)
 
@@ -139,7 +139,7 @@ def test_people_and_pictures_have_to_match(tmp_path):
     ],
 )
 def test_a_damaged_file_of_people_is_named(tmp_path, text, message):
-    """Before a picture is decoded."""
+    """Before an image is decoded."""
     make(tmp_path)
     (tmp_path / "celeba" / "identity_CelebA.txt").write_text(text)
     with pytest.raises(InputError, match=f"^celeba/identity_CelebA.txt: .*{message}"):
@@ -149,11 +149,11 @@ def test_a_damaged_file_of_people_is_named(tmp_path, text, message):
 @pytest.mark.parametrize(
     ("people", "options", "message"),
     [
-        (None, {"min_pictures": 7}, "min_pictures: 7 leaves 1 of 6 people of 27 pictures"),
-        (None, {"min_pictures": 99}, "min_pictures: 99 leaves 0 of 6 people"),
-        ({1: 1, 2: 1}, {"min_pictures": 1}, "leave the val part of the 2 rows of 2 classes empty"),
+        (None, {"min_images": 7}, "min_images: 7 leaves 1 of 6 people of 27 images"),
+        (None, {"min_images": 99}, "min_images: 99 leaves 0 of 6 people"),
+        ({1: 1, 2: 1}, {"min_images": 1}, "leave the val part of the 2 rows of 2 classes empty"),
         (None, {"skin_tone": "landmarks"}, "list_landmarks_align_celeba.txt is missing"),
-        (None, {"pictures": "celeba/none"}, "celeba/none is missing"),
+        (None, {"images": "celeba/none"}, "celeba/none is missing"),
     ],
 )
 def test_what_cannot_be_split_or_measured_is_refused(tmp_path, people, options, message):
@@ -170,7 +170,7 @@ def test_what_cannot_be_split_or_measured_is_refused(tmp_path, people, options, 
         ({"sensitive": ()}, "at least 1 item"),
         ({"sensitive": ("Male",)}, "skin_tone"),
         ({"sensitive": ("ita", "ita")}, "an attribute is given twice"),
-        ({"min_pictures": 0}, "greater than 0"),
+        ({"min_images": 0}, "greater than 0"),
         ({"size": 0}, "greater than 0"),
         ({"skin_tone": "anywhere"}, "landmarks"),
         ({"skin_tone": None}, "SkinToneParameters"),
@@ -180,12 +180,12 @@ def test_what_cannot_be_split_or_measured_is_refused(tmp_path, people, options, 
 def test_wrong_parameters_are_refused(options, message):
     """Before any file is read."""
     with pytest.raises(ValidationError, match=message):
-        celeba_identity.Parameters(**options)
+        celeba_identity.CelebaIdentity.Parameters(**options)
 
 
-def test_real_people_of_four_pictures_and_more(shared_data):
+def test_real_people_of_four_images_and_more(shared_data):
     """408 of them; skin tones equal those of the other source, measured on the same faces."""
-    options = {"pictures": "celeba/img_align_celeba_half_10k", "only_present": True, "size": 8}
+    options = {"images": "celeba/img_align_celeba_half_10k", "only_present": True, "size": 8}
     samples = load(shared_data, 10, **options)
     lines = gzip.decompress((shared_data / "celeba/identity_CelebA.txt.gz").read_bytes()).decode()
     person = dict(line.split() for line in lines.splitlines()[:10_000])
@@ -198,8 +198,8 @@ def test_real_people_of_four_pictures_and_more(shared_data):
             rows = np.bincount(samples.y[samples.rows(split, part)], minlength=408)
             assert rows.min() >= fewest
     assert samples.splits.T.drop_duplicates().shape[0] == 10
-    other = celeba.load(
-        celeba.Parameters(split="random", skin_tone="aligned", **options), Files(shared_data), 1
-    )
+    other = celeba.Celeba(
+        celeba.Celeba.Parameters(split="random", skin_tone="aligned", **options)
+    ).load(Files(shared_data), 1)
     expected = other.attributes.set_index(pd.Index(other.id)).loc[kept, "skin_tone"]
     assert samples.attributes["skin_tone"].tolist() == expected.tolist()

@@ -1,4 +1,4 @@
-"""CIFAR-10: real pictures read by other means, the binary version rebuilt from them, bad files."""
+"""CIFAR-10: real images read by other means, the binary version rebuilt from them, bad files."""
 
 import gzip
 import hashlib
@@ -24,9 +24,9 @@ HEADER = 128  # bytes of an .npy file before its numbers, as its own first lines
 
 
 def real(shared_data: Path, **fields):
-    """The 25,000 real pictures."""
-    parameters = cifar10.Parameters(train_files=TRAINING, test_files=TEST, **fields)
-    return cifar10.load(parameters, Files(shared_data), 2)
+    """The 25,000 real images."""
+    parameters = cifar10.Cifar10.Parameters(train_files=TRAINING, test_files=TEST, **fields)
+    return cifar10.Cifar10(parameters).load(Files(shared_data), 2)
 
 
 def bytes_of(path: Path, member: str) -> bytes:
@@ -36,17 +36,17 @@ def bytes_of(path: Path, member: str) -> bytes:
 
 
 def made_up(rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Random pictures ``[n, 3, 32, 32]`` of all classes in turn."""
+    """Random images ``[n, 3, 32, 32]`` of all classes in turn."""
     generator = np.random.default_rng(seed)
-    pictures = generator.integers(0, 256, (rows, 3, 32, 32), dtype=np.uint8)
-    return pictures, np.arange(rows) % 10
+    images = generator.integers(0, 256, (rows, 3, 32, 32), dtype=np.uint8)
+    return images, np.arange(rows) % 10
 
 
-def batch(pictures: np.ndarray, labels: np.ndarray) -> bytes:
+def batch(images: np.ndarray, labels: np.ndarray) -> bytes:
     """A file of the binary version: a label, red, green, blue, and the next."""
     return b"".join(
-        bytes([label]) + picture.tobytes()
-        for picture, label in zip(pictures, labels.tolist(), strict=True)
+        bytes([label]) + image.tobytes()
+        for image, label in zip(images, labels.tolist(), strict=True)
     )
 
 
@@ -58,7 +58,7 @@ def save(root: Path, name: str, **arrays) -> None:
 
 @pytest.fixture
 def official(tmp_path: Path) -> dict[str, bytes]:
-    """The six files with 40 pictures each, not yet written."""
+    """The six files with 40 images each, not yet written."""
     return {name: batch(*made_up(40, seed)) for seed, name in enumerate(OFFICIAL)}
 
 
@@ -69,7 +69,7 @@ def write(root: Path, contents: dict[str, bytes]) -> None:
         (folder / name).write_bytes(content)
 
 
-def test_real_pictures_are_balanced_and_their_bytes_those_of_the_files(shared_data: Path) -> None:
+def test_real_images_are_balanced_and_their_bytes_those_of_the_files(shared_data: Path) -> None:
     samples = real(shared_data)
     assert samples.x.shape == (25_000, 3, 32, 32)
     assert samples.x.dtype == np.uint8
@@ -83,12 +83,12 @@ def test_real_pictures_are_balanced_and_their_bytes_those_of_the_files(shared_da
                 assert samples.x[first + row, channel, line, column] == content[place]
         label = int.from_bytes(bytes_of(shared_data / name, "labels")[8:16], "little")
         assert samples.y[first + 1] == label
-    # the known means of all training pictures; these are two fifths of them
+    # the known means of all training images; these are two fifths of them
     means = samples.x[:20_000].mean(axis=(0, 2, 3)) / 255
     assert means == pytest.approx([0.4914, 0.4822, 0.4465], abs=0.003)
 
 
-def test_names_of_real_pictures_tell_their_class(shared_data: Path) -> None:
+def test_names_of_real_images_tell_their_class(shared_data: Path) -> None:
     samples = real(shared_data)
     assert len(set(samples.id)) == 25_000
     known = {"truck": "truck", "camion": "truck", "airplane": "airplane", "bullfrog": "frog"}
@@ -109,7 +109,7 @@ def test_real_files_are_named_with_their_checksums(shared_data: Path) -> None:
     assert samples.sources == listed[[*TRAINING, *TEST]].to_dict()
 
 
-def test_test_pictures_are_the_test_part_and_validation_differs_by_split(shared_data: Path) -> None:
+def test_test_images_are_the_test_part_and_validation_differs_by_split(shared_data: Path) -> None:
     samples = real(shared_data)
     for split in ("split_0", "split_1"):
         assert samples.rows(split, "test").tolist() == list(range(20_000, 25_000))
@@ -149,23 +149,25 @@ def test_binary_version_is_read_from_its_folder_and_from_the_archive(tmp_path, o
                     archive.addfile(entry, io.BytesIO(content))
             target = root / "cifar10" / "cifar-10-binary.tar.gz"
             target.write_bytes(gzip.compress(packed.getvalue()))
-        samples = cifar10.load(cifar10.Parameters(), Files(root), 1)
+        samples = cifar10.Cifar10(cifar10.Cifar10.Parameters()).load(Files(root), 1)
         for number in range(6):
-            pictures, labels = made_up(40, number)
+            images, labels = made_up(40, number)
             rows = slice(40 * number, 40 * number + 40)
-            assert np.array_equal(samples.x[rows], pictures)
+            assert np.array_equal(samples.x[rows], images)
             assert np.array_equal(samples.y[rows], labels)
         assert samples.id.tolist() == list(range(240))
         assert samples.rows("split_0", "test").tolist() == list(range(200, 240))
 
 
-def test_real_pictures_are_the_same_in_the_binary_form(tmp_path, shared_data: Path) -> None:
+def test_real_images_are_the_same_in_the_binary_form(tmp_path, shared_data: Path) -> None:
     whole = real(shared_data)
     rows = np.r_[0:100, 20_000:20_100]
     (tmp_path / "a.bin").write_bytes(batch(whole.x[rows[:100]], whole.y[rows[:100]]))
     (tmp_path / "b.bin").write_bytes(batch(whole.x[rows[100:]], whole.y[rows[100:]]))
-    parameters = cifar10.Parameters(train_files=("a.bin",), test_files=("b.bin",), val_fraction=0.5)
-    samples = cifar10.load(parameters, Files(tmp_path), 1)
+    parameters = cifar10.Cifar10.Parameters(
+        train_files=("a.bin",), test_files=("b.bin",), val_fraction=0.5
+    )
+    samples = cifar10.Cifar10(parameters).load(Files(tmp_path), 1)
     assert np.array_equal(samples.x, whole.x[rows])
     assert np.array_equal(samples.y, whole.y[rows])
 
@@ -175,18 +177,18 @@ def test_bad_files_of_the_binary_version_are_named(tmp_path, official) -> None:
         contents = {name: body for name, body in (official | change).items() if body is not None}
         write(tmp_path / case, contents)
         with pytest.raises(InputError) as error:
-            cifar10.load(cifar10.Parameters(), Files(tmp_path / case), 1)
+            cifar10.Cifar10(cifar10.Cifar10.Parameters()).load(Files(tmp_path / case), 1)
         assert "\n" not in str(error.value)
         return str(error.value)
 
     whole = official["data_batch_2.bin"]
     said = failure("short", {"data_batch_2.bin": whole[:-1]})
     assert said.startswith("cifar10/cifar-10-batches-bin/data_batch_2.bin: 122919 bytes, allowed:")
-    assert "allowed: 3073 a picture, 1 or more" in failure("empty", {"test_batch.bin": b""})
+    assert "allowed: 3073 an image, 1 or more" in failure("empty", {"test_batch.bin": b""})
     wrong = bytearray(whole)
     wrong[3073 * 5] = 10
     said = failure("label", {"data_batch_2.bin": bytes(wrong)})
-    assert said.endswith("data_batch_2.bin: label 10 of picture 5, allowed: 0 to 9")
+    assert said.endswith("data_batch_2.bin: label 10 of image 5, allowed: 0 to 9")
     said = failure("missing", {"data_batch_4.bin": None})
     assert "robust-fairness fetch cifar10" in said
 
@@ -204,7 +206,7 @@ def test_bad_archives_of_the_binary_version_are_named(tmp_path) -> None:
     ):
         target.write_bytes(content)
         with pytest.raises(InputError, match=words):
-            cifar10.load(cifar10.Parameters(), Files(tmp_path), 1)
+            cifar10.Cifar10(cifar10.Cifar10.Parameters()).load(Files(tmp_path), 1)
 
 
 @pytest.mark.parametrize(
@@ -216,25 +218,25 @@ def test_bad_archives_of_the_binary_version_are_named(tmp_path) -> None:
         ({"images": np.zeros((40, 32, 32, 3), np.float32)}, "images: float32"),
         ({"labels": np.zeros(39, np.int64)}, r"labels: int64 \(39,\), allowed: whole numbers"),
         ({"labels": np.zeros(40)}, "labels: float64"),
-        ({"labels": np.arange(40) - 1}, "label -1 of picture 0, allowed: 0 to 9"),
+        ({"labels": np.arange(40) - 1}, "label -1 of image 0, allowed: 0 to 9"),
         ({"filenames": np.arange(40)}, "filenames: int64"),
         ({"class_names": np.array(["cat", "dog"])}, "class_names: allowed: airplane, "),
         ({"labels": np.array([None] * 40)}, "no sound NumPy archive: Object arrays"),
     ],
 )
 def test_bad_arrays_are_named(tmp_path: Path, change: dict, words: str) -> None:
-    pictures, labels = made_up(40)
-    sound = {"images": pictures.transpose(0, 2, 3, 1), "labels": labels}
+    images, labels = made_up(40)
+    sound = {"images": images.transpose(0, 2, 3, 1), "labels": labels}
     save(tmp_path, "test.npz", **sound)
     arrays = {name: array for name, array in (sound | change).items() if array is not None}
     save(tmp_path, "train.npz", **arrays)
     with pytest.raises(InputError, match=f"cifar10/train.npz.*{words}"):
-        cifar10.load(cifar10.Parameters(**NPZ), Files(tmp_path), 1)
+        cifar10.Cifar10(cifar10.Cifar10.Parameters(**NPZ)).load(Files(tmp_path), 1)
 
 
 def test_truncated_and_lone_arrays_are_no_archives(tmp_path: Path) -> None:
-    pictures, labels = made_up(40)
-    save(tmp_path, "train.npz", images=pictures.transpose(0, 2, 3, 1), labels=labels)
+    images, labels = made_up(40)
+    save(tmp_path, "train.npz", images=images.transpose(0, 2, 3, 1), labels=labels)
     path = tmp_path / "cifar10" / "train.npz"
     whole = path.read_bytes()
     lone = io.BytesIO()
@@ -242,34 +244,34 @@ def test_truncated_and_lone_arrays_are_no_archives(tmp_path: Path) -> None:
     for content in (whole[:-100], whole[: len(whole) // 2], b"", lone.getvalue(), b"\x80\x04."):
         path.write_bytes(content)
         with pytest.raises(InputError, match=r"train\.npz: no sound NumPy archive"):
-            cifar10.load(cifar10.Parameters(**NPZ), Files(tmp_path), 1)
+            cifar10.Cifar10(cifar10.Cifar10.Parameters(**NPZ)).load(Files(tmp_path), 1)
 
 
 def test_names_are_in_all_files_and_never_twice(tmp_path: Path) -> None:
-    pictures, labels = made_up(40)
-    sound = {"images": pictures.transpose(0, 2, 3, 1), "labels": labels}
+    images, labels = made_up(40)
+    sound = {"images": images.transpose(0, 2, 3, 1), "labels": labels}
     names = np.array([f"{row}.png" for row in range(40)])
     save(tmp_path, "train.npz", **sound, filenames=names)
     save(tmp_path, "test.npz", **sound)
     with pytest.raises(InputError, match="in some of the files only"):
-        cifar10.load(cifar10.Parameters(**NPZ), Files(tmp_path), 1)
+        cifar10.Cifar10(cifar10.Cifar10.Parameters(**NPZ)).load(Files(tmp_path), 1)
     save(tmp_path, "test.npz", **sound, filenames=np.roll(names, 1))
     with pytest.raises(InputError, match=r"filenames: 0\.png is there 2 times"):
-        cifar10.load(cifar10.Parameters(**NPZ), Files(tmp_path), 1)
+        cifar10.Cifar10(cifar10.Cifar10.Parameters(**NPZ)).load(Files(tmp_path), 1)
 
 
 def test_missing_files_and_bad_parameters(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cifar-10-binary\.tar is missing.*fetch cifar10"):
-        cifar10.load(cifar10.Parameters(), Files(tmp_path), 1)
+        cifar10.Cifar10(cifar10.Cifar10.Parameters()).load(Files(tmp_path), 1)
     with pytest.raises(InputError, match=r"train\.npz is missing"):
-        cifar10.load(cifar10.Parameters(**NPZ), Files(tmp_path), 1)
+        cifar10.Cifar10(cifar10.Cifar10.Parameters(**NPZ)).load(Files(tmp_path), 1)
     with pytest.raises(InputError, match=r"data_batch_1: allowed: \.bin"):
         _cifar.read(Files(tmp_path), ["cifar-10-batches-py/data_batch_1"])
     for fields in ({"train_files": ()}, {"test_files": ("../x.bin",)}, {"sensitive": ("sex",)}):
         with pytest.raises(ValidationError, match="allowed|class"):
-            cifar10.Parameters(**fields)
-    pictures, labels = made_up(40)
+            cifar10.Cifar10.Parameters(**fields)
+    images, labels = made_up(40)
     for name in ("train.npz", "test.npz"):
-        save(tmp_path, name, images=pictures.transpose(0, 2, 3, 1), labels=labels)
+        save(tmp_path, name, images=images.transpose(0, 2, 3, 1), labels=labels)
     with pytest.raises(InputError, match="train_rows: 41 of 40 rows, allowed: 1 to 40 rows"):
-        cifar10.load(cifar10.Parameters(**NPZ, train_rows=41), Files(tmp_path), 1)
+        cifar10.Cifar10(cifar10.Cifar10.Parameters(**NPZ, train_rows=41)).load(Files(tmp_path), 1)

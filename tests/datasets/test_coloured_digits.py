@@ -17,11 +17,11 @@ NAMES = ["red", "orange", "yellow", "green", "blue", "purple"]
 
 def load(tmp_path: Path, splits: int = 1, **options):
     """The digits with some parameters."""
-    parameters = coloured_digits.Parameters(**options)
-    return coloured_digits.load(parameters, Files(tmp_path), splits)
+    parameters = coloured_digits.ColouredDigits.Parameters(**options)
+    return coloured_digits.ColouredDigits(parameters).load(Files(tmp_path), splits)
 
 
-def test_a_picture_is_its_ink_in_one_colour(tmp_path):
+def test_a_image_is_its_ink_in_one_colour(tmp_path):
     """Every pixel is the colour times the ink; the largest channel is the ink of ``digits``."""
     samples = load(tmp_path)
     counts = load_digits().images
@@ -100,10 +100,10 @@ def test_half_of_every_class_is_tested(tmp_path):
 def test_wrong_parameters_are_refused(wrong):
     """Before anything is drawn."""
     with pytest.raises(ValidationError):
-        coloured_digits.Parameters(**wrong)
+        coloured_digits.ColouredDigits.Parameters(**wrong)
 
 
-def test_colours_are_read_off_the_pictures(tmp_path):
+def test_colours_are_read_off_the_images(tmp_path):
     """Of every digit, also of a faint one; and of ink that is a little off its colour."""
     samples = load(tmp_path)
     found = coloured_digits.nearest_colors(samples.x)
@@ -116,6 +116,6 @@ def test_colours_are_read_off_the_pictures(tmp_path):
     assert (coloured_digits.nearest_colors(noisy) == found).mean() > 0.95
 
 
-def test_grey_pictures_have_no_colour():
-    with pytest.raises(InputError, match="color: pictures of 1 channels, allowed: 3"):
+def test_grey_images_have_no_colour():
+    with pytest.raises(InputError, match="color: images of 1 channels, allowed: 3"):
         coloured_digits.nearest_colors(np.zeros((2, 1, 8, 8), np.uint8))

@@ -1,4 +1,4 @@
-"""CUB-200-2011 in its official layout, with generated pictures: the data are not at hand."""
+"""CUB-200-2011 in its official layout, with generated images: the data are not at hand."""
 
 import zipfile
 from collections import Counter
@@ -28,7 +28,7 @@ ATTRIBUTES = [
 
 
 def jpeg(pixels: np.ndarray, quality: int = 95) -> bytes:
-    """A JPEG file, of a colour or a grey picture."""
+    """A JPEG file, of a colour or a grey image."""
     content = BytesIO()
     Image.fromarray(pixels).save(content, format="JPEG", quality=quality)
     return content.getvalue()
@@ -40,7 +40,7 @@ def numbered(texts, start: int = 1) -> str:
 
 
 def make(root, counts=(12, 10, 8), seen=None, beside: bool = True, zipped: bool = False):
-    """A small CUB-200-2011 below ``root``: names, species and what was seen in each picture."""
+    """A small CUB-200-2011 below ``root``: names, species and what was seen in each image."""
     rng = np.random.default_rng(0)
     folder = root / "cub200" / "CUB_200_2011"
     (folder / "attributes").mkdir(parents=True)
@@ -57,8 +57,8 @@ def make(root, counts=(12, 10, 8), seen=None, beside: bool = True, zipped: bool 
     place = folder.parent if beside else folder
     (place / "attributes.txt").write_text(numbered(ATTRIBUTES))
     lines = [
-        f"{picture} {attribute} {int(there)} {rng.integers(1, 5)} {rng.random() * 9:.3f}"
-        for (picture, row) in enumerate(seen, 1)
+        f"{image} {attribute} {int(there)} {rng.integers(1, 5)} {rng.random() * 9:.3f}"
+        for (image, row) in enumerate(seen, 1)
         for attribute, there in enumerate(row, 1)
     ]
     lines[3] = lines[3].rpartition(" ")[0] + " 0 7.1"  # as some rows of the official file
@@ -81,7 +81,7 @@ def make(root, counts=(12, 10, 8), seen=None, beside: bool = True, zipped: bool 
 
 def load(root, **options):
     """The samples below ``root``."""
-    return cub200.load(cub200.Parameters(**{"size": 8, **options}), Files(root), 2)
+    return cub200.Cub200(cub200.Cub200.Parameters(**{"size": 8, **options})).load(Files(root), 2)
 
 
 def column(part: str, color: str) -> int:
@@ -90,7 +90,7 @@ def column(part: str, color: str) -> int:
 
 
 def mode_of_species(species, seen) -> list[str | None]:
-    """The most frequent primary colour of each picture's species, told one by one."""
+    """The most frequent primary colour of each image's species, told one by one."""
     found = {}
     for number in set(species):
         votes = Counter()
@@ -102,7 +102,7 @@ def mode_of_species(species, seen) -> list[str | None]:
 
 
 def mode_of_image(seen) -> list[str | None]:
-    """Of each picture's primary colours the one that most other parts have, told one by one."""
+    """Of each image's primary colours the one that most other parts have, told one by one."""
     found: list[str | None] = []
     for row in seen:
         primary = [color for color in COLORS if row[column("primary", color)]]
@@ -112,8 +112,8 @@ def mode_of_image(seen) -> list[str | None]:
 
 
 @pytest.mark.parametrize(("beside", "zipped"), [(True, False), (False, True)])
-def test_each_picture_has_its_species_its_pixels_and_its_color(tmp_path, beside, zipped):
-    """Wherever the names of the attributes are and whatever holds the pictures."""
+def test_each_image_has_its_species_its_pixels_and_its_color(tmp_path, beside, zipped):
+    """Wherever the names of the attributes are and whatever holds the images."""
     names, species, seen = make(tmp_path, beside=beside, zipped=zipped)
     samples = load(tmp_path)
     assert samples.id.tolist() == names
@@ -128,7 +128,7 @@ def test_each_picture_has_its_species_its_pixels_and_its_color(tmp_path, beside,
 
 @given(st.integers(0, 2**32), st.sampled_from((0.1, 0.3, 0.7)))
 def test_colors_are_modes(tmp_path_factory, seed, share):
-    """Of species and of pictures; equal ones are decided by the order of the file."""
+    """Of species and of images; equal ones are decided by the order of the file."""
     rng = np.random.default_rng(seed)
     seen = rng.random((30, len(ATTRIBUTES))) < share
     root = tmp_path_factory.mktemp("birds")
@@ -138,10 +138,10 @@ def test_colors_are_modes(tmp_path_factory, seed, share):
         ("image", mode_of_image(seen)),
     ):
         kept = [name for name, value in zip(names, expected, strict=True) if value]
-        parameters = cub200.Parameters(color=color)
-        table = cub200._pictures(files := Files(root), parameters.folder)
+        parameters = cub200.Cub200.Parameters(color=color)
+        table = cub200._images(files := Files(root), parameters.folder)
         if not kept:
-            with pytest.raises(InputError, match="no picture has a primary colour"):
+            with pytest.raises(InputError, match="no image has a primary colour"):
                 cub200._with_colors(table, files, parameters)
             continue
         table = cub200._with_colors(table, files, parameters)
@@ -180,31 +180,31 @@ def test_classes_alone_need_no_attributes(tmp_path):
         load(tmp_path)
 
 
-def test_the_color_of_a_species_counts_all_of_its_pictures(tmp_path):
+def test_the_color_of_a_species_counts_all_of_its_images(tmp_path):
     """Also those whose file is not there."""
     names, species, seen = make(tmp_path)
     for name in names[:3]:
         (tmp_path / "cub200" / "CUB_200_2011" / "images" / name).unlink()
-    with pytest.raises(InputError, match=f"3 pictures that .*images.txt names .*first {names[0]}"):
+    with pytest.raises(InputError, match=f"3 images that .*images.txt names .*first {names[0]}"):
         load(tmp_path)
     samples = load(tmp_path, only_present=True)
     assert samples.id.tolist() == names[3:]
     assert samples.attributes["color"].tolist() == mode_of_species(species, seen)[3:]
 
 
-def test_species_with_few_pictures_are_left_out(tmp_path):
+def test_species_with_few_images_are_left_out(tmp_path):
     """The others are numbered anew; none or one left is refused with what would be."""
     make(tmp_path)
-    samples = load(tmp_path, min_pictures=9)
+    samples = load(tmp_path, min_images=9)
     assert samples.classes == SPECIES[:2]
     assert np.bincount(samples.y).tolist() == [12, 10]
-    message = "min_pictures: 11 leaves 1 of 3 classes, allowed: what leaves two or more, here up to"
+    message = "min_images: 11 leaves 1 of 3 classes, allowed: what leaves two or more, here up to"
     with pytest.raises(InputError, match=f"{message} 10"):
-        load(tmp_path, min_pictures=11)
+        load(tmp_path, min_images=11)
 
 
-def test_a_species_and_a_color_of_one_picture(tmp_path, caplog):
-    """The picture trains, whatever the split; the log tells of the colour."""
+def test_a_species_and_a_color_of_one_image(tmp_path, caplog):
+    """The image trains, whatever the split; the log tells of the colour."""
     seen = np.zeros((21, len(ATTRIBUTES)), dtype=bool)
     seen[:, column("primary", "grey")] = True
     seen[20] = False
@@ -213,7 +213,7 @@ def test_a_species_and_a_color_of_one_picture(tmp_path, caplog):
     samples = load(tmp_path)
     assert (samples.splits.iloc[20] == "train").all()
     assert samples.attributes["color"].value_counts().to_dict() == {"grey": 20, "red": 1}
-    assert "color: only one picture of red" in caplog.text
+    assert "color: only one image of red" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -222,12 +222,12 @@ def test_a_species_and_a_color_of_one_picture(tmp_path, caplog):
         ("images.txt", "2 001", "x 001", r"images.txt, line 2: 'x 001.*allowed: a number and a t"),
         ("images.txt", "2 001", "1 001", "images.txt, line 2: a second row of 1, allowed: one"),
         ("images.txt", "_0001_901", "_0000_900", "images.txt: two rows of 001.*_0000_900.jpg, all"),
-        ("images.txt", "30 017", "31 017", "class_labels.txt: picture 30 is there or in images.tx"),
-        ("image_class_labels.txt", "30 3\n", "30 4\n", r"picture 30: class 4 \(no class\), allowe"),
-        ("image_class_labels.txt", "30 3\n", "30 2\n", r"picture 30: class 2 \(002.Laysan_Alba.*"),
+        ("images.txt", "30 017", "31 017", "class_labels.txt: image 30 is there or in images.tx"),
+        ("image_class_labels.txt", "30 3\n", "30 4\n", r"image 30: class 4 \(no class\), allowe"),
+        ("image_class_labels.txt", "30 3\n", "30 2\n", r"image 30: class 2 \(002.Laysan_Alba.*"),
         ("image_class_labels.txt", "30 3\n", "30\n", "line 30: '30', allowed: a number and a text"),
         ("classes.txt", "3 017.Cardinal", "3 002.Laysan_Albatross", "two rows of 002.Laysan_Alba"),
-        ("classes.txt", "1 001", "1 002", r"picture 1: class 1 \(002.Black_.*folder '001.Black_"),
+        ("classes.txt", "1 001", "1 002", r"image 1: class 1 \(002.Black_.*folder '001.Black_"),
         ("../attributes.txt", "primary", "secondary", "attributes.txt: allowed: rows has_primary_"),
         ("../attributes.txt", "primary_color::red", "primary_color::blue", "one a colour"),
         ("../attributes.txt", "12 has", "11 has", "line 12: a second row of 11, allowed: one"),
@@ -247,7 +247,7 @@ def test_damaged_lists_are_named(tmp_path, file, old, new, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda rows: [*rows[:5], "99 1 0 1 2.0", *rows[5:]], "row 6, picture: 99, allowed: the n"),
+        (lambda rows: [*rows[:5], "99 1 0 1 2.0", *rows[5:]], "row 6, image: 99, allowed: the n"),
         (
             lambda rows: [*rows[:5], "1 99 0 1 2.0"],
             "row 6, attribute: 99, allowed: the numbers of ",
@@ -257,18 +257,18 @@ def test_damaged_lists_are_named(tmp_path, file, old, new, message):
             lambda rows: ["1 x 1 1 2.0", *rows],
             "row 1: '1 x 1 1 2.0', allowed: whole numbers pic",
         ),
-        (lambda rows: [*rows, "1 1"], "row 361: '1 1', allowed: whole numbers picture"),
-        (lambda rows: rows[12:], "no row of 1 pictures, first number 1, allowed: labels of every"),
-        (lambda rows: rows[:-24], "no row of 2 pictures, first number 29, allowed: labels of"),
+        (lambda rows: [*rows, "1 1"], "row 361: '1 1', allowed: whole numbers image"),
+        (lambda rows: rows[12:], "no row of 1 images, first number 1, allowed: labels of every"),
+        (lambda rows: rows[:-24], "no row of 2 images, first number 29, allowed: labels of"),
         (
             lambda rows: [*rows, "", "\xff \xfe 1"],
             r"row 361: '.* 1', allowed: whole numbers pictur",
         ),
         (lambda rows: [*rows, "1 1 " + "9" * 30], "row 361: '1 1 9+', allowed: whole numbers"),
-        (lambda rows: [], "no row of 30 pictures, first number 1"),
+        (lambda rows: [], "no row of 30 images, first number 1"),
     ],
 )
-def test_labels_that_do_not_fit_the_pictures_are_named(tmp_path, change, message):
+def test_labels_that_do_not_fit_the_images_are_named(tmp_path, change, message):
     """Nothing is guessed, and nothing read half."""
     make(tmp_path)
     path = tmp_path / "cub200" / "CUB_200_2011" / "attributes" / "image_attribute_labels.txt"
@@ -296,25 +296,25 @@ def test_a_missing_file_is_named(tmp_path, file, message):
         load(tmp_path)
 
 
-def test_missing_pictures_are_named(tmp_path):
-    """The folder, or a picture in it that the list does not know."""
+def test_missing_images_are_named(tmp_path):
+    """The folder, or an image in it that the list does not know."""
     names, _, _ = make(tmp_path)
     images = tmp_path / "cub200" / "CUB_200_2011" / "images"
     stranger = images / SPECIES[0] / "Stranger.jpg"
     stranger.write_bytes(jpeg(np.zeros((8, 8, 3), dtype=np.uint8)))
-    with pytest.raises(InputError, match=r"1 pictures without a row in .*, first 001.*/Stranger"):
+    with pytest.raises(InputError, match=r"1 images without a row in .*, first 001.*/Stranger"):
         load(tmp_path)
     stranger.unlink()
     for name in names:
         (images / name).unlink()
-    with pytest.raises(InputError, match=r"images.txt: none of its 30 pictures is among the 0 of"):
+    with pytest.raises(InputError, match=r"images.txt: none of its 30 images is among the 0 of"):
         load(tmp_path, only_present=True)
-    images.rename(images.with_name("pictures"))
+    images.rename(images.with_name("images"))
     with pytest.raises(InputError, match="CUB_200_2011/images is missing: looked for the folder"):
         load(tmp_path)
 
 
-def test_grey_and_tiny_pictures_are_pictures(tmp_path):
+def test_grey_and_tiny_images_are_images(tmp_path):
     """Grey ones have three equal channels, tiny ones are enlarged unless a crop is larger."""
     names, _, _ = make(tmp_path)
     images = tmp_path / "cub200" / "CUB_200_2011" / "images"
@@ -323,16 +323,16 @@ def test_grey_and_tiny_pictures_are_pictures(tmp_path):
     samples = load(tmp_path)
     assert (samples.x[1] == 77).all()
     assert (samples.x[2] == 200).all()
-    with pytest.raises(InputError, match=r"picture .*_0002_902.jpg \(row 2\): 1 x 1 pixels, allow"):
+    with pytest.raises(InputError, match=r"image .*_0002_902.jpg \(row 2\): 1 x 1 pixels, allow"):
         load(tmp_path, crop=(2, 2))
 
 
 @pytest.mark.parametrize("content", [b"", b"GIF89a", jpeg(np.zeros((64, 64, 3), np.uint8))[:-200]])
-def test_a_damaged_picture_is_named_with_its_row(tmp_path, content):
+def test_a_damaged_image_is_named_with_its_row(tmp_path, content):
     """In one line."""
     names, _, _ = make(tmp_path)
     (tmp_path / "cub200" / "CUB_200_2011" / "images" / names[4]).write_bytes(content)
-    with pytest.raises(InputError, match=rf"picture {names[4]} \(row 4\): "):
+    with pytest.raises(InputError, match=rf"image {names[4]} \(row 4\): "):
         load(tmp_path)
 
 
@@ -344,11 +344,11 @@ def test_a_damaged_picture_is_named_with_its_row(tmp_path, content):
         ({"sensitive": ("colour",)}, "'color' or 'class'"),
         ({"sensitive": ("color", "color")}, "color is given twice, allowed: once"),
         ({"folder": "../elsewhere"}, "allowed: a path below the data root"),
-        ({"min_pictures": 0}, "greater than 0"),
+        ({"min_images": 0}, "greater than 0"),
         ({"test_fraction": 1.0}, "less than 1"),
     ],
 )
 def test_wrong_parameters_are_refused(options, message):
     """Before any file is read."""
     with pytest.raises(ValidationError, match=message):
-        cub200.Parameters(**options)
+        cub200.Cub200.Parameters(**options)

@@ -18,7 +18,7 @@ ROWS = [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory):
-    return digits.load(digits.Parameters(), Files(tmp_path_factory.mktemp("none")), 2)
+    return digits.Digits(digits.Digits.Parameters()).load(Files(tmp_path_factory.mktemp("none")), 2)
 
 
 def raw() -> np.ndarray:
@@ -28,7 +28,7 @@ def raw() -> np.ndarray:
     return np.array([[int(float(cell)) for cell in row] for row in rows])
 
 
-def test_pictures_are_those_of_the_file_with_every_count_told_apart(loaded) -> None:
+def test_images_are_those_of_the_file_with_every_count_told_apart(loaded) -> None:
     rows = raw()
     assert loaded.x.shape == (1797, 1, 8, 8)
     assert loaded.x.dtype == np.uint8
@@ -61,14 +61,14 @@ def test_parts_are_shares_and_differ_by_split_and_seed(tmp_path, loaded) -> None
         sizes = {part: len(loaded.rows(split, part)) for part in ("train", "val", "test")}
         assert sizes == {"train": 1150, "val": 288, "test": 359}
     assert (loaded.splits["split_0"] != loaded.splits["split_1"]).any()
-    other = digits.load(digits.Parameters(seed=1), Files(tmp_path), 1)
-    again = digits.load(digits.Parameters(), Files(tmp_path), 1)
+    other = digits.Digits(digits.Digits.Parameters(seed=1)).load(Files(tmp_path), 1)
+    again = digits.Digits(digits.Digits.Parameters()).load(Files(tmp_path), 1)
     assert (other.splits["split_0"] != loaded.splits["split_0"]).any()
     assert (again.splits["split_0"] == loaded.splits["split_0"]).all()
 
 
 def test_bad_parameters_are_refused(tmp_path) -> None:
     with pytest.raises(ValidationError, match="class"):
-        digits.Parameters(sensitive=("writer",))
+        digits.Digits.Parameters(sensitive=("writer",))
     with pytest.raises(InputError, match="no row of class"):
-        digits.load(digits.Parameters(train_rows=6), Files(tmp_path), 1)
+        digits.Digits(digits.Digits.Parameters(train_rows=6)).load(Files(tmp_path), 1)

@@ -13,7 +13,8 @@ import pytest
 from pydantic import ValidationError
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import names
+from robust_fairness.core.registry import find, names
+from robust_fairness.datasets.base import Dataset
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.tables import communities, compas, drugs, german, students
 from robust_fairness.samples import Samples
@@ -28,8 +29,14 @@ def parts(samples: Samples, split: str) -> tuple[int, ...]:
     return tuple(len(samples.rows(split, part)) for part in ("train", "val", "test"))
 
 
+def kind_of(source: ModuleType) -> type[Dataset]:
+    """The dataset of a file."""
+    return find("dataset", source.__name__.rpartition(".")[2])
+
+
 def load(source: ModuleType, root: Path, splits: int = 1, **options: object) -> Samples:
-    return source.load(source.Parameters(**options), Files(root), splits)
+    kind = kind_of(source)
+    return kind(kind.Parameters(**options)).load(Files(root), splits)
 
 
 def require_features(samples: Samples, frame: pd.DataFrame) -> None:
@@ -52,9 +59,9 @@ def test_unknown_parameters_and_attributes_that_are_text_are_refused(
     source: ModuleType, text: str
 ) -> None:
     with pytest.raises(ValidationError, match="extra_forbidden"):
-        source.Parameters(sensitif=["sex"])
+        kind_of(source).Parameters(sensitif=["sex"])
     with pytest.raises(ValidationError, match="literal_error"):
-        source.Parameters(sensitive=[text])
+        kind_of(source).Parameters(sensitive=[text])
 
 
 @pytest.mark.parametrize(

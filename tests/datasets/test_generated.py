@@ -41,7 +41,7 @@ class Plain:
 
     def decode(self, latents: Tensor, labels: Tensor) -> Tensor:
         self.asked.append(len(latents))
-        return pictures_of(latents, labels)
+        return images_of(latents, labels)
 
 
 class OnDevice(Plain):
@@ -50,15 +50,17 @@ class OnDevice(Plain):
     device = torch.device("meta")
 
 
-def pictures_of(latents: Tensor, labels: Tensor) -> Tensor:
-    """Pictures that tell latents and labels apart."""
+def images_of(latents: Tensor, labels: Tensor) -> Tensor:
+    """Images that tell latents and labels apart."""
     return (40 * latents + 128 + labels[:, None, None, None]).clamp(0, 255).to(torch.uint8)
 
 
-def parameters(name: str = "extend", severity: float = 0.0, **changes) -> generated.Parameters:
+def parameters(
+    name: str = "extend", severity: float = 0.0, **changes
+) -> generated.Generated.Parameters:
     rows = {f"{part}_rows": count for part, count in ROWS.items()}
     values = {"generator": "g", "subset": subset(name, severity), "batch": 3, "chunk": 6, "seed": 5}
-    return generated.Parameters.model_validate(values | rows | changes)
+    return generated.Generated.Parameters.model_validate(values | rows | changes)
 
 
 def subset(name: str, severity: float) -> TestSetParameters:
@@ -70,15 +72,15 @@ def generate(splits: int = 2, decoder: Plain | None = None, **changes):
 
 
 def expected(places: np.ndarray, name: str, severity: float, seed: int = 5) -> np.ndarray:
-    """Restated: every picture from the draw and the label of its place."""
+    """Restated: every image from the draw and the label of its place."""
     z = latents.draws(seed, places, prod(SHAPE))
     moved = find("shift", name)().subset(z, severity, latents.targets(0, prod(SHAPE)))
     labels = torch.from_numpy(latents.labels(seed, places, 3))
-    return pictures_of(torch.from_numpy(moved).reshape(-1, *SHAPE), labels).numpy()
+    return images_of(torch.from_numpy(moved).reshape(-1, *SHAPE), labels).numpy()
 
 
 @pytest.mark.parametrize(("name", "severity"), [("extend", 0), ("overlap", 20), ("truncation", 1)])
-def test_every_part_holds_the_pictures_of_its_places(name, severity):
+def test_every_part_holds_the_images_of_its_places(name, severity):
     """And labels, and class as the only attribute, in every split alike."""
     samples = generate(name=name, severity=severity, splits=3)
     assert samples.split_names == ["split_0", "split_1", "split_2"]
@@ -119,7 +121,7 @@ def test_a_larger_training_set_begins_with_the_smaller_one_and_leaves_the_others
 
 
 @pytest.mark.parametrize(("name", "severity"), [("extend", 45), ("overlap", 45), ("truncation", 1)])
-def test_shifted_rows_keep_draw_and_label_and_change_the_picture(name, severity):
+def test_shifted_rows_keep_draw_and_label_and_change_the_image(name, severity):
     """Also those of another subset than the trained one."""
     samples = generate()
     test = samples.take(samples.rows("split_0", "test"))
@@ -139,7 +141,7 @@ def test_the_same_subset_as_a_test_set_is_the_unshifted_one():
     np.testing.assert_array_equal(again.x, test.x)
 
 
-def test_colors_are_read_off_every_picture_also_off_shifted_ones():
+def test_colors_are_read_off_every_image_also_off_shifted_ones():
     """A red dog may become a blue one; the label stays."""
 
     @dataclass
@@ -148,9 +150,9 @@ def test_colors_are_read_off_every_picture_also_off_shifted_ones():
 
         def decode(self, latents: Tensor, labels: Tensor) -> Tensor:
             red = latents[:, 0, 0, 0] > 0  # what the draw decides
-            pictures = torch.zeros(len(latents), 3, 4, 4, dtype=torch.uint8)
-            pictures[torch.arange(len(latents)), torch.where(red, 0, 2)] = 200
-            return pictures
+            images = torch.zeros(len(latents), 3, 4, 4, dtype=torch.uint8)
+            images[torch.arange(len(latents)), torch.where(red, 0, 2)] = 200
+            return images
 
     samples = generate(decoder=Inked(), attribute="color", test_rows=40)
     assert samples.sensitive == ("color",) and list(samples.attributes) == ["color"]
@@ -163,11 +165,11 @@ def test_colors_are_read_off_every_picture_also_off_shifted_ones():
         assert one.attributes["color"].tolist() == expected.tolist()
     assert (test.attributes["color"] != shifted.attributes["color"]).any()
     np.testing.assert_array_equal(test.y, shifted.y)
-    with pytest.raises(InputError, match="color: pictures of 1 channels, allowed: 3"):
+    with pytest.raises(InputError, match="color: images of 1 channels, allowed: 3"):
         generate(attribute="color")
 
 
-def test_seeds_of_draws_and_of_targets_reach_the_pictures():
+def test_seeds_of_draws_and_of_targets_reach_the_images():
     plain, drawn, aimed = generate(), generate(seed=6), generate(target_seed=1)
     np.testing.assert_array_equal(
         drawn.x[drawn.rows("split_0", "val")], expected(PLACES["val"], "extend", 0, seed=6)
@@ -209,7 +211,7 @@ def test_chunks_of_another_device_are_not_taken():
 
 def test_nothing_is_read():
     with pytest.raises(InputError, match="dataset generated: made by g, read from no file") as told:
-        generated.load(parameters(), Files(Path("nowhere")), 1)
+        generated.Generated(parameters()).load(Files(Path("nowhere")), 1)
     assert "\n" not in str(told.value)
 
 
@@ -249,7 +251,7 @@ def test_some_classes_of_a_generator_are_labelled_anew_and_drawn_as_themselves()
     z = latents.draws(5, samples.id, prod(SHAPE))
     moved = Extend().subset(z, 0.0, latents.targets(0, prod(SHAPE)))
     own = torch.from_numpy(np.array([2, 0])[samples.y])
-    drawn = pictures_of(torch.from_numpy(moved).reshape(-1, *SHAPE), own)
+    drawn = images_of(torch.from_numpy(moved).reshape(-1, *SHAPE), own)
     np.testing.assert_array_equal(samples.x, drawn.numpy())
 
 

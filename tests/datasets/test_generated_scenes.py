@@ -35,7 +35,7 @@ from robust_fairness.datasets.questions._scenes import (
     draw,
     priors,
 )
-from robust_fairness.datasets.questions.generated_scenes import Parameters, load, written
+from robust_fairness.datasets.questions.generated_scenes import GeneratedScenes, written
 
 SMALL = {"train_scenes": 60, "val_scenes": 40, "test_scenes": 40}
 HALVES = ("head", "tail")
@@ -45,9 +45,9 @@ LEFT_OF_IT = slice(len(SHOWN) - len(FURNITURE), len(SHOWN))
 
 
 @pytest.fixture(scope="module")
-def parameters(tmp_path_factory) -> Parameters:
+def parameters(tmp_path_factory) -> GeneratedScenes.Parameters:
     """A small world."""
-    return Parameters(folder=str(tmp_path_factory.mktemp("worlds")), **SMALL)
+    return GeneratedScenes.Parameters(folder=str(tmp_path_factory.mktemp("worlds")), **SMALL)
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +156,7 @@ def test_published_groups_all_have_a_head_and_a_tail(shared_data):
 
 
 def boxes_of(world: Path) -> dict[str, np.ndarray]:
-    """Features of the boxes of each picture, as GQA's files have them."""
+    """Features of the boxes of each image, as GQA's files have them."""
     folder = world / "gqa" / "objects"
     information = json.loads((folder / "gqa_objects_info.json").read_text())
     features, corners = {}, {}
@@ -167,12 +167,12 @@ def boxes_of(world: Path) -> dict[str, np.ndarray]:
             assert features[number].shape[1] == SLOTS
             assert corners[number].shape == (*features[number].shape[:2], 4)
     found = {}
-    for picture, place in information.items():
+    for image, place in information.items():
         assert set(place) == {"file", "idx", "objectsNum", "width", "height"}
         boxes, corner = features[place["file"]][place["idx"]], corners[place["file"]][place["idx"]]
         assert not boxes[place["objectsNum"] :].any()
         assert not corner[place["objectsNum"] :].any()
-        found[picture] = boxes[: place["objectsNum"]]
+        found[image] = boxes[: place["objectsNum"]]
         inside = corner[: place["objectsNum"]]
         assert (inside[:, :2] < inside[:, 2:]).all()
         assert (inside <= [place["width"], place["height"]] * 2).all()
@@ -181,7 +181,7 @@ def boxes_of(world: Path) -> dict[str, np.ndarray]:
 
 
 def test_features_are_in_several_files_of_the_published_layout(world, parameters):
-    """Every picture that is asked about is in one of them, with twice as many boxes as toys."""
+    """Every image that is asked about is in one of them, with twice as many boxes as toys."""
     found = boxes_of(world)
     asked = {record["imageId"] for part in PARTS for record in questions(world, part).values()}
     assert set(found) == asked
@@ -208,7 +208,9 @@ def answer_from(boxes: np.ndarray, record: dict) -> str:
 
 def test_without_mistakes_the_features_answer_every_question(tmp_path):
     """The answer is known: features of the asked toy's box tell it, in all parts, at full noise."""
-    parameters = Parameters(folder=str(tmp_path), mistakes=0, noise=0.1, objects=4, **SMALL)
+    parameters = GeneratedScenes.Parameters(
+        folder=str(tmp_path), mistakes=0, noise=0.1, objects=4, **SMALL
+    )
     folder = written(parameters)
     boxes = boxes_of(folder)
     seen = Counter()
@@ -259,15 +261,15 @@ def test_boxes_show_another_value_as_often_as_asked_for(mistakes):
 def test_best_accuracies_are_those_of_guesses_learned_from_many_questions(bias, mistakes, objects):
     """Tables of the likeliest answer, learned on one half of 40,000 questions, score the other.
 
-    Of a question: its local group. With the picture: also what the toy's box shows of what is
-    asked. Of a picture alone: which toys are there, and what all of them show, is too much for a
+    Of a question: its local group. With the image: also what the toy's box shows of what is
+    asked. Of an image alone: which toys are there, and what all of them show, is too much for a
     table; an answer to all says how often the commonest is right.
     """
     parameters = WorldParameters(
         train_scenes=4000, questions=10, bias=bias, mistakes=mistakes, objects=objects
     )
     scenes, asked = draw(parameters, "train")
-    keys = {"question": [], "both": [], "picture": []}
+    keys = {"question": [], "both": [], "image": []}
     for question in asked:
         key = (question.family, question.toy, question.color)
         shown = {name: values[question.scene, question.place] for name, values in
@@ -276,7 +278,7 @@ def test_best_accuracies_are_those_of_guesses_learned_from_many_questions(bias, 
         sight = question.place >= 0 if question.family == "exist" else shown[of_family]
         keys["question"].append(key)
         keys["both"].append((*key, sight))
-        keys["picture"].append(())
+        keys["image"].append(())
     expected = best_accuracies(parameters)
     half = len(asked) // 2
     for name, found in keys.items():
@@ -385,7 +387,7 @@ def test_a_file_in_the_place_of_the_folder_is_refused(parameters, tmp_path):
 
 def test_a_part_without_head_and_tail_is_refused(tmp_path):
     """One question cannot be common and rare."""
-    parameters = Parameters(folder=str(tmp_path), val_scenes=1, questions=1)
+    parameters = GeneratedScenes.Parameters(folder=str(tmp_path), val_scenes=1, questions=1)
     with pytest.raises(InputError, match="none of the 1 val questions.*allowed: a larger bias"):
         written(parameters)
     assert list(tmp_path.iterdir()) == []
@@ -399,12 +401,12 @@ def test_a_part_without_head_and_tail_is_refused(tmp_path):
 def test_parameters_that_no_world_has_are_refused(wrong):
     """Too narrow for 26 things, noisier than can be read, more toys than there are, unknown."""
     with pytest.raises(ValidationError):
-        Parameters(**wrong)
+        GeneratedScenes.Parameters(**wrong)
 
 
 def test_loaded_samples_are_the_questions(parameters, world):
-    """Words, answers, pictures and groups of all rows; the second time nothing is written."""
-    samples = load(parameters, Files(Path("nowhere")), 2)
+    """Words, answers, images and groups of all rows; the second time nothing is written."""
+    samples = GeneratedScenes(parameters).load(Files(Path("nowhere")), 2)
     halves = [
         json.loads((world / "gqa_ood" / f"ood_{part}_{half}.json").read_text())
         for part, half in itertools.product(PARTS[1:], HALVES)
@@ -412,7 +414,7 @@ def test_loaded_samples_are_the_questions(parameters, world):
     records = {name: one for half in (questions(world, "train"), *halves) for name, one in
                half.items()}  # fmt: skip
     assert samples.id.tolist() and set(samples.id.tolist()) == set(records)
-    pictures = boxes_of(world)
+    images = boxes_of(world)
     boxes = samples.questions.boxes
     for row, name in enumerate(samples.id.tolist()):
         record = records[name]
@@ -421,8 +423,8 @@ def test_loaded_samples_are_the_questions(parameters, world):
         assert samples.classes[samples.y[row]] == record["answer"]
         assert samples.attributes["local_group"][row] == record["groups"]["local"]
         assert samples.attributes["global_group"][row] == (record["groups"]["global"] or "none")
-        found = boxes.features[samples.x["picture"][row]]
-        np.testing.assert_array_equal(found, pictures[record["imageId"]].astype(np.float16))
+        found = boxes.features[samples.x["image"][row]]
+        np.testing.assert_array_equal(found, images[record["imageId"]].astype(np.float16))
     for part, names in (("val", halves[:2]), ("test", halves[2:])):
         sides = samples.attributes["head_tail"][samples.rows("split_1", part)].value_counts()
         assert sides.to_dict() == dict(zip(HALVES, map(len, names), strict=True))

@@ -9,9 +9,10 @@ import pytest
 from pydantic import ValidationError
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.base import Dataset
 from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.raw.schemas import Category, Number
 from robust_fairness.datasets.tables import credit_card, kdd_census, law_school
-from robust_fairness.datasets.tables._schemas import Category, Number
 from robust_fairness.samples import Samples
 
 Change = Callable[[pd.DataFrame], pd.DataFrame]
@@ -64,7 +65,7 @@ def law_table(rows: int = law_school.ROWS) -> pd.DataFrame:
 def load_law(root: Path, table: pd.DataFrame, **options: object) -> Samples:
     (root / "law_school").mkdir()
     table.to_csv(root / law_school.DATA, index=False)
-    return law_school.load(law_school.Parameters(**options), Files(root), 2)
+    return law_school.LawSchool(law_school.LawSchool.Parameters(**options)).load(Files(root), 2)
 
 
 def test_law_school_keeps_every_cell_whatever_the_order_of_columns(tmp_path: Path) -> None:
@@ -151,7 +152,7 @@ def few_clients(monkeypatch: pytest.MonkeyPatch) -> int:
 def load_credit(root: Path, table: pd.DataFrame, **options: object) -> Samples:
     (root / "credit_card").mkdir(exist_ok=True)
     table.to_csv(root / credit_card.DATA, index=False)
-    return credit_card.load(credit_card.Parameters(**options), Files(root), 1)
+    return credit_card.CreditCard(credit_card.CreditCard.Parameters(**options)).load(Files(root), 1)
 
 
 def test_credit_card_has_thirty_thousand_rows_and_keeps_every_cell(tmp_path: Path) -> None:
@@ -265,7 +266,9 @@ def load_census(
         (root / name).parent.mkdir(exist_ok=True)
         lines = [", ".join(map(str, row)) for row in table.itertuples(index=False)]
         (root / name).write_text("\n".join(lines) + "\n")
-    return kdd_census.load(kdd_census.Parameters(**options), Files(root), splits)
+    return kdd_census.KddCensus(kdd_census.KddCensus.Parameters(**options)).load(
+        Files(root), splits
+    )
 
 
 def test_census_has_the_documented_numbers_of_rows_and_fields() -> None:
@@ -327,9 +330,9 @@ def test_census_can_be_split_at_random_and_with_fewer_columns(
     kept = [name for name in whole.features if name.partition("=")[0] not in gone]
     assert list(samples.features) == kept
     with pytest.raises(ValidationError, match=r"unknown feature 'country': did you mean"):
-        kdd_census.Parameters(drop=["country"])
+        kdd_census.KddCensus.Parameters(drop=["country"])
     with pytest.raises(ValidationError, match="unknown feature 'instance weight'"):
-        kdd_census.Parameters(drop=["instance weight"])
+        kdd_census.KddCensus.Parameters(drop=["instance weight"])
 
 
 @pytest.mark.parametrize(
@@ -360,11 +363,13 @@ def test_damaged_census_is_one_line(
 
 @pytest.mark.parametrize(
     ("source", "file"),
-    [(kdd_census, kdd_census.TRAINING), (credit_card, credit_card.DATA),
-     (law_school, law_school.DATA)],
+    [(kdd_census.KddCensus, kdd_census.TRAINING), (credit_card.CreditCard, credit_card.DATA),
+     (law_school.LawSchool, law_school.DATA)],
 )  # fmt: skip
-def test_missing_file_is_named_with_its_place(tmp_path: Path, source: object, file: str) -> None:
+def test_missing_file_is_named_with_its_place(
+    tmp_path: Path, source: type[Dataset], file: str
+) -> None:
     with pytest.raises(InputError, match=rf"^{file} is missing: .*put it there"):
-        source.load(source.Parameters(), Files(tmp_path), 1)
+        source().load(Files(tmp_path), 1)
     with pytest.raises(ValidationError):
         source.Parameters(sensitive=["shoe size"])

@@ -27,14 +27,14 @@ REAL = ("ood_testdev_head", "ood_testdev_tail", "val_bal_tail_-0.7")
 TRAIN, VAL, TEST = (f"gqa/{part}_balanced_questions.json" for part in ("train", "val", "testdev"))
 
 
-def entry(question, answer, local, kind="color", picture="n1", **further):
+def entry(question, answer, local, kind="color", image="n1", **further):
     """A question with the fields that are read, and some that are not."""
     return {
         "semantic": [{"operation": "select", "dependencies": [], "argument": "ball (1)"}],
         "entailed": ["7"],
         "equivalent": [],
         "question": question,
-        "imageId": picture,
+        "imageId": image,
         "isBalanced": True,
         "groups": {"global": kind, "local": local},
         "answer": answer,
@@ -48,19 +48,19 @@ def entry(question, answer, local, kind="color", picture="n1", **further):
 # In the group "ball" red is asked for three times, blue once: mu is 2, so that with beta 0.2 blue
 # is rare; in "there" both answers are asked for once, which is less than 1.2.
 TRAINING = {
-    "11": entry("What color is the ball?", "red", "ball", picture="n3"),
-    "12": entry("What color is the ball?", "red", "ball", picture="n1"),
-    "13": entry("What's the ball's color, red or blue?", "red", "ball", picture="n10"),
-    "14": entry("What color is the ball?", "blue", "ball", picture="n2"),
+    "11": entry("What color is the ball?", "red", "ball", image="n3"),
+    "12": entry("What color is the ball?", "red", "ball", image="n1"),
+    "13": entry("What's the ball's color, red or blue?", "red", "ball", image="n10"),
+    "14": entry("What color is the ball?", "blue", "ball", image="n2"),
     "15": entry("Is it there?", "yes", "there", None),
     "16": entry("Isn't it there?", "no", "there", None),
 }
 VALIDATION = {
     "head": {"21": entry("Which color is the ball?", "red", "ball")},
-    "tail": {"22": entry("What color is it?", "blue", None, picture="n2")},
+    "tail": {"22": entry("What color is it?", "blue", None, image="n2")},
 }
 TESTING = {
-    "head": {"31": entry("What color is the cube?", "red", "cube", picture="n4")},
+    "head": {"31": entry("What color is the cube?", "red", "cube", image="n4")},
     "tail": {
         "32": entry("What color is the ball?", "teal", "ball"),
         "33": entry("Is it there?", "no", "there", None),
@@ -89,9 +89,9 @@ def requests(monkeypatch) -> list:
     """What was asked of the conversion of features, which is left out."""
     asked: list = []
 
-    def convert(features, pictures, boxes, target):
-        asked.append((features, list(pictures), boxes, target))
-        return Boxes(str(target), (len(pictures), boxes, 8), "abc")
+    def convert(features, images, boxes, target):
+        asked.append((features, list(images), boxes, target))
+        return Boxes(str(target), (len(images), boxes, 8), "abc")
 
     monkeypatch.setattr(gqa_ood, "convert", convert)
     return asked
@@ -99,7 +99,7 @@ def requests(monkeypatch) -> list:
 
 def load(root, splits=1, **options):
     """The samples below ``root``."""
-    return gqa_ood.load(gqa_ood.Parameters(**options), Files(root), splits)
+    return gqa_ood.GqaOod(gqa_ood.GqaOod.Parameters(**options)).load(Files(root), splits)
 
 
 def told(samples, row: int) -> str:
@@ -107,21 +107,21 @@ def told(samples, row: int) -> str:
     return " ".join(samples.questions.words[token] for token in samples.x["tokens"][row]).strip()
 
 
-def test_each_question_has_its_words_picture_answer_and_groups(root, requests):
+def test_each_question_has_its_words_image_answer_and_groups(root, requests):
     """In the order of the files: training, then head and tail of validation and test."""
     samples = load(root, tokens=6)
     assert samples.id.tolist() == ["11", "12", "13", "14", "15", "16", "21", "22", "31", "32", "33"]
     words = ["'s", "ball", "blue", "color", "is", "isn't", "it", "or", "red", "the", "there"]
     assert samples.questions.words == ("", "<unknown>", *words, "what")
-    assert samples.x["tokens"].dtype == samples.x["picture"].dtype == np.int32
+    assert samples.x["tokens"].dtype == samples.x["image"].dtype == np.int32
     assert told(samples, 0) == "what color is the ball"
     assert samples.x["tokens"][0, 0] == 0  # padding is in front
     assert told(samples, 2) == "what 's the ball 's color"  # the first six
     assert told(samples, 6) == "<unknown> color is the ball"  # "which" is in no training question
     assert told(samples, 8) == "what color is the <unknown>"
-    pictures = requests[0][1]
-    assert pictures == ["n1", "n10", "n2", "n3", "n4"]
-    assert [pictures[row] for row in samples.x["picture"]] == (
+    images = requests[0][1]
+    assert images == ["n1", "n10", "n2", "n3", "n4"]
+    assert [images[row] for row in samples.x["image"]] == (
         ["n3", "n1", "n10", "n2", "n1", "n1", "n1", "n2", "n4", "n1", "n1"]
     )
     answers = ["red", "red", "red", "blue", "yes", "no", "red", "blue", "red", "<unseen>", "no"]
@@ -140,14 +140,14 @@ def test_each_question_has_its_words_picture_answer_and_groups(root, requests):
     assert samples.sensitive == ("head_tail",)
 
 
-def test_features_are_asked_for_once_for_all_pictures(root, requests, tmp_path, monkeypatch):
+def test_features_are_asked_for_once_for_all_images(root, requests, tmp_path, monkeypatch):
     """Those of a share that trains are those of all, so that a search shares them."""
     monkeypatch.chdir(tmp_path)
     samples = load(root, boxes=5)
     load(root, boxes=5, train_share=0.5)
     assert requests[0] == requests[1]
-    features, pictures, boxes, target = requests[0]
-    assert (features, len(pictures), boxes) == (root / "gqa/objects", 5, 5)
+    features, images, boxes, target = requests[0]
+    assert (features, len(images), boxes) == (root / "gqa/objects", 5, 5)
     assert target == tmp_path / "data/01_raw/gqa_boxes"
     assert samples.questions.boxes == Boxes(str(target), (5, 5, 8), "abc")
     content = (root / TRAIN).read_bytes()
@@ -156,43 +156,43 @@ def test_features_are_asked_for_once_for_all_pictures(root, requests, tmp_path, 
     assert len(samples.sources) == 6
 
 
-def write_features(folder: Path, pictures) -> np.ndarray:
-    """Features of pictures in two files, in no order; float32 ``[picture, box, 8]``."""
+def write_features(folder: Path, images) -> np.ndarray:
+    """Features of images in two files, in no order; float32 ``[image, box, 8]``."""
     folder.mkdir(parents=True)
-    features = np.random.default_rng(2).random((len(pictures), 5, 8)).astype(np.float32)
+    features = np.random.default_rng(2).random((len(images), 5, 8)).astype(np.float32)
     info = {}
     for number in (0, 1):
-        rows = np.arange(number, len(pictures), 2)
+        rows = np.arange(number, len(images), 2)
         with h5py.File(folder / f"gqa_objects_{number}.h5", "w") as file:
             file["features"] = features[rows]
             file["bboxes"] = np.zeros((len(rows), 5, 4), dtype=np.float32)
         for place, row in enumerate(rows.tolist()):
             told = {"width": 640, "height": 480, "objectsNum": 5, "idx": place, "file": number}
-            info[pictures[row]] = told
+            info[images[row]] = told
     write(folder / "gqa_objects_info.json", info)
     return features
 
 
-def test_each_question_is_on_its_picture_s_features(root, tmp_path):
-    """From the official files to what is looked up by the row of the picture."""
-    pictures = ["n4", "n2", "n1", "unasked", "n10", "n3"]
-    features = write_features(root / "gqa/objects", pictures)
+def test_each_question_is_on_its_image_s_features(root, tmp_path):
+    """From the official files to what is looked up by the row of the image."""
+    images = ["n4", "n2", "n1", "unasked", "n10", "n3"]
+    features = write_features(root / "gqa/objects", images)
     samples = load(root, boxes=3, boxes_folder=str(tmp_path / "kept"))
     found = samples.questions.boxes
     assert found.shape == (5, 3, 8)
     every = TRAINING | VALIDATION["head"] | VALIDATION["tail"] | TESTING["head"] | TESTING["tail"]
     for row, question in enumerate(samples.id):
-        own = features[pictures.index(every[question]["imageId"])]
+        own = features[images.index(every[question]["imageId"])]
         expected = own[:3].astype(np.float16)
-        np.testing.assert_array_equal(found.features[samples.x["picture"][row]], expected)
+        np.testing.assert_array_equal(found.features[samples.x["image"][row]], expected)
     again = load(root, boxes=3, boxes_folder=str(tmp_path / "kept"), train_share=0.5)
     assert again.questions.boxes == found
 
 
-def test_a_question_on_a_picture_without_features_is_refused(root, tmp_path):
-    """By the name of the picture."""
+def test_a_question_on_a_image_without_features_is_refused(root, tmp_path):
+    """By the name of the image."""
     write_features(root / "gqa/objects", ["n1", "n2", "n3", "n4"])
-    with pytest.raises(InputError, match="gqa_objects_info.json: no entry of picture 'n10'"):
+    with pytest.raises(InputError, match="gqa_objects_info.json: no entry of image 'n10'"):
         load(root, boxes_folder=str(tmp_path / "kept"))
 
 
@@ -306,10 +306,10 @@ def test_real_files_are_read_as_a_parser_of_whole_files_reads_them(shared_data, 
     assert rows.id.tolist() == list(whole)
     columns = {
         name: np.array(list(getattr(book, f"{name}s")), dtype=object)[getattr(rows, name)].tolist()
-        for name in ("answer", "picture", "local_group", "global_group")
+        for name in ("answer", "image", "local_group", "global_group")
     }
     assert columns["answer"] == [one["answer"] for one in whole.values()]
-    assert columns["picture"] == [one["imageId"] for one in whole.values()]
+    assert columns["image"] == [one["imageId"] for one in whole.values()]
     named = {None: "none", "": "unnamed"}
     for kind in ("local", "global"):
         expected = [named.get(one["groups"][kind], one["groups"][kind]) for one in whole.values()]
@@ -472,7 +472,7 @@ def test_missing_files_are_named_with_what_may_take_their_place(root, requests):
 def test_parameters_out_of_range_are_refused(options, message):
     """Before anything is read."""
     with pytest.raises(ValidationError, match=message):
-        gqa_ood.Parameters(**options)
+        gqa_ood.GqaOod.Parameters(**options)
 
 
 def test_a_share_without_a_question_and_no_split_are_refused(root, requests):

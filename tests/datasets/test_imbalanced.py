@@ -29,7 +29,9 @@ def load_of(monkeypatch, tmp_path):
         source = SimpleNamespace(load=lambda files, count: samples)
         monkeypatch.setattr(imbalanced, "find", lambda kind, name: lambda parameters: source)
         of = Named(name="made_up", parameters=NoParameters())
-        return imbalanced.load(imbalanced.Parameters(of=of, **options), Files(tmp_path), splits)
+        return imbalanced.Imbalanced(imbalanced.Imbalanced.Parameters(of=of, **options)).load(
+            Files(tmp_path), splits
+        )
 
     return load
 
@@ -130,7 +132,7 @@ def test_rows_come_from_training_only_and_are_as_many_as_in_the_control(
 def test_the_control_is_the_largest_that_can_be_refilled(classes, pool, minority):
     """Of classes of one size: tried one by one, with every class cut to a single row."""
     cut = np.arange(classes) < minority
-    parameters = imbalanced.Parameters(of="digits", cut=0)
+    parameters = imbalanced.Imbalanced.Parameters(of="digits", cut=0)
     sizes = imbalanced._sizes(np.full(classes, pool), cut, parameters)
     possible = [
         rows
@@ -251,10 +253,10 @@ def test_everything_else_is_the_data_set_s_own(load_of):
 
 def test_digits_are_cut_by_name_of_the_source(tmp_path):
     """Real rows, 179 or so a class, of which 10 % are left."""
-    parameters = imbalanced.Parameters.model_validate(
+    parameters = imbalanced.Imbalanced.Parameters.model_validate(
         {"of": {"source": "digits", "seed": 3}, "minority": 5}
     )
-    samples = imbalanced.load(parameters, Files(tmp_path), 3)
+    samples = imbalanced.Imbalanced(parameters).load(Files(tmp_path), 3)
     assert len(samples) == 1797 and list(samples.sources) == ["scikit-learn/digits"]
     for split in samples.split_names:
         cut = minority_of(samples, split)
@@ -268,7 +270,9 @@ def test_digits_are_cut_by_name_of_the_source(tmp_path):
 def test_any_data_set_can_be_split_within_each_class(load_of, tmp_path):
     """In the place of splits of its own, also where those are fewer."""
     options = {"of": "digits", "minority": 5, "split": {"test_fraction": 0.5, "seed": 4}}
-    samples = imbalanced.load(imbalanced.Parameters(**options), Files(tmp_path), 3)
+    samples = imbalanced.Imbalanced(imbalanced.Imbalanced.Parameters(**options)).load(
+        Files(tmp_path), 3
+    )
     rows = np.bincount(samples.y)
     for split in samples.split_names:
         assert (abs(counted(samples, samples.rows(split, "test")) - rows / 2) <= 0.5).all()
@@ -279,7 +283,7 @@ def test_any_data_set_can_be_split_within_each_class(load_of, tmp_path):
 
 
 def test_real_cars_of_forty_models(load_of, shared_data):
-    """24 pictures a model: 10 train, 5 of them in the control; half of the models keep one."""
+    """24 images a model: 10 train, 5 of them in the control; half of the models keep one."""
     models = pd.read_csv(shared_data / "cars196/cars_train_subset.csv")["class_name"]
     labels = models.astype("category")
     frame = class_splits(labels, 10, ClassSplitParameters())
@@ -292,13 +296,15 @@ def test_real_cars_of_forty_models(load_of, shared_data):
             cut = minority_of(samples, split)
             assert rows[cut].tolist() == [fewer] * 20 and rows[~cut].tolist() == [more] * 20
     ninety = load_of(original, 10, cut=0.9, minority=20)
-    assert ninety.splits.equals(samples.splits)  # a tenth of five is less than one picture
+    assert ninety.splits.equals(samples.splits)  # a tenth of five is less than one image
 
 
 def test_parameters_survive_being_written_and_read():
     """As the grid and checkpoints do with them."""
-    parameters = imbalanced.Parameters(of={"source": "digits", "seed": 3}, percent=70, minority=4)
-    again = imbalanced.Parameters.model_validate(parameters.model_dump())
+    parameters = imbalanced.Imbalanced.Parameters(
+        of={"source": "digits", "seed": 3}, percent=70, minority=4
+    )
+    again = imbalanced.Imbalanced.Parameters.model_validate(parameters.model_dump())
     assert again == parameters and again.of.parameters.seed == 3
 
 
@@ -352,7 +358,9 @@ def test_an_attribute_of_the_same_name_is_refused(load_of):
 def test_data_cut_before_or_without_classes_are_refused(tmp_path, of, message):
     """One imbalance at a time; numbers have no classes."""
     with pytest.raises(InputError, match=message):
-        imbalanced.load(imbalanced.Parameters(of=of, minority=2), Files(tmp_path), 1)
+        imbalanced.Imbalanced(imbalanced.Imbalanced.Parameters(of=of, minority=2)).load(
+            Files(tmp_path), 1
+        )
 
 
 def test_classes_too_small_to_lose_a_row_are_told(load_of, caplog):
@@ -383,4 +391,4 @@ def test_classes_too_small_to_lose_a_row_are_told(load_of, caplog):
 def test_wrong_parameters_are_refused(options, message):
     """Before anything is read."""
     with pytest.raises(ValidationError, match=message):
-        imbalanced.Parameters(**options)
+        imbalanced.Imbalanced.Parameters(**options)

@@ -29,12 +29,12 @@ COLUMNS = ("Male", "Asian", "White", "Black", "Indian", "Strong Nose-Mouth Lines
 
 
 def jpeg(brightness: int, size: tuple[int, int] = (20, 30)) -> bytes:
-    """A picture of one colour with a black frame above and below the central square."""
-    picture = Image.new("RGB", size)
+    """An image of one colour with a black frame above and below the central square."""
+    image = Image.new("RGB", size)
     top = (size[1] - size[0]) // 2
-    picture.paste((brightness, 100, 200), (0, top, size[0], size[1] - top))
+    image.paste((brightness, 100, 200), (0, top, size[0], size[1] - top))
     content = BytesIO()
-    picture.save(content, format="JPEG", quality=95)
+    image.save(content, format="JPEG", quality=95)
     return content.getvalue()
 
 
@@ -51,7 +51,7 @@ def kumar(names, scores) -> str:
 
 
 def make(root, scores=None, zipped: bool = False) -> np.ndarray:
-    """A small LFW below ``root``; the scores of its pictures, ``[picture, column]``."""
+    """A small LFW below ``root``; the scores of its images, ``[image, column]``."""
     if scores is None:
         scores = np.random.default_rng(0).normal(size=(len(NAMES), len(COLUMNS)))
     folder = root / "lfw"
@@ -72,7 +72,7 @@ def make(root, scores=None, zipped: bool = False) -> np.ndarray:
 
 def load(root, **options):
     """The samples below ``root``."""
-    return lfw.load(lfw.Parameters(**{"size": 8, **options}), Files(root), 2)
+    return lfw.Lfw(lfw.Lfw.Parameters(**{"size": 8, **options})).load(Files(root), 2)
 
 
 def races(scores) -> list[str | None]:
@@ -148,10 +148,10 @@ def test_faces_without_a_row_are_left_out_and_counted(tmp_path, caplog):
     with caplog.at_level("INFO"):
         samples = load(tmp_path)
     assert samples.id.tolist() == NAMES[2:]
-    assert "2 of 29 pictures have no row in lfw/lfw_attributes.txt, 0 are of none" in caplog.text
-    more = [*NAMES, "No_Picture/No_Picture_0001.jpg"]
+    assert "2 of 29 images have no row in lfw/lfw_attributes.txt, 0 are of none" in caplog.text
+    more = [*NAMES, "No_Image/No_Image_0001.jpg"]
     file.write_text(kumar(more, np.ones((len(more), len(COLUMNS))).tolist()))
-    with pytest.raises(InputError, match=r"1 pictures that lfw/lfw_att.* names are missing, first"):
+    with pytest.raises(InputError, match=r"1 images that lfw/lfw_att.* names are missing, first"):
         load(tmp_path)
     assert len(load(tmp_path, only_present=True)) == len(NAMES)
 
@@ -173,8 +173,8 @@ def test_the_order_of_the_file_does_not_matter(tmp_path):
     assert np.array_equal(samples.id, expected.id)
 
 
-def test_people_and_races_of_one_picture(tmp_path, caplog):
-    """A person of one picture trains; a race of one picture is told; min_pictures leaves out."""
+def test_people_and_races_of_one_image(tmp_path, caplog):
+    """A person of one image trains; a race of one image is told; min_images leaves out."""
     scores = np.full((len(NAMES), len(COLUMNS)), 1.0)
     scores[:, 1] = 2
     scores[7, 4] = 3
@@ -182,11 +182,11 @@ def test_people_and_races_of_one_picture(tmp_path, caplog):
     samples = load(tmp_path)
     only = samples.id.tolist().index("Only_Once/Only_Once_0001.jpg")
     assert (samples.splits.iloc[only] == "train").all()
-    assert "race: only one picture of Indian" in caplog.text
+    assert "race: only one image of Indian" in caplog.text
     assert samples.attributes["race"].cat.categories.tolist() == ["Asian", "Indian"]
-    assert load(tmp_path, min_pictures=5).classes == ("Ada_Lovelace", "Grace_Hopper")
-    with pytest.raises(InputError, match="min_pictures: 13 leaves 0 of 4 classes, .* up to 12"):
-        load(tmp_path, min_pictures=13)
+    assert load(tmp_path, min_images=5).classes == ("Ada_Lovelace", "Grace_Hopper")
+    with pytest.raises(InputError, match="min_images: 13 leaves 0 of 4 classes, .* up to 12"):
+        load(tmp_path, min_images=13)
 
 
 @pytest.mark.parametrize(
@@ -226,13 +226,13 @@ def test_damaged_scores_are_named(tmp_path, old, new, message):
     [
         ("", "no column person"),
         ("# only\n# comments\n", "no column person"),
-        (kumar([], []), "none of its 0 pictures is among the 29 of lfw/lfw-deepfunneled, allowed"),
-        (kumar(["A_B/A_B_0001.jpg"], [[1.0] * 6]), "none of its 1 pictures is among the 29 of"),
-        (kumar(NAMES, [[-1.0] * 6] * 29), "none of the 29 pictures has a race, allowed: some of A"),
+        (kumar([], []), "none of its 0 images is among the 29 of lfw/lfw-deepfunneled, allowed"),
+        (kumar(["A_B/A_B_0001.jpg"], [[1.0] * 6]), "none of its 1 images is among the 29 of"),
+        (kumar(NAMES, [[-1.0] * 6] * 29), "none of the 29 images has a race, allowed: some of A"),
     ],
 )
 def test_a_file_that_does_not_fit_the_faces_is_named(tmp_path, text, message):
-    """Empty, of other pictures, or without a race."""
+    """Empty, of other images, or without a race."""
     make(tmp_path)
     (tmp_path / "lfw" / "lfw_attributes.txt").write_text(text)
     with pytest.raises(InputError, match=f"^lfw/lfw_attributes.txt: {message}"):
@@ -240,10 +240,10 @@ def test_a_file_that_does_not_fit_the_faces_is_named(tmp_path, text, message):
 
 
 def test_missing_files_are_named(tmp_path):
-    """Attributes first, then pictures."""
+    """Attributes first, then images."""
     make(tmp_path)
     with pytest.raises(InputError, match="lfw/elsewhere is missing: looked for the folder"):
-        load(tmp_path, pictures="lfw/elsewhere")
+        load(tmp_path, images="lfw/elsewhere")
     with pytest.raises(InputError, match="lfw/lfw_predicted_attributes.csv is missing: looked"):
         load(tmp_path, attribute="predicted")
     (tmp_path / "lfw" / "lfw_attributes.txt").unlink()
@@ -256,7 +256,7 @@ def test_one_person_alone_is_refused(tmp_path):
     scores = np.full((len(NAMES), len(COLUMNS)), -1.0)
     scores[:12] = 1
     make(tmp_path, scores)
-    with pytest.raises(InputError, match="class: pictures of 1 class only, Ada_Lovelace, allowed"):
+    with pytest.raises(InputError, match="class: images of 1 class only, Ada_Lovelace, allowed"):
         load(tmp_path)
 
 
@@ -265,16 +265,16 @@ def test_two_faces_of_one_name_are_refused(tmp_path):
     make(tmp_path, zipped=True)
     with zipfile.ZipFile(tmp_path / "lfw" / "lfw-deepfunneled.zip", "a") as archive:
         archive.writestr(f"elsewhere/{NAMES[0]}", jpeg(9))
-    with pytest.raises(InputError, match=f"two pictures {NAMES[0]}, allowed: one of a name"):
+    with pytest.raises(InputError, match=f"two images {NAMES[0]}, allowed: one of a name"):
         load(tmp_path)
 
 
 @pytest.mark.parametrize("stranger", ["Ada_Lovelace/Grace_Hopper_0009.jpg", "Ada_Lovelace/x.jpg"])
-def test_a_picture_of_another_name_is_refused(tmp_path, stranger):
+def test_a_image_of_another_name_is_refused(tmp_path, stranger):
     """Whose it is is not guessed."""
     make(tmp_path)
     (tmp_path / "lfw" / "lfw-deepfunneled" / stranger).write_bytes(jpeg(0))
-    with pytest.raises(InputError, match=f"picture {stranger}, allowed: Person/Person_0001.jpg"):
+    with pytest.raises(InputError, match=f"image {stranger}, allowed: Person/Person_0001.jpg"):
         load(tmp_path)
 
 
@@ -290,7 +290,7 @@ def test_grey_tiny_and_damaged_faces(tmp_path):
     assert (samples.x[1] == 77).all()
     assert abs(samples.x[2].astype(int) - np.array([130, 100, 200])[:, None, None]).max() < 6
     (folder / NAMES[3]).write_bytes(jpeg(0)[:-50])
-    with pytest.raises(InputError, match=rf"picture {NAMES[3]} \(row 3\): .*truncated"):
+    with pytest.raises(InputError, match=rf"image {NAMES[3]} \(row 3\): .*truncated"):
         load(tmp_path)
 
 
@@ -298,7 +298,7 @@ def test_grey_tiny_and_damaged_faces(tmp_path):
     ("options", "message"),
     [
         ({"attribute": "race"}, "'kumar' or 'predicted'"),
-        ({"pictures": "/lfw"}, "allowed: a path below the data root"),
+        ({"images": "/lfw"}, "allowed: a path below the data root"),
         ({"attributes": "../lfw.txt"}, "allowed: a path below the data root"),
         ({"size": 0}, "greater than 0"),
         ({"crop": "circle"}, "square"),
@@ -308,11 +308,11 @@ def test_grey_tiny_and_damaged_faces(tmp_path):
 def test_wrong_parameters_are_refused(options, message):
     """Before any file is read."""
     with pytest.raises(ValidationError, match=message):
-        lfw.Parameters(**options)
+        lfw.Lfw.Parameters(**options)
 
 
 REAL = {
-    "pictures": "lfw/lfw-deepfunneled-subset",
+    "images": "lfw/lfw-deepfunneled-subset",
     "attribute": "predicted",
     "only_present": True,
     "size": 16,
@@ -327,7 +327,7 @@ def real_predictions(folder) -> dict[str, str]:
 
 def test_real_faces_have_their_own_people_and_predictions(shared_data):
     """1,714 faces, of whom 1,283 have a prediction of one of the four races."""
-    samples = lfw.load(lfw.Parameters(**REAL), Files(shared_data), 2)
+    samples = lfw.Lfw(lfw.Lfw.Parameters(**REAL)).load(Files(shared_data), 2)
     predictions = real_predictions(shared_data)
     with zipfile.ZipFile(shared_data / "lfw" / "lfw-deepfunneled-subset.zip") as archive:
         names = [name.partition("/")[2] for name in archive.namelist() if name.endswith(".jpg")]
@@ -352,9 +352,9 @@ def test_real_faces_have_their_own_people_and_predictions(shared_data):
         assert not any(tested[person] for person, count in counts.items() if count == 1)
 
 
-def test_real_people_of_few_pictures_can_be_left_out(shared_data):
+def test_real_people_of_few_images_can_be_left_out(shared_data):
     """Counted after the faces of no race are."""
-    samples = lfw.load(lfw.Parameters(**REAL, min_pictures=4), Files(shared_data), 1)
+    samples = lfw.Lfw(lfw.Lfw.Parameters(**REAL, min_images=4)).load(Files(shared_data), 1)
     predictions = real_predictions(shared_data)
     with zipfile.ZipFile(shared_data / "lfw" / "lfw-deepfunneled-subset.zip") as archive:
         names = [name.split("/") for name in archive.namelist() if name.endswith(".jpg")]
@@ -366,9 +366,9 @@ def test_real_people_of_few_pictures_can_be_left_out(shared_data):
 
 def test_real_predictions_without_a_face_are_counted(shared_data):
     """The subset has 1,673 of 12,949."""
-    parameters = lfw.Parameters(**{**REAL, "only_present": False})
-    with pytest.raises(InputError, match="11276 pictures that .* names are missing, first AJ_Cook"):
-        lfw.load(parameters, Files(shared_data), 1)
+    parameters = lfw.Lfw.Parameters(**{**REAL, "only_present": False})
+    with pytest.raises(InputError, match="11276 images that .* names are missing, first AJ_Cook"):
+        lfw.Lfw(parameters).load(Files(shared_data), 1)
 
 
 @pytest.mark.parametrize(
@@ -377,7 +377,7 @@ def test_real_predictions_without_a_face_are_counted(shared_data):
         ("name,df_race\nA_B_0001.jpg,martian\n", "line 2, df_race: 'martian', allowed: asian, bla"),
         ("name,df_race\nA_B_0001.jpg,\n", "line 2, df_race: '', allowed: asian, black, indian"),
         ("name,df_race\n" + "A_B_0001.jpg,white\n" * 2, "line 3: a second row of A_B_0001.jpg, al"),
-        ("name,df_race\nA_B_0001.jpg,white\n", ": none of its 1 pictures is among the 29 of lfw"),
+        ("name,df_race\nA_B_0001.jpg,white\n", ": none of its 1 images is among the 29 of lfw"),
         ("name,race\nA_B_0001.jpg,white\n", "df_race"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Tables and pictures that users bring: read by parameters alone, refused in one line."""
+"""Tables and images that users bring: read by parameters alone, refused in one line."""
 
 import gzip
 from io import BytesIO
@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.images import pictures
+from robust_fairness.datasets.images.image_folder import ImageFolder
 from robust_fairness.datasets.raw import columns
 from robust_fairness.datasets.raw.reading import read_columns
 from robust_fairness.datasets.tables import table
@@ -48,7 +48,7 @@ def written(root: Path, frame: pd.DataFrame, name: str = "own/loans.csv") -> Non
 
 def load(root: Path, splits: int = 2, **options: object) -> Samples:
     """The samples below the root."""
-    return table.load(table.Parameters(**{**LOAN, **options}), Files(root), splits)
+    return table.Table(table.Table.Parameters(**{**LOAN, **options})).load(Files(root), splits)
 
 
 @pytest.mark.parametrize("name", ["own/loans.csv", "own/loans.csv.gz", "own/loans.parquet"])
@@ -256,7 +256,7 @@ def test_a_csv_file_under_the_name_of_parquet_and_a_large_one_are_refused(
 )
 def test_parameters_that_do_not_fit_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
-        table.Parameters(**{**LOAN, **wrong})
+        table.Table.Parameters(**{**LOAN, **wrong})
 
 
 def test_text_of_a_csv_file_is_taken_as_it_stands(tmp_path: Path) -> None:
@@ -278,24 +278,24 @@ def test_categories_of_numbers_are_in_the_order_of_the_numbers() -> None:
     assert text.cat.codes.tolist() == [1, -1, 0]
 
 
-# Pictures
+# Images
 
 
-def picture(color: tuple[int, int, int], form: str) -> bytes:
-    """A picture of 12 x 10 pixels of one colour."""
+def image(color: tuple[int, int, int], form: str) -> bytes:
+    """An image of 12 x 10 pixels of one colour."""
     content = BytesIO()
     Image.new("RGB", (12, 10), color).save(content, format=form)
     return content.getvalue()
 
 
 FACES = {
-    "file": "faces/list.csv", "pictures": "faces/files", "picture": "name", "target": "smile",
+    "file": "faces/list.csv", "images": "faces/files", "image": "name", "target": "smile",
     "positive": 1, "sensitive": ["skin"], "size": 6,
 }  # fmt: skip
 
 
 def faces(root: Path, rows: int = 30) -> pd.DataFrame:
-    """Plain pictures, every second of them PNG, and their table."""
+    """Plain images, every second of them PNG, and their table."""
     rng = np.random.default_rng(0)
     (root / "faces" / "files").mkdir(parents=True)
     frame = pd.DataFrame(
@@ -308,20 +308,21 @@ def faces(root: Path, rows: int = 30) -> pd.DataFrame:
         }
     )
     for number, name in enumerate(frame["name"]):
-        content = picture((8 * number, 50, 100), "PNG" if number % 2 else "JPEG")
+        content = image((8 * number, 50, 100), "PNG" if number % 2 else "JPEG")
         (root / "faces" / "files" / name).write_bytes(content)
-    (root / "faces" / "files" / "notes.txt").write_text("no picture")
-    (root / "faces" / "files" / "another.png").write_bytes(picture((0, 0, 0), "PNG"))
+    (root / "faces" / "files" / "notes.txt").write_text("no image")
+    (root / "faces" / "files" / "another.png").write_bytes(image((0, 0, 0), "PNG"))
     frame.to_csv(root / "faces" / "list.csv", index=False)
     return frame
 
 
 def load_faces(root: Path, **options: object) -> Samples:
     """The samples below the root."""
-    return pictures.load(pictures.Parameters(**{**FACES, **options}), Files(root), 2)
+    parameters = ImageFolder.Parameters(**{**FACES, **options})
+    return ImageFolder(parameters).load(Files(root), 2)
 
 
-def test_every_row_has_its_own_picture_and_attributes(tmp_path: Path) -> None:
+def test_every_row_has_its_own_image_and_attributes(tmp_path: Path) -> None:
     frame = faces(tmp_path)
     samples = load_faces(tmp_path, sensitive=["skin", "tone"], split="part")
     assert samples.x.shape == (30, 3, 6, 6)
@@ -336,34 +337,34 @@ def test_every_row_has_its_own_picture_and_attributes(tmp_path: Path) -> None:
     assert set(samples.sources) == {"faces/list.csv", "faces/files"}
 
 
-def test_missing_and_damaged_pictures_are_one_line(tmp_path: Path) -> None:
+def test_missing_and_damaged_images_are_one_line(tmp_path: Path) -> None:
     faces(tmp_path)
     folder = tmp_path / "faces" / "files"
     (folder / "3.png").unlink()
-    with pytest.raises(InputError, match=r"1 pictures .* missing, first 3\.png; only_present"):
+    with pytest.raises(InputError, match=r"1 images .* missing, first 3\.png; only_present"):
         load_faces(tmp_path)
     assert len(load_faces(tmp_path, only_present=True)) == 29
-    (folder / "5.png").write_bytes(b"no picture")
-    with pytest.raises(InputError, match=r"picture 5\.png \(row 4\): no JPEG or PNG file"):
+    (folder / "5.png").write_bytes(b"no image")
+    with pytest.raises(InputError, match=r"image 5\.png \(row 4\): no JPEG or PNG file"):
         load_faces(tmp_path, only_present=True)
     deep = BytesIO()
     Image.fromarray(np.full((9, 9), 40_000, np.uint16)).save(deep, format="PNG")
     (folder / "5.png").write_bytes(deep.getvalue())
-    with pytest.raises(InputError, match=r"picture 5\.png .* mode I;16, allowed: 8 bits"):
+    with pytest.raises(InputError, match=r"image 5\.png .* mode I;16, allowed: 8 bits"):
         load_faces(tmp_path, only_present=True)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"picture": "nam"}, r"unknown column 'nam': did you mean 'name'"),
-        ({"picture": "tone"}, r"30 pictures that faces/list\.csv names are missing"),
-        ({"picture": "part"}, r"column part: two rows of"),
-        ({"pictures": "faces/nowhere"}, r"faces/nowhere is missing"),
-        ({"crop": [20, 20]}, r"picture 0\.JPG \(row 0\): 10 x 12 pixels, allowed: at least"),
+        ({"image": "nam"}, r"unknown column 'nam': did you mean 'name'"),
+        ({"image": "tone"}, r"30 images that faces/list\.csv names are missing"),
+        ({"image": "part"}, r"column part: two rows of"),
+        ({"images": "faces/nowhere"}, r"faces/nowhere is missing"),
+        ({"crop": [20, 20]}, r"image 0\.JPG \(row 0\): 10 x 12 pixels, allowed: at least"),
     ],
 )
-def test_wrong_parameters_of_pictures_are_one_line(
+def test_wrong_parameters_of_images_are_one_line(
     tmp_path: Path, options: dict[str, object], message: str
 ) -> None:
     faces(tmp_path)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.tables import _schemas
-from robust_fairness.datasets.tables._schemas import Category, Number, validated
+from robust_fairness.datasets.raw import schemas
+from robust_fairness.datasets.raw.schemas import Category, Number, validated
 
 FIELDS = {
     "age": Number(18, 96, whole=True),
@@ -98,5 +98,5 @@ def test_missing_column_gives_the_nearest() -> None:
 
 
 def test_pandera_is_imported_only_to_validate() -> None:
-    code = f"import sys, {_schemas.__name__}; assert 'pandera' not in sys.modules"
+    code = f"import sys, {schemas.__name__}; assert 'pandera' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

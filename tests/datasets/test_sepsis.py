@@ -52,7 +52,7 @@ def write(root: Path, table: pd.DataFrame, name: str = DATA) -> Files:
 
 
 def load(root: Path, table: pd.DataFrame, splits: int = 1, **options: object) -> Samples:
-    return sepsis.load(sepsis.Parameters(**options), write(root, table), splits)
+    return sepsis.Sepsis(sepsis.Sepsis.Parameters(**options)).load(write(root, table), splits)
 
 
 def trajectories(table: pd.DataFrame) -> list[pd.DataFrame]:
@@ -155,7 +155,7 @@ def test_several_files_are_one_cohort(tmp_path: Path) -> None:
     names = ("sepsis/first.csv", "sepsis/second.csv")
     write(tmp_path, table[half], names[0])
     files = write(tmp_path, table[~half], names[1])
-    parts = sepsis.load(sepsis.Parameters(trajectories=names), files, 1)
+    parts = sepsis.Sepsis(sepsis.Sepsis.Parameters(trajectories=names)).load(files, 1)
     np.testing.assert_array_equal(parts.x, whole.x)
     pd.testing.assert_frame_equal(parts.splits, whole.splits)
     pd.testing.assert_frame_equal(parts.attributes, whole.attributes)
@@ -170,13 +170,13 @@ def test_features_that_tell_the_action_can_be_dropped(tmp_path: Path) -> None:
     gone = {"fluid_intake_4h", "gender", "age"}
     assert samples.features == tuple(name for name in FEATURES if name not in gone)
     with pytest.raises(ValidationError, match=r"unknown feature 'fluid': did you mean 'fluid_"):
-        sepsis.Parameters(drop=["fluid"])
+        sepsis.Sepsis.Parameters(drop=["fluid"])
 
 
 @pytest.mark.parametrize("wrong", [{"sensitive": ["outcome"]}, {"train_rows": 300}, {"windows": 2}])
 def test_wrong_parameters_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
-        sepsis.Parameters(**wrong)
+        sepsis.Sepsis.Parameters(**wrong)
 
 
 Change = Callable[[pd.DataFrame], pd.DataFrame]
@@ -237,7 +237,7 @@ def test_patient_in_two_files_is_refused(tmp_path: Path) -> None:
     files = write(tmp_path, table.iloc[4:], names[1])
     message = r"second\.csv, line 2, column patient: 12 again, after sepsis/first\.csv, line 5;"
     with pytest.raises(InputError, match=message):
-        sepsis.load(sepsis.Parameters(trajectories=names), files, 1)
+        sepsis.Sepsis(sepsis.Sepsis.Parameters(trajectories=names)).load(files, 1)
 
 
 # MIMIC-III demo

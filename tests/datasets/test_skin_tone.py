@@ -46,10 +46,10 @@ def angle_by_hand(colour):
 
 
 def blank(colour=(0, 0, 0), height=218, width=178):
-    """A picture of one colour, uint8 ``[1, 3, height, width]``."""
-    picture = np.empty((1, 3, height, width), dtype=np.uint8)
-    picture[:] = np.array(colour)[:, None, None]
-    return picture
+    """An image of one colour, uint8 ``[1, 3, height, width]``."""
+    image = np.empty((1, 3, height, width), dtype=np.uint8)
+    image[:] = np.array(colour)[:, None, None]
+    return image
 
 
 def points(**moved):
@@ -60,11 +60,11 @@ def points(**moved):
     return landmarks
 
 
-def table(pictures, landmarks=None, **options):
-    """The table of some pictures."""
+def table(images, landmarks=None, **options):
+    """The table of some images."""
     given = points() if landmarks is None else landmarks
-    landmarks = np.repeat(given, len(pictures) // len(given), axis=0)
-    return skin_tones(measure(pictures, landmarks), SkinToneParameters(**options))
+    landmarks = np.repeat(given, len(images) // len(given), axis=0)
+    return skin_tones(measure(images, landmarks), SkinToneParameters(**options))
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_published_colours(colour, lightness, yellow, tone):
 
 @pytest.mark.parametrize("colour", [LIGHT, MIDDLE, DARK, BLUISH])
 @pytest.mark.parametrize("size", [(218, 178), (109, 89), (436, 356), (31, 25), (1, 1)])
-def test_a_constant_picture_has_the_angle_of_its_colour(colour, size):
+def test_a_constant_image_has_the_angle_of_its_colour(colour, size):
     """In every size, in all patches, by either way of averaging."""
     row = table(blank(colour, *size)).iloc[0]
     for name in ("left_cheek", "right_cheek", "nose", "mean_of_patches", "mean_colour"):
@@ -109,16 +109,16 @@ def test_patches_lie_where_the_source_has_them(size, patch, place, x, first):
     Rows 125 to 144 at full size; at half, 135 / 2 - 5 = 62.5 is rounded up.
     """
     top = {20: 125, 10: 63}[patch]
-    picture = blank(DARK, *size)
+    image = blank(DARK, *size)
     inside = np.zeros(size, dtype=bool)
     inside[top : top + patch, first[patch] : first[patch] + patch] = True
     assert abs(first[patch] + patch / 2 - x * patch / 20) <= 0.5
-    picture[0][:, inside] = np.array(LIGHT)[:, None]
-    assert table(picture).iloc[0][f"ita_{place}"] == pytest.approx(angle_by_hand(LIGHT), abs=1e-9)
-    picture = blank(LIGHT, *size)
-    picture[0][:, inside] = np.array(DARK)[:, None]
-    assert table(picture).iloc[0][f"ita_{place}"] == pytest.approx(angle_by_hand(DARK), abs=1e-9)
-    patches = measure(picture, points())
+    image[0][:, inside] = np.array(LIGHT)[:, None]
+    assert table(image).iloc[0][f"ita_{place}"] == pytest.approx(angle_by_hand(LIGHT), abs=1e-9)
+    image = blank(LIGHT, *size)
+    image[0][:, inside] = np.array(DARK)[:, None]
+    assert table(image).iloc[0][f"ita_{place}"] == pytest.approx(angle_by_hand(DARK), abs=1e-9)
+    patches = measure(image, points())
     assert patches.pixels.tolist() == [[patch**2] * 3]
 
 
@@ -130,14 +130,14 @@ def test_patches_lie_where_the_source_has_them(size, patch, place, x, first):
     seed=st.integers(0, 99),
 )
 def test_a_patch_holds_the_pixels_that_a_loop_finds(x, y, height, width, seed):
-    """Anywhere in and around random pictures; outside pixels count for nothing."""
-    pictures = np.random.default_rng(seed).integers(0, 256, (1, 3, height, width), dtype=np.uint8)
-    patches = measure(pictures, points(nose=(x, y)))
+    """Anywhere in and around random images; outside pixels count for nothing."""
+    images = np.random.default_rng(seed).integers(0, 256, (1, 3, height, width), dtype=np.uint8)
+    patches = measure(images, points(nose=(x, y)))
     tall, wide = max(1, round(20 * height / 218)), max(1, round(20 * width / 178))
     top = math.floor(y * height / 218 - tall / 2 + 0.5)
     left = math.floor(x * width / 178 - wide / 2 + 0.5)
     inside = [
-        lab_by_hand(pictures[0, :, row, column])
+        lab_by_hand(images[0, :, row, column])
         for row in range(top, top + tall)
         for column in range(left, left + wide)
         if 0 <= row < height and 0 <= column < width
@@ -154,26 +154,26 @@ def test_a_patch_holds_the_pixels_that_a_loop_finds(x, y, height, width, seed):
 def test_faces_of_a_batch_do_not_touch_each_other():
     """All at once equals one by one."""
     rng = np.random.default_rng(0)
-    pictures = rng.integers(0, 256, (7, 3, 55, 45), dtype=np.uint8)
+    images = rng.integers(0, 256, (7, 3, 55, 45), dtype=np.uint8)
     landmarks = points() + rng.normal(0, 40, (7, 5, 2))
-    together = measure(pictures, landmarks)
-    alone = [measure(pictures[[row]], landmarks[[row]]) for row in range(7)]
+    together = measure(images, landmarks)
+    alone = [measure(images[[row]], landmarks[[row]]) for row in range(7)]
     joined = Patches.joined(alone)
     for name in ("lightness", "yellow", "skin", "pixels", "whole"):
         assert np.array_equal(getattr(together, name), getattr(joined, name), equal_nan=True)
 
 
 def halves(left, right):
-    """A picture of two colours that meet between the cheeks, at the nose."""
-    picture = blank(left)
-    picture[..., 88:] = np.array(right)[:, None, None]
-    return picture
+    """An image of two colours that meet between the cheeks, at the nose."""
+    image = blank(left)
+    image[..., 88:] = np.array(right)[:, None, None]
+    return image
 
 
 def test_mean_of_angles_and_angle_of_the_mean_are_two_things():
     """Both are told; the one asked for counts."""
-    pictures = halves(LIGHT, DARK)
-    row = table(pictures).iloc[0]
+    images = halves(LIGHT, DARK)
+    row = table(images).iloc[0]
     angle = {name: angle_by_hand(colour) for name, colour in (("l", LIGHT), ("d", DARK))}
     light, dark = (np.array(lab_by_hand(colour)) for colour in (LIGHT, DARK))
     # The nose's patch has ten columns of either colour, a cheek's only one.
@@ -186,18 +186,18 @@ def test_mean_of_angles_and_angle_of_the_mean_are_two_things():
     assert row["ita_mean_of_patches"] == row["ita"] == pytest.approx(mean, abs=1e-9)
     assert row["ita_mean_colour"] == pytest.approx(nose_angle, abs=1e-9)
     assert abs(mean - nose_angle) > 1
-    assert table(pictures, ita="mean_colour").iloc[0]["ita"] == row["ita_mean_colour"]
+    assert table(images, ita="mean_colour").iloc[0]["ita"] == row["ita_mean_colour"]
     assert row["ita_disagreement"] == pytest.approx(angle["l"] - angle["d"], abs=1e-9)
     assert row["patches_disagree"]
     allowed = angle["l"] - angle["d"] + 0.1
-    assert not table(pictures, most_disagreement=allowed).iloc[0]["patches_disagree"]
+    assert not table(images, most_disagreement=allowed).iloc[0]["patches_disagree"]
 
 
 def test_a_clipped_patch_counts_by_its_pixels_in_the_mean_colour():
     """And as much as the others in the mean of angles."""
-    picture = blank(DARK)
-    picture[..., :50] = np.array(LIGHT)[:, None, None]
-    row = table(picture, points(left=(0, 111))).iloc[0]
+    image = blank(DARK)
+    image[..., :50] = np.array(LIGHT)[:, None, None]
+    row = table(image, points(left=(0, 111))).iloc[0]
     assert row["clipped"] and not row["no_pixels"]
     light, dark = (np.array(lab_by_hand(colour)) for colour in (LIGHT, DARK))
     colour = (10 * light + 40 * dark) / 50
@@ -210,13 +210,13 @@ def test_a_clipped_patch_counts_by_its_pixels_in_the_mean_colour():
 
 def test_landmarks_outside():
     """A patch without a pixel is left out; without any, skin tone is missing and says so."""
-    pictures = blank(MIDDLE)
-    row = table(pictures, points(left=(-500, 111))).iloc[0]
+    images = blank(MIDDLE)
+    row = table(images, points(left=(-500, 111))).iloc[0]
     assert math.isnan(row["ita_left_cheek"])
     assert row["ita"] == pytest.approx(angle_by_hand(MIDDLE), abs=1e-9)
     assert row["clipped"] and not row["no_pixels"]
     for nose in ((88, 1e300), (88, -40), (88, 1000)):
-        row = table(pictures, points(nose=nose)).iloc[0]
+        row = table(images, points(nose=nose)).iloc[0]
         assert row[["ita", "ita_mean_colour", "ita_disagreement", "least_skin"]].isna().all()
         assert row[["skin_tone", "light_or_dark"]].isna().all()
         assert row["no_pixels"] and row["clipped"]
@@ -225,21 +225,21 @@ def test_landmarks_outside():
 
 @pytest.mark.parametrize(("level", "angle"), [(200, 90), (60, -90), (0, -90), (255, 90)])
 @pytest.mark.parametrize("arctangent", ["two_arguments", "as_printed"])
-def test_grey_pictures_have_no_skin_tone_worth_the_name(level, angle, arctangent):
+def test_grey_images_have_no_skin_tone_worth_the_name(level, angle, arctangent):
     """An angle of 90 or -90 whatever the form, and two flags; missing where that is asked for."""
-    pictures = blank((level,) * 3)
-    row = table(pictures, arctangent=arctangent).iloc[0]
+    images = blank((level,) * 3)
+    row = table(images, arctangent=arctangent).iloc[0]
     assert row["ita"] == angle
     assert row["few_skin_pixels"] and row["not_yellow"] and row["least_skin"] == 0
-    row = table(pictures, arctangent=arctangent, flagged="missing").iloc[0]
+    row = table(images, arctangent=arctangent, flagged="missing").iloc[0]
     assert row[["skin_tone", "light_or_dark", "ita"]].isna().all()
     assert row["ita_nose"] == angle
 
 
 def test_flags_make_a_skin_tone_missing_only_where_asked():
     """Clipping alone does not; the per-patch angles stay."""
-    pictures = np.concatenate([blank(MIDDLE), halves(LIGHT, DARK), blank(BLUISH)])
-    kept, left_out = table(pictures), table(pictures, flagged="missing")
+    images = np.concatenate([blank(MIDDLE), halves(LIGHT, DARK), blank(BLUISH)])
+    kept, left_out = table(images), table(images, flagged="missing")
     assert kept["ita"].notna().all()
     assert left_out["ita"].notna().tolist() == [True, False, False]
     assert left_out["ita_nose"].equals(kept["ita_nose"])
@@ -249,12 +249,12 @@ def test_flags_make_a_skin_tone_missing_only_where_asked():
 
 def test_share_of_skin_like_pixels_is_that_of_the_worst_patch():
     """Of the left cheek's 400 pixels 100 are blue."""
-    picture = blank(MIDDLE)
-    picture[0, :, 125:135, 59:69] = np.array((0, 0, 255))[:, None, None]
-    row = table(picture).iloc[0]
+    image = blank(MIDDLE)
+    image[0, :, 125:135, 59:69] = np.array((0, 0, 255))[:, None, None]
+    row = table(image).iloc[0]
     assert row["least_skin"] == 0.75 and not row["few_skin_pixels"]
-    assert not table(picture, least_skin=0.75).iloc[0]["few_skin_pixels"]
-    assert table(picture, least_skin=0.76).iloc[0]["few_skin_pixels"]
+    assert not table(image, least_skin=0.75).iloc[0]["few_skin_pixels"]
+    assert table(image, least_skin=0.76).iloc[0]["few_skin_pixels"]
 
 
 @given(lightness=st.floats(0, 100), yellow=st.floats(1e-3, 100))
@@ -344,7 +344,7 @@ def test_a_missing_angle_has_no_category():
 
 
 @pytest.mark.parametrize(
-    ("pictures", "landmarks", "message"),
+    ("images", "landmarks", "message"),
     [
         (
             np.zeros((1, 1, 9, 9), np.uint8),
@@ -358,13 +358,13 @@ def test_a_missing_angle_has_no_category():
         (blank(), points(nose=(np.nan, 3)), "landmarks: allowed: finite numbers"),
     ],
 )
-def test_what_is_no_picture_or_position_is_refused(pictures, landmarks, message):
+def test_what_is_no_image_or_position_is_refused(images, landmarks, message):
     """In one line."""
     with pytest.raises(InputError, match=message):
-        measure(pictures, landmarks)
+        measure(images, landmarks)
 
 
-def test_no_pictures_give_an_empty_table():
+def test_no_images_give_an_empty_table():
     """With the columns of any other."""
     none = np.zeros((0, 3, 109, 89), np.uint8), np.zeros((0, 5, 2))
     found = skin_tones(measure(*none), SkinToneParameters())

@@ -60,7 +60,9 @@ def test_sources_are_found_by_name() -> None:
 
 
 def test_diabetes_keeps_the_values_of_scikit_learn(tmp_path: Path) -> None:
-    samples = diabetes.load(diabetes.Parameters(target="continuous"), Files(tmp_path), 1)
+    samples = diabetes.Diabetes(diabetes.Diabetes.Parameters(target="continuous")).load(
+        Files(tmp_path), 1
+    )
     original = load_diabetes(scaled=False)
     np.testing.assert_array_equal(samples.x, original.data.astype(np.float32))
     np.testing.assert_array_equal(samples.y, original.target.astype(np.float32))
@@ -69,7 +71,7 @@ def test_diabetes_keeps_the_values_of_scikit_learn(tmp_path: Path) -> None:
 
 
 def test_diabetes_classes_and_groups(tmp_path: Path) -> None:
-    samples = diabetes.load(diabetes.Parameters(), Files(tmp_path), 3)
+    samples = diabetes.Diabetes(diabetes.Diabetes.Parameters()).load(Files(tmp_path), 3)
     progression = load_diabetes(scaled=False).target
     top = samples.y == samples.classes.index("top 30 %")
     assert top.sum() == round(0.3 * 442)
@@ -84,13 +86,13 @@ def test_diabetes_classes_and_groups(tmp_path: Path) -> None:
 
 
 def test_sensitive_columns_leave_the_features_on_demand(tmp_path: Path) -> None:
-    parameters = diabetes.Parameters(sensitive=("sex", "age_group"), drop_sensitive=True)
-    samples = diabetes.load(parameters, Files(tmp_path), 1)
+    parameters = diabetes.Diabetes.Parameters(sensitive=("sex", "age_group"), drop_sensitive=True)
+    samples = diabetes.Diabetes(parameters).load(Files(tmp_path), 1)
     assert samples.features == ("bmi", "bp", "s1", "s2", "s3", "s4", "s5", "s6")
     assert samples.x.shape == (442, 8)
 
 
-@pytest.mark.parametrize("source", [adult, communities, diabetes])
+@pytest.mark.parametrize("source", [adult.Adult, communities.Communities, diabetes.Diabetes])
 def test_unknown_parameters_and_attributes_are_refused(source: object) -> None:
     with pytest.raises(ValidationError, match="extra_forbidden"):
         source.Parameters(sensitif=["sex"])
@@ -103,7 +105,7 @@ def test_unknown_parameters_and_attributes_are_refused(source: object) -> None:
 
 @pytest.fixture(scope="module")
 def adult_samples(shared_data: Path) -> Samples:
-    return adult.load(adult.Parameters(), Files(shared_data), 2)
+    return adult.Adult(adult.Adult.Parameters()).load(Files(shared_data), 2)
 
 
 def test_adult_has_the_counts_of_the_paper_and_of_its_codebook(
@@ -146,7 +148,7 @@ def test_adult_without_unknown_values_has_the_counts_of_its_codebook(
     adult_samples: Samples, shared_data: Path
 ) -> None:
     files = Files(shared_data)
-    samples = adult.load(adult.Parameters(missing="drop", drop=("fnlwgt",)), files, 1)
+    samples = adult.Adult(adult.Adult.Parameters(missing="drop", drop=("fnlwgt",))).load(files, 1)
     (rows,) = re.findall(r"\| (\d+) if instances with unknown", files.text("adult/adult.names"))
     (share,) = re.findall(r"'>50K'  : .*/ ([\d.]+)%", files.text("adult/adult.names"))
     assert len(samples) == int(rows) == 45_222
@@ -185,7 +187,7 @@ def test_damaged_adult_is_one_line_that_names_file_and_field(
 ) -> None:
     files = damaged(ADULT, **changes)
     with pytest.raises(InputError, match=message) as error:
-        adult.load(adult.Parameters(), files, 1)
+        adult.Adult(adult.Adult.Parameters()).load(files, 1)
     assert "\n" not in str(error.value)
 
 
@@ -194,7 +196,7 @@ def test_damaged_adult_is_one_line_that_names_file_and_field(
 
 @pytest.fixture(scope="module")
 def communities_samples(shared_data: Path) -> Samples:
-    return communities.load(communities.Parameters(), Files(shared_data), 2)
+    return communities.Communities(communities.Communities.Parameters()).load(Files(shared_data), 2)
 
 
 def test_fields_of_communities_are_those_of_its_codebook(shared_data: Path) -> None:
@@ -239,8 +241,10 @@ def test_class_and_group_zero_of_communities_are_the_top_thirty_percent(
 
 
 def test_ties_of_communities_stay_together_at_a_threshold(shared_data: Path) -> None:
-    parameters = communities.Parameters(ties="threshold", sensitive=("FemalePctDiv_group",))
-    samples = communities.load(parameters, Files(shared_data), 1)
+    parameters = communities.Communities.Parameters(
+        ties="threshold", sensitive=("FemalePctDiv_group",)
+    )
+    samples = communities.Communities(parameters).load(Files(shared_data), 1)
     for name in ("racepctblack", "FemalePctDiv"):
         top = samples.attributes[f"{name}_group"] == "top 30 %"
         values = samples.attributes[name]
@@ -271,14 +275,14 @@ def test_damaged_communities_is_one_line_that_names_file_and_field(
 ) -> None:
     files = damaged(COMMUNITIES, data=change)
     with pytest.raises(InputError, match=message) as error:
-        communities.load(communities.Parameters(), files, 1)
+        communities.Communities(communities.Communities.Parameters()).load(files, 1)
     assert "\n" not in str(error.value)
 
 
 def test_class_missing_from_a_split_of_communities_is_refused(shared_data: Path) -> None:
-    parameters = communities.Parameters(train_rows=2, val_fraction=0.5)
+    parameters = communities.Communities.Parameters(train_rows=2, val_fraction=0.5)
     with pytest.raises(InputError, match=r"split_0: its train part has no row of class"):
-        communities.load(parameters, Files(shared_data), 1)
+        communities.Communities(parameters).load(Files(shared_data), 1)
 
 
 def test_truncated_gzip_of_a_source_is_refused(shared_data: Path, tmp_path: Path) -> None:
@@ -287,4 +291,4 @@ def test_truncated_gzip_of_a_source_is_refused(shared_data: Path, tmp_path: Path
     target.parent.mkdir()
     target.write_bytes(content[:-1000])
     with pytest.raises(InputError, match=r"communities\.data\.gz: damaged or truncated gzip"):
-        communities.load(communities.Parameters(), Files(tmp_path), 1)
+        communities.Communities(communities.Communities.Parameters()).load(Files(tmp_path), 1)

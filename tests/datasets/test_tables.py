@@ -12,19 +12,11 @@ from hypothesis import strategies as st
 from sklearn.preprocessing import OneHotEncoder
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable, one_hot
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.tables._tables import (
-    TopShareParameters,
-    categories,
-    header,
-    numbers,
-    one_hot,
-    read_csv,
-    read_table,
-    to_samples,
-    top_share,
-)
-from robust_fairness.samples.splits import SplitParameters
+from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
+from robust_fairness.datasets.raw.text import header, read_csv, read_table
+from robust_fairness.datasets.tables._tables import TopShareParameters, top_share
 
 
 def table(tmp_path: Path, text: str, rows: int) -> pd.DataFrame:
@@ -58,24 +50,28 @@ def test_garbled_table_is_one_line_that_names_file_and_line(
     assert "\n" not in str(error.value)
 
 
+def typed(column: pd.Series, field: Field) -> pd.Series:
+    return validated(column.to_frame(), {column.name: field}, "toy.data")[column.name]
+
+
 @pytest.mark.parametrize("cell", ["nan", "NaN", "", "?", "inf", "-inf", "1e999", "4O", "0x"])
 def test_cell_that_is_no_finite_number_is_named_with_its_line_and_column(cell: str) -> None:
     column = pd.Series(["39", cell], index=[3, 7], name="age")
     with pytest.raises(InputError, match=r"toy\.data, line 7, column age: .*a finite number"):
-        numbers(column, "toy.data")
+        typed(column, Number())
 
 
 def test_number_out_of_range_is_refused_with_the_range() -> None:
     column = pd.Series(["0", "1", "1.01"], name="share")
     with pytest.raises(InputError, match=r"line 2, column share: '1\.01', .* from 0 to 1"):
-        numbers(column, "toy.data", within=(0, 1))
-    assert numbers(column[:2], "toy.data", within=(0, 1)).tolist() == [0.0, 1.0]
+        typed(column, Number(0, 1))
+    assert typed(column[:2], Number(0, 1)).tolist() == [0.0, 1.0]
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False)))
 def test_printed_numbers_are_read_back(values: list[float]) -> None:
     column = pd.Series([repr(value) for value in values], name="age", dtype="str")
-    np.testing.assert_allclose(numbers(column, "toy.data"), np.array(values), rtol=1e-15)
+    np.testing.assert_allclose(typed(column, Number()), np.array(values), rtol=1e-15)
 
 
 def test_unknown_category_gives_the_nearest_and_all_allowed() -> None:
@@ -84,13 +80,13 @@ def test_unknown_category_gives_the_nearest_and_all_allowed() -> None:
         InputError,
         match=r"toy\.data, line 2, column sex: .*'Femal': .*'Female'.*Allowed: Female, Male",
     ):
-        categories(column, "toy.data", ["Male", "Female"])
+        typed(column, Category(("Male", "Female")))
 
 
 @given(st.lists(st.sampled_from("abc"), min_size=1))
 def test_one_hot_agrees_with_scikit_learn_whatever_rows_there_are(cells: list[str]) -> None:
     order = ["c", "a", "b", "never seen"]
-    column = categories(pd.Series(cells, name="kind"), "toy.data", order)
+    column = typed(pd.Series(cells, name="kind"), Category(tuple(order)))
     encoded = one_hot(pd.DataFrame({"kind": column, "age": np.arange(len(cells), dtype=float)}))
     encoder = OneHotEncoder(categories=[order], sparse_output=False)
     assert list(encoded) == ["age", *(f"kind={name}" for name in order)]
@@ -141,17 +137,21 @@ def test_constant_numbers_have_no_top_share(ties: str) -> None:
         top_share(values, "toy.data", TopShareParameters(ties=ties))
 
 
-def toy(target: list[str], sex: list[str]) -> dict:
-    rows = len(target)
-    return {
-        "features": pd.DataFrame({"age": np.arange(rows, dtype=float)}),
-        "target": pd.Series(pd.Categorical(target), name="income"),
-        "attributes": {"sex": pd.Series(pd.Categorical(sex))},
-        "sensitive": ["sex"],
-        "parameters": SplitParameters(train_rows=0.5, val_fraction=0.5),
-        "splits": 1,
-        "sources": {"toy.data": "0" * 64},
-    }
+class Toy(TableDataset):
+    Parameters = TableParameters
+
+    def __init__(self, target: list[str], sex: list[str], first: int = 0, step: int = 1) -> None:
+        super().__init__(TableParameters(sensitive=("sex",), train_rows=0.5, val_fraction=0.5))
+        rows = pd.RangeIndex(first, first + step * len(target), step)
+        self.table = TypedTable(
+            features=pd.DataFrame({"age": np.arange(len(rows), dtype=float)}, index=rows),
+            target=pd.Series(pd.Categorical(target), index=rows, name="income"),
+            attributes={"sex": pd.Series(pd.Categorical(sex))},
+        )
+
+    def read(self, files: Files, splits: int) -> TypedTable:
+        files.sources["toy.data"] = "0" * 64
+        return self.table
 
 
 @pytest.mark.parametrize(
@@ -163,16 +163,15 @@ def toy(target: list[str], sex: list[str]) -> dict:
     ],
 )
 def test_single_valued_columns_and_missing_classes_are_refused(
-    target: list[str], sex: list[str], message: str
+    tmp_path: Path, target: list[str], sex: list[str], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
-        to_samples(**toy(target, sex))
+        Toy(target, sex).load(Files(tmp_path), 1)
 
 
-def test_samples_keep_the_row_numbers_of_the_table() -> None:
-    parts = toy(["low", "high"] * 20, ["m", "m", "f", "f"] * 10)
-    parts["features"].index = parts["target"].index = pd.RangeIndex(100, 180, 2)
-    samples = to_samples(**parts)
+def test_samples_keep_the_row_numbers_of_the_table(tmp_path: Path) -> None:
+    toy = Toy(["low", "high"] * 20, ["m", "m", "f", "f"] * 10, first=100, step=2)
+    samples = toy.load(Files(tmp_path), 1)
     assert samples.id.tolist() == list(range(100, 180, 2))
     assert samples.y.tolist() == [1, 0] * 20
     assert samples.classes == ("high", "low")

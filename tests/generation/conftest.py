@@ -18,7 +18,7 @@ def own_checkpoints(tmp_path, monkeypatch):
 
 
 def make_generator(seed: int = 0, **settings) -> Generator:
-    """An untrained generator of 4 x 4 pictures whose network does not answer zero."""
+    """An untrained generator of 4 x 4 images whose network does not answer zero."""
     values = {
         "classes": CLASSES,
         "shape": (1, 4, 4),
@@ -33,8 +33,8 @@ def make_generator(seed: int = 0, **settings) -> Generator:
     return Generator(made, weights, "cpu")
 
 
-def make_pictures(count: int = 90) -> tuple[torch.Tensor, torch.Tensor]:
-    """Pictures of three classes that a glance tells apart, with a little noise."""
+def make_images(count: int = 90) -> tuple[torch.Tensor, torch.Tensor]:
+    """Images of three classes that a glance tells apart, with a little noise."""
     draws = torch.Generator().manual_seed(0)
     labels = torch.arange(count) % 3
     stripes = torch.tensor([20, 230]).repeat(2).expand(4, 4)
@@ -45,5 +45,5 @@ def make_pictures(count: int = 90) -> tuple[torch.Tensor, torch.Tensor]:
 
 def make_parameters(**changes) -> GeneratorParameters:
     """A training of some steps."""
-    values = {"network": NETWORK, "pictures": 400, "batch_size": 20, "sampler": {"steps": 6}}
+    values = {"network": NETWORK, "images": 400, "batch_size": 20, "sampler": {"steps": 6}}
     return GeneratorParameters.model_validate({**values, "device": "cpu", **changes})

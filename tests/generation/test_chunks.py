@@ -1,4 +1,4 @@
-"""Chunks: the same pictures however they are cut, interrupted and asked for."""
+"""Chunks: the same images however they are cut, interrupted and asked for."""
 
 import errno
 import os
@@ -34,7 +34,7 @@ PLACES = st.lists(st.integers(0, 60), min_size=1, max_size=12)
 
 @dataclass
 class Dependent:
-    """A decoder whose pictures depend on all the rows beside them and on their place."""
+    """A decoder whose images depend on all the rows beside them and on their place."""
 
     fingerprint: str = "made up"
     classes: tuple[str, ...] = ("a", "b", "c")
@@ -59,7 +59,7 @@ def chunks(root: Path, decoder: Dependent | None = None, **options) -> Chunks:
 
 
 def expected(places: np.ndarray, batch: int = 4, family: Family = FAMILY) -> np.ndarray:
-    """Restated: the picture at a place is that of the whole batch it belongs to."""
+    """Restated: the image at a place is that of the whole batch it belongs to."""
     found = []
     for place in places.tolist():
         first = place // batch * batch
@@ -74,18 +74,18 @@ def expected(places: np.ndarray, batch: int = 4, family: Family = FAMILY) -> np.
 
 
 @given(places=PLACES, more=PLACES, chunk=st.integers(1, 9))
-def test_pictures_are_the_same_whatever_is_asked_for_and_was_made(
+def test_images_are_the_same_whatever_is_asked_for_and_was_made(
     places, more, chunk, tmp_path_factory
 ):
     """In any order, repeated, before and after others, for any chunk size, read or made."""
     root = tmp_path_factory.mktemp("chunks")
     asked, later = np.array(places), np.array(more)
     made = chunks(root, chunk=4 * chunk)
-    np.testing.assert_array_equal(made.pictures(asked), expected(asked))
-    np.testing.assert_array_equal(made.pictures(later), expected(later))
-    np.testing.assert_array_equal(made.pictures(asked), expected(asked))
+    np.testing.assert_array_equal(made.images(asked), expected(asked))
+    np.testing.assert_array_equal(made.images(later), expected(later))
+    np.testing.assert_array_equal(made.images(asked), expected(asked))
     other = chunks(root, chunk=4)
-    np.testing.assert_array_equal(other.pictures(asked), expected(asked))
+    np.testing.assert_array_equal(other.images(asked), expected(asked))
     assert other.folder == made.folder
 
 
@@ -99,7 +99,7 @@ def test_the_decoder_sees_batches_of_one_size_only_and_each_once(tmp_path):
     # of the first chunk rows 0 to 4 are lacking, and it is made anew; the others stay
     made.make(np.arange(30))
     assert decoder.sizes == [4] * (7 + 3)
-    assert made.pictures(np.array([], dtype=np.int64)).shape == (0, *SHAPE)
+    assert made.images(np.array([], dtype=np.int64)).shape == (0, *SHAPE)
 
 
 def test_severities_share_places_and_labels(tmp_path):
@@ -115,9 +115,7 @@ def test_severities_share_places_and_labels(tmp_path):
         np.testing.assert_allclose(found, 4 * latents.slerp(target, whole, share), atol=1e-5)
     made = chunks(tmp_path)
     np.testing.assert_array_equal(made.labels(places), latents.labels(3, places, 3))
-    assert not np.array_equal(
-        made.pictures(places), chunks(tmp_path, family=stronger).pictures(places)
-    )
+    assert not np.array_equal(made.images(places), chunks(tmp_path, family=stronger).images(places))
 
 
 def test_everything_that_shapes_the_numbers_is_in_the_name(tmp_path, monkeypatch):
@@ -156,9 +154,9 @@ def test_an_interrupted_work_goes_on_and_equals_an_undisturbed_one(tmp_path):
         "12+12.safetensors",
     ]
     resumed = Dependent()
-    found = chunks(tmp_path / "a", resumed).pictures(places)
+    found = chunks(tmp_path / "a", resumed).images(places)
     assert len(resumed.sizes) == 10 - 6
-    np.testing.assert_array_equal(found, chunks(tmp_path / "b").pictures(places))
+    np.testing.assert_array_equal(found, chunks(tmp_path / "b").images(places))
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
@@ -213,7 +211,7 @@ def test_a_full_disk_is_one_line_and_keeps_finished_chunks(tmp_path, monkeypatch
     assert [Path(name).name for name in contents(tmp_path)] == ["0+12.safetensors"]
     monkeypatch.undo()
     decoder = Dependent()
-    found = chunks(tmp_path, decoder).pictures(np.arange(36))
+    found = chunks(tmp_path, decoder).images(np.arange(36))
     assert len(decoder.sizes) == 6
     np.testing.assert_array_equal(found, expected(np.arange(36)))
 
@@ -230,7 +228,7 @@ def test_a_file_that_the_system_lets_grow_no_further_is_one_line_too(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert "\n" not in str(caught.value)
     assert [Path(name).name for name in contents(tmp_path)] == ["0+400.safetensors"]
-    np.testing.assert_array_equal(made.pictures(np.arange(390, 420)), expected(np.arange(390, 420)))
+    np.testing.assert_array_equal(made.images(np.arange(390, 420)), expected(np.arange(390, 420)))
 
 
 def test_a_corrupted_chunk_and_one_of_another_set_are_named(tmp_path):
@@ -244,7 +242,7 @@ def test_a_corrupted_chunk_and_one_of_another_set_are_named(tmp_path):
         other.make(np.arange(12))
     (other.folder / path.name).write_bytes(b"torn")
     with pytest.raises(InputError, match=r"0\+12.*corrupted chunk .*delete it"):
-        other.pictures(np.arange(12))
+        other.images(np.arange(12))
 
 
 def test_a_dropped_set_leaves_the_others(tmp_path):
@@ -255,10 +253,10 @@ def test_a_dropped_set_leaves_the_others(tmp_path):
     first.drop()
     assert not first.folder.exists()
     assert second.folder.exists()
-    np.testing.assert_array_equal(first.pictures(np.arange(3)), expected(np.arange(3)))
+    np.testing.assert_array_equal(first.images(np.arange(3)), expected(np.arange(3)))
 
 
-def test_no_more_than_a_chunk_of_pictures_is_held_while_making(tmp_path, monkeypatch):
+def test_no_more_than_a_chunk_of_images_is_held_while_making(tmp_path, monkeypatch):
     held = []
     empty = np.empty
 
@@ -272,7 +270,7 @@ def test_no_more_than_a_chunk_of_pictures_is_held_while_making(tmp_path, monkeyp
     assert held == [(8, *SHAPE)] * 5
 
 
-def test_what_is_decoded_has_to_be_pictures(tmp_path, monkeypatch):
+def test_what_is_decoded_has_to_be_images(tmp_path, monkeypatch):
     for wrong in (lambda z, y: z, lambda z, y: z.to(torch.uint8)[:1]):
         decoder = Dependent()
         monkeypatch.setattr(decoder, "decode", wrong)
@@ -296,7 +294,7 @@ def test_bad_sizes_are_refused(tmp_path, options, message):
 
 def test_bad_places_and_families_are_refused(tmp_path):
     with pytest.raises(InputError, match="places: -1, allowed: 0 and larger"):
-        chunks(tmp_path).pictures(np.array([3, -1]))
+        chunks(tmp_path).images(np.array([3, -1]))
     with pytest.raises(InputError, match="shift gaussian_noise: a shift of samples"):
         Family("gaussian_noise", 0.1, GaussianNoise.Parameters())
     with pytest.raises(InputError, match="did you mean 'extend'"):

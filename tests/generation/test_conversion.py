@@ -25,10 +25,10 @@ SIDE = 8
 
 
 def inputs(classes: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Pictures, times and labels."""
+    """Images, times and labels."""
     draws = torch.Generator().manual_seed(3)
-    pictures = torch.randn(2, 3, SIDE, SIDE, generator=draws)
-    return pictures, torch.tensor([-300.5, 1.25]), torch.tensor([1, classes - 1])
+    images = torch.randn(2, 3, SIDE, SIDE, generator=draws)
+    return images, torch.tensor([-300.5, 1.25]), torch.tensor([1, classes - 1])
 
 
 @pytest.fixture(scope="module")
@@ -77,9 +77,9 @@ def computed(path: Path, classes: int) -> Tensor:
         num_class_embeds=classes,
     ).eval()
     unet.load_state_dict(load_file(path))
-    pictures, times, labels = inputs(classes)
+    images, times, labels = inputs(classes)
     with torch.no_grad():
-        return unet(pictures, times, labels).sample
+        return unet(images, times, labels).sample
 
 
 def fails(path: Path, output: Path, words: str, configuration: dict | None = None) -> None:

@@ -23,9 +23,9 @@ class Fixed(nn.Module):
         self.answer = nn.Parameter(torch.tensor(answer))
         self.asked: list = []
 
-    def forward(self, pictures, times, labels):
-        self.asked.append((pictures, times, labels))
-        return torch.sin(pictures) * 0 + self.answer
+    def forward(self, images, times, labels):
+        self.asked.append((images, times, labels))
+        return torch.sin(images) * 0 + self.answer
 
 
 def gaussian(mean: float, deviation: float):
@@ -152,27 +152,27 @@ def test_loss_of_gaussian_data_has_its_closed_form(answer, expected):
     A network that answers a has the loss 1 + a^2.
     """
     draws = torch.Generator().manual_seed(0)
-    pictures = torch.randn(4000, 1, 8, 8, generator=draws) * 0.5
+    images = torch.randn(4000, 1, 8, 8, generator=draws) * 0.5
     labels = torch.zeros(4000, dtype=torch.int64)
     for mean in (-4.0, -1.2, 3.0):
         sigmas = edm.training_sigmas(torch.randn(4000, generator=draws), mean, 0.3)
-        normal = torch.randn(pictures.shape, generator=draws)
+        normal = torch.randn(images.shape, generator=draws)
         denoiser = Denoiser(Fixed(answer), Preconditioning())
-        loss = edm.loss(denoiser, pictures, labels, sigmas, normal)
+        loss = edm.loss(denoiser, images, labels, sigmas, normal)
         assert abs(loss.item() - expected) < 0.02 * expected
 
 
 def test_loss_is_the_weighted_squared_error():
-    """Restated picture by picture, with numbers."""
+    """Restated image by image, with numbers."""
     rng = np.random.default_rng(0)
-    pictures, noise = rng.normal(size=(2, 3, 1, 2, 2)).astype(np.float32)
+    images, noise = rng.normal(size=(2, 3, 1, 2, 2)).astype(np.float32)
     sigmas = np.array([0.05, 0.8, 12.0], dtype=np.float32)
     wanted = 0.0
-    for picture, one, sigma in zip(pictures, noise, sigmas, strict=True):
-        noisy = picture + sigma * one
+    for image, one, sigma in zip(images, noise, sigmas, strict=True):
+        noisy = image + sigma * one
         denoised = 0.25 / (sigma**2 + 0.25) * noisy + 0.3 * sigma * 0.5 / np.sqrt(sigma**2 + 0.25)
-        wanted += (sigma**2 + 0.25) / (sigma * 0.5) ** 2 * ((denoised - picture) ** 2).mean() / 3
-    given = [torch.from_numpy(one) for one in (pictures, sigmas, noise)]
+        wanted += (sigma**2 + 0.25) / (sigma * 0.5) ** 2 * ((denoised - image) ** 2).mean() / 3
+    given = [torch.from_numpy(one) for one in (images, sigmas, noise)]
     labels = torch.zeros(3, dtype=torch.int64)
     loss = edm.loss(Denoiser(Fixed(0.3), Preconditioning()), given[0], labels, given[1], given[2])
     assert loss.item() == pytest.approx(wanted, rel=1e-4)
@@ -184,11 +184,11 @@ def test_noise_levels_of_training_are_log_normal():
     assert abs(sigmas.std() - 1.2) < 0.02
 
 
-def test_pixels_survive_the_way_to_pictures_and_back():
+def test_pixels_survive_the_way_to_images_and_back():
     pixels = torch.arange(256, dtype=torch.uint8)
-    pictures = edm.from_pixels(pixels)
-    assert (pictures[0], pictures[-1]) == (-1, 1)
-    assert torch.equal(edm.to_pixels(pictures), pixels)
+    images = edm.from_pixels(pixels)
+    assert (images[0], images[-1]) == (-1, 1)
+    assert torch.equal(edm.to_pixels(images), pixels)
 
 
 @given(st.lists(st.floats(-3, 3, width=32), min_size=1))

@@ -16,11 +16,11 @@ from sklearn.svm import SVC
 from robust_fairness.core.checkpoints import Checkpoint
 from robust_fairness.core.errors import InputError
 from robust_fairness.generation.fitting import GeneratorParameters, Training, fit, training_key
-from tests.generation.conftest import CLASSES, make_parameters, make_pictures
+from tests.generation.conftest import CLASSES, make_images, make_parameters
 
 
 def make_training(**changes) -> Training:
-    return Training(make_parameters(**changes), *make_pictures(), CLASSES)
+    return Training(make_parameters(**changes), *make_images(), CLASSES)
 
 
 def equal_states(one: Training, other: Training) -> bool:
@@ -28,18 +28,18 @@ def equal_states(one: Training, other: Training) -> bool:
     return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
 
 
-def test_generated_pictures_are_those_of_their_class():
-    """Nearest class mean of the real pictures, after some seconds of training."""
-    pictures, labels = make_pictures()
-    parameters = make_parameters(pictures=4_800, batch_size=40, learning_rate=8e-3)
-    generator, curve = fit(parameters, pictures, labels, CLASSES, "toy")
+def test_generated_images_are_those_of_their_class():
+    """Nearest class mean of the real images, after some seconds of training."""
+    images, labels = make_images()
+    parameters = make_parameters(images=4_800, batch_size=40, learning_rate=8e-3)
+    generator, curve = fit(parameters, images, labels, CLASSES, "toy")
     found = generator.grid(20).float()
-    means = torch.stack([pictures[labels == label].float().mean(0) for label in range(3)])
+    means = torch.stack([images[labels == label].float().mean(0) for label in range(3)])
     distances = (found[:, :, None] - means).square().sum((-3, -2, -1))
     correct = distances.argmin(-1) == torch.arange(3)[:, None]
     assert correct.float().mean() > 0.9
     assert list(curve["step"]) == list(range(120))
-    assert curve["pictures"].iloc[-1] == 4_800
+    assert curve["images"].iloc[-1] == 4_800
     assert curve["loss"].tail(20).mean() < 0.5 * curve["loss"].head(5).mean()
 
 
@@ -63,7 +63,7 @@ def test_averages_have_the_half_life_that_is_asked_for():
 
 def test_averages_of_a_short_training_hold_nothing_of_its_first_weights():
     """Half of the weight lies on the last twentieth of the steps, whatever the half-life."""
-    parameters = GeneratorParameters(pictures=300 * 64, batch_size=64)
+    parameters = GeneratorParameters(images=300 * 64, batch_size=64)
     kept = np.array([parameters.averaging(step) for step in range(300)])
     shares = (1 - kept) * np.append(np.cumprod(kept[::-1])[-2::-1], 1.0)
     assert shares[:100].sum() < 1e-6
@@ -72,7 +72,7 @@ def test_averages_of_a_short_training_hold_nothing_of_its_first_weights():
 
 def test_a_step_is_adams_on_the_loss():
     """torch's own Adam on the same gradients; the learning rate rises, then falls to nothing."""
-    parameters = make_parameters(pictures=2_000, ramp_up=400)
+    parameters = make_parameters(images=2_000, ramp_up=400)
     rates = [parameters.rate(step) for step in range(parameters.steps)]
     assert rates[0] == pytest.approx(parameters.learning_rate / 20)
     assert np.argmax(rates) in range(10, 20)
@@ -87,7 +87,7 @@ def test_a_step_is_adams_on_the_loss():
         torch.testing.assert_close(new.detach()[moved], wanted[moved], atol=2e-6, rtol=0)
 
 
-def test_every_round_sees_every_picture_once_in_another_order():
+def test_every_round_sees_every_image_once_in_another_order():
     training = make_training(batch_size=35)
     seen = []
     for step in range(18):
@@ -115,7 +115,7 @@ def test_training_leaves_the_random_numbers_of_others_alone():
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
-def test_mirrored_pictures_are_an_option():
+def test_mirrored_images_are_an_option():
     plain, mirrored = make_training(), make_training(mirrored=True)
     plain.run_step()
     mirrored.run_step()
@@ -133,7 +133,7 @@ def test_bfloat16_training_stays_close():
 
 def test_resumed_training_ends_with_the_same_bits():
     """Dropout included; every step is a place to go on from."""
-    changes = {"pictures": 120, "network": {"channels": (8, 16), "groups": 4, "dropout": 0.2}}
+    changes = {"images": 120, "network": {"channels": (8, 16), "groups": 4, "dropout": 0.2}}
     undisturbed = make_training(**changes)
     undisturbed.train_to_end(Checkpoint("a", "whole"), "a")
     assert undisturbed.step == 6
@@ -152,14 +152,14 @@ CHILD = """
 import sys
 sys.path.insert(0, {root!r})
 from robust_fairness.generation.fitting import fit
-from tests.generation.conftest import CLASSES, make_parameters, make_pictures
-fit(make_parameters(**{changes!r}), *make_pictures(), CLASSES, "toy")
+from tests.generation.conftest import CLASSES, make_parameters, make_images
+fit(make_parameters(**{changes!r}), *make_images(), CLASSES, "toy")
 """
 
 
 def test_training_survives_sigkill(tmp_path, monkeypatch):
     """A process killed in the middle of training is gone on with, to the same bits."""
-    changes = {"pictures": 3_000, "checkpoint_seconds": 0}
+    changes = {"images": 3_000, "checkpoint_seconds": 0}
     code = CHILD.format(root=str(Path(__file__).parents[2]), changes=changes)
     child = subprocess.Popen([sys.executable, "-c", code], env=dict(os.environ))
     folder = tmp_path / "checkpoints"
@@ -169,7 +169,7 @@ def test_training_survives_sigkill(tmp_path, monkeypatch):
         time.sleep(0.01)
     child.send_signal(signal.SIGKILL)
     assert child.wait(30) == -signal.SIGKILL
-    parameters, given = make_parameters(**changes), (*make_pictures(), CLASSES)
+    parameters, given = make_parameters(**changes), (*make_images(), CLASSES)
     state = Checkpoint("toy", training_key(parameters, *given)).load()
     assert 0 < len(state["losses"]) < parameters.steps
     resumed, curve = fit(parameters, *given, "toy")
@@ -180,21 +180,21 @@ def test_training_survives_sigkill(tmp_path, monkeypatch):
 
 
 def test_checkpoint_of_another_training_is_not_found():
-    pictures, labels = make_pictures()
+    images, labels = make_images()
     parameters = make_parameters()
-    other = pictures.clone()
+    other = images.clone()
     other[0, 0, 0, 0] += 1
     keys = {
-        training_key(parameters, pictures, labels, CLASSES),
+        training_key(parameters, images, labels, CLASSES),
         training_key(parameters, other, labels, CLASSES),
-        training_key(parameters, pictures, labels.flip(0), CLASSES),
-        training_key(parameters, pictures, labels, ("a", "b", "c")),
-        training_key(make_parameters(seed=1), pictures, labels, CLASSES),
-        training_key(make_parameters(learning_rate=1e-4), pictures, labels, CLASSES),
+        training_key(parameters, images, labels.flip(0), CLASSES),
+        training_key(parameters, images, labels, ("a", "b", "c")),
+        training_key(make_parameters(seed=1), images, labels, CLASSES),
+        training_key(make_parameters(learning_rate=1e-4), images, labels, CLASSES),
     }
     assert len(keys) == 6
     often = make_parameters(checkpoint_seconds=1, sampler={"steps": 3})
-    assert training_key(often, pictures, labels, CLASSES) in keys
+    assert training_key(often, images, labels, CLASSES) in keys
 
 
 def test_a_loss_that_is_not_finite_ends_the_training():
@@ -210,17 +210,17 @@ def test_a_loss_that_is_not_finite_ends_the_training():
 @pytest.mark.parametrize(
     ("count", "labels", "message"),
     [
-        (0, [], "0 pictures and 0 labels"),
-        (2, [0, 1, 2], "2 pictures and 3 labels"),
+        (0, [], "0 images and 0 labels"),
+        (2, [0, 1, 2], "2 images and 3 labels"),
         (3, [0, 1, 3], "labels 0 to 3, allowed: 0 to 2"),
-        (3, [0, 1, 1], "no picture of class 'striped'"),
+        (3, [0, 1, 1], "no image of class 'striped'"),
     ],
 )
-def test_pictures_and_labels_that_do_not_fit_are_refused(count, labels, message):
-    pictures = torch.zeros(count, 1, 4, 4, dtype=torch.uint8)
+def test_images_and_labels_that_do_not_fit_are_refused(count, labels, message):
+    images = torch.zeros(count, 1, 4, 4, dtype=torch.uint8)
     given = torch.tensor(labels, dtype=torch.int64)
     with pytest.raises(InputError, match=message):
-        training = Training(make_parameters(), pictures, given, CLASSES)
+        training = Training(make_parameters(), images, given, CLASSES)
         training.run_step()
 
 

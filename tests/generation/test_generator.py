@@ -86,7 +86,7 @@ def test_more_steps_are_another_sampler_of_the_same_network():
     assert not torch.equal(other.decode(*given), made.decode(*given))
 
 
-def test_bfloat16_gives_nearly_the_same_pictures():
+def test_bfloat16_gives_nearly_the_same_images():
     made = make_generator()
     short = made.with_sampler(edm.Sampler(steps=3, precision="bfloat16"))
     given = latents_and_labels()
@@ -94,7 +94,7 @@ def test_bfloat16_gives_nearly_the_same_pictures():
     assert 0 < difference.abs().float().mean() < 5
 
 
-def test_compiled_network_is_asked_for_the_same_pictures():
+def test_compiled_network_is_asked_for_the_same_images():
     made = make_generator()
     compiled = made.with_sampler(edm.Sampler(steps=3, compiled=True))
     with torch.compiler.set_stance("force_eager"):
@@ -124,7 +124,7 @@ def test_what_cannot_be_decoded_is_refused(shape, labels, message):
         make_generator().decode(torch.zeros(shape), torch.tensor(labels))
 
 
-def test_broken_weights_do_not_become_pictures():
+def test_broken_weights_do_not_become_images():
     made = make_generator()
     weights = made.weights | {"conv_out.bias": torch.tensor([float("nan")])}
     with pytest.raises(InputError, match="not finite"):
@@ -237,6 +237,6 @@ def test_absent_device_is_refused():
         Generator(made.settings, made.weights, "cuda")
 
 
-def test_network_that_does_not_fit_the_pictures_is_refused():
-    with pytest.raises(InputError, match="2 levels for pictures of 5 x 5"):
+def test_network_that_does_not_fit_the_images_is_refused():
+    with pytest.raises(InputError, match="2 levels for images of 5 x 5"):
         make_generator(shape=(1, 5, 5), network=NETWORK)

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 PAPER = yaml.safe_load((ROOT / "conf" / "base" / "parameters.yml").read_text())["generators"]
 # the options of the large one, at sizes that a CPU trains
 SMALL = {
-    "pictures": 1_600,
+    "images": 1_600,
     "batch_size": 12,
     "learning_rate": 0.004,
     "ramp_up": 160,
@@ -34,12 +34,12 @@ SMALL = {
 
 
 def test_photographs_of_16_pixels_are_learnt_kept_and_decoded(shared_data, tmp_path):
-    """Every option of the large training, on real pictures of three channels."""
-    pictures = cifar10.Parameters(
+    """Every option of the large training, on real images of three channels."""
+    images = cifar10.Cifar10.Parameters(
         train_files=("cifar10/cifar10_train_a_10k.npz",),
         test_files=("cifar10/cifar10_test_5k.npz",),
     )
-    samples = cifar10.load(pictures, Files(shared_data), 1)
+    samples = cifar10.Cifar10(images).load(Files(shared_data), 1)
     rows = samples.rows(samples.split_names[0], "train")[:600]
     halves = torch.nn.functional.avg_pool2d(torch.from_numpy(samples.x[rows]).float(), 2).round()
     parameters = GeneratorParameters.model_validate({**PAPER["cifar10_edm"]["training"], **SMALL})

@@ -146,7 +146,7 @@ def test_the_intensity_of_truncation_is_a_ratio_of_balls(dimension):
 
 
 def test_the_intensity_is_nearly_1_from_a_few_degrees_on_in_high_dimension():
-    """Of both caps by volume, at the size of a small picture in colour."""
+    """Of both caps by volume, at the size of a small image in colour."""
     grown = table_of(Extend, 0.0, (5.0, 10.0), 3072, rows=300)
     assert grown.min() > 0.98
     turned = table_of(Overlap, 0.0, (5.0, 10.0), 3072, rows=300)

@@ -1,4 +1,4 @@
-"""Corruptions of pictures: each against a restatement of its own, and what all share."""
+"""Corruptions of images: each against a restatement of its own, and what all share."""
 
 import colorsys
 import io
@@ -37,16 +37,16 @@ ALL = pytest.mark.parametrize("corruption", CORRUPTIONS, ids=[one.name for one i
 ROUNDED = 0.5 + 1e-3  # by half a pixel value, and by what float32 leaves out
 CELEBA = "celeba/img_align_celeba_half_10k.zip"
 
-PICTURES = arrays.arrays(
+IMAGES = arrays.arrays(
     np.uint8,
     st.tuples(st.integers(1, 3), st.sampled_from([1, 3]), st.integers(8, 17), st.integers(8, 17)),
 )
 
 
-def samples(pictures: np.ndarray) -> Samples:
-    rows = len(pictures)
+def samples(images: np.ndarray) -> Samples:
+    rows = len(images)
     return Samples(
-        x=pictures,
+        x=images,
         y=np.arange(rows) % 2,
         attributes=pd.DataFrame({"sex": pd.Categorical(["f"] * rows)}),
         id=np.arange(rows),
@@ -55,20 +55,18 @@ def samples(pictures: np.ndarray) -> Samples:
     )
 
 
-def corrupted(
-    corruption: type[base.ImageShift], pictures: np.ndarray, severity: float
-) -> np.ndarray:
-    return corruption().apply(samples(pictures), severity).x
+def corrupted(corruption: type[base.ImageShift], images: np.ndarray, severity: float) -> np.ndarray:
+    return corruption().apply(samples(images), severity).x
 
 
 def distances(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Root mean squares of the differences of pictures, ``[n]``."""
+    """Root mean squares of the differences of images, ``[n]``."""
     return np.sqrt(((first.astype(float) - second) ** 2).mean(axis=(1, 2, 3)))
 
 
-def resized(picture: np.ndarray, height: int, width: int) -> np.ndarray:
-    """A picture, channels last, of another size, channels first."""
-    image = Image.fromarray(picture).resize((width, height), Image.Resampling.BOX)
+def resized(image: np.ndarray, height: int, width: int) -> np.ndarray:
+    """An image, channels last, of another size, channels first."""
+    image = Image.fromarray(image).resize((width, height), Image.Resampling.BOX)
     return np.moveaxis(np.asarray(image), -1, 0)
 
 
@@ -79,7 +77,7 @@ def photographs() -> np.ndarray:
     parts = [
         part for image in whole for half in np.split(image[1:], 2) for part in np.split(half, 2, 1)
     ]
-    return np.stack([resized(picture, 64, 72) for picture in [*whole, *parts]])
+    return np.stack([resized(image, 64, 72) for image in [*whole, *parts]])
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +101,7 @@ def test_a_corruption_is_found_by_name_with_what_a_shift_offers(corruption, phot
 
 
 @ALL
-def test_only_the_pictures_change(corruption, photographs):
+def test_only_the_images_change(corruption, photographs):
     before, kept = samples(photographs), photographs.copy()
     after = corruption().apply(before, STRONG[corruption])
     for field in fields(Samples):
@@ -116,19 +114,19 @@ def test_only_the_pictures_change(corruption, photographs):
 
 
 @ALL
-@given(pictures=PICTURES)
-def test_the_neutral_severity_changes_nothing(corruption, pictures):
-    found = corrupted(corruption, pictures, NEUTRAL.get(corruption, 0.0))
-    np.testing.assert_array_equal(found, pictures)
+@given(images=IMAGES)
+def test_the_neutral_severity_changes_nothing(corruption, images):
+    found = corrupted(corruption, images, NEUTRAL.get(corruption, 0.0))
+    np.testing.assert_array_equal(found, images)
 
 
 @ALL
-@given(pictures=PICTURES, value=st.integers(0, 255))
-def test_any_size_and_grey_or_colour(corruption, pictures, value):
-    """And a picture of one value keeps it, but for what brightness adds and JPEG rounds."""
-    found = corrupted(corruption, pictures, STRONG[corruption])
-    assert (found.dtype, found.shape) == (pictures.dtype, pictures.shape)
-    plain = corrupted(corruption, np.full_like(pictures, value), STRONG[corruption])
+@given(images=IMAGES, value=st.integers(0, 255))
+def test_any_size_and_grey_or_colour(corruption, images, value):
+    """And an image of one value keeps it, but for what brightness adds and JPEG rounds."""
+    found = corrupted(corruption, images, STRONG[corruption])
+    assert (found.dtype, found.shape) == (images.dtype, images.shape)
+    plain = corrupted(corruption, np.full_like(images, value), STRONG[corruption])
     expected = min(255, value + 102) if corruption is Brightness else value
     step = 32 / 8  # of the mean of a block, at quality 25
     tolerance = step / 2 + 1 if corruption is JpegCompression else 0
@@ -136,7 +134,7 @@ def test_any_size_and_grey_or_colour(corruption, pictures, value):
 
 
 @ALL
-def test_grey_pictures_are_changed_as_colours_of_equal_channels_are(corruption, photographs):
+def test_grey_images_are_changed_as_colours_of_equal_channels_are(corruption, photographs):
     grey = photographs[:, :1]
     single = corrupted(corruption, grey, STRONG[corruption])
     colour = corrupted(corruption, grey.repeat(3, axis=1), STRONG[corruption])
@@ -144,7 +142,7 @@ def test_grey_pictures_are_changed_as_colours_of_equal_channels_are(corruption, 
 
 
 @ALL
-def test_no_picture_depends_on_another_nor_on_how_blocks_are_cut(
+def test_no_image_depends_on_another_nor_on_how_blocks_are_cut(
     corruption, photographs, monkeypatch
 ):
     whole = corrupted(corruption, photographs, STRONG[corruption])
@@ -173,7 +171,7 @@ def test_blocks_bound_what_is_corrupted_at_once(photographs, monkeypatch):
 
 
 @ALL
-def test_other_data_than_pictures_are_refused(corruption, photographs):
+def test_other_data_than_images_are_refused(corruption, photographs):
     plain = samples(photographs)
     for x in (
         photographs.astype(np.float32),
@@ -249,18 +247,16 @@ def test_levels_are_the_published_ones_and_grow(corruption):
             corruption().check(level)
 
 
-def strengths(corruption: type[base.ImageShift], pictures: np.ndarray, side: int) -> np.ndarray:
-    """Distances of corrupted pictures by level, the neutral one first, ``[6, n]``."""
+def strengths(corruption: type[base.ImageShift], images: np.ndarray, side: int) -> np.ndarray:
+    """Distances of corrupted images by level, the neutral one first, ``[6, n]``."""
     levels = [NEUTRAL.get(corruption, 0.0), *corruption.LEVELS[side]]
-    return np.stack(
-        [distances(corrupted(corruption, pictures, level), pictures) for level in levels]
-    )
+    return np.stack([distances(corrupted(corruption, images, level), images) for level in levels])
 
 
 def require_growth(corruption: type[base.ImageShift], found: np.ndarray) -> None:
-    """Every picture is farther off at every level.
+    """Every image is farther off at every level.
 
-    Blocks of pixelate that are not made of smaller ones may fit a picture better by chance: their
+    Blocks of pixelate that are not made of smaller ones may fit an image better by chance: their
     distances grow on average, and none falls by more than a tenth.
     """
     if corruption is Pixelate:
@@ -282,33 +278,32 @@ def test_a_higher_level_is_farther_from_every_face(corruption, side, faces):
 
 
 @pytest.mark.parametrize("corruption", [Contrast, Brightness])
-@given(pictures=PICTURES, severities=st.lists(st.floats(0, 1), min_size=2, max_size=4))
-def test_no_pixel_comes_nearer_to_the_original(corruption, pictures, severities):
-    """Of any picture: each value moves in one direction."""
+@given(images=IMAGES, severities=st.lists(st.floats(0, 1), min_size=2, max_size=4))
+def test_no_pixel_comes_nearer_to_the_original(corruption, images, severities):
+    """Of any image: each value moves in one direction."""
     changes = [
-        abs(corrupted(corruption, pictures, severity).astype(int) - pictures)
+        abs(corrupted(corruption, images, severity).astype(int) - images)
         for severity in sorted(severities)
     ]
     for weak, strong in pairwise(changes):
         assert (weak <= strong).all()
 
 
-@given(pictures=PICTURES, severities=st.lists(st.floats(0, 9), min_size=2, max_size=4))
-def test_no_picture_comes_nearer_by_more_blur(pictures, severities):
-    """Of any picture, but for rounding (half a value each) and the end of the kernel."""
+@given(images=IMAGES, severities=st.lists(st.floats(0, 9), min_size=2, max_size=4))
+def test_no_image_comes_nearer_by_more_blur(images, severities):
+    """Of any image, but for rounding (half a value each) and the end of the kernel."""
     found = [
-        distances(corrupted(GaussianBlur, pictures, sigma), pictures)
-        for sigma in sorted(severities)
+        distances(corrupted(GaussianBlur, images, sigma), images) for sigma in sorted(severities)
     ]
     for weak, strong in pairwise(found):
         assert (strong >= weak - 1.1).all()
 
 
-@given(pictures=PICTURES, block=st.integers(2, 4), times=st.integers(2, 3))
-def test_no_picture_comes_nearer_by_larger_pixels_made_of_smaller_ones(pictures, block, times):
-    """Of any picture whose sides they divide, but for rounding: means of means."""
+@given(images=IMAGES, block=st.integers(2, 4), times=st.integers(2, 3))
+def test_no_image_comes_nearer_by_larger_pixels_made_of_smaller_ones(images, block, times):
+    """Of any image whose sides they divide, but for rounding: means of means."""
     unit = block * times
-    whole = np.tile(pictures, (1, 1, unit, unit))[
+    whole = np.tile(images, (1, 1, unit, unit))[
         :, :, : 8 // unit * unit + unit, : 16 // unit * unit
     ]
     weak, strong = (
@@ -328,14 +323,14 @@ def kernel_response(sigma: float, side: int) -> np.ndarray:
     return np.cos(np.outer(frequencies, k)) @ weights / weights.sum()
 
 
-@given(pictures=PICTURES, sigma=st.floats(0.05, 30))
-def test_blur_multiplies_the_cosine_transform(pictures, sigma):
-    """Mirrored borders and all, also where the kernel is wider than the picture."""
-    height, width = pictures.shape[2:]
+@given(images=IMAGES, sigma=st.floats(0.05, 30))
+def test_blur_multiplies_the_cosine_transform(images, sigma):
+    """Mirrored borders and all, also where the kernel is wider than the image."""
+    height, width = images.shape[2:]
     response = np.outer(kernel_response(sigma, height), kernel_response(sigma, width))
-    spectrum = fft.dctn(pictures.astype(float), axes=(2, 3))
+    spectrum = fft.dctn(images.astype(float), axes=(2, 3))
     expected = fft.idctn(response * spectrum, axes=(2, 3))
-    assert abs(corrupted(GaussianBlur, pictures, sigma) - expected).max() <= ROUNDED
+    assert abs(corrupted(GaussianBlur, images, sigma) - expected).max() <= ROUNDED
 
 
 @pytest.mark.parametrize("sigma", [0.5, 1.0, 2.0])
@@ -358,7 +353,7 @@ def test_blur_of_a_bright_spot_has_the_variance_asked_for():
     assert variances == pytest.approx([(21**2 - 1) / 12 + 9] * 2, rel=0.01)
 
 
-def test_blur_far_wider_than_the_picture_leaves_its_mean(photographs):
+def test_blur_far_wider_than_the_image_leaves_its_mean(photographs):
     found = corrupted(GaussianBlur, photographs, 100)
     mean = photographs.mean(axis=(2, 3), keepdims=True)
     assert abs(found - mean).max() <= 1
@@ -367,29 +362,29 @@ def test_blur_far_wider_than_the_picture_leaves_its_mean(photographs):
 # Contrast and brightness
 
 
-@given(pictures=PICTURES, severity=st.floats(0, 1))
-def test_contrast_is_a_line_through_the_mean_of_the_channel(pictures, severity):
+@given(images=IMAGES, severity=st.floats(0, 1))
+def test_contrast_is_a_line_through_the_mean_of_the_channel(images, severity):
     for before, after in zip(
-        pictures.reshape(-1, *pictures.shape[2:]),
-        corrupted(Contrast, pictures, severity).reshape(-1, *pictures.shape[2:]),
+        images.reshape(-1, *images.shape[2:]),
+        corrupted(Contrast, images, severity).reshape(-1, *images.shape[2:]),
         strict=True,
     ):
         expected = (1 - severity) * before.astype(float) + severity * before.mean()
         assert abs(after - expected).max() <= ROUNDED
 
 
-def test_contrast_of_grey_pictures_is_torchvisions_but_for_cut_decimals(photographs):
+def test_contrast_of_grey_images_is_torchvisions_but_for_cut_decimals(photographs):
     grey = torch.from_numpy(photographs[:, :1])
     expected = functional.adjust_contrast(grey, 0.3).numpy().astype(int)
     difference = corrupted(Contrast, grey.numpy(), 0.7) - expected
     assert set(np.unique(difference)) <= {0, 1}
 
 
-@given(pictures=PICTURES, severity=st.floats(0, 1))
-def test_brightness_raises_the_value_of_hsv(pictures, severity):
+@given(images=IMAGES, severity=st.floats(0, 1))
+def test_brightness_raises_the_value_of_hsv(images, severity):
     """Pixel by pixel, by Python's own colours."""
-    colours = np.moveaxis(np.broadcast_to(pictures, (len(pictures), 3, *pictures.shape[2:])), 1, -1)
-    found = np.moveaxis(corrupted(Brightness, pictures, severity), 1, -1)
+    colours = np.moveaxis(np.broadcast_to(images, (len(images), 3, *images.shape[2:])), 1, -1)
+    found = np.moveaxis(corrupted(Brightness, images, severity), 1, -1)
     pairs = zip(colours[0].reshape(-1, 3), found[0].reshape(-1, found.shape[-1]), strict=True)
     for before, after in pairs:
         hue, saturation, value = colorsys.rgb_to_hsv(*(before / 255))
@@ -399,8 +394,8 @@ def test_brightness_raises_the_value_of_hsv(pictures, severity):
 
 def test_brightness_of_one_is_the_brightest_of_each_colour():
     pixels = np.array([[0, 0, 0], [10, 5, 0], [255, 51, 0]], dtype=np.uint8)
-    picture = np.tile(pixels.T[None, :, None, :], (1, 1, 8, 3))
-    found = corrupted(Brightness, picture, 1.0)
+    image = np.tile(pixels.T[None, :, None, :], (1, 1, 8, 3))
+    found = corrupted(Brightness, image, 1.0)
     expected = np.array([[255, 255, 255], [255, 128, 0], [255, 51, 0]])
     np.testing.assert_array_equal(found[0, :, 0, :3].T, expected)
 
@@ -414,23 +409,23 @@ def on_border(side: int, blocks: int) -> bool:
     return any((2 * pixel + 1) * blocks % (2 * side) == 0 for pixel in range(side))
 
 
-@given(pictures=PICTURES, block=st.floats(1, 20))
-def test_pixelate_is_a_box_filter_there_and_back(pictures, block):
+@given(images=IMAGES, block=st.floats(1, 20))
+def test_pixelate_is_a_box_filter_there_and_back(images, block):
     """Pillow's, which rounds after each direction."""
-    height, width = pictures.shape[2:]
+    height, width = images.shape[2:]
     small = [max(1, int(side / block)) for side in (width, height)]
     assume(not any(on_border(*sizes) for sizes in zip((width, height), small, strict=True)))
-    found = corrupted(Pixelate, pictures, block)
-    for before, after in zip(pictures[:, 0], found[:, 0], strict=True):
+    found = corrupted(Pixelate, images, block)
+    for before, after in zip(images[:, 0], found[:, 0], strict=True):
         reduced = Image.fromarray(before).resize(small, Image.Resampling.BOX)
         expected = np.asarray(reduced.resize((width, height), Image.Resampling.BOX))
         assert abs(after.astype(int) - expected).max() <= 1
 
 
-@given(pictures=PICTURES, block=st.integers(2, 5))
-def test_pixelate_is_the_mean_of_blocks_that_divide_the_sides(pictures, block):
-    rows, columns = (side // block for side in pictures.shape[2:])
-    whole = pictures[:, :, : rows * block, : columns * block]
+@given(images=IMAGES, block=st.integers(2, 5))
+def test_pixelate_is_the_mean_of_blocks_that_divide_the_sides(images, block):
+    rows, columns = (side // block for side in images.shape[2:])
+    whole = images[:, :, : rows * block, : columns * block]
     blocks = whole.reshape(*whole.shape[:2], rows, block, columns, block)
     expected = blocks.mean(axis=(3, 5)).repeat(block, axis=2).repeat(block, axis=3)
     assert abs(corrupted(Pixelate, whole, block) - expected).max() <= 0.5
@@ -490,20 +485,20 @@ def test_jpeg_quantises_the_cosine_transform_of_blocks(severity, photographs):
 @pytest.mark.parametrize("severity", [1, 75, 99])
 def test_jpeg_is_what_a_file_of_that_quality_holds(severity, photographs, tmp_path):
     found = corrupted(JpegCompression, photographs, severity)
-    for number, picture in enumerate(photographs):
+    for number, image in enumerate(photographs):
         path = tmp_path / f"{number}.jpg"
-        Image.fromarray(np.moveaxis(picture, 0, -1)).save(path, quality=100 - severity)
-        with Image.open(path) as image:
-            assert image.format == "JPEG"
-            np.testing.assert_array_equal(np.moveaxis(np.asarray(image), -1, 0), found[number])
+        Image.fromarray(np.moveaxis(image, 0, -1)).save(path, quality=100 - severity)
+        with Image.open(path) as read:
+            assert read.format == "JPEG"
+            np.testing.assert_array_equal(np.moveaxis(np.asarray(read), -1, 0), found[number])
 
 
 @pytest.mark.parametrize("channels", [2, 4])
 @pytest.mark.parametrize("severity", [0, 50])
 def test_jpeg_is_of_grey_or_of_colour(channels, severity):
-    pictures = np.zeros((2, channels, 8, 8), dtype=np.uint8)
+    images = np.zeros((2, channels, 8, 8), dtype=np.uint8)
     with pytest.raises(InputError, match=f"with {channels} channels, allowed: 1 or 3"):
-        corrupted(JpegCompression, pictures, severity)
+        corrupted(JpegCompression, images, severity)
 
 
 @pytest.mark.parametrize("corruption", [GaussianBlur, Contrast, Brightness, Pixelate])

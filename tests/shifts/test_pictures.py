@@ -22,7 +22,7 @@ NOISES = (GaussianNoise, UniformNoise, ImpulseNoise)
 def samples(
     rows: int = 40, value: int | None = None, dtype=np.uint8, width: int = 12, height: int = 16
 ) -> Samples:
-    """Pictures of one grey value, or of random ones."""
+    """Images of one grey value, or of random ones."""
     rng = np.random.default_rng(0)
     shape = (rows, 3, height, width)
     x = rng.integers(0, 256, shape) if value is None else np.full(shape, value)
@@ -37,12 +37,12 @@ def samples(
 
 
 def shifted(noise, severity: float, seed: int = 0, **options) -> np.ndarray:
-    """The noisy pictures."""
+    """The noisy images."""
     return noise(noise.Parameters(seed=seed)).apply(samples(**options), severity).x
 
 
 @pytest.mark.parametrize("noise", NOISES)
-def test_only_the_pictures_change(noise):
+def test_only_the_images_change(noise):
     """And they stay whole pixel values; severity 0 changes nothing."""
     before = samples()
     after = noise().apply(before, 0.1)
@@ -183,13 +183,13 @@ def test_a_share_is_between_0_and_1(severity):
 
 
 @pytest.mark.parametrize("noise", [GaussianNoise, UniformNoise])
-def test_bad_deviation_is_refused_on_pictures(noise):
+def test_bad_deviation_is_refused_on_images(noise):
     """As on features."""
     with pytest.raises(InputError, match="a standard deviation"):
         shifted(noise, -1.0)
 
 
-def test_impulses_need_pictures():
+def test_impulses_need_images():
     """Features have no brightest value."""
     plain = samples(dtype=np.float32)
     with pytest.raises(InputError, match="not applicable to x of float32"):

@@ -9,7 +9,7 @@ import pytest
 
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.questions._scenes import best_accuracies
-from robust_fairness.datasets.questions.generated_scenes import Parameters, load
+from robust_fairness.datasets.questions.generated_scenes import GeneratedScenes
 from robust_fairness.experiment.parameters import CellParameters
 from robust_fairness.samples import Samples
 from robust_fairness.samples.questions import COUNTS_FILE, FEATURES_FILE, PADDING
@@ -30,15 +30,17 @@ CELL = {
 
 
 @pytest.fixture(scope="module")
-def parameters(tmp_path_factory) -> Parameters:
+def parameters(tmp_path_factory) -> GeneratedScenes.Parameters:
     """A world of four boxes a picture."""
-    return Parameters(folder=str(tmp_path_factory.mktemp("worlds")), objects=2, tokens=8)
+    return GeneratedScenes.Parameters(
+        folder=str(tmp_path_factory.mktemp("worlds")), objects=2, tokens=8
+    )
 
 
 @pytest.fixture(scope="module")
 def samples(parameters) -> Samples:
     """Its questions."""
-    return load(parameters, Files(Path("nowhere")), 1)
+    return GeneratedScenes(parameters).load(Files(Path("nowhere")), 1)
 
 
 def right(samples: Samples) -> np.ndarray:

@@ -21,7 +21,7 @@ TINY = {"name": "resnet20", "widths": [4, 8], "blocks": 1}
 @pytest.fixture(scope="module")
 def real(tmp_path_factory):
     """Real digits."""
-    return digits.load(digits.Parameters(), Files(tmp_path_factory.mktemp("none")), 1)
+    return digits.Digits(digits.Digits.Parameters()).load(Files(tmp_path_factory.mktemp("none")), 1)
 
 
 @pytest.fixture(scope="module")

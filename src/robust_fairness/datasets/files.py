@@ -100,8 +100,9 @@ class Files:
         return any(path.is_file() for path in self._places(name))
 
     def available(self, name: str) -> bool:
-        """Whether the file or folder ``name``, ``name.gz`` or ``name.zip`` exists."""
-        places = (self.root / name, self.root / f"{name}.gz", self.root / f"{name}.zip")
+        """Whether the file or folder ``name`` exists, or a gzip or zip file of it."""
+        plain = self.root / name
+        places = (*self._places(name), self.root / f"{name}.zip", plain.with_suffix(".zip"))
         return any(path.exists() for path in places)
 
     @staticmethod

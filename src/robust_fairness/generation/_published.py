@@ -31,7 +31,7 @@ class Shape:
         attends: whether a level has attention.
         scale_shift: whether noise and class enter as scale and shift.
         classes: number of classes.
-        channels: of a picture.
+        channels: of an image.
     """
 
     widths: tuple[int, ...]
@@ -199,7 +199,7 @@ def from_nvlabs(weights: Weights, head_width: int, file: str) -> tuple[Shape, di
         if level:
             blocks[f"up_blocks.{up}.upsamplers.0"] = f"dec.{2 * side}x{2 * side}_up"
     known = {name: tensor for name, tensor in weights.items() if not _is_filter(name, tensor)}
-    # labels of augmentation are zero when pictures are made
+    # labels of augmentation are zero when images are made
     known.pop("map_augment.weight", None)
     conv_in = {
         f"conv_in.{part}": _taken(known, f"{first}_conv.{part}", file)
@@ -303,7 +303,7 @@ def network_settings(shape: Shape, size: int, head_width: int) -> dict[str, Any]
 
     Args:
         shape: what the weights tell.
-        size: height and width of a picture.
+        size: height and width of an image.
         head_width: channels of a head of the attention.
     """
     return {

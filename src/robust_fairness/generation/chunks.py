@@ -1,4 +1,4 @@
-"""Pictures of a family in chunks on disk: resumable, and the same whatever was made before.
+"""Images of a family in chunks on disk: resumable, and the same whatever was made before.
 
 A network's numbers may depend on the size of a batch, on the place in it and on the rows beside.
 So the network is always given the same batches: number b holds the rows at places
@@ -38,7 +38,7 @@ class Decoder(Protocol):
 
     Attributes:
         classes: names of its classes.
-        shape: channels, height, width of its pictures.
+        shape: channels, height, width of its images.
         fingerprint: hash of its settings and weights.
     """
 
@@ -52,7 +52,7 @@ class Decoder(Protocol):
     def fingerprint(self) -> str: ...  # noqa: D102
 
     def decode(self, latents: Tensor, labels: Tensor) -> Tensor:
-        """Pictures, uint8 ``[n, *shape]``, of float32 ``[n, *shape]`` and int64 ``[n]``."""
+        """Images, uint8 ``[n, *shape]``, of float32 ``[n, *shape]`` and int64 ``[n]``."""
 
 
 def require_sizes(batch: int, chunk: int) -> None:
@@ -69,10 +69,10 @@ def require_sizes(batch: int, chunk: int) -> None:
 
 @dataclass(frozen=True)
 class Chunks:
-    """The pictures at some places of a family, made when asked for and kept on disk.
+    """The images at some places of a family, made when asked for and kept on disk.
 
     Attributes:
-        decoder: makes pictures of latents and labels.
+        decoder: makes images of latents and labels.
         family: which latents and labels.
         root: folder of all sets of chunks; each has a folder of its own, named by the hash of
             everything that shapes its numbers.
@@ -123,8 +123,8 @@ class Chunks:
         """Where the chunks of this set lie."""
         return self.root / self.content
 
-    def pictures(self, places: np.ndarray) -> np.ndarray:
-        """Pictures at some places of the family, in the order asked for; missing ones are made.
+    def images(self, places: np.ndarray) -> np.ndarray:
+        """Images at some places of the family, in the order asked for; missing ones are made.
 
         Args:
             places: int64 ``[n]``, in any order, also repeated. A batch of which one row is
@@ -142,7 +142,7 @@ class Chunks:
             rows = np.flatnonzero(places // self.chunk == number)
             with self._opened(number) as file:
                 kept = file.get_tensor("places")
-                found[rows] = file.get_tensor("pictures")[np.searchsorted(kept, places[rows])]
+                found[rows] = file.get_tensor("images")[np.searchsorted(kept, places[rows])]
         return found
 
     def labels(self, places: np.ndarray) -> np.ndarray:
@@ -150,7 +150,7 @@ class Chunks:
         return self.family.labels(places, len(self.decoder.classes))
 
     def make(self, places: np.ndarray) -> None:
-        """Make the pictures at some places that are not on disk yet, chunk by chunk.
+        """Make the images at some places that are not on disk yet, chunk by chunk.
 
         A chunk is written when it is complete, and stays whatever happens to later ones.
 
@@ -159,7 +159,7 @@ class Chunks:
 
         Raises:
             InputError: a place is negative, a chunk cannot be written or is corrupted, or the
-                decoder gives other than pictures of its shape.
+                decoder gives other than images of its shape.
         """
         if places.min(initial=0) < 0:
             raise InputError(f"places: {places.min()}, allowed: 0 and larger")
@@ -171,7 +171,7 @@ class Chunks:
             pass
 
     def drop(self) -> None:
-        """Delete the set from the disk, once its pictures are kept elsewhere."""
+        """Delete the set from the disk, once its images are kept elsewhere."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _path(self, number: int) -> Path:
@@ -194,15 +194,15 @@ class Chunks:
     def _made(self, missing: dict[int, np.ndarray]) -> Iterator[None]:
         """Decode batch by batch and write chunk by chunk; one step a batch."""
         for number, wanted in missing.items():
-            pictures = np.empty((len(wanted), *self.decoder.shape), dtype=np.uint8)
+            images = np.empty((len(wanted), *self.decoder.shape), dtype=np.uint8)
             for batch in np.unique(wanted // self.batch).tolist():
                 rows = wanted // self.batch == batch
-                pictures[rows] = self._decoded(batch)[wanted[rows] % self.batch]
+                images[rows] = self._decoded(batch)[wanted[rows] % self.batch]
                 yield
-            self._write(number, wanted, pictures)
+            self._write(number, wanted, images)
 
     def _decoded(self, batch: int) -> np.ndarray:
-        """All pictures of a batch of the family, uint8 ``[batch, channels, height, width]``."""
+        """All images of a batch of the family, uint8 ``[batch, channels, height, width]``."""
         shape = self.decoder.shape
         places = np.arange(batch * self.batch, (batch + 1) * self.batch)
         latents = self.family.latents(places, prod(shape)).reshape(-1, *shape)
@@ -216,11 +216,11 @@ class Chunks:
             )
         return decoded.cpu().numpy()
 
-    def _write(self, number: int, places: np.ndarray, pictures: np.ndarray) -> None:
+    def _write(self, number: int, places: np.ndarray, images: np.ndarray) -> None:
         path = self._path(number)
         try:
             with atomic_path(path) as aside:
-                arrays = {"places": places, "pictures": pictures}
+                arrays = {"places": places, "images": images}
                 save_file(arrays, aside, metadata={"content": self.content})
         except (OSError, SafetensorError) as error:
             first = str(error).splitlines()[0]

@@ -38,7 +38,7 @@ class Configuration(BaseModel, extra="forbid", frozen=True):
     """What weights do not tell; the defaults are those of the published ImageNet-64 networks.
 
     Attributes:
-        size: height and width of a picture.
+        size: height and width of an image.
         head_width: channels of a head of the attention.
         classes: names of the classes; their numbers if None.
         sigma_data: standard deviation that data count as.

@@ -1,7 +1,7 @@
 """EDM: a denoiser, its training loss and the deterministic sampler, on plain tensors.
 
 Source: Karras et al., "Elucidating the Design Space of Diffusion-Based Generative Models"
-(NeurIPS 2022): Table 1, column "Ours", and the deterministic sampler (Algorithm 1). Pictures
+(NeurIPS 2022): Table 1, column "Ours", and the deterministic sampler (Algorithm 1). Images
 are in [-1, 1]; sigma is the standard deviation of the noise on them.
 """
 
@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 LARGEST_PIXEL = 255
 
-# Pictures with noise, standard deviations of that noise (one, or one a picture), labels: the
-# pictures without it, by expectation.
+# Images with noise, standard deviations of that noise (one, or one an image), labels: the
+# images without it, by expectation.
 Denoise = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
@@ -58,7 +58,7 @@ class Sampler(BaseModel):
 
     @property
     def evaluations(self) -> int:
-        """How often the network is evaluated for a picture: twice a step, once in the last."""
+        """How often the network is evaluated for an image: twice a step, once in the last."""
         return 2 * self.steps - 1
 
 
@@ -66,7 +66,7 @@ class Denoiser(nn.Module):
     """D(x; sigma) = c_skip x + c_out F(c_in x; c_noise): a network F, preconditioned (Eq. 7).
 
     Args:
-        network: maps pictures ``[n, c, h, w]``, times ``[n]`` and labels ``[n]`` to pictures. It
+        network: maps images ``[n, c, h, w]``, times ``[n]`` and labels ``[n]`` to images. It
             computes in the precision of its weights; everything around it in that of ``x``.
         preconditioning: how it is scaled.
     """
@@ -82,12 +82,12 @@ class Denoiser(nn.Module):
         sigma: Float[Tensor, "..."],
         labels: Int[Tensor, " n"],
     ) -> Float[Tensor, "n c h w"]:
-        """The expected pictures behind noisy ones.
+        """The expected images behind noisy ones.
 
         Args:
-            x: pictures with noise.
-            sigma: its standard deviation, one ``[]`` or one a picture ``[n]``.
-            labels: class of every picture.
+            x: images with noise.
+            sigma: its standard deviation, one ``[]`` or one an image ``[n]``.
+            labels: class of every image.
         """
         data = self.preconditioning.sigma_data
         sigma = sigma.expand(len(x))
@@ -115,28 +115,28 @@ def training_sigmas(normal: Float[Tensor, " n"], mean: float, deviation: float) 
 
 def loss(
     denoiser: Denoiser,
-    pictures: Float[Tensor, "n c h w"],
+    images: Float[Tensor, "n c h w"],
     labels: Int[Tensor, " n"],
     sigmas: Float[Tensor, " n"],
     normal: Float[Tensor, "n c h w"],
 ) -> Float[Tensor, ""]:
-    """Weighted squared error of the denoised pictures, averaged over pictures and pixels.
+    """Weighted squared error of the denoised images, averaged over images and pixels.
 
     The weight (sigma^2 + sigma_data^2) / (sigma sigma_data)^2 is 1 / c_out^2, so that the loss is
     the plain squared error of the network's own output (Eq. 8).
 
     Args:
         denoiser: what is trained.
-        pictures: without noise, in [-1, 1].
-        labels: class of every picture.
-        sigmas: noise levels, one a picture.
+        images: without noise, in [-1, 1].
+        labels: class of every image.
+        sigmas: noise levels, one an image.
         normal: draws of N(0, 1).
     """
     data = denoiser.preconditioning.sigma_data
     each = sigmas[:, None, None, None]
     weights = (each.square() + data**2) / (each * data).square()
-    denoised = denoiser(pictures + each * normal, sigmas, labels)
-    return (weights * (denoised - pictures).square()).mean()
+    denoised = denoiser(images + each * normal, sigmas, labels)
+    return (weights * (denoised - images).square()).mean()
 
 
 def schedule(sampler: Sampler) -> list[float]:
@@ -149,7 +149,7 @@ def schedule(sampler: Sampler) -> list[float]:
 def heun(
     denoise: Denoise, latents: Float[Tensor, "n c h w"], labels: Tensor, sigmas: Sequence[float]
 ) -> Float[Tensor, "n c h w"]:
-    """Follow the probability flow from noise to pictures: Heun's method (Algorithm 1).
+    """Follow the probability flow from noise to images: Heun's method (Algorithm 1).
 
     dx / dsigma = (x - D(x; sigma)) / sigma. Each step goes along the slope at its start, then
     again along the mean of the slopes at both ends; the last step ends without noise, where the
@@ -158,11 +158,11 @@ def heun(
     Args:
         denoise: D.
         latents: draws of N(0, I): the first noise level is multiplied here.
-        labels: class of every picture ``[n]``.
+        labels: class of every image ``[n]``.
         sigmas: falling noise levels, the last one 0.
 
     Returns:
-        Pictures, in [-1, 1] but for errors; dtype and device of the latents.
+        Images, in [-1, 1] but for errors; dtype and device of the latents.
     """
     levels = torch.tensor(sigmas, dtype=latents.dtype).to(latents.device)
     x = latents * sigmas[0]
@@ -177,10 +177,10 @@ def heun(
 
 
 def from_pixels(pixels: UInt8[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """Pictures of 0 to 255 as float32 in [-1, 1]."""
+    """Images of 0 to 255 as float32 in [-1, 1]."""
     return pixels.float() / (LARGEST_PIXEL / 2) - 1
 
 
-def to_pixels(pictures: Float[Tensor, "*shape"]) -> UInt8[Tensor, "*shape"]:
-    """Pictures in [-1, 1] as 0 to 255: clipped, then rounded to the nearest."""
-    return ((pictures.clamp(-1, 1) + 1) * (LARGEST_PIXEL / 2)).round().to(torch.uint8)
+def to_pixels(images: Float[Tensor, "*shape"]) -> UInt8[Tensor, "*shape"]:
+    """Images in [-1, 1] as 0 to 255: clipped, then rounded to the nearest."""
+    return ((images.clamp(-1, 1) + 1) * (LARGEST_PIXEL / 2)).round().to(torch.uint8)

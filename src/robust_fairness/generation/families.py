@@ -1,4 +1,4 @@
-"""Families: pictures of one subset of latent space, each decided by a seed and its place."""
+"""Families: images of one subset of latent space, each decided by a seed and its place."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,7 @@ class Family:
     """Which latents and labels the rows of a generated set have.
 
     Families that differ in ``shift``, ``severity`` and ``parameters`` only have the same draws z
-    and labels at the same places: a picture is seen at every severity.
+    and labels at the same places: an image is seen at every severity.
 
     Attributes:
         shift: name of a latent shift.

@@ -21,7 +21,7 @@ from robust_fairness.core.tables import table
 from robust_fairness.generation import edm, unet
 from robust_fairness.generation.generator import Device, Generator, Settings, same_every_time
 
-HISTORY = {"step": "int64", "pictures": "int64", "loss": "float64"}
+HISTORY = {"step": "int64", "images": "int64", "loss": "float64"}
 # The code that decides a training's numbers.
 ROOMS = ("generation",)
 
@@ -31,7 +31,7 @@ class GeneratorParameters(BaseModel):
 
     Noise levels, Adam's constants and the averaging are Karras et al.'s (Tables 1 and 7); the
     sizes are those of 8 x 8 digits on a CPU, see docs/generation.md. Averages of weights have a
-    half-life of ``half_life`` pictures, but never more than ``half_life_share`` of those seen so
+    half-life of ``half_life`` images, but never more than ``half_life_share`` of those seen so
     far: without that, averages of a short training would still hold its first weights.
     """
 
@@ -42,14 +42,14 @@ class GeneratorParameters(BaseModel):
     sampler: edm.Sampler = edm.Sampler()
     noise_mean: float = Field(-1.2, description="P_mean, of ln(sigma)")
     noise_deviation: float = Field(1.2, ge=0, description="P_std, of ln(sigma)")
-    pictures: int = Field(20_480, ge=1, description="seen in training, each as often as it comes")
+    images: int = Field(20_480, ge=1, description="seen in training, each as often as it comes")
     batch_size: int = Field(32, ge=1)
     learning_rate: float = Field(4e-3, gt=0)
-    ramp_up: int = Field(1_000, ge=0, description="pictures until the learning rate is reached")
+    ramp_up: int = Field(1_000, ge=0, description="images until the learning rate is reached")
     schedule: Literal["constant", "cosine"] = "cosine"
     half_life: int = Field(500_000, ge=1)
     half_life_share: float = Field(0.05, gt=0)
-    mirrored: bool = Field(False, description="whether pictures may be seen left to right")
+    mirrored: bool = Field(False, description="whether images may be seen left to right")
     seed: int = Field(0, ge=0)
     device: Device = "auto"
     precision: Literal["float32", "bfloat16"] = "float32"
@@ -58,8 +58,8 @@ class GeneratorParameters(BaseModel):
 
     @property
     def steps(self) -> int:
-        """Steps of the optimiser: as many as it takes to see the pictures."""
-        return -(-self.pictures // self.batch_size)
+        """Steps of the optimiser: as many as it takes to see the images."""
+        return -(-self.images // self.batch_size)
 
     def rate(self, step: int) -> float:
         """Learning rate of a step, counted from 0."""
@@ -81,26 +81,26 @@ class Training:
 
     Args:
         parameters: how it is trained.
-        pictures: what it learns.
-        labels: class of every picture.
+        images: what it learns.
+        labels: class of every image.
         classes: names of the classes.
 
     Raises:
-        InputError: pictures, labels and classes do not fit one another or the network.
+        InputError: images, labels and classes do not fit one another or the network.
     """
 
     def __init__(
         self,
         parameters: GeneratorParameters,
-        pictures: UInt8[Tensor, "n c h w"],
+        images: UInt8[Tensor, "n c h w"],
         labels: Int[Tensor, " rows"],
         classes: Sequence[str],
     ) -> None:
-        _require_pictures(pictures, labels, classes)
+        _require_images(images, labels, classes)
         self.parameters = p = parameters
         self.settings = Settings(
             classes=tuple(classes),
-            shape=tuple(pictures.shape[1:]),
+            shape=tuple(images.shape[1:]),
             network=p.network,
             preconditioning=p.preconditioning,
             sampler=p.sampler,
@@ -112,7 +112,7 @@ class Training:
         self.weights: list[Tensor] = list(network.parameters())
         self.averages: list[Tensor] = list(self.average.parameters())
         self.optimiser = torch.optim.Adam(self.weights, lr=p.learning_rate, foreach=True)
-        self.pictures, self.labels = pictures.to(self.device), labels.to(self.device)
+        self.images, self.labels = images.to(self.device), labels.to(self.device)
         self.losses = torch.zeros(p.steps, device=self.device)
         self.step = 0
 
@@ -123,7 +123,7 @@ class Training:
         own = [self.device] if self.device.type == "cuda" else []
         with torch.random.fork_rng(devices=own), same_every_time():
             torch.manual_seed(stream(p.seed, "step", self.step))
-            x = edm.from_pixels(self.pictures[rows])
+            x = edm.from_pixels(self.images[rows])
             if p.mirrored:
                 turned = torch.rand(len(x), 1, 1, 1, device=self.device) < 0.5  # noqa: PLR2004
                 x = torch.where(turned, x.flip(3), x)
@@ -145,8 +145,8 @@ class Training:
         self.step += 1
 
     def rows(self) -> Tensor:
-        """Numbers of the pictures of the next batch, int64: round after round in a new order."""
-        count, size = len(self.pictures), self.parameters.batch_size
+        """Numbers of the images of the next batch, int64: round after round in a new order."""
+        count, size = len(self.images), self.parameters.batch_size
         first = self.step * size
         rounds = range(first // count, (first + size - 1) // count + 1)
         orders = []
@@ -216,13 +216,13 @@ class Training:
         return Generator(self.settings, weights, self.parameters.device)
 
     def curve(self) -> pd.DataFrame:
-        """Loss of every step so far, ``HISTORY``; ``pictures`` are those seen after it."""
+        """Loss of every step so far, ``HISTORY``; ``images`` are those seen after it."""
         losses = self.losses[: self.step].double().tolist()
         size = self.parameters.batch_size
         return table(
             HISTORY,
             [
-                {"step": step, "pictures": (step + 1) * size, "loss": loss}
+                {"step": step, "images": (step + 1) * size, "loss": loss}
                 for step, loss in enumerate(losses)
             ],
         )
@@ -230,7 +230,7 @@ class Training:
 
 def fit(
     parameters: GeneratorParameters,
-    pictures: UInt8[Tensor, "n c h w"],
+    images: UInt8[Tensor, "n c h w"],
     labels: Int[Tensor, " rows"],
     classes: Sequence[str],
     name: str,
@@ -241,8 +241,8 @@ def fit(
 
     Args:
         parameters: how it is trained.
-        pictures: what it learns.
-        labels: class of every picture.
+        images: what it learns.
+        labels: class of every image.
         classes: names of the classes, in the order of the labels.
         name: folder of its checkpoints, which ``checkpoints.drop`` deletes once the generator is
             saved; also the name of its progress bar.
@@ -254,17 +254,17 @@ def fit(
         InputError: see ``Training``; or its checkpoint is corrupted, or the loss is not finite.
     """
     with threads(parameters.threads):
-        training = Training(parameters, pictures, labels, classes)
-        checkpoint = Checkpoint(name, training_key(parameters, pictures, labels, classes))
+        training = Training(parameters, images, labels, classes)
+        checkpoint = Checkpoint(name, training_key(parameters, images, labels, classes))
         training.train_to_end(checkpoint, name)
         return training.generator(), training.curve()
 
 
 def training_key(
-    parameters: GeneratorParameters, pictures: Tensor, labels: Tensor, classes: Sequence[str]
+    parameters: GeneratorParameters, images: Tensor, labels: Tensor, classes: Sequence[str]
 ) -> str:
     """Name of the checkpoint of a training: everything that its numbers depend on."""
-    arrays = {"pictures": pictures.cpu().numpy(), "labels": labels.cpu().numpy()}
+    arrays = {"images": images.cpu().numpy(), "labels": labels.cpu().numpy()}
     settings = parameters.model_dump(exclude={"checkpoint_seconds", "sampler"})
     settings |= {
         "classes": list(classes),
@@ -279,16 +279,16 @@ def stream(seed: int, purpose: Literal["step", "order"], number: int) -> int:
     return int(sequence.generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
-def _require_pictures(pictures: Tensor, labels: Tensor, classes: Sequence[str]) -> None:
-    """Check that pictures, labels and classes tell of the same.
+def _require_images(images: Tensor, labels: Tensor, classes: Sequence[str]) -> None:
+    """Check that images, labels and classes tell of the same.
 
     Raises:
-        InputError: there is no picture, lengths differ, or a class has no picture.
+        InputError: there is no image, lengths differ, or a class has no image.
     """
-    if not len(pictures) or len(pictures) != len(labels):
+    if not len(images) or len(images) != len(labels):
         raise InputError(
-            f"generator: {len(pictures)} pictures and {len(labels)} labels, "
-            "allowed: at least one, and one label a picture"
+            f"generator: {len(images)} images and {len(labels)} labels, "
+            "allowed: at least one, and one label an image"
         )
     low, high = int(labels.min()), int(labels.max())
     if low < 0 or high >= len(classes):
@@ -298,4 +298,4 @@ def _require_pictures(pictures: Tensor, labels: Tensor, classes: Sequence[str]) 
     counts = torch.bincount(labels.cpu(), minlength=len(classes))
     if not counts.all():
         without = classes[int((counts == 0).nonzero()[0])]
-        raise InputError(f"generator: no picture of class {without!r}, allowed: some of every one")
+        raise InputError(f"generator: no image of class {without!r}, allowed: some of every one")

@@ -33,10 +33,10 @@ class Settings(BaseModel):
 
     Attributes:
         classes: names of the classes, in the order of their labels.
-        shape: channels, height and width of a picture.
+        shape: channels, height and width of an image.
         network: sizes of the network.
         preconditioning: how the network is scaled.
-        sampler: how latents become pictures.
+        sampler: how latents become images.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -51,14 +51,14 @@ class Settings(BaseModel):
         """The network with fresh weights.
 
         Raises:
-            InputError: sizes and pictures do not fit, see ``unet.options``.
+            InputError: sizes and images do not fit, see ``unet.options``.
         """
         channels, height, width = self.shape
         return unet.build(self.network, channels, (height, width), len(self.classes), seed)
 
 
 class Generator:
-    """Decodes latents to pictures of a class, always in the same way.
+    """Decodes latents to images of a class, always in the same way.
 
     Args:
         settings: what it is.
@@ -97,12 +97,12 @@ class Generator:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Channels, height and width of a picture."""
+        """Channels, height and width of an image."""
         return self.settings.shape
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over settings and weights: the same latents and labels, the same pictures."""
+        """SHA-256 over settings and weights: the same latents and labels, the same images."""
         digest = hashlib.sha256(self._described().encode())
         for name, weight in self.weights.items():
             digest.update(f"{name} {tuple(weight.shape)}".encode())
@@ -120,21 +120,21 @@ class Generator:
     def decode(
         self, latents: Float[Tensor, "n c h w"], labels: Int[Tensor, " n"]
     ) -> UInt8[Tensor, "n c h w"]:
-        """Pictures of latents, all in one batch.
+        """Images of latents, all in one batch.
 
-        A picture's last bits may depend on the size of the batch, since libraries choose their
-        algorithms by it; whoever needs the same picture gives batches of the same size.
+        An image's last bits may depend on the size of the batch, since libraries choose their
+        algorithms by it; whoever needs the same image gives batches of the same size.
 
         Args:
             latents: at the scale of N(0, I), float32.
-            labels: class of every picture.
+            labels: class of every image.
 
         Returns:
             On the latents' device.
 
         Raises:
-            InputError: latents are of another shape than pictures, a label is out of range, or
-                the pictures are not finite.
+            InputError: latents are of another shape than images, a label is out of range, or
+                the images are not finite.
         """
         if latents.shape[1:] != self.shape:
             raise InputError(
@@ -147,29 +147,29 @@ class Generator:
                 f"allowed: 0 to {last}"
             )
         with torch.inference_mode(), same_every_time():
-            pictures = edm.heun(
+            images = edm.heun(
                 self._denoiser,
                 latents.to(self.device, torch.float32),
                 labels.to(self.device),
                 edm.schedule(self.settings.sampler),
             )
-            if not pictures.isfinite().all():
-                raise InputError("generator: pictures that are not finite; its weights are broken")
-            return edm.to_pixels(pictures).to(latents.device)
+            if not images.isfinite().all():
+                raise InputError("generator: images that are not finite; its weights are broken")
+            return edm.to_pixels(images).to(latents.device)
 
     def grid(self, columns: int, seed: int = 0) -> UInt8[Tensor, "classes columns c h w"]:
-        """Some pictures of every class, from the same latents in every class.
+        """Some images of every class, from the same latents in every class.
 
         Args:
-            columns: pictures of each class.
+            columns: images of each class.
             seed: of the latents.
         """
         draws = torch.Generator().manual_seed(seed)
         latents = torch.randn(columns, *self.shape, generator=draws)
         count = len(self.classes)
         labels = torch.arange(count).repeat_interleave(columns)
-        pictures = self.decode(latents.repeat(count, 1, 1, 1), labels)
-        return pictures.unflatten(0, (count, columns))
+        images = self.decode(latents.repeat(count, 1, 1, 1), labels)
+        return images.unflatten(0, (count, columns))
 
     def save(self, path: Path) -> None:
         """Write one safetensors file: weights, and settings as JSON in its header."""

@@ -24,7 +24,7 @@ class Parameters(BaseModel):
         (32, 64), min_length=1, description="of every level; each level halves height and width"
     )
     layers: int = Field(1, ge=1, description="residual blocks of a level on the way down")
-    attention: tuple[int, ...] = Field((), description="heights of pictures that have attention")
+    attention: tuple[int, ...] = Field((), description="heights of images that have attention")
     middle_attention: bool = Field(False, description="whether the lowest level has attention")
     head_width: int = Field(8, ge=1, description="channels of a head of the attention")
     groups: int = Field(8, ge=1, description="of the normalisation; must divide all channels")
@@ -49,9 +49,9 @@ class Network(nn.Module):
         super().__init__()
         self.unet = unet
 
-    def forward(self, pictures: Tensor, times: Tensor, labels: Tensor) -> Tensor:
-        """Map pictures ``[n, c, h, w]``, times ``[n]`` and labels ``[n]`` to pictures."""
-        outputs: Tensor = self.unet(pictures, times, labels, return_dict=False)[0]
+    def forward(self, images: Tensor, times: Tensor, labels: Tensor) -> Tensor:
+        """Map images ``[n, c, h, w]``, times ``[n]`` and labels ``[n]`` to images."""
+        outputs: Tensor = self.unet(images, times, labels, return_dict=False)[0]
         return outputs
 
 
@@ -65,8 +65,8 @@ def options(
 
     Args:
         parameters: sizes.
-        channels: of a picture.
-        size: height and width of a picture.
+        channels: of an image.
+        size: height and width of an image.
         classes: how many there are.
 
     Raises:
@@ -78,7 +78,7 @@ def options(
         raise InputError("generator: no class, allowed: at least one")
     if any(side < 1 or side % 2 ** (levels - 1) for side in size):
         raise InputError(
-            f"network.channels: {levels} levels for pictures of {size[0]} x {size[1]}, "
+            f"network.channels: {levels} levels for images of {size[0]} x {size[1]}, "
             f"allowed: height and width that are multiples of {2 ** (levels - 1)}"
         )
     if any(width % p.groups for width in p.channels):
@@ -132,8 +132,8 @@ def build(
 
     Args:
         parameters: sizes.
-        channels: of a picture.
-        size: height and width of a picture.
+        channels: of an image.
+        size: height and width of an image.
         classes: how many there are.
         seed: of the weights.
 

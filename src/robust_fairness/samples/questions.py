@@ -1,6 +1,6 @@
-"""Questions on pictures: what all rows share, the shape of one row, and which answers are rare.
+"""Questions on images: what all rows share, the shape of one row, and which answers are rare.
 
-A row of such a dataset holds the numbers of its words and of its picture, never the picture's
+A row of such a dataset holds the numbers of its words and of its image, never the image's
 features: these lie in one file for all rows, which is mapped and read where it is looked at.
 """
 
@@ -15,20 +15,20 @@ import numpy as np
 from robust_fairness.core.errors import InputError
 
 PADDING = 0  # the token that is no word
-TOKENS, PICTURE = "tokens", "picture"  # the arrays of ``Samples.x``
+TOKENS, IMAGE = "tokens", "image"  # the arrays of ``Samples.x``
 FEATURES_FILE, COUNTS_FILE = "features.npy", "counts.npy"
 
 
 @dataclass(frozen=True)
 class Boxes:
-    """Features of the boxes of many pictures, in a folder of arrays that are mapped.
+    """Features of the boxes of many images, in a folder of arrays that are mapped.
 
-    ``features.npy`` is float16 ``[picture, box, feature]`` with zeros behind a picture's last
-    box, ``counts.npy`` int16 ``[picture]`` the number of its boxes.
+    ``features.npy`` is float16 ``[image, box, feature]`` with zeros behind an image's last
+    box, ``counts.npy`` int16 ``[image]`` the number of its boxes.
 
     Attributes:
         folder: where the arrays are.
-        shape: pictures, boxes, features.
+        shape: images, boxes, features.
         sha256: tells what they hold.
     """
 
@@ -38,7 +38,7 @@ class Boxes:
 
     @cached_property
     def features(self) -> np.ndarray:
-        """Features of all pictures, float16 ``[picture, box, feature]``, mapped.
+        """Features of all images, float16 ``[image, box, feature]``, mapped.
 
         Raises:
             InputError: the file is missing, or holds something else.
@@ -47,7 +47,7 @@ class Boxes:
 
     @cached_property
     def counts(self) -> np.ndarray:
-        """Boxes of all pictures, int16 ``[picture]``, mapped.
+        """Boxes of all images, int16 ``[image]``, mapped.
 
         Raises:
             InputError: the file is missing, or holds something else.
@@ -69,14 +69,14 @@ class Boxes:
 
 @dataclass(frozen=True)
 class Questions:
-    """What samples that are questions on pictures share.
+    """What samples that are questions on images share.
 
-    Their ``x`` holds ``tokens`` int32 ``[n, word]``, places in ``words``, and ``picture`` int32
+    Their ``x`` holds ``tokens`` int32 ``[n, word]``, places in ``words``, and ``image`` int32
     ``[n]``, rows of the boxes.
 
     Attributes:
         words: the vocabulary; the first one pads a question.
-        boxes: features of the pictures.
+        boxes: features of the images.
     """
 
     words: tuple[str, ...]
@@ -84,12 +84,12 @@ class Questions:
 
 
 class QuestionShape(NamedTuple):
-    """The shape of one row that is a question on a picture.
+    """The shape of one row that is a question on an image.
 
     Attributes:
         words: the vocabulary.
         tokens: words of a question.
-        boxes: most boxes of a picture.
+        boxes: most boxes of an image.
         features: width of the features of a box.
     """
 

@@ -42,8 +42,7 @@ class Samples:
         sources: SHA-256 of every file that the samples were read from, by file name.
         downstream: bool ``n`` rows, one column a named split: the rows that classifiers of frozen
             embeddings are fitted on; None for the training rows.
-        sample_weight: float weights of the rows in training ``[n]``; None for equal weights.
-        questions: what the rows share where they are questions on pictures, else None.
+        questions: what the rows share where they are questions on images, else None.
     """
 
     x: Arrays
@@ -59,7 +58,6 @@ class Samples:
     sources: dict[str, str] = field(default_factory=dict)
     downstream: pd.DataFrame | None = None
     questions: Questions | None = None
-    sample_weight: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         """Check that all parts tell of the same rows.
@@ -72,8 +70,6 @@ class Samples:
         lengths |= {name: len(getattr(self, name)) for name in ("y", "attributes", "id", "splits")}
         if self.downstream is not None:
             lengths["downstream"] = len(self.downstream)
-        if self.sample_weight is not None:
-            lengths["sample_weight"] = len(self.sample_weight)
         if len(set(lengths.values())) != 1:
             raise InputError(f"samples: parts differ in length: {lengths}")
         known = {str(name).partition(OF_SPLIT)[0] for name in self.attributes}
@@ -143,12 +139,6 @@ class Samples:
         kept = [name for name in names if name.partition(OF_SPLIT)[2] in ("", split)]
         return replace(self, attributes=self.attributes[kept].rename(columns=own))
 
-    def weights(self) -> np.ndarray:
-        """Weights of the rows in training, float64 ``[n]``."""
-        if self.sample_weight is None:
-            return np.ones(len(self))
-        return np.asarray(self.sample_weight, dtype=np.float64)
-
     def given_values(self) -> pd.Series:
         """What equalised odds conditions on, ``[n]``: classes as categories, or numbers."""
         if self.given:
@@ -178,7 +168,6 @@ class Samples:
             id=self.id[rows],
             splits=self.splits.iloc[rows].reset_index(drop=True),
             perturbation=None if self.perturbation is None else self.perturbation[rows],
-            sample_weight=None if self.sample_weight is None else self.sample_weight[rows],
             downstream=None
             if self.downstream is None
             else self.downstream.iloc[rows].reset_index(drop=True),

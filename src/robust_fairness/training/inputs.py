@@ -9,7 +9,7 @@ from torch import Tensor
 from robust_fairness.core.errors import InputError
 from robust_fairness.models.packing import packed
 from robust_fairness.samples import Samples
-from robust_fairness.samples.questions import PICTURE, TOKENS, QuestionShape, RowShape
+from robust_fairness.samples.questions import IMAGE, TOKENS, QuestionShape, RowShape
 
 NUMBERS_AT_ONCE = 2**21  # numbers of the inputs of one block of rows
 MOST_ROWS_AT_ONCE = 8192
@@ -65,7 +65,7 @@ class Inputs:
         if self.questions is None:
             return self.arrays["x"][rows]
         boxes = self.questions.boxes
-        images = self.arrays[PICTURE][rows].cpu().numpy()
+        images = self.arrays[IMAGE][rows].cpu().numpy()
         return packed(
             self.arrays[TOKENS][rows],
             torch.from_numpy(boxes.counts[images]).to(self.device),

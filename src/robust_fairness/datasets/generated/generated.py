@@ -1,4 +1,4 @@
-"""Pictures of a generator, whose training rows come from a subset of its latent space.
+"""Images of a generator, whose training rows come from a subset of its latent space.
 
 What other sources read, this one makes: its rows are the places of a family of latents, so that a
 test row keeps its draw z and its label at every severity of a shift (Control+Shift, 3.2).
@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 import torch
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 from torch import Tensor
 
 from robust_fairness.core import checkpoints
@@ -28,47 +28,11 @@ from robust_fairness.samples import REQUIRED_PARTS, Samples
 FIRST_PLACES = {"test": 0, "val": 2**24, "train": 2**25}
 
 
-class Parameters(BaseModel):
-    """Which subset is trained on, and how many pictures there are.
-
-    The numbers of rows are those of CIFAR-10 (4.1), and as many validation rows as the paper does
-    not tell of. ``seed`` decides draws and labels, ``target_seed`` t1 and t2, which stay the same
-    throughout a study. ``classes`` are those of the generator's that are made, all unless given.
-    ``attribute`` is what is sensitive: the class, or the color of the ink as it is read off every
-    picture, also of shifted ones, of a generator of ``coloured_digits``.
-    ``batch`` is what the generator is given at once; it and the ``threads`` of the CPU shape the
-    last bits.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    generator: str
-    subset: TestSetParameters
-    seed: int = Field(0, ge=0)
-    target_seed: int = Field(0, ge=0)
-    train_rows: int = Field(50_000, ge=1, le=2**24)
-    val_rows: int = Field(5_000, ge=1, le=2**24)
-    test_rows: int = Field(10_000, ge=1, le=2**24)
-    classes: tuple[str, ...] = ()
-    attribute: Literal["class", "color"] = "class"
-    batch: int = Field(64, ge=1)
-    threads: int = Field(1, ge=1)
-    chunk: int = Field(1024, ge=1)
-
-    @model_validator(mode="after")
-    def _can_be_made(self) -> "Parameters":
-        """Refuse now what would fail once the generator is trained."""
-        shift = self.subset.shift
-        Family(shift.name, self.subset.severity, shift.parameters)
-        require_sizes(self.batch, self.chunk)
-        return self
-
-
 class OfClasses:
     """A generator of some of its classes, such as ten of ImageNet's thousand.
 
     Args:
-        generator: makes pictures of all of them.
+        generator: makes images of all of them.
         classes: names of those that are asked for; labels are their places here.
 
     Raises:
@@ -86,103 +50,130 @@ class OfClasses:
         self.labels = torch.tensor([generator.classes.index(one) for one in classes])
 
     def decode(self, latents: Tensor, labels: Tensor) -> Tensor:
-        """Pictures of latents; labels are places in ``classes``."""
+        """Images of latents; labels are places in ``classes``."""
         return self.generator.decode(latents, self.labels[labels])
 
 
-def load(parameters: Parameters, files: Files, splits: int) -> Samples:
-    """Refuse: these pictures are made, not read.
+class Generated(Dataset):
+    """Images of a generator, whose training rows come from a subset of its latent space."""
 
-    Raises:
-        InputError: always.
-    """
-    raise InputError(
-        f"dataset generated: made by {parameters.generator}, read from no file; "
-        "allowed: the generation pipeline, or generate(parameters, generator, ...)"
-    )
+    data_kind = "generated"
 
+    class Parameters(BaseModel, extra="forbid", frozen=True):
+        """Which subset is trained on, and how many images there are.
 
-def generate(parameters: Parameters, generator: Decoder, splits: int, name: str) -> Samples:
-    """All parts of the dataset, from the subset that is trained on.
+        The numbers of rows are those of CIFAR-10 (4.1), and as many validation rows as the paper
+        does not tell of. ``seed`` decides draws and labels, ``target_seed`` t1 and t2, which stay
+        the same throughout a study. ``classes`` are those of the generator's that are made, all
+        unless given. ``attribute`` is what is sensitive: the class, or the color of the ink as it
+        is read off every image, also of shifted ones, of a generator of ``coloured_digits``.
+        ``batch`` is what the generator is given at once; it and the ``threads`` of the CPU shape
+        the last bits.
+        """
 
-    Every named split is the same one: replicas differ in their other seeds only.
+        generator: str
+        subset: TestSetParameters
+        seed: int = Field(0, ge=0)
+        target_seed: int = Field(0, ge=0)
+        train_rows: int = Field(50_000, ge=1, le=2**24)
+        val_rows: int = Field(5_000, ge=1, le=2**24)
+        test_rows: int = Field(10_000, ge=1, le=2**24)
+        classes: tuple[str, ...] = ()
+        attribute: Literal["class", "color"] = "class"
+        batch: int = Field(64, ge=1)
+        threads: int = Field(1, ge=1)
+        chunk: int = Field(1024, ge=1)
 
-    Args:
-        parameters: subset and numbers of rows.
-        generator: makes pictures of latents and labels.
-        splits: number of named splits.
-        name: folder of its chunks, which ``checkpoints.drop`` deletes once the samples are saved.
+        @model_validator(mode="after")
+        def _can_be_made(self) -> "Generated.Parameters":
+            """Refuse now what would fail once the generator is trained."""
+            shift = self.subset.shift
+            Family(shift.name, self.subset.severity, shift.parameters)
+            require_sizes(self.batch, self.chunk)
+            return self
 
-    Returns:
-        Samples whose ``id`` is the place of a row in its family, with the one attribute that
-        ``parameters`` name.
+    def load(self, files: Files, splits: int) -> Samples:
+        """Refuse: these images are made by ``generate``, not read from files."""
+        raise InputError(
+            f"dataset generated: made by {self.parameters.generator}, read from no file; "
+            "allowed: the generation pipeline, or generate(generator, ...)"
+        )
 
-    Raises:
-        InputError: sizes or classes do not fit, or a chunk cannot be written.
-    """
-    rows = {
-        "train": parameters.train_rows,
-        "val": parameters.val_rows,
-        "test": parameters.test_rows,
-    }
-    places = np.concatenate([FIRST_PLACES[part] + np.arange(count) for part, count in rows.items()])
-    parts = pd.Categorical(np.repeat(list(rows), list(rows.values())), REQUIRED_PARTS)
-    chunks = _chunks(parameters, parameters.subset, generator, name)
-    y = chunks.labels(places)
-    classes = tuple(chunks.decoder.classes)
-    with checkpoints.threads(parameters.threads):
-        pictures = chunks.pictures(places)
-    return Samples(
-        x=pictures,
-        y=y,
-        attributes=_attributes(parameters.attribute, pictures, y, classes),
-        id=places,
-        splits=pd.DataFrame({f"split_{number}": parts for number in range(splits)}),
-        classes=classes,
-        sensitive=(parameters.attribute,),
-        sources={parameters.generator: generator.fingerprint},
-    )
+    def generate(self, generator: Decoder, splits: int, name: str) -> Samples:
+        """All parts of the dataset, from the subset that is trained on.
 
+        All named splits are the same: replicas differ in their other seeds only.
 
-def shifted(
-    samples: Samples,
-    parameters: Parameters,
-    test_set: TestSetParameters,
-    generator: Decoder,
-    name: str,
-) -> Samples:
-    """The same draws and labels, from another subset of latent space.
+        Args:
+            generator: makes images of latents and labels.
+            splits: number of named splits.
+            name: folder of its chunks, which ``checkpoints.drop`` deletes once the samples are
+                saved.
 
-    A color is read off the new pictures: a shift may change it.
+        Returns:
+            Samples whose ``id`` is the place of a row in its family, with the one attribute that
+            the parameters name.
 
-    Args:
-        samples: rows that ``generate`` gave.
-        parameters: those that it was given.
-        test_set: the subset, and its severity.
-        generator: makes pictures of latents and labels.
-        name: folder of its chunks.
+        Raises:
+            InputError: sizes or classes do not fit, or a chunk cannot be written.
+        """
+        parameters = self.parameters
+        rows = [parameters.train_rows, parameters.val_rows, parameters.test_rows]
+        places = np.concatenate(
+            [
+                FIRST_PLACES[part] + np.arange(n)
+                for part, n in zip(REQUIRED_PARTS, rows, strict=True)
+            ]
+        )
+        parts = pd.Categorical(np.repeat(REQUIRED_PARTS, rows), REQUIRED_PARTS)
+        chunks = _chunks(parameters, parameters.subset, generator, name)
+        y = chunks.labels(places)
+        classes = tuple(chunks.decoder.classes)
+        with checkpoints.threads(parameters.threads):
+            images = chunks.images(places)
+        return Samples(
+            x=images,
+            y=y,
+            attributes=_attributes(parameters.attribute, images, y, classes),
+            id=places,
+            splits=pd.DataFrame({f"split_{number}": parts for number in range(splits)}),
+            classes=classes,
+            sensitive=(parameters.attribute,),
+            sources={parameters.generator: generator.fingerprint},
+        )
 
-    Raises:
-        InputError: a chunk cannot be written.
-    """
-    chunks = _chunks(parameters, test_set, generator, name)
-    with checkpoints.threads(parameters.threads):
-        pictures = chunks.pictures(samples.id)
-    attributes = _attributes(parameters.attribute, pictures, samples.y, samples.classes)
-    return replace(samples, x=pictures, attributes=attributes)
+    def shifted(
+        self, samples: Samples, test_set: TestSetParameters, generator: Decoder, name: str
+    ) -> Samples:
+        """The same draws and labels, from another subset of latent space.
+
+        A color is read off the new images: a shift may change it.
+
+        Args:
+            samples: rows that ``generate`` returned.
+            test_set: the subset, and its severity.
+            generator: makes images of latents and labels.
+            name: folder of its chunks.
+        """
+        chunks = _chunks(self.parameters, test_set, generator, name)
+        with checkpoints.threads(self.parameters.threads):
+            images = chunks.images(samples.id)
+        attribute = self.parameters.attribute
+        attributes = _attributes(attribute, images, samples.y, samples.classes)
+        return replace(samples, x=images, attributes=attributes)
 
 
 def _attributes(
-    attribute: str, pictures: np.ndarray, y: np.ndarray, classes: tuple[str, ...]
+    attribute: str, images: np.ndarray, y: np.ndarray, classes: tuple[str, ...]
 ) -> pd.DataFrame:
-    """The attribute of every row: known by its label, or read off its picture."""
+    """The attribute of every row: known by its label, or read off its image."""
     if attribute == "class":
         return pd.DataFrame({"class": pd.Categorical.from_codes(y, pd.Index(classes))})
-    return pd.DataFrame({"color": nearest_colors(pictures)})
+    return pd.DataFrame({"color": nearest_colors(images)})
 
 
 def _chunks(
-    parameters: Parameters, subset: TestSetParameters, generator: Decoder, name: str
+    parameters: Generated.Parameters, subset: TestSetParameters, generator: Decoder, name: str
 ) -> Chunks:
     family = Family(
         subset.shift.name,
@@ -207,14 +198,3 @@ def _device(generator: Decoder) -> str:
     if device.type == "cuda":
         return f"cuda {torch.cuda.get_device_name(device)}"
     return str(device.type)
-
-
-class Generated(Dataset):
-    """``load`` with parameters."""
-
-    data_kind = "generated"
-    Parameters = Parameters
-
-    def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
-        return load(self.parameters, files, splits)

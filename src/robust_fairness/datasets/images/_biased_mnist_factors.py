@@ -1,4 +1,4 @@
-"""The factors of Biased MNIST: which value each bias variable has in each picture."""
+"""The factors of Biased MNIST: which value each bias variable has in each image."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
-"""Pictures of Biased MNIST from the table of factors, in batches and in whole numbers only.
+"""Images of Biased MNIST from the table of factors, in batches and in whole numbers only.
 
-A picture is composed at 96 x 96 pixels: background, distractors in the eight cells without the
+An image is composed at 96 x 96 pixels: background, distractors in the eight cells without the
 digit, texture over everything, and the digit last (as published code draws them).
 """
 
@@ -113,14 +113,14 @@ def _place(cell: int) -> tuple[slice, slice]:
 def render(
     masks: np.ndarray, factors: pd.DataFrame, variant: str = "corrected", canvas: int = CANVAS
 ) -> np.ndarray:
-    """Pictures of digits with the given factors.
+    """Images of digits with the given factors.
 
     Args:
         masks: which pixels of its cell each digit covers, bool ``[n, 32, 32]``.
         factors: what ``draw_factors`` gave, ``n`` rows.
         variant: ``corrected`` gives red, green, blue; ``as_published`` blue, green, red, the
             order in which the published network sees them.
-        canvas: height and width of the pictures, a divisor of 96: each pixel is the mean of a
+        canvas: height and width of the images, a divisor of 96: each pixel is the mean of a
             block, rounded half up.
 
     Returns:
@@ -128,18 +128,18 @@ def render(
     """
     codes = {str(name): column.cat.codes.to_numpy() for name, column in factors.items()}
     codes["digit_position"] = _cells(codes["digit_position"], variant)
-    pictures = np.empty((len(masks), CHANNELS, canvas, canvas), dtype=np.uint8)
+    images = np.empty((len(masks), CHANNELS, canvas, canvas), dtype=np.uint8)
     starts = range(0, len(masks), BATCH)
 
     def draw(start: int) -> None:
         rows = slice(start, start + BATCH)
         drawn = _compose(masks[rows], {name: code[rows] for name, code in codes.items()}, variant)
-        pictures[rows] = _averaged(drawn, CANVAS // canvas)
+        images[rows] = _averaged(drawn, CANVAS // canvas)
 
     with ThreadPoolExecutor(THREADS) as pool:  # numpy lets other threads run while it works
         for _ in pool.map(draw, starts):
             pass
-    return pictures
+    return images
 
 
 def _cells(codes: np.ndarray, variant: str) -> np.ndarray:

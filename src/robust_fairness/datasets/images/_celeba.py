@@ -1,4 +1,4 @@
-"""Files of CelebA that several datasets are made of: tables by picture, landmarks, skin tone."""
+"""Files of CelebA that several datasets are made of: tables by image, landmarks, skin tone."""
 
 import io
 import logging
@@ -21,7 +21,7 @@ from robust_fairness.datasets.images._skin_tone import (
 )
 
 IDENTITIES = "celeba/identity_CelebA.txt"
-PICTURES = "celeba/img_align_celeba"
+IMAGES = "celeba/img_align_celeba"
 SKIN_TONE = ("skin_tone", "light_or_dark", "ita")
 
 logger = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ def counted_table(name: str, text: str) -> pd.DataFrame:
         float64 or int64; NaN where a cell is no number.
 
     Raises:
-        InputError: it is no table, has two rows of a picture, or others than its count.
+        InputError: it is no table, has two rows of an image, or others than its count.
     """
     count, _, rest = text.partition("\n")
     table = _table(name, rest, header=0)
@@ -58,7 +58,7 @@ def whole_numbers(files: Files, name: str) -> pd.Series:
         name: name of the file.
 
     Raises:
-        InputError: it is missing, no such table, or has two rows of a picture.
+        InputError: it is missing, no such table, or has two rows of an image.
     """
     table = _table(name, files.text(name), header=None)
     if len(table.columns) != 1 or not is_integer_dtype(table.iloc[:, 0]):
@@ -79,41 +79,41 @@ def _table(name: str, text: str, header: int | None) -> pd.DataFrame:
 
 
 class Colours:
-    """Measures the patches of pictures while they are decoded.
+    """Measures the patches of images while they are decoded.
 
     Args:
         landmarks: of all rows, float64 ``[n, 5, 2]``.
-        own: whether they are the picture's own, bool ``[n]``.
+        own: whether they are the image's own, bool ``[n]``.
     """
 
     def __init__(self, landmarks: np.ndarray, own: np.ndarray) -> None:
         self.landmarks, self.own = landmarks, own
         self.blocks: list[Patches] = []
 
-    def __call__(self, start: int, pictures: np.ndarray) -> None:
+    def __call__(self, start: int, images: np.ndarray) -> None:
         """Take the next block of rows, uint8 ``[block, 3, height, width]``."""
-        height, width = pictures.shape[2:]
+        height, width = images.shape[2:]
         if abs(width - height * WIDTH / HEIGHT) > 1:
             raise InputError(
-                f"skin_tone: pictures of {width} x {height} pixels, allowed: the aligned crop of "
+                f"skin_tone: images of {width} x {height} pixels, allowed: the aligned crop of "
                 f"{WIDTH} x {HEIGHT}, or the same made smaller or larger"
             )
-        rows = slice(start, start + len(pictures))
-        self.blocks.append(measure(pictures, self.landmarks[rows]))
+        rows = slice(start, start + len(images))
+        self.blocks.append(measure(images, self.landmarks[rows]))
 
 
 def landmarks_of(
     files: Files, rows: pd.Index, parameters: SkinToneParameters
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Landmarks of the pictures ``[n, 5, 2]``, and which of them are their own ``[n]``.
+    """Landmarks of the images ``[n, 5, 2]``, and which of them are their own ``[n]``.
 
     Args:
         files: where the file of landmarks is read from.
-        rows: names of the pictures.
+        rows: names of the images.
         parameters: which positions are wanted.
 
     Raises:
-        InputError: the file is missing or damaged, or has no row of any of the pictures.
+        InputError: the file is missing or damaged, or has no row of any of the images.
     """
     landmarks = np.tile(np.array(ALIGNED), (len(rows), 1, 1))
     if parameters.positions == "aligned":
@@ -131,13 +131,13 @@ def landmarks_of(
     own = rows.isin(table.index)
     if not own.any():
         raise InputError(
-            f"{name}: no row of any of the {len(rows)} pictures, allowed: some; "
+            f"{name}: no row of any of the {len(rows)} images, allowed: some; "
             "skin_tone: aligned takes the fixed positions"
         )
     landmarks[own] = table.loc[rows[own]].to_numpy(np.float64).reshape(-1, len(POINTS), 2)
     if not own.all():
         logger.warning(
-            "%s: no row of %d of %d pictures; their skin tone is measured at the fixed positions",
+            "%s: no row of %d of %d images; their skin tone is measured at the fixed positions",
             name,
             (~own).sum(),
             len(rows),
@@ -149,16 +149,16 @@ def skin_tone_attributes(colours: Colours, parameters: SkinToneParameters) -> pd
     """Skin tone as attributes; the flags, where details are asked for, as categories.
 
     Args:
-        colours: has seen all pictures.
+        colours: has seen all images.
         parameters: what is told of them.
 
     Returns:
-        The columns ``SKIN_TONE``, or all of ``skin_tones``, one row a picture.
+        The columns ``SKIN_TONE``, or all of ``skin_tones``, one row an image.
     """
     table = skin_tones(Patches.joined(colours.blocks), parameters)
     missing = int(table["ita"].isna().sum())
     if missing:
-        logger.warning("skin_tone: missing for %d of %d pictures", missing, len(table))
+        logger.warning("skin_tone: missing for %d of %d images", missing, len(table))
     if not parameters.details:
         return table[list(SKIN_TONE)]
     table["own_landmarks"] = colours.own

@@ -26,12 +26,12 @@ SIZE = 32
 CHANNELS = 3
 RECORD = 1 + CHANNELS * SIZE * SIZE  # a label, then red, green and blue, row by row
 
-# Pictures uint8 [n, 3, 32, 32], labels int64 [n], names str [n] or None where there are none.
-Pictures = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+# Images uint8 [n, 3, 32, 32], labels int64 [n], names str [n] or None where there are none.
+Images = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
 
-def read(files: Files, names: Sequence[str]) -> list[Pictures]:
-    """Pictures, labels and names of every file.
+def read(files: Files, names: Sequence[str]) -> list[Images]:
+    """Images, labels and names of every file.
 
     Official files that are not there by themselves are taken from the archive in which they are
     served.
@@ -49,7 +49,7 @@ def read(files: Files, names: Sequence[str]) -> list[Pictures]:
     return [_read(files, name, served) for name in names]
 
 
-def _read(files: Files, name: str, served: Mapping[str, bytes]) -> Pictures:
+def _read(files: Files, name: str, served: Mapping[str, bytes]) -> Images:
     """One file, of the archive where it is served."""
     if name.endswith(".npz"):
         return _arrays(files, name)
@@ -74,17 +74,17 @@ def _members(files: Files, names: Sequence[str]) -> dict[str, bytes]:
     return found
 
 
-def _batch(name: str, content: bytes) -> Pictures:
+def _batch(name: str, content: bytes) -> Images:
     """A batch of the binary version."""
     rows, rest = divmod(len(content), RECORD)
     if rest or not rows:
-        raise InputError(f"{name}: {len(content)} bytes, allowed: {RECORD} a picture, 1 or more")
+        raise InputError(f"{name}: {len(content)} bytes, allowed: {RECORD} an image, 1 or more")
     records = np.frombuffer(content, np.uint8).reshape(rows, RECORD)
     labels = _known(name, records[:, 0].astype(np.int64))
     return records[:, 1:].reshape(rows, CHANNELS, SIZE, SIZE), labels, None
 
 
-def _arrays(files: Files, name: str) -> Pictures:
+def _arrays(files: Files, name: str) -> Images:
     """``images`` [n, 32, 32, 3], ``labels`` [n] and, where there are any, ``filenames`` [n]."""
     found = _loaded(files, name)
     wanted = {"images", "labels"}
@@ -105,8 +105,8 @@ def _arrays(files: Files, name: str) -> Pictures:
     classes = found.get("class_names")
     if classes is not None and classes.tolist() != list(CLASSES):
         raise InputError(f"{name}, class_names: allowed: {', '.join(CLASSES)}, in this order")
-    pictures = np.ascontiguousarray(images.transpose(0, 3, 1, 2))
-    return pictures, _known(name, labels.astype(np.int64)), names
+    images = np.ascontiguousarray(images.transpose(0, 3, 1, 2))
+    return images, _known(name, labels.astype(np.int64)), names
 
 
 def _loaded(files: Files, name: str) -> dict[str, np.ndarray]:
@@ -125,7 +125,7 @@ def _known(name: str, labels: np.ndarray) -> np.ndarray:
     wrong = np.flatnonzero((labels < 0) | (labels >= len(CLASSES)))
     if len(wrong):
         raise InputError(
-            f"{name}: label {labels[wrong[0]]} of picture {wrong[0]}, "
+            f"{name}: label {labels[wrong[0]]} of image {wrong[0]}, "
             f"allowed: 0 to {len(CLASSES) - 1}"
         )
     return labels

@@ -13,7 +13,7 @@ def lab(pixels: np.ndarray) -> np.ndarray:
     """CIELAB (CIE 1976) of sRGB colours by scikit-image, relative to D65 and the 2 degree observer.
 
     Greys have a* and b* of exactly 0. scikit-image's have up to 0.0025 and 0.0047, since it rounds
-    matrix and white apart, and with these a grey picture would be a little yellow.
+    matrix and white apart, and with these a grey image would be a little yellow.
 
     Args:
         pixels: uint8 ``[n, ..., 3]`` red, green, blue.
@@ -35,7 +35,7 @@ def skin_like(pixels: np.ndarray) -> np.ndarray:
     """Whether Cb is from 77 to 127 and Cr from 133 to 173.
 
     The rule ignores luminance. Near black every colour is close to grey, so that dark skin in poor
-    light fails it: a reason to look at a picture, never to leave a person out.
+    light fails it: a reason to look at an image, never to leave a person out.
 
     Args:
         pixels: uint8 ``[n, ..., 3]`` red, green, blue.

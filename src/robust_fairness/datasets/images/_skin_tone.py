@@ -21,9 +21,9 @@ from robust_fairness.datasets.images._colours import lab, skin_like
 HEIGHT, WIDTH = 218, 178  # of the aligned crop of CelebA, whose coordinates landmarks have
 PATCH = 20  # height and width of a patch there
 CHANNELS = 3
-LEFT_EYE, RIGHT_EYE, NOSE = range(3)  # among the points; left and right are the picture's
+LEFT_EYE, RIGHT_EYE, NOSE = range(3)  # among the points; left and right are the image's
 POINTS = ("lefteye", "righteye", "nose", "leftmouth", "rightmouth")
-# Means of 39,829 aligned faces (CelebA's validation and test pictures) as whole numbers: (69.32,
+# Means of 39,829 aligned faces (CelebA's validation and test images) as whole numbers: (69.32,
 # 111.20), (107.67, 111.19), (88.02, 135.13), (71.16, 152.09), (105.69, 152.16).
 ALIGNED = ((69.0, 111.0), (108.0, 111.0), (88.0, 135.0), (71.0, 152.0), (106.0, 152.0))
 PLACES = ("left_cheek", "right_cheek", "nose")
@@ -41,7 +41,7 @@ class SkinToneParameters(BaseModel, extra="forbid", frozen=True):
     """How skin tone is measured; a single word is ``positions``.
 
     Attributes:
-        positions: ``landmarks`` of each picture where the file of landmarks has it and the fixed
+        positions: ``landmarks`` of each image where the file of landmarks has it and the fixed
             ones elsewhere, or the fixed ones of the aligned crop (``aligned``) for all.
         landmarks: the file of landmarks, in the official format.
         ita: ``mean_of_patches`` (the source's), or that of all patches' ``mean_colour``.
@@ -81,7 +81,7 @@ class Patches:
         lightness: float64 mean of L*; NaN where the patch has no pixel.
         yellow: float64 mean of b*, likewise.
         skin: float64 share of skin-like pixels, likewise.
-        pixels: int64 number of pixels of the patch that are in the picture.
+        pixels: int64 number of pixels of the patch that are in the image.
         whole: int64 ``[n]`` number of pixels that a whole patch has.
     """
 
@@ -102,27 +102,27 @@ class Patches:
         )
 
 
-def measure(pictures: np.ndarray, landmarks: np.ndarray) -> Patches:
+def measure(images: np.ndarray, landmarks: np.ndarray) -> Patches:
     """Colours of the patches of faces, all at once.
 
     A patch is ``PATCH`` pixels wide and high in the aligned crop, at least one, and scaled with the
-    picture. It lies around (x of the left eye, y of the nose), (x of the right eye, y of the nose)
-    or the nose, on the nearest whole pixels, and ends where the picture does.
+    image. It lies around (x of the left eye, y of the nose), (x of the right eye, y of the nose)
+    or the nose, on the nearest whole pixels, and ends where the image does.
 
     Args:
-        pictures: uint8 ``[n, 3, height, width]`` red, green, blue: the whole aligned crop, in
+        images: uint8 ``[n, 3, height, width]`` red, green, blue: the whole aligned crop, in
             any size.
         landmarks: x and y of ``POINTS``, float64 ``[n, 5, 2]``, in pixels of the aligned crop of
             178 x 218; they may lie outside.
 
     Raises:
-        InputError: pictures are not in colour or not bytes, are not as many as the landmarks, or a
+        InputError: images are not in colour or not bytes, are not as many as the landmarks, or a
             landmark is not finite.
 
     Source: appendix D.2.
     """
-    _check(pictures, landmarks)
-    height, width = pictures.shape[2:]
+    _check(images, landmarks)
+    height, width = images.shape[2:]
     x = landmarks[:, [LEFT_EYE, RIGHT_EYE, NOSE], 0]
     y = landmarks[:, [NOSE, NOSE, NOSE], 1]
     rows, columns = _span(y, height, HEIGHT), _span(x, width, WIDTH)
@@ -130,8 +130,8 @@ def measure(pictures: np.ndarray, landmarks: np.ndarray) -> Patches:
         ((rows >= 0) & (rows < height))[..., :, None]
         & ((columns >= 0) & (columns < width))[..., None, :]
     ).reshape(*x.shape, rows.shape[-1] * columns.shape[-1])
-    found = pictures[
-        np.arange(len(pictures))[:, None, None, None],
+    found = images[
+        np.arange(len(images))[:, None, None, None],
         :,
         rows.clip(0, height - 1)[..., :, None],
         columns.clip(0, width - 1)[..., None, :],
@@ -142,21 +142,21 @@ def measure(pictures: np.ndarray, landmarks: np.ndarray) -> Patches:
         yellow=_mean(colours[..., 2], inside),
         skin=_mean(skin_like(found).astype(np.float64), inside),
         pixels=inside.sum(axis=-1),
-        whole=np.full(len(pictures), inside.shape[-1]),
+        whole=np.full(len(images), inside.shape[-1]),
     )
 
 
-def _check(pictures: np.ndarray, landmarks: np.ndarray) -> None:
+def _check(images: np.ndarray, landmarks: np.ndarray) -> None:
     """Refuse what has no colours or no positions."""
-    if pictures.dtype != np.uint8 or pictures.shape[1:2] != (CHANNELS,) or pictures.ndim != 4:
+    if images.dtype != np.uint8 or images.shape[1:2] != (CHANNELS,) or images.ndim != 4:
         raise InputError(
-            f"pictures: {pictures.dtype} {list(pictures.shape)}, allowed: uint8 "
+            f"images: {images.dtype} {list(images.shape)}, allowed: uint8 "
             f"[n, {CHANNELS}, height, width]"
         )
-    if landmarks.shape != (len(pictures), len(POINTS), 2):
+    if landmarks.shape != (len(images), len(POINTS), 2):
         raise InputError(
             f"landmarks: {list(landmarks.shape)}, allowed: "
-            f"[{len(pictures)}, {len(POINTS)}, 2], two of every point of every picture"
+            f"[{len(images)}, {len(POINTS)}, 2], two of every point of every image"
         )
     if not np.isfinite(landmarks).all():
         raise InputError("landmarks: allowed: finite numbers")
@@ -167,7 +167,7 @@ def _span(centre: np.ndarray, size: int, reference: int) -> np.ndarray:
 
     Args:
         centre: coordinates in the aligned crop ``[n, 3]``.
-        size: number of pixels of the picture.
+        size: number of pixels of the image.
         reference: number of pixels of the aligned crop.
     """
     scale = size / reference

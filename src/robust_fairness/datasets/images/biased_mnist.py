@@ -33,6 +33,11 @@ from robust_fairness.samples import PARTS, Samples
 
 PAPER_BIAS = 0.7
 BIASED, REDRAWN, TEST = range(3)  # draws of factors: training and validation, the latter again
+MNIST_FILES = tuple(
+    f"mnist/{part}-{kind}-ubyte"
+    for part in ("train", "t10k")
+    for kind in ("images-idx3", "labels-idx1")
+)
 MNIST_HALF = 127  # brighter pixels belong to the digit
 MNIST_SIZE = 28
 OVERLAP = 8  # a new pixel is 28 / 32 = 7 / 8 of an old one
@@ -59,51 +64,6 @@ Bias = Annotated[
 ]
 
 
-class Parameters(BaseModel, extra="forbid", frozen=True):
-    """Parameters of Biased MNIST.
-
-    Attributes:
-        digits: MNIST, from its four files, or the 1,797 digits bundled with scikit-learn.
-        canvas: height and width of the pictures, a divisor of 96.
-        variant: ``corrected``, or ``as_published`` with its position list (cell 4 twice) and
-            channels in the order blue, green, red.
-        p_bias: probability of a digit's own value in training and validation rows, of all
-            variables or by variable; the paper's 0.7 where one is left out.
-        sensitive: the variables that methods mitigate unless they name others.
-        train_rows: number of training rows; all (MNIST: 50,000) unless given.
-        val_rows: number of validation rows; all (10,000) unless given.
-        test_rows: number of test rows; all (10,000) unless given.
-        draws: pictures of every training digit, each with factors of its own; 1 as published,
-            more where there are few digits.
-        seed: seed of splits and factors.
-    """
-
-    digits: Literal["mnist", "scikit_learn"] = "mnist"
-    canvas: int = CANVAS
-    variant: Literal["corrected", "as_published"] = "corrected"
-    p_bias: Bias = PAPER_BIAS
-    sensitive: tuple[VariableName, ...] = ("distractor_shape",)
-    train_rows: PositiveInt | None = None
-    val_rows: PositiveInt | None = None
-    test_rows: PositiveInt | None = None
-    draws: PositiveInt = 1
-    seed: NonNegativeInt = 0
-
-    @field_validator("canvas")
-    @classmethod
-    def _divides(cls, canvas: int) -> int:
-        if canvas < 1 or CANVAS % canvas:
-            raise ValueError(f"allowed: divisors of {CANVAS}")
-        return canvas
-
-    @property
-    def p_bias_by_variable(self) -> Mapping[str, float]:
-        """Probability of the own value of every variable."""
-        if isinstance(self.p_bias, dict):
-            return dict.fromkeys(VARIABLES, PAPER_BIAS) | self.p_bias
-        return dict.fromkeys(VARIABLES, self.p_bias)
-
-
 @dataclass(frozen=True)
 class _Digits:
     """Digits of one source.
@@ -119,57 +79,104 @@ class _Digits:
     rows: dict[str, np.ndarray]
 
 
-def load(parameters: Parameters, files: Files, splits: int) -> Samples:
+class BiasedMnist(ImageDataset):
     """Digits with factors drawn and rendered.
 
     Validation digits are there twice: with factors drawn as for training (``val``) and with
     unbiased ones, p = 0.1, as for the test (``unbiased_val``), as in the published data. All
     seeds share one draw and one split, ``split_0``.
 
-    Args:
-        parameters: source, size, bias and seed.
-        files: raw files, for MNIST.
-        splits: number of named splits asked for; there is one.
-
     Raises:
         InputError: a file is missing or damaged, or more rows are asked for than there are.
     """
-    read = {"mnist": _mnist, "scikit_learn": _bundled}[parameters.digits]
-    source = read(files, parameters)
-    training = np.tile(source.rows["train"], parameters.draws)
-    biased = np.concatenate([training, source.rows["val"]])
-    unbiased = dict.fromkeys(VARIABLES, UNBIASED)
-    draws = [
-        (biased, parameters.p_bias_by_variable, BIASED),
-        (source.rows["val"], unbiased, REDRAWN),
-        (source.rows["test"], unbiased, TEST),
-    ]
-    rows = np.concatenate([rows for rows, _, _ in draws])
-    factors = pd.concat(
-        [
-            draw_factors(source.y[rows], p_bias, parameters.variant, (parameters.seed, draw))
-            for rows, p_bias, draw in draws
-        ],
-        ignore_index=True,
-    )
-    validation = len(source.rows["val"])
-    sizes = [len(training), validation, validation, len(source.rows["test"])]
-    part = pd.Categorical(np.repeat(PARTS, sizes), list(PARTS))
-    return Samples(
-        x=render(source.masks[rows], factors, parameters.variant, parameters.canvas),
-        y=source.y[rows],
-        attributes=factors,
-        id=rows,
-        splits=pd.DataFrame({"split_0": part}),
-        classes=tuple(map(str, range(DIGITS))),
-        sensitive=parameters.sensitive,
-        sources=files.sources,
-    )
+
+    class Parameters(BaseModel, extra="forbid", frozen=True):
+        """Parameters of Biased MNIST.
+
+        Attributes:
+            digits: MNIST, from its four files, or the 1,797 digits bundled with scikit-learn.
+            canvas: height and width of the images, a divisor of 96.
+            variant: ``corrected``, or ``as_published`` with its position list (cell 4 twice) and
+                channels in the order blue, green, red.
+            p_bias: probability of a digit's own value in training and validation rows, of all
+                variables or by variable; the paper's 0.7 where one is left out.
+            sensitive: the variables that methods mitigate unless they name others.
+            train_rows: number of training rows; all (MNIST: 50,000) unless given.
+            val_rows: number of validation rows; all (10,000) unless given.
+            test_rows: number of test rows; all (10,000) unless given.
+            draws: images of every training digit, each with factors of its own; 1 as published,
+                more where there are few digits.
+            seed: seed of splits and factors.
+        """
+
+        digits: Literal["mnist", "scikit_learn"] = "mnist"
+        canvas: int = CANVAS
+        variant: Literal["corrected", "as_published"] = "corrected"
+        p_bias: Bias = PAPER_BIAS
+        sensitive: tuple[VariableName, ...] = ("distractor_shape",)
+        train_rows: PositiveInt | None = None
+        val_rows: PositiveInt | None = None
+        test_rows: PositiveInt | None = None
+        draws: PositiveInt = 1
+        seed: NonNegativeInt = 0
+
+        @field_validator("canvas")
+        @classmethod
+        def _divides(cls, canvas: int) -> int:
+            if canvas < 1 or CANVAS % canvas:
+                raise ValueError(f"allowed: divisors of {CANVAS}")
+            return canvas
+
+        @property
+        def p_bias_by_variable(self) -> Mapping[str, float]:
+            """Probability of the own value of every variable."""
+            if isinstance(self.p_bias, dict):
+                return dict.fromkeys(VARIABLES, PAPER_BIAS) | self.p_bias
+            return dict.fromkeys(VARIABLES, self.p_bias)
+
+    def required_files(self) -> tuple[str, ...]:
+        """The files of MNIST, unless the bundled digits are used."""
+        return MNIST_FILES if self.parameters.digits == "mnist" else ()
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        parameters = self.parameters
+        read = {"mnist": _mnist, "scikit_learn": _bundled}[parameters.digits]
+        source = read(files, parameters)
+        training = np.tile(source.rows["train"], parameters.draws)
+        biased = np.concatenate([training, source.rows["val"]])
+        unbiased = dict.fromkeys(VARIABLES, UNBIASED)
+        draws = [
+            (biased, parameters.p_bias_by_variable, BIASED),
+            (source.rows["val"], unbiased, REDRAWN),
+            (source.rows["test"], unbiased, TEST),
+        ]
+        rows = np.concatenate([rows for rows, _, _ in draws])
+        factors = pd.concat(
+            [
+                draw_factors(source.y[rows], p_bias, parameters.variant, (parameters.seed, draw))
+                for rows, p_bias, draw in draws
+            ],
+            ignore_index=True,
+        )
+        validation = len(source.rows["val"])
+        sizes = [len(training), validation, validation, len(source.rows["test"])]
+        part = pd.Categorical(np.repeat(PARTS, sizes), list(PARTS))
+        return Samples(
+            x=render(source.masks[rows], factors, parameters.variant, parameters.canvas),
+            y=source.y[rows],
+            attributes=factors,
+            id=rows,
+            splits=pd.DataFrame({"split_0": part}),
+            classes=tuple(map(str, range(DIGITS))),
+            sensitive=parameters.sensitive,
+            sources=files.sources,
+        )
 
 
-def _mnist(files: Files, parameters: Parameters) -> _Digits:
+def _mnist(files: Files, parameters: BiasedMnist.Parameters) -> _Digits:
     """MNIST: training digits are shuffled into training and validation rows."""
-    pictures, y = zip(*(_read_mnist(files, name) for name in ("train", "t10k")), strict=True)
+    images, y = zip(*(_read_mnist(files, name) for name in ("train", "t10k")), strict=True)
     first, second = map(len, y)
     shuffled = _shuffled(first, parameters)
     validation = first // 6
@@ -178,23 +185,23 @@ def _mnist(files: Files, parameters: Parameters) -> _Digits:
         "val": shuffled[first - validation :],
         "test": first + np.arange(second),
     }
-    masks = digit_masks(np.concatenate(pictures))
+    masks = digit_masks(np.concatenate(images))
     return _Digits(masks, np.concatenate(y).astype(np.int64), _limited(rows, parameters))
 
 
 def _read_mnist(files: Files, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Pictures uint8 ``[n, 28, 28]`` and digits ``[n]`` of a pair of files."""
-    pictures_name = f"mnist/{name}-images-idx3-ubyte"
+    """Images uint8 ``[n, 28, 28]`` and digits ``[n]`` of a pair of files."""
+    images_name = f"mnist/{name}-images-idx3-ubyte"
     labels_name = f"mnist/{name}-labels-idx1-ubyte"
-    pictures, labels = read_idx(files, pictures_name, 3), read_idx(files, labels_name, 1)
-    if pictures.shape[1:] != (MNIST_SIZE, MNIST_SIZE):
+    images, labels = read_idx(files, images_name, 3), read_idx(files, labels_name, 1)
+    if images.shape[1:] != (MNIST_SIZE, MNIST_SIZE):
         raise InputError(
-            f"{pictures_name}: pictures of {' x '.join(map(str, pictures.shape[1:]))} pixels, "
+            f"{images_name}: images of {' x '.join(map(str, images.shape[1:]))} pixels, "
             f"allowed: {MNIST_SIZE} x {MNIST_SIZE}"
         )
-    if len(pictures) != len(labels):
+    if len(images) != len(labels):
         raise InputError(
-            f"{labels_name}: {len(labels)} labels, allowed: {len(pictures)}, one a picture"
+            f"{labels_name}: {len(labels)} labels, allowed: {len(images)}, one an image"
         )
     wrong = np.flatnonzero(labels >= DIGITS)
     if len(wrong):
@@ -202,29 +209,31 @@ def _read_mnist(files: Files, name: str) -> tuple[np.ndarray, np.ndarray]:
             f"{labels_name}: label {labels[wrong[0]]} at index {wrong[0]}, "
             f"allowed: 0 to {DIGITS - 1}"
         )
-    return pictures, labels
+    return images, labels
 
 
-def _bundled(files: Files, parameters: Parameters) -> _Digits:
+def _bundled(files: Files, parameters: BiasedMnist.Parameters) -> _Digits:
     """The digits of scikit-learn, 8 x 8 pixels of 0 to 16, each pixel enlarged to 4 x 4."""
     from sklearn.datasets import load_digits
 
     found = load_digits()
-    pictures = found.images.astype(np.uint8)
-    files.sources[BUNDLED] = hashlib.sha256(pictures.tobytes()).hexdigest()
-    scale = CELL // pictures.shape[1]
-    masks = (pictures >= pictures.max() // 2).repeat(scale, axis=1).repeat(scale, axis=2)
+    images = found.images.astype(np.uint8)
+    files.sources[BUNDLED] = hashlib.sha256(images.tobytes()).hexdigest()
+    scale = CELL // images.shape[1]
+    masks = (images >= images.max() // 2).repeat(scale, axis=1).repeat(scale, axis=2)
     ends = np.cumsum(list(BUNDLED_ROWS.values()))
-    parts = np.split(_shuffled(len(pictures), parameters), ends[:-1])
+    parts = np.split(_shuffled(len(images), parameters), ends[:-1])
     rows = dict(zip(BUNDLED_ROWS, parts, strict=True))
     return _Digits(masks, found.target.astype(np.int64), _limited(rows, parameters))
 
 
-def _shuffled(count: int, parameters: Parameters) -> np.ndarray:
+def _shuffled(count: int, parameters: BiasedMnist.Parameters) -> np.ndarray:
     return np.random.Generator(np.random.PCG64(parameters.seed)).permutation(count)
 
 
-def _limited(rows: dict[str, np.ndarray], parameters: Parameters) -> dict[str, np.ndarray]:
+def _limited(
+    rows: dict[str, np.ndarray], parameters: BiasedMnist.Parameters
+) -> dict[str, np.ndarray]:
     """The first rows of every part, as many as asked for."""
     limited = {}
     for part, available in rows.items():
@@ -237,28 +246,28 @@ def _limited(rows: dict[str, np.ndarray], parameters: Parameters) -> dict[str, n
     return limited
 
 
-def digit_masks(pictures: np.ndarray) -> np.ndarray:
+def digit_masks(images: np.ndarray) -> np.ndarray:
     """Which pixels of its cell each digit covers, bool ``[n, 32, 32]``.
 
     Args:
-        pictures: uint8 ``[n, 28, 28]``.
+        images: uint8 ``[n, 28, 28]``.
     """
-    masks = np.empty((len(pictures), CELL, CELL), dtype=bool)
-    for start in range(0, len(pictures), ENLARGED_AT_ONCE):
+    masks = np.empty((len(images), CELL, CELL), dtype=bool)
+    for start in range(0, len(images), ENLARGED_AT_ONCE):
         rows = slice(start, start + ENLARGED_AT_ONCE)
-        masks[rows] = enlarged(pictures[rows]) > MNIST_HALF * AREA
+        masks[rows] = enlarged(images[rows]) > MNIST_HALF * AREA
     return masks
 
 
-def enlarged(pictures: np.ndarray) -> np.ndarray:
-    """Pictures of 28 x 28 at 32 x 32 by area, times ``AREA``, exact.
+def enlarged(images: np.ndarray) -> np.ndarray:
+    """Images of 28 x 28 at 32 x 32 by area, times ``AREA``, exact.
 
     Each new pixel covers 7/8 of an old one in both directions; sums of whole numbers below 2^24
     are exact in float32, whatever their order. OpenCV's INTER_AREA, which the published code
     uses, interpolates between pixels when it enlarges: edges may differ by a pixel.
 
     Args:
-        pictures: uint8 ``[n, 28, 28]``.
+        images: uint8 ``[n, 28, 28]``.
 
     Returns:
         float32 ``[n, 32, 32]``.
@@ -266,14 +275,4 @@ def enlarged(pictures: np.ndarray) -> np.ndarray:
     width = OVERLAP * MNIST_SIZE // CELL
     fine = np.repeat(np.eye(MNIST_SIZE, dtype=np.float32), OVERLAP, axis=1)
     weight = fine.reshape(MNIST_SIZE, CELL, width).sum(-1).T
-    return weight @ pictures.astype(np.float32) @ weight.T
-
-
-class BiasedMnist(ImageDataset):
-    """``load`` with parameters."""
-
-    Parameters = Parameters
-
-    def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
-        return load(self.parameters, files, splits)
+    return weight @ images.astype(np.float32) @ weight.T

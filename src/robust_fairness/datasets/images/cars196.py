@@ -14,12 +14,12 @@ from pydantic import Field, field_validator, model_validator
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.base import ImageDataset
 from robust_fairness.datasets.files import Files, below_the_root
-from robust_fairness.datasets.images._class_pictures import (
+from robust_fairness.datasets.images._class_images import (
     CLASS,
-    ClassPictureParameters,
+    ClassImageParameters,
     samples_of,
 )
-from robust_fairness.datasets.images._pictures import joined, opened, with_pictures
+from robust_fairness.datasets.images._image_files import joined, opened, with_images
 from robust_fairness.datasets.raw.text import read_csv
 from robust_fairness.samples import Samples
 
@@ -30,89 +30,91 @@ HEADER, VERSION, TAG, COMPRESSED = 128, b"\x00\x01IM", Struct("<II"), 15
 MOST_BYTES = 256 * 2**20  # of a variable; the official annotations have 2.9 million
 
 
-class Parameters(ClassPictureParameters, extra="forbid", frozen=True):
-    """Parameters of CARS196.
-
-    Attributes:
-        pictures: folders of JPEG files below the data root, or zip files of these names. The
-            official training and test pictures are one set, split anew within each class.
-        annotations: the file of each folder that tells the class of its pictures: ``.mat`` of
-            the official development kit, or ``.csv`` with the columns ``fname`` and ``class``
-            (1 for the first class).
-        classes: the file of the names of the classes, ``.mat`` of the development kit.
-        sensitive: attributes that methods mitigate; the class is the only one there is.
-    """
-
-    pictures: tuple[str, ...] = Field(("cars196/cars_train", "cars196/cars_test"), min_length=1)
-    annotations: tuple[str, ...] = (
-        "cars196/cars_train_annos.mat",
-        "cars196/cars_test_annos_withlabels.mat",
-    )
-    classes: str = "cars196/cars_meta.mat"
-    sensitive: tuple[Literal["class"]] = ("class",)
-
-    @field_validator("pictures", "annotations", mode="before")
-    @classmethod
-    def _as_list(cls, names: Any) -> Any:
-        return (names,) if isinstance(names, str) else names
-
-    @field_validator("pictures", "annotations")
-    @classmethod
-    def _below_the_root(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(map(below_the_root, names))
-
-    @model_validator(mode="after")
-    def _one_file_a_folder(self) -> "Parameters":
-        if len(self.annotations) != len(self.pictures):
-            raise ValueError(
-                f"annotations: {len(self.annotations)} files of {len(self.pictures)} folders, "
-                "allowed: one a folder, in their order"
-            )
-        places = [_place(folder) for folder in self.pictures]
-        if len(set(places)) < len(places):
-            raise ValueError(
-                f"pictures: two folders {', '.join(places)}, allowed: each with a last part of "
-                "its own, by which its pictures are called"
-            )
-        return self
-
-
-def load(parameters: Parameters, files: Files, splits: int) -> Samples:
+class Cars196(ImageDataset):
     """Photographs of cars; the class is the model, ``id`` folder and file name.
 
-    Args:
-        parameters: folders, sizes and splits.
-        files: where pictures and annotations are found.
-        splits: number of named splits, each within the classes.
-
     Raises:
-        InputError: a file is missing or damaged, annotations and pictures do not match, or less
+        InputError: a file is missing or damaged, annotations and images do not match, or less
             than two classes or an empty part is left.
     """
-    names = _class_names(files, parameters.classes)
-    tables, sources = [], {}
-    with ExitStack() as stack:
-        for folder, file in zip(parameters.pictures, parameters.annotations, strict=True):
-            source = stack.enter_context(opened(files.root, folder))
-            table = _annotations(files, file, names)
-            table = with_pictures(table, source, folder, file, parameters.only_present)
-            tables.append(table.set_axis(f"{_place(folder)}/" + table.index))
-            sources[_place(folder)] = source
-        source = joined(sources)
-        where = " + ".join(parameters.pictures)
-        return samples_of(
-            pd.concat(tables).sort_index(),
-            parameters.sensitive,
-            source,
-            where,
-            files,
-            parameters,
-            splits,
+
+    class Parameters(ClassImageParameters):
+        """Parameters of CARS196.
+
+        Attributes:
+            images: folders of JPEG files below the data root, or zip files of these names. The
+                official training and test images are one set, split anew within each class.
+            annotations: the file of each folder that tells the class of its images: ``.mat`` of
+                the official development kit, or ``.csv`` with the columns ``fname`` and ``class``
+                (1 for the first class).
+            classes: the file of the names of the classes, ``.mat`` of the development kit.
+            sensitive: attributes that methods mitigate; the class is the only one there is.
+        """
+
+        images: tuple[str, ...] = Field(("cars196/cars_train", "cars196/cars_test"), min_length=1)
+        annotations: tuple[str, ...] = (
+            "cars196/cars_train_annos.mat",
+            "cars196/cars_test_annos_withlabels.mat",
         )
+        classes: str = "cars196/cars_meta.mat"
+        sensitive: tuple[Literal["class"]] = ("class",)
+
+        @field_validator("images", "annotations", mode="before")
+        @classmethod
+        def _as_list(cls, names: Any) -> Any:
+            return (names,) if isinstance(names, str) else names
+
+        @field_validator("images", "annotations")
+        @classmethod
+        def _below_the_root(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(map(below_the_root, names))
+
+        @model_validator(mode="after")
+        def _one_file_a_folder(self) -> "Cars196.Parameters":
+            if len(self.annotations) != len(self.images):
+                raise ValueError(
+                    f"annotations: {len(self.annotations)} files of {len(self.images)} folders, "
+                    "allowed: one a folder, in their order"
+                )
+            places = [_place(folder) for folder in self.images]
+            if len(set(places)) < len(places):
+                raise ValueError(
+                    f"images: two folders {', '.join(places)}, allowed: each with a last part of "
+                    "its own, by which its images are called"
+                )
+            return self
+
+    def required_files(self) -> tuple[str, ...]:
+        """Folders of images, their annotations and the names of the classes."""
+        return (*self.parameters.images, *self.parameters.annotations, self.parameters.classes)
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        parameters = self.parameters
+        names = _class_names(files, parameters.classes)
+        tables, sources = [], {}
+        with ExitStack() as stack:
+            for folder, file in zip(parameters.images, parameters.annotations, strict=True):
+                source = stack.enter_context(opened(files.root, folder))
+                table = _annotations(files, file, names)
+                table = with_images(table, source, folder, file, parameters.only_present)
+                tables.append(table.set_axis(f"{_place(folder)}/" + table.index))
+                sources[_place(folder)] = source
+            source = joined(sources)
+            where = " + ".join(parameters.images)
+            return samples_of(
+                pd.concat(tables).sort_index(),
+                parameters.sensitive,
+                source,
+                where,
+                files,
+                parameters,
+                splits,
+            )
 
 
 def _place(folder: str) -> str:
-    """What the pictures of a folder are called by: its last part."""
+    """What the images of a folder are called by: its last part."""
     return PurePosixPath(folder).name
 
 
@@ -129,14 +131,14 @@ def _class_names(files: Files, name: str) -> list[str]:
 
 
 def _annotations(files: Files, name: str, names: list[str]) -> pd.DataFrame:
-    """Class of every picture, by file name, with all classes as categories."""
-    pictures, numbers = _fields(files, name)
-    codes = pd.to_numeric(pd.Series(numbers, index=pictures, dtype=object), errors="coerce")
+    """Class of every image, by file name, with all classes as categories."""
+    images, numbers = _fields(files, name)
+    codes = pd.to_numeric(pd.Series(numbers, index=images, dtype=object), errors="coerce")
     wrong = ~codes.isin(range(1, len(names) + 1)).to_numpy()
     if wrong.any():
         first = int(wrong.argmax())
         raise InputError(
-            f"{name}, class of {pictures[first]}: {str(numbers[first])!r}, allowed: 1 to "
+            f"{name}, class of {images[first]}: {str(numbers[first])!r}, allowed: 1 to "
             f"{len(names)}, as many as there are names of classes"
         )
     twice = codes.index[codes.index.duplicated()]
@@ -148,7 +150,7 @@ def _annotations(files: Files, name: str, names: list[str]) -> pd.DataFrame:
 
 
 def _fields(files: Files, name: str) -> tuple[list[str], list[Any]]:
-    """File names and class numbers of all pictures, as they stand there."""
+    """File names and class numbers of all images, as they stand there."""
     if name.endswith(".csv"):
         table = read_csv(files, name, (NAME, NUMBER), None)
         return list(table[NAME]), list(table[NUMBER])
@@ -159,9 +161,9 @@ def _fields(files: Files, name: str) -> tuple[list[str], list[Any]]:
             f"{name}, annotations: no field {missing[0]}, allowed: fields fname and class, as in "
             "cars_train_annos.mat and cars_test_annos_withlabels.mat"
         )
-    pictures = [str(picture) for picture in found[NAME]]
+    images = [str(image) for image in found[NAME]]
     # a field that was left empty is an array without numbers
-    return pictures, [number if np.ndim(number) == 0 else "" for number in found[NUMBER]]
+    return images, [number if np.ndim(number) == 0 else "" for number in found[NUMBER]]
 
 
 def _matlab(files: Files, name: str, variable: str) -> np.ndarray:
@@ -208,13 +210,3 @@ def _require_sound(content: bytes, name: str) -> None:
                 f"{MOST_BYTES >> 20} MiB"
             )
         start += size
-
-
-class Cars196(ImageDataset):
-    """``load`` with parameters."""
-
-    Parameters = Parameters
-
-    def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
-        return load(self.parameters, files, splits)

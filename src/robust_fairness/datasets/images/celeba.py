@@ -1,21 +1,19 @@
 """CelebA: faces with forty attributes (Liu et al. 2015).
 
 Any attribute is the target and any others are sensitive; the annotation files are the official
-ones. Pictures are decoded once.
+ones. Images are decoded once.
 """
 
 import hashlib
 import zipfile
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
 from pydantic import (
-    BaseModel,
     Field,
     NonNegativeInt,
     PositiveInt,
-    field_validator,
     model_validator,
 )
 
@@ -24,7 +22,7 @@ from robust_fairness.datasets.base import ImageDataset
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images._celeba import (
     IDENTITIES,
-    PICTURES,
+    IMAGES,
     SKIN_TONE,
     Colours,
     counted_table,
@@ -32,7 +30,12 @@ from robust_fairness.datasets.images._celeba import (
     skin_tone_attributes,
     whole_numbers,
 )
-from robust_fairness.datasets.images._pictures import decode, opened, with_pictures
+from robust_fairness.datasets.images._image_files import (
+    ImageFileParameters,
+    decode,
+    opened,
+    with_images,
+)
 from robust_fairness.datasets.images._skin_tone import SkinToneParameters
 from robust_fairness.samples import REQUIRED_PARTS, Samples
 from robust_fairness.samples.splits import require_every_class
@@ -44,111 +47,104 @@ SPLIT = "split_0"
 Share = Annotated[float, Field(gt=0, lt=1)]
 
 
-class Parameters(BaseModel, extra="forbid", frozen=True):
-    """Parameters of CelebA.
-
-    Attributes:
-        target: the attribute to predict.
-        sensitive: the attributes that methods mitigate, at least one; with ``skin_tone`` also
-            ``skin_tone``, ``light_or_dark`` or ``ita``.
-        pictures: folder of the aligned JPEG files below the data root, or a zip file of that
-            name.
-        only_present: use the annotated rows whose picture is there; otherwise a missing picture
-            is an error.
-        crop: what is cut out around the centre of a picture: its largest square, a height and a
-            width in pixels, or None for all of it. Skin tone is measured on the whole picture.
-        size: height and width that it is resized to; a single number is both.
-        split: ``official`` (the published partition), ``identity`` (no person in two parts), or
-            ``random`` (Equalized Robustness, 5.1).
-        train_rows: number of training rows, a random choice; all unless given.
-        val_rows: number of validation rows; all unless given.
-        test_rows: number of test rows; all unless given.
-        val_share: share of all rows for validation, unless the split is official.
-        test_share: share of all rows for the test, unless the split is official.
-        seed: seed of the split.
-        skin_tone: how the attributes ``skin_tone`` (I to VI), ``light_or_dark`` (I to III, IV to
-            VI) and ``ita`` (degrees, continuous) are measured, where they are wanted.
-    """
-
-    target: str = "Blond_Hair"
-    sensitive: Annotated[tuple[str, ...], Field(min_length=1)] = ("Male",)
-    pictures: str = PICTURES
-    only_present: bool = False
-    crop: Literal["square"] | tuple[PositiveInt, PositiveInt] | None = "square"
-    size: tuple[PositiveInt, PositiveInt] = (128, 128)
-    split: Literal["official", "identity", "random"] = "official"
-    train_rows: PositiveInt | None = None
-    val_rows: PositiveInt | None = None
-    test_rows: PositiveInt | None = None
-    val_share: Share = 0.1
-    test_share: Share = 0.2
-    seed: NonNegativeInt = 0
-    skin_tone: SkinToneParameters | None = None
-
-    @field_validator("size", mode="before")
-    @classmethod
-    def _of_a_square(cls, size: Any) -> Any:
-        return (size, size) if isinstance(size, int) else size
-
-    @model_validator(mode="after")
-    def _attributes_differ(self) -> "Parameters":
-        names = (self.target, *self.sensitive)
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"{name} is given twice, allowed: once, as target or sensitive")
-        return self
-
-
-def load(parameters: Parameters, files: Files, splits: int) -> Samples:
+class Celeba(ImageDataset):
     """Faces with their target, sensitive attributes and one split, ``split_0``.
 
     All seeds share the split, as in the papers.
 
-    Args:
-        parameters: target, sensitive attributes, size and split.
-        files: annotation files and pictures.
-        splits: number of named splits asked for; there is one.
-
     Raises:
-        InputError: a file is missing or damaged, annotations and pictures do not match, an
+        InputError: a file is missing or damaged, annotations and images do not match, an
             attribute does not exist, or a part lacks rows of a class.
     """
-    table = _annotations(files)
-    measured = () if parameters.skin_tone is None else SKIN_TONE
-    annotated = [name for name in parameters.sensitive if name not in measured]
-    for name in (parameters.target, *annotated):
-        if name not in table:
-            raise unknown_name("attribute of CelebA", name, [*table.columns, *measured])
-    with opened(files.root, parameters.pictures) as source:
-        table = with_pictures(
-            table, source, parameters.pictures, ATTRIBUTES, parameters.only_present
+
+    class Parameters(ImageFileParameters):
+        """Parameters of CelebA.
+
+        Attributes:
+            target: the attribute to predict.
+            sensitive: the attributes that methods mitigate, at least one; with ``skin_tone`` also
+                ``skin_tone``, ``light_or_dark`` or ``ita``.
+            images: folder of the aligned JPEG files below the data root, or a zip file of that
+                name.
+            crop: skin tone is measured on the whole image, whatever is cut out.
+            split: ``official`` (the published partition), ``identity`` (no person in two parts), or
+                ``random`` (Equalized Robustness, 5.1).
+            train_rows: number of training rows, a random choice; all unless given.
+            val_rows: number of validation rows; all unless given.
+            test_rows: number of test rows; all unless given.
+            val_share: share of all rows for validation, unless the split is official.
+            test_share: share of all rows for the test, unless the split is official.
+            seed: seed of the split.
+            skin_tone: how the attributes ``skin_tone`` (I to VI), ``light_or_dark`` (I to III, IV
+                to VI) and ``ita`` (degrees, continuous) are measured, where they are wanted.
+        """
+
+        target: str = "Blond_Hair"
+        sensitive: Annotated[tuple[str, ...], Field(min_length=1)] = ("Male",)
+        images: str = IMAGES
+        split: Literal["official", "identity", "random"] = "official"
+        train_rows: PositiveInt | None = None
+        val_rows: PositiveInt | None = None
+        test_rows: PositiveInt | None = None
+        val_share: Share = 0.1
+        test_share: Share = 0.2
+        seed: NonNegativeInt = 0
+        skin_tone: SkinToneParameters | None = None
+
+        @model_validator(mode="after")
+        def _attributes_differ(self) -> "Celeba.Parameters":
+            names = (self.target, *self.sensitive)
+            for name in names:
+                if names.count(name) > 1:
+                    raise ValueError(
+                        f"{name} is named twice, allowed: once, as target or sensitive"
+                    )
+            return self
+
+    def required_files(self) -> tuple[str, ...]:
+        """Images, attributes and the file that the split is made of."""
+        of_split = {"official": (PARTITION,), "identity": (IDENTITIES,), "random": ()}
+        return (self.parameters.images, ATTRIBUTES, *of_split[self.parameters.split])
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        parameters = self.parameters
+        table = _annotations(files)
+        measured = () if parameters.skin_tone is None else SKIN_TONE
+        annotated = [name for name in parameters.sensitive if name not in measured]
+        for name in (parameters.target, *annotated):
+            if name not in table:
+                raise unknown_name("attribute of CelebA", name, [*table.columns, *measured])
+        with opened(files.root, parameters.images) as source:
+            table = with_images(
+                table, source, parameters.images, ATTRIBUTES, parameters.only_present
+            )
+            parts = _limited(_parts(table, files, parameters), parameters)
+            used = parts[parts.notna()]
+            table = table.loc[used.index]
+            labels = pd.Series(_named(table[parameters.target]))
+            frame = pd.DataFrame({SPLIT: pd.Categorical(used, list(REQUIRED_PARTS))})
+            require_every_class(frame, labels)
+            colours = None
+            if parameters.skin_tone is not None:
+                colours = Colours(*landmarks_of(files, table.index, parameters.skin_tone))
+            x, files.sources[parameters.images] = decode(
+                source, list(table.index), parameters.size, parameters.crop, colours
+            )
+        attributes = pd.DataFrame({name: _named(table[name]) for name in annotated})
+        if colours is not None and parameters.skin_tone is not None:
+            tones = skin_tone_attributes(colours, parameters.skin_tone)
+            attributes = pd.concat([attributes, tones], axis=1)
+        return Samples(
+            x=x,
+            y=labels.cat.codes.to_numpy().astype(np.int64),
+            attributes=attributes,
+            id=table.index.to_numpy(dtype=np.str_),
+            splits=frame,
+            classes=tuple(map(str, labels.cat.categories)),
+            sensitive=parameters.sensitive,
+            sources=files.sources,
         )
-        parts = _limited(_parts(table, files, parameters), parameters)
-        used = parts[parts.notna()]
-        table = table.loc[used.index]
-        labels = pd.Series(_named(table[parameters.target]))
-        frame = pd.DataFrame({SPLIT: pd.Categorical(used, list(REQUIRED_PARTS))})
-        require_every_class(frame, labels)
-        colours = None
-        if parameters.skin_tone is not None:
-            colours = Colours(*landmarks_of(files, table.index, parameters.skin_tone))
-        x, files.sources[parameters.pictures] = decode(
-            source, list(table.index), parameters.size, parameters.crop, colours
-        )
-    attributes = pd.DataFrame({name: _named(table[name]) for name in annotated})
-    if colours is not None and parameters.skin_tone is not None:
-        tones = skin_tone_attributes(colours, parameters.skin_tone)
-        attributes = pd.concat([attributes, tones], axis=1)
-    return Samples(
-        x=x,
-        y=labels.cat.codes.to_numpy().astype(np.int64),
-        attributes=attributes,
-        id=table.index.to_numpy(dtype=np.str_),
-        splits=frame,
-        classes=tuple(map(str, labels.cat.categories)),
-        sensitive=parameters.sensitive,
-        sources=files.sources,
-    )
 
 
 def _named(column: pd.Series) -> pd.Categorical:
@@ -183,7 +179,7 @@ def _attribute_text(files: Files) -> str:
     return found.decode()
 
 
-def _parts(table: pd.DataFrame, files: Files, parameters: Parameters) -> pd.Series:
+def _parts(table: pd.DataFrame, files: Files, parameters: Celeba.Parameters) -> pd.Series:
     """Part of every row, by file name."""
     if parameters.split == "official":
         number = _column(files, PARTITION, table.index)
@@ -212,11 +208,11 @@ def _column(files: Files, name: str, rows: pd.Index) -> pd.Series:
     numbers = whole_numbers(files, name)
     missing = rows.difference(numbers.index)
     if len(missing):
-        raise InputError(f"{name}: no row of {missing[0]}, allowed: one of every picture")
+        raise InputError(f"{name}: no row of {missing[0]}, allowed: one of every image")
     return numbers.loc[rows]
 
 
-def _limited(parts: pd.Series, parameters: Parameters) -> pd.Series:
+def _limited(parts: pd.Series, parameters: Celeba.Parameters) -> pd.Series:
     """At most so many rows of each part, chosen at random; the others have none."""
     generator = np.random.Generator(np.random.PCG64([parameters.seed, 1]))
     limited = parts.astype(object)
@@ -228,13 +224,3 @@ def _limited(parts: pd.Series, parameters: Parameters) -> pd.Series:
         if asked is not None:
             limited[generator.permutation(rows)[asked:]] = None
     return limited
-
-
-class Celeba(ImageDataset):
-    """``load`` with parameters."""
-
-    Parameters = Parameters
-
-    def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
-        return load(self.parameters, files, splits)

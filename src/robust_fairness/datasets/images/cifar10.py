@@ -1,6 +1,6 @@
 """CIFAR-10: 60,000 small photographs of ten classes (Krizhevsky 2009).
 
-Read from the official binary version, or from NumPy archives of the same pictures.
+Read from the official binary version, or from NumPy archives of the same images.
 """
 
 from typing import Literal
@@ -24,78 +24,86 @@ from robust_fairness.samples.splits import (
 TRAINING, TEST = range(2)
 
 
-class Parameters(SplitParameters, extra="forbid", frozen=True):
-    """Parameters of CIFAR-10.
+class Cifar10(ImageDataset):
+    """Images of 3 x 32 x 32, the official test images as the test part.
 
-    Attributes:
-        train_files: files of training pictures below the data root: batches of the binary version
-            (``.bin``), looked for in ``cifar-10-binary.tar.gz`` as well, or ``.npz`` archives
-            with the arrays ``images``, ``labels`` and, if any, ``filenames``.
-        test_files: files of test pictures, which are the test part of every split.
-        train_rows: rows of the training part, validation included, a random choice; all if None.
-        test_rows: rows of the test part, a random choice; all if None.
-        val_fraction: fraction of the training part that is cut off for validation.
-        sensitive: attributes that methods mitigate; the class is the only one there is.
-    """
-
-    train_files: tuple[str, ...] = _cifar.TRAINING
-    test_files: tuple[str, ...] = _cifar.TEST
-    train_rows: PositiveInt | Fraction | None = None  # type: ignore[assignment]
-    test_rows: PositiveInt | Fraction | None = None
-    val_fraction: Fraction = 0.1
-    sensitive: tuple[Literal["class"], ...] = ("class",)
-
-    @field_validator("train_files", "test_files")
-    @classmethod
-    def _below_the_root(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        if not names:
-            raise ValueError("allowed: one file or several")
-        return tuple(map(below_the_root, names))
-
-
-def load(parameters: Parameters, files: Files, splits: int) -> Samples:
-    """Pictures of 3 x 32 x 32, the official test pictures as the test part.
-
-    ``id`` is the name of a picture where the files have names, else its place in the files, those
+    ``id`` is the name of an image where the files have names, else its place in the files, those
     of the training first.
-
-    Args:
-        parameters: files, numbers of rows, sensitive attributes and validation rows.
-        files: where the files are found.
-        splits: number of named splits; they differ in their validation rows.
 
     Raises:
         InputError: a file is missing, truncated or of another form, some have names and some have
-            not, a picture is named twice, more rows are asked for than there are, or a part lacks
+            not, an image is named twice, more rows are asked for than there are, or a part lacks
             a class.
     """
-    read = _cifar.read(files, (*parameters.train_files, *parameters.test_files))
-    x, y, own = zip(*read, strict=True)
-    sizes = [len(labels) for labels in y]
-    training = sum(sizes[: len(parameters.train_files)])
-    test = sum(sizes) - training
-    ids = _ids(own, training + test)
-    chosen = np.concatenate(
-        [
-            _chosen("train_rows", training, parameters.train_rows, parameters.seed, TRAINING),
-            training + _chosen("test_rows", test, parameters.test_rows, parameters.seed, TEST),
-        ]
-    )
-    known = int((chosen < training).sum())
-    frame = official_splits(known, len(chosen) - known, splits, parameters)
-    labels = np.concatenate(y)[chosen]
-    classes = pd.Series(pd.Categorical.from_codes(labels, pd.Index(_cifar.CLASSES)))
-    require_every_class(frame, classes)
-    return Samples(
-        x=np.concatenate(x)[chosen],
-        y=labels,
-        attributes=pd.DataFrame({"class": classes}),
-        id=ids[chosen],
-        splits=frame,
-        classes=_cifar.CLASSES,
-        sensitive=parameters.sensitive,
-        sources=files.sources,
-    )
+
+    class Parameters(SplitParameters):
+        """Parameters of CIFAR-10.
+
+        Attributes:
+            train_files: files of training images below the data root: batches of the binary version
+                (``.bin``), looked for in ``cifar-10-binary.tar.gz`` as well, or ``.npz`` archives
+                with the arrays ``images``, ``labels`` and, if any, ``filenames``.
+            test_files: files of test images, which are the test part of every split.
+            train_rows: rows of the training part, validation included, a random choice; all if
+                None.
+            test_rows: rows of the test part, a random choice; all if None.
+            val_fraction: fraction of the training part that is cut off for validation.
+            sensitive: attributes that methods mitigate; the class is the only one there is.
+        """
+
+        train_files: tuple[str, ...] = _cifar.TRAINING
+        test_files: tuple[str, ...] = _cifar.TEST
+        train_rows: PositiveInt | Fraction | None = None  # type: ignore[assignment]
+        test_rows: PositiveInt | Fraction | None = None
+        val_fraction: Fraction = 0.1
+        sensitive: tuple[Literal["class"], ...] = ("class",)
+
+        @field_validator("train_files", "test_files")
+        @classmethod
+        def _below_the_root(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+            if not names:
+                raise ValueError("allowed: one file or several")
+            return tuple(map(below_the_root, names))
+
+    def required_files(self) -> tuple[str, ...]:
+        """Training and test files."""
+        return (*self.parameters.train_files, *self.parameters.test_files)
+
+    def missing_files(self, files: Files) -> list[str]:
+        """The files that are neither available nor in the official archive."""
+        official = (*_cifar.TRAINING, *_cifar.TEST) if files.available(_cifar.ARCHIVE) else ()
+        return [name for name in super().missing_files(files) if name not in official]
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        parameters = self.parameters
+        read = _cifar.read(files, (*parameters.train_files, *parameters.test_files))
+        x, y, own = zip(*read, strict=True)
+        sizes = [len(labels) for labels in y]
+        training = sum(sizes[: len(parameters.train_files)])
+        test = sum(sizes) - training
+        ids = _ids(own, training + test)
+        chosen = np.concatenate(
+            [
+                _chosen("train_rows", training, parameters.train_rows, parameters.seed, TRAINING),
+                training + _chosen("test_rows", test, parameters.test_rows, parameters.seed, TEST),
+            ]
+        )
+        known = int((chosen < training).sum())
+        frame = official_splits(known, len(chosen) - known, splits, parameters)
+        labels = np.concatenate(y)[chosen]
+        classes = pd.Series(pd.Categorical.from_codes(labels, pd.Index(_cifar.CLASSES)))
+        require_every_class(frame, classes)
+        return Samples(
+            x=np.concatenate(x)[chosen],
+            y=labels,
+            attributes=pd.DataFrame({"class": classes}),
+            id=ids[chosen],
+            splits=frame,
+            classes=_cifar.CLASSES,
+            sensitive=parameters.sensitive,
+            sources=files.sources,
+        )
 
 
 def _chosen(field: str, count: int, asked: float | None, seed: int, part: int) -> np.ndarray:
@@ -113,7 +121,7 @@ def _chosen(field: str, count: int, asked: float | None, seed: int, part: int) -
 
 
 def _ids(own: tuple[np.ndarray | None, ...], count: int) -> np.ndarray:
-    """Names of all pictures, or their places where no file has names."""
+    """Names of all images, or their places where no file has names."""
     names = [array for array in own if array is not None]
     if not names:
         return np.arange(count)
@@ -127,13 +135,3 @@ def _ids(own: tuple[np.ndarray | None, ...], count: int) -> np.ndarray:
             "in training and test files together"
         )
     return joined
-
-
-class Cifar10(ImageDataset):
-    """``load`` with parameters."""
-
-    Parameters = Parameters
-
-    def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
-        return load(self.parameters, files, splits)

@@ -1,7 +1,7 @@
 """The bundled digits in colours of unequal frequency: class and attribute without any download.
 
 Real handwriting, made-up colours. The stand-in for faces and birds whose attribute is in the
-picture and partly tells the class.
+image and partly tells the class.
 """
 
 from typing import Annotated, Literal
@@ -33,68 +33,69 @@ DRAWS = 1  # stream of the seed, beside that of the splits
 Weight = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-class Parameters(ClassSplitParameters, extra="forbid", frozen=True):
-    """Parameters of the digits in colours.
-
-    Attributes:
-        sensitive: attributes that methods mitigate: ``color``, ``class`` or both.
-        frequencies: how often each of the colors is drawn, in their order; any positive numbers.
-        correlation: probability that a digit has the color of its class, and not a drawn one; 0
-            makes color and class independent, 1 makes the color a function of the class.
-        color_seed: seed of the colors.
-    """
-
-    sensitive: Annotated[tuple[Literal["color", "class"], ...], Field(min_length=1)] = ("color",)
-    frequencies: tuple[Weight, Weight, Weight, Weight, Weight, Weight] = (
-        0.35,
-        0.25,
-        0.18,
-        0.11,
-        0.07,
-        0.04,
-    )
-    correlation: Annotated[float, Field(ge=0, le=1)] = 0.3
-    color_seed: NonNegativeInt = 0
-
-    @model_validator(mode="after")
-    def _attributes_differ(self) -> "Parameters":
-        if len(set(self.sensitive)) < len(self.sensitive):
-            raise ValueError("sensitive: an attribute is given twice, allowed: each once")
-        return self
-
-
-def load(parameters: Parameters, files: Files, splits: int) -> Samples:
-    """1,797 digits as pictures of three channels, split within each class.
+class ColouredDigits(ImageDataset):
+    """1,797 digits as images of three channels, split within each class.
 
     The color of a row depends on its place in the bundled file and on ``color_seed`` alone.
-
-    Args:
-        parameters: colors, sensitive attributes and splits.
-        files: records the checksum of the bundled data; no file is read below its root.
-        splits: number of named splits.
 
     Raises:
         InputError: a part of a split lacks rows or a class.
     """
-    grey, labels = digits.bundled(files)
-    classes = labels.cat.codes.to_numpy().astype(np.int64)
-    frame = class_splits(labels, splits, parameters)
-    require_every_class(frame, labels)
-    codes = drawn_colors(classes, parameters)
-    attributes = {"color": named_colors(codes), "class": labels}
-    return Samples(
-        x=coloured(grey, codes),
-        y=classes,
-        attributes=pd.DataFrame({name: attributes[name] for name in parameters.sensitive}),
-        id=np.arange(len(classes)),
-        splits=frame,
-        classes=tuple(map(str, labels.cat.categories)),
-        sensitive=parameters.sensitive,
-        sources=files.sources,
-    )
+
+    class Parameters(ClassSplitParameters):
+        """Parameters of the digits in colours.
+
+        Attributes:
+            sensitive: attributes that methods mitigate: ``color``, ``class`` or both.
+            frequencies: how often each of the colors is drawn, in their order; any positive
+                numbers.
+            correlation: probability that a digit has the color of its class, and not a drawn one; 0
+                makes color and class independent, 1 makes the color a function of the class.
+            color_seed: seed of the colors.
+        """
+
+        sensitive: Annotated[tuple[Literal["color", "class"], ...], Field(min_length=1)] = (
+            "color",
+        )
+        frequencies: tuple[Weight, Weight, Weight, Weight, Weight, Weight] = (
+            0.35,
+            0.25,
+            0.18,
+            0.11,
+            0.07,
+            0.04,
+        )
+        correlation: Annotated[float, Field(ge=0, le=1)] = 0.3
+        color_seed: NonNegativeInt = 0
+
+        @model_validator(mode="after")
+        def _attributes_differ(self) -> "ColouredDigits.Parameters":
+            if len(set(self.sensitive)) < len(self.sensitive):
+                raise ValueError("sensitive: an attribute is given twice, allowed: each once")
+            return self
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        parameters = self.parameters
+        grey, labels = digits.bundled(files)
+        classes = labels.cat.codes.to_numpy().astype(np.int64)
+        frame = class_splits(labels, splits, parameters)
+        require_every_class(frame, labels)
+        codes = drawn_colors(classes, parameters)
+        attributes = {"color": named_colors(codes), "class": labels}
+        return Samples(
+            x=coloured(grey, codes),
+            y=classes,
+            attributes=pd.DataFrame({name: attributes[name] for name in parameters.sensitive}),
+            id=np.arange(len(classes)),
+            splits=frame,
+            classes=tuple(map(str, labels.cat.categories)),
+            sensitive=parameters.sensitive,
+            sources=files.sources,
+        )
 
 
-def drawn_colors(classes: np.ndarray, parameters: Parameters) -> np.ndarray:
+def drawn_colors(classes: np.ndarray, parameters: ColouredDigits.Parameters) -> np.ndarray:
     """Number of the color of every row.
 
     Args:
@@ -125,37 +126,27 @@ def coloured(grey: np.ndarray, codes: np.ndarray) -> np.ndarray:
     return ((grey.astype(np.int64) * ink + digits.WHITE // 2) // digits.WHITE).astype(np.uint8)
 
 
-def nearest_colors(pictures: np.ndarray) -> pd.Categorical:
-    """The color that the ink of a picture is closest to in hue and saturation.
+def nearest_colors(images: np.ndarray) -> pd.Categorical:
+    """The color that the ink of an image is closest to in hue and saturation.
 
     That is the one of which the sum of all pixels is at the smallest angle; brightness does not
     count. It gives back what ``coloured`` was given.
 
     Args:
-        pictures: uint8 ``[n, 3, height, width]`` red, green, blue on black.
+        images: uint8 ``[n, 3, height, width]`` red, green, blue on black.
 
     Raises:
-        InputError: the pictures have no three channels.
+        InputError: the images have no three channels.
     """
-    if pictures.shape[1] != len("rgb"):
+    if images.shape[1] != len("rgb"):
         raise InputError(
-            f"color: pictures of {pictures.shape[1]} channels, allowed: 3, as of coloured_digits"
+            f"color: images of {images.shape[1]} channels, allowed: 3, as of coloured_digits"
         )
     inks = np.array(list(COLORS.values()), dtype=np.float64)
-    sums = pictures.sum(axis=(2, 3), dtype=np.float64)
+    sums = images.sum(axis=(2, 3), dtype=np.float64)
     return named_colors((sums @ (inks / np.linalg.norm(inks, axis=1, keepdims=True)).T).argmax(1))
 
 
 def named_colors(codes: np.ndarray) -> pd.Categorical:
     """Numbers of colors as their names."""
     return pd.Categorical.from_codes(codes, pd.Index(list(COLORS), dtype=object))
-
-
-class ColouredDigits(ImageDataset):
-    """``load`` with parameters."""
-
-    Parameters = Parameters
-
-    def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
-        return load(self.parameters, files, splits)

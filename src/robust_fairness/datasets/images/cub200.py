@@ -14,89 +14,93 @@ from pydantic import Field, field_validator
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.base import ImageDataset
 from robust_fairness.datasets.files import Files, below_the_root
-from robust_fairness.datasets.images._class_pictures import (
+from robust_fairness.datasets.images._class_images import (
     CLASS,
-    ClassPictureParameters,
+    ClassImageParameters,
     samples_of,
 )
-from robust_fairness.datasets.images._pictures import opened, with_pictures
+from robust_fairness.datasets.images._image_files import opened, with_images
 from robust_fairness.samples import Samples
 
 COLOR = "color"
 PRIMARY = "has_primary_color"
 PART_COLOR = r"^(?P<part>has_\w+_color)::(?P<color>.+)$"
-# A row is picture, attribute, whether it was seen, how sure the annotator was, and seconds; some
+# A row is image, attribute, whether it was seen, how sure the annotator was, and seconds; some
 # rows of the official file have a number more.
-FIELDS = ("picture", "attribute", "seen")
+FIELDS = ("image", "attribute", "seen")
 MOST_DIGITS = 18
 ROWS_AT_ONCE = 50_000
 
 logger = logging.getLogger(__name__)
 
 
-class Parameters(ClassPictureParameters, extra="forbid", frozen=True):
-    """Parameters of CUB-200-2011.
-
-    Attributes:
-        folder: the unpacked official folder below the data root. Its file ``attributes.txt`` may
-            be in it, in its folder ``attributes`` or, as in the official archive, beside it.
-        color: how one colour is made of the colours that annotators saw. ``species``: the mode
-            of the primary colours of all pictures of the species, so that all of them share it.
-            ``image``: of the primary colours of the picture, the one that most parts of the bird
-            have. Of equal ones the first in ``attributes.txt``. Pictures without a primary colour
-            have none in ``image``, and are left out.
-        sensitive: attributes that methods mitigate, ``color`` or ``class`` or both. Colours are
-            read only where they are wanted.
-
-    The paper (*Is Fairness Only Metric Deep?*, ICLR 2022, D.1) takes the mode over the colours "of
-    each image". Its numbers are those of species, hence the default: the shares of Table 3 differ
-    by at most 0.06 points between training and test half, there are twelve of the fifteen colours,
-    and three of them have the number of pictures of one species and, in Table 13, the normalised
-    mutual information of a single class.
-    """
-
-    folder: str = "cub200/CUB_200_2011"
-    color: Literal["species", "image"] = "species"
-    sensitive: tuple[Literal["color", "class"], ...] = Field(("color",), min_length=1)
-
-    @field_validator("folder")
-    @classmethod
-    def _below_the_root(cls, path: str) -> str:
-        return below_the_root(path)
-
-    @field_validator("sensitive")
-    @classmethod
-    def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        if len(set(names)) < len(names):
-            raise ValueError(f"{names[0]} is given twice, allowed: once")
-        return names
-
-
-def load(parameters: Parameters, files: Files, splits: int) -> Samples:
+class Cub200(ImageDataset):
     """Photographs of birds; the class is the species, ``id`` the folder and the name of the file.
 
-    Args:
-        parameters: folder, colour, sizes and splits.
-        files: where pictures and annotations are found.
-        splits: number of named splits, each within the species.
-
     Raises:
-        InputError: a file is missing or damaged, annotations and pictures do not match, or less
+        InputError: a file is missing or damaged, annotations and images do not match, or less
             than two species or an empty part is left.
     """
-    table = _pictures(files, parameters.folder)
-    where, index = f"{parameters.folder}/images", f"{parameters.folder}/images.txt"
-    with opened(files.root, where, depth=2) as source:
-        by_name = table.set_index("name")
-        there = with_pictures(by_name, source, where, index, parameters.only_present).index
-        if COLOR in parameters.sensitive:
-            table = _with_colors(table, files, parameters)
-        table = table[table["name"].isin(there)].set_index("name")
-        return samples_of(table, parameters.sensitive, source, where, files, parameters, splits)
+
+    class Parameters(ClassImageParameters):
+        """Parameters of CUB-200-2011.
+
+        Attributes:
+            folder: the unpacked official folder below the data root. Its file ``attributes.txt``
+                may be in it, in its folder ``attributes`` or, as in the official archive, beside
+                it.
+            color: how one colour is made of the colours that annotators saw. ``species``: the mode
+                of the primary colours of all images of the species, so that all of them share it.
+                ``image``: of the primary colours of the image, the one that most parts of the bird
+                have. Of equal ones the first in ``attributes.txt``. Images without a primary colour
+                have none in ``image``, and are left out.
+            sensitive: attributes that methods mitigate, ``color`` or ``class`` or both. Colours are
+                read only where they are wanted.
+
+        The paper (*Is Fairness Only Metric Deep?*, ICLR 2022, D.1) takes the mode over the colours
+        "of each image". Its numbers are those of species, hence the default: the shares of Table 3
+        differ by at most 0.06 points between training and test half, there are twelve of the
+        fifteen colours, and three of them have the number of images of one species and, in Table
+        13, the normalised mutual information of a single class.
+        """
+
+        folder: str = "cub200/CUB_200_2011"
+        color: Literal["species", "image"] = "species"
+        sensitive: tuple[Literal["color", "class"], ...] = Field(("color",), min_length=1)
+
+        @field_validator("folder")
+        @classmethod
+        def _below_the_root(cls, path: str) -> str:
+            return below_the_root(path)
+
+        @field_validator("sensitive")
+        @classmethod
+        def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+            if len(set(names)) < len(names):
+                raise ValueError(f"{names[0]} is given twice, allowed: once")
+            return names
+
+    def required_files(self) -> tuple[str, ...]:
+        """Images, their numbers and their classes."""
+        names = ("images", "images.txt", "classes.txt", "image_class_labels.txt")
+        return tuple(f"{self.parameters.folder}/{name}" for name in names)
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        parameters = self.parameters
+        table = _images(files, parameters.folder)
+        where, index = f"{parameters.folder}/images", f"{parameters.folder}/images.txt"
+        with opened(files.root, where, depth=2) as source:
+            by_name = table.set_index("name")
+            there = with_images(by_name, source, where, index, parameters.only_present).index
+            if COLOR in parameters.sensitive:
+                table = _with_colors(table, files, parameters)
+            table = table[table["name"].isin(there)].set_index("name")
+            return samples_of(table, parameters.sensitive, source, where, files, parameters, splits)
 
 
-def _pictures(files: Files, folder: str) -> pd.DataFrame:
-    """``name`` and ``class`` of every picture, by its number."""
+def _images(files: Files, folder: str) -> pd.DataFrame:
+    """``name`` and ``class`` of every image, by its number."""
     names = _numbered(files, f"{folder}/images.txt")
     classes = _numbered(files, f"{folder}/classes.txt")
     labels = f"{folder}/image_class_labels.txt"
@@ -104,24 +108,24 @@ def _pictures(files: Files, folder: str) -> pd.DataFrame:
     missing = names.index.symmetric_difference(numbers.index)
     if len(missing):
         raise InputError(
-            f"{labels}: picture {missing[0]} is there or in images.txt only, allowed: in both"
+            f"{labels}: image {missing[0]} is there or in images.txt only, allowed: in both"
         )
     if classes.duplicated().any():
         again = classes[classes.duplicated()].iloc[0]
         raise InputError(f"{folder}/classes.txt: two rows of {again}, allowed: each class once")
     by_text = dict(zip(classes.index.astype(str), classes, strict=True))
-    of_picture = [by_text.get(number, "no class") for number in numbers.loc[names.index]]
+    of_image = [by_text.get(number, "no class") for number in numbers.loc[names.index]]
     folders = [PurePosixPath(name).parent.name for name in names]
-    for picture, found, expected in zip(names.index, of_picture, folders, strict=True):
+    for image, found, expected in zip(names.index, of_image, folders, strict=True):
         if found != expected:
             raise InputError(
-                f"{labels}, picture {picture}: class {numbers[picture]} ({found}), allowed: the "
+                f"{labels}, image {image}: class {numbers[image]} ({found}), allowed: the "
                 f"class that its folder {expected!r} is called by in classes.txt"
             )
     twice = names[names.duplicated()]
     if len(twice):
         raise InputError(f"{folder}/images.txt: two rows of {twice.iloc[0]}, allowed: one")
-    species = pd.Categorical(of_picture, pd.Index(classes, dtype=object))
+    species = pd.Categorical(of_image, pd.Index(classes, dtype=object))
     return pd.DataFrame({"name": names, CLASS: species}, index=names.index)
 
 
@@ -142,8 +146,8 @@ def _numbered(files: Files, name: str) -> pd.Series:
     return pd.Series(found, dtype=object)
 
 
-def _with_colors(table: pd.DataFrame, files: Files, parameters: Parameters) -> pd.DataFrame:
-    """The pictures that have a colour, with it."""
+def _with_colors(table: pd.DataFrame, files: Files, parameters: Cub200.Parameters) -> pd.DataFrame:
+    """The images that have a colour, with it."""
     name = _attributes_file(files, parameters.folder)
     attributes = _numbered(files, name)
     parts = attributes.str.extract(PART_COLOR).dropna()
@@ -152,7 +156,7 @@ def _with_colors(table: pd.DataFrame, files: Files, parameters: Parameters) -> p
         raise InputError(f"{name}: allowed: rows {PRIMARY}::<color>, one a colour")
     labels = f"{parameters.folder}/attributes/image_attribute_labels.txt"
     seen = _seen(files, labels, name, attributes.index, parts.index, table.index)
-    # [picture, primary colour]: whether the bird has it, and how many of its parts
+    # [image, primary colour]: whether the bird has it, and how many of its parts
     whole = seen[:, parts.index.get_indexer(primary.index)].astype(np.int64)
     of_part = parts["part"] != PRIMARY
     count = [
@@ -167,9 +171,9 @@ def _with_colors(table: pd.DataFrame, files: Files, parameters: Parameters) -> p
         votes = np.where(whole, 1 + np.stack(count, axis=1), 0)
     known = votes.max(axis=1) > 0
     if not known.any():
-        raise InputError(f"{labels}: no picture has a primary colour, allowed: some have")
+        raise InputError(f"{labels}: no image has a primary colour, allowed: some have")
     if not known.all():
-        logger.info("%s: %d pictures without a colour are left out", labels, (~known).sum())
+        logger.info("%s: %d images without a colour are left out", labels, (~known).sum())
     colors = pd.Categorical.from_codes(votes.argmax(axis=1), pd.Index(primary, dtype=object))
     return table.assign(**{COLOR: colors}).loc[table.index[known]]
 
@@ -191,11 +195,11 @@ def _seen(
     attributes_name: str,
     attributes: pd.Index,
     wanted: pd.Index,
-    pictures: pd.Index,
+    images: pd.Index,
 ) -> np.ndarray:
-    """Whether an attribute was seen in a picture, bool ``[picture, wanted attribute]``.
+    """Whether an attribute was seen in an image, bool ``[image, wanted attribute]``.
 
-    The file has 312 rows a picture: it is parsed in blocks, and only what is wanted is kept.
+    The file has 312 rows an image: it is parsed in blocks, and only what is wanted is kept.
 
     Args:
         files: where the file is found.
@@ -203,15 +207,15 @@ def _seen(
         attributes_name: the file of the names of attributes.
         attributes: numbers of all attributes.
         wanted: numbers of those that are looked for.
-        pictures: numbers of all pictures.
+        images: numbers of all images.
 
     Raises:
-        InputError: a row is damaged, names a picture or an attribute that does not exist, or a
-            picture has no row.
+        InputError: a row is damaged, names an image or an attribute that does not exist, or a
+            image has no row.
     """
-    seen = np.zeros((len(pictures), len(wanted)), dtype=bool)
-    labelled = np.zeros(len(pictures), dtype=bool)
-    allowed = (pictures, attributes, pd.Index([0, 1]))
+    seen = np.zeros((len(images), len(wanted)), dtype=bool)
+    labelled = np.zeros(len(images), dtype=bool)
+    allowed = (images, attributes, pd.Index([0, 1]))
     meaning = ("the numbers of images.txt", f"the numbers of {attributes_name}", "0 or 1")
     first = 1
     for block in _blocks(files.content(name), name):
@@ -223,7 +227,7 @@ def _seen(
                     f"{name}, row {first + row}, {field}: {values[row]}, allowed: {text}"
                 )
         rows, columns = (
-            pictures.get_indexer(pd.Index(block[:, 0])),
+            images.get_indexer(pd.Index(block[:, 0])),
             wanted.get_indexer(pd.Index(block[:, 1])),
         )
         labelled[rows] = True
@@ -232,8 +236,8 @@ def _seen(
         first += len(block)
     if not labelled.all():
         raise InputError(
-            f"{name}: no row of {(~labelled).sum()} pictures, first number "
-            f"{pictures[~labelled][0]}, allowed: labels of every picture"
+            f"{name}: no row of {(~labelled).sum()} images, first number "
+            f"{images[~labelled][0]}, allowed: labels of every image"
         )
     return seen
 
@@ -258,13 +262,3 @@ def _blocks(content: bytes, name: str) -> Iterator[np.ndarray]:
 def _is_whole(cell: bytes) -> bool:
     """Whether a cell is a whole number that an int64 holds."""
     return cell.isdigit() and len(cell) <= MOST_DIGITS
-
-
-class Cub200(ImageDataset):
-    """``load`` with parameters."""
-
-    Parameters = Parameters
-
-    def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
-        return load(self.parameters, files, splits)

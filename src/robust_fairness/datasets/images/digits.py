@@ -1,6 +1,6 @@
 """Handwritten digits of 8 x 8 pixels (Alpaydin and Kaynak 1998), bundled with scikit-learn.
 
-Works offline and without any download: real pictures that a small generator can learn.
+Works offline and without any download: real images that a small generator can learn.
 """
 
 import hashlib
@@ -19,43 +19,41 @@ LEVELS = 16  # a pixel counts the ink in 4 x 4 smaller ones
 WHITE = 255
 
 
-class Parameters(SplitParameters, extra="forbid", frozen=True):
-    """Parameters of the bundled digits.
-
-    Attributes:
-        sensitive: attributes that methods mitigate; the class is the only one there is.
-    """
-
-    sensitive: tuple[Literal["class"], ...] = ("class",)
-
-
-def load(parameters: Parameters, files: Files, splits: int) -> Samples:
-    """1,797 digits as pictures of one channel; ``id`` is the place in the bundled file.
+class Digits(ImageDataset):
+    """1,797 digits as images of one channel; ``id`` is the place in the bundled file.
 
     The rows are the test file of the UCI Machine Learning Repository; who wrote a digit is not
     told, so that the parts of a split may share writers.
 
-    Args:
-        parameters: sensitive attributes and splits.
-        files: records the checksum of the bundled data; no file is read below its root.
-        splits: number of named splits.
-
     Raises:
         InputError: a part of a split lacks rows or a class.
     """
-    x, labels = bundled(files)
-    frame = random_splits(len(labels), splits, parameters)
-    require_every_class(frame, labels)
-    return Samples(
-        x=x,
-        y=labels.cat.codes.to_numpy().astype(np.int64),
-        attributes=pd.DataFrame({"class": labels}),
-        id=np.arange(len(labels)),
-        splits=frame,
-        classes=tuple(map(str, labels.cat.categories)),
-        sensitive=parameters.sensitive,
-        sources=files.sources,
-    )
+
+    class Parameters(SplitParameters):
+        """Parameters of the bundled digits.
+
+        Attributes:
+            sensitive: attributes that methods mitigate; the class is the only one there is.
+        """
+
+        sensitive: tuple[Literal["class"], ...] = ("class",)
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        parameters = self.parameters
+        x, labels = bundled(files)
+        frame = random_splits(len(labels), splits, parameters)
+        require_every_class(frame, labels)
+        return Samples(
+            x=x,
+            y=labels.cat.codes.to_numpy().astype(np.int64),
+            attributes=pd.DataFrame({"class": labels}),
+            id=np.arange(len(labels)),
+            splits=frame,
+            classes=tuple(map(str, labels.cat.categories)),
+            sensitive=parameters.sensitive,
+            sources=files.sources,
+        )
 
 
 def bundled(files: Files) -> tuple[np.ndarray, pd.Series]:
@@ -88,13 +86,3 @@ def brightness(counts: np.ndarray) -> np.ndarray:
         uint8, of the same shape.
     """
     return ((counts.astype(np.int64) * WHITE + LEVELS // 2) // LEVELS).astype(np.uint8)
-
-
-class Digits(ImageDataset):
-    """``load`` with parameters."""
-
-    Parameters = Parameters
-
-    def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
-        return load(self.parameters, files, splits)

@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, Field, NonNegativeInt, Positive
 
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.registry import find
-from robust_fairness.datasets.base import ImageDataset
+from robust_fairness.datasets.base import Dataset
 from robust_fairness.datasets.files import Files
 from robust_fairness.experiment.parameters import Named, named
 from robust_fairness.samples import OF_SPLIT, REQUIRED_PARTS, Samples, require_categorical
@@ -37,55 +37,6 @@ def _source(value: Any) -> Any:
     return value
 
 
-class Parameters(BaseModel, extra="forbid", frozen=True):
-    """What is cut, and how far.
-
-    Attributes:
-        of: the dataset, by its source and fields: ``{source: cars196, size: 64}``.
-        split: splits within each class, as the paper has them (``{}`` for its 50 - 50), in the
-            place of the dataset's own.
-        by: ``class``, or a categorical attribute of the dataset.
-        minority: how many classes or values are cut, drawn anew for every split; or their names,
-            the same in every split.
-        cut: share of its rows of the control that each of them loses, 0.9 unless it or ``percent``
-            is given; 0 is the control itself.
-        percent: in the place of ``cut``, the majority's rows in a hundred, counted by class:
-            with 80 a class of the majority has 80 rows where one of the minority has 20, and 50
-            is the control (Figures 3, 8 and 9).
-        sensitive: attributes that methods mitigate: ``class_size`` (majority or minority) or those
-            of the dataset but for its attribute ``class``, which is left out.
-        seed: seed of the draws; split k depends on it, on k and on the dataset's own split.
-    """
-
-    of: Annotated[Named, named("dataset"), BeforeValidator(_source)]
-    split: ClassSplitParameters | None = None
-    by: str = BY_CLASS
-    minority: PositiveInt | tuple[str, ...] = 50
-    cut: Annotated[float, Field(ge=0, lt=1)] | None = None
-    percent: Annotated[float, Field(ge=EVENLY, lt=100)] | None = None
-    sensitive: Annotated[tuple[str, ...], Field(min_length=1)] = (CLASS_SIZE,)
-    seed: NonNegativeInt = 0
-
-    @model_validator(mode="after")
-    def _cut_once(self) -> "Parameters":
-        if self.percent is not None and self.cut is not None:
-            raise ValueError("cut and percent are both given, allowed: one of them")
-        named_ones = self.minority if isinstance(self.minority, tuple) else ("one",)
-        if not named_ones or len(set(named_ones)) < len(named_ones):
-            raise ValueError("minority: allowed: a number, or different names")
-        return self
-
-    @property
-    def share(self) -> float:
-        """What is cut of every value of the minority, unless ``percent`` tells."""
-        return CUT if self.cut is None else self.cut
-
-    @property
-    def is_control(self) -> bool:
-        """Whether nothing is cut."""
-        return self.share == 0 if self.percent is None else self.percent == EVENLY
-
-
 @dataclass(frozen=True)
 class Sizes:
     """Training rows of every class or value, int64 ``[values]``.
@@ -99,7 +50,7 @@ class Sizes:
     trained: np.ndarray
 
 
-def load(parameters: Parameters, files: Files, splits: int) -> Samples:
+class Imbalanced(Dataset):
     """The dataset, with fewer training rows and the rows of its control as ``downstream``.
 
     Test and validation rows are those of the dataset, or of ``split``. Where the dataset has fewer
@@ -107,47 +58,111 @@ def load(parameters: Parameters, files: Files, splits: int) -> Samples:
     The attribute ``class_size`` tells for each split which rows belong to what is cut; it is the
     same in the control. Rows whose attribute is missing stay in training, and belong to neither.
 
-    Args:
-        parameters: the dataset, and what is cut.
-        files: where it is read from.
-        splits: number of named splits.
-
     Raises:
         InputError: the dataset cannot be read, has no classes or no such attribute, has as few
             classes as are cut, or nothing is left to cut.
     """
-    source = parameters.of
-    samples: Samples = find("dataset", source.name)(source.parameters).load(files, splits)
-    if samples.differs_by_split:
-        raise InputError(
-            f"of: attributes of {source.name} differ by split, allowed: a dataset whose do not"
+
+    class Parameters(BaseModel, extra="forbid", frozen=True):
+        """What is cut, and how far.
+
+        Attributes:
+            of: the dataset, by its source and fields: ``{source: cars196, size: 64}``.
+            split: splits within each class, as the paper has them (``{}`` for its 50 - 50), in the
+                place of the dataset's own.
+            by: ``class``, or a categorical attribute of the dataset.
+            minority: how many classes or values are cut, drawn anew for every split; or their
+                names, the same in every split.
+            cut: share of its rows of the control that each of them loses, 0.9 unless it or
+                ``percent`` is given; 0 is the control itself.
+            percent: in the place of ``cut``, the majority's rows in a hundred, counted by class:
+                with 80 a class of the majority has 80 rows where one of the minority has 20, and 50
+                is the control (Figures 3, 8 and 9).
+            sensitive: attributes that methods mitigate: ``class_size`` (majority or minority) or
+                those of the dataset but for its attribute ``class``, which is left out.
+            seed: seed of the draws; split k depends on it, on k and on the dataset's own split.
+        """
+
+        of: Annotated[Named, named("dataset"), BeforeValidator(_source)]
+        split: ClassSplitParameters | None = None
+        by: str = BY_CLASS
+        minority: PositiveInt | tuple[str, ...] = 50
+        cut: Annotated[float, Field(ge=0, lt=1)] | None = None
+        percent: Annotated[float, Field(ge=EVENLY, lt=100)] | None = None
+        sensitive: Annotated[tuple[str, ...], Field(min_length=1)] = (CLASS_SIZE,)
+        seed: NonNegativeInt = 0
+
+        @model_validator(mode="after")
+        def _cut_once(self) -> "Imbalanced.Parameters":
+            if self.percent is not None and self.cut is not None:
+                raise ValueError("cut and percent are both given, allowed: one of them")
+            named_ones = self.minority if isinstance(self.minority, tuple) else ("one",)
+            if not named_ones or len(set(named_ones)) < len(named_ones):
+                raise ValueError("minority: allowed: a number, or different names")
+            return self
+
+        @property
+        def share(self) -> float:
+            """What is cut of every value of the minority, unless ``percent`` tells."""
+            return CUT if self.cut is None else self.cut
+
+        @property
+        def is_control(self) -> bool:
+            """Whether nothing is cut."""
+            return self.share == 0 if self.percent is None else self.percent == EVENLY
+
+    def __init__(self, parameters: BaseModel | None = None) -> None:
+        super().__init__(parameters)
+        of = self.parameters.of
+        self.source: Dataset = find("dataset", of.name)(of.parameters)
+        self.data_kind = self.source.data_kind
+
+    def required_files(self) -> tuple[str, ...]:
+        """The files of the dataset that is cut."""
+        return self.source.required_files()
+
+    def missing_files(self, files: Files) -> list[str]:
+        """The missing files of the dataset that is cut."""
+        return self.source.missing_files(files)
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        parameters = self.parameters
+        source = parameters.of
+        samples = self.source.load(files, splits)
+        if samples.differs_by_split:
+            raise InputError(
+                f"of: attributes of {source.name} differ by split, allowed: a dataset whose do not"
+            )
+        if CLASS_SIZE in samples.attributes:
+            raise InputError(
+                f"of: {source.name} has an attribute {CLASS_SIZE} already, allowed: none"
+            )
+        values = _values(samples, parameters.by)
+        if parameters.split is not None:
+            labels = _values(samples, BY_CLASS)
+            samples = replace(samples, splits=class_splits(labels, splits, parameters.split))
+        codes = values.cat.codes.to_numpy().astype(np.int64)
+        attributes, parts, downstream = {}, {}, {}
+        for k in range(splits):
+            name, own = f"split_{k}", samples.split_names[k % len(samples.split_names)]
+            rows = samples.rows(own, "train")
+            trained, control, minority = _of_split(rows, values, k, parameters)
+            parts[name] = _with_training(samples.splits[own], trained)
+            downstream[name] = control
+            kind = np.append(minority.astype(np.int64), -1)[codes]  # the last is of missing values
+            attributes[f"{CLASS_SIZE}{OF_SPLIT}{name}"] = pd.Categorical.from_codes(
+                kind, pd.Index(SIZES, dtype=object)
+            )
+        # groups of a single class would only repeat what is asked of class sizes
+        given = samples.attributes.drop(columns=[BY_CLASS], errors="ignore")
+        return replace(
+            samples,
+            attributes=pd.concat([given, pd.DataFrame(attributes)], axis=1),
+            splits=pd.DataFrame(parts),
+            sensitive=parameters.sensitive,
+            downstream=pd.DataFrame(downstream),
         )
-    if CLASS_SIZE in samples.attributes:
-        raise InputError(f"of: {source.name} has an attribute {CLASS_SIZE} already, allowed: none")
-    values = _values(samples, parameters.by)
-    if parameters.split is not None:
-        labels = _values(samples, BY_CLASS)
-        samples = replace(samples, splits=class_splits(labels, splits, parameters.split))
-    codes = values.cat.codes.to_numpy().astype(np.int64)
-    attributes, parts, downstream = {}, {}, {}
-    for k in range(splits):
-        name, own = f"split_{k}", samples.split_names[k % len(samples.split_names)]
-        trained, control, minority = _of_split(samples.rows(own, "train"), values, k, parameters)
-        parts[name] = _with_training(samples.splits[own], trained)
-        downstream[name] = control
-        kind = np.append(minority.astype(np.int64), -1)[codes]  # the last is of missing values
-        attributes[f"{CLASS_SIZE}{OF_SPLIT}{name}"] = pd.Categorical.from_codes(
-            kind, pd.Index(SIZES, dtype=object)
-        )
-    # groups of a single class would only repeat what is asked of class sizes
-    given = samples.attributes.drop(columns=[BY_CLASS], errors="ignore")
-    return replace(
-        samples,
-        attributes=pd.concat([given, pd.DataFrame(attributes)], axis=1),
-        splits=pd.DataFrame(parts),
-        sensitive=parameters.sensitive,
-        downstream=pd.DataFrame(downstream),
-    )
 
 
 def _values(samples: Samples, by: str) -> pd.Series:
@@ -176,7 +191,7 @@ def _further(parts: pd.Series) -> list[str]:
 
 
 def _of_split(
-    rows: np.ndarray, values: pd.Series, k: int, parameters: Parameters
+    rows: np.ndarray, values: pd.Series, k: int, parameters: Imbalanced.Parameters
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Which rows are trained on and which are in the control, and which values are cut.
 
@@ -213,7 +228,10 @@ def _of_split(
 
 
 def _minority(
-    available: np.ndarray, names: list[str], generator: np.random.Generator, parameters: Parameters
+    available: np.ndarray,
+    names: list[str],
+    generator: np.random.Generator,
+    parameters: Imbalanced.Parameters,
 ) -> np.ndarray:
     """Which values are cut, bool ``[values]``: random ones that have two training rows or more."""
     can_be_cut = np.flatnonzero(available > 1)
@@ -240,7 +258,7 @@ def _minority(
     return minority
 
 
-def _sizes(available: np.ndarray, minority: np.ndarray, parameters: Parameters) -> Sizes:
+def _sizes(available: np.ndarray, minority: np.ndarray, parameters: Imbalanced.Parameters) -> Sizes:
     """Rows of the control and of the training part.
 
     The control has one row of each value, and of its others the share that the majority has of
@@ -271,7 +289,7 @@ def _sizes(available: np.ndarray, minority: np.ndarray, parameters: Parameters) 
     return Sizes(control, trained + _shared(removed, spare))
 
 
-def _cut(control: np.ndarray, minority: np.ndarray, parameters: Parameters) -> float:
+def _cut(control: np.ndarray, minority: np.ndarray, parameters: Imbalanced.Parameters) -> float:
     """Share of its rows that the minority loses."""
     if parameters.percent is None:
         return parameters.share
@@ -289,13 +307,3 @@ def _shared(total: int, spare: np.ndarray) -> np.ndarray:
     left = total - int(whole.sum())
     whole[np.argsort(-remainder, kind="stable")[:left]] += 1
     return whole
-
-
-class Imbalanced(ImageDataset):
-    """``load`` with parameters."""
-
-    Parameters = Parameters
-
-    def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
-        return load(self.parameters, files, splits)

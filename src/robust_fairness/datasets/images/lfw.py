@@ -15,16 +15,16 @@ from pydantic import field_validator
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.base import ImageDataset
 from robust_fairness.datasets.files import Files, below_the_root
-from robust_fairness.datasets.images._class_pictures import (
+from robust_fairness.datasets.images._class_images import (
     CLASS,
-    ClassPictureParameters,
+    ClassImageParameters,
     samples_of,
 )
-from robust_fairness.datasets.images._pictures import Source, opened, present
+from robust_fairness.datasets.images._image_files import Source, opened, present
 from robust_fairness.datasets.raw.text import read_csv
 from robust_fairness.samples import Samples
 
-PICTURE = re.compile(r"(?P<person>[^/]+)/(?P=person)_\d{4}\.jpg")
+IMAGE = re.compile(r"(?P<person>[^/]+)/(?P=person)_\d{4}\.jpg")
 # Table 22; the first of them where two scores are equal
 RACES = ("Asian", "Black", "Indian", "White")
 PREDICTIONS = ("asian", "black", "indian", "latino hispanic", "middle eastern", "white")
@@ -35,80 +35,87 @@ NAME, PREDICTION = "name", "df_race"
 logger = logging.getLogger(__name__)
 
 
-class Parameters(ClassPictureParameters, extra="forbid", frozen=True):
-    """Parameters of LFW.
-
-    Attributes:
-        pictures: folder below the data root with a folder of JPEG files a person, or a zip file
-            of that name.
-        attribute: ``kumar``: the attribute ``race`` is the highest of four scores of the file of
-            Kumar et al., if it is over 0; ``predicted``: the attribute ``predicted_race`` is what
-            another model (DeepFace) took the face for. Pictures of none of the four races, and
-            those without a row, are left out.
-        attributes: the file of the attribute; that of Kumar et al. has a line of names that
-            begins with ``#`` and tabs, the predictions have the columns ``name`` and ``df_race``.
-            None for its usual name.
-        only_present: use the rows of the attribute file whose picture is there; otherwise a
-            missing one is an error.
-    """
-
-    pictures: str = "lfw/lfw-deepfunneled"
-    attribute: Literal["kumar", "predicted"] = "kumar"
-    attributes: str | None = None
-
-    @field_validator("pictures", "attributes")
-    @classmethod
-    def _below_the_root(cls, path: str | None) -> str | None:
-        return path if path is None else below_the_root(path)
-
-
-def load(parameters: Parameters, files: Files, splits: int) -> Samples:
+class Lfw(ImageDataset):
     """Faces; the class is the person, ``id`` the folder and the name of the file.
 
-    Args:
-        parameters: folder, attribute, sizes and splits.
-        files: where pictures and attributes are found.
-        splits: number of named splits, each within the people.
-
     Raises:
-        InputError: a file is missing or damaged, attributes and pictures do not match, or less
+        InputError: a file is missing or damaged, attributes and images do not match, or less
             than two people or an empty part is left.
     """
-    kumar = parameters.attribute == "kumar"
-    attribute = "race" if kumar else "predicted_race"
-    name = parameters.attributes or (KUMAR if kumar else PREDICTED)
-    races = _kumar(files, name) if kumar else _predicted(files, name)
-    with opened(files.root, parameters.pictures, depth=2) as source:
-        people = _people(source, parameters.pictures)
-        table = pd.DataFrame({attribute: races})
-        table = present(table, source, parameters.pictures, name, parameters.only_present)
-        table = table.assign(**{CLASS: people[table.index]}).sort_index()
-        known = table[attribute].notna()
-        logger.info(
-            "%s: %d of %d pictures have no row in %s, %d are of none of the races; left out",
-            parameters.pictures,
-            len(people) - len(table),
-            len(people),
-            name,
-            (~known).sum(),
-        )
-        if not known.any():
-            raise InputError(
-                f"{name}: none of the {len(table)} pictures has a race, allowed: some of "
-                f"{', '.join(RACES)}"
+
+    class Parameters(ClassImageParameters):
+        """Parameters of LFW.
+
+        Attributes:
+            images: folder below the data root with a folder of JPEG files a person, or a zip file
+                of that name.
+            attribute: ``kumar``: the attribute ``race`` is the highest of four scores of the file
+                of Kumar et al., if it is over 0; ``predicted``: the attribute ``predicted_race`` is
+                what another model (DeepFace) took the face for. Images of none of the four races,
+                and those without a row, are left out.
+            attributes: the file of the attribute; that of Kumar et al. has a line of names that
+                begins with ``#`` and tabs, the predictions have the columns ``name`` and
+                ``df_race``. None for its usual name.
+            only_present: use the rows of the attribute file whose image is there; otherwise a
+                missing one is an error.
+        """
+
+        images: str = "lfw/lfw-deepfunneled"
+        attribute: Literal["kumar", "predicted"] = "kumar"
+        attributes: str | None = None
+
+        @field_validator("images", "attributes")
+        @classmethod
+        def _below_the_root(cls, path: str | None) -> str | None:
+            return path if path is None else below_the_root(path)
+
+    def required_files(self) -> tuple[str, ...]:
+        """Images and the file of the attribute."""
+        return (self.parameters.images, self._attribute_file())
+
+    def _attribute_file(self) -> str:
+        """The file of the attribute, by its usual name unless another is configured."""
+        usual = KUMAR if self.parameters.attribute == "kumar" else PREDICTED
+        return self.parameters.attributes or usual
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        parameters = self.parameters
+        kumar = parameters.attribute == "kumar"
+        attribute = "race" if kumar else "predicted_race"
+        name = self._attribute_file()
+        races = _kumar(files, name) if kumar else _predicted(files, name)
+        with opened(files.root, parameters.images, depth=2) as source:
+            people = _people(source, parameters.images)
+            table = pd.DataFrame({attribute: races})
+            table = present(table, source, parameters.images, name, parameters.only_present)
+            table = table.assign(**{CLASS: people[table.index]}).sort_index()
+            known = table[attribute].notna()
+            logger.info(
+                "%s: %d of %d images have no row in %s, %d are of none of the races; left out",
+                parameters.images,
+                len(people) - len(table),
+                len(people),
+                name,
+                (~known).sum(),
             )
-        where = parameters.pictures
-        return samples_of(table[known], (attribute,), source, where, files, parameters, splits)
+            if not known.any():
+                raise InputError(
+                    f"{name}: none of the {len(table)} images has a race, allowed: some of "
+                    f"{', '.join(RACES)}"
+                )
+            where = parameters.images
+            return samples_of(table[known], (attribute,), source, where, files, parameters, splits)
 
 
 def _people(source: Source, where: str) -> pd.Series:
-    """Person of every picture, by its name; categories in alphabetical order."""
+    """Person of every image, by its name; categories in alphabetical order."""
     names = sorted(source.names)
-    found = [PICTURE.fullmatch(name) for name in names]
+    found = [IMAGE.fullmatch(name) for name in names]
     for name, match in zip(names, found, strict=True):
         if match is None:
             raise InputError(
-                f"{where}: picture {name}, allowed: Person/Person_0001.jpg, numbered with four "
+                f"{where}: image {name}, allowed: Person/Person_0001.jpg, numbered with four "
                 "digits in the folder of the person"
             )
     people = pd.Categorical([match["person"] for match in found if match is not None])
@@ -116,7 +123,7 @@ def _people(source: Source, where: str) -> pd.Series:
 
 
 def _kumar(files: Files, name: str) -> pd.Series:
-    """Race of every row of the file of Kumar et al., by the name of the picture.
+    """Race of every row of the file of Kumar et al., by the name of the image.
 
     Lines that begin with ``#`` are comments; the one with ``person`` and ``imagenum`` has the
     names of the columns.
@@ -129,10 +136,10 @@ def _kumar(files: Files, name: str) -> pd.Series:
             header = cells[1:] if NUMBER in cells else header
         elif text.strip():
             _require_header(name, header)
-            picture, scores = _scores(name, line, header, cells)
-            if picture in rows:
-                raise InputError(f"{name}, line {line}: a second row of {picture}, allowed: one")
-            rows[picture] = scores
+            image, scores = _scores(name, line, header, cells)
+            if image in rows:
+                raise InputError(f"{name}, line {line}: a second row of {image}, allowed: one")
+            rows[image] = scores
     _require_header(name, header)
     table = np.array(list(rows.values()), dtype=np.float64).reshape(-1, len(RACES))
     codes = np.where((table > 0).any(axis=1), table.argmax(axis=1), -1)
@@ -151,7 +158,7 @@ def _require_header(name: str, header: list[str]) -> None:
 
 
 def _scores(name: str, line: int, header: list[str], cells: list[str]) -> tuple[str, list[float]]:
-    """Name of the picture of a row, and its scores of the races."""
+    """Name of the image of a row, and its scores of the races."""
     if len(cells) != len(header):
         raise InputError(
             f"{name}, line {line}: {len(cells)} cells, allowed: {len(header)}, between tabs"
@@ -161,7 +168,7 @@ def _scores(name: str, line: int, header: list[str], cells: list[str]) -> tuple[
     if not row[NUMBER].isdecimal() or not person:
         raise InputError(
             f"{name}, line {line}: {row[PERSON]!r} {row[NUMBER]!r}, allowed: a person and the "
-            "number of the picture"
+            "number of the image"
         )
     scores = []
     for race in RACES:
@@ -175,7 +182,7 @@ def _scores(name: str, line: int, header: list[str], cells: list[str]) -> tuple[
 
 
 def _predicted(files: Files, name: str) -> pd.Series:
-    """Predicted race of every row, by the name of the picture; of other races it is missing."""
+    """Predicted race of every row, by the name of the image; of other races it is missing."""
     table = read_csv(files, name, (NAME, PREDICTION), None)
     unknown = table[~table[PREDICTION].isin(PREDICTIONS)]
     if len(unknown):
@@ -192,13 +199,3 @@ def _predicted(files: Files, name: str) -> pd.Series:
     races = pd.Categorical(named.where(named.isin(RACES)), pd.Index(RACES, dtype=object))
     people = table[NAME].str.rpartition("_")[0]
     return pd.Series(races, index=pd.Index(people + "/" + table[NAME], dtype=object))
-
-
-class Lfw(ImageDataset):
-    """``load`` with parameters."""
-
-    Parameters = Parameters
-
-    def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
-        return load(self.parameters, files, splits)

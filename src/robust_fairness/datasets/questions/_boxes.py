@@ -1,13 +1,13 @@
-"""Features of boxes in pictures: GQA's HDF5 files, made once into arrays that are mapped.
+"""Features of boxes in images: GQA's HDF5 files, made once into arrays that are mapped.
 
 The official files (Hudson and Manning 2019, *GQA*, object features) are
-``gqa_objects_0.h5`` to ``gqa_objects_15.h5``, each with ``features`` ``[picture, 100, 2048]``, and
-``gqa_objects_info.json``, which tells of every picture its ``file``, its row there (``idx``) and
+``gqa_objects_0.h5`` to ``gqa_objects_15.h5``, each with ``features`` ``[image, 100, 2048]``, and
+``gqa_objects_info.json``, which tells of every image its ``file``, its row there (``idx``) and
 its number of boxes (``objectsNum``). Their pages tell of no order of the boxes: the first ones are
 taken as they stand. ``bboxes``, ``width`` and ``height`` are not read, since no network here looks
 at where a box is.
 
-The files are some 120 GB of single precision. Of 36 boxes of the pictures that balanced questions
+The files are some 120 GB of single precision. Of 36 boxes of the images that balanced questions
 are asked about, half precision keeps 12 GB.
 """
 
@@ -47,52 +47,52 @@ PIECES, PIECE_BYTES = 64, 2**16  # of a large file, that tell it from others
 logger = logging.getLogger(__name__)
 
 
-def convert(features: Path, pictures: Sequence[str], boxes: int, target: Path) -> Boxes:
-    """Features of the first boxes of some pictures, in half precision, in a folder of their own.
+def convert(features: Path, images: Sequence[str], boxes: int, target: Path) -> Boxes:
+    """Features of the first boxes of some images, in half precision, in a folder of their own.
 
     What was converted before is returned at once; what was begun goes on where it stopped, to
-    the same bytes. The folder's name is the hash of the request: pictures and their order, boxes,
+    the same bytes. The folder's name is the hash of the request: images and their order, boxes,
     and the source files as ``_identity`` tells them apart. Another request has another folder. A
     folder is complete when ``boxes.json`` is there. Folders may be deleted at any time, and so
     may the HDF5 files, all of them, once they are converted.
 
     A box of zeros only, at the end of those promised, is no box: detectors of GQA's kind find no
-    such features, so that these are rows that nothing was written to. How many pictures have
+    such features, so that these are rows that nothing was written to. How many images have
     them is logged. Numbers below half precision's range become zero, those above it are refused:
     the official features are averages behind a ReLU, below 100.
 
     Args:
         features: folder of ``gqa_objects_info.json`` and of the files it names.
-        pictures: ids of the pictures, in the order of the rows to be.
-        boxes: most boxes of a picture that are kept.
+        images: ids of the images, in the order of the rows to be.
+        boxes: most boxes of an image that are kept.
         target: folder of all converted maps.
 
     Raises:
-        InputError: no pictures or boxes are asked for; a picture has no features; a file is
+        InputError: no images or boxes are asked for; an image has no features; a file is
             missing, truncated or of another shape; it has fewer boxes than promised, or a number
             that half precision cannot hold; the disk is full (the same call then goes on).
     """
-    if not pictures:
-        raise InputError("pictures: none, allowed: at least one")
+    if not images:
+        raise InputError("images: none, allowed: at least one")
     if not 1 <= boxes <= np.iinfo(COUNT).max:
         raise InputError(f"boxes: {boxes}, allowed: 1 to {np.iinfo(COUNT).max}")
-    places = _places(features / INFO, pictures)
+    places = _places(features / INFO, images)
     numbers = sorted(set(places.file.tolist()))
     sources = {number: features / f"gqa_objects_{number}.h5" for number in numbers}
     if not any(path.is_file() for path in sources.values()):
-        before = _of_deleted_sources(features / INFO, pictures, boxes, target)
+        before = _of_deleted_sources(features / INFO, images, boxes, target)
         if before is not None:
             return before
-    width = _width(sources, places, pictures)
+    width = _width(sources, places, images)
     request = {
         "format": FORMAT,
         "boxes": boxes,
         "sources": {path.name: _identity(path) for path in (features / INFO, *sources.values())},
-        "pictures": list(pictures),
+        "pictures": list(images),
     }
     name = hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
-    shape = (len(pictures), boxes, width)
-    conversion = _Conversion(sources, places, tuple(pictures), shape, target / name, request)
+    shape = (len(images), boxes, width)
+    conversion = _Conversion(sources, places, tuple(images), shape, target / name, request)
     try:
         with _alone(conversion.folder):
             return conversion.kept() or conversion.made()
@@ -105,7 +105,7 @@ def convert(features: Path, pictures: Sequence[str], boxes: int, target: Path) -
 
 @dataclass(frozen=True)
 class _Places:
-    """Where the features of pictures are, int64 ``[picture]`` each.
+    """Where the features of images are, int64 ``[image]`` each.
 
     Attributes:
         file: number of the file.
@@ -118,11 +118,11 @@ class _Places:
     promised: np.ndarray
 
 
-def _places(info: Path, pictures: Sequence[str]) -> _Places:
-    """Where the features of the pictures are, in their order.
+def _places(info: Path, images: Sequence[str]) -> _Places:
+    """Where the features of the images are, in their order.
 
     Raises:
-        InputError: the file is missing or no such table, or lacks a picture or a number of it.
+        InputError: the file is missing or no such table, or lacks an image or a number of it.
     """
     try:
         table = json.loads(info.read_bytes())
@@ -131,19 +131,19 @@ def _places(info: Path, pictures: Sequence[str]) -> _Places:
     except ValueError as error:  # no JSON, or no text
         raise InputError(f"{info}: no JSON: {error}") from error
     if not isinstance(table, dict):
-        raise InputError(f"{info}: allowed: an object with an entry a picture")
-    missing = [picture for picture in dict.fromkeys(pictures) if picture not in table]
+        raise InputError(f"{info}: allowed: an object with an entry an image")
+    missing = [image for image in dict.fromkeys(images) if image not in table]
     if missing:
         raise InputError(
-            f"{info}: no entry of picture {missing[0]!r} (of {len(missing)} of {len(pictures)} "
-            "pictures none), allowed: features of every picture that is asked about"
+            f"{info}: no entry of image {missing[0]!r} (of {len(missing)} of {len(images)} "
+            "images none), allowed: features of every image that is asked about"
         )
-    found = [_place(info, picture, table[picture]) for picture in pictures]
+    found = [_place(info, image, table[image]) for image in images]
     return _Places(*np.array(found, dtype=np.int64).T)
 
 
-def _place(info: Path, picture: str, entry: object) -> tuple[int, int, int]:
-    """File, row and number of boxes of one picture."""
+def _place(info: Path, image: str, entry: object) -> tuple[int, int, int]:
+    """File, row and number of boxes of one image."""
     fields = entry if isinstance(entry, dict) else {}
     row = next((name for name in ROW if name in fields), ROW[0])
 
@@ -151,20 +151,19 @@ def _place(info: Path, picture: str, entry: object) -> tuple[int, int, int]:
         value = fields.get(name)
         if type(value) is not int or not 0 <= value < 2**31:  # true is no number
             raise InputError(
-                f"{info}, picture {picture!r}, {name}: {value!r}, allowed: a whole number, "
-                "0 and larger"
+                f"{info}, image {image!r}, {name}: {value!r}, allowed: a whole number, 0 and larger"
             )
         return value
 
     return number("file"), number(row), number(PROMISED)
 
 
-def _width(sources: Mapping[int, Path], places: _Places, pictures: Sequence[str]) -> int:
+def _width(sources: Mapping[int, Path], places: _Places, images: Sequence[str]) -> int:
     """Numbers of a box, after a look at every file: nothing is converted before all fit.
 
     Raises:
         InputError: a file is missing or damaged, has another shape, or fewer rows or boxes than
-            the table of pictures says.
+            the table of images says.
     """
     widths: dict[int, Path] = {}
     for number, path in sources.items():
@@ -178,7 +177,7 @@ def _width(sources: Mapping[int, Path], places: _Places, pictures: Sequence[str]
             if (values > allowed).any():
                 worst = int(values.argmax())
                 raise InputError(
-                    f"{path}, picture {pictures[here[worst]]!r}, {name}: {values[worst]}, "
+                    f"{path}, image {images[here[worst]]!r}, {name}: {values[worst]}, "
                     f"allowed: at most {allowed}, as the shape {rows} x {boxes} x {width} of "
                     f"its {FEATURES} has it"
                 )
@@ -210,7 +209,7 @@ def _opened(path: Path) -> Iterator["h5py.Dataset"]:
             raise InputError(f"{path}: allowed: an array of real numbers named {FEATURES}")
         if dataset.ndim != 3 or 0 in dataset.shape:
             raise InputError(
-                f"{path}: {FEATURES} of shape {dataset.shape}, allowed: picture x box x number"
+                f"{path}: {FEATURES} of shape {dataset.shape}, allowed: image x box x number"
             )
         yield dataset
 
@@ -239,17 +238,17 @@ def _identity(path: Path) -> dict[str, Any]:
 
 
 def _of_deleted_sources(
-    info: Path, pictures: Sequence[str], boxes: int, target: Path
+    info: Path, images: Sequence[str], boxes: int, target: Path
 ) -> Boxes | None:
     """What was converted of files that are gone, if only one map is of this request."""
-    wanted = {"boxes": boxes, "pictures": list(pictures), "format": FORMAT}
+    wanted = {"boxes": boxes, "pictures": list(images), "format": FORMAT}
     table = _identity(info)["sha256"]
     found = []
     for path in sorted(target.glob(f"*/{MANIFEST_FILE}")):
         manifest = _json(path)
         request = manifest.get("request", {})
         if wanted.items() <= request.items() and request["sources"][INFO]["sha256"] == table:
-            shape = (len(pictures), boxes, manifest["shape"][2])
+            shape = (len(images), boxes, manifest["shape"][2])
             if all(array.fits() for array in _arrays(path.parent, shape)):
                 found.append(Boxes(str(path.parent), shape, manifest["sha256"]))
     return found[0] if len(found) == 1 else None
@@ -340,16 +339,16 @@ class _Conversion:
 
     Attributes:
         sources: files by number.
-        places: where the pictures are.
-        pictures: their ids.
-        shape: pictures, boxes, numbers of a box.
+        places: where the images are.
+        images: their ids.
+        shape: images, boxes, numbers of a box.
         folder: where the arrays are made.
         request: what the folder's name is the hash of.
     """
 
     sources: Mapping[int, Path]
     places: _Places
-    pictures: tuple[str, ...]
+    images: tuple[str, ...]
     shape: tuple[int, int, int]
     folder: Path
     request: Mapping[str, Any]
@@ -396,7 +395,7 @@ class _Conversion:
         return all(array.fits() for array in self.arrays)
 
     def _done(self) -> int:
-        """Pictures that were converted before, in the order of the work; begins it if none."""
+        """Images that were converted before, in the order of the work; begins it if none."""
         done = _json(self.folder / PROGRESS_FILE).get("pictures")
         if type(done) is int and 0 <= done <= self.shape[0] and self._fits():
             return done
@@ -406,19 +405,19 @@ class _Conversion:
         return 0
 
     def _written(self, order: np.ndarray, done: int) -> Iterator[None]:
-        """Convert block by block, in the order of the files; one step a picture.
+        """Convert block by block, in the order of the files; one step an image.
 
         What is noted as done is on the disk by then, so that a kill at any moment loses a block
-        at most, and a picture that is written twice is written with the same bytes.
+        at most, and an image that is written twice is written with the same bytes.
         """
         features, counts = self.arrays
         with features.path.open("r+b") as features_file, counts.path.open("r+b") as counts_file:
             for block in self._blocks(order[done:]):
-                for picture, kept in self._converted(block):
+                for image, kept in self._converted(block):
                     row = np.zeros(self.shape[1:], dtype=HALF)
                     row[: len(kept)] = kept
-                    features.write(features_file, picture, row)
-                    counts.write(counts_file, picture, np.array(len(kept), dtype=COUNT))
+                    features.write(features_file, image, row)
+                    counts.write(counts_file, image, np.array(len(kept), dtype=COUNT))
                 for file in (features_file, counts_file):
                     file.flush()
                     os.fsync(file.fileno())
@@ -428,7 +427,7 @@ class _Conversion:
                 yield from (None for _ in block)
 
     def _blocks(self, order: np.ndarray) -> Iterator[np.ndarray]:
-        """Pictures that are read at once: rows of one file that fit in ``BLOCK_BYTES``."""
+        """Images that are read at once: rows of one file that fit in ``BLOCK_BYTES``."""
         for number in np.unique(self.places.file[order]):
             here = order[self.places.file[order] == number]
             with _opened(self.sources[number]) as dataset:
@@ -441,35 +440,34 @@ class _Conversion:
             yield from np.split(here, cuts)
 
     def _converted(self, block: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        """Pictures of a block and their boxes, float16 ``[box, number]``."""
+        """Images of a block and their boxes, float16 ``[box, number]``."""
         path = self.sources[self.places.file[block[0]]]
         rows = self.places.row[block]
         read = _read(path, rows, self.shape[1])
-        for picture, row in zip(block.tolist(), rows - rows[0], strict=True):
-            promised = read[row, : self.places.promised[picture]]
+        for image, row in zip(block.tolist(), rows - rows[0], strict=True):
+            promised = read[row, : self.places.promised[image]]
             kept = promised[: _last(promised)]
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
                 half = kept.astype(HALF)
             if not np.isfinite(half).all():
                 wrong = kept[~np.isfinite(half)][0]
                 raise InputError(
-                    f"{path}, picture {self.pictures[picture]!r}, {FEATURES}: {wrong:g}, allowed: "
+                    f"{path}, image {self.images[image]!r}, {FEATURES}: {wrong:g}, allowed: "
                     f"numbers of half precision, {np.finfo(HALF).max:g} and smaller"
                 )
-            yield picture, half
+            yield image, half
 
     def _warn(self) -> None:
-        """Tell of pictures with fewer boxes than promised."""
+        """Tell of images with fewer boxes than promised."""
         counts = np.load(self.folder / COUNTS_FILE, allow_pickle=False)
         fewer = counts < np.minimum(self.places.promised, self.shape[1])
         if fewer.any():
             logger.warning(
-                "%s: %d of %d pictures end with boxes of zeros, which are left out, the first "
-                "is %s",
+                "%s: %d of %d images end with boxes of zeros, which are left out, the first is %s",
                 self.folder,
                 fewer.sum(),
                 len(fewer),
-                self.pictures[int(fewer.argmax())],
+                self.images[int(fewer.argmax())],
             )
 
 

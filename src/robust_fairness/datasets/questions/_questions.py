@@ -1,7 +1,7 @@
 """Questions of GQA and GQA-OOD: read piece by piece, their words and groups as numbers.
 
 A file is one JSON object of questions by id. That of the training questions has more than a
-gigabyte, of which the text of a question, its answer, its picture and its groups are wanted:
+gigabyte, of which the text of a question, its answer, its image and its groups are wanted:
 a tenth. So the file is never in memory as a whole, and of a question numbers are kept.
 """
 
@@ -66,14 +66,14 @@ class Book:
     Attributes:
         words: the vocabulary; padding and the unknown word come first.
         answers: answers.
-        pictures: ids of pictures.
+        images: ids of images.
         local_groups: local groups, such as the colours of bags.
         global_groups: global groups, such as colours.
     """
 
     words: Names = field(default_factory=lambda: Names(("", UNKNOWN)))
     answers: Names = field(default_factory=Names)
-    pictures: Names = field(default_factory=Names)
+    images: Names = field(default_factory=Names)
     local_groups: Names = field(default_factory=Names)
     global_groups: Names = field(default_factory=Names)
 
@@ -86,7 +86,7 @@ class QuestionRows:
         id: str ``[n]``, as in the file.
         tokens: words, int32 ``[n, token]``, padding in front.
         answer: int32 ``[n]``.
-        picture: int32 ``[n]``.
+        image: int32 ``[n]``.
         local_group: int32 ``[n]``.
         global_group: int32 ``[n]``.
     """
@@ -94,7 +94,7 @@ class QuestionRows:
     id: np.ndarray
     tokens: np.ndarray
     answer: np.ndarray
-    picture: np.ndarray
+    image: np.ndarray
     local_group: np.ndarray
     global_group: np.ndarray
 
@@ -142,7 +142,7 @@ def questions_from(files: Files, name: str, book: Book, tokens: int) -> Question
         ids.append(number)
         words.extend(_tokens(_text(entry, "question", place), book.words, tokens, place))
         numbers.append(book.answers.number(_text(entry, "answer", place)))
-        numbers.append(book.pictures.number(_text(entry, "imageId", place)))
+        numbers.append(book.images.number(_text(entry, "imageId", place)))
         groups = _field(entry, "groups", place)
         numbers.append(book.local_groups.number(_group(groups, "local", place)))
         numbers.append(book.global_groups.number(_group(groups, "global", place)))

@@ -33,8 +33,8 @@ OOD_PARTS = PARTS[1:]
 BETA = 0.2  # of the rule by which the published files were made
 
 FILES = 2  # of features; GQA has 16
-SLOTS = 100  # boxes of a picture in GQA's files; those behind its last one are zero
-AT_ONCE = 64  # pictures
+SLOTS = 100  # boxes of an image in GQA's files; those behind its last one are zero
+AT_ONCE = 64  # images
 CELL = 50.0  # side of a box, in pixels
 
 Records = dict[str, dict[str, Any]]
@@ -103,7 +103,7 @@ def _write_json(content: Mapping[str, Any], path: Path) -> None:
     path.write_text(json.dumps(content, sort_keys=True), encoding="utf-8")
 
 
-def picture_name(part: str, scene: int) -> str:
+def image_name(part: str, scene: int) -> str:
     """GQA's ``imageId``: a number, with an ``n`` before it where it is of testdev."""
     return f"{'n' if part == 'testdev' else ''}{PARTS.index(part) + 1}{scene:06d}"
 
@@ -114,7 +114,7 @@ def records_of(questions: Sequence[Question], part: str, objects: int) -> Record
     Args:
         questions: as they were drawn.
         part: of GQA.
-        objects: toys in a picture; its furniture is numbered behind them.
+        objects: toys in an image; its furniture is numbered behind them.
     """
     return {
         (name := f"{PARTS.index(part) + 1}{number:07d}"): _record(name, question, part, objects)
@@ -138,7 +138,7 @@ def _record(name: str, question: Question, part: str, objects: int) -> dict[str,
         "entailed": [],
         "equivalent": [name],
         "question": text,
-        "imageId": picture_name(part, question.scene),
+        "imageId": image_name(part, question.scene),
         "isBalanced": True,
         "groups": {
             "global": GLOBAL_GROUPS.get(family),
@@ -216,15 +216,15 @@ def head_and_tail(records: Records) -> tuple[Records, Records]:
 
 
 def _write_features(world: WorldParameters, parts: Mapping[str, Scenes], folder: Path) -> None:
-    """Files of features, and which picture is where in them.
+    """Files of features, and which image is where in them.
 
-    Pictures are in an order of their own, and so are the boxes of each: neither tells anything.
+    Images are in an order of their own, and so are the boxes of each: neither tells anything.
     """
     import h5py
 
     generator = np.random.default_rng([world.seed, len(PARTS) + 1])
-    pictures = [(part, n) for part, scenes in parts.items() for n in range(len(scenes.toys))]
-    order = generator.permutation(len(pictures))
+    images = [(part, n) for part, scenes in parts.items() for n in range(len(scenes.toys))]
+    order = generator.permutation(len(images))
     boxes = 2 * world.objects
     information = {}
     folder.mkdir(parents=True)
@@ -234,7 +234,7 @@ def _write_features(world: WorldParameters, parts: Mapping[str, Scenes], folder:
             features = file.create_dataset("features", shape, "f4", compression=1)
             corners = file.create_dataset("bboxes", (*shape[:2], 4), "f4", compression=1)
             for start in range(0, len(chosen), AT_ONCE):
-                rows = [pictures[picture] for picture in chosen[start : start + AT_ONCE]]
+                rows = [images[image] for image in chosen[start : start + AT_ONCE]]
                 shuffled = generator.permuted(np.tile(np.arange(boxes), (len(rows), 1)), axis=1)
                 seen = np.stack([_shown(parts[part], n, world) for part, n in rows])
                 seen = np.take_along_axis(seen, shuffled[..., None], axis=1)
@@ -242,8 +242,8 @@ def _write_features(world: WorldParameters, parts: Mapping[str, Scenes], folder:
                 at = slice(start, start + len(rows))
                 features[at, :boxes] = seen.clip(min=0)
                 corners[at, :boxes] = _corners(world)[shuffled]
-        for index, picture in enumerate(chosen.tolist()):
-            information[picture_name(*pictures[picture])] = {
+        for index, image in enumerate(chosen.tolist()):
+            information[image_name(*images[image])] = {
                 "width": int(CELL * boxes),
                 "height": int(2 * CELL),
                 "objectsNum": boxes,
@@ -271,7 +271,7 @@ def things_shown(features: int) -> dict[str, np.ndarray]:
 
 
 def _shown(scenes: Scenes, number: int, world: WorldParameters) -> np.ndarray:
-    """Features of a picture without noise: its toys, then its furniture, float64 ``[box, number]``.
+    """Features of an image without noise: its toys, then its furniture, float64 ``[box, number]``.
 
     The box of a toy also shows what stands to its left; if wrongly, the other box does likewise.
     """

@@ -1,9 +1,9 @@
-"""A world of toys about whose pictures questions are asked: draws, and what can be known of it.
+"""A world of toys about whose images questions are asked: draws, and what can be known of it.
 
-Toys stand beside pieces of furniture. Of every toy there is at most one in a picture. Its color,
+Toys stand beside pieces of furniture. Of every toy there is at most one in an image. Its color,
 its material and what stands to its left are drawn each for itself, given which toy it is: so the
 answers of a local group have a known distribution, and the best accuracy that a model can have
-follows from the parameters, whether it sees all or only the question or only the picture.
+follows from the parameters, whether it sees all or only the question or only the image.
 """
 
 from dataclasses import dataclass
@@ -35,11 +35,11 @@ class WorldParameters(BaseModel, extra="forbid", frozen=True):
     """Everything that a world is drawn from.
 
     Attributes:
-        train_scenes: pictures of the training questions.
-        val_scenes: pictures of the validation questions.
-        test_scenes: pictures of the test questions.
-        questions: questions on every picture.
-        objects: toys in a picture, each with a piece of furniture: twice as many boxes.
+        train_scenes: images of the training questions.
+        val_scenes: images of the validation questions.
+        test_scenes: images of the test questions.
+        questions: questions on every image.
+        objects: toys in an image, each with a piece of furniture: twice as many boxes.
         features: width of the features of a box, at least one number for each of the 26 things
             that a box can show.
         noise: standard deviation of what is added to every number of the features, which is 1
@@ -65,13 +65,13 @@ class WorldParameters(BaseModel, extra="forbid", frozen=True):
 
     @property
     def scenes(self) -> dict[str, int]:
-        """Number of pictures of every part."""
+        """Number of images of every part."""
         return dict(zip(PARTS, (self.train_scenes, self.val_scenes, self.test_scenes), strict=True))
 
 
 @dataclass(frozen=True)
 class Scenes:
-    """Pictures of one part.
+    """Images of one part.
 
     Attributes:
         toys: places in ``TOYS``, int64 ``[n, 6]``: first those that are there, then the others.
@@ -85,12 +85,12 @@ class Scenes:
 
 
 class Question(NamedTuple):
-    """What is asked of one picture.
+    """What is asked of one image.
 
     Attributes:
-        scene: number of the picture in its part.
+        scene: number of the image in its part.
         family: one of ``FAMILIES``.
-        place: which toy of the picture is asked about; -1 for one that is not there.
+        place: which toy of the image is asked about; -1 for one that is not there.
         toy: its name.
         color: the color that is asked about (``verify``), else "".
         answer: the true one.
@@ -110,14 +110,14 @@ class Accuracies(NamedTuple):
     """Best expected accuracies on questions as they are drawn, over all worlds of a kind.
 
     Attributes:
-        both: of a model that sees the picture and the question.
+        both: of a model that sees the image and the question.
         question: of one that sees the question only.
-        picture: of one that sees the picture only.
+        image: of one that sees the image only.
     """
 
     both: float
     question: float
-    picture: float
+    image: float
 
 
 def long_tail(values: int, bias: float) -> np.ndarray:
@@ -152,7 +152,7 @@ def yes_share(world: WorldParameters) -> float:
 
 
 def draw(world: WorldParameters, part: str) -> tuple[Scenes, list[Question]]:
-    """Pictures of a part and the questions on them, in the order of the pictures.
+    """Images of a part and the questions on them, in the order of the images.
 
     Args:
         world: what they are drawn from.
@@ -211,8 +211,8 @@ def best_accuracies(world: WorldParameters) -> Accuracies:
     """Accuracies of the best guesses, summed over all that can be drawn.
 
     Every family and every toy is asked about equally often. A question for a value is answered
-    best by the value with the largest probability, given the toy and, where the picture is seen,
-    given what its box shows. Which toys are there is always shown truly. Of a picture alone
+    best by the value with the largest probability, given the toy and, where the image is seen,
+    given what its box shows. Which toys are there is always shown truly. Of an image alone
     nothing tells what is asked: no answer is likelier than yes.
     """
     both, question = {EXIST: 1.0}, {EXIST: yes_share(world)}
@@ -236,7 +236,7 @@ def _channel(world: WorldParameters, values: int) -> np.ndarray:
 
 
 def _verified(world: WorldParameters) -> tuple[float, float]:
-    """Best accuracies on questions whether a toy has a color, with and without its picture."""
+    """Best accuracies on questions whether a toy has a color, with and without its image."""
     yes, colors = yes_share(world), len(COLORS)
     same = np.eye(colors)
     asked = np.stack([yes * same, (1 - yes) * (1 - same) / (colors - 1)])  # [answer, true, asked]

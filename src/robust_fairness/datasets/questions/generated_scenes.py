@@ -3,7 +3,7 @@
 A world of toys (``_scenes``) is written as GQA's questions, GQA-OOD's head and tail and GQA's
 object features are (``_scene_files``), and read as those are (``gqa_ood``). Answers follow the
 prior of their local group as far as ``bias`` says, and the best accuracies with and without the
-picture follow from the parameters (``_scenes.best_accuracies``).
+image follow from the parameters (``_scenes.best_accuracies``).
 """
 
 import hashlib
@@ -17,7 +17,6 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import atomic_folder
 from robust_fairness.datasets.base import QuestionDataset
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.questions import gqa_ood
 from robust_fairness.datasets.questions._scene_files import (
     FEATURES_FOLDER,
     OOD_FOLDER,
@@ -25,6 +24,7 @@ from robust_fairness.datasets.questions._scene_files import (
     write,
 )
 from robust_fairness.datasets.questions._scenes import WorldParameters
+from robust_fairness.datasets.questions.gqa_ood import GqaOod
 from robust_fairness.samples import Samples
 
 EDITION = 1  # raised where the same parameters give other files
@@ -33,52 +33,43 @@ BOXES_FOLDER = "boxes"
 logger = logging.getLogger(__name__)
 
 
-class Parameters(WorldParameters):
-    """A world, and how its questions are read.
+class GeneratedScenes(QuestionDataset):
+    """The questions of a world as ``gqa_ood`` reads them; the world is written first if needed."""
 
-    Attributes:
-        folder: where worlds are kept, each in a folder of its own; a relative path starts where
-            the command is run.
-        tokens: words of a question that are kept.
-        sensitive: attributes that methods mitigate unless they name others.
-    """
+    class Parameters(WorldParameters):
+        """A world, and how its questions are read.
 
-    folder: str = "data/01_raw/generated_scenes"
-    tokens: PositiveInt = 14
-    sensitive: Annotated[
-        tuple[Literal["head_tail", "answer", "global_group", "local_group"], ...],
-        Field(min_length=1),
-    ] = ("head_tail",)
+        Attributes:
+            folder: where worlds are kept, each in a folder of its own; a relative path starts where
+                the command is run.
+            tokens: words of a question that are kept.
+            sensitive: attributes that methods mitigate unless they name others.
+        """
 
+        folder: str = "data/01_raw/generated_scenes"
+        tokens: PositiveInt = 14
+        sensitive: Annotated[
+            tuple[Literal["head_tail", "answer", "global_group", "local_group"], ...],
+            Field(min_length=1),
+        ] = ("head_tail",)
 
-def load(parameters: Parameters, files: Files, splits: int) -> Samples:
-    """The questions of a world, which is written first unless it is there.
-
-    Args:
-        parameters: the world.
-        files: told of what was read, which are the world's own files; nothing else is.
-        splits: number of named splits asked for; they are alike.
-
-    Returns:
-        Samples as of ``gqa_ood``.
-
-    Raises:
-        InputError: the folder cannot be written, or a part has no head or no tail.
-    """
-    folder = written(parameters)
-    own = gqa_ood.Parameters(
-        folder=QUESTIONS_FOLDER,
-        ood_folder=OOD_FOLDER,
-        features_folder=FEATURES_FOLDER,
-        boxes_folder=str(folder / BOXES_FOLDER),
-        boxes=2 * parameters.objects,
-        tokens=parameters.tokens,
-        sensitive=parameters.sensitive,
-    )
-    return gqa_ood.load(own, Files(folder, files.sources), splits)
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        parameters = self.parameters
+        folder = written(parameters)
+        own = GqaOod.Parameters(
+            folder=QUESTIONS_FOLDER,
+            ood_folder=OOD_FOLDER,
+            features_folder=FEATURES_FOLDER,
+            boxes_folder=str(folder / BOXES_FOLDER),
+            boxes=2 * parameters.objects,
+            tokens=parameters.tokens,
+            sensitive=parameters.sensitive,
+        )
+        return GqaOod(own).load(Files(folder, files.sources), splits)
 
 
-def written(parameters: Parameters) -> Path:
+def written(parameters: GeneratedScenes.Parameters) -> Path:
     """The folder of a world, complete: it is written aside and then renamed.
 
     Args:
@@ -104,13 +95,3 @@ def key(world: WorldParameters) -> str:
     drawn_from = WorldParameters(**world.model_dump(include=set(WorldParameters.model_fields)))
     content = f"{EDITION} {drawn_from.model_dump_json()}"
     return hashlib.sha256(content.encode()).hexdigest()[:16]
-
-
-class GeneratedScenes(QuestionDataset):
-    """``load`` with parameters."""
-
-    Parameters = Parameters
-
-    def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
-        return load(self.parameters, files, splits)

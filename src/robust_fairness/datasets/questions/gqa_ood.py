@@ -36,7 +36,7 @@ from robust_fairness.datasets.questions._questions import (
     questions_from,
 )
 from robust_fairness.samples import REQUIRED_PARTS, Samples
-from robust_fairness.samples.questions import PICTURE, TOKENS, Boxes, Questions, in_tail
+from robust_fairness.samples.questions import IMAGE, TOKENS, Boxes, Questions, in_tail
 
 SIDES = ("head", "tail")
 UNSEEN = "<unseen>"  # the class of answers that no training question has
@@ -51,51 +51,6 @@ def _anywhere(folder: str) -> str:
 
 
 Folder = Annotated[str, AfterValidator(_anywhere)]
-
-
-class Parameters(BaseModel, extra="forbid", frozen=True):
-    """Parameters of GQA-OOD.
-
-    Folders are below the data root unless they are absolute.
-
-    Attributes:
-        folder: holds ``train_balanced_questions.json`` and, where files of GQA-OOD are absent,
-            ``val_balanced_questions.json`` and ``testdev_balanced_questions.json``.
-        ood_folder: holds ``ood_val_head.json``, ``ood_val_tail.json`` and the two of testdev. A
-            part of which neither is there is the balanced questions, labelled by the rule.
-        features_folder: holds ``gqa_objects_info.json`` and the files that it names.
-        boxes_folder: where features are kept once they are converted (12 GB for all of GQA); a
-            relative path starts where the command is run, as that of checkpoints.
-        boxes: features of so many boxes of a picture are kept, the first ones.
-        tokens: so many words of a question are kept, the first ones.
-        train_share: share of the training questions that is used, drawn anew for every split.
-            Words, answers and the rule are those of all of them.
-        beta: size of the tail by the rule: of training questions, and of parts without files of
-            GQA-OOD, whose own labels are of 0.2.
-        sensitive: attributes that methods mitigate unless they name others.
-        seed: seed of the draws; that of split k depends on it and on k only.
-    """
-
-    folder: Folder = "gqa"
-    ood_folder: Folder = "gqa_ood"
-    features_folder: Folder = "gqa/objects"
-    boxes_folder: str = "data/01_raw/gqa_boxes"
-    boxes: PositiveInt = 36
-    tokens: PositiveInt = 14
-    train_share: float = Field(1.0, gt=0, le=1)
-    beta: float = Field(0.2, gt=-1, allow_inf_nan=False)
-    sensitive: Annotated[
-        tuple[Literal["head_tail", "answer", "global_group", "local_group"], ...],
-        Field(min_length=1),
-    ] = ("head_tail",)
-    seed: NonNegativeInt = 0
-
-    @field_validator("sensitive")
-    @classmethod
-    def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        if len(set(names)) < len(names):
-            raise ValueError("allowed: each attribute once")
-        return names
 
 
 @dataclass(frozen=True)
@@ -115,8 +70,8 @@ class _Part:
         return _Part(self.rows.take(rows), self.tail[rows])
 
 
-def load(parameters: Parameters, files: Files, splits: int) -> Samples:
-    """Questions with their words, the row of their picture, and the answer as the class.
+class GqaOod(QuestionDataset):
+    """Questions with their words, the row of their image, and the answer as the class.
 
     Classes are the answers of the training questions, sorted; a last one, ``<unseen>``, stands
     for all other answers of validation and test questions, where there are any: it has no
@@ -127,85 +82,133 @@ def load(parameters: Parameters, files: Files, splits: int) -> Samples:
     a group that is null in the files is called ``none``, an empty one ``unnamed``. ``id`` is that
     of the question. Training questions that no split draws are left out.
 
-    Args:
-        parameters: folders, sizes and the rule.
-        files: where questions and features are found.
-        splits: number of named splits; they differ where only a share of the questions trains.
-
     Raises:
         InputError: a file is missing or damaged, a question lacks a field, is in head and tail,
-            or is on a picture without features, or no training question is left.
+            or is on an image without features, or no training question is left.
     """
-    book = Book()
-    train = _training(parameters, files, book)
-    seen, words = len(book.answers), len(book.words)
-    parts = {"train": train} | {
-        part: _evaluation(parameters, files, book, part) for part in OFFICIAL
-    }
-    pictures, picture_of = _sorted(book.pictures, len(book.pictures))
-    boxes = _boxes_of(pictures, parameters, files)
-    drawn = _drawn(len(train.rows), splits, parameters)
-    parts["train"] = train.take(np.flatnonzero(drawn.any(axis=1)))
-    rows = joined(part.rows for part in parts.values())
-    tail = np.concatenate([part.tail for part in parts.values()])
-    vocabulary, token_of = _sorted(book.words, words, fixed=UNKNOWN_TOKEN + 1)
-    token_of[words:] = UNKNOWN_TOKEN
-    answers, class_of = _sorted(book.answers, seen)
-    class_of[seen:] = seen
-    y = class_of[rows.answer]
-    unseen = y == seen
-    if unseen.any():
-        answers = (*answers, UNSEEN)
-        logger.info(
-            "%d validation and test questions have an answer unseen in training", unseen.sum()
+
+    class Parameters(BaseModel, extra="forbid", frozen=True):
+        """Parameters of GQA-OOD.
+
+        Folders are below the data root unless they are absolute.
+
+        Attributes:
+            folder: holds ``train_balanced_questions.json`` and, where files of GQA-OOD are absent,
+                ``val_balanced_questions.json`` and ``testdev_balanced_questions.json``.
+            ood_folder: holds ``ood_val_head.json``, ``ood_val_tail.json`` and the two of testdev. A
+                part of which neither is there is the balanced questions, labelled by the rule.
+            features_folder: holds ``gqa_objects_info.json`` and the files that it names.
+            boxes_folder: where features are kept once they are converted (12 GB for all of GQA); a
+                relative path starts where the command is run, as that of checkpoints.
+            boxes: features of so many boxes of an image are kept, the first ones.
+            tokens: so many words of a question are kept, the first ones.
+            train_share: share of the training questions that is used, drawn anew for every split.
+                Words, answers and the rule are those of all of them.
+            beta: size of the tail by the rule: of training questions, and of parts without files of
+                GQA-OOD, whose own labels are of 0.2.
+            sensitive: attributes that methods mitigate unless they name others.
+            seed: seed of the draws; that of split k depends on it and on k only.
+        """
+
+        folder: Folder = "gqa"
+        ood_folder: Folder = "gqa_ood"
+        features_folder: Folder = "gqa/objects"
+        boxes_folder: str = "data/01_raw/gqa_boxes"
+        boxes: PositiveInt = 36
+        tokens: PositiveInt = 14
+        train_share: float = Field(1.0, gt=0, le=1)
+        beta: float = Field(0.2, gt=-1, allow_inf_nan=False)
+        sensitive: Annotated[
+            tuple[Literal["head_tail", "answer", "global_group", "local_group"], ...],
+            Field(min_length=1),
+        ] = ("head_tail",)
+        seed: NonNegativeInt = 0
+
+        @field_validator("sensitive")
+        @classmethod
+        def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+            if len(set(names)) < len(names):
+                raise ValueError("allowed: each attribute once")
+            return names
+
+    def required_files(self) -> tuple[str, ...]:
+        """Training questions and the features of the boxes."""
+        questions = f"{self.parameters.folder}/train_balanced_questions.json"
+        return (questions, self.parameters.features_folder)
+
+    def load(self, files: Files, splits: int) -> Samples:
+        """The samples."""
+        parameters = self.parameters
+        book = Book()
+        train = _training(parameters, files, book)
+        seen, words = len(book.answers), len(book.words)
+        parts = {"train": train} | {
+            part: _evaluation(parameters, files, book, part) for part in OFFICIAL
+        }
+        images, image_of = _sorted(book.images, len(book.images))
+        boxes = _boxes_of(images, parameters, files)
+        drawn = _drawn(len(train.rows), splits, parameters)
+        parts["train"] = train.take(np.flatnonzero(drawn.any(axis=1)))
+        rows = joined(part.rows for part in parts.values())
+        tail = np.concatenate([part.tail for part in parts.values()])
+        vocabulary, token_of = _sorted(book.words, words, fixed=UNKNOWN_TOKEN + 1)
+        token_of[words:] = UNKNOWN_TOKEN
+        answers, class_of = _sorted(book.answers, seen)
+        class_of[seen:] = seen
+        y = class_of[rows.answer]
+        unseen = y == seen
+        if unseen.any():
+            answers = (*answers, UNSEEN)
+            logger.info(
+                "%d validation and test questions have an answer unseen in training", unseen.sum()
+            )
+        sides = pd.Categorical.from_codes(tail.astype(np.int8), pd.Index(SIDES, dtype=object))
+        return Samples(
+            x={
+                TOKENS: token_of[rows.tokens].astype(np.int32),
+                IMAGE: image_of[rows.image].astype(np.int32),
+            },
+            y=y,
+            attributes=pd.DataFrame(
+                {
+                    "head_tail": sides,
+                    "answer": pd.Categorical.from_codes(y, pd.Index(answers, dtype=object)),
+                    "global_group": as_attribute(rows.global_group, book.global_groups),
+                    "local_group": as_attribute(rows.local_group, book.local_groups),
+                }
+            ),
+            id=rows.id,
+            splits=_splits(drawn, [len(part.rows) for part in parts.values()]),
+            classes=answers,
+            sensitive=parameters.sensitive,
+            sources=files.sources,
+            questions=Questions(vocabulary, boxes),
         )
-    sides = pd.Categorical.from_codes(tail.astype(np.int8), pd.Index(SIDES, dtype=object))
-    return Samples(
-        x={
-            TOKENS: token_of[rows.tokens].astype(np.int32),
-            PICTURE: picture_of[rows.picture].astype(np.int32),
-        },
-        y=y,
-        attributes=pd.DataFrame(
-            {
-                "head_tail": sides,
-                "answer": pd.Categorical.from_codes(y, pd.Index(answers, dtype=object)),
-                "global_group": as_attribute(rows.global_group, book.global_groups),
-                "local_group": as_attribute(rows.local_group, book.local_groups),
-            }
-        ),
-        id=rows.id,
-        splits=_splits(drawn, [len(part.rows) for part in parts.values()]),
-        classes=answers,
-        sensitive=parameters.sensitive,
-        sources=files.sources,
-        questions=Questions(vocabulary, boxes),
-    )
 
 
-def _boxes_of(pictures: tuple[str, ...], parameters: Parameters, files: Files) -> Boxes:
-    """Features of the pictures, converted unless they are there.
+def _boxes_of(images: tuple[str, ...], parameters: GqaOod.Parameters, files: Files) -> Boxes:
+    """Features of the images, converted unless they are there.
 
     They are those of all questions, whatever share of them trains, so that searches and full
     training share them.
 
     Raises:
-        InputError: a picture has no features, or a file of them is missing or damaged.
+        InputError: an image has no features, or a file of them is missing or damaged.
     """
     features = files.root / parameters.features_folder
     target = Path(parameters.boxes_folder).absolute()
-    boxes = convert(features, pictures, parameters.boxes, target)
+    boxes = convert(features, images, parameters.boxes, target)
     files.sources[parameters.features_folder] = boxes.sha256
     return boxes
 
 
-def _training(parameters: Parameters, files: Files, book: Book) -> _Part:
+def _training(parameters: GqaOod.Parameters, files: Files, book: Book) -> _Part:
     """All training questions, labelled by the rule."""
     rows = _balanced(parameters, files, book, "train")
     return _Part(rows, _rare(rows, book, parameters.beta))
 
 
-def _balanced(parameters: Parameters, files: Files, book: Book, part: str) -> QuestionRows:
+def _balanced(parameters: GqaOod.Parameters, files: Files, book: Book, part: str) -> QuestionRows:
     """A file of balanced questions of GQA."""
     name = f"{parameters.folder}/{part}_balanced_questions.json"
     return questions_from(files, name, book, parameters.tokens)
@@ -217,7 +220,7 @@ def _rare(rows: QuestionRows, book: Book, beta: float) -> np.ndarray:
     return in_tail(rows.answer.astype(np.int64), group, len(book.answers), beta)
 
 
-def _evaluation(parameters: Parameters, files: Files, book: Book, part: str) -> _Part:
+def _evaluation(parameters: GqaOod.Parameters, files: Files, book: Book, part: str) -> _Part:
     """Validation or test questions: those of GQA-OOD, else the balanced ones by the rule."""
     official = OFFICIAL[part]
     names = [f"{parameters.ood_folder}/ood_{official}_{side}.json" for side in SIDES]
@@ -258,7 +261,7 @@ def _sorted(names: Names, count: int, fixed: int = 0) -> tuple[tuple[str, ...], 
     return tuple(kept[order]), place
 
 
-def _drawn(rows: int, count: int, parameters: Parameters) -> np.ndarray:
+def _drawn(rows: int, count: int, parameters: GqaOod.Parameters) -> np.ndarray:
     """Which training questions each split has, bool ``[question, split]``."""
     if count < 1:
         raise InputError(f"splits: {count} asked for, allowed: 1 or more")
@@ -291,13 +294,3 @@ def _splits(drawn: np.ndarray, sizes: list[int]) -> pd.DataFrame:
         codes[: sizes[0]][~kept[:, k]] = -1
         splits[f"split_{k}"] = pd.Categorical.from_codes(codes, names)
     return pd.DataFrame(splits)
-
-
-class GqaOod(QuestionDataset):
-    """``load`` with parameters."""
-
-    Parameters = Parameters
-
-    def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
-        return load(self.parameters, files, splits)

@@ -1,4 +1,4 @@
-"""Generators: trained on real pictures or read from a file, and what their pictures are like."""
+"""Generators: trained on real images or read from a file, and what their images are like."""
 
 from robust_fairness.pipelines.generation.pipeline import create_pipeline
 

@@ -15,21 +15,21 @@ from robust_fairness.pipelines._cells import shifted_inputs
 from robust_fairness.pipelines.ingestion.pipeline import ingest
 from robust_fairness.runs.configuration import selected_grid
 
-COLUMNS = 10  # pictures of every class that are shown
-PICTURE_AXES = 4
+COLUMNS = 10  # images of every class that are shown
+IMAGE_AXES = 4
 
 
 def fit(samples: Any, generator: GeneratorSettings) -> tuple[Any, Any]:
-    """Train a generator on the training rows of real pictures.
+    """Train a generator on the training rows of real images.
 
     Raises:
-        InputError: the dataset has no pictures or no classes, or see ``generation.fitting.fit``.
+        InputError: the dataset has no images or no classes, or see ``generation.fitting.fit``.
     """
     import torch
 
     from robust_fairness.generation import fitting
 
-    _require_pictures(samples, generator.name)
+    _require_images(samples, generator.name)
     training: Any = generator.training
     rows = samples.rows(samples.split_names[0], "train")
     return fitting.fit(
@@ -46,41 +46,41 @@ def read(generator: GeneratorSettings, real: Any = None) -> Any:
 
     Args:
         generator: names its file.
-        real: the real pictures, where there are any; their classifier judges its own.
+        real: the real images, where there are any; their classifier judges its own.
 
     Raises:
-        InputError: no such file, no generator, or other classes or sizes than the real pictures.
+        InputError: no such file, no generator, or other classes or sizes than the real images.
     """
     from robust_fairness.generation.generator import load
 
     file: Any = generator.file
     if real is None:
         return load(file)
-    _require_pictures(real, generator.name)
+    _require_images(real, generator.name)
     found = load(file, classes=real.classes)
     if found.shape != real.x.shape[1:]:
         raise InputError(
-            f"{file}: pictures of {found.shape}, allowed: {real.x.shape[1:]}, as the real ones"
+            f"{file}: images of {found.shape}, allowed: {real.x.shape[1:]}, as the real ones"
         )
     return found
 
 
-def _require_pictures(samples: Any, generator: str) -> None:
+def _require_images(samples: Any, generator: str) -> None:
     """Check that a source has what a generator makes.
 
     Raises:
-        InputError: it has no pictures, or no classes.
+        InputError: it has no images, or no classes.
     """
     x = samples.arrays.get("x")
-    if x is None or x.dtype != "uint8" or x.ndim != PICTURE_AXES or not samples.classes:
+    if x is None or x.dtype != "uint8" or x.ndim != IMAGE_AXES or not samples.classes:
         raise InputError(
-            f"generator {generator}: its source has no pictures of classes, allowed: a dataset "
+            f"generator {generator}: its source has no images of classes, allowed: a dataset "
             "of uint8 (n, channels, height, width)"
         )
 
 
 def draw(generator: Any) -> Any:
-    """Pictures of every class, a class a row."""
+    """Images of every class, a class a row."""
     from robust_fairness.core.checkpoints import threads
     from robust_fairness.reporting.contact_sheet import sheet
 
@@ -89,7 +89,7 @@ def draw(generator: Any) -> Any:
 
 
 def train_referee(samples: Any, cell: CellParameters) -> Any:
-    """A classifier of real pictures, which tells what generated ones are worth."""
+    """A classifier of real images, which tells what generated ones are worth."""
     from robust_fairness import training
 
     return training.train(samples, cell)[0]
@@ -98,13 +98,13 @@ def train_referee(samples: Any, cell: CellParameters) -> Any:
 def measure(
     samples: Any, family: FamilyParameters, referee: Any = None, real: Any = None, **shifted: Any
 ) -> tuple[Any, Any]:
-    """How far test sets are from the training pictures, and what a referee makes of them.
+    """How far test sets are from the training images, and what a referee makes of them.
 
     Args:
         samples: the generated dataset.
         family: what it is and which test sets it has.
-        referee: a classifier of real pictures, where there are any.
-        real: the real pictures.
+        referee: a classifier of real images, where there are any.
+        real: the real images.
         shifted: shifted test sets by name.
     """
     from robust_fairness.core import tables
@@ -127,17 +127,17 @@ def draw_family(samples: Any, family: FamilyParameters, **shifted: Any) -> Any:
 
     subset = family.made.subset
     test = samples.rows(samples.split_names[0], "test")
-    pictures = {subset.severity: samples.x[test]}
-    pictures |= {
+    images = {subset.severity: samples.x[test]}
+    images |= {
         severity: shifted[name].x
         for name, (shift, severity) in family.test_sets.items()
         if shift == subset.shift.name
     }
-    return family_sheet(pictures)
+    return family_sheet(images)
 
 
 def create_pipeline() -> Pipeline:
-    """Every generator of the grid, and what its pictures are like in every dataset of them."""
+    """Every generator of the grid, and what its images are like in every dataset of them."""
     grid = selected_grid()
     generated = [dataset for dataset in grid.datasets if dataset.generator]
     return Pipeline([*map(_of_generator, grid.generators), *map(_of_dataset, generated)])

@@ -21,11 +21,8 @@ def ingest(source: SourceParameters) -> tuple[Any, Any]:
 
 def generate(source: SourceParameters, generator: Any) -> tuple[Any, Any]:
     """Make a dataset of a generator's pictures."""
-    from robust_fairness.datasets.generated import generated
-
-    parameters: Any = source.source.parameters
-    name = f"{source.dataset}.samples"
-    samples = generated.generate(parameters, generator, source.splits, name)
+    dataset = find("dataset", source.source.name)(source.source.parameters)
+    samples = dataset.generate(generator, source.splits, f"{source.dataset}.samples")
     return samples, samples.table()
 
 

@@ -32,19 +32,13 @@ def shift(samples: Any, test_set: TestSetParameters) -> Any:
 
 def shift_generated(samples: Any, test_set: GeneratedTestSetParameters, generator: Any) -> Any:
     """Shift the test rows of a generated dataset: in latent space, or their images."""
-    from robust_fairness.datasets.generated import generated
-
     if not find("shift", test_set.shift.name).latent:
         return shift(samples, test_set)
-    parameters: Any = test_set.source.source.parameters
+    source = test_set.source
+    dataset = find("dataset", source.source.name)(source.source.parameters)
     name = TestSet(test_set.shift.name, test_set.severity).name
-    return generated.shifted(
-        samples.take(_tested(samples)),
-        parameters,
-        test_set,
-        generator,
-        f"{test_set.source.dataset}.shifted.{name}",
-    )
+    folder = f"{source.dataset}.shifted.{name}"
+    return dataset.shifted(samples.take(_tested(samples)), test_set, generator, folder)
 
 
 def _tested(samples: Any) -> Any:

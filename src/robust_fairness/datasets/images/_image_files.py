@@ -1,4 +1,4 @@
-"""Pictures in a folder or a zip file, decoded to arrays of one size."""
+"""Images in a folder or a zip file, decoded to arrays of one size."""
 
 import hashlib
 import zipfile
@@ -10,20 +10,23 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from PIL import Image, UnidentifiedImageError
+from pydantic import BaseModel, PositiveInt, field_validator, model_validator
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import ROOT_VARIABLE
 
 JPEG = {".jpg": "JPEG"}
-# the formats of pictures that users bring, by the end of a file's name in small letters
+# the formats of images that users bring, by the end of a file's name in small letters
 COMMON = {".jpg": "JPEG", ".jpeg": "JPEG", ".png": "PNG"}
 CHANNELS = 3
-AT_ONCE = 512  # pictures decoded before the next are read
+AT_ONCE = 512  # images decoded before the next are read
+
+RENAMED = {"pictures": "images", "picture": "image", "min_pictures": "min_images"}  # of fields
 
 Size = tuple[int, int]  # height, width
 Crop = Size | Literal["square"] | None
@@ -31,13 +34,40 @@ Look = Callable[[int, np.ndarray], None]
 DAMAGE = (OSError, zipfile.BadZipFile, zlib.error, Image.DecompressionBombError)
 
 
-@dataclass(frozen=True)
-class Source:
-    """Where the bytes of pictures are.
+class ImageFileParameters(BaseModel, extra="forbid", frozen=True):
+    """Parameters of images that are read from files.
 
     Attributes:
-        names: file names of the pictures.
-        read: bytes of the picture of a name.
+        only_present: use the rows whose image is available; otherwise a missing image is an error.
+        crop: what is cut out around the centre of an image: its largest square, a height and a
+            width in pixels, or None for the whole image.
+        size: height and width that it is resized to; a single number is both.
+    """
+
+    only_present: bool = False
+    crop: Literal["square"] | tuple[PositiveInt, PositiveInt] | None = "square"
+    size: tuple[PositiveInt, PositiveInt] = (128, 128)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _new_names(cls, values: Any) -> Any:
+        for old in RENAMED.keys() & dict(values).keys():
+            raise ValueError(f"{old}: renamed to {RENAMED[old]}")
+        return values
+
+    @field_validator("size", mode="before")
+    @classmethod
+    def _of_a_square(cls, size: Any) -> Any:
+        return (size, size) if isinstance(size, int) else size
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the bytes of images are.
+
+    Attributes:
+        names: file names of the images.
+        read: bytes of the image of a name.
         formats: Pillow's names of the formats that they may have, by suffix.
     """
 
@@ -58,7 +88,7 @@ def _zip(archive: zipfile.ZipFile, formats: Mapping[str, str], depth: int) -> So
         path = PurePosixPath(member)
         name = "/".join(path.parts[-depth:])
         if path.suffix.lower() in formats and members.setdefault(name, member) != member:
-            raise InputError(f"{archive.filename}: two pictures {name}, allowed: one of a name")
+            raise InputError(f"{archive.filename}: two images {name}, allowed: one of a name")
     return Source(set(members), lambda name: archive.read(members[name]), formats)
 
 
@@ -69,14 +99,14 @@ def opened(
     formats: Mapping[str, str] = MappingProxyType(JPEG),
     depth: int = 1,
 ) -> Iterator[Source]:
-    """The pictures of the folder ``name`` below ``root``, or of ``name.zip``.
+    """The images of the folder ``name`` below ``root``, or of ``name.zip``.
 
     Args:
         root: the data root.
         name: the folder, by its path below the root.
-        formats: Pillow's names of the formats that pictures may have, by suffix in small letters;
+        formats: Pillow's names of the formats that images may have, by suffix in small letters;
             files of other suffixes are left alone.
-        depth: how many last parts of its path a picture is called by; 1 takes the files of the
+        depth: how many last parts of its path an image is called by; 1 takes the files of the
             folder, 2 those of its folders (``person/person_0001.jpg``).
 
     Raises:
@@ -95,12 +125,12 @@ def opened(
     else:
         raise InputError(
             f"{name} is missing: looked for the folder {path} and for {archive}; put the "
-            f"pictures there, or let {ROOT_VARIABLE} name the folder that holds them"
+            f"images there, or let {ROOT_VARIABLE} name the folder that holds them"
         )
 
 
 def joined(sources: Mapping[str, Source]) -> Source:
-    """Pictures of several places as one, each called by its place and its name there.
+    """Images of several places as one, each called by its place and its name there.
 
     Args:
         sources: the places, by what they are called; of the same formats.
@@ -118,53 +148,53 @@ def joined(sources: Mapping[str, Source]) -> Source:
 def present(
     table: pd.DataFrame, source: Source, where: str, annotations: str, only_present: bool
 ) -> pd.DataFrame:
-    """The annotated rows whose picture is there; all must be unless only these are wanted.
+    """The annotated rows whose image is there; all must be unless only these are wanted.
 
     Args:
-        table: annotations by name of the picture.
-        source: the pictures.
-        where: what the place of the pictures is called.
+        table: annotations by name of the image.
+        source: the images.
+        where: what the place of the images is called.
         annotations: name of the file that the table was read from.
-        only_present: whether annotations without a picture are left out.
+        only_present: whether annotations without an image are left out.
 
     Raises:
-        InputError: an annotated picture is missing, or none is there.
+        InputError: an annotated image is missing, or none is there.
     """
     there = table.index.isin(list(source.names))
     if not there.any():
         raise InputError(
-            f"{annotations}: none of its {len(table)} pictures is among the {len(source.names)} of "
-            f"{where}, allowed: annotations of these pictures"
+            f"{annotations}: none of its {len(table)} images is among the {len(source.names)} of "
+            f"{where}, allowed: annotations of these images"
         )
     if not there.all() and not only_present:
         missing = table.index[~there]
         raise InputError(
-            f"{where}: {len(missing)} pictures that {annotations} names are missing, first "
+            f"{where}: {len(missing)} images that {annotations} names are missing, first "
             f"{missing[0]}; only_present: true uses the others"
         )
     kept: pd.DataFrame = table[there]
     return kept
 
 
-def with_pictures(
+def with_images(
     table: pd.DataFrame, source: Source, where: str, annotations: str, only_present: bool
 ) -> pd.DataFrame:
-    """The annotated rows whose picture is there, where every picture has to have its row.
+    """The annotated rows whose image is there, where every image has to have its row.
 
     Args:
-        table: annotations by name of the picture.
-        source: the pictures.
-        where: what the place of the pictures is called.
+        table: annotations by name of the image.
+        source: the images.
+        where: what the place of the images is called.
         annotations: name of the file that the table was read from.
-        only_present: whether annotations without a picture are left out.
+        only_present: whether annotations without an image are left out.
 
     Raises:
-        InputError: a picture has no row, or see ``present``.
+        InputError: an image has no row, or see ``present``.
     """
     unknown = sorted(source.names - set(table.index))
     if unknown:
         raise InputError(
-            f"{where}: {len(unknown)} pictures without a row in {annotations}, first {unknown[0]}"
+            f"{where}: {len(unknown)} images without a row in {annotations}, first {unknown[0]}"
         )
     return present(table, source, where, annotations, only_present)
 
@@ -176,15 +206,15 @@ def decode(
     crop: Crop = "square",
     look: Look | None = None,
 ) -> tuple[np.ndarray, str]:
-    """Pictures cut around their centre and resized, and the checksum of their files.
+    """Images cut around their centre and resized, and the checksum of their files.
 
     Args:
         source: where they are.
         names: file names, in the order of the rows.
         size: height and width of the results.
         crop: what is cut out before: the largest square, a height and a width in pixels of the
-            file, or None for the whole picture.
-        look: is given the whole pictures too, before they are cut, a block of rows at a time and
+            file, or None for the whole image.
+        look: is given the whole images too, before they are cut, a block of rows at a time and
             in order: the first row, and uint8 ``[block, 3, height, width]`` of one size.
 
     Returns:
@@ -193,16 +223,16 @@ def decode(
 
     Raises:
         InputError: a file is damaged, of another format, or smaller than the crop; the message
-            names it and its row. With ``look``: pictures differ in size.
+            names it and its row. With ``look``: images differ in size.
     """
-    pictures = np.empty((len(names), CHANNELS, *size), dtype=np.uint8)
+    images = np.empty((len(names), CHANNELS, *size), dtype=np.uint8)
     digest = hashlib.sha256()
     formats = tuple(dict.fromkeys(source.formats.values()))
 
     def fill(row: int, content: bytes) -> np.ndarray | None:
         with _naming(names[row], row, formats):
             whole = _decoded(content, crop, formats)
-            pictures[row] = _channels_first(_cut(whole, size, crop))
+            images[row] = _channels_first(_cut(whole, size, crop))
             return None if look is None else _channels_first(whole)
 
     with ThreadPoolExecutor() as pool:  # Pillow decodes outside of Python's lock
@@ -216,57 +246,57 @@ def decode(
             wholes = list(pool.map(fill, rows, contents))  # which raises the first error
             if look is not None:
                 look(start, _of_one_size([whole for whole in wholes if whole is not None], start))
-    return pictures, digest.hexdigest()
+    return images, digest.hexdigest()
 
 
 @contextmanager
 def _naming(name: str, row: int, formats: tuple[str, ...]) -> Iterator[None]:
-    """Make errors of reading and decoding name the picture and its row."""
+    """Make errors of reading and decoding name the image and its row."""
     try:
         yield
     except (*DAMAGE, InputError) as error:
         # Pillow's own message of an unknown format has a memory address.
         unknown = f"no {' or '.join(formats)} file"
         reason = unknown if isinstance(error, UnidentifiedImageError) else error
-        raise InputError(f"picture {name} (row {row}): {reason}") from error
+        raise InputError(f"image {name} (row {row}): {reason}") from error
 
 
 def _decoded(content: bytes, crop: Crop, formats: tuple[str, ...]) -> Image.Image:
-    """One picture, if it is as large as what is cut out of it."""
-    with Image.open(BytesIO(content), formats=formats) as picture:
-        if picture.mode.startswith(("I", "F")):  # conversion would cut these off at 255
-            raise InputError(f"pixels of mode {picture.mode}, allowed: 8 bits a channel")
-        _window(picture.height, picture.width, crop)
-        return picture.convert("RGB")
+    """One image, if it is as large as what is cut out of it."""
+    with Image.open(BytesIO(content), formats=formats) as image:
+        if image.mode.startswith(("I", "F")):  # conversion would cut these off at 255
+            raise InputError(f"pixels of mode {image.mode}, allowed: 8 bits a channel")
+        _window(image.height, image.width, crop)
+        return image.convert("RGB")
 
 
 def _cut(whole: Image.Image, size: Size, crop: Crop) -> Image.Image:
-    """What is cut out around the centre of a picture, resized."""
+    """What is cut out around the centre of an image, resized."""
     height, width = _window(whole.height, whole.width, crop)
     left, top = (whole.width - width) // 2, (whole.height - height) // 2
     cut = whole.crop((left, top, left + width, top + height))
     return cut.resize(size[::-1], Image.Resampling.BILINEAR)
 
 
-def _channels_first(picture: Image.Image) -> np.ndarray:
+def _channels_first(image: Image.Image) -> np.ndarray:
     """Pixels, uint8 ``[3, height, width]``."""
-    return np.asarray(picture).transpose(2, 0, 1)
+    return np.asarray(image).transpose(2, 0, 1)
 
 
 def _of_one_size(wholes: list[np.ndarray], start: int) -> np.ndarray:
-    """Pictures in one array, ``[n, 3, height, width]``; ``start`` is the row of the first."""
+    """Images in one array, ``[n, 3, height, width]``; ``start`` is the row of the first."""
     first = wholes[0].shape[1:]
     for row, whole in enumerate(wholes, start):
         if whole.shape[1:] != first:
             raise InputError(
-                f"picture in row {row}: {' x '.join(map(str, whole.shape[1:]))} pixels, "
+                f"image in row {row}: {' x '.join(map(str, whole.shape[1:]))} pixels, "
                 f"allowed: {' x '.join(map(str, first))}, as in row {start}"
             )
     return np.stack(wholes)
 
 
 def _window(height: int, width: int, crop: Crop) -> Size:
-    """Height and width of what is cut out of a picture."""
+    """Height and width of what is cut out of an image."""
     if crop == "square":
         return min(height, width), min(height, width)
     rows, columns = crop or (height, width)
