@@ -16,7 +16,7 @@ import tracemalloc
 import numpy as np
 from PIL import Image
 
-from robust_fairness.datasets.images._pictures import AT_ONCE, JPEG, Source, decode
+from robust_fairness.datasets.images._image_files import AT_ONCE, JPEG, Source, decode
 from robust_fairness.datasets.images._skin_tone import (
     ALIGNED,
     Patches,

@@ -90,10 +90,12 @@ def imbalanced() -> Samples:
     attributes = pd.DataFrame(
         {
             "colour": pd.Categorical(["red", "red", "blue", "blue"]),
-            "side@a": pd.Categorical(["majority", "minority"] * 2, sides),
-            "side@b": pd.Categorical(["minority"] * 4, sides),
         }
     )
+    split_attributes = {
+        "a": pd.DataFrame({"side": pd.Categorical(["majority", "minority"] * 2, sides)}),
+        "b": pd.DataFrame({"side": pd.Categorical(["minority"] * 4, sides)}),
+    }
     splits = {
         "a": pd.Categorical(["train", "train", "val", "test"]),
         "b": pd.Categorical(["test", "val", "train", "train"]),
@@ -102,6 +104,7 @@ def imbalanced() -> Samples:
         x=np.zeros((4, 1), dtype=np.float32),
         y=np.zeros(4, dtype=np.int64),
         attributes=attributes,
+        split_attributes=split_attributes,
         id=np.arange(4),
         splits=pd.DataFrame(splits),
         classes=("only",),
@@ -116,8 +119,8 @@ def test_each_split_sees_its_own_value_of_an_attribute_that_differs_by_split():
     for split in ("a", "b"):
         seen = samples.of_split(split)
         assert list(seen.attributes) == ["colour", "side"]
-        assert seen.attributes["side"].equals(samples.attributes[f"side@{split}"].rename("side"))
-        assert not seen.differs_by_split
+        assert seen.attributes["side"].equals(samples.split_attributes[split]["side"])
+        assert not seen.split_attributes
         assert seen.of_split(split) is seen
 
 

@@ -255,14 +255,14 @@ def test_damaged_lists_are_named(tmp_path, file, old, new, message):
         (lambda rows: ["1 1 2 1 2.0", *rows], "row 1, seen: 2, allowed: 0 or 1"),
         (
             lambda rows: ["1 x 1 1 2.0", *rows],
-            "row 1: '1 x 1 1 2.0', allowed: whole numbers pic",
+            "row 1: '1 x 1 1 2.0', allowed: whole numbers im",
         ),
         (lambda rows: [*rows, "1 1"], "row 361: '1 1', allowed: whole numbers image"),
         (lambda rows: rows[12:], "no row of 1 images, first number 1, allowed: labels of every"),
         (lambda rows: rows[:-24], "no row of 2 images, first number 29, allowed: labels of"),
         (
             lambda rows: [*rows, "", "\xff \xfe 1"],
-            r"row 361: '.* 1', allowed: whole numbers pictur",
+            r"row 361: '.* 1', allowed: whole numbers imtur",
         ),
         (lambda rows: [*rows, "1 1 " + "9" * 30], "row 361: '1 1 9+', allowed: whole numbers"),
         (lambda rows: [], "no row of 30 images, first number 1"),

@@ -68,7 +68,8 @@ def subset(name: str, severity: float) -> TestSetParameters:
 
 
 def generate(splits: int = 2, decoder: Plain | None = None, **changes):
-    return generated.generate(parameters(**changes), decoder or Plain(), splits, "d.samples")
+    dataset = generated.Generated(parameters(**changes))
+    return dataset.generate(decoder or Plain(), splits, "d.samples")
 
 
 def expected(places: np.ndarray, name: str, severity: float, seed: int = 5) -> np.ndarray:
@@ -125,7 +126,9 @@ def test_shifted_rows_keep_draw_and_label_and_change_the_image(name, severity):
     """Also those of another subset than the trained one."""
     samples = generate()
     test = samples.take(samples.rows("split_0", "test"))
-    shifted = generated.shifted(test, parameters(), subset(name, severity), Plain(), "d.shifted.s")
+    shifted = generated.Generated(parameters()).shifted(
+        test, subset(name, severity), Plain(), "d.shifted.s"
+    )
     np.testing.assert_array_equal(shifted.id, PLACES["test"])
     np.testing.assert_array_equal(shifted.y, test.y)
     np.testing.assert_array_equal(shifted.x, expected(PLACES["test"], name, severity))
@@ -137,7 +140,7 @@ def test_the_same_subset_as_a_test_set_is_the_unshifted_one():
     samples = generate(name="truncation", severity=0.8)
     test = samples.take(samples.rows("split_0", "test"))
     given = parameters("truncation", 0.8)
-    again = generated.shifted(test, given, given.subset, Plain(), "d.shifted.same")
+    again = generated.Generated(given).shifted(test, given.subset, Plain(), "d.shifted.same")
     np.testing.assert_array_equal(again.x, test.x)
 
 
@@ -158,7 +161,7 @@ def test_colors_are_read_off_every_image_also_off_shifted_ones():
     assert samples.sensitive == ("color",) and list(samples.attributes) == ["color"]
     test = samples.take(samples.rows("split_0", "test"))
     given = parameters(attribute="color")
-    shifted = generated.shifted(test, given, subset("extend", 90), Inked(), "d.shifted.s")
+    shifted = generated.Generated(given).shifted(test, subset("extend", 90), Inked(), "d.shifted.s")
     for one in (test, shifted):
         expected = np.where(one.x[:, 0, 0, 0] > 0, "red", "blue")
         assert set(expected) == {"red", "blue"}

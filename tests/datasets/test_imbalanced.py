@@ -26,7 +26,7 @@ def load_of(monkeypatch, tmp_path):
     """Loads what is made of given samples."""
 
     def load(samples: Samples, splits: int = 2, **options) -> Samples:
-        source = SimpleNamespace(load=lambda files, count: samples)
+        source = SimpleNamespace(load=lambda files, count: samples, data_kind="table")
         monkeypatch.setattr(imbalanced, "find", lambda kind, name: lambda parameters: source)
         of = Named(name="made_up", parameters=NoParameters())
         return imbalanced.Imbalanced(imbalanced.Imbalanced.Parameters(of=of, **options)).load(

@@ -116,7 +116,7 @@ def test_the_attribute_in_the_place_of_the_outcome_is_conditioned_on():
     samples = make_samples(rows=120)
     dose = np.random.default_rng(0).normal(size=120)
     frame = samples.attributes.assign(dose=dose)
-    samples = dataclasses.replace(samples, attributes=frame, given="dose")
+    samples = dataclasses.replace(samples, attributes=frame, conditioning="dose")
     logits = dose[:, None] * [0, 2] + np.random.default_rng(1).normal(size=(120, 2))
     (row,) = evaluate(["faircocco_eo"], samples, logits)
     columns = np.eye(2)[samples.attributes["kind"].cat.codes]

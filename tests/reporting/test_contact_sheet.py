@@ -52,7 +52,13 @@ def test_each_value_of_an_attribute_has_a_row():
     samples = make(x, [0, 0, 1, 1], ["train", "train", "train", "test"])
     tones = pd.Categorical(["VI", "I", "VI", "I"], ["I", "II", "VI"])
     other = pd.Categorical(["II"] * 4, ["I", "II", "VI"])
-    samples = replace(samples, attributes=pd.DataFrame({"tone@s": tones, "tone@t": other}))
+    samples = replace(
+        samples,
+        split_attributes={
+            "s": pd.DataFrame({"tone": tones}),
+            "t": pd.DataFrame({"tone": other}),
+        },
+    )
     sheet = attribute_sheet(samples, "tone", columns=2)
     step = 96 + GAP
 

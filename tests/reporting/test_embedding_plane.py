@@ -28,10 +28,15 @@ def make(sensitive: tuple[str, ...] = ("color", "age")) -> Samples:
             {
                 "color": pd.Categorical(colours),
                 "age": np.linspace(0, 1, ROWS),
-                "class_size@s": pd.Categorical(["majority", "minority"] * (ROWS // 2)),
-                "class_size@t": pd.Categorical(["minority"] * ROWS),
             }
         ),
+        split_attributes={
+            name: pd.DataFrame({"class_size": pd.Categorical(sizes)})
+            for name, sizes in {
+                "s": ["majority", "minority"] * (ROWS // 2),
+                "t": ["minority"] * ROWS,
+            }.items()
+        },
         id=np.arange(ROWS),
         splits=pd.DataFrame({name: pd.Categorical(["val"] * ROWS) for name in ("s", "t")}),
         classes=("a", "b"),

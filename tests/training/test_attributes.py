@@ -88,10 +88,12 @@ def test_continuous_attributes_train_the_methods_that_need_no_group():
 def test_equalised_odds_conditions_on_classes_outcome_or_a_named_attribute():
     """One column a class; a number stays one; another attribute may take its place."""
     samples = make_mixed()
-    np.testing.assert_array_equal(numbers_of(samples.given_values()), np.eye(2)[samples.y])
+    np.testing.assert_array_equal(numbers_of(samples.conditioning_values()), np.eye(2)[samples.y])
     outcome = make_samples(classes=0)
-    np.testing.assert_array_equal(numbers_of(outcome.given_values())[:, 0], outcome.y)
-    other = dataclasses.replace(samples, given="age")
-    np.testing.assert_array_equal(numbers_of(other.given_values())[:, 0], samples.attributes["age"])
-    with pytest.raises(InputError, match="unknown given attribute 'agee'"):
-        dataclasses.replace(samples, given="agee")
+    np.testing.assert_array_equal(numbers_of(outcome.conditioning_values())[:, 0], outcome.y)
+    other = dataclasses.replace(samples, conditioning="age")
+    np.testing.assert_array_equal(
+        numbers_of(other.conditioning_values())[:, 0], samples.attributes["age"]
+    )
+    with pytest.raises(InputError, match="unknown conditioning attribute 'agee'"):
+        dataclasses.replace(samples, conditioning="agee")

@@ -160,14 +160,16 @@ def test_attribute_of_a_split_is_scored_for_its_replicas():
     """As the classes that are cut, which are others in every split."""
     samples = make_samples()
     sizes = {
-        f"class_size@{split}": pd.Categorical.from_codes(
-            (samples.y + number) % 2, ["majority", "minority"]
+        split: pd.DataFrame(
+            {
+                "class_size": pd.Categorical.from_codes(
+                    (samples.y + number) % 2, ["majority", "minority"]
+                )
+            }
         )
         for number, split in enumerate(samples.split_names[:2])
     }
-    samples = replace(
-        samples, attributes=samples.attributes.assign(**sizes), sensitive=("class_size",)
-    )
+    samples = replace(samples, split_attributes=sizes, sensitive=("class_size",))
     for number, split in enumerate(samples.split_names[:2]):
         rows = samples.rows(split, "test")
         outputs = np.eye(2, dtype=np.float32)[np.zeros(len(rows), int)]
@@ -179,9 +181,7 @@ def test_attribute_of_a_split_is_scored_for_its_replicas():
         (gap,) = (
             r for r in found if r["metric"] != "accuracy_by_group" and r["attribute"] != "kind"
         )
-        sizes_of_training = samples.attributes[f"class_size@{split}"].iloc[
-            samples.rows(split, "train")
-        ]
+        sizes_of_training = sizes[split]["class_size"].iloc[samples.rows(split, "train")]
         majority = sizes_of_training.value_counts().idxmax()
         assert gap["value"] == 2 * of[majority] - 1
 

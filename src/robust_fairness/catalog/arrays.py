@@ -14,7 +14,9 @@ from robust_fairness.catalog.atomic import AtomicDataset
 from robust_fairness.core.errors import InputError
 
 HEADER = "robust_fairness"
-FRAMES = ("attributes", "splits", "downstream")  # tables of samples
+OF_SPLIT = "split_attributes/"  # before the name of a split: its table of attributes
+
+OPTIONAL = ("perturbation", "sample_weight")  # arrays of samples
 
 Arrays = dict[str, np.ndarray]
 
@@ -54,30 +56,33 @@ class SamplesDataset(ArraysDataset):
         """Arrays of x, y, id, attributes and splits."""
         arrays = {f"x/{name}": array for name, array in data.arrays.items()}
         arrays |= {"y": data.y, "id": _text_to_bytes(data.id)}
-        if data.perturbation is not None:
-            arrays["perturbation"] = data.perturbation
-        if data.sample_weight is not None:
-            arrays["sample_weight"] = data.sample_weight
+        for name in OPTIONAL:
+            if getattr(data, name) is not None:
+                arrays[name] = getattr(data, name)
         rest = {
             "features": data.features,
             "classes": data.classes,
             "sensitive": data.sensitive,
-            "given": data.given,
+            "conditioning": data.conditioning,
+            "domain": data.domain,
+            "of_split": list(data.split_attributes),
             "sources": data.sources,
             "named": isinstance(data.x, dict),
             "text_id": data.id.dtype.kind == "U",
         }
         if data.questions is not None:
             rest["questions"] = asdict(data.questions)
-        for kind in FRAMES:
-            frame = getattr(data, kind)
-            if frame is None:
-                continue
-            rest[kind] = {}
+        frames = {"attributes": data.attributes, "splits": data.splits}
+        if data.downstream is not None:
+            frames["downstream"] = data.downstream
+        frames |= {f"{OF_SPLIT}{name}": frame for name, frame in data.split_attributes.items()}
+        rest["frames"] = {}
+        for kind, frame in frames.items():
+            rest["frames"][kind] = {}
             for name in frame:
                 column = frame[name]
                 categorical = isinstance(column.dtype, pd.CategoricalDtype)
-                rest[kind][name] = list(column.cat.categories) if categorical else None
+                rest["frames"][kind][name] = list(column.cat.categories) if categorical else None
                 values = column.cat.codes if categorical else column
                 arrays[f"{kind}/{name}"] = values.to_numpy()
         return arrays, rest
@@ -88,9 +93,9 @@ class SamplesDataset(ArraysDataset):
 
         x = {name.removeprefix("x/"): array for name, array in arrays.items() if name[:2] == "x/"}
         frames = {}
-        for kind in (kind for kind in FRAMES if kind in rest):
+        for kind, names in rest["frames"].items():
             columns = {}
-            for name, categories in rest[kind].items():
+            for name, categories in names.items():
                 values = arrays[f"{kind}/{name}"]
                 columns[name] = (
                     values if categories is None else pd.Categorical.from_codes(values, categories)
@@ -105,10 +110,14 @@ class SamplesDataset(ArraysDataset):
             features=tuple(rest["features"]),
             classes=tuple(rest["classes"]),
             sensitive=tuple(rest["sensitive"]),
-            given=rest["given"],
+            conditioning=rest["conditioning"],
+            domain=rest["domain"],
             sources=rest["sources"],
             questions=_questions(rest["questions"]) if "questions" in rest else None,
-            **frames,
+            attributes=frames["attributes"],
+            splits=frames["splits"],
+            downstream=frames.get("downstream"),
+            split_attributes={name: frames[f"{OF_SPLIT}{name}"] for name in rest["of_split"]},
         )
 
 

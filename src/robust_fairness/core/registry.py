@@ -35,6 +35,7 @@ PACKAGES = {
     "miner": ("miners",),
     "metric": ("metrics",),
 }
+RENAMED = {("dataset", "pictures"): "image_folder"}  # old names of plug-ins
 BASE = "base"
 PROJECT_FOLDER = "ROBUST_FAIRNESS_PLUGINS"
 ROOT = Path(robust_fairness.__file__).parent
@@ -129,6 +130,8 @@ def find_module(kind: str, name: str) -> ModuleType:
         InputError: unknown name; the message contains the nearest ones.
     """
     found = _found(kind)
+    if (kind, name) in RENAMED and name not in found:
+        raise InputError(f"{kind} {name!r} is called {RENAMED[kind, name]!r} now")
     if name not in found:
         raise unknown_name(kind, name, found)
     place = found[name]

@@ -132,7 +132,7 @@ class TableDataset(Dataset):
             features=tuple(features.columns),
             classes=classes,
             sensitive=tuple(self.parameters.sensitive),
-            given=table.conditioning,
+            conditioning=table.conditioning,
             sources=dict(files.sources),
         )
 

@@ -168,8 +168,8 @@ def by_columns(
     narrow = [
         str(name) for name, values in samples.attributes.items() if width_of(values) <= MOST_GROUPS
     ]
-    conditioning = samples.given_values().to_frame()
-    wanted = [*((name,) for name in narrow if name != samples.given), *map(tuple, groupings)]
+    conditioning = samples.conditioning_values().to_frame()
+    wanted = [*((name,) for name in narrow if name != samples.conditioning), *map(tuple, groupings)]
     if len(samples.sensitive) > 1:
         wanted.append(samples.sensitive)
     found = {}

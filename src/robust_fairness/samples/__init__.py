@@ -1,21 +1,16 @@
 """Samples, their groups and splits: the only thing that travels between the packages."""
 
-from robust_fairness.samples.samples import (
-    OF_SPLIT,
-    PARTS,
-    REQUIRED_PARTS,
-    Arrays,
+from robust_fairness.samples.groups import (
     Groups,
-    Samples,
     groups_of,
     numbers_of,
     require_categorical,
     values_of,
     width_of,
 )
+from robust_fairness.samples.samples import PARTS, REQUIRED_PARTS, Arrays, Samples
 
 __all__ = [
-    "OF_SPLIT",
     "PARTS",
     "REQUIRED_PARTS",
     "Arrays",

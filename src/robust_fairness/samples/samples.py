@@ -1,7 +1,8 @@
 """Samples: the only thing that travels between ingestion, shifts, training and evaluation."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,6 @@ from robust_fairness.samples.questions import Questions
 # rows are, for data whose bias is known (Biased MNIST).
 PARTS = ("train", "val", "unbiased_val", "test")
 REQUIRED_PARTS = ("train", "val", "test")
-OF_SPLIT = "@"  # ``class_size@split_3`` is the attribute ``class_size`` for split_3 alone
 
 Arrays = np.ndarray | dict[str, np.ndarray]
 
@@ -27,19 +27,23 @@ class Samples:
             training rows), uint8 images ``[n, c, h, w]``, or a named set of such arrays.
         y: int64 class index ``[n]``, or float32 outcome ``[n]`` when ``classes`` is empty.
         attributes: sensitive or bias variables, ``n`` rows; a categorical column defines
-            groups, a float column is continuous. A column ``name@split`` is the attribute
-            ``name`` as it is for that split, see ``of_split``.
+            groups, a float column is continuous.
         id: what the row is called in its source, ``[n]`` int64 or str.
         splits: ``n`` rows, one categorical column a *named split*, with values in ``PARTS``; a
             missing value keeps the row out of that split. A replica names the split it uses.
         features: names of the columns of ``x``; empty for images.
         classes: names of the classes of ``y``; empty for a continuous outcome.
         sensitive: the attributes that methods mitigate, in order.
-        given: the attribute that takes the place of ``y`` where equalised odds is asked for,
-            such as the outcome of a treatment that ``y`` is the choice of; empty for ``y``.
+        conditioning: the attribute that equalised odds conditions on, such as the outcome of a
+            treatment that ``y`` is the choice of; empty for ``y``.
         perturbation: float32 ``[n, d]`` or None: what a shift adds to the features *after*
             preprocessing, in its units (standard deviations of the training rows).
         sources: SHA-256 of every file that the samples were read from, by file name.
+        domain: the categorical attribute that names the domain of a row, such as a hospital or a
+            year; empty where there is one domain.
+        sample_weight: float weights of the rows in training ``[n]``; None for equal weights.
+        split_attributes: further attributes, by the named split for which they hold; ``of_split``
+            adds those of one split to ``attributes``.
         downstream: bool ``n`` rows, one column a named split: the rows that classifiers of frozen
             embeddings are fitted on; None for the training rows.
         questions: what the rows share where they are questions on images, else None.
@@ -53,31 +57,41 @@ class Samples:
     features: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
     sensitive: tuple[str, ...] = ()
-    given: str = ""
+    conditioning: str = ""
     perturbation: np.ndarray | None = None
     sources: dict[str, str] = field(default_factory=dict)
+    domain: str = ""
+    sample_weight: np.ndarray | None = None
+    split_attributes: dict[str, pd.DataFrame] = field(default_factory=dict)
     downstream: pd.DataFrame | None = None
     questions: Questions | None = None
 
     def __post_init__(self) -> None:
-        """Check that all parts tell of the same rows.
+        """Check that all parts describe the same rows.
 
         Raises:
-            InputError: lengths differ, a label is out of range or missing, or a sensitive
-                attribute, or the given one, is no column of ``attributes``.
+            InputError: lengths differ, a label is out of range or missing, or an attribute that
+                is named does not exist.
         """
-        lengths = {name: len(array) for name, array in self.arrays.items()}
-        lengths |= {name: len(getattr(self, name)) for name in ("y", "attributes", "id", "splits")}
-        if self.downstream is not None:
-            lengths["downstream"] = len(self.downstream)
+        parts: dict[str, Any] = {
+            **self.arrays,
+            "y": self.y,
+            "attributes": self.attributes,
+            "id": self.id,
+        }
+        parts |= {"splits": self.splits, **self.split_attributes}
+        optional = {"downstream": self.downstream, "sample_weight": self.sample_weight}
+        parts |= {name: part for name, part in optional.items() if part is not None}
+        lengths = {name: len(part) for name, part in parts.items()}
         if len(set(lengths.values())) != 1:
             raise InputError(f"samples: parts differ in length: {lengths}")
-        known = {str(name).partition(OF_SPLIT)[0] for name in self.attributes}
+        known = set(map(str, chain(self.attributes, *self.split_attributes.values())))
         for name in self.sensitive:
             if name not in known:
                 raise unknown_name("sensitive attribute", name, known)
-        if self.given and self.given not in self.attributes:
-            raise unknown_name("given attribute", self.given, self.attributes.columns)
+        for kind, name in (("conditioning", self.conditioning), ("domain", self.domain)):
+            if name and name not in self.attributes:
+                raise unknown_name(f"{kind} attribute", name, self.attributes.columns)
         if (
             self.classes
             and len(self.y)
@@ -103,11 +117,6 @@ class Samples:
         """Names of the splits."""
         return [str(name) for name in self.splits.columns]
 
-    @property
-    def differs_by_split(self) -> bool:
-        """Whether an attribute is another for each split, see ``of_split``."""
-        return any(OF_SPLIT in str(name) for name in self.attributes)
-
     def rows(self, split: str, part: str) -> np.ndarray:
         """Row numbers of one part (of ``PARTS``) of a named split, int64 ``[m]``.
 
@@ -131,26 +140,34 @@ class Samples:
         return np.flatnonzero(self.downstream[split].to_numpy())
 
     def of_split(self, split: str) -> "Samples":
-        """The samples as one split sees them: attributes that differ by split are its own."""
-        if not self.differs_by_split:
+        """The samples with the attributes of one split; the same object if there are none."""
+        if not self.split_attributes:
             return self
-        names = [str(name) for name in self.attributes]
-        own = {name: name.partition(OF_SPLIT)[0] for name in names}
-        kept = [name for name in names if name.partition(OF_SPLIT)[2] in ("", split)]
-        return replace(self, attributes=self.attributes[kept].rename(columns=own))
+        attributes = pd.concat([self.attributes, self.split_attributes[split]], axis=1)
+        return replace(self, attributes=attributes, split_attributes={})
 
-    def given_values(self) -> pd.Series:
+    def conditioning_values(self) -> pd.Series:
         """What equalised odds conditions on, ``[n]``: classes as categories, or numbers."""
-        if self.given:
-            return self.attributes[self.given]
+        if self.conditioning:
+            return self.attributes[self.conditioning]
         if self.classes:
             return pd.Series(pd.Categorical.from_codes(self.y, pd.Index(self.classes)))
         return pd.Series(self.y)
 
+    def weights(self) -> np.ndarray:
+        """Weights of the rows in training, float64 ``[n]``."""
+        if self.sample_weight is None:
+            return np.ones(len(self))
+        return np.asarray(self.sample_weight, dtype=np.float64)
+
     def table(self) -> pd.DataFrame:
-        """All but the inputs as a table, ``n`` rows: id, y, splits and attributes."""
+        """All but the inputs as a table, ``n`` rows: id, y, splits and attributes.
+
+        The attributes of a split have the suffix ``@`` and its name.
+        """
         own = pd.DataFrame({"id": self.id, "y": self.y})
-        return pd.concat([own, self.splits, self.attributes], axis=1)
+        of_splits = (frame.add_suffix(f"@{name}") for name, frame in self.split_attributes.items())
+        return pd.concat([own, self.splits, self.attributes, *of_splits], axis=1)
 
     def without_inputs(self) -> "Samples":
         """The samples without ``x``: what scoring needs, cheap to take rows of."""
@@ -164,103 +181,18 @@ class Samples:
             self,
             x=x if isinstance(self.x, dict) else x["x"],
             y=self.y[rows],
-            attributes=self.attributes.iloc[rows].reset_index(drop=True),
+            attributes=_taken(self.attributes, rows),
             id=self.id[rows],
-            splits=self.splits.iloc[rows].reset_index(drop=True),
+            splits=_taken(self.splits, rows),
             perturbation=None if self.perturbation is None else self.perturbation[rows],
-            downstream=None
-            if self.downstream is None
-            else self.downstream.iloc[rows].reset_index(drop=True),
+            downstream=None if self.downstream is None else _taken(self.downstream, rows),
+            sample_weight=None if self.sample_weight is None else self.sample_weight[rows],
+            split_attributes={
+                name: _taken(frame, rows) for name, frame in self.split_attributes.items()
+            },
         )
 
 
-@dataclass(frozen=True)
-class Groups:
-    """Group number of every row, with the readable name of each number.
-
-    Attributes:
-        index: int64 ``[n]``, 0 to ``len(names) - 1``; -1 where an attribute is missing.
-        names: one a group, for example ``"female"`` or ``"female & black"``.
-    """
-
-    index: np.ndarray
-    names: tuple[str, ...]
-
-    @property
-    def counts(self) -> np.ndarray:
-        """Rows in each group, int64 ``[groups]``; missing values are not counted."""
-        return np.bincount(self.index[self.index >= 0], minlength=len(self.names))
-
-
-def require_categorical(attributes: pd.DataFrame, columns: Sequence[str]) -> None:
-    """Check that some attributes define groups.
-
-    Raises:
-        InputError: no column is given, or one does not exist or is continuous.
-    """
-    if not columns:
-        raise InputError(f"groups of no attribute, allowed: {', '.join(map(str, attributes))}")
-    for column in columns:
-        if column not in attributes:
-            raise unknown_name("attribute", column, attributes.columns)
-        if not isinstance(attributes[column].dtype, pd.CategoricalDtype):
-            raise InputError(f"attribute {column!r} is continuous: it defines no groups; bin it")
-
-
-def groups_of(attributes: pd.DataFrame, columns: Sequence[str]) -> Groups:
-    """Groups of one categorical attribute, or of every combination that occurs of several.
-
-    A single attribute keeps all its categories, also those without rows, in their order; of
-    several, the combinations found in the data are counted, never enumerated.
-
-    Raises:
-        InputError: no column is given, or one does not exist or is continuous.
-    """
-    require_categorical(attributes, columns)
-    if len(columns) == 1:
-        only = attributes[columns[0]].cat
-        return Groups(only.codes.to_numpy().astype(np.int64), tuple(map(str, only.categories)))
-    codes = [attributes[column].cat.codes.to_numpy() for column in columns]
-    complete = np.all([code >= 0 for code in codes], axis=0)
-    # Numbers of the combinations of the first columns, in order; never more than there are rows.
-    inverse = np.zeros(complete.sum(), dtype=np.int64)
-    for column, code in zip(columns, codes, strict=True):
-        joined = inverse * len(attributes[column].cat.categories) + code[complete]
-        _, first, inverse = np.unique(joined, return_index=True, return_inverse=True)
-    index = np.full(len(attributes), -1, dtype=np.int64)
-    index[complete] = inverse
-    names = [
-        np.array([str(name) for name in attributes[column].cat.categories], dtype=object)[
-            code[complete][first]
-        ]
-        for column, code in zip(columns, codes, strict=True)
-    ]
-    return Groups(index, tuple(map(" & ".join, zip(*names, strict=True))))
-
-
-def numbers_of(values: pd.Series) -> np.ndarray:
-    """Numbers that stand for an attribute, float64 ``[n, columns]``; NaN where it is missing.
-
-    A continuous one has one column, a categorical one a column of 0 and 1 for each category, and
-    at least two, so that it is never taken for a number.
-    """
-    if not isinstance(values.dtype, pd.CategoricalDtype):
-        return values.to_numpy(np.float64)[:, None]
-    codes = values.cat.codes.to_numpy()
-    columns = np.eye(width_of(values))[codes]
-    columns[codes < 0] = np.nan
-    return columns
-
-
-def width_of(values: pd.Series) -> int:
-    """Number of columns of ``numbers_of``."""
-    if not isinstance(values.dtype, pd.CategoricalDtype):
-        return 1
-    return max(2, len(values.cat.categories))
-
-
-def values_of(values: pd.Series) -> np.ndarray:
-    """What tells an attribute of rows apart from another, ``[n]``: numbers, or places of names."""
-    if not isinstance(values.dtype, pd.CategoricalDtype):
-        return values.to_numpy(np.float64)
-    return values.cat.codes.to_numpy()
+def _taken(frame: pd.DataFrame, rows: np.ndarray) -> pd.DataFrame:
+    """The given rows, numbered from 0."""
+    return frame.iloc[rows].reset_index(drop=True)

@@ -84,7 +84,7 @@ class StackData:
         self.group = torch.from_numpy(groups.index).to(self.device)
         self.subgroup = torch.from_numpy(subgroups).to(self.device)
         like = torch.zeros(0, dtype=self.dtype, device=self.device)
-        columns = (mitigated, [samples.given_values()]) if reads_attributes else ([], [])
+        columns = (mitigated, [samples.conditioning_values()]) if reads_attributes else ([], [])
         self.attributes, self.conditioning = (
             attributes.encode(one, self.train, like) for one in columns
         )

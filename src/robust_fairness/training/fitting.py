@@ -290,7 +290,7 @@ def training_key(samples: Samples, cell: CellParameters, replicas: Sequence[Repl
         **samples.arrays,
         "y": samples.y,
         "sample_weight": samples.weights(),
-        "conditioning": values_of(samples.given_values()),
+        "conditioning": values_of(samples.conditioning_values()),
         **{
             f"attribute.{one.name}": values_of(one)
             for one in mitigated_attributes(samples, replicas[0].method)

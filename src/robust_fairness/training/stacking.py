@@ -30,7 +30,7 @@ def stacks(replicas: Sequence[Replica], samples: Samples, network: str) -> list[
     Splits whose attributes differ train separately, and so do networks that do not stack.
     """
     splits = samples.split_names
-    separate = samples.differs_by_split
+    separate = bool(samples.split_attributes)
 
     def shape(replica: Replica) -> str:
         equal = {

@@ -1,6 +1,5 @@
 """Images that a user brings, a folder beside a table, made a dataset by parameters alone."""
 
-
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype

@@ -18,7 +18,7 @@ from robust_fairness.core.registry import find
 from robust_fairness.datasets.base import Dataset
 from robust_fairness.datasets.files import Files
 from robust_fairness.experiment.parameters import Named, named
-from robust_fairness.samples import OF_SPLIT, REQUIRED_PARTS, Samples, require_categorical
+from robust_fairness.samples import REQUIRED_PARTS, Samples, require_categorical
 from robust_fairness.samples.splits import ClassSplitParameters, class_splits, ranks
 
 BY_CLASS = "class"
@@ -130,7 +130,7 @@ class Imbalanced(Dataset):
         parameters = self.parameters
         source = parameters.of
         samples = self.source.load(files, splits)
-        if samples.differs_by_split:
+        if samples.split_attributes:
             raise InputError(
                 f"of: attributes of {source.name} differ by split, allowed: a dataset whose do not"
             )
@@ -151,14 +151,13 @@ class Imbalanced(Dataset):
             parts[name] = _with_training(samples.splits[own], trained)
             downstream[name] = control
             kind = np.append(minority.astype(np.int64), -1)[codes]  # the last is of missing values
-            attributes[f"{CLASS_SIZE}{OF_SPLIT}{name}"] = pd.Categorical.from_codes(
-                kind, pd.Index(SIZES, dtype=object)
-            )
+            sizes = pd.Categorical.from_codes(kind, pd.Index(SIZES, dtype=object))
+            attributes[name] = pd.DataFrame({CLASS_SIZE: sizes})
         # groups of a single class would only repeat what is asked of class sizes
-        given = samples.attributes.drop(columns=[BY_CLASS], errors="ignore")
         return replace(
             samples,
-            attributes=pd.concat([given, pd.DataFrame(attributes)], axis=1),
+            attributes=samples.attributes.drop(columns=[BY_CLASS], errors="ignore"),
+            split_attributes=attributes,
             splits=pd.DataFrame(parts),
             sensitive=parameters.sensitive,
             downstream=pd.DataFrame(downstream),

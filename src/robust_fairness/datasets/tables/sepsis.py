@@ -140,11 +140,11 @@ class Sepsis(TableDataset):
             "sepsis: %d of %d windows left out: the last of each of %d patients has no outcome",
             len(table) - len(complete), len(table), table["patient"].nunique(),
         )  # fmt: skip
-        treated = (complete[list(DOSES)] > 0).any(axis=1).map(dict(enumerate(CLASSES)))
+        treated = (complete[list(DOSES)] > 0).any(axis=1)
         features = complete[list(FEATURES)].assign(gender=complete["gender"].cat.codes)
         return TypedTable(
             features=features.drop(columns=list(parameters.drop)),
-            target=treated.astype(pd.CategoricalDtype(list(CLASSES))),
+            target=pd.Series(pd.Categorical.from_codes(treated.astype(int), pd.Index(CLASSES))),
             attributes={name: complete[name] for name in ("gender", "age", "outcome")},
             splits=unit_splits(complete["person"], splits, parameters),
             conditioning="outcome",
