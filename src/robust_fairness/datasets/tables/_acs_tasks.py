@@ -7,7 +7,7 @@ ST, PUMA and POWPUMA name the place and are no features here.
 from dataclasses import dataclass, field
 from math import inf
 
-from robust_fairness.datasets.tables._schemas import Field, Number
+from robust_fairness.datasets.raw.schemas import Field, Number
 
 Bounds = dict[str, tuple[float, float]]
 

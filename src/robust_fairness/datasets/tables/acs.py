@@ -9,8 +9,9 @@ import pandas as pd
 from pydantic import Field, model_validator
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.base import TableDataset
+from robust_fairness.datasets.base import TableDataset, TypedTable
 from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.raw.schemas import validated
 from robust_fairness.datasets.tables._acs_tasks import (
     CODES,
     FEATURES,
@@ -27,9 +28,7 @@ from robust_fairness.datasets.tables._encoding import (
     two_categories,
     with_indicators,
 )
-from robust_fairness.datasets.tables._schemas import validated
-from robust_fairness.datasets.tables._tables import one_hot, only_of, to_samples
-from robust_fairness.samples import Samples
+from robust_fairness.datasets.tables._tables import only_of
 from robust_fairness.samples.splits import Fraction, SplitParameters, unit_splits
 
 YEAR = "2018"
@@ -101,8 +100,8 @@ class Acs(TableDataset):
         """The zip file of each state."""
         return tuple(archive(state) for state in self.parameters.states)
 
-    def load(self, files: Files, splits: int) -> Samples:
-        """The samples, split by household."""
+    def read(self, files: Files, splits: int) -> TypedTable:
+        """The typed table, split by household."""
         parameters, task = self.parameters, TASKS[self.parameters.task]
         tables = [read_state(files, state, task) for state in parameters.states]
         persons = pd.concat(tables, ignore_index=True)
@@ -121,14 +120,11 @@ class Acs(TableDataset):
             attributes["state"] = table["state"].astype(
                 pd.CategoricalDtype(list(parameters.states))
             )
-        return to_samples(
-            features=one_hot(with_indicators(pd.DataFrame(features), task.incomplete)),
+        return TypedTable(
+            features=with_indicators(pd.DataFrame(features), task.incomplete),
             target=_label(table[task.target], task, parameters.threshold),
             attributes=attributes,
-            sensitive=parameters.sensitive,
-            parameters=parameters,
             splits=unit_splits(table["SERIALNO"], splits, parameters),
-            sources=files.sources,
         )
 
 

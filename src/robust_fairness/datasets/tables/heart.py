@@ -8,17 +8,16 @@ from typing import Literal
 
 import pandas as pd
 
-from robust_fairness.datasets.base import TableDataset
+from robust_fairness.datasets.base import TableDataset, TypedTable
 from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.raw.schemas import Number, validated
+from robust_fairness.datasets.raw.text import read_table
 from robust_fairness.datasets.tables._encoding import (
     MISSING,
     coded,
     two_categories,
     with_indicators,
 )
-from robust_fairness.datasets.tables._schemas import Number, validated
-from robust_fairness.datasets.tables._tables import one_hot, read_table, to_samples
-from robust_fairness.samples import Samples
 from robust_fairness.samples.splits import SplitParameters
 
 BUNDLED = Path(__file__).parent  # the files are below it as they are below a data root
@@ -87,8 +86,8 @@ class Heart(TableDataset):
 
     Parameters = Parameters
 
-    def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
+    def read(self, files: Files, splits: int) -> TypedTable:
+        """The typed table."""
         parameters = self.parameters
         table = patients(Files(BUNDLED, files.sources))
         names = COMMON if parameters.features == "common" else ALL
@@ -101,8 +100,8 @@ class Heart(TableDataset):
             for name in names
             if not (parameters.drop_sensitive and name in dropped)
         }
-        return to_samples(
-            features=one_hot(with_indicators(pd.DataFrame(features), NUMBERS if keep else ())),
+        return TypedTable(
+            features=with_indicators(pd.DataFrame(features), NUMBERS if keep else ()),
             target=two_categories(table["num"] > 0, ("no disease", "disease")),
             attributes={
                 "sex": coded(table["sex"], SEXES),
@@ -110,10 +109,6 @@ class Heart(TableDataset):
                 "age": table["age"],
                 "hospital": table["hospital"],
             },
-            sensitive=parameters.sensitive,
-            parameters=parameters,
-            splits=splits,
-            sources=files.sources,
         )
 
 

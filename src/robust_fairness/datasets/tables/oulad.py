@@ -2,12 +2,11 @@
 
 from typing import Literal
 
-from robust_fairness.datasets.base import TableDataset
+from robust_fairness.datasets.base import TableDataset, TypedTable
 from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
+from robust_fairness.datasets.raw.text import read_csv
 from robust_fairness.datasets.tables._encoding import MISSING, two_categories
-from robust_fairness.datasets.tables._schemas import Category, Field, Number, validated
-from robust_fairness.datasets.tables._tables import one_hot, read_csv, to_samples
-from robust_fairness.samples import Samples
 from robust_fairness.samples.splits import Fraction, SplitParameters, unit_splits
 
 DATA = "oulad/studentInfo.csv"
@@ -82,8 +81,8 @@ class Oulad(TableDataset):
         """The table of students."""
         return (DATA,)
 
-    def load(self, files: Files, splits: int) -> Samples:
-        """The samples, split by student."""
+    def read(self, files: Files, splits: int) -> TypedTable:
+        """The typed table, split by student."""
         parameters = self.parameters
         cells = read_csv(files, DATA, list(FIELDS), ROWS)
         table = validated(cells, FIELDS, DATA).reset_index(drop=True)
@@ -94,12 +93,9 @@ class Oulad(TableDataset):
         if parameters.drop_sensitive:
             dropped |= {*parameters.sensitive}
         domains = {name: table[column] for name, column in DOMAINS.items()}
-        return to_samples(
-            features=one_hot(table.drop(columns=dropped)),
+        return TypedTable(
+            features=table.drop(columns=dropped),
             target=two_categories(passed, CLASSES),
             attributes={name: table[name] for name in ATTRIBUTES} | domains,
-            sensitive=parameters.sensitive,
-            parameters=parameters,
             splits=unit_splits(table["id_student"], splits, parameters),
-            sources=files.sources,
         )

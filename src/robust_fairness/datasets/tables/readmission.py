@@ -7,13 +7,11 @@ from typing import Literal
 
 import pandas as pd
 
-from robust_fairness.datasets.base import TableDataset
+from robust_fairness.datasets.base import TableDataset, TypedTable
 from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
 from robust_fairness.datasets.tables._archives import read_archive
 from robust_fairness.datasets.tables._encoding import MISSING, frequent, two_categories
-from robust_fairness.datasets.tables._schemas import Category, Field, Number, validated
-from robust_fairness.datasets.tables._tables import one_hot, to_samples
-from robust_fairness.samples import Samples
 from robust_fairness.samples.splits import Fraction, SplitParameters, random_splits, unit_splits
 
 ARCHIVE = "diabetes_130/dataset_diabetes.zip"
@@ -106,8 +104,8 @@ class Readmission(TableDataset):
         """The zip file of UCI, or the folder in it."""
         return (ARCHIVE.removesuffix(".zip"),)
 
-    def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
+    def read(self, files: Files, splits: int) -> TypedTable:
+        """The typed table."""
         parameters = self.parameters
         table = self._selected(encounters(files))
         readmitted = table["readmitted"].isin(
@@ -122,8 +120,8 @@ class Readmission(TableDataset):
             if parameters.unit == "patient"
             else random_splits(len(table), splits, parameters)
         )
-        return to_samples(
-            features=one_hot(pd.DataFrame(features)),
+        return TypedTable(
+            features=pd.DataFrame(features),
             target=two_categories(readmitted, CLASSES),
             attributes={
                 "race": two_categories(table["race"] != "Caucasian", ("Caucasian", "other")),
@@ -132,10 +130,7 @@ class Readmission(TableDataset):
                 "age": table["age"],
                 "admission_source_id": table["admission_source_id"],
             },
-            sensitive=parameters.sensitive,
-            parameters=parameters,
             splits=named_splits,
-            sources=files.sources,
         )
 
     def _selected(self, table: pd.DataFrame) -> pd.DataFrame:
