@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from mlflow import MlflowClient
 
-from robust_fairness.catalog.arrays import ModelsDataset, PredictionsDataset
+from robust_fairness.catalog.arrays import ModelsDataset
 from robust_fairness.core.errors import InputError
 from robust_fairness.reporting import VIEWS
 from robust_fairness.runs.rerun import comparison
@@ -23,22 +23,19 @@ from tests.project import Project, hearing_interrupts, small
 SMOKE = ("run", "--env=smoke")
 SUBSET = (*SMOKE, "--datasets=diabetes", "--methods=erm", "--seeds=2")
 
-BROKEN = '''
-"""A method that fails."""
-from robust_fairness.methods.erm import Parameters
-from robust_fairness.methods._method import Method
-class Broken(Method):
+BROKEN = """
+from robust_fairness.methods.erm import Erm
+class Broken(Erm):
     def steps(self, model, batch):
         raise RuntimeError("broken on purpose\\nsecond line")
-'''
+"""
 
 
-MENDED = '''
-"""The method, mended."""
-from robust_fairness.methods.erm import Erm, Parameters
+MENDED = """
+from robust_fairness.methods.erm import Erm
 class Broken(Erm):
     pass
-'''
+"""
 
 
 @pytest.fixture
@@ -279,81 +276,6 @@ def test_bad_severity_in_the_grid_is_refused_before_anything_runs(project):
     said = project.kedro(*SMOKE, status=1)
     assert "a standard deviation, allowed: 0 and larger" in said
     assert not list((project.root / "data").rglob("*.safetensors"))
-
-
-TOYS = {
-    "methods/toy_method.py": '''
-"""Plain training with half the loss."""
-from robust_fairness.methods._method import Method, MethodParameters, Step
-class Parameters(MethodParameters):
-    weight: float = 0.5
-class Toy(Method):
-    def steps(self, model, batch):
-        loss = model.task_loss(model(batch.x, batch.noise), batch.y).mean(-1)
-        yield Step({"model": self.hparams.weight * loss})
-''',
-    "datasets/toy_dataset.py": '''
-"""Diabetes under another name."""
-from robust_fairness.datasets.diabetes import Parameters, load
-''',
-    "shifts/toy_shift.py": '''
-"""Everything one deviation higher."""
-import numpy as np
-from pydantic import BaseModel
-from robust_fairness.shifts._shift import perturbed
-class Parameters(BaseModel):
-    pass
-def check(severity):
-    pass
-def apply(samples, severity, parameters):
-    return perturbed(samples, np.ones_like(samples.x), severity)
-''',
-    "models/toy_network.py": '''
-"""A perceptron under another name."""
-from robust_fairness.models.mlp import STACKS, Parameters, build
-''',
-    "metrics/toy_metric.py": '''
-"""A count."""
-from robust_fairness.metrics import quantity
-@quantity(better="higher", needs=("y_true",))
-def toy_metric(y_true):
-    """Rows."""
-    return float(len(y_true))
-''',
-}  # fmt: skip
-
-
-def test_adding_a_thing_is_one_file_and_one_line(project):
-    """A toy method, dataset, shift, network and metric run through the whole pipeline."""
-    for name, code in TOYS.items():
-        (project.root / "src" / "robust_fairness" / name).write_text(code)
-    project.configure("base/parameters.yml", {"networks": {"toy_network": {}}})
-    project.configure(
-        "smoke/experiment.yml",
-        {
-            "metrics": ["accuracy", "toy_metric"],
-            "datasets": {
-                "diabetes": None,
-                "toy_dataset": {
-                    "protocol": "tabular",
-                    "network": "toy_network",
-                    "shifts": {"toy_shift": [1]},
-                    "methods": {"toy_method": {}},
-                },
-            },
-        },
-    )
-    project.kedro(*SMOKE, "--run-id", "toys")
-    rows = project.metrics("toys")
-    assert set(rows["dataset"]) == {"toy_dataset"}
-    assert set(rows["method"]) == {"toy_method"}
-    assert set(rows["network"]) == {"toy_network"}
-    assert set(rows["shift"]) == {"none", "toy_shift"}
-    assert (rows[rows["metric"] == "toy_metric"]["value"] == 88).all()
-    path = project.file("toy_dataset/toy_method/predictions.safetensors", "toys")
-    unshifted, shifted = PredictionsDataset(filepath=str(path)).load()
-    assert shifted.test_set == "toy_shift_1"
-    assert not np.array_equal(unshifted.outputs, shifted.outputs)
 
 
 def test_table_prints_the_tidy_rows(finished, tmp_path):

@@ -1,0 +1,166 @@
+"""Plug-ins from outside: of an installed package, and of a project's ``plugins/`` folder."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from tests.project import ROOT
+
+PLUGINS = {
+    "datasets/blobs": '''
+import numpy as np
+import pandas as pd
+from pydantic import BaseModel
+from robust_fairness.datasets.base import TableDataset
+from robust_fairness.samples import Samples
+
+
+class Blobs(TableDataset):
+    name = "blobs"
+
+    class Parameters(BaseModel, extra="forbid"):
+        rows: int = 200
+
+    def load(self, files, splits):
+        rng = np.random.default_rng(0)
+        y = np.arange(self.parameters.rows) % 2
+        x = (y[:, None] + 0.5 * rng.standard_normal((len(y), 3))).astype(np.float32)
+        parts = pd.Categorical(np.array(["train", "val", "test"])[np.arange(len(y)) // 2 % 3])
+        groups = pd.Categorical(np.arange(len(y)) // 8 % 2).rename_categories(["a", "b"])
+        return Samples(
+            x=x,
+            y=y,
+            attributes=pd.DataFrame({"group": groups}),
+            id=np.arange(len(y)),
+            splits=pd.DataFrame({f"split_{number}": parts for number in range(splits)}),
+            features=("first", "second", "third"),
+            classes=("no", "yes"),
+            sensitive=("group",),
+        )
+''',
+    "shifts/constant": '''
+from dataclasses import replace
+from robust_fairness.core.errors import InputError
+from robust_fairness.shifts.base import SampleShift
+
+
+class Constant(SampleShift):
+    name = "constant"
+    applies_to = ("table",)
+
+    def check(self, severity):
+        if severity < 0:
+            raise InputError(f"constant severity {severity}, allowed: 0 and larger")
+
+    def shifted(self, samples, severity, places):
+        return replace(samples, x=samples.x + samples.x.dtype.type(severity))
+''',
+    "methods/doubled": '''
+from robust_fairness.methods.base import Method, MethodParameters, plain_steps
+
+
+class Doubled(Method):
+    name = "doubled"
+
+    class Parameters(MethodParameters):
+        factor: float = 2.0
+
+    def steps(self, model, batch):
+        for step in plain_steps(model, batch):
+            step.losses = {name: self.hparams.factor * loss for name, loss in step.losses.items()}
+            yield step
+''',
+    "models/narrow": '''
+from pydantic import Field
+from robust_fairness.models.tables.mlp import Mlp
+
+
+class Narrow(Mlp):
+    name = "narrow"
+
+    class Parameters(Mlp.Parameters):
+        hidden: int = Field(8, ge=1)
+''',
+    "metrics/share": '''
+import numpy as np
+from robust_fairness.metrics.base import quantity
+
+
+@quantity(better="higher")
+def share_of_first_class(y_true, y_pred, *, sample_weight=None):
+    """Share of rows that are predicted to be of the first class."""
+    return float(np.average(y_pred == 0, weights=sample_weight))
+''',
+}  # fmt: skip
+ENTRIES = {
+    "datasets": "blobs = outside.datasets.blobs:Blobs",
+    "shifts": "constant = outside.shifts.constant:Constant",
+    "methods": "doubled = outside.methods.doubled:Doubled",
+    "models": "narrow = outside.models.narrow:Narrow",
+    "metrics": "share = outside.metrics.share",
+}
+EXPERIMENT = {
+    "datasets": {
+        "blobs": {
+            "seeds": 1,
+            "protocol": "short",
+            "network": "narrow",
+            "shifts": {"constant": [1]},
+            "metrics": ["accuracy", "share_of_first_class", "share_of_first_class_difference"],
+            "methods": {"doubled": {}},
+        }
+    }
+}
+
+
+def write(folder: Path) -> None:
+    """Write the plug-ins below a folder."""
+    for name, source in PLUGINS.items():
+        path = folder / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source.lstrip())
+
+
+def install(site: Path) -> None:
+    """Write the plug-ins as an installed package: modules and entry points."""
+    write(site / "outside")
+    info = site / "outside-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: outside\nVersion: 1.0\n")
+    groups = (f"[robust_fairness.{group}]\n{entry}\n" for group, entry in ENTRIES.items())
+    (info / "entry_points.txt").write_text("\n".join(groups))
+
+
+@pytest.mark.parametrize("installed", [True, False], ids=["installed package", "plugins folder"])
+def test_plug_ins_from_outside_run_in_the_grid(tmp_path, installed):
+    """In a folder with nothing but ``conf/local`` and, perhaps, ``plugins``."""
+    project, site = tmp_path / "project", tmp_path / "site"
+    local = project / "conf" / "local"
+    local.mkdir(parents=True)
+    (local / "experiment.yml").write_text(yaml.safe_dump(EXPERIMENT))
+    parameters = {"networks": {"narrow": {}}, "protocols": {"short": {"epochs": 2}}}
+    (local / "parameters.yml").write_text(yaml.safe_dump(parameters))
+    install(site) if installed else write(project / "plugins")
+    environment = {"PYTHONPATH": f"{ROOT / 'src'}:{site}", "ROBUST_FAIRNESS_MLFLOW": "off"}
+    words = ["run", "--datasets=blobs", "--run-id=one", "--to-outputs=metrics"]
+    ran = subprocess.run(
+        [sys.executable, "-m", "robust_fairness", *words],
+        cwd=project,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    metrics = pd.read_parquet(project / "data/08_reporting/metrics.parquet/one/metrics.parquet")
+    assert set(metrics["method"]) == {"doubled"}
+    assert set(metrics["network"]) == {"narrow"}
+    assert set(metrics["shift"]) == {"none", "constant"}
+    share = metrics[metrics["metric"] == "share_of_first_class"].set_index("shift")["value"]
+    assert np.isfinite(share).all()
+    assert share["constant"] < share["none"]  # larger inputs look like the second class
