@@ -1,5 +1,6 @@
-"""Rows of the tables of claims: what a paper says, our paired difference, and a verdict."""
+"""Tables of claims: what a paper says, our paired difference, and a verdict."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -8,6 +9,25 @@ from robust_fairness.core.intervals import Interval
 from robust_fairness.reporting.statistics import paired_difference, verdict
 
 COLUMNS = ["claim", "dataset", "ordering", "ours", "low", "high", "n", "verdict"]
+
+
+def by_seed(rows: pd.DataFrame, **place: object) -> pd.Series:
+    """Values by seed, the mean of several, of the rows that have these values in their columns."""
+    for column, value in place.items():
+        rows = rows[rows[column] == value]
+    return rows.groupby("seed")["value"].mean()
+
+
+def compared(
+    rows: pd.DataFrame,
+    claim: str,
+    dataset: str,
+    ordering: str,
+    first: Mapping[str, object],
+    second: Mapping[str, object],
+) -> dict[str, Any]:
+    """The claim that first < second, each the values of ``by_seed`` at that place."""
+    return difference(claim, dataset, ordering, by_seed(rows, **first), by_seed(rows, **second))
 
 
 def difference(
@@ -20,18 +40,10 @@ def difference(
 
 def row(claim: str, dataset: str, ordering: str, found: Interval, said: str) -> dict[str, Any]:
     """One row of the table."""
-    return {
-        "claim": claim,
-        "dataset": dataset,
-        "ordering": ordering,
-        "ours": found.mean,
-        "low": found.low,
-        "high": found.high,
-        "n": found.n,
-        "verdict": said,
-    }
+    values = (claim, dataset, ordering, found.mean, found.low, found.high, found.n, said)
+    return dict(zip(COLUMNS, values, strict=True))
 
 
 def table(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    """The rows as a frame with ``COLUMNS``."""
+    """The rows as a data frame with ``COLUMNS``."""
     return pd.DataFrame(rows, columns=COLUMNS)

@@ -1,54 +1,54 @@
-"""Views and claims of "Control+Shift", shifts of known strength from a latent space.
+"""Views and claims of "Control+Shift", shifts of known severity from a latent space.
 
-Friedman and Chowers. A dataset belongs here if it has test sets of a latent shift. Cells are
-labelled by their network, with the ending ``_randaugment`` where training rows are augmented.
-Datasets ending in ``_large`` have twice the training rows, those in ``_full`` training rows of the
-whole latent space; both have the test sets of the dataset without the ending.
+Friedman and Chowers. A dataset belongs here if it has test sets of a latent shift. Facets of a
+dataset: ``study``, the dataset whose test sets it shares, and ``training_set``, ``large`` (twice as
+many rows) or ``full`` (rows of the whole latent space) if it is not the standard one. Facets of a
+cell: ``classifier`` and ``augmentation``.
 
-Strengths are angles in degrees or the radius R. The unshifted test set is at angle 0, where the
+Severities are angles in degrees or the radius R. The unshifted test set is at angle 0, where the
 training set is; a training set of the whole latent space has no angle, and the R of a training set
-is not in the table of scores, so that these lines rest on shifted test sets alone.
+is not in the table of scores, so that these lines rest on shifted test sets only.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 import plotly.express as px
 import plotly.graph_objects as go
 
-from robust_fairness.core.intervals import mean_interval, wilson_interval
+from robust_fairness.core.intervals import wilson_interval
 from robust_fairness.metrics import robustness_slope
-from robust_fairness.rendering.figures import COLOURS, by_column
+from robust_fairness.rendering.figures import COLOURS, by_column, faceted
 from robust_fairness.reporting import claims as claimed
-from robust_fairness.reporting.statistics import distinct
-from robust_fairness.reporting.views import View, published
+from robust_fairness.reporting.results import UNSHIFTED, Results
+from robust_fairness.reporting.statistics import with_intervals
+from robust_fairness.reporting.views import Section, View, published
 
 PAPER = "latent_shift"
-TITLE = "Control+Shift"
 EXTEND, OVERLAP, TRUNCATION = "extend", "overlap", "truncation"
-STRENGTHS = {EXTEND: "angle", OVERLAP: "angle", TRUNCATION: "R"}
-AUGMENTED = "_randaugment"
-LARGE, FULL = "_large", "_full"
-TRAINING_SETS = {LARGE: "twice as large", FULL: "full support"}
-STANDARD = "standard"
+AXES = {EXTEND: "angle", OVERLAP: "angle", TRUNCATION: "R"}
+LARGE, FULL = "large", "full"
+TRAINING_SETS = {"": "standard", LARGE: "twice as large", FULL: "full support"}
 WITH, WITHOUT = "with augmentation", "without augmentation"
 # Weak to strong, and what Figure 5 compares them with (4.2.3).
 WEAKER_BIASES = ("rbf_svm", "mlp_mixer", "vision_transformer")
 STRONGEST_BIAS = "resnet20"
 NOT_RUN = "not run"
 CELL = ["dataset", "shift", "method", "network", "augmentation"]
-CURVE = [*CELL, "seed"]
+FACETS = ["study", "training_set", "classifier"]
+LINE = ["dataset", "shift", "space", "augmentation"]  # of Figure 6
 SLOPE = ["slope", "low", "high", "intercept", "R squared", "points", "units", "note"]
 
 
-def accuracies(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy of every replica on every test set of a latent shift, and on the unshifted one.
+def accuracies(results: Results) -> pd.DataFrame:
+    """Accuracy of every replica on every test set of a latent shift and on the unshifted one.
 
-    Columns dataset, shift, method, network, augmentation, seed, severity (of the shift), position
-    (where the test set stands on the axis of the strength; missing for an unshifted set that has
-    no place there), accuracy, unshifted, change. The unshifted set stands among the test sets of
-    every shift, with a missing severity.
+    Columns: ``CELL``, ``FACETS``, seed, severity (of the shift), position (of the test set on the
+    axis of the severity; missing for an unshifted set without a position), accuracy, unshifted,
+    change. The unshifted set is among the test sets of every shift, with a missing severity.
     """
-    rows = distinct(metrics)
+    rows = results.scores
     rows = rows[
         (rows["metric"] == "accuracy")
         & (rows["attribute"] == "")
@@ -57,69 +57,60 @@ def accuracies(metrics: pd.DataFrame) -> pd.DataFrame:
         & rows["value"].notna()
     ]
     replica = ["dataset", "method", "network", "seed"]
-    unshifted = rows[rows["shift"] == "none"][[*replica, "value"]]
-    shifted = rows[rows["shift"].isin(STRENGTHS)][[*replica, "shift", "severity", "value"]]
+    unshifted = rows[rows["shift"] == UNSHIFTED][[*replica, "value"]]
+    shifted = rows[rows["shift"].isin(AXES)][[*replica, "shift", "severity", "value"]]
     shifted = shifted.merge(unshifted.rename(columns={"value": "unshifted"}), on=replica)
-    shifted["position"] = shifted["severity"]
-    at_zero = pd.Series(
-        [has_place(*pair) for pair in zip(shifted["dataset"], shifted["shift"], strict=True)],
-        shifted.index,
-        dtype=bool,
+    shifted = results.with_facets(
+        shifted,
+        [*FACETS, "augmentation"],
+        otherwise={"study": "dataset", "classifier": "method"},
     )
-    origins = shifted.drop_duplicates([*replica, "shift"]).assign(severity=np.nan)
-    origins["value"] = origins["unshifted"]
-    origins["position"] = np.where(at_zero[origins.index], 0.0, np.nan)
+    shifted["training_set"] = shifted["training_set"].fillna("")
+    shifted["augmentation"] = np.where(shifted["augmentation"].notna(), WITH, WITHOUT)
+    at_zero = (shifted["shift"].map(AXES) == "angle") & (shifted["training_set"] != FULL)
+    origins = shifted.drop_duplicates([*replica, "shift"])
+    origins = origins.assign(
+        severity=np.nan,
+        value=origins["unshifted"],
+        position=np.where(at_zero[origins.index], 0.0, np.nan),
+    )
     # a test set at angle 0 is the unshifted one again
-    found = pd.concat([origins, shifted[~(at_zero & (shifted["severity"] == 0))]])
+    shifted = shifted[~(at_zero & (shifted["severity"] == 0))]
+    found = pd.concat([origins, shifted.assign(position=shifted["severity"])])
     change = robustness_slope.change_of_accuracy(
         found["value"].to_numpy(), found["unshifted"].to_numpy()
     )
-    augmented = found["method"].str.endswith(AUGMENTED)
-    found = found.rename(columns={"value": "accuracy"}).assign(
-        change=change, augmentation=np.where(augmented, WITH, WITHOUT)
-    )
-    columns = [*CURVE, "severity", "position", "accuracy", "unshifted", "change"]
-    return found.sort_values([*CURVE, "position"], kind="stable", ignore_index=True)[columns]
+    found = found.rename(columns={"value": "accuracy"}).assign(change=change)
+    columns = [*CELL, *FACETS, "seed", "severity", "position", "accuracy", "unshifted", "change"]
+    return found.sort_values([*CELL, "seed", "position"], kind="stable", ignore_index=True)[columns]
 
 
-def has_place(dataset: str, shift: str) -> bool:
-    """Whether the unshifted test set stands at strength 0 of the shift."""
-    return STRENGTHS[shift] == "angle" and not dataset.endswith(FULL)
+def standard(results: Results, shift: str = "", augmentation: str = "") -> pd.DataFrame:
+    """Accuracies with the standard training set, of one shift and one augmentation if named."""
+    rows = accuracies(results)
+    rows = rows[rows["training_set"] == ""]
+    for column, value in (("shift", shift), ("augmentation", augmentation)):
+        rows = rows[rows[column] == value] if value else rows
+    return rows
 
 
-def summarised(rows: pd.DataFrame, of: str, keys: list[str]) -> pd.DataFrame:
-    """Mean over seeds with its interval (Student's t): the keys, ours, low, high, seeds."""
-    found = []
-    for names, part in rows.groupby(keys, sort=False, dropna=False):
-        interval = mean_interval(part[of].to_numpy())
-        found.append([*names, interval.mean, interval.low, interval.high, interval.n])
-    numbers = {"ours": "float64", "low": "float64", "high": "float64", "seeds": "int64"}
-    kinds = {**rows.dtypes[keys], **numbers}  # also where there is no row
-    return pd.DataFrame(found, columns=list(kinds)).astype(kinds)
-
-
-def curves(rows: pd.DataFrame, of: str) -> pd.DataFrame:
-    """A row for every point of every curve, in order of the strength; see ``summarised``."""
+def curves(rows: pd.DataFrame, value: str, keys: Sequence[str] = CELL) -> pd.DataFrame:
+    """A row for every point of every curve, in order of the severity; see ``with_intervals``."""
     rows = rows[rows["position"].notna()].drop(columns="severity")
-    return summarised(rows.rename(columns={"position": "severity"}), of, [*CELL, "severity"])
+    return with_intervals(rows.rename(columns={"position": "severity"}), value, [*keys, "severity"])
 
 
 def strongest(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the strongest test set of every dataset and shift."""
+    """The rows of the test set of the largest severity of every dataset and shift."""
     largest = rows.groupby(["dataset", "shift"])["severity"].transform("max")
     return rows[rows["severity"] == largest]
 
 
-def of_standard(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of datasets that have neither twice the training rows nor all latent space."""
-    return rows[~rows["dataset"].str.endswith((LARGE, FULL))]
-
-
-def figure_1(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy on the strongest shifted set and on the unshifted one, a row a cell and shift."""
-    rows = strongest(accuracies(metrics))
+def figure_1(results: Results) -> pd.DataFrame:
+    """Accuracy at the largest severity and on the unshifted set, one row per cell and shift."""
+    rows = strongest(accuracies(results))
     keys = [*CELL, "severity"]
-    shifted = summarised(rows, "accuracy", keys).rename(columns={"ours": "shifted"})
+    shifted = with_intervals(rows, "accuracy", keys).rename(columns={"ours": "shifted"})
     means = rows.groupby(keys, as_index=False, sort=False)["unshifted"].mean()
     return shifted.merge(means, on=keys)[
         [*keys, "unshifted", "shifted", "low", "high", "seeds"]
@@ -127,58 +118,48 @@ def figure_1(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw_figure_1(rows: pd.DataFrame) -> go.Figure:
-    """A point a cell; on the dotted line nothing is lost."""
-    figure = px.scatter(
-        _panelled(rows), x="unshifted", y="shifted", facet_col="panel", facet_col_wrap=3,
-        hover_name="method", hover_data=["severity", "seeds"], **_bars(rows, "shifted"),
-        **by_column("augmentation"),
-    )  # fmt: skip
+    """A point per cell; on the dotted line nothing is lost."""
+    figure = _points(rows, "shifted", "Accuracy at the largest severity against unshifted accuracy")
     ends = [float(rows[["unshifted", "shifted"]].min().min()), 1.0]
     for x, y in dict.fromkeys((trace.xaxis, trace.yaxis) for trace in figure.data):
         line = {"dash": "dot", "color": "grey"}
         figure.add_scatter(
             x=ends, y=ends, mode="lines", line=line, showlegend=False, xaxis=x, yaxis=y
         )
-    return _titled(figure, "Accuracy under the strongest shift against unshifted accuracy", rows)
+    return figure
 
 
-def figure_3(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy by strength of the shift, all datasets of the standard training set."""
-    return curves(of_standard(accuracies(metrics)), "accuracy")
+def figure_3(results: Results) -> pd.DataFrame:
+    """Accuracy by severity of the shift, all datasets of the standard training set."""
+    return curves(standard(results), "accuracy")
 
 
 def draw_figure_3(rows: pd.DataFrame) -> go.Figure:
-    """A panel a dataset and shift, a line a network, dashed where it is augmented."""
-    return _lines(rows, "Accuracy by strength of the shift", line_dash="augmentation")
+    """A panel per dataset and shift, a line per network, dashed if it is augmented."""
+    return _lines(rows, "Accuracy by severity of the shift", line_dash="augmentation")
 
 
-def figure_4(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy by angle of the extend shift, of networks with and without augmentation."""
-    rows = of_standard(accuracies(metrics))
-    rows = paired(rows[rows["shift"] == EXTEND])
-    return curves(rows, "accuracy")
+def figure_4(results: Results) -> pd.DataFrame:
+    """Accuracy by angle of the extend shift, of classifiers with and without augmentation."""
+    return curves(paired(standard(results, EXTEND)), "accuracy", [*CELL, "classifier"])
 
 
 def paired(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of cells that exist with and without augmentation on a dataset."""
-    plain = rows["method"].str.removesuffix(AUGMENTED)
-    both = rows.groupby([rows["dataset"], plain])["augmentation"].transform("nunique")
+    """The rows of classifiers that were trained with and without augmentation on a dataset."""
+    both = rows.groupby(["dataset", "classifier"])["augmentation"].transform("nunique")
     return rows[both > 1]
 
 
 def draw_figure_4(rows: pd.DataFrame) -> go.Figure:
     """A panel without and one with augmentation for every dataset."""
-    shown = rows.assign(
-        method=rows["method"].str.removesuffix(AUGMENTED),
-        panel=rows["dataset"] + ", " + rows["augmentation"],
-    )
-    return _lines(shown.sort_values("panel", kind="stable"), "Accuracy by angle (extend)")
+    shown = rows.assign(panel=rows["dataset"] + ", " + rows["augmentation"])
+    shown = shown.sort_values("panel", kind="stable")
+    return _lines(shown, "Accuracy by angle (extend)", "classifier")
 
 
-def drop(metrics: pd.DataFrame) -> pd.DataFrame:
+def drop(results: Results) -> pd.DataFrame:
     """Delta-accuracy at the largest angle of extend; the paper's number is of augmented cells."""
-    rows = strongest(of_standard(accuracies(metrics)).query("shift == @EXTEND"))
-    ours = summarised(rows, "change", [*CELL, "severity"])
+    ours = with_intervals(strongest(standard(results, EXTEND)), "change", [*CELL, "severity"])
     theirs = published(PAPER).query("view == 'drop'")
     augmented = ours["augmentation"] == WITH
     value, note = float(theirs["value"].item()), str(theirs["note"].item())
@@ -188,139 +169,117 @@ def drop(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def slope_by_accuracy(rows: pd.DataFrame) -> pd.DataFrame:
-    """Robustness slope against the strength, and unshifted accuracy, of every cell."""
+    """Robustness slope against the severity, and unshifted accuracy, of every cell."""
     found = []
     for names, part in rows.groupby(CELL, sort=False):
-        placed = part[part["position"].notna()]
-        line = slope_of(placed, "position", "seed")
+        line = slope_of(part[part["position"].notna()], "position", "seed")
         accuracy = part.drop_duplicates("seed")["unshifted"].mean()
         found.append([*names, accuracy, line["slope"], line["low"], line["high"], line["units"]])
     columns = [*CELL, "unshifted", "slope", "low", "high", "seeds"]
     return pd.DataFrame(found, columns=columns)
 
 
-def slope_of(rows: pd.DataFrame, strength: str, unit: str) -> dict:
-    """Least-squares line of Delta-accuracy by a strength: ``SLOPE``."""
+def slope_of(rows: pd.DataFrame, position: str, unit: str) -> dict:
+    """Least-squares line of Delta-accuracy by a position: ``SLOPE``."""
     found = robustness_slope.fit(
-        rows[strength].to_numpy(), rows["change"].to_numpy(), rows[unit].to_numpy()
+        rows[position].to_numpy(), rows["change"].to_numpy(), rows[unit].to_numpy()
     )
     values = (found.slope, found.low, found.high, found.intercept, found.r_squared)
     return dict(zip(SLOPE, (*values, found.points, found.units, found.note), strict=True))
 
 
-def figure_4_slopes(metrics: pd.DataFrame) -> pd.DataFrame:
+def figure_4_slopes(results: Results) -> pd.DataFrame:
     """Slope against test accuracy of the cells of Figure 4."""
-    rows = of_standard(accuracies(metrics))
-    return slope_by_accuracy(paired(rows[rows["shift"] == EXTEND]))
+    return slope_by_accuracy(paired(standard(results, EXTEND)))
 
 
 def draw_slopes(rows: pd.DataFrame) -> go.Figure:
-    """A point a cell."""
-    figure = px.scatter(
-        _panelled(rows), x="unshifted", y="slope", facet_col="panel", facet_col_wrap=3,
-        hover_name="method", hover_data=["seeds"], **_bars(rows, "slope"),
-        **by_column("augmentation"),
-    )  # fmt: skip
-    return _titled(figure, "Robustness slope against test accuracy", rows)
+    """A point per cell."""
+    return _points(rows, "slope", "Robustness slope against test accuracy")
 
 
-def by_training_set(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the overlap shift of plain cells that were trained on several training sets.
-
-    With the dataset's name without its ending, and a column ``training set``.
-    """
-    rows = accuracies(metrics)
+def by_training_set(results: Results) -> pd.DataFrame:
+    """Rows of the overlap shift of cells without augmentation that have several training sets."""
+    rows = accuracies(results)
     rows = rows[(rows["shift"] == OVERLAP) & (rows["augmentation"] == WITHOUT)]
-    ending = rows["dataset"].str.extract(f"({LARGE}|{FULL})$")[0]
-    rows = rows.assign(
-        **{"training set": ending.map(TRAINING_SETS).fillna(STANDARD)},
-        dataset=rows["dataset"].str.replace(f"({LARGE}|{FULL})$", "", regex=True),
-    )
-    several = rows.groupby(["dataset", "method"])["training set"].transform("nunique")
+    several = rows.groupby(["study", "method"])["training_set"].transform("nunique")
     return rows[several > 1]
 
 
-def figure_5_training_sets(metrics: pd.DataFrame) -> pd.DataFrame:
+def figure_5_training_sets(results: Results) -> pd.DataFrame:
     """Delta-accuracy by angle of overlap, for the sizes and supports of the training set."""
-    rows = by_training_set(metrics)
-    rows = rows[rows["position"].notna()].drop(columns="severity")
-    keys = ["dataset", "method", "network", "training set", "severity"]
-    return summarised(rows.rename(columns={"position": "severity"}), "change", keys)
+    rows = by_training_set(results)
+    rows = rows.assign(
+        **{"dataset": rows["study"], "training set": rows["training_set"].map(TRAINING_SETS)}
+    )
+    return curves(rows, "change", ["dataset", "method", "network", "training set"])
 
 
 def draw_figure_5_training_sets(rows: pd.DataFrame) -> go.Figure:
-    """A panel a dataset and network, a line a training set."""
+    """A panel per dataset and network, a line per training set."""
     shown = rows.assign(panel=rows["dataset"] + ", " + rows["method"])
     return _lines(shown, "Delta-accuracy by angle (overlap) and training set", "training set")
 
 
-def figure_5_biases(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Delta-accuracy by angle of overlap, plain cells with the standard training set."""
-    rows = of_standard(accuracies(metrics))
-    return curves(rows[(rows["shift"] == OVERLAP) & (rows["augmentation"] == WITHOUT)], "change")
+def figure_5_biases(results: Results) -> pd.DataFrame:
+    """Delta-accuracy by angle of overlap, cells without augmentation, standard training set."""
+    return curves(standard(results, OVERLAP, WITHOUT), "change")
 
 
 def draw_figure_5_biases(rows: pd.DataFrame) -> go.Figure:
-    """A line a network."""
+    """A line per network."""
     return _lines(rows, "Delta-accuracy by angle (overlap) and network")
 
 
-def figure_5_slopes(metrics: pd.DataFrame) -> pd.DataFrame:
+def figure_5_slopes(results: Results) -> pd.DataFrame:
     """Slope against test accuracy of the cells of the other two parts of Figure 5."""
-    rows = accuracies(metrics)
-    plain = rows[(rows["shift"] == OVERLAP) & (rows["augmentation"] == WITHOUT)]
-    ending = plain["dataset"].str.endswith((LARGE, FULL))
-    several = by_training_set(metrics)[["dataset", "method"]].drop_duplicates()
-    known = set(several.itertuples(index=False, name=None))
-    base = plain["dataset"].str.replace(f"({LARGE}|{FULL})$", "", regex=True)
-    compared = [pair in known for pair in zip(base, plain["method"], strict=True)]
-    return slope_by_accuracy(plain[~ending | np.array(compared, dtype=bool)])
+    further = by_training_set(results)
+    rows = pd.concat([standard(results, OVERLAP, WITHOUT), further[further["training_set"] != ""]])
+    return slope_by_accuracy(rows.sort_index())
 
 
-def with_distances(metrics: pd.DataFrame, distances: pd.DataFrame) -> pd.DataFrame:
-    """Accuracies with columns ``space`` and ``distance``, a row for every space.
+def with_distances(results: Results) -> pd.DataFrame:
+    """Accuracies with columns ``space`` and ``distance``, one row for every space.
 
     Test sets without a distance are left out.
     """
-    rows = accuracies(metrics)
-    shifted = distances[distances["shift"] != "none"]
-    origin = distances[distances["shift"] == "none"].drop(columns=["shift", "severity"])
-    keys = ["dataset", "shift", "severity"]
+    rows, distances = accuracies(results), results.distances.drop(columns="n")
+    unshifted = distances["shift"] == UNSHIFTED
     at_origin = rows["severity"].isna()
     joined = pd.concat(
         [
-            rows[at_origin].merge(origin, on="dataset"),
-            rows[~at_origin].merge(shifted, on=keys),
+            rows[at_origin].merge(
+                distances[unshifted].drop(columns=["shift", "severity"]), on="dataset"
+            ),
+            rows[~at_origin].merge(distances[~unshifted], on=["dataset", "shift", "severity"]),
         ],
         ignore_index=True,
     )
-    return joined.rename(columns={"value": "distance"}).drop(columns="n")
+    return joined.rename(columns={"value": "distance"})
 
 
-def figure_6(metrics: pd.DataFrame, distances: pd.DataFrame) -> pd.DataFrame:
+def figure_6(results: Results) -> pd.DataFrame:
     """Delta-accuracy and 1-NN distance of every cell and test set, and the line through them.
 
-    A line goes through all cells with, or without, augmentation of a dataset and shift.
+    A line is fitted to all cells with, or without, augmentation of a dataset and shift.
     """
-    rows = of_standard(with_distances(metrics, distances))
-    keys = [*CELL, "space", "severity", "distance"]
-    points = summarised(rows, "change", keys)
-    of_line = ["dataset", "shift", "space", "augmentation"]
-    lines = pooled(rows)[[*of_line, "slope", "intercept"]]
-    points = points.merge(lines, how="left", on=of_line)
+    rows = with_distances(results)
+    rows = rows[rows["training_set"] == ""]
+    points = with_intervals(rows, "change", [*CELL, "space", "severity", "distance"])
+    lines = pooled(rows)[[*LINE, "slope", "intercept"]]
+    points = points.merge(lines, how="left", on=LINE)
     fitted = points["intercept"] + points["slope"] * points["distance"]
     points = points.drop(columns=["slope", "intercept"]).assign(fitted=fitted)
-    return points.sort_values([*of_line, "distance"], kind="stable", ignore_index=True)
+    return points.sort_values([*LINE, "distance"], kind="stable", ignore_index=True)
 
 
 def pooled(rows: pd.DataFrame) -> pd.DataFrame:
     """Lines of Figure 6: through the rows of all cells of a dataset, shift and space."""
-    keys = ["dataset", "shift", "space", "augmentation"]
     found = [
-        {**dict(zip(keys, names, strict=True)), **slope_of(part, "distance", "method")}
-        for names, part in rows.groupby(keys, sort=False)
+        {**dict(zip(LINE, names, strict=True)), **slope_of(part, "distance", "method")}
+        for names, part in rows.groupby(LINE, sort=False)
     ]
-    return pd.DataFrame(found, columns=[*keys, *SLOPE])
+    return pd.DataFrame(found, columns=[*LINE, *SLOPE])
 
 
 def draw_figure_6(rows: pd.DataFrame) -> go.Figure:
@@ -342,18 +301,18 @@ def draw_figure_6(rows: pd.DataFrame) -> go.Figure:
     )  # fmt: skip
     figure.add_traces([trace.update(showlegend=False) for trace in lines.data])
     figure.update_xaxes(matches=None, showticklabels=True)
-    return _titled(figure, "Delta-accuracy against 1-NN distance", rows)
+    return faceted(figure, "Delta-accuracy against 1-NN distance", rows["panel"].nunique())
 
 
-def slopes(metrics: pd.DataFrame, distances: pd.DataFrame) -> pd.DataFrame:
-    """Every line: of every cell against the strength and each distance, and those of Figure 6."""
-    measured = with_distances(metrics, distances)
+def slopes(results: Results) -> pd.DataFrame:
+    """Every line: of every cell against the severity and each distance, and those of Figure 6."""
+    measured = with_distances(results)
     found = []
-    for names, part in accuracies(metrics).groupby(CELL, sort=False):
+    for names, part in accuracies(results).groupby(CELL, sort=False):
         cell = dict(zip(CELL, names, strict=True))
         own = measured[(measured[CELL] == list(names)).all(axis=1)]
         placed = part[part["position"].notna()]
-        against = STRENGTHS[str(cell["shift"])]
+        against = AXES[str(cell["shift"])]
         found.append({**cell, "against": against, **slope_of(placed, "position", "seed")})
         for space, points in own.groupby("space", sort=False):
             line = slope_of(points, "distance", "seed")
@@ -361,21 +320,23 @@ def slopes(metrics: pd.DataFrame, distances: pd.DataFrame) -> pd.DataFrame:
         if own.empty:
             missing = {"points": 0, "units": 0, "note": NOT_RUN}
             found.append({**cell, "against": "1-NN distance", **missing})
-    lines = pooled(of_standard(measured))
-    lines = lines.assign(method="all together", network="", against="1-NN distance, ")
-    lines["against"] += lines["space"]
+    lines = pooled(measured[measured["training_set"] == ""])
+    lines = lines.assign(
+        method="all cells", network="", against="1-NN distance, " + lines["space"]
+    )
     columns = [*CELL, "against", *SLOPE]
     parts = [pd.DataFrame(found, columns=columns), lines[columns]]
     return pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
 
 
-def distances_of_test_sets(metrics: pd.DataFrame, distances: pd.DataFrame) -> pd.DataFrame:
-    """Test sets of latent shifts with their 1-NN distance, less that of the unshifted one too."""
-    rows = metrics[metrics["shift"].isin(STRENGTHS)]
+def distances_of_test_sets(results: Results) -> pd.DataFrame:
+    """1-NN distance of the test sets of latent shifts, also minus that of the unshifted one."""
+    metrics, distances = results.metrics, results.distances
+    rows = metrics[metrics["shift"].isin(AXES)]
     keys = ["dataset", "shift", "severity"]
-    own = metrics[metrics["dataset"].isin(rows["dataset"]) & (metrics["shift"] == "none")]
+    own = metrics[metrics["dataset"].isin(rows["dataset"]) & (metrics["shift"] == UNSHIFTED)]
     sets = pd.concat([own, rows])[keys].drop_duplicates()
-    origin = distances[distances["shift"] == "none"][["dataset", "space", "value"]]
+    origin = distances[distances["shift"] == UNSHIFTED][["dataset", "space", "value"]]
     found = sets.merge(distances, how="left", on=keys).merge(
         origin.rename(columns={"value": "origin"}), how="left", on=["dataset", "space"]
     )
@@ -390,13 +351,11 @@ def distances_of_test_sets(metrics: pd.DataFrame, distances: pd.DataFrame) -> pd
     )
 
 
-def quality(metrics: pd.DataFrame, generator_quality: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy of classifiers of real rows on generated ones, with Wilson's interval."""
-    del metrics  # a generator has none
-    low, high = wilson_interval(
-        generator_quality["accuracy"].to_numpy(), generator_quality["rows"].to_numpy()
-    )
-    shown = generator_quality.assign(low=low, high=high).rename(
+def quality(results: Results) -> pd.DataFrame:
+    """Accuracy of classifiers of real rows on generated rows, with Wilson's interval."""
+    rows = results.generator_quality
+    low, high = wilson_interval(rows["accuracy"].to_numpy(), rows["rows"].to_numpy())
+    shown = rows.assign(low=low, high=high).rename(
         columns={
             "rows": "generated rows",
             "accuracy": "accuracy on generated rows",
@@ -409,54 +368,57 @@ def quality(metrics: pd.DataFrame, generator_quality: pd.DataFrame) -> pd.DataFr
 
 
 def _panelled(rows: pd.DataFrame) -> pd.DataFrame:
-    """With a column ``panel``: the dataset, and the shift with what its strength is."""
+    """With a column ``panel``: the dataset, and the shift with the axis of its severity."""
     if "panel" in rows:
         return rows
-    strength = rows["shift"].map(STRENGTHS)
-    return rows.assign(panel=rows["dataset"] + ", " + rows["shift"] + " (" + strength + ")")
+    axis = rows["shift"].map(AXES)
+    return rows.assign(panel=rows["dataset"] + ", " + rows["shift"] + " (" + axis + ")")
+
+
+def _points(rows: pd.DataFrame, y: str, title: str) -> go.Figure:
+    """Panels of a point per cell over unshifted accuracy, with intervals as bars."""
+    rows = _panelled(rows)
+    hover = [name for name in ("severity", "seeds") if name in rows]
+    figure = px.scatter(
+        rows, x="unshifted", y=y, facet_col="panel", facet_col_wrap=3, hover_name="method",
+        hover_data=hover, **_bars(rows, y), **by_column("augmentation"),
+    )  # fmt: skip
+    return faceted(figure, title, rows["panel"].nunique())
 
 
 def _lines(
     rows: pd.DataFrame, title: str, colour: str = "method", line_dash: str | None = None
 ) -> go.Figure:
-    """Panels of lines with the intervals over seeds as bars."""
+    """Panels of lines over the severity, with the intervals over seeds as bars."""
     rows = _panelled(rows)
     figure = px.line(
         rows, x="severity", y="ours", facet_col="panel", facet_col_wrap=3, markers=True,
         line_dash=line_dash, hover_data=["seeds"], **_bars(rows, "ours"), **by_column(colour),
     )  # fmt: skip
     figure.update_xaxes(matches=None, showticklabels=True)
-    return _titled(figure, title, rows)
+    return faceted(figure, title, rows["panel"].nunique())
 
 
 def _bars(rows: pd.DataFrame, middle: str) -> dict:
-    """Distances from the middle to both ends of the interval, for bars; none where missing."""
+    """Distances from the middle to both ends of the interval, for error bars."""
     return {
         "error_y": (rows["high"] - rows[middle]).to_numpy(),
         "error_y_minus": (rows[middle] - rows["low"]).to_numpy(),
     }
 
 
-def _titled(figure: go.Figure, title: str, rows: pd.DataFrame) -> go.Figure:
-    figure.for_each_annotation(lambda one: one.update(text=one.text.removeprefix("panel=")))
-    panels = _panelled(rows)["panel"].nunique()
-    return figure.update_layout(
-        title=title, template="plotly_white", height=120 + 320 * -(-panels // 3)
-    )
-
-
-VIEWS = [
+VIEWS = (
     View(
         "latent_figure_1",
         "Figure 1, left: accuracy on the shifted against that on the unshifted test set",
         figure_1,
         draw_figure_1,
         note="The paper shows one shifted set of extend without naming its angle; here it is the "
-        "strongest of every shift. Bars are 95 % intervals over seeds (Student's t).",
+        "largest severity of every shift. Bars are 95 % intervals over seeds (Student's t).",
     ),
     View(
         "latent_figure_3",
-        "Figure 3: accuracy by strength of the shift",
+        "Figure 3: accuracy by severity of the shift",
         figure_3,
         draw_figure_3,
         note="The paper: no network is robust to any of the shifts, and truncation seems to have "
@@ -515,17 +477,15 @@ VIEWS = [
         "latent_slopes",
         "Robustness slopes",
         slopes,
-        needs=("distances",),
         note="Least squares with intercept. Intervals are of a bootstrap that draws whole seeds, "
         "or whole networks for the lines through all of them; with three of them they reach from "
         "the lowest to the highest, which is too narrow for 95 %. The unshifted set is a point "
-        "of the line wherever its place is known.",
+        "of the line wherever its position is known.",
     ),
     View(
         "latent_test_sets",
         "1-NN distance of the test sets to the training set (Eq. 3)",
         distances_of_test_sets,
-        needs=("distances",),
         note="Pixels are in [0, 1]. The unshifted set's own distance is the origin.",
     ),
     View(
@@ -534,101 +494,101 @@ VIEWS = [
         quality,
         needs=("generator_quality",),
     ),
-]
+)
 
 
-def claims(metrics: pd.DataFrame) -> pd.DataFrame:
+def claims(results: Results) -> pd.DataFrame:
     """What the paper says in section 4, each as an ordering first < second.
 
-    ``holds`` where the whole 95 % interval of first minus second, paired over seeds, is below 0.
-    No correction for many comparisons is made; the intervals are each their own. That the size
-    of the training set does *not* matter is no ordering: that its support matters more is.
+    ``holds`` if the whole 95 % interval of first minus second, paired over seeds, is below 0,
+    without correction for multiple comparisons. That the size of the training set does *not*
+    matter is no ordering: that its support matters more is.
     """
-    rows = accuracies(metrics)
-    lines = by_seed(rows)
-    standard, augmented = of_standard(rows), paired(of_standard(rows))
+    rows = accuracies(results)
+    lines = slopes_by_seed(rows)
+    plain = rows[rows["training_set"] == ""]
     found = []
-    for names, part in strongest(standard).groupby(CELL, sort=False):
+    for names, part in strongest(plain).groupby(CELL, sort=False):
         dataset, shift, method = map(str, names[:3])
         ordering = f"accuracy of {method}: {shift} {part['severity'].iloc[0]:g} < unshifted"
         accuracy = part.set_index("seed")
-        found.append(
-            claimed.difference(
-                "1: no network is robust",
-                dataset,
-                ordering,
-                accuracy["accuracy"],
-                accuracy["unshifted"],
-            )
-        )
-    found += _augmentation(augmented, lines)
-    found += _training_sets(by_training_set(metrics), lines)
-    found += _biases(standard, lines)
+        pair = (accuracy["accuracy"], accuracy["unshifted"])
+        found.append(claimed.difference("1: no network is robust", dataset, ordering, *pair))
+    found += _augmentation(paired(plain), lines)
+    found += _training_sets(by_training_set(results), lines)
+    found += _biases(plain, lines)
     return claimed.table(found)
 
 
-def by_seed(rows: pd.DataFrame) -> dict[tuple[str, str, str], pd.Series]:
-    """Slopes against the strength by seed, by dataset, shift and method."""
-    found: dict[tuple[str, str, str], pd.Series] = {}
-    for names, part in rows[rows["position"].notna()].groupby(CELL, sort=False):
-        values = {
-            seed: slope_of(curve, "position", "seed")["slope"]
-            for seed, curve in part.groupby("seed")
-        }
-        dataset, shift, method = map(str, names[:3])
-        found[dataset, shift, method] = pd.Series(values, dtype=float)
-    return found
+def slopes_by_seed(rows: pd.DataFrame) -> pd.DataFrame:
+    """Slopes against the severity: columns ``CELL``, ``FACETS``, seed, value."""
+    keys = [*CELL, *FACETS, "seed"]
+    found = [
+        [*names, slope_of(part, "position", "seed")["slope"]]
+        for names, part in rows[rows["position"].notna()].groupby(keys, sort=False)
+    ]
+    return pd.DataFrame(found, columns=[*keys, "value"])
 
 
-def _augmentation(rows: pd.DataFrame, lines: dict[tuple[str, str, str], pd.Series]) -> list[dict]:
+def _augmentation(rows: pd.DataFrame, lines: pd.DataFrame) -> list[dict]:
     """Augmentation raises the accuracy and the slope (4.2.1)."""
+    unshifted = rows.drop_duplicates([*CELL, "seed"])
+    unshifted = unshifted.assign(value=unshifted["unshifted"])
+    cells = rows.drop_duplicates(CELL)
+    pairs = cells[cells["augmentation"] == WITHOUT].merge(
+        cells[cells["augmentation"] == WITH],
+        on=["dataset", "shift", "classifier"],
+        suffixes=("", "_augmented"),
+    )
     found = []
-    plain = rows[rows["augmentation"] == WITHOUT]
-    for names, part in plain.groupby(["dataset", "shift", "method"], sort=False):
-        dataset, shift, method = map(str, names)
-        other = rows[(rows["dataset"] == dataset) & (rows["method"] == method + AUGMENTED)]
-        accuracy = [one.groupby("seed")["unshifted"].first() for one in (part, other)]
-        claim, ordering = "2: augmentation raises", f"{method} < {method}{AUGMENTED}"
-        found += [
-            claimed.difference(
-                f"{claim} the accuracy", dataset, f"unshifted accuracy: {ordering}", *accuracy
-            ),
-            claimed.difference(
-                f"{claim} the slope",
-                dataset,
-                f"slope under {shift}: {ordering}",
-                *(lines[dataset, shift, name] for name in (method, method + AUGMENTED)),
-            ),
-        ]
+    for dataset, shift, *methods in pairs[
+        ["dataset", "shift", "method", "method_augmented"]
+    ].itertuples(index=False, name=None):
+        ordering = " < ".join(methods)
+        places = [{"dataset": dataset, "shift": shift, "method": method} for method in methods]
+        for quantity, values, what in (
+            ("accuracy", unshifted, "unshifted accuracy"),
+            ("slope", lines, f"slope under {shift}"),
+        ):
+            claim = f"2: augmentation raises the {quantity}"
+            found.append(
+                claimed.compared(values, claim, dataset, f"{what}: {ordering}", *places)
+            )
     return found
 
 
-def _training_sets(rows: pd.DataFrame, lines: dict[tuple[str, str, str], pd.Series]) -> list[dict]:
-    """The support of the training set makes robust, more than its size (4.2.2)."""
+def _training_sets(rows: pd.DataFrame, lines: pd.DataFrame) -> list[dict]:
+    """The support of the training set makes a network robust, more than its size (4.2.2)."""
     found = []
-    for names, _ in rows.groupby(["dataset", "method"], sort=False):
-        dataset, method = map(str, names)
-        slope = {
-            ending: lines.get((dataset + ending, OVERLAP, method)) for ending in ("", LARGE, FULL)
-        }
-        for less, said in (("", STANDARD), (LARGE, TRAINING_SETS[LARGE])):
-            first, second = slope[less], slope[FULL]
-            if first is not None and second is not None:
-                ordering = f"slope of {method}: {said} < {TRAINING_SETS[FULL]}"
+    known = set(lines[["study", "training_set", "shift", "method"]].itertuples(index=False))
+    for study, method in rows[["study", "method"]].drop_duplicates().itertuples(index=False):
+        for less in ("", LARGE):
+            places = [
+                {"study": study, "training_set": name, "shift": OVERLAP, "method": method}
+                for name in (less, FULL)
+            ]
+            if all(tuple(place.values()) in known for place in places):
+                ordering = f"slope of {method}: {TRAINING_SETS[less]} < {TRAINING_SETS[FULL]}"
                 claim = "3: the support of the training set makes robust"
-                found.append(claimed.difference(claim, dataset, ordering, first, second))
+                found.append(claimed.compared(lines, claim, study, ordering, *places))
     return found
 
 
-def _biases(rows: pd.DataFrame, lines: dict[tuple[str, str, str], pd.Series]) -> list[dict]:
+def _biases(rows: pd.DataFrame, lines: pd.DataFrame) -> list[dict]:
     """Networks of weaker inductive biases have lower slopes (4.2.3)."""
     found = []
+    known = set(lines[["dataset", "shift", "method"]].itertuples(index=False))
     for dataset in dict.fromkeys(rows[rows["shift"] == OVERLAP]["dataset"]):
-        second = lines.get((dataset, OVERLAP, STRONGEST_BIAS))
         for method in WEAKER_BIASES:
-            first = lines.get((dataset, OVERLAP, method))
-            if first is not None and second is not None:
+            places = [
+                {"dataset": dataset, "shift": OVERLAP, "method": name}
+                for name in (method, STRONGEST_BIAS)
+            ]
+            if all(tuple(place.values()) in known for place in places):
                 ordering = f"slope: {method} < {STRONGEST_BIAS}"
                 claim = "4: a stronger inductive bias makes robust"
-                found.append(claimed.difference(claim, dataset, ordering, first, second))
+                found.append(claimed.compared(lines, claim, dataset, ordering, *places))
     return found
+
+
+SECTION = Section(PAPER, "Control+Shift", VIEWS, claims)

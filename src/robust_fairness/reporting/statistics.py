@@ -1,5 +1,7 @@
 """Paired comparisons over seeds, and what they say of a claimed ordering."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 from scipy import stats
@@ -8,13 +10,28 @@ from robust_fairness.core.intervals import CONFIDENCE, Interval, half_width, mea
 
 TIE = 12  # decimals
 TESTED = ["difference", "low", "high", "n", "p"]
-REPLICA = ["dataset", "method", "trial", "seed"]
-KEY = [*REPLICA, "shift", "severity", "attribute", "group", "metric"]
 
 
-def distinct(metrics: pd.DataFrame) -> pd.DataFrame:
-    """The rows without those that stand under several selections."""
-    return metrics.drop_duplicates(KEY)
+def over_seeds(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+    """Mean, standard deviation and number of seeds by keys: columns ours, std, seeds.
+
+    Rows of one seed with the same keys are averaged first.
+    """
+    by_seed = rows.groupby([*keys, "seed"], as_index=False, sort=False)["value"].mean()
+    return by_seed.groupby(list(keys), as_index=False, sort=False).agg(
+        ours=("value", "mean"), std=("value", "std"), seeds=("value", "count")
+    )
+
+
+def with_intervals(rows: pd.DataFrame, value: str, keys: Sequence[str]) -> pd.DataFrame:
+    """Mean over seeds with Student's interval by keys: columns ours, low, high, seeds."""
+    found = []
+    for names, part in rows.groupby(list(keys), sort=False, dropna=False):
+        interval = mean_interval(part[value].to_numpy())
+        found.append([*names, interval.mean, interval.low, interval.high, interval.n])
+    numbers = {"ours": "float64", "low": "float64", "high": "float64", "seeds": "int64"}
+    types = {**rows.dtypes[list(keys)], **numbers}  # also without rows
+    return pd.DataFrame(found, columns=list(types)).astype(types)
 
 
 def paired_difference(first: pd.Series, second: pd.Series) -> Interval:
@@ -35,7 +52,7 @@ def verdict(difference: Interval) -> str:
         return "holds"
     if difference.low > 0:
         return "does not hold"
-    return "not resolved"
+    return "inconclusive"
 
 
 def rank_correlation(a: np.ndarray, b: np.ndarray, seed: int = 0, draws: int = 2000) -> Interval:

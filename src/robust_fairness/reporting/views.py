@@ -1,6 +1,6 @@
-"""Views: one table of scores, seen as each paper's tables and figures."""
+"""Views: the results of a run as the tables and figures of a paper, beside its published numbers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -9,34 +9,16 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from robust_fairness.core.intervals import wilson_interval
-from robust_fairness.core.tables import (
-    CELLS,
-    CHOICES,
-    DISTANCES,
-    GENERATOR_QUALITY,
-    PLANES,
-    SPLITS,
-    TRIALS,
-    table,
-)
-from robust_fairness.reporting.statistics import distinct
+from robust_fairness.reporting.results import Results
+from robust_fairness.reporting.statistics import over_seeds
 
 PUBLISHED = {
     "view": "str", "dataset": "str", "method": "str", "trial": "str", "shift": "str",
     "severity": "float64", "attribute": "str", "group": "str", "metric": "str",
     "value": "float64", "std": "float64", "note": "str", "notion": "str", "weight": "float64",
+    "explicit": "str", "field": "str", "published": "str",
 }  # fmt: skip
 NUMBERS = [name for name, kind in PUBLISHED.items() if kind == "float64"]
-# Tables beside the metrics, which few runs have.
-FURTHER = {
-    "cells": CELLS,
-    "choices": CHOICES,
-    "distances": DISTANCES,
-    "generator_quality": GENERATOR_QUALITY,
-    "planes": PLANES,
-    "splits": SPLITS,
-    "trials": TRIALS,
-}
 PLACE = ["dataset", "method", "trial", "shift", "severity", "attribute", "group", "metric"]
 
 
@@ -47,27 +29,43 @@ class View:
     Attributes:
         id: short name, for links.
         title: what the paper calls it and what it shows.
-        make: metrics, and the further tables of ``needs`` by name, to the rows shown; none where
-            nothing of it was run.
-        draw: these rows to a figure, for what the paper shows as one.
-        needs: names of further tables, of ``FURTHER``.
-        note: what the paper says of it in words, and where.
+        make: returns its rows; none if nothing of it was run.
+        draw: draws these rows, for what the paper shows as a figure.
+        needs: tables of ``Results`` without which it has no rows.
+        note: what the paper says about it and where.
     """
 
     id: str
     title: str
-    make: Callable[..., pd.DataFrame]
+    make: Callable[[Results], pd.DataFrame]
     draw: Callable[[pd.DataFrame], go.Figure] | None = None
     needs: tuple[str, ...] = ()
     note: str = ""
 
-    def rows(
-        self, metrics: pd.DataFrame, further: Mapping[str, pd.DataFrame] | None = None
-    ) -> pd.DataFrame:
-        """The rows shown; a further table that is not there has no rows."""
-        given = further or {}
-        needed = {name: given.get(name, table(FURTHER[name], [])) for name in self.needs}
-        return self.make(metrics, **needed)
+    def rows(self, results: Results) -> pd.DataFrame:
+        """The rows shown."""
+        if any(getattr(results, name).empty for name in self.needs):
+            return pd.DataFrame()
+        return self.make(results)
+
+
+@dataclass(frozen=True)
+class Section:
+    """The views of a paper, or of a question across papers, and its claims.
+
+    Attributes:
+        name: name of the paper's published numbers.
+        title: heading of the section.
+        views: its tables and figures.
+        claims: what the paper claims, as a table of ``claims``.
+        published: whether the views belong to a paper.
+    """
+
+    name: str
+    title: str
+    views: tuple[View, ...]
+    claims: Callable[[Results], pd.DataFrame] | None = None
+    published: bool = True
 
 
 @cache
@@ -79,47 +77,43 @@ def published(paper: str) -> pd.DataFrame:
         return pd.read_csv(file, dtype=PUBLISHED, keep_default_na=False, na_values=missing)
 
 
-def beside_published(paper: str, view: str, metrics: pd.DataFrame) -> pd.DataFrame:
-    """The published numbers of a view with ours beside them: mean, deviation, number of seeds.
-
-    Cells that were not run have 0 seeds. Nothing is shown where no cell of the view was run.
-    """
+def beside_published(paper: str, view: str, results: Results) -> pd.DataFrame:
+    """The published numbers of a view beside ours; see ``beside``."""
     theirs = published(paper)
-    return beside(theirs[theirs["view"] == view].drop(columns="view"), metrics)
+    return beside(theirs[theirs["view"] == view], results.scores)
 
 
-def beside(theirs: pd.DataFrame, metrics: pd.DataFrame) -> pd.DataFrame:
-    """Published numbers, of any columns but ``view``, with ours as in ``beside_published``."""
-    ours = over_seeds(metrics[metrics["metric"].isin(theirs["metric"])], PLACE)
-    joined = theirs.merge(ours, on=PLACE, how="left")
-    joined["seeds"] = joined["seeds"].fillna(0).astype(int)
+def beside(theirs: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """Published numbers beside the mean, standard deviation and number of seeds of ours.
+
+    Cells that were not run have 0 seeds. There are no rows if no cell of the view was run.
+    """
+    ours = over_seeds(rows[rows["metric"].isin(theirs["metric"])], PLACE)
+    joined = joined_published(theirs, ours, PLACE)
     if not joined["seeds"].any():
         return joined.iloc[:0]
-    return joined.rename(columns={"value": "published", "std": "published deviation"})[
-        [*PLACE, "published", "published deviation", "ours", "deviation", "seeds", "note"]
-    ]
+    return joined[[*PLACE, "published", "published std", "ours", "std", "seeds", "note"]]
 
 
-def over_seeds(metrics: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """Mean, deviation and number of seeds by ``keys``: columns ours, deviation, seeds."""
-    return (
-        distinct(metrics)
-        .groupby(list(keys), as_index=False, sort=False)
-        .agg(ours=("value", "mean"), deviation=("value", "std"), seeds=("value", "count"))
-    )
+def joined_published(theirs: pd.DataFrame, ours: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Published numbers, as columns published and published std, with ours by ``keys``."""
+    renamed = theirs.rename(columns={"value": "published", "std": "published std"})
+    joined = renamed.merge(ours, how="left", on=keys)
+    return joined.assign(seeds=joined["seeds"].fillna(0).astype(int))
 
 
-def cells(metrics: pd.DataFrame, dataset: str, attribute: str) -> pd.DataFrame:
-    """Accuracy and rows of every value and class of an attribute, with Wilson's interval.
+def subgroups(dataset: str, attribute: str, results: Results) -> pd.DataFrame:
+    """Accuracy and rows of every group and class of an attribute, with Wilson's interval.
 
-    The interval is of the rows of a single replica, whose accuracy is the mean over seeds: with
-    few rows it, not the spread over seeds, says how little is known.
+    The interval is that of one replica with the mean accuracy over seeds: with few rows it, rather
+    than the spread over seeds, shows how little is known.
     """
-    rows = metrics[
-        (metrics["dataset"] == dataset)
-        & (metrics["attribute"] == attribute)
-        & (metrics["metric"] == "accuracy_by_subgroup")
-        & (metrics["trial"] == "default")
+    rows = results.scores
+    rows = rows[
+        (rows["dataset"] == dataset)
+        & (rows["attribute"] == attribute)
+        & (rows["metric"] == "class_group_accuracy")
+        & (rows["trial"] == "default")
     ]
     keys = ["method", "shift", "severity", "group"]
     found = over_seeds(rows, keys).merge(

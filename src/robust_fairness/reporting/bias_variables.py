@@ -1,0 +1,31 @@
+"""Methods of the study of bias mitigation by the bias variables that they are given."""
+
+import pandas as pd
+
+from robust_fairness.reporting.results import Results
+
+PAPER = "bias_mitigation"
+STANDARD = "erm"
+IMPLICIT = ("lff", "spectral_decoupling")
+EXPLICIT = ("group_upweighting", "group_dro", "rubi", "lnl", "irmv1")
+GROUP_AWARE = (*EXPLICIT, "adv_debias", "laftr", "cuma")
+
+
+def with_variables(
+    results: Results, rows: pd.DataFrame, default: str, hparams: tuple[str, ...] = ()
+) -> pd.DataFrame:
+    """Rows of the trials that change only the explicit bias variables, with these as a column.
+
+    Args:
+        results: the tables of the run.
+        rows: rows of its scores.
+        default: variable of a trial that names none.
+        hparams: further hyperparameters that a trial may change, each a column.
+
+    Returns:
+        Column ``explicit`` has the variables given to a group-aware method, joined by ``+``, and
+        is empty for other methods.
+    """
+    found = results.with_hparams(rows, ["explicit", *hparams])
+    aware = found["method"].isin(GROUP_AWARE)
+    return found.assign(explicit=found["explicit"].fillna(default).where(aware, ""))
