@@ -70,6 +70,19 @@ def by_column(column: str) -> dict[str, object]:
     }
 
 
+def faceted(figure: go.Figure, title: str, panels: int = 0) -> go.Figure:
+    """A figure of plotly express with its title, in the style of all figures.
+
+    Args:
+        figure: the figure; headings of the facets ``panel`` lose the name of that column.
+        title: title of the figure.
+        panels: number of panels in rows of three, for which its height is made.
+    """
+    figure.for_each_annotation(lambda one: one.update(text=one.text.removeprefix("panel=")))
+    figure.update_layout(title=title, template=TEMPLATE)
+    return figure.update_layout(height=120 + 320 * -(-panels // 3)) if panels else figure
+
+
 @dataclass(frozen=True)
 class Panel:
     """Title, axis titles and, optionally, axis ranges of a panel."""

@@ -7,6 +7,7 @@ Here every method of a run is ranked by all of them, and by how it fares under i
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import combinations
 from typing import Any
 
@@ -18,12 +19,11 @@ from robust_fairness.core.intervals import Interval, mean_interval
 from robust_fairness.metrics import find_metric
 from robust_fairness.metrics.permutation import holm
 from robust_fairness.rendering.figures import AXIS, TEMPLATE
-from robust_fairness.reporting import claims as claimed
 from robust_fairness.reporting.ranks import FEWEST, LEVEL, compared
 from robust_fairness.reporting.statistics import TESTED, kendall_tau, paired_tests, rank_agreement
-from robust_fairness.reporting.views import View
+from robust_fairness.reporting.results import UNSHIFTED, Results
+from robust_fairness.reporting.views import Section, View
 
-TITLE = "Across the papers"
 PLAIN = "erm"
 UNFAIRNESS = ("delta_eo", "faircocco_eo", "worst_group_accuracy")  # followed under shift
 COMPARED = ("accuracy", *UNFAIRNESS)
@@ -36,50 +36,47 @@ MEASURES = (
     "mean_accuracy_at(alpha=-1)",
     "mean_accuracy_at(alpha=1)",
 )
-SHIFTED = " under shift"
-UNSHIFTED = "none"
 PLACE = ["dataset", "shift", "severity"]  # a test set
+WITH_PLAIN, WITH_UNSHIFTED = "with erm", "with itself, unshifted"  # comparisons
 HOW_TESTED = (
     "paired over seeds, at the 5 % level after Holm's adjustment over all methods, datasets and "
-    "test sets of a metric. Seeds that split the same rows anew are not independent of each "
-    "other: what is left of it then stands below."
+    "test sets of a metric. Seeds that split the same rows again are not independent of each "
+    "other: the last table corrects for it."
 )
 
 
-def by_seed(metrics: pd.DataFrame, measure: str) -> pd.DataFrame:
+@lru_cache(maxsize=16)
+def by_seed(results: Results, measure: str) -> pd.DataFrame:
     """Values of the methods, one column each, by dataset, shift, severity and seed.
 
     Higher is better: values of a metric that is better when lower change their sign. A method that
-    lacks a seed which another one has is missing from that test set.
-
-    Args:
-        metrics: rows of the tidy table.
-        measure: name of a metric.
+    lacks a seed of another one is missing from that test set.
     """
     sign = 1 if find_metric(measure).better == "higher" else -1
-    rows = compared(metrics, measure)
+    rows = compared(results.metrics, measure)
     means = rows.groupby([*PLACE, "seed", "method"], sort=False)["value"].mean()
     values = sign * means.unstack("method")[list(dict.fromkeys(rows["method"]))]
     whole = values.notna().groupby(level=PLACE, sort=False).transform("all")
     return values.where(whole)
 
 
-def tables_of(metrics: pd.DataFrame, measures: Sequence[str]) -> dict[str, pd.DataFrame]:
+def under_shift(measure: str) -> str:
+    """Name of a measure under shift, beside that on unshifted rows."""
+    return f"{measure} under shift"
+
+
+def tables_of(results: Results, measures: Sequence[str]) -> dict[str, pd.DataFrame]:
     """Frames of datasets and seeds by methods, by measure: unshifted, and under shift.
 
-    Under shift is the mean over shifts, each at its strongest.
-
-    Args:
-        metrics: rows of the tidy table.
-        measures: names of metrics.
+    Under shift is the mean over shifts, each at its largest severity.
     """
     found = {}
     for measure in measures:
-        values = by_seed(metrics, measure)
+        values = by_seed(results, measure)
         shifted = _strongest(values[_is_shifted(values)])
         found[measure] = values[~_is_shifted(values)].droplevel(["shift", "severity"])
         means = shifted.groupby(level=["dataset", "seed"], sort=False)
-        found[measure + SHIFTED] = means.mean(skipna=False)
+        found[under_shift(measure)] = means.mean(skipna=False)
     return {name: frame for name, frame in found.items() if len(frame)}
 
 
@@ -95,44 +92,38 @@ def _strongest(values: pd.DataFrame) -> pd.DataFrame:
     return values[severity == largest]
 
 
-def kendall_over_datasets(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Kendall's tau between the orders in which two measures put the methods, over datasets.
-
-    Args:
-        metrics: rows of the tidy table.
+def kendall_over_datasets(results: Results) -> pd.DataFrame:
+    """Kendall's tau between the orders in which two measures rank the methods, over datasets.
 
     Returns:
         Columns first, second, tau, low, high, n: the mean over the n datasets that have both of at
         least ``FEWEST`` methods, with Student's interval, cut off at -1 and 1.
     """
     rows = []
-    for (first, a), (second, b) in combinations(tables_of(metrics, MEASURES).items(), 2):
+    for (first, a), (second, b) in combinations(tables_of(results, MEASURES).items(), 2):
         means = [frame.groupby(level="dataset", sort=False).mean() for frame in _common(a, b)]
         enough = means[0].notna().sum(axis=1) >= FEWEST
         taus = kendall_tau(*(frame[enough].to_numpy() for frame in means))
         mean = mean_interval(taus)
         found = replace(mean, low=max(mean.low, -1.0), high=min(mean.high, 1.0))
-        rows += [{"first": first, "second": second, **_told("tau", found)}] if found.n else []
+        rows += [{"first": first, "second": second, **_columns(found)}] if found.n else []
     return pd.DataFrame(rows, columns=["first", "second", "tau", "low", "high", "n"])
 
 
-def kendall_of_proposed(metrics: pd.DataFrame) -> pd.DataFrame:
+def kendall_of_proposed(results: Results) -> pd.DataFrame:
     """Kendall's tau between the papers' own measures, dataset by dataset.
-
-    Args:
-        metrics: rows of the tidy table.
 
     Returns:
         Columns first, second, dataset, tau, low, high, n; the interval is a bootstrap over seeds,
         n the number of methods.
     """
-    tables = tables_of(metrics, PROPOSED)
+    tables = tables_of(results, PROPOSED)
     rows = []
     for first, second in combinations([name for name in PROPOSED if name in tables], 2):
         a, b = _common(tables[first], tables[second])
         for dataset in a.index.unique("dataset"):
             ab = [frame.loc[dataset].dropna(axis=1).to_numpy() for frame in (a, b)]
-            tau = _told("tau", rank_agreement(*ab))
+            tau = _columns(rank_agreement(*ab))
             rows += [{"first": first, "second": second, "dataset": dataset, **tau}]
     found = pd.DataFrame(rows, columns=["first", "second", "dataset", "tau", "low", "high", "n"])
     return found[found["n"] >= FEWEST]
@@ -145,9 +136,9 @@ def _common(one: pd.DataFrame, other: pd.DataFrame) -> tuple[pd.DataFrame, pd.Da
     return one.where(known), other.where(known)
 
 
-def _told(name: str, interval: Interval) -> dict[str, Any]:
-    """An interval as columns."""
-    return {name: interval.mean, "low": interval.low, "high": interval.high, "n": interval.n}
+def _columns(tau: Interval) -> dict[str, Any]:
+    """Kendall's tau with its interval as columns."""
+    return {"tau": tau.mean, "low": tau.low, "high": tau.high, "n": tau.n}
 
 
 def draw_kendall(rows: pd.DataFrame) -> go.Figure:
@@ -179,21 +170,37 @@ def draw_kendall(rows: pd.DataFrame) -> go.Figure:
     return figure
 
 
-def survival(metrics: pd.DataFrame) -> pd.DataFrame:
-    """What every shift does to every measure of fairness.
-
-    Args:
-        metrics: rows of the tidy table.
+def survival(results: Results) -> pd.DataFrame:
+    """The effect of every shift on every measure of fairness.
 
     Returns:
-        A row a metric, dataset, shift and severity: the number of methods; Kendall's tau between
+        A row per metric, dataset, shift and severity: the number of methods; Kendall's tau between
         their order without and with the shift, the mean over methods of the change for the worse,
         and how many methods are worse and how many better than without (paired over seeds, 5 %
         level, Holm over all methods and test sets of the metric).
     """
-    found = [_survival_of(metrics, metric).assign(metric=metric) for metric in UNFAIRNESS]
+    tests = independent_tests(results)
+    tests = tests[(tests["compared"] == WITH_UNSHIFTED) & tests["metric"].isin(UNFAIRNESS)]
+    found = _with_counts(tests).groupby(["metric", *PLACE], sort=False).agg(
+        methods=("method", "size"),
+        change=("difference", "mean"),
+        worse=("worse", "sum"),
+        better=("better", "sum"),
+    )
+    taus = [_tau_of_shifts(results, metric) for metric in UNFAIRNESS]
+    found["tau"] = pd.concat(taus, keys=UNFAIRNESS, names=["metric"]).reindex(found.index)
+    found["change for the worse"] = -found.pop("change")
     columns = ["metric", *PLACE, "methods", "tau", "change for the worse", "worse", "better"]
-    return pd.concat(found)[columns]
+    return found.reset_index()[columns]
+
+
+def _tau_of_shifts(results: Results, metric: str) -> pd.Series:
+    """Kendall's tau between the orders of the methods without and with every shift."""
+    orders = [
+        frame.groupby(level=PLACE, sort=False).mean()
+        for frame in _with_and_without(by_seed(results, metric))
+    ]
+    return pd.Series(kendall_tau(*(order.to_numpy() for order in orders)), orders[0].index)
 
 
 def _with_and_without(values: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -204,85 +211,76 @@ def _with_and_without(values: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]
     return _common(shifted, same.set_axis(shifted.index))
 
 
-def _survival_of(metrics: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """What every shift does to one measure of fairness."""
-    with_shift, without = _with_and_without(by_seed(metrics, metric))
-    tests = _tested(with_shift - without)
-    tests["worse"] = tests["verdict"] == "worse"
-    tests["better"] = tests["verdict"] == "better"
-    by_set = tests.groupby(PLACE, sort=False)
-    found = by_set.agg(
-        methods=("method", "size"),
-        change=("difference", "mean"),
-        worse=("worse", "sum"),
-        better=("better", "sum"),
-    )
-    orders = [frame.groupby(level=PLACE, sort=False).mean() for frame in (without, with_shift)]
-    found["tau"] = kendall_tau(*(order.loc[found.index].to_numpy() for order in orders))
-    found["change for the worse"] = -found.pop("change")
-    return found.reset_index()
-
-
-def _tested(differences: pd.DataFrame, ratio: pd.Series | None = None) -> pd.DataFrame:
-    """Tests of every method on every test set, by Holm over all of them, and what they say.
+def all_tests(results: Results, ratio: pd.Series | None) -> pd.DataFrame:
+    """Tests of every method on every test set: with plain training, and with itself unshifted.
 
     Args:
-        differences: positive is better; rows as in ``by_seed``.
+        results: the tables of the run.
         ratio: as of ``paired_tests``, by dataset.
+
+    Returns:
+        Columns metric, compared (``WITH_PLAIN`` or ``WITH_UNSHIFTED``), ``PLACE``, method, those
+        of ``paired_tests`` (a positive difference is better; p-values adjusted by Holm over all
+        rows of a metric and comparison) and verdict: "better", "worse" or "inconclusive" at the
+        5 % level.
     """
+    found = []
+    for metric in COMPARED:
+        values = by_seed(results, metric)
+        with_shift, without = _with_and_without(values)
+        differences = {WITH_PLAIN: _to_plain(values), WITH_UNSHIFTED: with_shift - without}
+        for compared_with, difference in differences.items():
+            tests = _tested(difference, ratio)
+            found.append(tests.assign(metric=metric, compared=compared_with))
+    return pd.concat(found)[["metric", "compared", *PLACE, "method", *TESTED, "verdict"]]
+
+
+@lru_cache(maxsize=1)
+def independent_tests(results: Results) -> pd.DataFrame:
+    """``all_tests`` with seeds as independent samples."""
+    return all_tests(results, None)
+
+
+def _tested(differences: pd.DataFrame, ratio: pd.Series | None) -> pd.DataFrame:
+    """Paired tests of all methods and test sets, adjusted by Holm, with their verdicts."""
     tests = paired_tests(differences, PLACE, ratio)
     known = tests["p"].notna()
     tests.loc[known, "p"] = holm(tests.loc[known, "p"].tolist())
     verdicts = np.where(tests["difference"] > 0, "better", "worse")
-    tests["verdict"] = np.where(tests["p"] < LEVEL, verdicts, "not resolved")
+    tests["verdict"] = np.where(tests["p"] < LEVEL, verdicts, "inconclusive")
     return tests
 
 
-def against_plain(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Every method against plain training on every test set.
-
-    Args:
-        metrics: rows of the tidy table.
-
-    Returns:
-        A row a metric, dataset, shift, severity and method: the difference to ``erm`` (positive is
-        better) with its interval paired over seeds, the p-value adjusted over all rows of the
-        metric (Holm), and what it says at the 5 % level: "better", "worse" or "not resolved".
-    """
-    found = [
-        _tested(_to_plain(by_seed(metrics, metric))).assign(metric=metric) for metric in COMPARED
-    ]
-    columns = ["metric", *PLACE, "method", *TESTED, "verdict"]
-    return pd.concat(found)[columns]
-
-
 def _to_plain(values: pd.DataFrame) -> pd.DataFrame:
-    """What methods have over plain training, rows as in ``by_seed``; none without the latter."""
+    """Advantage of methods over plain training, rows as in ``by_seed``; none without the latter."""
     if PLAIN not in values:
         return values.iloc[:, :0]
     return values.drop(columns=PLAIN).sub(values[PLAIN], axis=0)
 
 
-def winners(metrics: pd.DataFrame) -> pd.DataFrame:
-    """On how many test sets each method is better and worse than plain training, and where.
+def against_plain(results: Results) -> pd.DataFrame:
+    """The tests of every method against plain training."""
+    tests = independent_tests(results)
+    return tests[tests["compared"] == WITH_PLAIN]
 
-    Args:
-        metrics: rows of the tidy table.
-    """
-    return _counted(against_plain(metrics), ["metric", "tested", "method"]).reset_index()
+
+def winners(results: Results) -> pd.DataFrame:
+    """On how many test sets each method is better and worse than plain training, and where."""
+    return _counted(against_plain(results), ["metric", "tested", "method"]).reset_index()
+
+
+def _with_counts(tests: pd.DataFrame) -> pd.DataFrame:
+    """Tests with the columns better and worse, and ``tested``: unshifted or under shift."""
+    return tests.assign(
+        better=tests["verdict"] == "better",
+        worse=tests["verdict"] == "worse",
+        tested=np.where(tests["shift"] == UNSHIFTED, "unshifted", "under shift"),
+    )
 
 
 def _counted(tests: pd.DataFrame, key: list[str]) -> pd.DataFrame:
-    """How many tests there are, how many say "better" and "worse", and where the former.
-
-    Args:
-        tests: as of ``against_plain``.
-        key: columns to count by; ``tested`` tells unshifted test sets from the others.
-    """
-    rows = tests.reset_index(drop=True)
-    rows["tested"] = np.where(rows["shift"] == UNSHIFTED, "unshifted", "under shift")
-    for verdict in ("better", "worse"):
-        rows[verdict] = rows["verdict"] == verdict
+    """The number of tests by key, of those "better" and "worse", and the datasets of the former."""
+    rows = _with_counts(tests)
     counts = rows.groupby(key, sort=False).agg(
         tests=("verdict", "size"), better=("better", "sum"), worse=("worse", "sum")
     )
@@ -291,26 +289,23 @@ def _counted(tests: pd.DataFrame, key: list[str]) -> pd.DataFrame:
     return counts.join(names).fillna({"better on": ""})
 
 
-def kept(metrics: pd.DataFrame) -> pd.DataFrame:
-    """What a shift leaves of the fairness that methods gain over plain training.
-
-    Args:
-        metrics: rows of the tidy table.
+def kept(results: Results) -> pd.DataFrame:
+    """How much a shift leaves of the fairness that methods gain over plain training.
 
     Returns:
-        A row a metric, shift and severity, over all datasets: the methods (counted by dataset) that
-        are fairer than plain training without the shift, how many of these still are with it, how
-        many are worse than plain training, and the share that is left of their mean advantage.
+        A row per metric, shift and severity, over all datasets: the methods (counted by dataset)
+        that are fairer than plain training without the shift, how many of these still are with it,
+        how many are worse than plain training, and the share that is left of their mean advantage.
     """
-    rows = against_plain(metrics)
+    rows = _with_counts(against_plain(results))
     place, without = ["metric", "dataset", "method"], rows["shift"] == UNSHIFTED
-    fairer = rows[without & (rows["verdict"] == "better") & rows["metric"].isin(UNFAIRNESS)]
+    fairer = rows[without & rows["better"] & rows["metric"].isin(UNFAIRNESS)]
     pairs = rows[~without].merge(fairer, on=place, suffixes=("", " without"))
     found = pairs.groupby(["metric", "shift", "severity"], sort=False).agg(
         **{
             "fairer without": ("verdict", "size"),
-            "fairer with": ("verdict", lambda verdicts: int((verdicts == "better").sum())),
-            "worse with": ("verdict", lambda verdicts: int((verdicts == "worse").sum())),
+            "fairer with": ("better", "sum"),
+            "worse with": ("worse", "sum"),
             "with": ("difference", "mean"),
             "without": ("difference without", "mean"),
         }
@@ -319,19 +314,15 @@ def kept(metrics: pd.DataFrame) -> pd.DataFrame:
     return found.reset_index()
 
 
-def sizes_of_splits(metrics: pd.DataFrame, splits: pd.DataFrame) -> pd.DataFrame:
-    """Rows trained on and tested, and the ratio of them that tests take where splits overlap.
-
-    Args:
-        metrics: rows of the tidy table.
-        splits: ``tables.SPLITS``.
+def sizes_of_splits(results: Results) -> pd.DataFrame:
+    """Training and test rows of the splits, and the ratio that tests use if splits overlap.
 
     Returns:
-        A row a dataset: number of splits, mean rows of a split trained on and tested, the share of
-        the latter that another split trains on, and tested by trained on, or 0 where nothing is
+        A row per dataset: number of splits, mean training and test rows of a split, the share of
+        the test rows that another split trains on, and test by training rows, or 0 if nothing is
         shared.
     """
-    found = splits.groupby("dataset", sort=False).agg(
+    found = results.splits.groupby("dataset", sort=False).agg(
         **{
             "splits": ("split", "size"),
             "trained on": ("train_rows", "mean"),
@@ -343,46 +334,26 @@ def sizes_of_splits(metrics: pd.DataFrame, splits: pd.DataFrame) -> pd.DataFrame
     return found.reset_index()
 
 
-def certainty(metrics: pd.DataFrame, splits: pd.DataFrame) -> pd.DataFrame:
-    """What stays certain where it is taken into account that seeds share rows.
-
-    Args:
-        metrics: rows of the tidy table.
-        splits: ``tables.SPLITS``.
+def certainty(results: Results) -> pd.DataFrame:
+    """Which tests stay significant if one accounts for seeds that share rows.
 
     Returns:
-        A row a metric and comparison (with ``erm``, without and under shift; under shift with the
-        same method without): the number of tests, how many say "better" and "worse" where seeds
-        are independent, how many still do with the ``ratio`` of ``paired_tests``, and where. None
-        where no splits overlap.
+        A row per metric and comparison (with ``erm``, without and under shift; under shift with the
+        same method without): the number of tests, how many are "better" and "worse" if seeds are
+        independent, how many still are with the ``ratio`` of ``paired_tests``, and where. None if
+        no splits overlap.
     """
-    ratio = sizes_of_splits(metrics, splits).set_index("dataset")["ratio"]
+    ratio = sizes_of_splits(results).set_index("dataset")["ratio"]
     if not (ratio > 0).any():
         return pd.DataFrame()
-    by_metric = {metric: by_seed(metrics, metric) for metric in COMPARED}
-    independent, dependent = (
-        pd.concat([_all_tests(metric, values, used) for metric, values in by_metric.items()])
-        for used in (None, ratio)
-    )
     key = ["metric", "compared", "tested"]
-    counts = _counted(independent, key).drop(columns="better on")
-    still = _counted(dependent, key).drop(columns="tests")
+    counts = _counted(independent_tests(results), key).drop(columns="better on")
+    still = _counted(all_tests(results, ratio), key).drop(columns="tests")
     still.columns = ["better still", "worse still", "better still on"]
     return counts.join(still).reset_index()
 
 
-def _all_tests(metric: str, values: pd.DataFrame, ratio: pd.Series | None) -> pd.DataFrame:
-    """Tests of a metric against plain training, and of every shift against none."""
-    with_shift, without = _with_and_without(values)
-    compared_to = {"with erm": _to_plain(values), "with itself, unshifted": with_shift - without}
-    found = [
-        _tested(differences, ratio).assign(metric=metric, compared=name)
-        for name, differences in compared_to.items()
-    ]
-    return pd.concat(found)
-
-
-VIEWS = [
+VIEWS = (
     View(
         "agreement",
         "Do the measures rank methods alike? Mean of Kendall's tau over datasets",
@@ -395,14 +366,14 @@ VIEWS = [
         "agreement_of_proposed",
         "The papers' own measures, dataset by dataset",
         kendall_of_proposed,
-        note="Intervals are bootstraps over seeds of the given methods.",
+        note="Intervals are bootstraps over seeds.",
     ),
     View(
         "survival",
         "Does fairness survive each shift?",
         survival,
         note="tau compares the order of methods without and with the shift. Worse and better count "
-        f"methods that change, {HOW_TESTED} Few seeds resolve nothing.",
+        f"methods that change, {HOW_TESTED} Few seeds are inconclusive.",
     ),
     View(
         "kept",
@@ -428,17 +399,13 @@ VIEWS = [
     ),
     View(
         "certainty",
-        "What stays certain where seeds share rows",
+        "What stays significant if seeds share rows",
         certainty,
         needs=("splits",),
         note="Counts of tests as above, and with the variance of the mean that Nadeau and Bengio "
-        "(Machine Learning 52, 2003) give for overlapping splits: 1/n + tested/trained on, in the "
-        "place of 1/n for n seeds. They made it for splits that test fewer rows than they "
-        "train on; where more are tested it is too strict.",
+        "(Machine Learning 52, 2003) give for overlapping splits: 1/n + tested/trained on, instead "
+        "of 1/n for n seeds. It was derived for splits that test fewer rows than they "
+        "train on; if more are tested, it is too strict.",
     ),
-]
-
-
-def claims(metrics: pd.DataFrame) -> pd.DataFrame:
-    """None: these are questions that no single paper asks."""
-    return claimed.table([])
+)
+SECTION = Section("", "Across the papers", VIEWS, published=False)

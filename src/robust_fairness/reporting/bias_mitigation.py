@@ -12,13 +12,12 @@ import plotly.express as px
 import plotly.graph_objects as go
 
 from robust_fairness.experiment.parameters import EVERY
-from robust_fairness.metrics import find_metric
-from robust_fairness.metrics.criteria import Criterion
+from robust_fairness.metrics import parse_metrics
 from robust_fairness.rendering.figures import by_column, faceted
 from robust_fairness.reporting import claims as claimed
 from robust_fairness.reporting import visual_question_answering as questions
 from robust_fairness.reporting.bias_variables import EXPLICIT, PAPER, STANDARD, with_variables
-from robust_fairness.reporting.results import UNSHIFTED, Results
+from robust_fairness.reporting.results import UNSHIFTED, Results, objectives
 from robust_fairness.reporting.statistics import over_seeds
 from robust_fairness.reporting.views import Section, View, beside_published, published, subgroups
 
@@ -179,7 +178,9 @@ def figure_6(results: Results) -> pd.DataFrame:
     rows = results.metrics
     rows = results.with_facets(rows[rows["shift"] == UNSHIFTED], ["study"], {"study": "dataset"})
     rows = rows[rows["study"].isin([*STUDIES, CELEBA])]
-    rows = rows.assign(alpha=rows["selection"].map(_alphas(rows["selection"])))
+    objective = objectives(rows["selection"])
+    metrics = parse_metrics(objective.dropna()).reindex(columns=["quantity", "alpha"])
+    rows = rows.assign(alpha=metrics["alpha"].where(metrics["quantity"].isin(ALPHAS)))
     celeba = rows["dataset"] == CELEBA
     subgroup = celeba & rows["metric"].eq("accuracy_by_subgroup") & rows["attribute"].eq("Male")
     side = rows["metric"].map(SIDES).mask(celeba & rows["metric"].ne(UNBIASED))
@@ -191,16 +192,6 @@ def figure_6(results: Results) -> pd.DataFrame:
         index=keys, columns="side", values="ours", sort=False
     )
     return wide.reset_index().rename_axis(columns=None)
-
-
-def _alphas(selections: pd.Series) -> dict[str, float]:
-    """The alpha of the criteria that have one."""
-    found = {}
-    for text in set(selections) - {EVERY}:
-        metric = find_metric(Criterion.parse(text).objective)
-        if metric.quantity in ALPHAS:
-            found[text] = metric.options["alpha"]
-    return found
 
 
 def figure_a7(results: Results) -> pd.DataFrame:

@@ -1,7 +1,5 @@
 """Views and claims of "Equalized Robustness" (anonymous, under review for ICLR 2022)."""
 
-from collections import defaultdict
-from collections.abc import Mapping
 from functools import partial
 from itertools import product
 
@@ -9,11 +7,11 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.reporting import claims as claimed
-from robust_fairness.reporting.statistics import distinct, rank_correlation
-from robust_fairness.reporting.views import View, beside_published, cells
+from robust_fairness.reporting.results import UNSHIFTED, Results
+from robust_fairness.reporting.statistics import rank_correlation
+from robust_fairness.reporting.views import Section, View, beside_published, subgroups
 
 PAPER = "equalized_robustness"
-TITLE = "Equalized Robustness"
 SENSITIVE = {
     "communities_race": "racepctblack_group",
     "communities_divorce": "FemalePctDiv_group",
@@ -23,128 +21,111 @@ SENSITIVE = {
     "celeba_eyeglasses": "Eyeglasses",
 }
 FAIR_METHODS = ("adv_debias", "laftr", "cuma")
-CLAIMED = ("delta_eo", "delta_er", "delta_er_one_shot")
 OTHERS = ("erm", "adv_debias", "laftr")
-
+ROBUSTNESS = ("delta_er", "delta_er_one_shot")
 TABLES = {
-    "table_1": "Table 1: Communities and Crime, racepctblack, noise of deviation 0.03",
-    "table_2": "Table 2: Communities and Crime, FemalePctDiv, noise of deviation 0.03",
-    "table_3": "Table 3: Adult, sex, noise of deviation 0.03",
-    "table_4": "Table 4: CelebA, Chubby, Gaussian noise of deviation 0.08, impulses 0.03",
+    "table_1": "Table 1: Communities and Crime, racepctblack, noise of standard deviation 0.03",
+    "table_2": "Table 2: Communities and Crime, FemalePctDiv, noise of standard deviation 0.03",
+    "table_3": "Table 3: Adult, sex, noise of standard deviation 0.03",
+    "table_4": "Table 4: CelebA, Chubby, Gaussian noise of standard deviation 0.08, impulses 0.03",
     "table_5": "Table 5: CelebA, Eyeglasses, the same noise",
     "table_6": "Table 6: Delta-ER by kernel widths, Communities and Crime, racepctblack",
     "table_7": "Table 7: ablation of alpha, gamma and h, Communities and Crime, racepctblack",
-    "table_8": "Table 8: Communities and Crime, racepctblack, noise of deviation 0.06",
-    "table_9": "Table 9: Communities and Crime, FemalePctDiv, noise of deviation 0.06",
+    "table_8": "Table 8: Communities and Crime, racepctblack, noise of standard deviation 0.06",
+    "table_9": "Table 9: Communities and Crime, FemalePctDiv, noise of standard deviation 0.06",
 }
-VIEWS = [
-    View(view, title, partial(beside_published, PAPER, view)) for view, title in TABLES.items()
-] + [
-    View(
-        f"cells_{dataset}",
-        f"Rows behind Tables 4 and 5: test rows by {attribute} and attractiveness",
-        partial(cells, dataset=dataset, attribute=attribute),
-    )
-    for dataset, attribute in (("celeba_chubby", "Chubby"), ("celeba_eyeglasses", "Eyeglasses"))
-]
+VIEWS = (
+    *(View(view, title, partial(beside_published, PAPER, view)) for view, title in TABLES.items()),
+    *(
+        View(
+            f"cells_{dataset}",
+            f"Rows behind Tables 4 and 5: test rows by {attribute} and attractiveness",
+            partial(subgroups, dataset, attribute),
+        )
+        for dataset, attribute in (("celeba_chubby", "Chubby"), ("celeba_eyeglasses", "Eyeglasses"))
+    ),
+)
 
 
-Values = Mapping[tuple[str, str, str, float], pd.Series]
-
-
-def by_seed(metrics: pd.DataFrame, dataset: str) -> Values:
-    """Values of default trials by seed, for the dataset's sensitive attribute.
-
-    Args:
-        metrics: rows of the tidy table.
-        dataset: name of the dataset.
-
-    Returns:
-        By method, metric, shift and severity; empty where there is none.
-    """
-    rows = metrics[
-        (metrics["dataset"] == dataset)
-        & (metrics["trial"] == "default")
-        & metrics["attribute"].isin(["", SENSITIVE[dataset]])
-        & (metrics["group"] == "")
-    ].set_index("seed")
-    groups = rows.groupby(["method", "metric", "shift", "severity"])["value"]
-    return defaultdict(lambda: rows["value"].iloc[:0], iter(groups))
-
-
-def claims(metrics: pd.DataFrame) -> pd.DataFrame:
+def claims(results: Results) -> pd.DataFrame:
     """What the paper claims in 5.2, each with our paired difference and a verdict.
 
-    A difference is first minus second, and the claim that it is negative: ``holds`` where the
-    whole 95 % interval is below 0, ``does not hold`` where it is above, ``not resolved`` where
-    it includes 0. No correction for many comparisons is made; the intervals are each its own.
+    A difference is first minus second, and the claim that it is negative: ``holds`` if the whole
+    95 % interval is below 0, ``does not hold`` if it is above, ``inconclusive`` if it includes 0,
+    without correction for multiple comparisons.
     """
-    # a large grid has few rows of these
-    metrics = distinct(
-        metrics[metrics["dataset"].isin(SENSITIVE) & metrics["metric"].isin(CLAIMED)]
-    )
-    datasets = [name for name in SENSITIVE if (metrics["dataset"] == name).any()]
-    shifted = metrics[metrics["shift"] != "none"][["dataset", "shift", "severity"]]
-    rows: list[dict] = []
-    for dataset in datasets:
-        test_sets = sorted(
-            set(shifted[shifted["dataset"] == dataset].itertuples(index=False, name=None))
+    rows = results.scores
+    rows = rows[
+        rows["metric"].isin(["delta_eo", *ROBUSTNESS])
+        & (rows["trial"] == "default")
+        & (rows["group"] == "")
+    ]
+    found: list[dict] = []
+    for dataset, attribute in SENSITIVE.items():
+        own = rows[(rows["dataset"] == dataset) & rows["attribute"].isin(["", attribute])]
+        found += _of_dataset(own, dataset)
+    return claimed.table(found)
+
+
+def _of_dataset(rows: pd.DataFrame, dataset: str) -> list[dict]:
+    """The claims on one dataset; none if nothing was run."""
+    if rows.empty:
+        return []
+    shifted = rows[rows["shift"] != UNSHIFTED][["shift", "severity"]]
+    test_sets = sorted(set(shifted.itertuples(index=False, name=None)))
+    unshifted, *others = [
+        {"metric": "delta_eo", "shift": shift, "severity": severity}
+        for shift, severity in [(UNSHIFTED, 0.0), *test_sets]
+    ]
+    found = [
+        claimed.compared(
+            rows, "1: shift jeopardises fairness", dataset,
+            f"{method}: Delta-EO unshifted < {_where(place)}",
+            {**unshifted, "method": method}, {**place, "method": method},
         )
-        places = [("none", 0.0), *((shift, severity) for _, shift, severity in test_sets)]
-        values = by_seed(metrics, dataset)
-        for method, (shift, severity) in product(FAIR_METHODS, places[1:]):
-            rows.append(
-                claimed.difference(
-                    "1: shift jeopardises fairness",
-                    dataset,
-                    f"{method}: Delta-EO unshifted < under {shift} {severity:g}",
-                    values[method, "delta_eo", "none", 0.0],
-                    values[method, "delta_eo", shift, severity],
-                )
-            )
-        for other, (shift, severity) in product(OTHERS, places):
-            where = "unshifted" if shift == "none" else f"under {shift} {severity:g}"
-            rows.append(
-                claimed.difference(
-                    "2: CUMA is the fairest under shift",
-                    dataset,
-                    f"Delta-EO {where}: cuma < {other}",
-                    values["cuma", "delta_eo", shift, severity],
-                    values[other, "delta_eo", shift, severity],
-                )
-            )
-        for other, metric in product(OTHERS, ("delta_er", "delta_er_one_shot")):
-            rows.append(
-                claimed.difference(
-                    "2: CUMA has the lowest Delta-ER",
-                    dataset,
-                    f"{metric}: cuma < {other}",
-                    values["cuma", metric, "none", 0.0],
-                    values[other, metric, "none", 0.0],
-                )
-            )
-        rows += [_correlation(values, dataset, *place) for place in places[1:]]
-    return claimed.table(rows)
+        for method, place in product(FAIR_METHODS, others)
+    ]  # fmt: skip
+    found += [
+        claimed.compared(
+            rows, "2: CUMA is the fairest under shift", dataset,
+            f"Delta-EO {_where(place)}: cuma < {other}",
+            {**place, "method": "cuma"}, {**place, "method": other},
+        )
+        for other, place in product(OTHERS, [unshifted, *others])
+    ]  # fmt: skip
+    found += [
+        claimed.compared(
+            rows, "2: CUMA has the lowest Delta-ER", dataset, f"{metric}: cuma < {other}",
+            {**unshifted, "metric": metric, "method": "cuma"},
+            {**unshifted, "metric": metric, "method": other},
+        )
+        for other, metric in product(OTHERS, ROBUSTNESS)
+    ]  # fmt: skip
+    return found + [_correlation(rows, dataset, unshifted, place) for place in others]
 
 
-def _correlation(values: Values, dataset: str, shift: str, severity: float) -> dict:
+def _where(place: dict) -> str:
+    shift, severity = place["shift"], place["severity"]
+    return "unshifted" if shift == UNSHIFTED else f"under {shift} {severity:g}"
+
+
+def _correlation(rows: pd.DataFrame, dataset: str, unshifted: dict, shifted: dict) -> dict:
     """Third claim: the smaller Delta-ER, the smaller Delta-EO on perturbed rows."""
-    robustness, fairness = [], []
+    pairs = []
     for method in ("erm", *FAIR_METHODS):
-        pair = pd.concat(
-            [
-                values[method, "delta_er", "none", 0.0],
-                values[method, "delta_eo", shift, severity],
-            ],
-            axis=1,
-        ).dropna()
-        robustness.append(pair.iloc[:, 0].to_numpy())
-        fairness.append(pair.iloc[:, 1].to_numpy())
-    found = rank_correlation(np.concatenate(robustness), np.concatenate(fairness))
-    said = "not run" if found.n == 0 else "not resolved"
+        places = ({**unshifted, "metric": "delta_er"}, shifted)
+        both = [claimed.by_seed(rows, **place, method=method) for place in places]
+        pairs.append(pd.concat(both, axis=1).dropna().to_numpy())
+    robustness, fairness = np.concatenate(pairs).T
+    found = rank_correlation(robustness, fairness)
+    verdict = "not run" if found.n == 0 else "inconclusive"
     if found.low > 0:
-        said = "holds"
+        verdict = "holds"
     elif found.high < 0:
-        said = "does not hold"
-    ordering = f"rank correlation of Delta-ER with Delta-EO under {shift} {severity:g} > 0"
-    return claimed.row("3: Delta-ER tells fairness under shift", dataset, ordering, found, said)
+        verdict = "does not hold"
+    ordering = f"rank correlation of Delta-ER with Delta-EO {_where(shifted)} > 0"
+    claim = "3: Delta-ER predicts fairness under shift"
+    return claimed.row(claim, dataset, ordering, found, verdict)
+
+
+SECTION = Section(PAPER, "Equalized Robustness", VIEWS, claims)

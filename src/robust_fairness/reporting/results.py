@@ -8,7 +8,8 @@ from types import MappingProxyType
 import pandas as pd
 
 from robust_fairness.core import tables
-from robust_fairness.experiment.parameters import DEFAULT_TRIAL
+from robust_fairness.experiment.parameters import DEFAULT_TRIAL, EVERY
+from robust_fairness.metrics.criteria import Criterion
 
 FACET, HPARAM = "facets.", "hparams."
 CELL = ["dataset", "method"]
@@ -65,10 +66,10 @@ class Results:
 
         Args:
             rows: rows with the columns dataset and method.
-            names: facets.
+            names: facets, or other columns of ``cells``.
             otherwise: columns whose values replace missing ones, by facet.
         """
-        columns = dict(zip([FACET + name for name in names], names, strict=True))
+        columns = {name if name in self.cells else FACET + name: name for name in names}
         facets = self.cells.reindex(columns=[*CELL, *columns]).rename(columns=columns)
         found = rows.merge(facets, how="left", on=CELL)
         for name, column in otherwise.items():
@@ -89,3 +90,9 @@ class Results:
         found = rows.merge(changed, how="left", on=TRIAL, indicator="known")
         kept = (found["known"] == "both") | (found["trial"] == DEFAULT_TRIAL)
         return found[kept].drop(columns="known")
+
+
+def objectives(selections: pd.Series) -> pd.Series:
+    """The metric that each criterion optimises; missing for ``every``."""
+    known = {text: Criterion.parse(text).objective for text in set(selections) - {EVERY}}
+    return selections.map(known)
