@@ -2,12 +2,11 @@
 
     python docs/cross_tables.py [--run RUN]
 
-With RUN, of ``kedro run --env=cross``, its scores and splits are put there first. What stands in
-the page between the two comments of a table is replaced; the words are written by hand.
+With RUN, of ``kedro run --env=cross``, its scores and splits are put there first. The text between
+the two comments of a table is replaced; everything else is written by hand.
 """
 
 import argparse
-import re
 from functools import partial
 from pathlib import Path
 
@@ -15,31 +14,33 @@ import pandas as pd
 
 from robust_fairness.catalog.files import TableDataset
 from robust_fairness.core import tables
-from robust_fairness.reporting import agreement, ranks
+from robust_fairness.reporting import Results, agreement, ranks
+from robust_fairness.reporting.agreement import under_shift
 from robust_fairness.runs import provenance
 
 RESULTS = Path(__file__).resolve().parent / "results"
 PAGE, SCORES, SPLITS = (
     RESULTS / name for name in ("cross.md", "cross_scores.parquet", "cross_splits.parquet")
 )
-NAMES = {
+SHOWN = {
     "worst_group_accuracy": "worst group",
     "delta_eo": "ΔEO",
     "faircocco_eo": "FairCOCCO",
     "delta_er": "Delta-ER",
     **{f"mean_accuracy_at(alpha={alpha})": f"Acc({alpha})" for alpha in (-1, 0, 1)},
 }
-BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
+SHIFTED = {under_shift(name): name for name in agreement.MEASURES}
+NAMES = SHOWN | {name: under_shift(SHOWN.get(of, of)) for name, of in SHIFTED.items()}
+START, STOP, END = "<!-- table: ", " -->\n", "\n<!-- end -->"
 
 
 def shown(name: str) -> str:
-    """A measure as the page calls it."""
-    measure = name.removesuffix(agreement.SHIFTED)
-    return NAMES.get(measure, measure) + name[len(measure) :]
+    """The name of a measure on the page."""
+    return NAMES.get(name, name)
 
 
 def number(value: float, form: str = ".2f") -> str:
-    """A number, or nothing where it is missing."""
+    """A number, or nothing if it is missing."""
     return "" if pd.isna(value) else format(value, form)
 
 
@@ -48,9 +49,9 @@ def interval(row: pd.Series) -> str:
     return f"{row['tau']:.2f} ({row['low']:.2f} to {row['high']:.2f})"
 
 
-def kept(metrics: pd.DataFrame) -> pd.DataFrame:
-    """What shifts leave of the fairness that methods gain."""
-    found = agreement.kept(metrics)
+def kept(results: Results) -> pd.DataFrame:
+    """How much shifts leave of the fairness that methods gain."""
+    found = agreement.kept(results)
     return found.assign(
         metric=found["metric"].map(shown),
         severity=found["severity"].map("{:g}".format),
@@ -58,9 +59,9 @@ def kept(metrics: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def survival(metrics: pd.DataFrame) -> pd.DataFrame:
-    """What every shift does to every measure, over datasets."""
-    rows = agreement.survival(metrics)
+def survival(results: Results) -> pd.DataFrame:
+    """The effect of every shift on every measure, over datasets."""
+    rows = agreement.survival(results)
     rows["total"] = rows["change for the worse"] * rows["methods"]
     found = rows.groupby(["metric", "shift", "severity"], sort=False, as_index=False).agg(
         datasets=("dataset", "size"),
@@ -79,28 +80,24 @@ def survival(metrics: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def measures(metrics: pd.DataFrame) -> pd.DataFrame:
+def measures(results: Results) -> pd.DataFrame:
     """Taus between measures on unshifted rows, the lower half of a square."""
-    rows = agreement.kendall_over_datasets(metrics)
-    return _square(rows[~_shifted(rows["first"]) & ~_shifted(rows["second"])])
+    rows = agreement.kendall_over_datasets(results)
+    return _square(rows[~rows["first"].isin(SHIFTED) & ~rows["second"].isin(SHIFTED)])
 
 
-def forecasts(metrics: pd.DataFrame) -> pd.DataFrame:
+def forecasts(results: Results) -> pd.DataFrame:
     """Taus between measures on unshifted rows and under shift."""
-    rows = agreement.kendall_over_datasets(metrics)
+    rows = agreement.kendall_over_datasets(results)
     turned = rows.rename(columns={"first": "second", "second": "first"})
     both = pd.concat([rows, turned])
-    both = both[~_shifted(both["first"]) & _shifted(both["second"])]
-    asked = (*agreement.COMPARED, "mean_accuracy_at(alpha=0)")
-    return _square(both, [name + agreement.SHIFTED for name in asked])
-
-
-def _shifted(names: pd.Series) -> pd.Series:
-    return names.str.endswith(agreement.SHIFTED)
+    both = both[~both["first"].isin(SHIFTED) & both["second"].isin(SHIFTED)]
+    columns = (*agreement.COMPARED, "mean_accuracy_at(alpha=0)")
+    return _square(both, [under_shift(name) for name in columns])
 
 
 def _square(rows: pd.DataFrame, columns: list[str] | None = None) -> pd.DataFrame:
-    """Taus of the second measure by the first, or the reverse where that is no half of a square."""
+    """Taus of the second measure by the first, or the reverse if columns are named."""
     across, down = ("first", "second") if columns is None else ("second", "first")
     cells = rows.assign(cell=rows.apply(interval, axis=1))
     wide = cells.pivot(index=down, columns=across, values="cell")
@@ -109,9 +106,9 @@ def _square(rows: pd.DataFrame, columns: list[str] | None = None) -> pd.DataFram
     return wide.fillna("").rename(index=shown, columns=shown).rename_axis(index="").reset_index()
 
 
-def proposed(metrics: pd.DataFrame) -> pd.DataFrame:
+def proposed(results: Results) -> pd.DataFrame:
     """The papers' own measures, dataset by dataset."""
-    rows = agreement.kendall_of_proposed(metrics)
+    rows = agreement.kendall_of_proposed(results)
     rows["pair"] = rows["first"].map(shown) + ", " + rows["second"].map(shown)
     rows["cell"] = rows.apply(interval, axis=1)
     wide = rows.pivot(index="dataset", columns="pair", values="cell")
@@ -120,9 +117,9 @@ def proposed(metrics: pd.DataFrame) -> pd.DataFrame:
     return wide.loc[order[0], order[1]].fillna("").assign(methods=methods).reset_index()
 
 
-def winners(metrics: pd.DataFrame, tested: str = "unshifted") -> pd.DataFrame:
-    """Better and worse than plain training, of so many test sets; fairer where."""
-    rows = agreement.winners(metrics)
+def winners(tested: str, results: Results) -> pd.DataFrame:
+    """Numbers of test sets where methods are better and worse than plain training, and where."""
+    rows = agreement.winners(results)
     rows = rows[rows["tested"] == tested]
     counts = rows[["better", "worse", "tests"]].astype(str)
     cells = rows.assign(cell=counts["better"] + " / " + counts["worse"] + " of " + counts["tests"])
@@ -133,10 +130,10 @@ def winners(metrics: pd.DataFrame, tested: str = "unshifted") -> pd.DataFrame:
     return found.assign(**{"fairer (ΔEO) on": where}).fillna("").reset_index()
 
 
-def average_ranks(metrics: pd.DataFrame) -> pd.DataFrame:
+def average_ranks(results: Results) -> pd.DataFrame:
     """Average ranks of the methods, the fairest first."""
     found = {
-        shown(name) + (", shifted" if shifted else ""): ranks.comparison_of(metrics, name, shifted)
+        shown(name) + (", shifted" if shifted else ""): ranks.comparison_of(results.metrics, name, shifted)
         for name in agreement.COMPARED
         for shifted in (False, True)
     }
@@ -145,11 +142,11 @@ def average_ranks(metrics: pd.DataFrame) -> pd.DataFrame:
     return wide.reindex([*order, *wide.index.difference(order)]).reset_index(names="method")
 
 
-def friedman(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Whether average ranks differ, unshifted."""
+def friedman(results: Results) -> pd.DataFrame:
+    """Tests whether average ranks differ, unshifted."""
     rows = []
     for name in agreement.COMPARED:
-        one = ranks.comparison_of(metrics, name, shifted=False)
+        one = ranks.comparison_of(results.metrics, name, shifted=False)
         assert one.test is not None
         rows.append(
             {
@@ -163,45 +160,42 @@ def friedman(metrics: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def sizes(metrics: pd.DataFrame, splits: pd.DataFrame) -> pd.DataFrame:
+def sizes(results: Results) -> pd.DataFrame:
     """How seeds split the rows."""
-    found = agreement.sizes_of_splits(metrics, splits)
+    found = agreement.sizes_of_splits(results)
     whole = {name: found[name].map("{:,.0f}".format) for name in ("trained on", "tested")}
     parts = {name: found[name].map(number) for name in ("reused", "ratio")}
     return found.assign(**whole, **parts)
 
 
-def certainty(metrics: pd.DataFrame, splits: pd.DataFrame) -> pd.DataFrame:
-    """What stays certain where seeds share rows."""
-    found = agreement.certainty(metrics, splits)
+def certainty(results: Results) -> pd.DataFrame:
+    """What stays significant if seeds share rows."""
+    found = agreement.certainty(results)
     return found.assign(metric=found["metric"].map(shown))
 
 
-OF_METRICS = {
+TABLES = {
     "kept": kept,
     "survival": survival,
     "measures": measures,
     "forecasts": forecasts,
     "proposed": proposed,
-    "winners": winners,
-    "winners_shifted": partial(winners, tested="under shift"),
+    "winners": partial(winners, "unshifted"),
+    "winners_shifted": partial(winners, "under shift"),
     "ranks": average_ranks,
     "friedman": friedman,
+    "sizes": sizes,
+    "certainty": certainty,
 }
-OF_SPLITS = {"sizes": sizes, "certainty": certainty}
 
 
-def written(page: str, metrics: pd.DataFrame, splits: pd.DataFrame) -> str:
-    """The page with its tables made anew.
-
-    Args:
-        page: Markdown with a pair of comments for every table.
-        metrics: rows of the tidy table.
-        splits: ``tables.SPLITS``.
-    """
-    found = {name: make(metrics) for name, make in OF_METRICS.items()}
-    found |= {name: make(metrics, splits) for name, make in OF_SPLITS.items()}
-    return BLOCK.sub(lambda block: block[1] + tables.markdown(found[block[2]]) + block[3], page)
+def written(page: str, results: Results) -> str:
+    """The page, Markdown with a pair of comments for every table, with new tables."""
+    for name, make in TABLES.items():
+        before, start, rest = page.partition(f"{START}{name}{STOP}")
+        if start:
+            page = before + start + tables.markdown(make(results)) + END + rest.partition(END)[2]
+    return page
 
 
 def fetch(run_id: str) -> None:
@@ -221,8 +215,8 @@ def main() -> None:
     run_id = parser.parse_args().run
     if run_id:
         fetch(run_id)
-    page = written(PAGE.read_text(), pd.read_parquet(SCORES), pd.read_parquet(SPLITS))
-    PAGE.write_text(page)
+    results = Results(pd.read_parquet(SCORES), splits=pd.read_parquet(SPLITS))
+    PAGE.write_text(written(PAGE.read_text(), results))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ GROUP_AWARE = (*EXPLICIT, "adv_debias", "laftr", "cuma")
 def with_variables(
     results: Results, rows: pd.DataFrame, default: str, hparams: tuple[str, ...] = ()
 ) -> pd.DataFrame:
-    """Rows of the trials that change only the explicit bias variables, with these as a column.
+    """Rows of the trials that change only the bias variables given to a method, with these.
 
     Args:
         results: the tables of the run.
@@ -28,4 +28,5 @@ def with_variables(
     """
     found = results.with_hparams(rows, ["explicit", *hparams])
     aware = found["method"].isin(GROUP_AWARE)
-    return found.assign(explicit=found["explicit"].fillna(default).where(aware, ""))
+    explicit = found["explicit"].astype(object).fillna(default).where(aware, "")
+    return found.assign(explicit=explicit)

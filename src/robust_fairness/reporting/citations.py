@@ -6,7 +6,6 @@ Without a key the note says why there is nothing to cite.
 """
 
 import csv
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -14,7 +13,6 @@ from functools import cache
 from importlib.resources import files
 
 UNKNOWN = "nothing noted: add it to citations.csv"
-ENTRY = re.compile(r"^@\w+\{(?P<key>[^,\s]+),\n.*?^\}$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -37,8 +35,8 @@ class Source:
 @cache
 def entries() -> dict[str, str]:
     """All BibTeX entries by key."""
-    text = _text("citations.bib")
-    return {found["key"]: found[0] for found in ENTRY.finditer(text)}
+    found = _text("citations.bib").strip().split("\n\n")
+    return {text[text.index("{") + 1 : text.index(",")]: text for text in found}
 
 
 @cache

@@ -218,7 +218,7 @@ def by_imbalance(results: Results) -> pd.DataFrame:
     rows = rows[(rows["aggregation"] == MAJORITY) & (rows["attribute"] == "class_size")]
     rows = results.with_facets(classified(results, rows), ["study", "percent"])
     measured = rows["classifier"].map(CLASSIFIERS).mask(rows["upstream"], "embedding")
-    rows = rows.assign(**{"measured on": measured})[rows["percent"].notna()]
+    rows = rows.assign(**{"measured on": measured})[rows["percent"] != ""]
     return rows.astype({"percent": float})
 
 

@@ -24,7 +24,8 @@ from robust_fairness.rendering.figures import (
     style,
 )
 from robust_fairness.reporting.ranks import Comparison
-from robust_fairness.reporting.statistics import distinct
+from robust_fairness.reporting.results import UNSHIFTED, distinct
+from robust_fairness.reporting.statistics import over_seeds
 
 FAIRNESS = (
     "delta_eo",
@@ -57,38 +58,23 @@ def pareto_front(quality: np.ndarray, unfairness: np.ndarray) -> np.ndarray:
     return np.logical_not(beaten)
 
 
-def first_of(metrics: pd.DataFrame, names: tuple[str, ...]) -> str:
-    """The first of some metrics that has values; "" where none has."""
-    present = set(metrics.loc[metrics["value"].notna(), "metric"].unique())
-    return next((name for name in names if name in present), "")
+def with_half_widths(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+    """``over_seeds`` with a column half: half of Student's 95 % interval, missing for one seed."""
+    found = over_seeds(rows, keys)
+    freedom = (found["seeds"] - 1).where(found["seeds"] > 1)
+    half = stats.t.ppf((1 + CONFIDENCE) / 2, freedom) * found["std"] / np.sqrt(freedom + 1)
+    return found.assign(half=half)
 
 
-def first_attribute(metrics: pd.DataFrame, metric: str) -> str:
-    """The attribute that a group metric was first evaluated for: the sensitive one comes first."""
-    found = metrics[(metrics["metric"] == metric) & metrics["value"].notna()]["attribute"]
-    return str(found.iloc[0]) if len(found) else ""
-
-
-def over_seeds(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """Columns ``mean``, ``count`` and ``half`` by keys: half of Student's 95 % interval.
-
-    There is none of a single seed.
-    """
-    found = rows.groupby(list(keys), sort=False)["value"].agg(["mean", "std", "count"])
-    freedom = (found["count"] - 1).where(found["count"] > 1)
-    found["half"] = stats.t.ppf((1 + CONFIDENCE) / 2, freedom) * found["std"] / np.sqrt(freedom + 1)
-    return found.reset_index()
-
-
-def summarised(metrics: pd.DataFrame, metric: str, attribute: str) -> pd.DataFrame:
-    """A metric over seeds by method, trial, shift and severity; see ``over_seeds``."""
+def summarised(metrics: pd.DataFrame, one: "Shown") -> pd.DataFrame:
+    """A metric over seeds by method, trial, shift and severity; see ``with_half_widths``."""
     rows = metrics[
-        (metrics["metric"] == metric)
-        & (metrics["attribute"] == attribute)
+        (metrics["metric"] == one.metric)
+        & (metrics["attribute"] == one.attribute)
         & (metrics["group"] == "")
         & metrics["value"].notna()
     ]
-    return over_seeds(rows, ["method", "trial", "shift", "severity"])
+    return with_half_widths(rows, ["method", "trial", "shift", "severity"])
 
 
 @dataclass(frozen=True)
@@ -111,31 +97,32 @@ class Shown:
 
 
 def shown(metrics: pd.DataFrame, names: tuple[str, ...]) -> Shown | None:
-    """The first of some metrics that has values, and the attribute it was first scored for."""
-    metric = first_of(metrics, names)
-    return Shown(metric, first_attribute(metrics, metric)) if metric else None
+    """The first of some metrics that has values, with its first attribute, the sensitive one."""
+    first = metrics[metrics["value"].notna()].drop_duplicates("metric").set_index("metric")
+    metric = next((name for name in names if name in first.index), None)
+    return Shown(metric, str(first.loc[metric, "attribute"])) if metric else None
 
 
 def trade_off(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
-    """Quality against unfairness, one panel unshifted and one for each shift at its strongest.
+    """Quality against unfairness, one panel unshifted and one per shift at its largest severity.
 
-    Points are means over seeds, bars Student's 95 % intervals; the filled line links those that
-    no other point beats in both. None where the dataset has no such metrics.
+    Points are means over seeds, bars Student's 95 % intervals; the grey line links the Pareto
+    front. None if the dataset has no such metrics.
     """
     own = distinct(metrics[metrics["dataset"] == dataset])
     quality, unfair = shown(own, QUALITY), shown(own, FAIRNESS)
     if quality is None or unfair is None:
         return None
-    points = summarised(own, quality.metric, quality.attribute).merge(
-        summarised(own, unfair.metric, unfair.attribute),
+    points = summarised(own, quality).merge(
+        summarised(own, unfair),
         on=["method", "trial", "shift", "severity"],
         suffixes=("", "_unfair"),
     )
     if points.empty:
         return None
     strongest = points.groupby("shift", sort=False)["severity"].max()
-    places = sorted(strongest.items(), key=lambda place: place[0] != "none")
-    titles = ["unshifted" if s == "none" else f"{s}, {severity:g}" for s, severity in places]
+    places = sorted(strongest.items(), key=lambda place: place[0] != UNSHIFTED)
+    titles = ["unshifted" if s == UNSHIFTED else f"{s}, {severity:g}" for s, severity in places]
     ranges = _range(points, "_unfair"), _range(points, "")
     traces = []
     numbers = {method: k for k, method in enumerate(points["method"].unique())}
@@ -143,7 +130,7 @@ def trade_off(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
         panel = points[(points["shift"] == shift) & (points["severity"] == severity)]
         traces.append(in_panel(_front(panel, quality, unfair), place))
         for method, rows in panel.groupby("method", sort=False):
-            trace = _points(rows.sort_values("mean_unfair"), str(method), numbers[method])
+            trace = _points(rows.sort_values("ours_unfair"), str(method), numbers[method])
             traces.append(in_panel(trace, place))
     return panelled(
         f"{dataset}: {quality.metric} against {unfair.metric}",
@@ -155,12 +142,12 @@ def trade_off(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
 def _points(rows: pd.DataFrame, method: str, number: int) -> Trace:
     """Trials of a method in a panel, with their intervals."""
     return {
-        "x": rows["mean_unfair"],
-        "y": rows["mean"],
+        "x": rows["ours_unfair"],
+        "y": rows["ours"],
         "error_x": error_bars(rows["half_unfair"]),
         "error_y": error_bars(rows["half"]),
         "text": rows["trial"],
-        "customdata": rows["count"],
+        "customdata": rows["seeds"],
         "hovertemplate": "%{text}<br>%{x:.4f}, %{y:.4f}<br>%{customdata} seeds",
         "mode": "lines+markers" if len(rows) > 1 else "markers",
         "line": {"color": style(number)["color"], "width": 1, "dash": "dot"},
@@ -173,13 +160,13 @@ def _points(rows: pd.DataFrame, method: str, number: int) -> Trace:
 def _front(panel: pd.DataFrame, quality: Shown, unfair: Shown) -> Trace:
     """The line that links the points of the Pareto front."""
     on_front = pareto_front(
-        panel["mean"].to_numpy() * (1 if quality.higher else -1),
-        panel["mean_unfair"].to_numpy() * (-1 if unfair.higher else 1),
+        panel["ours"].to_numpy() * (1 if quality.higher else -1),
+        panel["ours_unfair"].to_numpy() * (-1 if unfair.higher else 1),
     )
-    front = panel[on_front].sort_values(["mean_unfair", "mean"])
+    front = panel[on_front].sort_values(["ours_unfair", "ours"])
     return {
-        "x": front["mean_unfair"],
-        "y": front["mean"],
+        "x": front["ours_unfair"],
+        "y": front["ours"],
         "mode": "lines+markers",
         "line": {"color": GREY, "width": 6, "shape": "vh" if unfair.higher else "hv"},
         "marker": {"color": GREY, "size": 18, "symbol": "circle"},
@@ -191,24 +178,24 @@ def _front(panel: pd.DataFrame, quality: Shown, unfair: Shown) -> Trace:
 
 
 def degradation(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
-    """Quality and unfairness over severity, a row a shift, one curve a method."""
+    """Quality and unfairness over severity: a row per shift, a curve per method."""
     own = distinct(metrics[(metrics["dataset"] == dataset) & (metrics["trial"] == DEFAULT_TRIAL)])
-    shifts = [name for name in own["shift"].unique() if name != "none"]
+    shifts = [name for name in own["shift"].unique() if name != UNSHIFTED]
     pair = [one for one in (shown(own, QUALITY), shown(own, FAIRNESS)) if one]
     if not shifts or not pair:
         return None
-    points = {one: summarised(own, one.metric, one.attribute) for one in pair}
+    points = {one: summarised(own, one) for one in pair}
     ranges = {one: _range(rows, "") for one, rows in points.items()}
     places = [(shift, one) for shift in shifts for one in pair]
     traces = []
     numbers = {method: k for k, method in enumerate(own["method"].unique())}
     for place, (shift, one) in enumerate(places):
-        rows = points[one][points[one]["shift"].isin(["none", shift])]
+        rows = points[one][points[one]["shift"].isin([UNSHIFTED, shift])]
         for method, curve in rows.groupby("method", sort=False):
             trace = _curve(curve.sort_values("severity"), str(method), numbers[method])
             traces.append(in_panel(trace, place))
     return panelled(
-        f"{dataset}: what shift does",
+        f"{dataset}: degradation under shift",
         [Panel(shift, "severity", one.title, y_range=ranges[one]) for shift, one in places],
         traces,
         len(pair),
@@ -219,7 +206,7 @@ def _curve(curve: pd.DataFrame, method: str, number: int) -> Trace:
     """A method over severities, with its intervals."""
     return {
         "x": curve["severity"],
-        "y": curve["mean"],
+        "y": curve["ours"],
         "error_y": error_bars(curve["half"]),
         "mode": "lines+markers",
         "line": line_style(number),
@@ -230,25 +217,25 @@ def _curve(curve: pd.DataFrame, method: str, number: int) -> Trace:
 
 
 def group_bars(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
-    """Accuracy, or mean squared error, within each group, unshifted, with 95 % intervals.
+    """Accuracy, or mean squared error, by group, unshifted, with 95 % intervals.
 
-    The first ``MOST_GROUPS`` groups, where there are more.
+    No more than the first ``MOST_GROUPS`` groups.
     """
     own = distinct(metrics[(metrics["dataset"] == dataset) & (metrics["trial"] == DEFAULT_TRIAL)])
-    own = own[(own["shift"] == "none") & own["value"].notna()]
+    own = own[(own["shift"] == UNSHIFTED) & own["value"].notna()]
     one = shown(own, BY_GROUP)
     if one is None:
         return None
     rows = own[(own["metric"] == one.metric) & (own["attribute"] == one.attribute)]
     groups = list(rows["group"].unique())
-    bars = over_seeds(rows[rows["group"].isin(groups[:MOST_GROUPS])], ["method", "group"])
+    bars = with_half_widths(rows[rows["group"].isin(groups[:MOST_GROUPS])], ["method", "group"])
     left_out = len(groups) - MOST_GROUPS
-    further = f", {left_out} further groups left out" if left_out > 0 else ""
+    further = f", first {MOST_GROUPS} of {len(groups)} groups" if left_out > 0 else ""
     traces = [
         {
             "type": "bar",
             "x": own_bars["group"].to_numpy(),
-            "y": own_bars["mean"].to_numpy(),
+            "y": own_bars["ours"].to_numpy(),
             "error_y": error_bars(own_bars["half"]),
             "name": str(method),
             "marker": bar_style(number),
@@ -261,14 +248,14 @@ def group_bars(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
 
 
 def rank_diagram(comparison: Comparison, title: str) -> go.Figure | None:
-    """A line a method at its average rank; bars below link methods that do not differ.
+    """A line per method at its average rank; bars below link methods that do not differ.
 
-    None where there were not enough methods or datasets to test.
+    None if there were not enough methods or datasets to test.
     """
     if comparison.test is None:
         return None
     ranks, groups = comparison.ranks, comparison.groups
-    names = ["critical difference", *map(str, ranks.index), *["not told apart"] * len(groups)]
+    names = ["critical difference", *map(str, ranks.index), *["no difference"] * len(groups)]
     panel = Panel("", "average rank, 1 is best", "", [0.8, len(ranks) + 0.4])
     points = {
         "x": ranks.to_numpy(),
@@ -315,7 +302,7 @@ def _range(points: pd.DataFrame, suffix: str) -> list[float]:
 
     Not the whole of the intervals: those of two seeds would leave the points in one spot.
     """
-    mean, deviation = points[f"mean{suffix}"], points[f"std{suffix}"].fillna(0)
-    low, high = float((mean - deviation).min()), float((mean + deviation).max())
+    mean, std = points[f"ours{suffix}"], points[f"std{suffix}"].fillna(0)
+    low, high = float((mean - std).min()), float((mean + std).max())
     more = 0.08 * (high - low) or 0.05
     return [low - more, high + more]

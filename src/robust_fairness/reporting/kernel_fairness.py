@@ -269,7 +269,7 @@ def figure_3(results: Results) -> pd.DataFrame:
     for notion, metric in SHARES.items():
         rows = by_weight(results, notion).assign(notion=notion)
         rows = results.with_facets(rows.drop(columns="study"), ["study", "linear"])
-        shown = rows["linear"].eq(True) & rows["study"].isin(TRADE_OFF)
+        shown = rows["linear"].ne("") & rows["study"].isin(TRADE_OFF)
         shown &= rows["attribute"] == rows["study"].map(SENSITIVE)
         shown &= (rows["metric"] == metric) & rows["weight"].isin(SHOWN_WEIGHTS)
         # a row without a group has a missing value

@@ -65,8 +65,7 @@ def accuracies(results: Results) -> pd.DataFrame:
         [*FACETS, "augmentation"],
         otherwise={"study": "dataset", "classifier": "method"},
     )
-    shifted["training_set"] = shifted["training_set"].fillna("")
-    shifted["augmentation"] = np.where(shifted["augmentation"].notna(), WITH, WITHOUT)
+    shifted["augmentation"] = np.where(shifted["augmentation"] == "", WITHOUT, WITH)
     at_zero = (shifted["shift"].map(AXES) == "angle") & (shifted["training_set"] != FULL)
     origins = shifted.drop_duplicates([*replica, "shift"])
     origins = origins.assign(

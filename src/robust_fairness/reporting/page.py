@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,62 +23,69 @@ from robust_fairness.reporting import (
 )
 from robust_fairness.reporting.citations import bibliography, sources
 from robust_fairness.reporting.figures import FIGURES, rank_diagram, trade_off
+from robust_fairness.reporting.results import Results
+from robust_fairness.reporting.views import Section
 
-PAPERS = (
-    equalized_robustness,
-    bias_mitigation,
-    kernel_fairness,
-    latent_shift,
-    fair_metric_learning,
+SECTIONS = tuple(
+    module.SECTION
+    for module in (
+        equalized_robustness,
+        bias_mitigation,
+        kernel_fairness,
+        latent_shift,
+        fair_metric_learning,
+        agreement,
+        trial_selection,
+    )
 )
-ACROSS = (agreement, trial_selection)  # of no single paper
-VIEWS = {view.id: view for paper in (*PAPERS, *ACROSS) for view in paper.VIEWS}
+VIEWS = {view.id: view for section in SECTIONS for view in section.views}
+PACKAGE = "robust_fairness.reporting"
+NO_SHEETS: Mapping[str, tuple[np.ndarray, str]] = MappingProxyType({})
 # which the page uses itself
 PROCEDURE = {"procedure": ["ranks over datasets", "agreement of measures"]}
 
 
 def trade_off_figure(metrics: pd.DataFrame) -> go.Figure:
-    """The trade-off of the first dataset that has one; an empty figure where none has."""
+    """The trade-off of the first dataset that has one; an empty figure if none has."""
     found = (trade_off(metrics, name) for name in dict.fromkeys(metrics["dataset"]))
     return next((one for one in found if one is not None), go.Figure())
 
 
 def report(
-    metrics: pd.DataFrame,
+    results: Results,
     cells: Sequence[Mapping[str, str]],
     manifest: Mapping[str, Any],
-    pictures: Mapping[str, tuple[np.ndarray, str]] | None = None,
-    further: Mapping[str, pd.DataFrame] | None = None,
+    sheets: Mapping[str, tuple[np.ndarray, str]] = NO_SHEETS,
 ) -> str:
     """The page of a run as HTML; the same arguments give the same text.
 
     Args:
-        metrics: rows of the tidy table.
+        results: the tables of the run.
         cells: dataset, method, state ("done", "failed", "not selected") and reason of every cell
             of the full grid.
-        manifest: what the run knows of itself; ``used`` are names by kind of all it used.
-        pictures: contact sheets by dataset, uint8 ``[height, width, 3]``, and what each shows.
-        further: tables of ``views.FURTHER`` by name, where the run has them.
+        manifest: the manifest of the run; ``used`` has the names by kind of all it used.
+        sheets: contact sheets by dataset, uint8 ``[height, width, 3]``, with their captions.
     """
-    made = [_paper(metrics, paper, further) for paper in (*PAPERS, *ACROSS)]
+    metrics = results.metrics
+    sections = [_section(results, section) for section in SECTIONS]
     return rendered(
-        "robust_fairness.reporting",
+        PACKAGE,
         "report.html",
         manifest=manifest,
         manifest_text=json.dumps(manifest, indent=2, default=str),
         grid=_grid(metrics, cells),
         ranks=_ranks(metrics),
         datasets=[
-            _dataset(own, str(name), (pictures or {}).get(str(name)))
+            _dataset(own, str(name), sheets.get(str(name)))
             for name, own in metrics.groupby("dataset", sort=False)
         ],
-        papers=[paper for paper in made if paper["views"] or paper["claims"]],
+        sections=[one for one in sections if one["views"] or one["claims"]],
         citations=_citations(manifest),
     )
 
 
 def _grid(metrics: pd.DataFrame, cells: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-    """What was run: in words, by dataset and cell by cell."""
+    """The grid in words, by dataset and cell by cell."""
     columns = ["dataset", "method", "state", "reason"]
     return {
         "words": summary.grid_in_words(metrics, cells),
@@ -89,7 +97,7 @@ def _grid(metrics: pd.DataFrame, cells: Sequence[Mapping[str, str]]) -> dict[str
 
 
 def _ranks(metrics: pd.DataFrame) -> dict[str, Any]:
-    """Methods ranked over datasets, with a test; ``table`` is empty where there is not enough."""
+    """Methods ranked over datasets, with a test; ``table`` is empty if there are too few."""
     found = summary.comparisons(metrics)
     ranked = summary.rank_table(found)
     drawn = {title: rank_diagram(one, f"Average ranks by {title}") for title, one in found.items()}
@@ -109,12 +117,12 @@ def _ranks(metrics: pd.DataFrame) -> dict[str, Any]:
 def _dataset(
     metrics: pd.DataFrame, name: str, sheet: tuple[np.ndarray, str] | None
 ) -> dict[str, Any]:
-    """Overview table, figures and, where there is one, contact sheet of a dataset."""
+    """Overview table, figures and, if there is one, contact sheet of a dataset."""
     drawn = {kind: draw(metrics, name) for kind, draw in FIGURES.items()}
     shown, nowhere = summary.overview(metrics)
     return {
         "name": name,
-        "picture": image(*sheet) if sheet else {},
+        "sheet": image(*sheet) if sheet else {},
         "overview": table(shown, f"{name}: scores on unshifted test rows", headed=True),
         "nowhere": nowhere,
         "figures": [
@@ -123,18 +131,16 @@ def _dataset(
     }
 
 
-def _paper(
-    metrics: pd.DataFrame, paper: Any, further: Mapping[str, pd.DataFrame] | None
-) -> dict[str, Any]:
-    """Views and claims of a paper; views without anything run are named, not shown.
+def _section(results: Results, section: Section) -> dict[str, Any]:
+    """Views and claims of a section; views without rows are named, not shown.
 
-    A paper of which nothing was run has neither.
+    A section of which nothing was run has neither.
     """
-    made = [(view, view.rows(metrics, further)) for view in paper.VIEWS]
-    claims = paper.claims(metrics)
+    made = [(view, view.rows(results)) for view in section.views]
+    claims = section.claims(results) if section.claims else pd.DataFrame()
     return {
-        "title": paper.TITLE,
-        "published": paper in PAPERS,
+        "title": section.title,
+        "published": section.published,
         "views": [
             {
                 "id": view.id,
@@ -147,12 +153,12 @@ def _paper(
             if len(frame)
         ],
         "not_run": [view.title for view, frame in made if not len(frame)],
-        "claims": table(claims, f"{paper.TITLE}: claims") if len(claims) else "",
+        "claims": table(claims, f"{section.title}: claims") if len(claims) else "",
     }
 
 
 def _citations(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """What the run used and its sources; empty where the manifest does not tell."""
+    """The sources of what the run used; empty if the manifest does not list it."""
     used = dict(manifest.get("used") or {})
     if not used:
         return {}

@@ -13,6 +13,7 @@ from scipy import stats
 
 from robust_fairness.experiment.parameters import DEFAULT_TRIAL, EVERY
 from robust_fairness.metrics import find_metric
+from robust_fairness.reporting.results import UNSHIFTED
 
 FEWEST = 3  # methods, and datasets, of which a test says anything
 LEVEL = 0.05
@@ -70,10 +71,9 @@ class Comparison:
 
 
 def scores(metrics: pd.DataFrame, metric: str, shifted: bool) -> pd.DataFrame:
-    """Datasets by methods: the mean over seeds of the trial that was chosen.
+    """Datasets by methods: the mean over seeds of the selected trial.
 
-    That is the trial of the first criterion of the dataset that chooses one, or else the default
-    one. Under shift a score is the mean over shifts, each at its strongest. A group metric is of
+    That is the trial that the first criterion of the dataset selects, or else the default one. Under shift a score is the mean over shifts, each at its largest severity. A group metric is of
     the attribute that it was first scored for, the first sensitive one.
 
     Args:
@@ -82,7 +82,7 @@ def scores(metrics: pd.DataFrame, metric: str, shifted: bool) -> pd.DataFrame:
         shifted: whether the scores are those under shift.
     """
     rows = compared(metrics, metric)
-    rows = rows[(rows["shift"] != "none") == shifted]
+    rows = rows[(rows["shift"] != UNSHIFTED) == shifted]
     found = {str(dataset): _scores_of(own) for dataset, own in rows.groupby("dataset", sort=False)}
     return pd.DataFrame(found, dtype=np.float64).T
 
@@ -222,21 +222,21 @@ def in_words(comparison: Comparison) -> str:
     test = comparison.test
     if test is None:
         return (
-            f"Not enough to compare: it takes {FEWEST} methods that were all run on {FEWEST} "
+            f"Not enough to compare: needs {FEWEST} methods that were all run on {FEWEST} "
             f"datasets; {comparison.had[1]} methods and {comparison.had[0]} datasets have scores."
         )
-    told = (
+    sentence = (
         f"{methods} methods on {datasets} datasets. Friedman's chi-squared "
         f"{test.chi_squared:.2f}, Iman and Davenport's F({methods - 1}, "
         f"{(methods - 1) * (datasets - 1)}) = {test.f:.2f}, p = {test.p:.2g}. "
     )
     if comparison.differs:
-        told += (
+        sentence += (
             f"Average ranks that are {comparison.critical_difference:.2f} or more apart differ "
             f"(Nemenyi, {LEVEL:.0%} level)."
         )
     else:
-        told += f"No difference between methods at the {LEVEL:.0%} level."
+        sentence += f"No difference between methods at the {LEVEL:.0%} level."
     if comparison.left_out:
-        told += f" Left out, for scores that are missing: {', '.join(comparison.left_out)}."
-    return told
+        sentence += f" Left out because scores are missing: {', '.join(comparison.left_out)}."
+    return sentence

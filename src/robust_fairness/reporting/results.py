@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from types import MappingProxyType
+from typing import Any
 
 import pandas as pd
 
@@ -11,17 +12,27 @@ from robust_fairness.core import tables
 from robust_fairness.experiment.parameters import DEFAULT_TRIAL, EVERY
 from robust_fairness.metrics.criteria import Criterion
 
+# Tables beside the metrics.
+TABLES = {
+    "cells": tables.CELLS,
+    "trials": tables.TRIALS,
+    "choices": tables.CHOICES,
+    "distances": tables.DISTANCES,
+    "generator_quality": tables.GENERATOR_QUALITY,
+    "planes": tables.PLANES,
+    "splits": tables.SPLITS,
+}
 FACET, HPARAM = "facets.", "hparams."
 CELL = ["dataset", "method"]
 TRIAL = [*CELL, "trial"]
-REPLICA = [*TRIAL, "seed"]
-KEY = [*REPLICA, "shift", "severity", "domain", "attribute", "group", "metric"]
+KEY = [*TRIAL, "seed", "shift", "severity", "domain", "attribute", "group", "metric"]
 UNSHIFTED = "none"
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-def _empty(columns: Mapping[str, str]) -> pd.DataFrame:
-    return field(default_factory=partial(tables.table, dict(columns), []))
+def _no_rows(name: str) -> pd.DataFrame:
+    empty: pd.DataFrame = field(default_factory=partial(tables.table, TABLES[name], []))
+    return empty
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +43,7 @@ class Results:
         metrics: the tidy table; a row may occur under several selections.
         cells: one row per cell, with a column ``facets.<name>`` per facet.
         trials: one row per trial, with a column ``hparams.<field>`` per hyperparameter that some
-            trial changes; missing where a trial does not change it.
+            trial changes; missing if the trial does not change it.
         choices: the trial that each criterion selects.
         distances: distances of test sets to the training set.
         generator_quality: accuracy of classifiers of real rows on generated rows.
@@ -41,18 +52,18 @@ class Results:
     """
 
     metrics: pd.DataFrame
-    cells: pd.DataFrame = _empty(tables.CELLS)
-    trials: pd.DataFrame = _empty(tables.TRIALS)
-    choices: pd.DataFrame = _empty(tables.CHOICES)
-    distances: pd.DataFrame = _empty(tables.DISTANCES)
-    generator_quality: pd.DataFrame = _empty(tables.GENERATOR_QUALITY)
-    planes: pd.DataFrame = _empty(tables.PLANES)
-    splits: pd.DataFrame = _empty(tables.SPLITS)
+    cells: pd.DataFrame = _no_rows("cells")
+    trials: pd.DataFrame = _no_rows("trials")
+    choices: pd.DataFrame = _no_rows("choices")
+    distances: pd.DataFrame = _no_rows("distances")
+    generator_quality: pd.DataFrame = _no_rows("generator_quality")
+    planes: pd.DataFrame = _no_rows("planes")
+    splits: pd.DataFrame = _no_rows("splits")
 
     @cached_property
     def scores(self) -> pd.DataFrame:
         """Rows of ``metrics``, each once."""
-        return self.metrics.drop_duplicates(KEY)
+        return distinct(self.metrics)
 
     @cached_property
     def unshifted(self) -> pd.DataFrame:
@@ -62,7 +73,7 @@ class Results:
     def with_facets(
         self, rows: pd.DataFrame, names: Sequence[str], otherwise: Mapping[str, str] = NOTHING
     ) -> pd.DataFrame:
-        """Rows with the facets of their cells, missing where a cell does not have one.
+        """Rows with the facets of their cells, "" if a cell does not have one.
 
         Args:
             rows: rows with the columns dataset and method.
@@ -72,8 +83,9 @@ class Results:
         columns = {name if name in self.cells else FACET + name: name for name in names}
         facets = self.cells.reindex(columns=[*CELL, *columns]).rename(columns=columns)
         found = rows.merge(facets, how="left", on=CELL)
-        for name, column in otherwise.items():
-            found[name] = found[name].where(found[name].notna(), found[column])
+        for name in names:
+            value = found[otherwise[name]] if name in otherwise else ""
+            found[name] = found[name].astype(object).mask(_missing(found[name]), value)
         return found
 
     def with_hparams(self, rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
@@ -81,15 +93,26 @@ class Results:
 
         Args:
             rows: rows with the columns dataset, method and trial.
-            names: hyperparameters; a value is missing where the trial does not change it.
+            names: hyperparameters; a value is missing if the trial does not change it.
         """
-        columns = dict(zip([HPARAM + name for name in names], names, strict=True))
+        columns = {HPARAM + name: name for name in names}
         others = [name for name in self.trials if name.startswith(HPARAM) and name not in columns]
-        known = self.trials[self.trials[others].isna().all(axis=1)]
-        changed = known.reindex(columns=[*TRIAL, *columns]).rename(columns=columns)
-        found = rows.merge(changed, how="left", on=TRIAL, indicator="known")
+        same = _missing(self.trials[others]).all(axis=1)
+        values = self.trials[same].reindex(columns=[*TRIAL, *columns]).rename(columns=columns)
+        values[list(names)] = values[list(names)].mask(_missing(values[list(names)]))
+        found = rows.merge(values, how="left", on=TRIAL, indicator="known")
         kept = (found["known"] == "both") | (found["trial"] == DEFAULT_TRIAL)
         return found[kept].drop(columns="known")
+
+
+def _missing(values: Any) -> Any:
+    """Where a column, or the columns of a data frame, have neither a number nor a text."""
+    return values.isna() | (values == "")
+
+
+def distinct(metrics: pd.DataFrame) -> pd.DataFrame:
+    """The rows, without repetitions under further selections."""
+    return metrics.drop_duplicates(KEY)
 
 
 def objectives(selections: pd.Series) -> pd.Series:

@@ -1,4 +1,4 @@
-"""What a run had and found, in short: its grid, an overview of every dataset, and the ranks."""
+"""Summary of a run: its grid, an overview of every dataset, and the ranks."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,34 +9,34 @@ from robust_fairness.experiment.parameters import EVERY
 from robust_fairness.rendering.html import counted
 from robust_fairness.reporting import ranks
 from robust_fairness.reporting.figures import FAIRNESS, QUALITY
-from robust_fairness.reporting.statistics import distinct
+from robust_fairness.reporting.results import UNSHIFTED, distinct
 
 KEYS = ["dataset", "method", "trial", "selection", "shift", "severity", "attribute", "metric"]
 STATES = ("done", "failed", "not selected")
 
 
 def summary_table(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Mean, standard deviation and number of seeds of everything that is not of single groups.
+    """Mean, standard deviation and number of seeds of all scores but those of single groups.
 
     Args:
         metrics: rows of the tidy table.
 
     Returns:
         Columns dataset, method, trial, selection, shift, severity, attribute, metric, mean,
-        deviation, seeds, note. A missing mean has its reason in the note.
+        std, seeds, note. A missing mean has its reason in the note.
     """
     rows = metrics[metrics["group"] == ""]
     return rows.groupby(KEYS, as_index=False, sort=False).agg(
         mean=("value", "mean"),
-        deviation=("value", "std"),
+        std=("value", "std"),
         seeds=("value", "count"),
         note=("note", "first"),
     )
 
 
 def grid_in_words(metrics: pd.DataFrame, cells: Sequence[Mapping[str, str]]) -> str:
-    """How many datasets, methods and so on a run had, and how its cells ended."""
-    shifted = metrics[metrics["shift"] != "none"]
+    """The numbers of datasets, methods and so on of a run, and the states of its cells."""
+    shifted = metrics[metrics["shift"] != UNSHIFTED]
     counts = {
         "datasets": metrics["dataset"].nunique(),
         "methods": metrics["method"].nunique(),
@@ -50,7 +50,7 @@ def grid_in_words(metrics: pd.DataFrame, cells: Sequence[Mapping[str, str]]) -> 
 
 
 def grid_table(metrics: pd.DataFrame, cells: Sequence[Mapping[str, str]]) -> pd.DataFrame:
-    """A row a dataset: its methods, networks, shifts and seeds, and how many cells ended how."""
+    """A row per dataset: its methods, networks, shifts and seeds, and its cells by state."""
     rows = []
     for name in dict.fromkeys(cell["dataset"] for cell in cells):
         own = metrics[metrics["dataset"] == name]
@@ -72,7 +72,7 @@ def grid_table(metrics: pd.DataFrame, cells: Sequence[Mapping[str, str]]) -> pd.
 
 def _shifts(metrics: pd.DataFrame) -> str:
     """Shifts with their severities."""
-    shifted = metrics[metrics["shift"] != "none"]
+    shifted = metrics[metrics["shift"] != UNSHIFTED]
     severities = shifted.groupby("shift", sort=False)["severity"].unique()
     return "; ".join(
         f"{shift} {', '.join(f'{severity:g}' for severity in sorted(values))}"
@@ -81,17 +81,17 @@ def _shifts(metrics: pd.DataFrame) -> str:
 
 
 def overview(metrics: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Metrics by methods on the unshifted rows, of the trial that was chosen.
+    """Metrics by methods on the unshifted rows, of the selected trials.
 
     Args:
         metrics: rows of one dataset.
 
     Returns:
-        The table, and why metrics that are defined for none of the methods are not in it.
+        The table, and why some metrics are not in it: they are defined for none of the methods.
     """
-    rows = metrics[(metrics["shift"] == "none") & (metrics["selection"] != EVERY)]
+    rows = metrics[(metrics["shift"] == UNSHIFTED) & (metrics["selection"] != EVERY)]
     if rows.empty:
-        rows = distinct(metrics[metrics["shift"] == "none"])
+        rows = distinct(metrics[metrics["shift"] == UNSHIFTED])
     summary = summary_table(rows)
     summary["shown"] = summary.apply(_shown, axis=1)
     summary["metric"] += summary["attribute"].map(lambda name: f" ({name})" if name else "")
@@ -105,22 +105,22 @@ def overview(metrics: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
         index="metric", columns="method", values="shown", aggfunc="first", sort=False
     ).reindex(columns=methods)
     seeds = kept.groupby("metric", sort=False)["seeds"].max()
-    told = [f"{reason} ({names})" for reason, names in reasons.items()]
-    return wide.assign(seeds=seeds).reset_index(), told
+    missing = [f"{reason} ({names})" for reason, names in reasons.items()]
+    return wide.assign(seeds=seeds).reset_index(), missing
 
 
 def _shown(row: Any) -> str:
-    """Mean and deviation of a row of the summary, or why there is none."""
+    """Mean ± standard deviation of a row of the summary, or why there is none."""
     if not row["seeds"]:
         return str(row["note"]) or "n/a"
-    mean, deviation = row["mean"], row["deviation"]
-    return f"{mean:.4g}" if pd.isna(deviation) else f"{mean:.4g} ± {deviation:.2g}"
+    mean, std = row["mean"], row["std"]
+    return f"{mean:.4g}" if pd.isna(std) else f"{mean:.4g} ± {std:.2g}"
 
 
 def comparisons(metrics: pd.DataFrame) -> dict[str, ranks.Comparison]:
     """Methods ranked over datasets by one quality and one unfairness, unshifted and shifted.
 
-    Each is the metric that most datasets have scores of, of those that the figures show.
+    Of the metrics that the figures show, each is the one with scores on most datasets.
     """
     names = filter(None, (_commonest(metrics, QUALITY), _commonest(metrics, FAIRNESS)))
     return {
@@ -133,14 +133,14 @@ def comparisons(metrics: pd.DataFrame) -> dict[str, ranks.Comparison]:
 
 
 def _commonest(metrics: pd.DataFrame, names: Sequence[str]) -> str:
-    """The metric that most datasets have; the first of several, "" if there is none."""
+    """The first metric that most datasets have, "" if there is none."""
     rows = metrics[metrics["metric"].isin(names) & metrics["value"].notna()]
     datasets = rows.groupby("metric")["dataset"].nunique()
     return max(names, key=lambda name: datasets.get(name, 0)) if len(datasets) else ""
 
 
 def rank_table(found: Mapping[str, ranks.Comparison]) -> pd.DataFrame:
-    """Average rank of every method in each comparison; missing where it was left out."""
+    """Average rank of every method in each comparison; missing if it was left out."""
     columns = {title: one.ranks for title, one in found.items() if len(one.ranks)}
     table = pd.DataFrame(columns).sort_values(list(columns)[:1]) if columns else pd.DataFrame()
     return table.rename_axis("method").reset_index()

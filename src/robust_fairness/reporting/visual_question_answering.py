@@ -27,7 +27,6 @@ DEFAULT_VARIABLE = "head_tail"  # the sensitive attribute of both
 VARIABLES = (DEFAULT_VARIABLE, "answer", "global_group", "local_group")
 IS_THE_CLASS = "answer"  # for which methods that predict the class from the group do not apply
 NOT_APPLICABLE = ("rubi", "lnl")
-AS_CONFIGURED = "as configured"
 MEAN = "mean_group_accuracy"  # of head_tail
 TAIL = "tail_accuracy"
 USUAL_BETA = 0.2
@@ -41,31 +40,37 @@ KEYS = ["dataset", "method", "explicit", "cells"]
 ORDER = {"dataset": DATASETS, "method": (STANDARD, *EXPLICIT, *IMPLICIT), "explicit": VARIABLES}
 
 
-def by_variables(results: Results) -> pd.DataFrame:
-    """Unshifted rows of questions, of trials that change only the variable or the subgroups.
+def by_variables(results: Results, hparams: tuple[str, ...] = ()) -> pd.DataFrame:
+    """Unshifted rows of questions, of trials that change only the given variable.
 
-    Column ``explicit`` has the variable, empty for a method that is given none; ``cells`` whether
-    a method weights or draws groups alone (``group``) or with the answer (``group_and_class``).
+    Column ``explicit`` has the variable, empty for a method that is given none.
+
+    Args:
+        results: the tables of the run.
+        hparams: further hyperparameters that a trial may change, each a column.
     """
     rows = results.unshifted
     rows = rows[rows["dataset"].isin(DATASETS)]
-    rows = with_variables(results, rows, DEFAULT_VARIABLE, ("cells",))
-    rows["cells"] = rows["cells"].astype(object).fillna(AS_CONFIGURED)
-    given = rows["explicit"].isin(VARIABLES) | (
-        rows["explicit"].eq("") & rows["trial"].eq("default")
-    )
-    return rows[given]
+    rows = with_variables(results, rows, DEFAULT_VARIABLE, hparams)
+    return rows[
+        rows["explicit"].isin(VARIABLES)
+        | (rows["explicit"].eq("") & rows["trial"].eq("default"))
+    ]
 
 
-def means(results: Results) -> pd.DataFrame:
-    """The rows of the mean of head and tail accuracy, as in ``by_variables``."""
-    rows = by_variables(results)
+def with_cells(results: Results) -> pd.DataFrame:
+    """``by_variables`` also with the trials that change ``cells``, as a column.
+
+    It says whether a method weights or draws groups alone (``group``) or with the answer
+    (``group_and_class``).
+    """
+    rows = by_variables(results, ("cells",))
+    return rows.assign(cells=rows["cells"].astype(object).fillna("as configured"))
+
+
+def means(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the mean of head and tail accuracy."""
     return rows[(rows["metric"] == MEAN) & (rows["attribute"] == DEFAULT_VARIABLE)]
-
-
-def as_configured(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of trials with the subgroups of the cell."""
-    return rows[rows["cells"] == AS_CONFIGURED]
 
 
 def over_variables(results: Results) -> pd.DataFrame:
@@ -73,10 +78,9 @@ def over_variables(results: Results) -> pd.DataFrame:
 
     Columns dataset, method, seed, value, trials: over the variables that were run.
     """
-    return (
-        as_configured(means(results))
-        .groupby(["dataset", "method", "seed"], as_index=False, sort=False)
-        .agg(value=("value", "mean"), trials=("trial", "nunique"))
+    rows = means(by_variables(results))
+    return rows.groupby(["dataset", "method", "seed"], as_index=False, sort=False).agg(
+        value=("value", "mean"), trials=("trial", "nunique")
     )
 
 
@@ -86,7 +90,7 @@ def table_2(results: Results) -> pd.DataFrame:
     The numbers of groups in the study are those of groups alone, its text describes groups with
     the class (5); both are shown beside the one published number.
     """
-    ours = over_seeds(means(results), KEYS)
+    ours = over_seeds(means(with_cells(results)), KEYS)
     if ours.empty:
         return pd.DataFrame()
     theirs = published(PAPER).query("view == 'table_2'")
@@ -110,7 +114,7 @@ def accuracies(results: Results) -> pd.DataFrame:
 
     Means over seeds, for the benchmark's size of the tail (beta = 0.2).
     """
-    rows = by_variables(results)
+    rows = with_cells(results)
     metrics = parse_metrics(rows["metric"])
     usual = metrics.reindex(columns=["beta"])["beta"].fillna(USUAL_BETA) == USUAL_BETA
     local = usual & (rows["attribute"] == "local_group")
@@ -129,9 +133,9 @@ def accuracies(results: Results) -> pd.DataFrame:
 def figure_a9(results: Results) -> pd.DataFrame:
     """Tail accuracy by the size of the tail, a panel per variable.
 
-    Methods that are given no variable are shown in every panel. Subgroups are as configured.
+    Methods that are given no variable are shown in every panel.
     """
-    rows = as_configured(by_variables(results))
+    rows = by_variables(results)
     rows = rows[rows["attribute"] == "local_group"]
     rows = rows.assign(**parse_metrics(rows["metric"]).reindex(columns=["quantity", "beta"]))
     # the usual size may occur by name and by default
@@ -192,7 +196,7 @@ def _below_the_standard(results: Results, dataset: str) -> list[dict]:
 
 def _many_groups(results: Results, dataset: str) -> list[dict]:
     """Explicit methods may gain from two groups and lose with many; implicit ones gain (6.3)."""
-    rows = as_configured(means(results))
+    rows = means(by_variables(results))
     rows = rows[rows["dataset"] == dataset]
     standard, two = (STANDARD, ""), DEFAULT_VARIABLE
     claim = "3: given head and tail, the best explicit methods are above the standard model"

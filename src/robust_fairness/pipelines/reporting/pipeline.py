@@ -60,7 +60,7 @@ def report(metrics: Any, manifest: dict[str, Any], **parts: Any) -> str:
     Args:
         metrics: the tidy table.
         manifest: what the run knows of itself.
-        parts: ``{dataset}_states`` and, where there is one, ``{dataset}_contact_sheet``,
+        parts: ``{dataset}_states`` and, if there is one, ``{dataset}_contact_sheet``,
             ``{dataset}_distances``, ``{dataset}_generator_quality``,
             ``{dataset}_embedding_planes``, ``{dataset}_choices``, ``{dataset}_splits`` and
             ``{dataset}_trials``; and ``cells``.
@@ -76,12 +76,13 @@ def report(metrics: Any, manifest: dict[str, Any], **parts: Any) -> str:
         for cell in full_grid().cells
     ]
     datasets = {one.name: one for one in full_grid().datasets}
-    pictures = {
-        name.removesuffix(SHEET): (picture, _caption(datasets[name.removesuffix(SHEET)]))
-        for name, picture in parts.items()
-        if name.endswith(SHEET) and not isinstance(picture, Failure)
+    sheets = {
+        name.removesuffix(SHEET): (sheet, _caption(datasets[name.removesuffix(SHEET)]))
+        for name, sheet in parts.items()
+        if name.endswith(SHEET) and not isinstance(sheet, Failure)
     }
-    return reporting.report(metrics, cells, manifest, pictures, further(parts))
+    results = reporting.Results(metrics, **further(parts))
+    return reporting.report(results, cells, manifest, sheets)
 
 
 def _caption(dataset: DatasetGrid) -> str:
@@ -109,17 +110,17 @@ def further(parts: Mapping[str, Any]) -> dict[str, Any]:
         parts: among others what ``report`` takes.
 
     Returns:
-        By name as in ``views.FURTHER``.
+        By name as in ``results.TABLES``.
     """
     from robust_fairness.core import tables
-    from robust_fairness.reporting import views
+    from robust_fairness.reporting.results import TABLES
 
     found: dict[str, list[Any]] = {}
     for name, part in parts.items():
         for ending, table in FURTHER.items():
             if name.endswith(ending) and not isinstance(part, Failure):
                 found.setdefault(table, []).append(part)
-    return {name: tables.join_rows(views.FURTHER[name], some) for name, some in found.items()}
+    return {name: tables.join_rows(TABLES[name], some) for name, some in found.items()}
 
 
 def describe_cells() -> Any:
