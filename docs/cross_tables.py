@@ -133,7 +133,9 @@ def winners(tested: str, results: Results) -> pd.DataFrame:
 def average_ranks(results: Results) -> pd.DataFrame:
     """Average ranks of the methods, the fairest first."""
     found = {
-        shown(name) + (", shifted" if shifted else ""): ranks.comparison_of(results.metrics, name, shifted)
+        shown(name) + (", shifted" if shifted else ""): ranks.comparison_of(
+            results.metrics, name, shifted
+        )
         for name in agreement.COMPARED
         for shifted in (False, True)
     }

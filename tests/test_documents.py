@@ -19,6 +19,7 @@ from robust_fairness.core.registry import find
 from robust_fairness.datasets.files import Files
 from robust_fairness.experiment.parameters import CellParameters
 from robust_fairness.models.randomness import Randomness
+from robust_fairness.reporting import Results
 from robust_fairness.runs.configuration import ConfigLoader
 from robust_fairness.settings import CONFIG_LOADER_ARGS
 from tests.project import ROOT, Project
@@ -198,6 +199,6 @@ def test_tables_of_cross_md_are_those_of_the_scores_beside_it():
     """``docs/cross_tables.py`` leaves the page as it is, and has found every table."""
     made = module(DOCUMENTS / "cross_tables.py")
     page = made.PAGE.read_text()
-    written = made.written(page, pd.read_parquet(made.SCORES), pd.read_parquet(made.SPLITS))
-    assert written == page
-    assert {name for _, name, _ in made.BLOCK.findall(page)} == {*made.OF_METRICS, *made.OF_SPLITS}
+    scores, splits = pd.read_parquet(made.SCORES), pd.read_parquet(made.SPLITS)
+    assert made.written(page, Results(scores, splits=splits)) == page
+    assert set(re.findall(r"<!-- table: (\w+) -->", page)) == {*made.TABLES}

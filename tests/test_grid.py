@@ -410,13 +410,13 @@ def test_pipeline_has_no_free_input_and_a_place_for_every_output(env):
     assert len(pipeline.nodes) == expected
 
 
-def test_questions_are_trained_with_the_published_hyperparameters():
+def test_questions_are_trained_with_the_published("bias_mitigation_hyperparameters"):
     """Every value of Table A6 for GQA-OOD; those common to all methods stand with the first."""
     from robust_fairness.experiment.parameters import CellParameters
-    from robust_fairness.reporting.bias_mitigation import published_hyperparameters
+    from robust_fairness.reporting.views import published
 
     own = load("paper")["parameters"]["gqa_ood"]
-    table = published_hyperparameters().query("dataset == 'gqa_ood'")
+    table = published("bias_mitigation_hyperparameters").query("dataset == 'gqa_ood'")
     assert set(table["method"]) == own.keys() - {"source", "shifted"}
     for label, field, value in table[["method", "field", "published"]].to_numpy():
         cell = CellParameters.model_validate(own[label]["cell"])

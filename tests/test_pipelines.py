@@ -334,7 +334,7 @@ def test_states_say_why_a_cell_failed():
 def test_report_tells_every_cell_of_the_full_grid_its_state(monkeypatch, of_dataset, expected):
     given = {}
 
-    def page(metrics, cells, manifest, pictures, further) -> str:
+    def page(results, cells, manifest, sheets) -> str:
         given.update({(cell["dataset"], cell["method"]): cell["state"] for cell in cells})
         return ""
 
@@ -404,8 +404,8 @@ def test_a_narrower_grid_draws_only_its_own_cells():
 def test_planes_of_cells_reach_the_page_joined_without_those_that_failed(monkeypatch):
     given = {}
 
-    def page(metrics, cells, manifest, pictures, further) -> str:
-        given.update(further)
+    def page(results, cells, manifest, sheets) -> str:
+        given["planes"] = results.planes
         return ""
 
     def plane(method: str) -> pd.DataFrame:

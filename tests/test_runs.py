@@ -15,7 +15,7 @@ from mlflow import MlflowClient
 
 from robust_fairness.catalog.arrays import ModelsDataset
 from robust_fairness.core.errors import InputError
-from robust_fairness.reporting import VIEWS
+from robust_fairness.reporting import VIEWS, Results
 from robust_fairness.runs.rerun import comparison
 from robust_fairness.runs.tracking import EXPERIMENT
 from tests.project import Project, hearing_interrupts, small
@@ -311,7 +311,7 @@ def test_table_prints_a_view_as_the_report_shows_it(finished):
         "ratio": pytest.approx(tested["split_0"].sum() / trained["split_0"].sum()),
     }
     shown = finished.kedro("table", "--view", "survival", "--format", "csv")
-    expected = VIEWS["survival"].rows(finished.metrics("one")).to_csv(index=False)
+    expected = VIEWS["survival"].rows(Results(finished.metrics("one"))).to_csv(index=False)
     assert shown == expected and len(expected.splitlines()) > 1
     said = finished.kedro("table", "--view", "winnners", status=1)
     assert said.startswith("Error: unknown view 'winnners': did you mean 'winners'? Allowed: ")

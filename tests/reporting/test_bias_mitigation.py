@@ -9,12 +9,15 @@ from robust_fairness.core import tables
 from robust_fairness.core.intervals import wilson_interval
 from robust_fairness.reporting import bias_mitigation as study
 from robust_fairness.reporting import report
-from robust_fairness.reporting.views import cells, published
+from robust_fairness.reporting.views import published, subgroups
+from tests.reporting.made_up import results
 
 EXPLICIT_TRIALS = {
     variable: "default" if variable == "distractor_shape" else f"explicit={variable}"
     for variable in study.VARIABLES
 }
+
+VIEWS = {view.id: view for view in study.VIEWS}
 
 
 def row(**fields) -> dict:
@@ -86,18 +89,25 @@ def test_published_numbers_agree_with_each_other():
         assert values[view, "rubi", "default", "", "unbiased_accuracy"] == 0.345
 
 
-def test_explicit_variables_are_read_from_the_trial():
+@pytest.mark.parametrize(
+    ("method", "trial", "expected"),
+    [
+        ("erm", "default", [("", 0)]),
+        ("rubi", "default", [("distractor_shape", 1)]),
+        ("rubi", "explicit=a+b", [("a+b", 2)]),
+        ("rubi", "learning_rate=0.1", []),
+    ],
+)
+def test_explicit_variables_are_those_of_the_trial(method, trial, expected):
     """The default trial mitigates the shape of the distractors."""
-    assert study.explicit_variables("erm", "default") == ()
-    assert study.explicit_variables("rubi", "default") == ("distractor_shape",)
-    assert study.explicit_variables("rubi", "explicit=a+b") == ("a", "b")
-    assert study.explicit_variables("rubi", "learning_rate=0.1") == ()
+    rows = study.by_variables(results([row(method=method, trial=trial)]), "unbiased_accuracy")
+    assert list(rows[["explicit", "variables"]].itertuples(index=False, name=None)) == expected
 
 
 def test_table_1_averages_the_single_variables_within_a_seed():
     """And stands beside the published number; several variables at once do not count."""
     metrics = made_up()
-    table = study.table_1(metrics).set_index("method")
+    table = study.table_1(results(metrics)).set_index("method")
     single = metrics[
         (metrics["method"] == "rubi")
         & (metrics["metric"] == "unbiased_accuracy")
@@ -105,24 +115,24 @@ def test_table_1_averages_the_single_variables_within_a_seed():
     ]
     by_seed = single.groupby("seed")["value"].mean()
     assert table.loc["rubi", "ours"] == pytest.approx(by_seed.mean())
-    assert table.loc["rubi", "deviation"] == pytest.approx(by_seed.std())
+    assert table.loc["rubi", "std"] == pytest.approx(by_seed.std())
     assert table.loc["rubi", ["published", "seeds", "trials"]].tolist() == [0.389, 5, 7]
     assert table.loc["lff", "published"] == 0.566
 
 
 def test_claims_hold_where_they_are_built_in():
     """All of the first three questions, as the made-up scores are."""
-    claims = study.claims(made_up())
+    claims = study.claims(results(made_up()))
     assert set(claims["verdict"]) == {"holds"}
     assert len(claims) == 5 + 1 + 3 + 1 + 4 + 1
     turned = made_up()
     turned["value"] = 1 - turned["value"]
-    assert set(study.claims(turned)["verdict"]) == {"does not hold"}
+    assert set(study.claims(results(turned))["verdict"]) == {"does not hold"}
 
 
 def test_figure_3_tells_the_told_variable_from_the_others():
     """By the trial's own variables."""
-    rows = study.figure_3(made_up()).set_index(["method", "attribute", "variable"])["ours"]
+    rows = study.figure_3(results(made_up())).set_index(["method", "attribute", "variable"])["ours"]
     assert rows["rubi", "texture", "explicit"] == pytest.approx(0.05, abs=0.01)
     assert rows["rubi", "texture", "implicit"] == pytest.approx(0.3, abs=0.01)
     assert ("erm", "texture", "explicit") not in rows
@@ -131,7 +141,7 @@ def test_figure_3_tells_the_told_variable_from_the_others():
 
 def test_order_of_variables_by_the_published_table_is_not_the_published_order():
     """Largest difference of the standard model first."""
-    orders = study.order_of_variables(made_up())
+    orders = study.order_of_variables(results(made_up()))
     assert orders["by the published Table A4"].tolist() == [
         "digit_color", "background_color", "texture", "distractor_shape",
         "distractor_color", "texture_color", "digit_position",
@@ -141,11 +151,11 @@ def test_order_of_variables_by_the_published_table_is_not_the_published_order():
 
 def test_figure_5_has_the_number_of_variables():
     """0 for implicit methods, 7 with all."""
-    rows = study.figure_5(made_up())
+    rows = study.figure_5(results(made_up()))
     found = rows.groupby("method")["variables"].unique().map(sorted).to_dict()
     assert found["erm"] == [0]
     assert found["rubi"] == [1, 7]
-    study.draw_figure_5(rows)
+    VIEWS["bias_figure_5"].draw(rows)
 
 
 def test_figure_6_reads_alpha_from_the_criterion():
@@ -169,7 +179,9 @@ def test_figure_6_reads_alpha_from_the_criterion():
                 )
             )  # fmt: skip
     rows.append(row(metric="majority_accuracy"))
-    found = study.figure_6(tables.table(tables.METRICS, rows)).set_index(["dataset", "alpha"])
+    found = study.figure_6(results(tables.table(tables.METRICS, rows))).set_index(
+        ["dataset", "alpha"]
+    )
     assert found.loc[("biased_mnist", -1), "majority"] == pytest.approx(0.3)
     assert found.loc[("biased_mnist", 1.5), "minority"] == pytest.approx(0.6)
     assert found.loc[("celeba_hair", -1), "majority"] == pytest.approx(0.8)
@@ -177,16 +189,16 @@ def test_figure_6_reads_alpha_from_the_criterion():
     assert len(found) == 4
 
 
-def test_figure_a7_reads_the_bias_from_the_name():
-    """A dataset without a suffix has the usual one; a single strength is no sweep."""
+def test_figure_a7_takes_the_bias_from_the_facets():
+    """A single strength is no sweep."""
     rows = [
         row(dataset=name, value=value)
         for name, value in {"biased_mnist_p_0_3": 0.9, "biased_mnist": 0.4}.items()
     ]
-    found = study.figure_a7(tables.table(tables.METRICS, rows))
+    found = study.figure_a7(results(tables.table(tables.METRICS, rows)))
     assert found["p_bias"].tolist() == [0.3, 0.7]
     assert found["ours"].tolist() == [0.9, 0.4]
-    assert study.figure_a7(tables.table(tables.METRICS, rows[:1])).empty
+    assert study.figure_a7(results(tables.table(tables.METRICS, rows[:1]))).empty
 
 
 def test_figure_a8_has_learning_rate_and_weight_decay():
@@ -197,7 +209,7 @@ def test_figure_a8_has_learning_rate_and_weight_decay():
         row(trial="learning_rate=0.1,weight_decay=0,alpha=1", value=0.3),
         row(method="lff", value=0.9),
     ]
-    found = study.figure_a8(tables.table(tables.METRICS, rows))
+    found = study.figure_a8(results(tables.table(tables.METRICS, rows)))
     assert found["learning_rate"].tolist() == ["as configured", "0.1"]
     assert found["ours"].tolist() == [0.4, 0.2]
 
@@ -219,7 +231,7 @@ def celeba(seeds: int = 2) -> pd.DataFrame:
 
 def test_groups_of_celeba_stand_with_their_rows_and_wilson_intervals():
     """Against scipy; published numbers beside."""
-    table = study.table_a3(celeba()).set_index(["method", "group"])
+    table = study.table_a3(results(celeba())).set_index(["method", "group"])
     one = table.loc[("erm", study.MINORITY)]
     expected = stats.binomtest(round(0.45 * 80), 80).proportion_ci(method="wilson")
     low, high = wilson_interval(np.array([36 / 80]), np.array([80]))
@@ -229,33 +241,37 @@ def test_groups_of_celeba_stand_with_their_rows_and_wilson_intervals():
     assert one["ours"] == pytest.approx(0.45)
     assert one["low"] < 0.45 < one["high"]
     assert np.isnan(wilson_interval(np.array([np.nan]), np.array([0]))[0][0])
-    assert cells(celeba(), "celeba_chubby", "Chubby").empty
+    assert subgroups("celeba_chubby", "Chubby", results(celeba())).empty
 
 
 def test_improvement_is_over_the_standard_model_of_the_same_seed():
     """By group, paired."""
-    found = study.figure_4(celeba()).set_index(["method", "group"])
+    found = study.figure_4(results(celeba())).set_index(["method", "group"])
     assert found.loc[("rubi", study.MINORITY), "ours"] == pytest.approx(0.3)
-    assert found.loc[("rubi", study.MINORITY), "deviation"] == pytest.approx(0)
+    assert found.loc[("rubi", study.MINORITY), "std"] == pytest.approx(0)
 
 
 def test_hyperparameters_outside_the_printed_grids_are_named():
     """IRMv1's weight on Biased MNIST, LNL's weight decay on CelebA."""
-    frame = study.published_hyperparameters().set_index(["dataset", "method", "field"])["note"]
+    frame = published("bias_mitigation_hyperparameters").set_index(["dataset", "method", "field"])[
+        "note"
+    ]
     assert "outside the printed grid" in frame["biased_mnist", "irmv1", "weight"]
     assert "outside the printed grid" in frame["celeba_hair", "lnl", "weight_decay"]
     assert not frame["biased_mnist", "irmv1", "learning_rate"]
     chosen = made_up().assign(selection="unbiased_accuracy@unbiased_val")
-    table = study.table_a6(chosen).set_index("method")
+    table = study.table_a6(results(chosen)).set_index("method")
     assert "weight = 0.01" in table.loc["irmv1", "published"].iloc[0]
 
 
 def test_page_folds_long_views_and_holds_pictures():
     """Every view of the study is on the page once it was run."""
     picture = np.zeros((4, 4, 3), dtype=np.uint8)
-    page = report(made_up(), [], {"run_id": "x"}, {"biased_mnist": (picture, "ten <digits>")})
+    page = report(
+        results(made_up()), [], {"run_id": "x"}, {"biased_mnist": (picture, "ten <digits>")}
+    )
     for view in study.VIEWS:
-        assert (f'id="{view.id}"' in page) == bool(len(view.make(made_up())))
+        assert (f'id="{view.id}"' in page) == bool(len(view.rows(results(made_up()))))
     assert "<summary>570 rows</summary>" in page
     assert "data:image/png;base64," in page
     assert 'alt="biased_mnist: ten &lt;digits&gt;"' in page

@@ -76,7 +76,7 @@ def test_each_value_of_an_attribute_has_a_row():
 def test_features_have_no_contact_sheet():
     """And the message says what has one."""
     samples = make(np.zeros((2, 3), np.float32), [0, 1], ["train", "train"])
-    with pytest.raises(InputError, match="contact_sheet: the samples are no pictures"):
+    with pytest.raises(InputError, match="contact_sheet: the samples are not images"):
         contact_sheet(samples)
 
 
@@ -99,13 +99,13 @@ def test_a_family_has_a_row_a_draw_and_a_column_a_severity(channels):
     assert (sheet[:GAP] == 255).all()
 
 
-def test_a_family_of_no_pictures_or_of_different_ones_is_refused():
+def test_a_family_of_no_images_or_of_different_ones_is_refused():
     """One line each."""
     one = np.zeros((2, 3, 8, 8), np.uint8)
     for wrong in ({}, {0.0: one.astype(np.float32)}, {0.0: one[0]}, {0.0: one[:, :2]}):
-        with pytest.raises(InputError, match="family_sheet: no pictures"):
+        with pytest.raises(InputError, match="family_sheet: no images"):
             family_sheet(wrong)
     with pytest.raises(InputError, match="allowed: one shape"):
         family_sheet({0.0: one, 5.0: one[:1]})
-    with pytest.raises(InputError, match="no row of pictures"):
+    with pytest.raises(InputError, match="no row of images"):
         family_sheet({0.0: one[:0]})

@@ -10,7 +10,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.experiment.parameters import CellParameters
 from robust_fairness.pipelines.reporting.pipeline import draw
 from robust_fairness.reporting import embedding_plane as module
-from robust_fairness.reporting.embedding_plane import chosen, in_plane, planes, some
+from robust_fairness.reporting.embedding_plane import in_plane, planes, sampled, selected
 from robust_fairness.samples import Samples
 from robust_fairness.training.records import Prediction
 
@@ -66,7 +66,7 @@ def test_rows_close_in_a_space_are_close_in_its_plane():
         "attribute_embedding": clusters(rows % 3, 1),
         "curvature": np.ones(ROWS),
     }
-    table = planes("d.parade", samples, 7, rows, values)
+    table = planes("d", "parade", samples, 7, rows, values)
     Planes().validate(table)
     assert set(table["attribute"]) == {"color"}  # a number is no colour of a figure
     assert table.groupby("space")["row"].apply(sorted).tolist() == [list(range(ROWS))] * 2
@@ -84,7 +84,7 @@ def test_rows_close_in_a_space_are_close_in_its_plane():
 def test_attributes_of_the_split_are_taken_each_with_all_points():
     samples = make(("color", "class_size")).of_split("s")
     rows = np.arange(10, 30)
-    table = planes("d.m", samples, 0, rows, {"embedding": clusters(rows % 2)})
+    table = planes("d", "m", samples, 0, rows, {"embedding": clusters(rows % 2)})
     assert len(table) == 2 * 20
     wide = table.pivot_table(index="row", columns="attribute", values="group", aggfunc="first")
     assert wide.loc[10].to_dict() == {"color": "green", "class_size": "majority"}
@@ -93,7 +93,7 @@ def test_attributes_of_the_split_are_taken_each_with_all_points():
 
 
 def test_rows_without_an_attribute_have_one_point():
-    table = planes("d.m", make(("age",)), 0, np.arange(6), {"embedding": clusters(np.arange(6))})
+    table = planes("d", "m", make(("age",)), 0, np.arange(6), {"embedding": clusters(np.arange(6))})
     assert table[["attribute", "group"]].drop_duplicates().to_numpy().tolist() == [["", ""]]
     assert len(table) == 6
 
@@ -102,13 +102,13 @@ def test_many_rows_are_drawn_from_and_always_the_same(monkeypatch):
     """Whatever the order of labels, and the same rows in both spaces."""
     monkeypatch.setattr(module, "MOST_POINTS", 20)
     values = {"embedding": clusters(np.arange(ROWS) % 2), "attribute_embedding": np.eye(ROWS)}
-    first, second = (planes("d.m", make(), 0, np.arange(ROWS), values) for _ in range(2))
+    first, second = (planes("d", "m", make(), 0, np.arange(ROWS), values) for _ in range(2))
     pd.testing.assert_frame_equal(first, second)
     by_space = first.groupby("space")["row"].apply(list)
     assert len(by_space["embedding"]) == 20
     assert by_space["embedding"] == by_space["attribute_embedding"]
-    assert len(set(some(ROWS))) == 20
-    assert some(20).tolist() == list(range(20))
+    assert len(set(sampled(ROWS))) == 20
+    assert sampled(20).tolist() == list(range(20))
 
 
 @pytest.mark.parametrize("n", [4, 5])
@@ -130,13 +130,13 @@ def test_equal_points_lie_at_the_origin():
     ("values", "n", "message"),
     [
         ({"curvature": np.ones(6)}, 6, "embedding_planes: d.m keeps no embedding of validation"),
-        ({"embedding": np.eye(3)}, 3, "d.m has 3 validation rows, allowed: 4 and more"),
+        ({"embedding": np.eye(3)}, 3, "d.m has 3 validation rows, allowed: at least 4"),
         ({"embedding": np.full((6, 2), np.nan)}, 6, "d.m has values in its embedding that are"),
     ],
 )
 def test_what_has_no_plane_is_one_line(values, n, message):
     with pytest.raises(InputError, match=message) as told:
-        planes("d.m", make(), 0, np.arange(n), values)
+        planes("d", "m", make(), 0, np.arange(n), values)
     assert "\n" not in str(told.value)
 
 
@@ -153,8 +153,8 @@ def test_the_replica_is_that_of_the_first_criterion():
         ("worst_group_nmi", "alpha=1", 3),
         ("worst_group_nmi", "alpha=1", 1),
     )
-    assert chosen(both) == ("alpha=1", 1)
-    assert chosen(both[:1]) == ("default", 0)
+    assert selected(both) == ("alpha=1", 1)
+    assert selected(both[:1]) == ("default", 0)
 
 
 def prediction(trial: str, seed: int, part: str = "val") -> Prediction:
@@ -165,7 +165,7 @@ def prediction(trial: str, seed: int, part: str = "val") -> Prediction:
     )  # fmt: skip
 
 
-def test_the_node_draws_the_chosen_replica_on_its_validation_rows():
+def test_the_node_draws_the_selected_replica_on_its_validation_rows():
     cell = CellParameters.model_validate(
         {
             "dataset": "d", "label": "own-name", "method": "erm", "network": "mlp", "seeds": [0, 1],

@@ -8,9 +8,10 @@ import pytest
 
 from robust_fairness.catalog.schemas import Metrics, Planes
 from robust_fairness.core import tables
+from robust_fairness.reporting import Results, report
 from robust_fairness.reporting import fair_metric_learning as study
-from robust_fairness.reporting import report
 from robust_fairness.reporting.views import published
+from tests.reporting.made_up import results
 
 VIEWS = {view.id: view for view in study.VIEWS}
 SEEDS = 4
@@ -133,9 +134,22 @@ def planes() -> pd.DataFrame:
     return tables.table(tables.PLANES, rows)
 
 
+def run(metrics: pd.DataFrame | None = None, **further) -> Results:
+    """The results of a run."""
+    facets = {}
+    for study_of in ("cub200", "digits"):
+        facets |= {
+            f"{study_of}_balanced": {"study": study_of, "balance": "balanced", "percent": 50},
+            f"{study_of}_imbalanced": {"study": study_of, "balance": "imbalanced"},
+            f"{study_of}_imbalanced_70": {"study": study_of, "percent": 70},
+            f"{study_of}_imbalanced_90": {"study": study_of, "percent": 90},
+        }
+    return results(made_up() if metrics is None else metrics, facets, **further)
+
+
 def view(name: str, metrics: pd.DataFrame | None = None, **further) -> pd.DataFrame:
     """Rows of a view."""
-    return VIEWS[name].rows(made_up() if metrics is None else metrics, further)
+    return VIEWS[name].rows(run(metrics, **further))
 
 
 def test_the_made_up_tables_are_tables():
@@ -286,7 +300,7 @@ def test_balanced_cells_of_two_tables_are_the_same():
 def test_tables_stand_beside_the_published_numbers():
     rows = view("dml_table_10").set_index(["dataset", "method", "trial", "metric"])
     found = rows.loc[("cub200_imbalanced", "margin_distance", FOREST, "accuracy_majority_gap")]
-    assert (found["published"], found["published deviation"]) == (0.325, 0.035)
+    assert (found["published"], found["published std"]) == (0.325, 0.035)
     assert found["ours"] == pytest.approx(0.12)
     assert found["seeds"] == SEEDS
     other = rows.loc[("cub200_imbalanced", "proxy_nca", "default", "recall_at_majority_gap")]
@@ -441,7 +455,7 @@ def test_many_classes_have_no_legend():
 
 
 def test_claims_that_are_true_by_construction_hold():
-    claims = study.claims(made_up())
+    claims = study.claims(run(made_up()))
     assert set(claims["verdict"]) == {"holds"}
     found = claims.set_index(["claim", "dataset", "ordering"])["ours"]
     forest = ", random forest"
@@ -477,7 +491,7 @@ def test_claims_that_are_turned_do_not_hold():
     metrics["method"] = metrics["method"].map(lambda name: other.get(name, name))
     turned = {"cub200_balanced": "cub200_imbalanced", "cub200_imbalanced": "cub200_balanced"}
     metrics["dataset"] = metrics["dataset"].map(lambda name: turned.get(name, name))
-    claims = study.claims(metrics)
+    claims = study.claims(run(metrics))
     of = claims["claim"].str[0]
     assert set(claims[of.isin(["4", "5"])]["verdict"]) == {"does not hold"}
     first = claims[of.isin(["1", "2"]) & (claims["dataset"] == "cub200")]
@@ -487,20 +501,20 @@ def test_claims_that_are_turned_do_not_hold():
 def test_claims_are_about_cells_that_were_run():
     metrics = made_up()
     alone = metrics[~metrics["method"].eq("parade") & ~metrics["dataset"].str.contains("_imbal")]
-    assert study.claims(alone).empty
+    assert study.claims(run(alone)).empty
 
 
 def test_nothing_is_shown_of_a_run_without_its_cells():
     other = tables.table(tables.METRICS, [row(dataset="diabetes", method="erm")])
     for metrics in (other, other.iloc[:0]):
-        assert all(view.rows(metrics).empty for view in study.VIEWS)
-        assert study.claims(metrics).empty
-    assert study.TITLE not in report(other, [], {"run_id": "x"}).split("<main>")[1]
+        assert all(view.rows(run(metrics)).empty for view in study.VIEWS)
+        assert study.claims(run(metrics)).empty
+    assert study.SECTION.title not in report(run(other), [], {"run_id": "x"}).split("<main>")[1]
 
 
 def test_page_shows_every_view_that_was_run():
     metrics = pd.concat([made_up(), of_grid()], ignore_index=True)
-    page = report(metrics, [], {"run_id": "x"}, further={"planes": planes()})
+    page = report(run(metrics, planes=planes()), [], {"run_id": "x"})
     shown = {view.id for view in study.VIEWS if f'id="{view.id}"' in page}
     drawn = {view.id for view in study.VIEWS if f'id="figure-{view.id}"' in page}
     assert {"dml_table_1", "dml_table_2", "dml_figure_12", "dml_planes_group"} <= shown

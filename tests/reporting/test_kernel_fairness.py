@@ -1,15 +1,15 @@
 """Views and claims of FairCOCCO, on made-up scores whose right answers are known."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
 from robust_fairness.core import tables
 from robust_fairness.methods._dependence import DependenceParameters
+from robust_fairness.reporting import Results, report
 from robust_fairness.reporting import kernel_fairness as kernel
-from robust_fairness.reporting import report
 from robust_fairness.reporting.views import published
+from tests.reporting.made_up import results
 
 SEEDS = 4
 LABELS = ("erm", "facl", "facl_dp", "facl_cal", "farmi", "farmi_dp", "farmi_cal",
@@ -28,9 +28,19 @@ def row(**fields) -> dict:
     return plain | fields
 
 
-def table(rows: list[dict]) -> pd.DataFrame:
-    """The rows with the types of the table."""
-    return tables.table(tables.METRICS, rows)
+def run(rows: list[dict]) -> Results:
+    """The results of a run: labels of cells tell their method and notion."""
+    methods = ("facl", "farmi", "faircocco", "donini")
+    notions = {"": "eo", "_dp": "dp", "_cal": "cal"}
+    labels = {f"{name}{end}": (name, notion) for name in methods for end, notion in notions.items()}
+    linear = {
+        f"{name}_linear": {"study": name, "linear": True} for name in ("drugs", "compas", "german")
+    }
+    return results(
+        rows,
+        linear | {label: {"notion": notion} for label, (_, notion) in labels.items()},
+        {label: name for label, (name, _) in labels.items()},
+    )
 
 
 def noise(seed: int, *what: object) -> float:
@@ -155,40 +165,41 @@ def test_weight_and_notion_of_a_default_trial_are_the_methods_own():
     ("method", "trial", "weight"),
     [
         ("erm", "default", 0.0),
-        ("erm", "batch_size=64", np.nan),
+        ("erm", "batch_size=64", None),
         ("faircocco", "default", 1.0),
         ("faircocco", "weight=0.5", 0.5),
-        ("faircocco", "batch_size=64,weight=0.5", np.nan),
-        ("facl", "weight=0.5", np.nan),
+        ("faircocco", "batch_size=64,weight=0.5", None),
+        ("facl", "weight=0.5", None),
     ],
 )
-def test_weight_is_read_from_the_trial(method, trial, weight):
-    """Missing where anything else changes."""
-    assert kernel.weight_of(method, trial) == pytest.approx(weight, nan_ok=True)
+def test_weight_is_that_of_the_trial(method, trial, weight):
+    """Trials that change anything else are left out."""
+    found = kernel.by_weight(run([row(method=method, trial=trial)]), "eo")["weight"]
+    assert found.tolist() == ([] if weight is None else [weight])
 
 
 def test_table_9_stands_beside_the_published_numbers():
     """Mean, deviation and number of splits of the selected trial; linear Donini beside them."""
-    metrics = table(chosen() + weights())
-    found = VIEWS["kernel_table_9"].make(metrics).set_index(["dataset", "method", "metric"])
+    metrics = tables.table(tables.METRICS, chosen() + weights())
+    found = VIEWS["kernel_table_9"].rows(run(metrics)).set_index(["dataset", "method", "metric"])
     ours = metrics[(metrics["method"] == "faircocco_dp") & (metrics["metric"] == "accuracy")][
         "value"
     ]
     cell = found.loc[("drugs", "faircocco", "accuracy")]
     assert cell["ours"] == pytest.approx(ours.mean())
-    assert cell["deviation"] == pytest.approx(ours.std())
-    assert cell[["published", "splits", "trial"]].tolist() == [0.78, SEEDS, "weight=0.5"]
+    assert cell["std"] == pytest.approx(ours.std())
+    assert cell[["published", "seeds", "trial"]].tolist() == [0.78, SEEDS, "weight=0.5"]
     assert found.loc[("drugs", "donini", "disparate_impact"), "ours"] == pytest.approx(
         0.6, abs=0.01
     )
     assert found.loc[("drugs", "erm", "accuracy"), "ours"] == pytest.approx(0.75, abs=0.01)
     assert len(found) == 40
-    assert found.loc[("compas", "erm", "accuracy"), "splits"] == 0
+    assert found.loc[("compas", "erm", "accuracy"), "seeds"] == 0
 
 
 def test_a_published_ratio_above_one_is_folded():
     """Ours is the lower rate over the higher one; accuracies have nothing to fold."""
-    found = VIEWS["kernel_table_9"].make(table(chosen())).set_index(["dataset", "method", "metric"])
+    found = VIEWS["kernel_table_9"].rows(run(chosen())).set_index(["dataset", "method", "metric"])
     shown = found["published folded"]
     assert shown["german", "erm", "disparate_impact"] == pytest.approx(1 / 1.26)
     assert shown["german", "donini", "disparate_impact"] == 0.93
@@ -201,9 +212,9 @@ def test_a_missing_value_says_why_beside_the_published_one():
     for one in rows:
         if one["metric"] == "disparate_impact" and one["method"] == "faircocco_dp":
             one |= {"value": None, "note": "no positive prediction in any group"}
-    found = VIEWS["kernel_table_9"].make(table(rows)).set_index(["dataset", "method", "metric"])
+    found = VIEWS["kernel_table_9"].rows(run(rows)).set_index(["dataset", "method", "metric"])
     cell = found.loc[("drugs", "faircocco", "disparate_impact")]
-    assert cell["splits"] == 0
+    assert cell["seeds"] == 0
     assert cell["note"] == "no positive prediction in any group"
 
 
@@ -211,18 +222,18 @@ def test_table_10_has_each_attribute_all_together_and_both_units_of_the_error():
     """The published error, whose unit is not given, stands beside both of ours."""
     rows = chosen("students", "mean_squared_error", JOINT)
     rows += chosen("students", "mean_squared_error", "age")
-    found = VIEWS["kernel_table_10"].make(table(rows))
+    found = VIEWS["kernel_table_10"].rows(run(rows))
     found = found[found["dataset"] == "students"].set_index(["method", "attribute", "metric"])
     assert found.loc[("faircocco", JOINT, "faircocco_dp"), "ours"] == pytest.approx(0.05, abs=0.01)
     assert found.loc[("faircocco", "age", "faircocco_dp"), "published"] == 0.03
-    assert found.loc[("faircocco", "sex", "faircocco_dp"), "splits"] == 0
+    assert found.loc[("faircocco", "sex", "faircocco_dp"), "seeds"] == 0
     for metric, ours in (("mean_squared_error", 0.2), ("unexplained_variance", 0.4)):
         cell = found.loc[("faircocco", "", metric)]
         assert cell["ours"] == pytest.approx(ours, abs=0.01)
         assert cell["published"] == 0.33
         assert "unit not given" in cell["note"]
     assert "published folded" not in found
-    cal = VIEWS["kernel_table_12"].make(table(rows))
+    cal = VIEWS["kernel_table_12"].rows(run(rows))
     assert set(cal[cal["attribute"] == JOINT]["metric"]) == {"faircocco_cal"}
 
 
@@ -231,9 +242,11 @@ def test_table_11_takes_doninis_own_constraint():
     rows = chosen()
     for one in rows:
         if one["method"] == "donini" and one["metric"] == "faircocco_cal":
-            one["selection"] = "faircocco_cal subject to 0.97 of the best accuracy"
-            one["value"] = 0.33
-    found = VIEWS["kernel_table_11"].make(table(rows)).set_index(["dataset", "method", "metric"])
+            one["selection"], one["value"] = (
+                "faircocco_cal subject to 0.97 of the best accuracy",
+                0.33,
+            )
+    found = VIEWS["kernel_table_11"].rows(run(rows)).set_index(["dataset", "method", "metric"])
     assert found.loc[("drugs", "donini", "faircocco_cal"), "ours"] == pytest.approx(0.33)
 
 
@@ -241,14 +254,14 @@ def test_table_13_has_every_weight_with_plain_training_at_zero():
     """Both notions of each dataset beside the same published numbers."""
     rows = weights() + weights("german", "foreign_worker")
     rows += [one for one in weights(label="faircocco_dp") if one["method"] != "erm"]
-    metrics = table(rows)
-    found = VIEWS["kernel_table_13"].make(metrics)
+    metrics = tables.table(tables.METRICS, rows)
+    found = VIEWS["kernel_table_13"].rows(run(metrics))
     cells = found.set_index(["dataset", "notion", "weight", "metric"])
     assert cells.loc[("drugs", "eo", 0.0, "accuracy"), "published"] == pytest.approx(0.7833)
     for dataset in ("drugs", "german"):
         assert cells.loc[(dataset, "eo", 2.0, "delta_eo"), "published"] == 0.0
         assert cells.loc[(dataset, "eo", 0.5, "accuracy"), "ours"] == pytest.approx(0.775, abs=0.01)
-        assert cells.loc[(dataset, "eo", 0.0, "accuracy"), "splits"] == SEEDS
+        assert cells.loc[(dataset, "eo", 0.0, "accuracy"), "seeds"] == SEEDS
     assert cells.loc[("drugs", "dp", 0.0, "accuracy"), "ours"] == pytest.approx(0.8, abs=0.01)
     assert cells.loc[("drugs", "dp", 0.2, "disparate_impact"), "published folded"] == 1 / 1.54
     assert set(found["weight"]) == {0.0, 0.2, 0.5, 1.0, 2.0}
@@ -266,7 +279,7 @@ def test_p_values_of_a_weight_are_adjusted_over_datasets_within_a_split():
                     attribute=kernel.SENSITIVE[dataset],
                 )
             )  # fmt: skip
-    found = VIEWS["kernel_table_13"].make(table(rows)).set_index("dataset")
+    found = VIEWS["kernel_table_13"].rows(run(rows)).set_index("dataset")
     assert found.loc["drugs", "ours"] == pytest.approx((0.01 + 0.03) / 2)
     assert found.loc["drugs", "adjusted"] == pytest.approx((0.02 + 0.06) / 2)
     assert found.loc["german", "adjusted"] == pytest.approx((0.04 + 0.06) / 2)
@@ -283,7 +296,7 @@ def test_p_values_by_attribute_are_adjusted_over_all_of_a_method():
         for method in ("faircocco_dp", "facl_dp")
         for attribute, value in (("age", 0.01), ("sex", 0.02), (JOINT, None))
     ]  # fmt: skip
-    found = VIEWS["kernel_p_values"].make(table(rows)).set_index(["method", "attribute"])
+    found = VIEWS["kernel_p_values"].rows(run(rows)).set_index(["method", "attribute"])
     for method in ("faircocco", "facl"):
         assert found.loc[(method, "age"), "adjusted"] == pytest.approx(0.02)
         assert found.loc[(method, "sex"), "adjusted"] == pytest.approx(0.02)
@@ -306,11 +319,11 @@ def estimates() -> list[dict]:
 
 def test_figure_2_has_a_point_for_every_number_of_rows_that_there_is():
     """More rows than the test part has would be the same rows again."""
-    found = VIEWS["kernel_figure_2"].make(table(estimates()))
+    found = VIEWS["kernel_figure_2"].rows(run(estimates()))
     assert found["rows"].tolist() == [64, 256, 512]
     assert found["notion"].unique().tolist() == ["eo"]
     assert found["ours"].tolist() == pytest.approx([0.1 + 4 / n for n in (64, 256, 512)], abs=0.001)
-    assert found["splits"].tolist() == [SEEDS] * 3
+    assert found["seeds"].tolist() == [SEEDS] * 3
     figure = VIEWS["kernel_figure_2"].draw(found)
     (line,) = figure.data
     assert list(line.x) == [64, 256, 512]
@@ -347,7 +360,7 @@ def histograms() -> list[dict]:
 
 def test_figure_3_has_distributions_by_group_and_class_or_by_group():
     """At the three weights of the paper; plain training stands under both notions."""
-    found = VIEWS["kernel_figure_3"].make(table(histograms()))
+    found = VIEWS["kernel_figure_3"].rows(run(histograms()))
     cells = found.set_index(["notion", "weight", "group", "probability"])["share"]
     assert cells["eo", 0.5, "other & used", "0.9 to 1.0"] == pytest.approx(0.705)
     assert cells["dp", 0.0, "White", "0.0 to 0.1"] == pytest.approx(0.3)
@@ -371,13 +384,13 @@ def frontiers() -> list[dict]:
 
 def test_figure_4_has_a_line_a_number_of_attributes():
     """From plain training on; the score is that of the attributes together."""
-    found = VIEWS["kernel_figure_4"].make(table(frontiers()))
+    found = VIEWS["kernel_figure_4"].rows(run(frontiers()))
     assert found["attributes"].unique().tolist() == [1, 3]
     line = found[(found["attributes"] == 3) & (found["notion"] == "eo")]
     assert line["weight"].tolist() == [0.0, 0.2, 0.5, 1.0, 2.0]
     assert line["quality"].tolist() == pytest.approx([0.8, 0.79, 0.775, 0.75, 0.7], abs=0.002)
     assert line["score"].is_monotonic_decreasing
-    assert (line["splits"] == SEEDS).all()
+    assert (line["seeds"] == SEEDS).all()
     figure = VIEWS["kernel_figure_4"].draw(found)
     assert sorted(trace.name for trace in figure.data) == ["1", "3"]
 
@@ -385,23 +398,23 @@ def test_figure_4_has_a_line_a_number_of_attributes():
 def test_claims_hold_where_they_are_built_in_and_do_not_where_they_are_turned():
     """The scores of the other methods are higher by construction, and so on."""
     rows = chosen() + weights() + estimates() + frontiers()[len(weights()) :]
-    claims = kernel.claims(table(rows))
+    claims = kernel.claims(run(rows))
     verdicts = claims.groupby(claims["claim"].str[0])["verdict"].unique().map(list).to_dict()
     published_constants = claims["claim"].str.startswith("2")
     assert verdicts.pop("2") == ["does not hold"]
     assert verdicts == {number: ["holds"] for number in "1345"}
     assert published_constants.sum() == 1 + 5
 
-    turned = table(rows)
+    turned = tables.table(tables.METRICS, rows)
     turned["value"] = 1 - turned["value"]
-    found = kernel.claims(turned)
+    found = kernel.claims(run(turned))
     for number in "135":
         assert set(found[found["claim"].str.startswith(number)]["verdict"]) == {"does not hold"}
 
 
 def test_printed_accuracy_is_compared_with_the_constant_over_splits():
     """Of Drugs, .80 is below .85: the interval is that of the constant, by scipy."""
-    claims = kernel.claims(table(chosen())).set_index("ordering")
+    claims = kernel.claims(run(chosen())).set_index("ordering")
     one = claims.loc["accuracy: constant < published erm, 0.80"]
     constant = np.array([0.85 + noise(seed, "erm", "constant_accuracy") for seed in range(SEEDS)])
     expected = stats.ttest_1samp(constant - 0.80, 0).confidence_interval(0.95)
@@ -412,8 +425,8 @@ def test_printed_accuracy_is_compared_with_the_constant_over_splits():
 
 def test_claims_are_paired_by_split():
     """Against scipy, between networks and Donini's linear model."""
-    metrics = table(chosen())
-    claims = kernel.claims(metrics).set_index(["claim", "ordering"])
+    metrics = tables.table(tables.METRICS, chosen())
+    claims = kernel.claims(run(metrics)).set_index(["claim", "ordering"])
     one = claims.loc[
         ("1: FairCOCCO is the fairest under demographic parity", "faircocco_dp: faircocco < donini")
     ]
@@ -428,11 +441,11 @@ def test_claims_are_paired_by_split():
 def test_cells_that_were_not_run_are_not_claimed_about():
     """Only erm and FairCOCCO: nothing is said of the others."""
     rows = [one for one in chosen() if one["method"] in ("erm", "faircocco_dp")]
-    orderings = kernel.claims(table(rows))["ordering"].tolist()
+    orderings = kernel.claims(run(rows))["ordering"].tolist()
     assert "faircocco_dp: faircocco < erm" in orderings
     assert not [text for text in orderings if "facl" in text and "published" not in text]
     assert (
-        kernel.claims(table([one for one in rows if one["method"] == "erm"]))["claim"]
+        kernel.claims(run([one for one in rows if one["method"] == "erm"]))["claim"]
         .str.startswith("2")
         .all()
     )
@@ -440,22 +453,24 @@ def test_cells_that_were_not_run_are_not_claimed_about():
 
 def test_nothing_is_shown_of_a_run_without_its_cells():
     """Neither views nor claims, nor the section on the page."""
-    other = table([row(dataset="diabetes", method="erm"), row(dataset="diabetes")])
+    other = tables.table(
+        tables.METRICS, [row(dataset="diabetes", method="erm"), row(dataset="diabetes")]
+    )
     for metrics in (other, other.iloc[:0]):
-        assert all(view.make(metrics).empty for view in kernel.VIEWS)
-        assert kernel.claims(metrics).empty
-    assert "FairCOCCO" not in report(other, [], {"run_id": "x"}).split("<main>")[1]
+        assert all(view.rows(run(metrics)).empty for view in kernel.VIEWS)
+        assert kernel.claims(run(metrics)).empty
+    assert "FairCOCCO" not in report(run(other), [], {"run_id": "x"}).split("<main>")[1]
 
 
 def test_page_shows_every_view_that_was_run():
     """With its figure."""
     rows = chosen() + weights() + histograms() + estimates()
     rows += chosen("students", "mean_squared_error", JOINT)
-    metrics = table(rows)
-    page = report(metrics, [], {"run_id": "x"})
+    metrics = tables.table(tables.METRICS, rows)
+    page = report(run(metrics), [], {"run_id": "x"})
     shown = {view.id for view in kernel.VIEWS if f'id="{view.id}"' in page}
     assert shown == {view.id for view in kernel.VIEWS} - {"kernel_p_values"}
     for name in ("kernel_figure_2", "kernel_figure_3", "kernel_figure_4"):
         assert f'id="figure-{name}"' in page
-    folded = 'views of which nothing was run</summary><p class="note">'
+    folded = 'views without results</summary><p class="note">'
     assert f"{folded}Permutation tests by attribute" in page

@@ -9,9 +9,10 @@ from robust_fairness.catalog.schemas import Distances, GeneratorQuality, Metrics
 from robust_fairness.core import tables
 from robust_fairness.core.errors import Failure
 from robust_fairness.pipelines.reporting.pipeline import further
+from robust_fairness.reporting import Results, report
 from robust_fairness.reporting import latent_shift as study
-from robust_fairness.reporting import report
 from robust_fairness.reporting.views import published
+from tests.reporting.made_up import results
 
 VIEWS = {view.id: view for view in study.VIEWS}
 ANGLES = (5.0, 15.0, 30.0)
@@ -36,6 +37,15 @@ DATASETS = {
 }
 PER_DEGREE = {"pixels": 0.1, "features": 0.5}  # of 1-NN distance above the origin
 ORIGIN = {"pixels": 2.0, "features": 7.0}
+
+
+FACETS = {
+    "shapes_overlap_large": {"study": "shapes_overlap", "training_set": "large"},
+    "shapes_overlap_full": {"study": "shapes_overlap", "training_set": "full"},
+} | {
+    f"{name}_randaugment": {"classifier": name, "augmentation": "randaugment"}
+    for name in ("resnet20", TRANSFORMER)
+}
 
 
 def row(**fields) -> dict:
@@ -106,9 +116,14 @@ def generator_quality() -> pd.DataFrame:
 FURTHER = {"distances": distances(), "generator_quality": generator_quality()}
 
 
+def run(metrics: pd.DataFrame | None = None, **further) -> Results:
+    """The results of a run."""
+    return results(made_up() if metrics is None else metrics, FACETS, **further)
+
+
 def view(name: str, metrics: pd.DataFrame | None = None, **further) -> pd.DataFrame:
     """Rows of a view."""
-    return VIEWS[name].rows(made_up() if metrics is None else metrics, further)
+    return VIEWS[name].rows(run(metrics, **further))
 
 
 def test_the_made_up_tables_are_tables():
@@ -163,7 +178,7 @@ def test_lines_of_figure_6_go_through_all_cells_of_a_kind():
     rows = view("latent_figure_6", **FURTHER)
     pixels = rows[rows["space"] == "pixels"]
     every = view("latent_slopes", **FURTHER).query(
-        "method == 'all together' and against == '1-NN distance, pixels'"
+        "method == 'all cells' and against == '1-NN distance, pixels'"
     )
     for kind, methods in (
         ("with augmentation", {"resnet20_randaugment", f"{TRANSFORMER}_randaugment"}),
@@ -313,7 +328,7 @@ def test_quality_of_a_generator_has_an_interval():
 
 
 def test_claims_that_are_true_by_construction_hold():
-    claims = study.claims(made_up())
+    claims = study.claims(run())
     found = claims.set_index(["dataset", "ordering"])["verdict"]
     held = {
         ("shapes_extend", f"accuracy of {TRANSFORMER}: extend 30 < unshifted"),
@@ -336,7 +351,7 @@ def test_claims_that_are_true_by_construction_hold():
         .where(~is_vit, "resnet20")
         .mask(turned["method"] == "resnet20", TRANSFORMER)
     )
-    found = study.claims(turned).set_index(["dataset", "ordering"])["verdict"]
+    found = study.claims(run(turned)).set_index(["dataset", "ordering"])["verdict"]
     assert found["shapes_overlap", f"slope: {TRANSFORMER} < resnet20"] == "does not hold"
 
 
@@ -350,25 +365,25 @@ def test_one_seed_is_shown_without_an_interval():
     line = slopes[(slopes["against"] == "angle") & (slopes["method"] == TRANSFORMER)].iloc[0]
     assert line["slope"] == pytest.approx(-0.008 * (1 + tilt(0)))
     assert line["note"] == "no interval: fewer than 3 units"
-    assert set(study.claims(metrics)["verdict"]) == {"not resolved"}
+    assert set(study.claims(run(metrics))["verdict"]) == {"inconclusive"}
 
 
 def test_nothing_is_shown_of_a_run_without_latent_shifts():
     other = tables.table(tables.METRICS, [row(dataset="diabetes"), row(shift="gaussian_noise")])
     for metrics in (other, other.iloc[:0]):
-        assert all(view.rows(metrics).empty for view in study.VIEWS)
-        assert study.claims(metrics).empty
-    assert "Control+Shift" not in report(other, [], {"run_id": "x"}).split("<main>")[1]
+        assert all(view.rows(run(metrics)).empty for view in study.VIEWS)
+        assert study.claims(run(metrics)).empty
+    assert "Control+Shift" not in report(run(other), [], {"run_id": "x"}).split("<main>")[1]
 
 
 def test_page_shows_every_view_with_what_the_paper_says():
-    page = report(made_up(), [], {"run_id": "x"}, further=FURTHER)
+    page = report(run(**FURTHER), [], {"run_id": "x"})
     for one in study.VIEWS:
         assert f'id="{one.id}"' in page
         assert (f'id="figure-{one.id}"' in page) == (one.draw is not None)
     assert "augmentation raised the baseline accuracy" in page
-    without = report(made_up(), [], {"run_id": "x"})
-    folded = 'views of which nothing was run</summary><p class="note">'
+    without = report(run(), [], {"run_id": "x"})
+    folded = 'views without results</summary><p class="note">'
     assert f"{folded}Figure 6: Delta-accuracy against 1-NN distance; Quality of" in without
     assert 'id="latent_figure_6"' not in without
 

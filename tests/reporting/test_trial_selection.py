@@ -3,7 +3,8 @@
 import pandas as pd
 
 from robust_fairness.core import tables
-from robust_fairness.reporting.trial_selection import agreement, choices_of_criteria
+from robust_fairness.reporting import Results
+from robust_fairness.reporting.trial_selection import VIEWS, agreement, selected_trials
 
 ROWS = [
     ("adult", "cuma", "accuracy", True, "default"),
@@ -18,17 +19,15 @@ def test_criteria_are_compared_with_the_first_that_was_used():
     """Cell by cell."""
     rows = [dict(zip(tables.CHOICES, (*row, 0.5, 2), strict=True)) for row in ROWS]
     choices = tables.table(tables.CHOICES, rows)
-    nothing = tables.table(tables.METRICS, [])
-    found = agreement(nothing, choices).set_index("criterion")
+    run = Results(tables.table(tables.METRICS, []), choices=choices)
+    found = agreement(run).set_index("criterion")
     assert found["cells"].to_dict() == {"accuracy": 2, "delta_eo": 1, "worst_group_accuracy": 2}
     assert found["same"].to_dict() == {"accuracy": 2, "delta_eo": 0, "worst_group_accuracy": 1}
-    assert list(choices_of_criteria(nothing, choices)["used"]) == [
+    assert list(selected_trials(run)["used"]) == [
         "used", "used", "compared", "used", "compared",
     ]  # fmt: skip
 
 
 def test_nothing_to_choose_shows_nothing():
     """A grid whose cells have one trial."""
-    none = tables.table(tables.CHOICES, [])
-    assert agreement(pd.DataFrame(), none).empty
-    assert choices_of_criteria(pd.DataFrame(), none).empty
+    assert all(view.rows(Results(pd.DataFrame())).empty for view in VIEWS)

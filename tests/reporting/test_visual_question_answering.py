@@ -9,6 +9,7 @@ from robust_fairness.reporting import bias_mitigation as study
 from robust_fairness.reporting import report
 from robust_fairness.reporting import visual_question_answering as questions
 from robust_fairness.reporting.views import published
+from tests.reporting.made_up import results
 
 LEVELS = {"head_tail": 0.5, "answer": 0.3, "global_group": 0.2, "local_group": 0.1}
 BETAS = (-0.7, 0.2, 0.9)
@@ -93,15 +94,17 @@ def test_published_column_of_table_1_is_the_mean_of_table_2():
         ("erm", "explicit=answer", None),
     ],
 )
-def test_variable_and_cells_are_read_from_the_trial(method, trial, found):
+def test_variable_and_cells_are_those_of_the_trial(method, trial, found):
     """A trial that changes anything else is another one."""
-    assert questions.explicit_variable(method, trial) == found
+    rows = questions.with_cells(results(replica(method, trial, 0, 0.5)))
+    pairs = rows[["explicit", "cells"]].drop_duplicates().itertuples(index=False, name=None)
+    assert list(pairs) == ([] if found is None else [found])
 
 
 def test_table_2_has_a_row_a_variable_in_the_order_of_the_study():
     """Both kinds of cells beside the one published number, and what does not apply."""
     metrics = made_up()
-    table = questions.table_2(metrics)
+    table = questions.table_2(results(metrics))
     assert len(table) == 23 + 1
     assert list(dict.fromkeys(table["method"])) == ["erm", *study.EXPLICIT, *questions.IMPLICIT]
     dro = table[table["method"] == "group_dro"]
@@ -116,7 +119,7 @@ def test_table_2_has_a_row_a_variable_in_the_order_of_the_study():
         "and metric == 'mean_group_accuracy' and attribute == 'head_tail'"
     )["value"]
     assert by_cells.loc["as configured", "ours"] == pytest.approx(own.mean())
-    assert by_cells.loc["as configured", "deviation"] == pytest.approx(own.std())
+    assert by_cells.loc["as configured", "std"] == pytest.approx(own.std())
     rubi = table[(table["method"] == "rubi") & (table["explicit"] == "answer")].iloc[0]
     assert rubi["note"].startswith("not applicable")
     assert rubi["seeds"] == 0
@@ -128,7 +131,7 @@ def test_table_2_has_a_row_a_variable_in_the_order_of_the_study():
 def test_table_2_of_generated_scenes_has_nothing_published():
     """And no rows of the dataset that was not run."""
     rows = replica("irmv1", "default", 0, 0.6, "generated_scenes")
-    table = questions.table_2(tables.table(tables.METRICS, rows))
+    table = questions.table_2(results(tables.table(tables.METRICS, rows)))
     assert table["published"].isna().all()
     assert table["ours"].tolist() == pytest.approx([0.6])
     assert set(table["dataset"]) == {"generated_scenes"}
@@ -136,7 +139,7 @@ def test_table_2_of_generated_scenes_has_nothing_published():
 
 def test_table_1_averages_over_the_variables_that_apply():
     """Within a seed, and without the trials of other cells."""
-    table = study.table_1(made_up()).set_index("method")
+    table = study.table_1(results(made_up())).set_index("method")
     assert set(table["dataset"]) == {"gqa_ood"}
     assert table.loc["group_dro", "ours"] == pytest.approx(np.mean(list(LEVELS.values())), abs=2e-3)
     assert table["trials"].to_dict() == {
@@ -150,18 +153,20 @@ def test_table_1_averages_over_the_variables_that_apply():
 def test_head_and_tail_are_those_of_local_groups():
     """Not of the other attributes, which have such scores as well."""
     metrics = made_up()
-    table = questions.accuracies(metrics).set_index(["method", "explicit", "cells"])
+    table = questions.accuracies(results(metrics)).set_index(["method", "explicit", "cells"])
     one = table.loc[("group_dro", "global_group", "group_and_class")]
     expected = [0.16, 0.17, 0.13, 0.15, 0.04 / 0.13, 4]
     assert one[[*questions.SHOWN, "seeds"]].tolist() == pytest.approx(expected)
     named = metrics.replace({"metric": {"tail_accuracy": "tail_accuracy(beta=0.2)"}})
-    pd.testing.assert_frame_equal(questions.accuracies(named), questions.accuracies(metrics))
-    assert questions.accuracies(metrics[metrics["metric"] == "accuracy"]).empty
+    pd.testing.assert_frame_equal(
+        questions.accuracies(results(named)), questions.accuracies(results(metrics))
+    )
+    assert questions.accuracies(results(metrics[metrics["metric"] == "accuracy"])).empty
 
 
-def test_tail_curve_repeats_untold_methods_on_every_chart():
+def test_tail_curve_repeats_ungiven_methods_on_every_chart():
     """As Figure A9 does; the usual size once, though it stands there twice."""
-    rows = questions.figure_a9(made_up())
+    rows = questions.figure_a9(results(made_up()))
     assert set(rows["explicit"]) == set(questions.VARIABLES)
     for variable, chart in rows.groupby("explicit"):
         expected = {"erm", "lff", "spectral_decoupling", *study.EXPLICIT}
@@ -182,25 +187,25 @@ def test_a_single_size_is_no_curve():
     """Nothing is drawn."""
     metrics = made_up()
     single = metrics[~metrics["metric"].str.contains("beta")]
-    assert questions.figure_a9(single).empty
+    assert questions.figure_a9(results(single)).empty
 
 
 def test_claims_hold_where_they_are_built_in_and_turn_with_the_scores():
     """A single seed resolves nothing."""
     metrics = made_up()
-    found = study.claims(metrics)
+    found = study.claims(results(metrics))
     assert len(found) == 5 + 2 + (3 * 3 + 2 * 2) + 2
     assert set(found["verdict"]) == {"holds"}
-    assert not found["ordering"].str.contains("rubi told answer").any()
+    assert not found["ordering"].str.contains("rubi given answer").any()
     turned = metrics.assign(value=1 - metrics["value"])
-    assert set(study.claims(turned)["verdict"]) == {"does not hold"}
-    assert set(study.claims(metrics[metrics["seed"] == 0])["verdict"]) == {"not resolved"}
+    assert set(study.claims(results(turned))["verdict"]) == {"does not hold"}
+    assert set(study.claims(results(metrics[metrics["seed"] == 0]))["verdict"]) == {"inconclusive"}
 
 
 def test_hyperparameters_of_the_search_stand_beside_those_of_the_study():
     """The search on a tenth of the rows is that of the whole."""
     chosen = made_up(1).assign(dataset="gqa_ood_tenth", selection="mean_group_accuracy")
-    table = study.table_a6(chosen).set_index("method")
+    table = study.table_a6(results(chosen)).set_index("method")
     assert "environments_per_batch = 16" in table.loc["irmv1", "published"].iloc[0]
     assert "learning_rate = 1e-3" in table.loc["lnl", "published"].iloc[0]
 
@@ -208,10 +213,10 @@ def test_hyperparameters_of_the_search_stand_beside_those_of_the_study():
 def test_views_are_on_the_page_where_questions_were_run():
     """And not where they were not."""
     metrics = made_up(1)
-    page = report(metrics, [], {"run_id": "x"})
+    page = report(results(metrics), [], {"run_id": "x"})
     for view in ("bias_table_1", "bias_table_2", "bias_head_tail", "bias_figure_a9"):
         assert f'id="{view}"' in page
     others = metrics.assign(dataset="diabetes")
     for view in (questions.TABLE_2, questions.HEAD_AND_TAIL, questions.FIGURE_A9):
-        assert view.rows(others).empty
-    assert study.claims(others).empty
+        assert view.rows(results(others)).empty
+    assert study.claims(results(others)).empty

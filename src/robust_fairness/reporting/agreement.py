@@ -20,8 +20,8 @@ from robust_fairness.metrics import find_metric
 from robust_fairness.metrics.permutation import holm
 from robust_fairness.rendering.figures import AXIS, TEMPLATE
 from robust_fairness.reporting.ranks import FEWEST, LEVEL, compared
-from robust_fairness.reporting.statistics import TESTED, kendall_tau, paired_tests, rank_agreement
 from robust_fairness.reporting.results import UNSHIFTED, Results
+from robust_fairness.reporting.statistics import TESTED, kendall_tau, paired_tests, rank_agreement
 from robust_fairness.reporting.views import Section, View
 
 PLAIN = "erm"
@@ -181,11 +181,15 @@ def survival(results: Results) -> pd.DataFrame:
     """
     tests = independent_tests(results)
     tests = tests[(tests["compared"] == WITH_UNSHIFTED) & tests["metric"].isin(UNFAIRNESS)]
-    found = _with_counts(tests).groupby(["metric", *PLACE], sort=False).agg(
-        methods=("method", "size"),
-        change=("difference", "mean"),
-        worse=("worse", "sum"),
-        better=("better", "sum"),
+    found = (
+        _with_counts(tests)
+        .groupby(["metric", *PLACE], sort=False)
+        .agg(
+            methods=("method", "size"),
+            change=("difference", "mean"),
+            worse=("worse", "sum"),
+            better=("better", "sum"),
+        )
     )
     taus = [_tau_of_shifts(results, metric) for metric in UNFAIRNESS]
     found["tau"] = pd.concat(taus, keys=UNFAIRNESS, names=["metric"]).reindex(found.index)

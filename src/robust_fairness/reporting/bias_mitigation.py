@@ -12,12 +12,11 @@ import plotly.express as px
 import plotly.graph_objects as go
 
 from robust_fairness.experiment.parameters import EVERY
-from robust_fairness.metrics import parse_metrics
 from robust_fairness.rendering.figures import by_column, faceted
 from robust_fairness.reporting import claims as claimed
 from robust_fairness.reporting import visual_question_answering as questions
 from robust_fairness.reporting.bias_variables import EXPLICIT, PAPER, STANDARD, with_variables
-from robust_fairness.reporting.results import UNSHIFTED, Results, objectives
+from robust_fairness.reporting.results import UNSHIFTED, Results, objectives, with_metrics
 from robust_fairness.reporting.statistics import over_seeds
 from robust_fairness.reporting.views import Section, View, beside_published, published, subgroups
 
@@ -61,9 +60,11 @@ def with_single_variables(results: Results, metric: str) -> pd.DataFrame:
     method (6.1).
     """
     rows = by_variables(results, metric)
-    return rows[rows["variables"] <= 1].groupby(
-        ["dataset", "method", "seed"], as_index=False, sort=False
-    ).agg(value=("value", "mean"), trials=("trial", "nunique"))
+    return (
+        rows[rows["variables"] <= 1]
+        .groupby(["dataset", "method", "seed"], as_index=False, sort=False)
+        .agg(value=("value", "mean"), trials=("trial", "nunique"))
+    )
 
 
 def table_1(results: Results) -> pd.DataFrame:
@@ -177,9 +178,10 @@ def figure_6(results: Results) -> pd.DataFrame:
     rows = results.metrics
     rows = results.with_facets(rows[rows["shift"] == UNSHIFTED], ["study"], {"study": "dataset"})
     rows = rows[rows["study"].isin([*STUDIES, CELEBA])]
-    objective = objectives(rows["selection"])
-    metrics = parse_metrics(objective.dropna()).reindex(columns=["quantity", "alpha"])
-    rows = rows.assign(alpha=metrics["alpha"].where(metrics["quantity"].isin(ALPHAS)))
+    criteria = pd.DataFrame({"metric": objectives(rows["selection"]).to_list()}, rows.index)
+    criteria = with_metrics(criteria.dropna().reset_index(), ["quantity", "alpha"])
+    criteria = criteria[criteria["quantity"].isin(ALPHAS)].set_index("index")
+    rows = rows.assign(alpha=criteria["alpha"])
     celeba = rows["dataset"] == CELEBA
     subgroup = celeba & rows["metric"].eq("accuracy_by_subgroup") & rows["attribute"].eq("Male")
     side = rows["metric"].map(SIDES).mask(celeba & rows["metric"].ne(UNBIASED))
@@ -335,7 +337,9 @@ def _second_question(results: Results, dataset: str) -> list[dict]:
 def _third_question(results: Results, dataset: str) -> list[dict]:
     """Explicit methods do not scale to many variables; group upweighting is the exception."""
     rows = by_variables(results, UNBIASED)
-    rows = rows[(rows["dataset"] == dataset) & ((rows["trial"] == "default") | rows["variables"].gt(1))]
+    rows = rows[
+        (rows["dataset"] == dataset) & ((rows["trial"] == "default") | rows["variables"].gt(1))
+    ]
     every = len(VARIABLES)
     falling = [
         claimed.compared(

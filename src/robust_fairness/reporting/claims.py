@@ -11,7 +11,7 @@ from robust_fairness.reporting.statistics import paired_difference, verdict
 COLUMNS = ["claim", "dataset", "ordering", "ours", "low", "high", "n", "verdict"]
 
 
-def by_seed(rows: pd.DataFrame, **place: object) -> pd.Series:
+def by_seed(rows: pd.DataFrame, /, **place: object) -> pd.Series:
     """Values by seed, the mean of several, of the rows that have these values in their columns."""
     for column, value in place.items():
         rows = rows[rows[column] == value]

@@ -1,4 +1,4 @@
-"""Contact sheets: some pictures of every class, or the same latents at every severity."""
+"""Contact sheets: images of every class, or the same latents at every severity."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,42 +7,42 @@ import numpy as np
 from robust_fairness.core.errors import InputError
 from robust_fairness.samples import Samples, groups_of
 
-GAP = 2  # pixels between pictures
-PICTURE_AXES = 4  # row, channel, height, width
-HEIGHT = 96  # smaller pictures are enlarged to about this
+GAP = 2  # pixels between images
+IMAGE_AXES = 4  # row, channel, height, width
+HEIGHT = 96  # smaller images are enlarged to about this
 COLOURS = 3
 
 
 def contact_sheet(samples: Samples, columns: int = 10) -> np.ndarray:
-    """The first training rows of every class, a class a row (Figure A10 of the study).
+    """The first training rows of every class, one row per class (Figure A10 of the study).
 
     Args:
-        samples: samples of pictures, uint8 ``[n, 1 or 3, height, width]``; their first split
-            tells the training rows.
-        columns: pictures of each class.
+        samples: samples of images, uint8 ``[n, 1 or 3, height, width]``; their first split
+            defines the training rows.
+        columns: images of each class.
 
     Returns:
-        uint8 ``[height, width, 3]``; small pictures are enlarged by a whole number.
+        uint8 ``[height, width, 3]``; small images are enlarged by an integer factor.
 
     Raises:
-        InputError: the samples are no pictures.
+        InputError: the samples are not images.
     """
     return _first_rows(samples, samples.y, len(samples.classes), columns)
 
 
 def attribute_sheet(samples: Samples, attribute: str, columns: int = 10) -> np.ndarray:
-    """The first training rows of every value of an attribute, a value a row.
+    """The first training rows of every value of an attribute, one row per value.
 
     Args:
         samples: see ``contact_sheet``.
         attribute: a categorical attribute, as the first split sees it.
-        columns: pictures of each value.
+        columns: images of each value.
 
     Returns:
         See ``contact_sheet``; a value without training rows has an empty row.
 
     Raises:
-        InputError: the samples are no pictures, or the attribute does not exist or is continuous.
+        InputError: the samples are not images, or the attribute does not exist or is continuous.
     """
     groups = groups_of(samples.of_split(samples.split_names[0]).attributes, [attribute])
     return _first_rows(samples, groups.index, len(groups.names), columns)
@@ -51,53 +51,53 @@ def attribute_sheet(samples: Samples, attribute: str, columns: int = 10) -> np.n
 def _first_rows(samples: Samples, labels: np.ndarray, count: int, columns: int) -> np.ndarray:
     """A sheet of the first training rows of each of so many labels."""
     x = samples.arrays.get("x")
-    if x is None or not _are_pictures(x):
-        raise InputError("contact_sheet: the samples are no pictures, allowed: uint8 (n, 3, h, w)")
+    if x is None or not _are_images(x):
+        raise InputError("contact_sheet: the samples are not images, allowed: uint8 (n, 3, h, w)")
     training = samples.rows(samples.split_names[0], "train")
     rows = [x[training[labels[training] == label][:columns]] for label in range(count)]
     return sheet(rows, columns)
 
 
-def family_sheet(pictures: Mapping[float, np.ndarray], rows: int = 10) -> np.ndarray:
-    """The same draws z at every severity, a draw a row, a severity a column.
+def family_sheet(images: Mapping[float, np.ndarray], rows: int = 10) -> np.ndarray:
+    """The same draws z at every severity: one row per draw, one column per severity.
 
     Args:
-        pictures: from severity, the training one first, to uint8 ``[n, 1 or 3, height, width]``
+        images: from severity, the training one first, to uint8 ``[n, 1 or 3, height, width]``
             of the same rows in the same order.
         rows: how many of the first rows are shown.
 
     Returns:
-        uint8 ``[height, width, 3]``; small pictures are enlarged by a whole number.
+        uint8 ``[height, width, 3]``; small images are enlarged by an integer factor.
 
     Raises:
-        InputError: there is no severity, or what they have is no pictures of one shape.
+        InputError: there is no severity, or not images of one shape.
 
     Source: Friedman and Chowers, "Control+Shift", Figures 2 and 7 to 9.
     """
-    columns = list(pictures.values())
-    if not columns or not all(map(_are_pictures, columns)):
-        raise InputError("family_sheet: no pictures, allowed: uint8 (n, 1 or 3, h, w) a severity")
+    columns = list(images.values())
+    if not columns or not all(map(_are_images, columns)):
+        raise InputError("family_sheet: no images, allowed: uint8 (n, 1 or 3, h, w) per severity")
     shapes = {column.shape for column in columns}
     if len(shapes) > 1:
-        raise InputError(f"family_sheet: pictures of {sorted(shapes)}, allowed: one shape")
+        raise InputError(f"family_sheet: images of {sorted(shapes)}, allowed: one shape")
     return sheet(np.stack([column[:rows] for column in columns], axis=1), len(columns))
 
 
-def _are_pictures(x: np.ndarray) -> bool:
-    return x.ndim == PICTURE_AXES and x.dtype == np.uint8 and x.shape[1] in (1, COLOURS)
+def _are_images(x: np.ndarray) -> bool:
+    return x.ndim == IMAGE_AXES and x.dtype == np.uint8 and x.shape[1] in (1, COLOURS)
 
 
 def sheet(rows: Sequence[np.ndarray] | np.ndarray, columns: int) -> np.ndarray:
-    """Rows of pictures, each uint8 ``[up to columns, channels, h, w]``, on white."""
+    """Rows of images, each uint8 ``[up to columns, channels, h, w]``, on white."""
     if not len(rows):
-        raise InputError("contact sheet: no row of pictures, allowed: one and more")
+        raise InputError("contact sheet: no row of images, allowed: at least one")
     size = rows[0].shape[2:]
     scale = max(1, HEIGHT // size[0])
     height, width = (GAP + scale * side for side in size)
     sheet = np.full((GAP + height * len(rows), GAP + width * columns, COLOURS), 255, np.uint8)
-    for row, pictures in enumerate(rows):
-        for column, picture in enumerate(pictures):
-            tile = picture.transpose(1, 2, 0).repeat(scale, axis=0).repeat(scale, axis=1)
+    for row, images in enumerate(rows):
+        for column, image in enumerate(images):
+            tile = image.transpose(1, 2, 0).repeat(scale, axis=0).repeat(scale, axis=1)
             top, left = GAP + row * height, GAP + column * width
             sheet[top : top + height - GAP, left : left + width - GAP] = tile
     return sheet

@@ -1,7 +1,7 @@
-"""Embeddings of validation rows in the plane, by t-SNE (Figures 2, 10 and 11 of finDML).
+"""2-D projections of validation embeddings by t-SNE (Figures 2, 10 and 11 of finDML).
 
 Dullerud et al., "Is Fairness Only Metric Deep?". The classes and the attribute of a method that
-separates them live in two spaces; the same rows are drawn in both.
+separates them are in two spaces; the same rows are drawn in both.
 """
 
 from collections.abc import Mapping
@@ -11,22 +11,22 @@ import pandas as pd
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.tables import PLANES, table
+from robust_fairness.experiment.parameters import EVERY
 from robust_fairness.samples import Samples
 
 SPACES = ("embedding", "attribute_embedding")
 MOST_POINTS = 1000
 FEWEST_POINTS = 4
 PERPLEXITY = 30.0  # scikit-learn's default
-NEIGHBOURS = 3  # rows to a unit of perplexity: no plane has more perplexity than a third of them
+NEIGHBOURS = 3  # rows per unit of perplexity: it is at most a third of the number of rows
 SEED = 0  # of the points drawn and of t-SNE
-EVERY = "every"
 
 
-def chosen(selection: pd.DataFrame) -> tuple[str, int]:
-    """The replica that is drawn: the trial of the first criterion, its first seed.
+def selected(selection: pd.DataFrame) -> tuple[str, int]:
+    """Trial and seed of the replica that is drawn: of the first criterion, the first seed.
 
     Args:
-        selection: ``tables.SELECTION``; where it chooses every trial, the first one is taken.
+        selection: ``tables.SELECTION``; the first trial if no criterion selects one.
     """
     by_criterion = selection[selection["selection"] != EVERY]
     rows = by_criterion if len(by_criterion) else selection
@@ -35,7 +35,8 @@ def chosen(selection: pd.DataFrame) -> tuple[str, int]:
 
 
 def planes(
-    cell: str,
+    dataset: str,
+    method: str,
     samples: Samples,
     seed: int,
     rows: np.ndarray,
@@ -44,19 +45,21 @@ def planes(
     """The embeddings of a replica as ``tables.PLANES``, in every space that it has.
 
     Args:
-        cell: dataset and label, ``dataset.label``.
+        dataset: name of the dataset.
+        method: label of the cell.
         samples: the dataset as the replica's split sees it.
         seed: the replica's.
         rows: int64 ``[n]`` row numbers of the embeddings in ``samples``.
         values: quantities of these rows; those of ``SPACES``, each ``[n, d]``, are drawn.
 
     Returns:
-        A row a point, space and sensitive attribute that has categories; the attribute is empty
-        where there is none, and its group where the value is missing.
+        A row per point, space and categorical sensitive attribute; the attribute is empty if
+        there is none, and its group if the value is missing.
 
     Raises:
         InputError: there is no embedding, too few rows, or one that is not finite.
     """
+    cell = f"{dataset}.{method}"
     spaces = {name: values[name] for name in SPACES if name in values}
     if SPACES[0] not in spaces:
         raise InputError(
@@ -65,16 +68,17 @@ def planes(
         )
     if len(rows) < FEWEST_POINTS:
         raise InputError(
-            f"embedding_planes: {cell} has {len(rows)} validation rows, allowed: {FEWEST_POINTS} "
-            "and more"
+            f"embedding_planes: {cell} has {len(rows)} validation rows, allowed: at least "
+            f"{FEWEST_POINTS}"
         )
-    dataset, _, method = cell.partition(".")
-    places = some(len(rows))
-    points = told(samples, rows[places])
+    places = sampled(len(rows))
+    points = described(samples, rows[places])
     found = []
     for space, embedding in spaces.items():
         if not np.isfinite(embedding).all():
-            raise InputError(f"embedding_planes: {cell} has values in its {space} that are none")
+            raise InputError(
+                f"embedding_planes: {cell} has values in its {space} that are not finite"
+            )
         plane = in_plane(embedding[places])
         own = points.assign(dataset=dataset, method=method, seed=seed, space=space)
         number = own["place"].to_numpy()
@@ -82,15 +86,15 @@ def planes(
     return table(PLANES, pd.concat(found)[list(PLANES)].to_dict("records"))
 
 
-def some(n: int) -> np.ndarray:
-    """Places int64 ``[m]`` of at most ``MOST_POINTS`` of n rows, drawn whatever they hold."""
+def sampled(n: int) -> np.ndarray:
+    """Places int64 ``[m]`` of at most ``MOST_POINTS`` of n rows, drawn at random."""
     if n <= MOST_POINTS:
         return np.arange(n)
     return np.sort(np.random.default_rng(SEED).choice(n, MOST_POINTS, replace=False))
 
 
-def told(samples: Samples, rows: np.ndarray) -> pd.DataFrame:
-    """Columns place, row, label, attribute and group; a row a point and attribute."""
+def described(samples: Samples, rows: np.ndarray) -> pd.DataFrame:
+    """Columns place, row, label, attribute and group; a row per point and attribute."""
     labels = [samples.classes[y] if samples.classes else f"{y:g}" for y in samples.y[rows]]
     points = pd.DataFrame({"place": np.arange(len(rows)), "row": rows, "label": labels})
     groups = {
@@ -106,7 +110,7 @@ def told(samples: Samples, rows: np.ndarray) -> pd.DataFrame:
 
 
 def in_plane(points: np.ndarray) -> np.ndarray:
-    """t-SNE ``[m, 2]`` of points ``[m, d]``, always the same; equal points all lie at 0."""
+    """t-SNE ``[m, 2]`` of points ``[m, d]``, deterministic; 0 if all points are equal."""
     from sklearn.manifold import TSNE
 
     spread = np.ptp(points, axis=0)

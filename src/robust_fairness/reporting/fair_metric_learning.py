@@ -20,10 +20,9 @@ import plotly.express as px
 import plotly.graph_objects as go
 
 from robust_fairness.experiment.parameters import EVERY
-from robust_fairness.metrics import parse_metrics
 from robust_fairness.rendering.figures import by_column, faceted
 from robust_fairness.reporting import claims as claimed
-from robust_fairness.reporting.results import Results
+from robust_fairness.reporting.results import Results, with_metrics
 from robust_fairness.reporting.statistics import over_seeds
 from robust_fairness.reporting.views import Section, View, beside, joined_published, published
 
@@ -59,17 +58,13 @@ SINGLETONS = (NAMES, "recall_at")  # recall means nothing for classes of one row
 LIGHT, DARK, DARKEST = ("I", "II", "III"), ("IV", "V"), "VI"
 WHITE = "White"
 WITHOUT_DARKEST, AGAINST_WHITE = f"light_dark_gap_without_{DARKEST}", "white_gap"
+FACTS = ["quantity", "aggregation"]  # of metrics
 MOST_NAMED = 20  # colours that a legend names
-
-
-def with_quantities(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows with the quantity and the aggregation of their metric."""
-    return rows.assign(**parse_metrics(rows["metric"])[["quantity", "aggregation"]])
 
 
 def gaps(results: Results) -> pd.DataFrame:
     """Unshifted gaps with the columns quantity and aggregation."""
-    rows = with_quantities(results.unshifted)
+    rows = with_metrics(results.unshifted, FACTS)
     return rows[rows["aggregation"].isin(KINDS)]
 
 
@@ -129,13 +124,13 @@ def numbers(view: str, results: Results) -> pd.DataFrame:
     theirs = published(PAPER)
     theirs = theirs[theirs["view"] == view]
     rows = results.unshifted
-    rows = with_quantities(rows[rows["dataset"].isin(theirs["dataset"])])
+    rows = with_metrics(rows[rows["dataset"].isin(theirs["dataset"])], FACTS)
     if rows.empty:
         return pd.DataFrame()
-    measured = parse_metrics(theirs["metric"][theirs["dataset"] == NAMES])
-    worst = measured[measured["aggregation"] == "worst_gap"]
-    again = theirs.loc[worst.index].assign(
-        metric=worst["quantity"] + "_" + AGAINST_WHITE,
+    again = with_metrics(theirs[theirs["dataset"] == NAMES], FACTS)
+    again = again[again["aggregation"] == "worst_gap"]
+    again = again.assign(
+        metric=again["quantity"] + "_" + AGAINST_WHITE,
         note="the same number beside |White - mean of the others|",
     )
     made = [
@@ -172,7 +167,7 @@ def table_22(results: Results) -> pd.DataFrame:
     """Attributes and their values, printed and found."""
     theirs = published(PAPER)
     theirs = theirs[theirs["view"].isin(["table_3", "table_4", "table_5"])]
-    rows = with_quantities(results.metrics)
+    rows = with_metrics(results.metrics, FACTS)
     rows = rows[rows["aggregation"] == "by_group"]
     found = []
     for names, part in theirs.groupby(["dataset", "attribute"], sort=False):
@@ -250,7 +245,9 @@ def figure_12(results: Results) -> pd.DataFrame:
     rows = results.unshifted
     rows = rows[rows["method"].isin(PARTNERS) & rows["dataset"].isin(ATTRIBUTES)]
     rows = results.with_hparams(rows, ["alpha", "rho"])
-    rows = with_quantities(rows[rows["alpha"].notna() & rows["rho"].notna() & rows["group"].eq("")])
+    rows = with_metrics(
+        rows[rows[["alpha", "rho"]].notna().all(axis=1) & rows["group"].eq("")], FACTS
+    )
     found = []
     for dataset, (attribute, kind) in ATTRIBUTES.items():
         for quantity in UPSTREAM:

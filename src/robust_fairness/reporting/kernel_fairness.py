@@ -16,12 +16,11 @@ import pandas as pd
 import plotly.express as px
 import plotly.graph_objects as go
 
-from robust_fairness.metrics import parse_metrics
 from robust_fairness.metrics.permutation import holm
 from robust_fairness.rendering.figures import by_column, faceted
 from robust_fairness.reporting import claims as claimed
 from robust_fairness.reporting.figures import QUALITY
-from robust_fairness.reporting.results import KEY, UNSHIFTED, Results, objectives
+from robust_fairness.reporting.results import UNSHIFTED, Results, distinct, objectives, with_metrics
 from robust_fairness.reporting.statistics import over_seeds
 from robust_fairness.reporting.views import Section, View, joined_published, published
 
@@ -85,14 +84,14 @@ def of_notion(results: Results, rows: pd.DataFrame, notion: str) -> pd.DataFrame
 
 
 def selected(results: Results, notion: str) -> pd.DataFrame:
-    """Rows of the trials that validation selected: for fairness, but for quality without penalty."""
+    """Rows of the trials that validation selected: for fairness, of plain training for quality."""
     rows = results.metrics
     rows = of_notion(results, rows[rows["shift"] == UNSHIFTED], notion)
     objective = objectives(rows["selection"])
     for_quality = objective.isin(QUALITY) & (rows["selection"] == objective)
     for_fairness = objective == score_name(notion)
     kept = for_quality.where(rows["method"] == PLAIN, for_fairness)
-    return rows[kept].drop_duplicates(KEY)
+    return distinct(rows[kept])
 
 
 def by_weight(results: Results, notion: str) -> pd.DataFrame:
@@ -223,9 +222,7 @@ def p_values(results: Results) -> pd.DataFrame:
     parts = [selected(results, notion).assign(notion=notion) for notion in NOTIONS]
     rows = pd.concat(parts).merge(attributes, on=["dataset", "attribute"])
     rows = rows[rows["metric"].map(P_VALUES) == rows["notion"]]
-    return tested(
-        rows, ["notion", "method", "seed"], ["notion", "dataset", "method", "attribute"]
-    )
+    return tested(rows, ["notion", "method", "seed"], ["notion", "dataset", "method", "attribute"])
 
 
 def estimates(results: Results) -> pd.DataFrame:
@@ -235,8 +232,8 @@ def estimates(results: Results) -> pd.DataFrame:
     """
     rows = results.unshifted
     rows = rows[(rows["trial"] == "default") & rows["dataset"].isin(ESTIMATION)]
-    metrics = parse_metrics(rows["metric"]).reindex(columns=["quantity", "rows"])
-    rows = rows.assign(notion=metrics["quantity"].map(SCORES), rows=metrics["rows"])
+    rows = with_metrics(rows, ["quantity", "rows"])
+    rows["notion"] = rows["quantity"].map(SCORES)
     return rows[
         rows["notion"].notna()
         & (rows["n"] == rows["rows"])
@@ -275,16 +272,11 @@ def figure_3(results: Results) -> pd.DataFrame:
         # a row without a group has a missing value
         parts.append(rows[shown & (rows["group"] != "")])
     rows = pd.concat(parts)
-    named = [bin_of(name) for name in rows["group"]]
-    columns = {name: values for name, values in zip(("group", "probability"), zip(*named))}
+    # a group of these metrics is named "group, 0.1 to 0.2"
+    named = [name.rpartition(", ") for name in rows["group"]]
+    groups = {"group": [one[0] for one in named], "probability": [one[2] for one in named]}
     keys = ["dataset", "notion", "weight", "group", "probability"]
-    return over_seeds(rows.assign(**columns), keys).rename(columns={"ours": "share"})
-
-
-def bin_of(group: str) -> tuple[str, str]:
-    """Group and bin of a share of probabilities, named ``group, 0.1 to 0.2``."""
-    name, _, probability = group.rpartition(", ")
-    return name, probability
+    return over_seeds(rows.assign(**groups), keys).rename(columns={"ours": "share"})
 
 
 def draw_figure_3(rows: pd.DataFrame) -> go.Figure:
@@ -347,8 +339,11 @@ def draw_figure_4(rows: pd.DataFrame) -> go.Figure:
 
 VIEWS = (
     *(
-        View(f"kernel_table_{number}", f"Table {number}: {title}",
-             partial(beside_selected, f"table_{number}", notion))
+        View(
+            f"kernel_table_{number}",
+            f"Table {number}: {title}",
+            partial(beside_selected, f"table_{number}", notion),
+        )
         for number, title, notion in (
             (9, "accuracy and disparate impact under demographic parity", "dp"),
             (10, "several attributes protected together, demographic parity", "dp"),

@@ -320,9 +320,7 @@ def slopes(results: Results) -> pd.DataFrame:
             missing = {"points": 0, "units": 0, "note": NOT_RUN}
             found.append({**cell, "against": "1-NN distance", **missing})
     lines = pooled(measured[measured["training_set"] == ""])
-    lines = lines.assign(
-        method="all cells", network="", against="1-NN distance, " + lines["space"]
-    )
+    lines = lines.assign(method="all cells", network="", against="1-NN distance, " + lines["space"])
     columns = [*CELL, "against", *SLOPE]
     parts = [pd.DataFrame(found, columns=columns), lines[columns]]
     return pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
@@ -550,9 +548,7 @@ def _augmentation(rows: pd.DataFrame, lines: pd.DataFrame) -> list[dict]:
             ("slope", lines, f"slope under {shift}"),
         ):
             claim = f"2: augmentation raises the {quantity}"
-            found.append(
-                claimed.compared(values, claim, dataset, f"{what}: {ordering}", *places)
-            )
+            found.append(claimed.compared(values, claim, dataset, f"{what}: {ordering}", *places))
     return found
 
 

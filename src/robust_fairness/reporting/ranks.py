@@ -73,8 +73,9 @@ class Comparison:
 def scores(metrics: pd.DataFrame, metric: str, shifted: bool) -> pd.DataFrame:
     """Datasets by methods: the mean over seeds of the selected trial.
 
-    That is the trial that the first criterion of the dataset selects, or else the default one. Under shift a score is the mean over shifts, each at its largest severity. A group metric is of
-    the attribute that it was first scored for, the first sensitive one.
+    That is the trial that the first criterion of the dataset selects, or else the default one.
+    Under shift a score is the mean over shifts, each at its largest severity. A metric of groups
+    is that of the first sensitive attribute.
 
     Args:
         metrics: rows of the tidy table.

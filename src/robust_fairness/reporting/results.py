@@ -10,6 +10,7 @@ import pandas as pd
 
 from robust_fairness.core import tables
 from robust_fairness.experiment.parameters import DEFAULT_TRIAL, EVERY
+from robust_fairness.metrics import parse_metrics
 from robust_fairness.metrics.criteria import Criterion
 
 # Tables beside the metrics.
@@ -115,7 +116,17 @@ def distinct(metrics: pd.DataFrame) -> pd.DataFrame:
     return metrics.drop_duplicates(KEY)
 
 
+def with_metrics(rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Rows with columns of ``parse_metrics``: quantity, aggregation, better or an option.
+
+    An option is missing if the metric does not have it.
+    """
+    metrics = pd.Series(rows["metric"].unique(), dtype=rows["metric"].dtype)
+    facts = parse_metrics(metrics).reindex(columns=list(names)).assign(metric=metrics)
+    return rows.merge(facts, how="left", on="metric")
+
+
 def objectives(selections: pd.Series) -> pd.Series:
     """The metric that each criterion optimises; missing for ``every``."""
-    known = {text: Criterion.parse(text).objective for text in set(selections) - {EVERY}}
+    known = {text: Criterion.parse(text).objective.metric for text in set(selections) - {EVERY}}
     return selections.map(known)

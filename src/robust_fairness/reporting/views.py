@@ -1,4 +1,4 @@
-"""Views: the results of a run as the tables and figures of a paper, beside its published numbers."""
+"""Views: the results of a run as the tables and figures of a paper."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

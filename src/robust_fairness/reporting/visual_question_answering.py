@@ -8,7 +8,6 @@ import pandas as pd
 import plotly.express as px
 import plotly.graph_objects as go
 
-from robust_fairness.metrics import parse_metrics
 from robust_fairness.rendering.figures import by_column, faceted
 from robust_fairness.reporting import claims as claimed
 from robust_fairness.reporting.bias_variables import (
@@ -18,9 +17,9 @@ from robust_fairness.reporting.bias_variables import (
     STANDARD,
     with_variables,
 )
-from robust_fairness.reporting.results import Results
+from robust_fairness.reporting.results import Results, with_metrics
 from robust_fairness.reporting.statistics import over_seeds
-from robust_fairness.reporting.views import View, joined_published, published
+from robust_fairness.reporting.views import View, published
 
 DATASETS = ("gqa_ood", "generated_scenes")
 DEFAULT_VARIABLE = "head_tail"  # the sensitive attribute of both
@@ -53,8 +52,7 @@ def by_variables(results: Results, hparams: tuple[str, ...] = ()) -> pd.DataFram
     rows = rows[rows["dataset"].isin(DATASETS)]
     rows = with_variables(results, rows, DEFAULT_VARIABLE, hparams)
     return rows[
-        rows["explicit"].isin(VARIABLES)
-        | (rows["explicit"].eq("") & rows["trial"].eq("default"))
+        rows["explicit"].isin(VARIABLES) | (rows["explicit"].eq("") & rows["trial"].eq("default"))
     ]
 
 
@@ -115,10 +113,10 @@ def accuracies(results: Results) -> pd.DataFrame:
     Means over seeds, for the benchmark's size of the tail (beta = 0.2).
     """
     rows = with_cells(results)
-    metrics = parse_metrics(rows["metric"])
-    usual = metrics.reindex(columns=["beta"])["beta"].fillna(USUAL_BETA) == USUAL_BETA
+    rows = with_metrics(rows, ["quantity", "beta"])
+    usual = rows["beta"].isna() | (rows["beta"] == USUAL_BETA)
     local = usual & (rows["attribute"] == "local_group")
-    shown = metrics["quantity"].map(OF_LOCAL_GROUPS).where(local)
+    shown = rows["quantity"].map(OF_LOCAL_GROUPS).where(local)
     shown = shown.mask(rows["metric"] == "accuracy", "all")
     mean = rows["metric"].eq(MEAN) & rows["attribute"].eq(DEFAULT_VARIABLE)
     rows = rows.assign(shown=shown.mask(mean, "mean"))
@@ -137,7 +135,7 @@ def figure_a9(results: Results) -> pd.DataFrame:
     """
     rows = by_variables(results)
     rows = rows[rows["attribute"] == "local_group"]
-    rows = rows.assign(**parse_metrics(rows["metric"]).reindex(columns=["quantity", "beta"]))
+    rows = with_metrics(rows, ["quantity", "beta"])
     # the usual size may occur by name and by default
     rows = rows[rows["quantity"] == TAIL].drop_duplicates(
         ["dataset", "method", "trial", "seed", "beta"]

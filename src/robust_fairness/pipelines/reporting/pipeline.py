@@ -28,14 +28,16 @@ FURTHER = OF_GENERATED | {
 def draw(samples: Any, validation: Any, selection: Any, cell: CellParameters) -> Any:
     """The validation embeddings of a cell in the plane, one replica's."""
     from robust_fairness.core.checkpoints import threads
-    from robust_fairness.reporting.embedding_plane import chosen, planes
+    from robust_fairness.reporting.embedding_plane import planes, selected
 
-    name = f"{cell.dataset}.{cell.label}"
-    trial, seed = chosen(selection)
+    trial, seed = selected(selection)
     own = [one for one in validation if (one.trial, one.seed, one.part) == (trial, seed, "val")]
     with threads(cell.protocol.threads):
         found = [
-            planes(name, samples.of_split(one.split), seed, one.rows, one.values) for one in own
+            planes(
+                cell.dataset, cell.label, samples.of_split(one.split), seed, one.rows, one.values
+            )
+            for one in own
         ]
     return found[0]
 
