@@ -410,7 +410,7 @@ def test_pipeline_has_no_free_input_and_a_place_for_every_output(env):
     assert len(pipeline.nodes) == expected
 
 
-def test_questions_are_trained_with_the_published("bias_mitigation_hyperparameters"):
+def test_questions_are_trained_with_the_published_hyperparameters():
     """Every value of Table A6 for GQA-OOD; those common to all methods stand with the first."""
     from robust_fairness.experiment.parameters import CellParameters
     from robust_fairness.reporting.views import published

@@ -78,7 +78,7 @@ def faceted(figure: go.Figure, title: str, panels: int = 0) -> go.Figure:
         title: title of the figure.
         panels: number of panels in rows of three, for which its height is made.
     """
-    figure.for_each_annotation(lambda one: one.update(text=one.text.removeprefix("panel=")))
+    figure.for_each_annotation(lambda one: one.update(text=one.text.replace("panel=", "")))
     figure.update_layout(title=title, template=TEMPLATE)
     return figure.update_layout(height=120 + 320 * -(-panels // 3)) if panels else figure
 

@@ -1,29 +1,30 @@
-"""Where datasets, shifts, methods, networks and metrics come from, as BibTeX.
+"""Sources of datasets, shifts, methods, networks and metrics, as BibTeX.
 
-``citations.bib`` has the entries and ``citations.csv`` says which of them a thing rests on: its
-kind and name, or a pattern of names of which the first that fits counts; keys of entries; a note.
-Without a key the note says why there is nothing to cite.
+``citations.bib`` has the entries; ``citations.csv`` has the kind and name of a plug-in, the keys of
+its entries and a note. Without a key the note says why there is nothing to cite. The sources of a
+metric are those of its quantity and its aggregation.
 """
 
 import csv
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
+
+from robust_fairness.metrics import find_metric
 
 UNKNOWN = "nothing noted: add it to citations.csv"
 
 
 @dataclass(frozen=True)
 class Source:
-    """What a thing rests on.
+    """The sources of a plug-in.
 
     Attributes:
-        kind: kind of the thing, such as "method".
+        kind: kind of the plug-in, such as "method".
         name: its name.
-        keys: keys of BibTeX entries; none where there is nothing to cite.
-        note: why there is none, or what the entries leave open.
+        keys: keys of BibTeX entries; none if there is nothing to cite.
+        note: why there is none, or a remark on the entries.
     """
 
     kind: str
@@ -40,39 +41,46 @@ def entries() -> dict[str, str]:
 
 
 @cache
-def known() -> tuple[Source, ...]:
-    """The rows of ``citations.csv`` in their order; a name may be a pattern."""
+def known() -> dict[tuple[str, str], Source]:
+    """The rows of ``citations.csv`` by kind and name."""
     rows = csv.DictReader(_text("citations.csv").splitlines())
-    return tuple(
-        Source(row["kind"], row["name"], tuple(row["keys"].split()), row["note"]) for row in rows
-    )
+    return {
+        (row["kind"], row["name"]): Source(**{**row, "keys": tuple(row["keys"].split())})
+        for row in rows
+    }
 
 
 def source_of(kind: str, name: str) -> Source:
-    """What a thing rests on; options in the name of a metric do not matter.
+    """The sources of a plug-in.
 
     Args:
-        kind: kind of the thing, such as "method".
-        name: its name.
+        kind: kind of the plug-in, such as "method".
+        name: its name; of a metric also with options.
     """
-    plain = name.partition("(")[0]
-    rows = [row for row in known() if row.kind == kind]
-    fits = next((row for row in rows if fnmatchcase(plain, row.name)), None)
-    return Source(kind, plain, fits.keys, fits.note) if fits else Source(kind, plain, (), UNKNOWN)
+    if kind != "metric":
+        return known().get((kind, name), Source(kind, name, (), UNKNOWN))
+    metric = find_metric(name)
+    quantity = known().get((kind, metric.quantity), Source(kind, metric.quantity, (), UNKNOWN))
+    aggregation = known().get(("aggregation", metric.aggregation))
+    if aggregation is None:
+        return quantity
+    keys = tuple(dict.fromkeys(aggregation.keys + quantity.keys))
+    note = "" if quantity.note == UNKNOWN else quantity.note
+    return Source(kind, f"{metric.aggregation} of {metric.quantity}", keys, note)
 
 
 def sources(used: Mapping[str, Iterable[str]]) -> list[Source]:
-    """What everything rests on that a run used, each once.
+    """The sources of everything that a run used, each once.
 
     Args:
-        used: names by kind, as the manifest has them.
+        used: names by kind, as in the manifest.
     """
     found = [source_of(kind, name) for kind, names in used.items() for name in names]
     return list(dict.fromkeys(found))
 
 
 def bibtex(found: Iterable[Source]) -> str:
-    """The entries that some things rest on, by key, each below a comment that names the things."""
+    """The entries by key, each below a comment that names what cites it."""
     used_by: dict[str, list[str]] = {}
     for source in found:
         for key in source.keys:
@@ -81,7 +89,7 @@ def bibtex(found: Iterable[Source]) -> str:
 
 
 def bibliography(used: Mapping[str, Iterable[str]]) -> str:
-    """BibTeX of exactly what a run used; things without an entry stand in a comment at the end."""
+    """BibTeX of what a run used; a comment at the end names what has no entry."""
     found = sources(used)
     without = [f"% {one.kind} {one.name}: {one.note}\n" for one in found if not one.keys]
     head = "% Nothing to cite for:\n" if without else ""

@@ -193,7 +193,7 @@ def class_sizes(results: Results) -> pd.DataFrame:
 
 def class_of(subgroup: str) -> str:
     """The class of a subgroup ``group & class``; no group of these attributes contains ``&``."""
-    return subgroup.partition(" & ")[2]
+    return subgroup.split(" & ", 1)[1]
 
 
 def draw_class_sizes(rows: pd.DataFrame) -> go.Figure:

@@ -273,8 +273,8 @@ def figure_3(results: Results) -> pd.DataFrame:
         parts.append(rows[shown & (rows["group"] != "")])
     rows = pd.concat(parts)
     # a group of these metrics is named "group, 0.1 to 0.2"
-    named = [name.rpartition(", ") for name in rows["group"]]
-    groups = {"group": [one[0] for one in named], "probability": [one[2] for one in named]}
+    named = [name.rsplit(", ", 1) for name in rows["group"]]
+    groups = {"group": [one[0] for one in named], "probability": [one[1] for one in named]}
     keys = ["dataset", "notion", "weight", "group", "probability"]
     return over_seeds(rows.assign(**groups), keys).rename(columns={"ours": "share"})
 

@@ -97,7 +97,7 @@ class Results:
             names: hyperparameters; a value is missing if the trial does not change it.
         """
         columns = {HPARAM + name: name for name in names}
-        others = [name for name in self.trials if name.startswith(HPARAM) and name not in columns]
+        others = self.trials.columns.difference([*tables.TRIALS, *columns])
         same = _missing(self.trials[others]).all(axis=1)
         values = self.trials[same].reindex(columns=[*TRIAL, *columns]).rename(columns=columns)
         values[list(names)] = values[list(names)].mask(_missing(values[list(names)]))
