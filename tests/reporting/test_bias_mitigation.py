@@ -195,10 +195,14 @@ def test_figure_a7_takes_the_bias_from_the_facets():
         row(dataset=name, value=value)
         for name, value in {"biased_mnist_p_0_3": 0.9, "biased_mnist": 0.4}.items()
     ]
-    found = study.figure_a7(results(tables.table(tables.METRICS, rows)))
+    facets = {
+        "biased_mnist_p_0_3": {"study": "biased_mnist", "p_bias": 0.3},
+        "biased_mnist": {"p_bias": 0.7},
+    }
+    found = study.figure_a7(results(rows, facets))
     assert found["p_bias"].tolist() == [0.3, 0.7]
     assert found["ours"].tolist() == [0.9, 0.4]
-    assert study.figure_a7(results(tables.table(tables.METRICS, rows[:1]))).empty
+    assert study.figure_a7(results(rows[:1], facets)).empty
 
 
 def test_figure_a8_has_learning_rate_and_weight_decay():

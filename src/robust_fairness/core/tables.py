@@ -52,7 +52,8 @@ PLANES = {
 def table(columns: dict[str, str], rows: list[dict]) -> pd.DataFrame:
     """Data frame of the given rows with exactly these columns and types; text is "" by default."""
     text: dict[Any, str] = {name: "" for name, kind in columns.items() if kind == "str"}
-    return pd.DataFrame(rows, columns=list(columns)).fillna(text).astype(columns)
+    frame = pd.DataFrame(rows, columns=list(columns)).astype(dict.fromkeys(text, object))
+    return frame.fillna(text).astype(columns)
 
 
 def with_fields(

@@ -31,9 +31,8 @@ UNSHIFTED = "none"
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-def _no_rows(name: str) -> pd.DataFrame:
-    empty: pd.DataFrame = field(default_factory=partial(tables.table, TABLES[name], []))
-    return empty
+def _no_rows(name: str) -> Any:
+    return field(default_factory=partial(tables.table, TABLES[name], []))
 
 
 @dataclass(frozen=True, eq=False)

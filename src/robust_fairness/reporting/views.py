@@ -112,7 +112,7 @@ def subgroups(dataset: str, attribute: str, results: Results) -> pd.DataFrame:
     rows = rows[
         (rows["dataset"] == dataset)
         & (rows["attribute"] == attribute)
-        & (rows["metric"] == "class_group_accuracy")
+        & (rows["metric"] == "accuracy_by_subgroup")
         & (rows["trial"] == "default")
     ]
     keys = ["method", "shift", "severity", "group"]
