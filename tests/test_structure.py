@@ -36,7 +36,6 @@ FILES = {
     "core/registry.py": "names of modules",
     "metrics/criteria.py": "criteria as a user writes them: accuracy@unbiased_val",
     "metrics/find.py": "metrics as a user writes them: accuracy_at(alpha=-0.5)",
-    "reporting/citations.py": "BibTeX",
     "runs/session.py": "run ids as a user writes them",
     "runs/runners/fault_tolerant.py": "command line, names of Python's special methods",
     "runs/runners/jobs.py": "names of modules, URLs",
@@ -49,9 +48,7 @@ PENDING = {
     "experiment/parameters.py", "methods/_adversarial.py", "methods/_dependence.py",
     "objectives/base.py",
     "pipelines/evaluation/pipeline.py", "pipelines/reporting/pipeline.py",
-    "reporting/bias_mitigation.py", "reporting/embedding_plane.py",
-    "reporting/fair_metric_learning.py", "reporting/kernel_fairness.py",
-    "reporting/latent_shift.py", "reporting/visual_question_answering.py", "runs/hooks.py",
+    "runs/hooks.py",
     "runs/provenance.py", "samples/samples.py",
 }  # fmt: skip
 PENDING_IMPORTS = {

@@ -97,7 +97,7 @@ def of_groups() -> list[dict]:
                 for quantity in QUANTITIES:
                     of = {**own, "attribute": attribute}
                     value = 0.2 * factor * (1 + 10 * tilt(seed))
-                    rows.append(row(**of, metric=f"{quantity}_{kind}_gap", value=value))
+                    rows.append(row(**of, metric=f"{quantity}_{kind}", value=value))
                     rows += [
                         row(
                             **of, group=group, metric=f"{quantity}_by_group", value=middle, n=10 * n
@@ -450,8 +450,8 @@ def test_planes_are_drawn_by_class_and_by_attribute():
 def test_many_classes_have_no_legend():
     many = planes()
     many = pd.concat(many.assign(row=many["row"] + 9 * n, label=f"{n}") for n in range(21))
-    assert not study.draw_planes(many, "label").layout.showlegend
-    assert study.draw_planes(many, "group").layout.showlegend
+    assert not study.draw_projections("label", many).layout.showlegend
+    assert study.draw_projections("group", many).layout.showlegend
 
 
 def test_claims_that_are_true_by_construction_hold():

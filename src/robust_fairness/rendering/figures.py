@@ -74,11 +74,13 @@ def faceted(figure: go.Figure, title: str, panels: int = 0) -> go.Figure:
     """A figure of plotly express with its title, in the style of all figures.
 
     Args:
-        figure: the figure; headings of the facets ``panel`` lose the name of that column.
+        figure: the figure; headings of facets lose the names ``panel`` and ``space``.
         title: title of the figure.
         panels: number of panels in rows of three, for which its height is made.
     """
-    figure.for_each_annotation(lambda one: one.update(text=one.text.replace("panel=", "")))
+    figure.for_each_annotation(
+        lambda one: one.update(text=one.text.replace("panel=", "").replace("space=", ""))
+    )
     figure.update_layout(title=title, template=TEMPLATE)
     return figure.update_layout(height=120 + 320 * -(-panels // 3)) if panels else figure
 
