@@ -7,6 +7,7 @@ the two comments of a table is replaced; everything else is written by hand.
 """
 
 import argparse
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -176,7 +177,7 @@ def certainty(results: Results) -> pd.DataFrame:
     return found.assign(metric=found["metric"].map(shown))
 
 
-TABLES = {
+TABLES: dict[str, Callable[[Results], pd.DataFrame]] = {
     "kept": kept,
     "survival": survival,
     "measures": measures,

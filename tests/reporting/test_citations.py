@@ -33,11 +33,10 @@ def test_everything_that_is_registered_names_its_source_or_says_why_there_is_non
 
 def test_every_key_has_an_entry_and_every_entry_a_thing():
     """Nothing dangles, nothing is noted twice."""
-    keys = {key for row in known() for key in row.keys}
+    keys = {key for row in known().values() for key in row.keys}
     assert keys == set(entries())
-    places = [(row.kind, row.name) for row in known()]
-    assert len(set(places)) == len(places)
-    assert {row.kind for row in known()} == {*NAMES, "augmentation", "generator", "procedure"}
+    kinds = {*NAMES, "aggregation", "augmentation", "generator", "procedure"}
+    assert {kind for kind, _ in known()} == kinds
 
 
 def test_entries_are_bibtex():
@@ -69,11 +68,15 @@ def test_the_papers_of_the_project_are_there():
         assert any(title in entries()[key] for key in source_of(kind, name).keys)
 
 
-def test_options_and_patterns_of_names():
-    """The first row that fits counts."""
+def test_a_metric_cites_its_quantity_and_its_aggregation():
+    """Its options do not matter."""
     assert source_of("metric", "accuracy_at(alpha=-0.5)").keys == ("shrestha2022investigation",)
     assert source_of("metric", "delta_er_one_shot").keys == ("wang2023how",)
     assert source_of("metric", "delta_eo").keys == ("hardt2016equality", "wang2023how")
+    gap = source_of("metric", "recall_at_majority_gap(k=4)")
+    assert gap.name == "majority_gap of recall_at"
+    assert gap.keys == ("dullerud2022fairness", "jegou2011product")
+    assert source_of("metric", "accuracy_by_group") == source_of("metric", "accuracy")
     assert source_of("method", "no_such").note == UNKNOWN
 
 

@@ -286,7 +286,8 @@ def test_p_values_by_attribute_are_adjusted_over_all_of_a_method():
     rows = [
         row(
             dataset="students", method=method, metric="faircocco_dp_p_value", value=value,
-            attribute=attribute, trial="weight=2.0", selection=selection_of(method, "mean_squared_error"),
+            attribute=attribute, trial="weight=2.0",
+            selection=selection_of(method, "mean_squared_error"),
         )
         for method in ("faircocco_dp", "facl_dp")
         for attribute, value in (("age", 0.01), ("sex", 0.02), (JOINT, None))

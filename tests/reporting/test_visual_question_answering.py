@@ -205,7 +205,9 @@ def test_claims_hold_where_they_are_built_in_and_turn_with_the_scores():
 def test_hyperparameters_of_the_search_stand_beside_those_of_the_study():
     """The search on a tenth of the rows is that of the whole."""
     chosen = made_up(1).assign(dataset="gqa_ood_tenth", selection="mean_group_accuracy")
-    table = study.table_a6(results(chosen)).set_index("method")
+    table = study.table_a6(results(chosen, {"gqa_ood_tenth": {"study": "gqa_ood"}})).set_index(
+        "method"
+    )
     assert "environments_per_batch = 16" in table.loc["irmv1", "published"].iloc[0]
     assert "learning_rate = 1e-3" in table.loc["lnl", "published"].iloc[0]
 

@@ -44,10 +44,10 @@ def entries() -> dict[str, str]:
 def known() -> dict[tuple[str, str], Source]:
     """The rows of ``citations.csv`` by kind and name."""
     rows = csv.DictReader(_text("citations.csv").splitlines())
-    return {
-        (row["kind"], row["name"]): Source(**{**row, "keys": tuple(row["keys"].split())})
-        for row in rows
-    }
+    found = (
+        Source(row["kind"], row["name"], tuple(row["keys"].split()), row["note"]) for row in rows
+    )
+    return {(one.kind, one.name): one for one in found}
 
 
 def source_of(kind: str, name: str) -> Source:

@@ -13,6 +13,7 @@ where lower is better, a positive gap means that the majority is worse.
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -187,7 +188,7 @@ def class_sizes(results: Results) -> pd.DataFrame:
     # the rows of one replica of each dataset
     first = ["dataset", "attribute", "method", "trial", "seed"]
     rows = rows.merge(rows.drop_duplicates("dataset")[first], on=first)
-    rows = rows.assign(**{"class": [class_of(name) for name in rows["group"]], "rows": rows["n"]})
+    rows = rows.assign(rows=rows["n"], **{"class": rows["group"].map(class_of)})
     return rows.groupby(["dataset", "class"], as_index=False, sort=False).agg(rows=("rows", "sum"))
 
 
@@ -488,7 +489,7 @@ def claims(results: Results) -> pd.DataFrame:
     return claimed.table(found + _cost(results.unshifted))
 
 
-def _measured_on(upstream: bool, classifier: str) -> str:
+def _measured_on(upstream: Any, classifier: Any) -> str:
     return "" if upstream else f", {CLASSIFIERS[classifier]}"
 
 

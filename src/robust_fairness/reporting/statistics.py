@@ -17,10 +17,11 @@ def over_seeds(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
 
     Rows of one seed with the same keys are averaged first.
     """
-    by_seed = rows.groupby([*keys, "seed"], as_index=False, sort=False)["value"].mean()
-    return by_seed.groupby(list(keys), as_index=False, sort=False).agg(
+    by_seed = rows.groupby([*keys, "seed"], as_index=False, sort=False).agg(value=("value", "mean"))
+    found: pd.DataFrame = by_seed.groupby(list(keys), as_index=False, sort=False).agg(
         ours=("value", "mean"), std=("value", "std"), seeds=("value", "count")
     )
+    return found
 
 
 def with_intervals(rows: pd.DataFrame, value: str, keys: Sequence[str]) -> pd.DataFrame:
