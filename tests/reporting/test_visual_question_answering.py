@@ -94,15 +94,15 @@ def test_published_column_of_table_1_is_the_mean_of_table_2():
         ("erm", "explicit=answer", None),
     ],
 )
-def test_variable_and_cells_are_those_of_the_trial(method, trial, found):
+def test_variable_and_subgroups_are_those_of_the_trial(method, trial, found):
     """A trial that changes anything else is another one."""
-    rows = questions.with_cells(results(replica(method, trial, 0, 0.5)))
-    pairs = rows[["explicit", "cells"]].drop_duplicates().itertuples(index=False, name=None)
+    rows = questions.with_subgroups(results(replica(method, trial, 0, 0.5)))
+    pairs = rows[["explicit", "subgroups"]].drop_duplicates().itertuples(index=False, name=None)
     assert list(pairs) == ([] if found is None else [found])
 
 
 def test_table_2_has_a_row_a_variable_in_the_order_of_the_study():
-    """Both kinds of cells beside the one published number, and what does not apply."""
+    """Both kinds of subgroups beside the one published number, and what does not apply."""
     metrics = made_up()
     table = questions.table_2(results(metrics))
     assert len(table) == 23 + 1
@@ -111,15 +111,15 @@ def test_table_2_has_a_row_a_variable_in_the_order_of_the_study():
     assert list(dro["explicit"]) == [
         "head_tail", "answer", "global_group", "global_group", "local_group",
     ]  # fmt: skip
-    by_cells = dro[dro["explicit"] == "global_group"].set_index("cells")
-    assert by_cells["published"].tolist() == [0.108, 0.108]
-    assert by_cells.loc["group_and_class", "ours"] == pytest.approx(0.15)
+    by_subgroups = dro[dro["explicit"] == "global_group"].set_index("subgroups")
+    assert by_subgroups["published"].tolist() == [0.108, 0.108]
+    assert by_subgroups.loc["group_and_class", "ours"] == pytest.approx(0.15)
     own = metrics.query(
         "method == 'group_dro' and trial == 'explicit=global_group' "
         "and metric == 'mean_group_accuracy' and attribute == 'head_tail'"
     )["value"]
-    assert by_cells.loc["as configured", "ours"] == pytest.approx(own.mean())
-    assert by_cells.loc["as configured", "std"] == pytest.approx(own.std())
+    assert by_subgroups.loc["as configured", "ours"] == pytest.approx(own.mean())
+    assert by_subgroups.loc["as configured", "std"] == pytest.approx(own.std())
     rubi = table[(table["method"] == "rubi") & (table["explicit"] == "answer")].iloc[0]
     assert rubi["note"].startswith("not applicable")
     assert rubi["seeds"] == 0
@@ -138,7 +138,7 @@ def test_table_2_of_generated_scenes_has_nothing_published():
 
 
 def test_table_1_averages_over_the_variables_that_apply():
-    """Within a seed, and without the trials of other cells."""
+    """Within a seed, and without the trials of other subgroups."""
     table = study.table_1(results(made_up())).set_index("method")
     assert set(table["dataset"]) == {"gqa_ood"}
     assert table.loc["group_dro", "ours"] == pytest.approx(np.mean(list(LEVELS.values())), abs=2e-3)
@@ -153,7 +153,7 @@ def test_table_1_averages_over_the_variables_that_apply():
 def test_head_and_tail_are_those_of_local_groups():
     """Not of the other attributes, which have such scores as well."""
     metrics = made_up()
-    table = questions.accuracies(results(metrics)).set_index(["method", "explicit", "cells"])
+    table = questions.accuracies(results(metrics)).set_index(["method", "explicit", "subgroups"])
     one = table.loc[("group_dro", "global_group", "group_and_class")]
     expected = [0.16, 0.17, 0.13, 0.15, 0.04 / 0.13, 4]
     assert one[[*questions.SHOWN, "seeds"]].tolist() == pytest.approx(expected)

@@ -35,7 +35,7 @@ OF_LOCAL_GROUPS = {
     "head_tail_difference": "relative difference",
 }
 SHOWN = ["all", "head", "tail", "mean", "relative difference"]
-KEYS = ["dataset", "method", "explicit", "cells"]
+KEYS = ["dataset", "method", "explicit", "subgroups"]
 ORDER = {"dataset": DATASETS, "method": (STANDARD, *EXPLICIT, *IMPLICIT), "explicit": VARIABLES}
 
 
@@ -56,14 +56,14 @@ def by_variables(results: Results, hparams: tuple[str, ...] = ()) -> pd.DataFram
     ]
 
 
-def with_cells(results: Results) -> pd.DataFrame:
-    """``by_variables`` also with the trials that change ``cells``, as a column.
+def with_subgroups(results: Results) -> pd.DataFrame:
+    """``by_variables`` also with the trials that change ``subgroups``, as a column.
 
     It says whether a method weights or draws groups alone (``group``) or with the answer
     (``group_and_class``).
     """
-    rows = by_variables(results, ("cells",))
-    return rows.assign(cells=rows["cells"].astype(object).fillna("as configured"))
+    rows = by_variables(results, ("subgroups",))
+    return rows.assign(subgroups=rows["subgroups"].astype(object).fillna("as configured"))
 
 
 def means(rows: pd.DataFrame) -> pd.DataFrame:
@@ -88,7 +88,7 @@ def table_2(results: Results) -> pd.DataFrame:
     The numbers of groups in the study are those of groups alone, its text describes groups with
     the class (5); both are shown beside the one published number.
     """
-    ours = over_seeds(means(with_cells(results)), KEYS)
+    ours = over_seeds(means(with_subgroups(results)), KEYS)
     if ours.empty:
         return pd.DataFrame()
     theirs = published(PAPER).query("view == 'table_2'")
@@ -96,7 +96,7 @@ def table_2(results: Results) -> pd.DataFrame:
     theirs = theirs[["dataset", "method", "explicit", "value", "note"]]
     joined = theirs.rename(columns={"value": "published"}).merge(ours, how="outer")
     joined["seeds"] = joined["seeds"].fillna(0).astype(int)
-    joined = joined.fillna({"note": "", "cells": ""})
+    joined = joined.fillna({"note": "", "subgroups": ""})
     joined = joined.sort_values(list(ORDER), key=_places, kind="stable")
     shown = ["published", "ours", "std", "seeds", "note"]
     return joined[[*KEYS, *shown]].reset_index(drop=True)
@@ -112,7 +112,7 @@ def accuracies(results: Results) -> pd.DataFrame:
 
     Means over seeds, for the benchmark's size of the tail (beta = 0.2).
     """
-    rows = with_cells(results)
+    rows = with_subgroups(results)
     rows = with_metrics(rows, ["quantity", "beta"])
     usual = rows["beta"].isna() | (rows["beta"] == USUAL_BETA)
     local = usual & (rows["attribute"] == "local_group")
