@@ -97,7 +97,9 @@ class Results:
         """
         columns = {HPARAM + name: name for name in names}
         others = self.trials.columns.difference([*tables.TRIALS, *columns])
-        same = _missing(self.trials[others]).all(axis=1)
+        default = self.trials[self.trials["trial"] == DEFAULT_TRIAL][[*CELL, *others]]
+        own, usual = self.trials[others], self.trials[CELL].merge(default, how="left", on=CELL)
+        same = (_missing(own) | (own == usual[others].set_index(own.index))).all(axis=1)
         values = self.trials[same].reindex(columns=[*TRIAL, *columns]).rename(columns=columns)
         values[list(names)] = values[list(names)].mask(_missing(values[list(names)]))
         found = rows.merge(values, how="left", on=TRIAL, indicator="known")
