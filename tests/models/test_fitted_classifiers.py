@@ -279,7 +279,7 @@ def test_a_checkpoint_holds_the_classifier(name):
     first, second = (fitting.Stack(samples, cell, cell.replicas()) for _ in range(2))
     checkpoint = Checkpoint("toy", name)
     first.train_to_end(checkpoint)
-    second.model.fit_at_once = None
+    second.model.fit = None
     second.train_to_end(checkpoint)
     expected, found = (one.fitted(one.replicas)[0].state for one in (first, second))
     assert expected.keys() == found.keys()

@@ -117,7 +117,7 @@ def test_a_checkpoint_holds_the_machine():
     first, second = (fitting.Stack(samples, cell, cell.replicas()) for _ in range(2))
     checkpoint = Checkpoint("toy", "svm")
     first.train_to_end(checkpoint)
-    second.model.fit_at_once = None
+    second.model.fit = None
     second.train_to_end(checkpoint)
     expected, found = first.state(), second.state()
     assert expected.keys() == found.keys()

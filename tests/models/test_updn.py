@@ -87,7 +87,7 @@ def by_hand(network, normalised=False):
         shares = np.exp([logit(box, hidden) for box in seen])
         picture = (shares / shares.sum()) @ seen
         product = relu(affine("fuse.of_question", hidden))
-        product = product * relu(affine("fuse.of_picture", picture))
+        product = product * relu(affine("fuse.of_image", picture))
         found.append(affine("top.linear", relu(affine("hidden", product))))
     return np.array(found)
 

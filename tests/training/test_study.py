@@ -92,7 +92,7 @@ def test_a_grid_is_tried_in_order():
 
 @pytest.mark.parametrize("pruner", ["median", "successive_halving"])
 @pytest.mark.parametrize("higher", [True, False])
-def test_pruner_gives_up_what_learns_least(pruner, higher):
+def test_pruner_stops_what_learns_least(pruner, higher):
     """The bad half of trials, whose losses are higher throughout, whichever way scores go."""
     stage = Stage(space={"alpha": {"low": 0.0, "high": 1.0}}, sampler="random", trials=12,
                   at_once=1, pruner=pruner, first_trials=2, first_epochs=2)  # fmt: skip
@@ -100,7 +100,7 @@ def test_pruner_gives_up_what_learns_least(pruner, higher):
     given_up, losses = {}, [0.1, 0.2] + [5.0, 0.05] * 5
     for number, loss in enumerate(losses):
         (one,) = study.ask()
-        epochs = [study.gives_up(one, epoch, loss) for epoch in range(8)]
+        epochs = [study.should_prune(one, epoch, loss) for epoch in range(8)]
         given_up[number] = epochs.index(True) if True in epochs else None
         study.tell(one, 1 - loss if higher else loss)
     assert given_up[0] is None  # nothing to compare it with
