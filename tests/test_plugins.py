@@ -26,7 +26,7 @@ class Blobs(TableDataset):
     class Parameters(BaseModel, extra="forbid"):
         rows: int = 200
 
-    def load(self, files, splits):
+    def read(self, files, splits):
         rng = np.random.default_rng(0)
         y = np.arange(self.parameters.rows) % 2
         x = (y[:, None] + 0.5 * rng.standard_normal((len(y), 3))).astype(np.float32)
