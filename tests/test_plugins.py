@@ -16,17 +16,18 @@ PLUGINS = {
 import numpy as np
 import pandas as pd
 from pydantic import BaseModel
-from robust_fairness.datasets.base import TableDataset
+from robust_fairness.datasets.base import Dataset
 from robust_fairness.samples import Samples
 
 
-class Blobs(TableDataset):
+class Blobs(Dataset):
     name = "blobs"
+    data_kind = "table"
 
     class Parameters(BaseModel, extra="forbid"):
         rows: int = 200
 
-    def read(self, files, splits):
+    def load(self, files, splits):
         rng = np.random.default_rng(0)
         y = np.arange(self.parameters.rows) % 2
         x = (y[:, None] + 0.5 * rng.standard_normal((len(y), 3))).astype(np.float32)
