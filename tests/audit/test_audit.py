@@ -82,6 +82,8 @@ def test_rates_and_gaps_equal_fairlearn(rows: pd.DataFrame) -> None:
         "delta_dp": oracle.demographic_parity_difference(frame["y"], predicted, **own),
         "delta_eo": 2 * oracle.equalized_odds_difference(frame["y"], predicted, agg="mean", **own),
         "disparate_impact": oracle.demographic_parity_ratio(frame["y"], predicted, **own),
+        "demographic_parity_ratio": oracle.demographic_parity_ratio(frame["y"], predicted, **own),
+        "equalized_odds_difference": oracle.equalized_odds_difference(frame["y"], predicted, **own),
         "delta_eopp": measured.difference()["true_negative_rate_by_group"],
         "equal_opportunity_difference": measured.difference()["true_positive_rate_by_group"],
     }
@@ -124,8 +126,10 @@ def test_a_table_by_hand() -> None:
     assert not plenty["small"].any()
 
 
-@pytest.mark.parametrize(("groups", "classes"), [(2, 2), (4, 3)])
-def test_intervals_of_counts_hold_what_the_metrics_give_for_rows(groups: int, classes: int) -> None:
+@pytest.mark.parametrize(("groups", "classes", "count"), [(2, 2, 11), (4, 2, 6), (4, 3, 3)])
+def test_intervals_of_counts_contain_the_metrics_of_rows(
+    groups: int, classes: int, count: int
+) -> None:
     rng = np.random.default_rng(groups)
     for most in (4, 20, 300):
         counts = rng.integers(1, most, (groups, classes, classes))
@@ -136,7 +140,7 @@ def test_intervals_of_counts_hold_what_the_metrics_give_for_rows(groups: int, cl
             "sensitive_features": Groups(group, tuple(map(str, range(groups)))),
         }  # fmt: skip
         found = intervals.bounds_of_classes(counts, rng)
-        assert len(found) == (8 if groups == 2 else 3)
+        assert len(found) == count
         for name, bound in found.items():
             value = find_metric(name).scores(arrays)[""].value
             assert 0 <= bound.low <= value + 1e-12 and value - 1e-12 <= bound.high, name
@@ -148,11 +152,14 @@ def test_intervals_of_counts_hold_what_the_metrics_give_for_rows(groups: int, cl
 
 # Rates of the first group, and those of the second less a gap.
 TRUE_POSITIVE, TRUE_NEGATIVE, POSITIVE = 0.7, 0.8, 0.4
+LARGEST = (
+    "demographic_parity_difference", "equal_opportunity_difference", "equalized_odds_difference",
+)  # fmt: skip
 COVERED = {
     (2, 0.0): ("delta_dp", "delta_eo", "equal_opportunity_difference", "disparate_impact"),
     (2, 0.02): ("delta_dp", "delta_eo", "equal_opportunity_difference", "disparate_impact"),
-    (4, 0.0): ("delta_dp_one_vs_rest", "delta_eo_one_vs_rest", "worst_group_accuracy"),
-    (4, 0.1): ("delta_dp_one_vs_rest", "delta_eo_one_vs_rest", "worst_group_accuracy"),
+    (4, 0.0): ("delta_dp_one_vs_rest", "delta_eo_one_vs_rest", "worst_group_accuracy", *LARGEST),
+    (4, 0.1): ("delta_dp_one_vs_rest", "delta_eo_one_vs_rest", "worst_group_accuracy", *LARGEST),
 }
 
 
@@ -176,6 +183,8 @@ def truths(gap: float) -> dict[str, float]:
         "delta_dp": POSITIVE * gap, "delta_eo": gap, "equal_opportunity_difference": gap,
         "disparate_impact": rates[1] / rates[0], "delta_dp_one_vs_rest": POSITIVE * gap,
         "delta_eo_one_vs_rest": gap,
+        "demographic_parity_difference": POSITIVE * gap,
+        "equalized_odds_difference": gap,
         "worst_group_accuracy": POSITIVE * (TRUE_POSITIVE - gap) + (1 - POSITIVE) * TRUE_NEGATIVE,
     }  # fmt: skip
 

@@ -10,7 +10,7 @@ import pandas as pd
 from robust_fairness.audit import gates as gate_texts
 from robust_fairness.audit.page import audit_page
 from robust_fairness.audit.predictions import Roles, check
-from robust_fairness.audit.report import MISSING, P_VALUE, SMALL, offered_names, score
+from robust_fairness.audit.report import MISSING, P_VALUES, SMALL, offered_names, score
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.reading import read_columns
@@ -89,7 +89,7 @@ def _table(
 
 def summary(rows: pd.DataFrame) -> str:
     """Text for the terminal: values with intervals, without those of single groups."""
-    shown = rows[(rows["group"] == "") & ~rows["metric"].str.endswith(P_VALUE)]
+    shown = rows[(rows["group"] == "") & ~rows["metric"].isin(P_VALUES)]
     shown = shown[~((shown["metric"] == MISSING) & (shown["value"] == 0))]
     shown = shown[~shown["note"].str.startswith("not applicable")]
     lines = []

@@ -38,7 +38,14 @@ NORMS = {
     "delta_eo": ((2,), (1,)),
     "delta_dp_one_vs_rest": ((), (1, 2)),
     "delta_eo_one_vs_rest": ((2,), (1,)),
+    "demographic_parity_difference": ((), (1, 2)),
+    "equal_opportunity_difference": ((), (1, 2)),
+    "equalized_odds_difference": ((), (1, 2)),
 }
+UP_TO_ONE = (
+    "delta_dp_one_vs_rest", "demographic_parity_difference", "equal_opportunity_difference",
+    "equalized_odds_difference",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -57,7 +64,8 @@ class Bound:
 def bounds_of_classes(counts: np.ndarray, generator: np.random.Generator) -> dict[str, Bound]:
     """Intervals of the metrics that compare groups, by name of the metric.
 
-    Bounds are NaN for metrics that are not defined because a group has no row of a class.
+    The differences of proportions are between two groups or, of more, between the two that differ
+    most. Bounds are NaN for metrics that are not defined because a group has no row of a class.
 
     Args:
         counts: rows by group, class and predicted class, int64 ``[groups, classes, classes]``.
@@ -69,11 +77,14 @@ def bounds_of_classes(counts: np.ndarray, generator: np.random.Generator) -> dic
     if counts.shape[:2] != (TWO, TWO):
         return found
     of_class, positive = counts.sum(2), counts[:, :, 1].sum(1)
+    parity, impact = gap(positive, rows), ratio(positive, rows)
     return found | {
-        "delta_dp": gap(positive, rows),
+        "delta_dp": parity,
+        "demographic_parity_difference": parity,
+        "demographic_parity_ratio": impact,
         "delta_eopp": gap(hits[:, 0], of_class[:, 0]),
         "equal_opportunity_difference": gap(hits[:, 1], of_class[:, 1]),
-        "disparate_impact": ratio(positive, rows),
+        "disparate_impact": impact,
     }
 
 
@@ -169,7 +180,7 @@ def _of_norms(counts: np.ndarray, generator: np.random.Generator) -> dict[str, B
     for name, own in errors.items():
         radius = np.quantile(np.concatenate(own), CONFIDENCE)
         middle, value = norm(name, centre[name])[0], own_values[name]
-        most = 1.0 if name == "delta_dp_one_vs_rest" else float(counts.shape[1])
+        most = 1.0 if name in UP_TO_ONE else float(counts.shape[1])
         low, high = max(middle - radius, 0.0), min(middle + radius, most)
         bounds[name] = Bound("bootstrap", float(min(low, value)), float(max(high, value)))
     return bounds
@@ -196,9 +207,21 @@ def differences(counts: np.ndarray) -> Mapping[str, np.ndarray]:
         "delta_dp_one_vs_rest": _divided(predicted, rows) - _rest(predicted, rows),
         "delta_eo_one_vs_rest": recalls - _rest(hits, of_class),
     }
-    if counts.shape[1:3] == (TWO, TWO):
+    if counts.shape[2] != TWO:
+        return found
+    rates = recalls * [-1, 1] + [1, 0]  # of false and of true positives
+    found["demographic_parity_difference"] = _pairwise(_divided(predicted, rows)[..., 1:])
+    found["equal_opportunity_difference"] = _pairwise(rates[..., 1:])
+    found["equalized_odds_difference"] = _pairwise(rates)
+    if counts.shape[1] == TWO:
         found["delta_eo"] = np.diff(recalls, axis=1)
     return found
+
+
+def _pairwise(values: np.ndarray) -> np.ndarray:
+    """Differences ``[draws, pair, class]`` of all pairs of groups."""
+    first, second = np.triu_indices(values.shape[1], 1)
+    return values[:, second] - values[:, first]
 
 
 def _divided(above: np.ndarray, below: np.ndarray) -> np.ndarray:

@@ -33,20 +33,25 @@ AUDIT = {
 }  # fmt: skip
 SMALL = 30  # rows below which a group is flagged: a share has a standard error of up to 9 points
 KERNEL_ROWS = 16_384  # rows from which the kernel scores take theirs
-P_VALUE, HOLM = "_p_value", "_holm"
 MISSING, SHARE = "missing_attribute", "group_share"
 SHARES = (
     "accuracy", "accuracy_by_group", "selection_rate_by_group", "true_positive_rate_by_group",
-    "true_negative_rate_by_group", "head_accuracy", "tail_accuracy", SHARE,
+    "true_negative_rate_by_group", "false_positive_rate_by_group", "head_accuracy",
+    "tail_accuracy", SHARE,
 )  # fmt: skip
-OF_CLASSES = ("delta_eo", "delta_eopp", "equal_opportunity_difference", "delta_eo_one_vs_rest")
+OF_CLASSES = (
+    "delta_eo", "delta_eopp", "delta_eo_one_vs_rest", "equal_opportunity_difference",
+    "equalized_odds_difference",
+)  # fmt: skip
 OF_CLASSIFICATION = (
     "accuracy", "accuracy_by_group", "accuracy_halves_gap", "accuracy_light_dark_gap",
     "accuracy_worst_gap", "balanced_accuracy", "balanced_accuracy_by_group",
     "balanced_accuracy_halves_gap", "balanced_accuracy_light_dark_gap",
     "balanced_accuracy_worst_gap", "delta_dp", "delta_dp_one_vs_rest", "delta_eo",
-    "delta_eo_one_vs_rest", "delta_eopp", "disparate_impact", "equal_opportunity_difference",
-    "head_accuracy", "head_tail_difference", "macro_precision", "macro_precision_by_group",
+    "delta_eo_one_vs_rest", "delta_eopp", "demographic_parity_difference",
+    "demographic_parity_ratio", "disparate_impact", "equal_opportunity_difference",
+    "equalized_odds_difference", "false_positive_rate_by_group", "head_accuracy",
+    "head_tail_difference", "macro_precision", "macro_precision_by_group",
     "macro_precision_halves_gap", "macro_precision_light_dark_gap", "macro_precision_present",
     "macro_precision_present_by_group", "macro_precision_present_halves_gap",
     "macro_precision_present_light_dark_gap", "macro_precision_present_worst_gap",
@@ -62,10 +67,10 @@ OF_REGRESSION = (
     "mean_absolute_error", "mean_squared_error", "mean_squared_error_by_group",
     "unexplained_variance", "worst_group_mean_squared_error",
 )  # fmt: skip
-OF_DEPENDENCE = (
-    "faircocco_cal", "faircocco_cal_p_value", "faircocco_dp", "faircocco_dp_p_value",
-    "faircocco_eo", "faircocco_eo_p_value",
-)  # fmt: skip
+SCORES = ("faircocco_cal", "faircocco_dp", "faircocco_eo")
+P_VALUES = tuple(f"{name}_p_value" for name in SCORES)
+CORRECTED = {name: f"{name}_holm" for name in P_VALUES}
+OF_DEPENDENCE = (*SCORES, *P_VALUES)
 
 
 def audit(
@@ -129,7 +134,7 @@ def metrics_of(continuous: bool) -> list[str]:
 def offered_names(continuous: bool) -> list[str]:
     """All values that the column ``metric`` of an audit may have."""
     names = metrics_of(continuous)
-    return [*names, *(f"{name}{HOLM}" for name in names if name.endswith(P_VALUE)), MISSING, SHARE]
+    return [*names, *CORRECTED.values(), MISSING, SHARE]
 
 
 def score(
@@ -187,11 +192,11 @@ def _dependence(names: Sequence[str], predictions: Predictions, small: int) -> l
     rows = evaluate(names, predictions.samples.take(some), predictions.outputs[some])
     for row in rows:
         row["small"] = row["n"] < small
-    tests = [row for row in rows if row["metric"].endswith(P_VALUE)]
+    tests = [row for row in rows if row["metric"] in CORRECTED]
     adjusted = iter(holm([row["value"] for row in tests if row["value"] is not None]))
     for row in tests:
         value = None if row["value"] is None else float(next(adjusted))
-        rows.append({**row, "metric": f"{row['metric']}{HOLM}", "value": value})
+        rows.append({**row, "metric": CORRECTED[row["metric"]], "value": value})
     return rows
 
 
