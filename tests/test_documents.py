@@ -1,8 +1,13 @@
 """The examples of the documents, run as they stand there."""
 
 import importlib.util
+import os
 import re
 import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -25,7 +30,7 @@ from robust_fairness.settings import CONFIG_LOADER_ARGS
 from tests.project import ROOT, Project
 
 DOCUMENTS = ROOT / "docs"
-SOURCE = Path("src/robust_fairness")
+PLUGINS = Path("plugins")
 
 
 def blocks(pages: list[Path]) -> list[tuple[str, str]]:
@@ -42,6 +47,7 @@ def written(folder: Path, pages: list[Path]) -> Project:
         if named:
             path = made.root / named[1]
             assert not path.exists(), f"{path} is there already"
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
     return made
 
@@ -99,36 +105,39 @@ def test_geometric_mean_is_over_classes(rows):
     by_class = digits[(digits["metric"] == "accuracy_by_group") & (digits["attribute"] == "class")]
     assert (by_class.groupby(keys)["group"].nunique() == 10).all()
     found = digits[digits["metric"] == "geometric_mean_recall"].set_index(keys)["value"]
-    expected = by_class.groupby(keys)["value"].apply(lambda shares: shares.prod() ** 0.1)
+    expected = by_class.groupby(keys)["value"].prod() ** 0.1
     pd.testing.assert_series_equal(found.sort_index(), expected.sort_index(), check_names=False)
 
 
-def test_a_picture_without_bits_tells_nothing(rows):
-    """All are the same, so one class is predicted throughout: a tenth of the classes."""
+def test_aggregations_apply_to_the_metric(rows):
+    worst = rows[rows["metric"] == "worst_group_geometric_mean_recall"]
+    assert worst[worst["dataset"] == "wine"]["value"].between(0, 1).all()
+
+
+def test_images_without_bits_are_all_predicted_alike(rows):
+    """All are black, so the recall of nine of the ten classes is 0."""
     digits = rows[rows["dataset"] == "digits"].set_index(["metric", "severity"])["value"]
-    assert digits["balanced_accuracy", 8.0] == pytest.approx(0.1)
-    assert digits["balanced_accuracy", 0.0] > 0.5
+    assert digits["geometric_mean_recall", 8.0] == 0
+    assert digits["accuracy", 8.0] < 0.2
+    assert digits["accuracy", 0.0] > 0.5
 
 
-def test_posterise_cuts_bits_off_and_refuses_others(added):
-    shift = module(added.root / SOURCE / "shifts/posterise.py")
-    source = module(added.root / SOURCE / "datasets/wine.py")
-    digits = find("dataset", "digits")
-    samples = digits.load(digits.Parameters(), Files(added.root), 1)
+def test_posterise_sets_bits_to_zero_and_refuses_other_severities(added):
+    shift = module(added.root / PLUGINS / "shifts/posterise.py").Posterise()
+    samples = find("dataset", "digits")().load(Files(added.root), 1)
     for bits in range(9):
         expected = samples.x.astype(int) // 2**bits * 2**bits
-        np.testing.assert_array_equal(shift.apply(samples, bits, shift.Parameters()).x, expected)
+        np.testing.assert_array_equal(shift.apply(samples, bits).x, expected)
     for severity in (-1, 0.5, 9):
         with pytest.raises(InputError, match="allowed: 0, 1, ... 8"):
             shift.check(severity)
-    wines = source.load(source.Parameters(), Files(added.root), 1)
+    wines = module(added.root / PLUGINS / "datasets/wine.py").Wine().load(Files(added.root), 1)
     with pytest.raises(InputError, match="posterise is not applicable"):
-        shift.apply(wines, 1, shift.Parameters())
+        shift.apply(wines, 1)
 
 
 def test_wines_are_those_of_the_library(added):
-    source = module(added.root / SOURCE / "datasets/wine.py")
-    samples = source.load(source.Parameters(), Files(added.root), 2)
+    samples = module(added.root / PLUGINS / "datasets/wine.py").Wine().load(Files(added.root), 2)
     raw = load_wine()
     np.testing.assert_array_equal(samples.x, raw.data.astype(np.float32))
     np.testing.assert_array_equal(samples.y, raw.target)
@@ -138,7 +147,7 @@ def test_wines_are_those_of_the_library(added):
 
 
 def test_quadratic_network_is_an_affine_map_of_inputs_and_squares(added):
-    network = module(added.root / SOURCE / "models/tables/quadratic.py").Quadratic
+    network = module(added.root / PLUGINS / "models/quadratic.py").Quadratic
     model = network(network.Parameters(), (3,), 2, Randomness([0, 1], "weights"))
     x = torch.randn(2, 5, 3)
     for replica in range(2):
@@ -146,6 +155,58 @@ def test_quadratic_network_is_an_affine_map_of_inputs_and_squares(added):
         both = torch.cat([x[replica], x[replica] ** 2], 1)
         expected = functional.linear(both, weights.T, model.top.bias[replica, 0].detach())
         torch.testing.assert_close(model(x)[replica].detach(), expected)
+
+
+FINDS = """
+from robust_fairness.core.registry import find
+from robust_fairness.metrics import find_metric
+
+for kind, name in (("method", "focal"), ("dataset", "wine"), ("shift", "posterise"),
+                   ("network", "quadratic")):
+    print(find(kind, name).__module__)
+print(find_metric("worst_group_geometric_mean_recall").definition.function.__module__)
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(added, tmp_path_factory) -> tuple[Project, str]:
+    """A project without plug-ins, and a path with the examples as an installed package."""
+    site = tmp_path_factory.mktemp("site")
+    package = site / "fairness_extras"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    for path in (added.root / PLUGINS).rglob("*.py"):
+        shutil.copy(path, package)
+    (text,) = [text for kind, text in blocks([DOCUMENTS / "adding" / "index.md"]) if kind == "toml"]
+    project = tomllib.loads(text)["project"]
+    metadata = site / "fairness_extras-0.1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    )
+    groups = (
+        "\n".join([f"[{group}]", *(f"{name} = {place}" for name, place in names.items())])
+        for group, names in project["entry-points"].items()
+    )
+    (metadata / "entry_points.txt").write_text("\n".join(groups))
+    made = Project.copied_to(tmp_path_factory.mktemp("installed"))
+    shutil.copytree(added.root / "conf" / "local", made.root / "conf" / "local", dirs_exist_ok=True)
+    return made, os.pathsep.join([made.environment["PYTHONPATH"], str(site)])
+
+
+def test_plug_ins_of_an_installed_package_are_found(installed):
+    project, path = installed
+    done = subprocess.run(
+        [sys.executable, "-c", FINDS],
+        cwd=project.root,
+        env=project.environment | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    names = ("focal", "wine", "posterise", "quadratic", "recalls")
+    assert done.stdout.split() == [f"fairness_extras.{name}" for name in names]
 
 
 def test_the_library_is_used_as_the_first_page_says(capsys):
