@@ -22,7 +22,7 @@ from torch import nn
 from torch.nn import functional
 
 from robust_fairness.core.checkpoints import ROOT_VARIABLE, threads
-from robust_fairness.experiment.parameters import CellParameters
+from robust_fairness.experiment.experiment import Cell
 from robust_fairness.samples import Samples
 from robust_fairness.training import fitting
 
@@ -117,7 +117,7 @@ def main() -> None:
     with threads(options.threads):
         plain = plain_epoch(samples, options.batch_size)
         for method in options.methods.split(","):
-            cell = CellParameters.model_validate(
+            cell = Cell.model_validate(
                 {
                     "dataset": "pictures",
                     "label": method,

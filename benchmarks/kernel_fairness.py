@@ -101,14 +101,14 @@ def print_steps(replicas: int, batch_size: int, repeats: int, threads: int) -> N
     from training import adult_like
 
     from robust_fairness.core import checkpoints
-    from robust_fairness.experiment.parameters import CellParameters
+    from robust_fairness.experiment.experiment import Cell
     from robust_fairness.methods import faircocco
     from robust_fairness.training import fitting
 
     samples = adult_like(STEPS * batch_size + 256, 108)
 
     def stack(method: str, **options: int) -> fitting.Stack:
-        cell = CellParameters.model_validate(
+        cell = Cell.model_validate(
             {
                 "dataset": "adult_like",
                 "label": method,

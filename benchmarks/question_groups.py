@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from robust_fairness.core.checkpoints import ROOT_VARIABLE, threads
-from robust_fairness.experiment.parameters import CellParameters
+from robust_fairness.experiment.experiment import Cell
 from robust_fairness.samples import Samples
 from robust_fairness.samples.questions import Boxes, Questions
 from robust_fairness.training import fitting
@@ -71,7 +71,7 @@ def questions(rows: int, groups: tuple[int, ...], pictures: Boxes) -> Samples:
 
 def stack_of(method: str, groups: int, samples: Samples, batch_size: int) -> fitting.Stack:
     """A replica of UpDn at the sizes of the study."""
-    cell = CellParameters.model_validate(
+    cell = Cell.model_validate(
         {
             "dataset": "questions",
             "label": method,

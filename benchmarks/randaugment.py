@@ -17,7 +17,7 @@ import torchvision
 from torchvision.transforms import v2
 
 from robust_fairness.core.checkpoints import threads
-from robust_fairness.experiment.parameters import CellParameters
+from robust_fairness.experiment.experiment import Cell
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.samples import Samples
 from robust_fairness.training import fitting
@@ -103,7 +103,7 @@ def main() -> None:
 def stack_of(network: str, batch_size: int, samples: Samples) -> fitting.Stack:
     """One replica of plain training on augmented pictures."""
     protocol = {"batch_size": batch_size, "epochs": 1000, "augmentation": "randaugment"}
-    cell = CellParameters.model_validate(
+    cell = Cell.model_validate(
         {
             "dataset": "noise",
             "label": network,

@@ -17,7 +17,7 @@ import pandas as pd
 import torch
 
 from robust_fairness.core.checkpoints import ROOT_VARIABLE, threads
-from robust_fairness.experiment.parameters import CellParameters
+from robust_fairness.experiment.experiment import Cell
 from robust_fairness.samples import Samples
 from robust_fairness.training import fitting
 
@@ -66,7 +66,7 @@ def main() -> None:
     )
     samples = adult_like(options.rows, options.features)
     for method in options.methods.split(","):
-        cell = CellParameters.model_validate(
+        cell = Cell.model_validate(
             {
                 "dataset": "adult_like",
                 "label": method,

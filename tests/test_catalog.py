@@ -25,7 +25,7 @@ from safetensors.numpy import load_file, save, save_file
 from robust_fairness.catalog._mapping import TYPES, mapped
 from robust_fairness.catalog.arrays import ModelsDataset, SamplesDataset
 from robust_fairness.catalog.files import FigureDataset, PictureDataset, TableDataset, TextDataset
-from robust_fairness.catalog.schemas import Metrics
+from robust_fairness.catalog.schemas import Schema
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import HOST
@@ -419,14 +419,14 @@ def test_tables_and_figures_have_previews(tmp_path):
 def test_schema_refuses_other_columns_and_types():
     """Strict: a missing column, a further one, a wrong type, a missing seed."""
     good = tables.table(tables.METRICS, [dict.fromkeys(tables.METRICS, "1") | {"value": None}])
-    assert Metrics().validate(good) is not None
+    assert Schema("metrics").validate(good) is not None
     for bad in (
         good.drop(columns="note"),
         good.assign(further=1),
         good.astype({"seed": "str"}),
     ):
         with pytest.raises(Exception, match="column|type|expected"):
-            Metrics().validate(bad)
+            Schema("metrics").validate(bad)
 
 
 def test_no_pickle_on_any_load_path():

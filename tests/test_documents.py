@@ -22,7 +22,7 @@ from robust_fairness import training
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
 from robust_fairness.datasets.files import Files
-from robust_fairness.experiment.parameters import CellParameters
+from robust_fairness.experiment.experiment import Cell
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.reporting import Results
 from robust_fairness.runs.configuration import ConfigLoader
@@ -231,7 +231,7 @@ def test_the_grid_of_the_first_page_is_accepted(tmp_path):
     (project.root / "conf" / "local" / "experiment.yml").write_text(text)
     loader = ConfigLoader(str(project.root / "conf"), "local", **CONFIG_LOADER_ARGS)
     cells = loader["parameters"]["diabetes"]
-    cell = CellParameters(**cells["cuma"]["cell"])
+    cell = Cell(**cells["cuma"]["cell"])
     assert [one["gamma"] for one in cell.trials] == [0.1, 10.0]
     assert {"erm", "group_dro", "cuma"} <= cells.keys()
 
@@ -240,7 +240,7 @@ def test_the_search_of_the_page_runs(tmp_path):
     """Twelve pairs, then three values with the best of them; all of it in the table of trials."""
     project = written(tmp_path, [DOCUMENTS / "search.md"])
     loader = ConfigLoader(str(project.root / "conf"), "local", **CONFIG_LOADER_ARGS)
-    cell = CellParameters(**loader["parameters"]["diabetes"]["adv_debias"]["cell"])
+    cell = Cell(**loader["parameters"]["diabetes"]["adv_debias"]["cell"])
     short = cell.protocol.model_copy(update={"epochs": 3})
     cell = cell.model_copy(update={"protocol": short})
     source = find("dataset", "diabetes")

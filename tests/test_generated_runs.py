@@ -85,15 +85,15 @@ def save_generator(project: Project, classes: tuple[str, ...] = tuple("012345678
 
 
 def use_files(project: Project) -> None:
-    """Two datasets of generators that are files, of which one has a referee."""
-    referee = {"network": "digits_resnet", "protocol": "digits"}
+    """Two datasets of generators that are files, of which one has a reference classifier."""
+    reference = {"network": "digits_resnet", "protocol": "digits"}
     sizes = {"source": "generated", "train_rows": 40, "val_rows": 20, "test_rows": 20}
     sizes |= {"batch": 20, "chunk": 20, "subset": {"shift": {"name": "extend"}, "severity": 0}}
     project.configure(
         "base/parameters.yml",
         {
             "generators": {
-                "judged_file": {"file": OWN, "source": "digits", "referee": referee},
+                "judged_file": {"file": OWN, "source": "digits", "reference": reference},
                 "lone_file": {"file": OWN},
             },
             "datasets": {
@@ -115,8 +115,10 @@ def use_files(project: Project) -> None:
     project.configure("smoke/experiment.yml", experiment)
 
 
-def test_a_generator_may_be_a_file_with_real_pictures_for_a_referee_or_without(project):
-    """Both run through to the report; what a referee would say is left out without one."""
+def test_a_generator_may_be_a_file_with_real_pictures_for_a_reference_classifier_or_without(
+    project,
+):
+    """Both run through to the report; there is no reference classifier without real images."""
     fingerprint = save_generator(project)
     use_files(project)
     project.kedro(*SMOKE, "--run-id", "one")

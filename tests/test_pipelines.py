@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from robust_fairness.core import tables
 from robust_fairness.core.errors import Failure, InputError
 from robust_fairness.core.registry import find
-from robust_fairness.experiment.parameters import GeneratorSettings, TestSetParameters
+from robust_fairness.experiment.experiment import GeneratorConfig, TestSet
 from robust_fairness.generation import unet
 from robust_fairness.generation.generator import Generator, Settings
 from robust_fairness.pipelines import (
@@ -29,10 +29,11 @@ from robust_fairness.pipelines import (
     shifts,
     training,
 )
-from robust_fairness.pipelines._collecting import join, states
+from robust_fairness.pipelines.collecting import collect
+from robust_fairness.pipelines.evaluation.pipeline import state
 from robust_fairness.pipelines.generation.pipeline import fit as fit_generator
 from robust_fairness.pipelines.generation.pipeline import read as read_generator
-from robust_fairness.pipelines.reporting.pipeline import collect_planes, report
+from robust_fairness.pipelines.reporting.pipeline import FURTHER, report
 from robust_fairness.pipelines.shifts.pipeline import shift
 from robust_fairness.runs.configuration import ConfigLoader
 from robust_fairness.runs.hooks import RunRecord
@@ -83,11 +84,9 @@ def test_every_node_takes_one_parameter_of_its_own_namespace_that_is_typed():
     own = loader["parameters"]
     for node in robust_fairness.create_pipeline().nodes:
         names = [name.removeprefix("params:") for name in node.inputs if "params:" in name]
-        told = node.name.endswith(("collect", "summarise", "report", "draw", "sample_grid"))
-        told |= node.name == "biased_digits.draw_contact_sheet"
-        told |= node.name.endswith(("collect_embedding_planes", "collect_choices"))
-        told |= node.name.endswith(("collect_trials", "describe_cells"))
-        assert len(names) == (0 if told else 1), node.name
+        last = node.name.rpartition(".")[2]
+        without = last.startswith(("collect", "summarise", "report", "draw_sample", "describe_c"))
+        assert bool(names) != without, node.name
         models = [
             parameter.annotation
             for parameter in inspect.signature(node.func).parameters.values()
@@ -107,7 +106,7 @@ def test_a_narrower_grid_is_a_smaller_pipeline_that_still_ends_in_the_report():
     small = robust_fairness.create_pipeline()
     names = {node.name for node in small.nodes}
     assert {node.namespace for node in small.nodes} == {None, "diabetes", "diabetes.cuma"}
-    assert {"collect", "summarise", "report"} <= names
+    assert {"collect_metrics", "summarise", "report"} <= names
     assert not [name for name in names if "gaussian" in name]
     assert "report" in small.outputs()
 
@@ -119,7 +118,7 @@ def test_pipelines_of_a_process_follow_the_grid_in_use(monkeypatch):
     for methods in ("erm", "cuma", "erm,cuma"):
         use("smoke", datasets="diabetes", methods=methods)
         cells = {node.namespace for node in pipelines["training"].nodes}
-        assert cells == {"diabetes", *(f"diabetes.{one}" for one in methods.split(","))}
+        assert cells == {f"diabetes.{one}" for one in methods.split(",")}
 
 
 def test_listing_the_pipelines_imports_nothing_heavy():
@@ -167,7 +166,7 @@ def test_shifted_rows_are_those_that_a_split_tests_on_with_the_noise_of_their_pl
     samples = pictures_of_two_splits()
     if features:
         samples = replace(samples, x=samples.x[:, 0, 0].astype(np.float32))
-    test_set = TestSetParameters.model_validate({"shift": {"name": name}, "severity": 0.2})
+    test_set = TestSet.model_validate({"shift": {"name": name}, "severity": 0.2})
     found = shift(samples, test_set)
     expected = find("shift", name)().apply(samples, 0.2).take(np.array([2, 5, 7, 11]))
     np.testing.assert_equal(found.id, [2, 5, 7, 11])
@@ -187,9 +186,7 @@ def test_a_shift_gets_the_rows_of_test_parts_only_and_their_places(monkeypatch):
             calls.append((samples.id.tolist(), severity, places.tolist()))
             return samples
 
-    test_set = TestSetParameters.model_validate(
-        {"shift": {"name": "gaussian_noise"}, "severity": 1}
-    )
+    test_set = TestSet.model_validate({"shift": {"name": "gaussian_noise"}, "severity": 1})
     monkeypatch.setattr(
         "robust_fairness.pipelines.shifts.pipeline.find", lambda kind, name: Recorded
     )
@@ -209,14 +206,14 @@ def save_generator(path: Path, classes: tuple[str, ...], shape: tuple[int, int, 
 def test_a_generator_of_a_file_has_the_classes_and_the_size_of_the_real_pictures(tmp_path):
     """Else its pictures could not be judged; without real ones it may have any."""
     path, real = tmp_path / "g.safetensors", pictures_of_two_splits()
-    settings = GeneratorSettings(name="g", file=path)
+    settings = GeneratorConfig(name="g", file=path)
     other = save_generator(path, ("one", "two"), (3, 6, 6))
     assert read_generator(settings).fingerprint == other.fingerprint
     with pytest.raises(InputError, match=r"g.safetensors: 2 classes .*, allowed: 1 .only") as told:
         read_generator(settings, real)
     assert "\n" not in str(told.value)
     save_generator(path, ("only",), (3, 6, 6))
-    message = r"g.safetensors: pictures of \(3, 6, 6\), allowed: \(3, 5, 5\)"
+    message = r"g.safetensors: images of \(3, 6, 6\), allowed: \(3, 5, 5\)"
     with pytest.raises(InputError, match=message):
         read_generator(settings, real)
     larger = replace(real, x=real.x.repeat(2, axis=2).repeat(2, axis=3)[:, :, :6, :6])
@@ -226,7 +223,7 @@ def test_a_generator_of_a_file_has_the_classes_and_the_size_of_the_real_pictures
 def test_what_is_no_generator_is_not_read(tmp_path):
     """A file that is not there, and a pickle, which is not opened as one."""
     path = tmp_path / "g.safetensors"
-    settings = GeneratorSettings(name="g", file=path)
+    settings = GeneratorConfig(name="g", file=path)
     with pytest.raises(InputError, match="g.safetensors: No such file or directory; allowed"):
         read_generator(settings)
     torch.save({"weights": torch.ones(2)}, path)
@@ -245,28 +242,28 @@ def test_a_generator_learns_from_pictures_of_classes_only(change):
         change = {"x": {"ehr": np.zeros((12, 4), np.float32)}}
     if "classes" in change:
         change = {**change, "y": np.zeros(12, np.float32)}
-    with pytest.raises(InputError, match="generator g: its source has no pictures of classes"):
-        fit_generator(replace(real, **change), GeneratorSettings(name="g"))
+    with pytest.raises(InputError, match="generator g: its source has no images of classes"):
+        fit_generator(replace(real, **change), GeneratorConfig(name="g"))
 
 
 @pytest.mark.parametrize(
     ("saved", "dropped"),
     [
         ("d.erm.models", "d.erm"),
-        ("g_referee", "g.referee"),
+        ("g_reference", "g.reference"),
         ("g_generator", "g_generator"),
         ("d.samples", "d.samples"),
         ("d.shifted.extend_15", "d.shifted.extend_15"),
-        ("d_referee.erm.models", "d_referee.erm"),
-        ("d_referee.samples", "d_referee.samples"),
+        ("d_reference.erm.models", "d_reference.erm"),
+        ("d_reference.samples", "d_reference.samples"),
         ("d.erm.metrics", None),
     ],
 )
 def test_what_is_kept_to_go_on_from_goes_with_what_was_made(saved, dropped, tmp_path, monkeypatch):
     """And nothing else does."""
     monkeypatch.setenv("ROBUST_FAIRNESS_CHECKPOINTS", str(tmp_path))
-    names = {"d.erm", "g.referee", "g_generator", "d.samples", "d.shifted.extend_15"}
-    names |= {"d_referee.erm", "d_referee.samples", "d.referee"}
+    names = {"d.erm", "g.reference", "g_generator", "d.samples", "d.shifted.extend_15"}
+    names |= {"d_reference.erm", "d_reference.samples", "d.reference"}
     for name in names:
         (tmp_path / name).mkdir()
     RunRecord().after_dataset_saved(saved)
@@ -278,13 +275,13 @@ def test_tables_are_joined_without_those_that_failed():
         tables.table(tables.METRICS, [row(method=name, value=value)])
         for name, value in (("erm", 0.5), ("laftr", None))
     )
-    joined = join({"erm": first, "cuma": Failure("d.cuma.train", "no"), "laftr": second})
+    joined = collect("metrics", erm=first, cuma=Failure("d.cuma.train", "no"), laftr=second)
     assert joined["method"].tolist() == ["erm", "laftr"]
     assert joined.dtypes.astype(str).to_dict() == first.dtypes.astype(str).to_dict()
 
 
 def test_nothing_but_failures_joins_to_an_empty_table_of_the_right_columns():
-    joined = join({"cuma": Failure("d.cuma.train", "no")})
+    joined = collect("metrics", cuma=Failure("d.cuma.train", "no"))
     assert joined.empty
     assert list(joined) == list(tables.METRICS)
 
@@ -299,22 +296,16 @@ def test_states_say_why_a_cell_failed():
     ]
     history = tables.table(tables.HISTORY, curves)
     trials = pd.DataFrame({"trial": ["default", "alpha=1"]})
-    found = states(
-        {"erm": pd.DataFrame(), "cuma": failure, "laftr": scored},
-        {"erm": history, "cuma": failure, "laftr": history},
-        {"erm": trials, "cuma": failure, "laftr": trials},
-    )
-    assert found.to_dict("records") == [
-        {"method": "erm", "state": "done", "reason": "", "trials": 2, "epochs": 8},
-        {
-            "method": "cuma", "state": "failed", "reason": "d.cuma.train: no memory",
-            "trials": 0, "epochs": 0,
-        },
-        {
-            "method": "laftr", "state": "failed", "reason": "d.laftr.select: no score",
-            "trials": 2, "epochs": 8,
-        },
-    ]  # fmt: skip
+    cells = [
+        {"metrics": pd.DataFrame(), "history": history, "trials": trials},
+        {"metrics": failure, "history": failure, "trials": failure},
+        {"metrics": scored, "history": history, "trials": trials},
+    ]
+    assert [state(cell) for cell in cells] == [
+        {"state": "done", "reason": "", "trials": 2, "epochs": 8},
+        {"state": "failed", "reason": "d.cuma.train: no memory", "trials": 0, "epochs": 0},
+        {"state": "failed", "reason": "d.laftr.select: no score", "trials": 2, "epochs": 8},
+    ]
 
 
 @pytest.mark.parametrize(
@@ -356,13 +347,14 @@ def test_report_tells_every_cell_of_the_full_grid_its_state(monkeypatch, of_data
 def with_planes(**grid_of_run: str) -> ConfigLoader:
     """The smoke grid, of which two cells of diabetes are drawn in the plane, narrowed."""
     loader = use("smoke", **grid_of_run)
-    for name in ("full_grid", "selected_grid"):
+    for name in ("full_experiment", "selected_experiment"):
         found = getattr(loader, name)
+        drawn = {"diabetes": ("cuma", "erm")}
         datasets = tuple(
-            replace(one, embedding_planes=("cuma", "erm") if one.name == "diabetes" else ())
+            one.model_copy(update={"embedding_planes": drawn.get(one.name, ())})
             for one in found.datasets
         )
-        loader.__dict__[name] = replace(found, datasets=datasets)
+        loader.__dict__[name] = found.model_copy(update={"datasets": datasets})
     return loader
 
 
@@ -379,26 +371,26 @@ def test_embeddings_of_the_cells_that_are_named_are_drawn_and_reported():
         }  # fmt: skip
         assert node.outputs == [f"{cell}.embedding_plane"]
         assert node.tags == {"dataset.diabetes", f"method.{cell.partition('.')[2]}"}
-    joining = next(one for one in pipeline.nodes if one.name.endswith("collect_embedding_planes"))
+    joining = next(one for one in pipeline.nodes if one.name == "diabetes.collect_planes")
     made = [f"diabetes.{label}.embedding_plane" for label in ("erm", "cuma")]
     assert sorted(joining.inputs) == sorted(made)
     assert joining.tags == {"dataset.diabetes", "fan_in"}
     asked = next(node for node in pipeline.nodes if node.name == "report")
-    assert joining.outputs == ["diabetes_embedding_planes"]
-    assert set(joining.outputs) <= set(asked.inputs)
+    assert joining.outputs == ["diabetes_planes"]
+    assert "planes" in asked.inputs
     catalog = DataCatalog.from_config(loader["catalog"])
     files = [catalog.get(name)._filepath for name in (*made, *joining.outputs)]
-    assert [path.name for path in files] == ["embedding_plane.parquet"] * 2 + [
-        "embedding_planes.parquet"
-    ]
+    assert [path.name for path in files] == ["embedding_plane.parquet"] * 2 + ["planes.parquet"]
     assert len({str(path) for path in files}) == 3
 
 
 def test_a_narrower_grid_draws_only_its_own_cells():
     with_planes(datasets="diabetes", methods="erm")
     names = {node.name for node in reporting.create_pipeline().nodes}
-    own = {"diabetes.erm.draw_embedding_plane", "diabetes.collect_embedding_planes"}
-    assert names == own | {"collect", "describe_cells", "summarise", "report"}
+    own = {"diabetes.erm.draw_embedding_plane", "describe_cells", "summarise", "report"}
+    own |= {f"diabetes.collect_{name}" for name in ("choices", "planes", "trials")}
+    joined = ("metrics", *(name for name in FURTHER if name != "cells"))
+    assert names == own | {f"collect_{name}" for name in joined}
 
 
 def test_planes_of_cells_reach_the_page_joined_without_those_that_failed(monkeypatch):
@@ -415,8 +407,8 @@ def test_planes_of_cells_reach_the_page_joined_without_those_that_failed(monkeyp
     monkeypatch.setattr("robust_fairness.reporting.report", page)
     use("smoke")
     failed = Failure("d.triplet.train", "no memory")
-    joined = collect_planes(parade=plane("parade"), triplet=failed, margin=plane("margin"))
+    joined = collect("planes", parade=plane("parade"), triplet=failed, margin=plane("margin"))
     assert joined.dtypes.astype(str).to_dict() == plane("m").dtypes.astype(str).to_dict()
-    assert list(collect_planes(triplet=failed)) == list(tables.PLANES)
-    report(pd.DataFrame(), {}, d_embedding_planes=joined, e_embedding_planes=failed)
+    assert list(collect("planes", triplet=failed)) == list(tables.PLANES)
+    report(pd.DataFrame(), {}, planes=joined, splits=failed)
     assert given["planes"]["method"].tolist() == ["parade", "margin"]

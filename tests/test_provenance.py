@@ -20,13 +20,16 @@ from robust_fairness.catalog.arrays import SamplesDataset
 from robust_fairness.catalog.files import TextDataset
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import HOST, LOCK
-from robust_fairness.experiment.grid import Cell, DatasetGrid, Grid
+from robust_fairness.experiment.experiment import Experiment
 from robust_fairness.runs import provenance, rerun, session
 from robust_fairness.runs.hooks import RunRecord
 from robust_fairness.runs.runners import RunFailed, SequentialRunner
 from robust_fairness.samples import Samples
 
-GRID = Grid((DatasetGrid("toy", "p", 1, (), (), (), (Cell("toy", "erm", "erm", "n", ()),)),))
+CELL = {"dataset": "toy", "label": "erm", "method": "erm", "network": "mlp", "seeds": [0]}
+EXPERIMENT = Experiment.model_validate(
+    {"datasets": [{"name": "toy", "source": "diabetes", "cells": [CELL]}]}
+)
 
 
 @pytest.fixture(autouse=True)
@@ -105,7 +108,7 @@ def run(run_id: str, what: Pipeline | None = None, only_missing: bool = False, *
         env=None,
         default_run_env="local",
         written_parameters=parameters,
-        selected_grid=GRID,
+        selected_experiment=EXPERIMENT,
         used={"method": ["erm"]},
     )
     told = dict.fromkeys(provenance.FILTERS) | {

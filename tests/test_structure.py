@@ -29,11 +29,14 @@ FILES = {
     "audit/gates.py": "a gate as a user writes it: delta_eo[sex]>0.1",
     "catalog/atomic.py": "paths of files",
     "catalog/_remote.py": "URLs",
+    "catalog/names.py": "names of the catalog, which are made here as well",
+    "catalog/schemas.py": "prefixes of columns",
     "catalog/arrays.py": "names of arrays in a file",
     "cli/audit.py": "options as a user writes them: age=30,60",
     "cli/commands.py": "error messages of Kedro",
     "core/files.py": "host name",
     "core/registry.py": "names of modules",
+    "experiment/plugins.py": "error messages of pydantic",
     "metrics/criteria.py": "criteria as a user writes them: accuracy@unbiased_val",
     "metrics/find.py": "metrics as a user writes them: accuracy_at(alpha=-0.5)",
     "runs/session.py": "run ids as a user writes them",
@@ -44,12 +47,7 @@ FILES = {
 }
 # Files that still do so although they should not.
 PENDING = {
-    "catalog/schemas.py", "cli/report.py", "experiment/grid.py",
-    "experiment/parameters.py", "methods/_adversarial.py", "methods/_dependence.py",
-    "objectives/base.py",
-    "pipelines/evaluation/pipeline.py", "pipelines/reporting/pipeline.py",
-    "runs/hooks.py",
-    "runs/provenance.py", "samples/samples.py",
+    "methods/_adversarial.py", "methods/_dependence.py", "objectives/base.py", "samples/samples.py",
 }  # fmt: skip
 PENDING_IMPORTS = {
     "datasets.tables._tables", "miners._batches", "models.embeddings._fitted",

@@ -14,7 +14,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.generated import generated
-from robust_fairness.experiment.parameters import SourceParameters, TestSetParameters
+from robust_fairness.experiment.experiment import Dataset, TestSet
 from robust_fairness.generation import latents
 from robust_fairness.shifts.extend import Extend
 
@@ -63,8 +63,8 @@ def parameters(
     return generated.Generated.Parameters.model_validate(values | rows | changes)
 
 
-def subset(name: str, severity: float) -> TestSetParameters:
-    return TestSetParameters.model_validate({"shift": {"name": name}, "severity": severity})
+def subset(name: str, severity: float) -> TestSet:
+    return TestSet.model_validate({"shift": {"name": name}, "severity": severity})
 
 
 def generate(splits: int = 2, decoder: Plain | None = None, **changes):
@@ -224,7 +224,7 @@ def test_nothing_is_read():
         ({"subset": {"shift": {"name": "extent"}, "severity": 0}}, "did you mean 'extend'"),
         (
             {"subset": {"shift": {"name": "contrast"}, "severity": 0.5}},
-            "shift contrast: one of given samples, allowed: a subset of latent space",
+            "shift contrast: a shift of samples, allowed: a subset of latent space",
         ),
         ({"subset": {"shift": {"name": "extend"}, "severity": 91}}, "an angle in degrees"),
         ({"subset": {"shift": {"name": "truncation"}, "severity": 0}}, "truncation"),
@@ -241,7 +241,7 @@ def test_bad_settings_are_refused_before_anything_is_made(change, message):
     values = {"generator": "g", "subset": {"shift": {"name": "extend"}, "severity": 0}, **change}
     source = {"name": "generated", **values}
     with pytest.raises(InputError, match=message) as told:
-        SourceParameters.model_validate({"dataset": "d", "source": source, "splits": 1})
+        Dataset.model_validate({"name": "d", "source": source})
     assert "\n" not in str(told.value)
     assert not checkpoints.root().exists()
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images import imbalanced
-from robust_fairness.experiment.parameters import Named
+from robust_fairness.experiment.plugins import Named
 from robust_fairness.samples import Samples
 from robust_fairness.samples.splits import ClassSplitParameters, class_splits
 

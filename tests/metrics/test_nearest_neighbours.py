@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 from sklearn.neighbors import NearestNeighbors
 
-from robust_fairness.catalog.schemas import Distances
+from robust_fairness.catalog.schemas import Schema
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import nearest_neighbours as module
@@ -152,7 +152,7 @@ def test_distances_of_a_dataset_are_rows_of_the_table():
         {("none", 0.0): plain, ("extend", 15.0): darker},
         lambda seen: seen.mean((2, 3)),
     )
-    Distances().validate(frame)
+    Schema("distances").validate(frame)
     assert list(frame.columns) == list(tables.DISTANCES)
     places = frame[["shift", "severity", "space", "n"]].itertuples(index=False, name=None)
     assert list(places) == [

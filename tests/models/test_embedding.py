@@ -13,7 +13,7 @@ from robust_fairness import training
 from robust_fairness.catalog.arrays import ModelsDataset
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
-from robust_fairness.experiment.parameters import CellParameters
+from robust_fairness.experiment.experiment import Cell
 from robust_fairness.models.embeddings import embedding
 from robust_fairness.models.layers import unit_length
 from robust_fairness.models.randomness import DropoutNoise, Randomness
@@ -301,7 +301,7 @@ def test_saved_embeddings_predict_the_same(name, rebalancing, tmp_path):
     dataset = ModelsDataset(filepath=str(tmp_path / "models.safetensors"))
     dataset.save([one])
     (again,) = dataset.load()
-    cell = CellParameters.model_validate(
+    cell = Cell.model_validate(
         make_cell(seeds=(0,)).model_dump()
         | {"method": {"name": "erm"}, "network": told, "metrics": ["accuracy"]}
     )

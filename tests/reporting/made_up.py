@@ -37,10 +37,8 @@ def results(
     trials = metrics[["dataset", "method", "trial"]].drop_duplicates().to_dict("records")
     return Results(
         metrics,
-        cells=tables.with_fields(
-            tables.CELLS,
+        cells=tables.CELLS.table(
             [one | {"algorithm": algorithms.get(one["method"], one["method"])} for one in cells],
-            "facets.",
             [
                 {
                     k: str(v)
@@ -50,10 +48,8 @@ def results(
                 for one in cells
             ],
         ),
-        trials=tables.with_fields(
-            tables.TRIALS,
+        trials=tables.TRIALS.table(
             [one | {"stage": 0, "epochs": 1, "score": 0.0} for one in trials],
-            "hparams.",
             [changed(one["trial"]) for one in trials],
         ),
         **further,

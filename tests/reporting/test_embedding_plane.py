@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from robust_fairness.catalog.schemas import Planes
+from robust_fairness.catalog.schemas import Schema
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
-from robust_fairness.experiment.parameters import CellParameters
+from robust_fairness.experiment.experiment import Cell
 from robust_fairness.pipelines.reporting.pipeline import draw
 from robust_fairness.reporting import embedding_plane as module
 from robust_fairness.reporting.embedding_plane import in_plane, planes, sampled, selected
@@ -67,7 +67,7 @@ def test_rows_close_in_a_space_are_close_in_its_plane():
         "curvature": np.ones(ROWS),
     }
     table = planes("d", "parade", samples, 7, rows, values)
-    Planes().validate(table)
+    Schema("planes").validate(table)
     assert set(table["attribute"]) == {"color"}  # a number is no colour of a figure
     assert table.groupby("space")["row"].apply(sorted).tolist() == [list(range(ROWS))] * 2
     assert (table["dataset"] + "." + table["method"]).unique().tolist() == ["d.parade"]
@@ -166,7 +166,7 @@ def prediction(trial: str, seed: int, part: str = "val") -> Prediction:
 
 
 def test_the_node_draws_the_selected_replica_on_its_validation_rows():
-    cell = CellParameters.model_validate(
+    cell = Cell.model_validate(
         {
             "dataset": "d", "label": "own-name", "method": "erm", "network": "mlp", "seeds": [0, 1],
         }

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from robust_fairness.catalog.schemas import Metrics, Planes
+from robust_fairness.catalog.schemas import Schema
 from robust_fairness.core import tables
 from robust_fairness.reporting import Results, report
 from robust_fairness.reporting import fair_metric_learning as study
@@ -153,8 +153,8 @@ def view(name: str, metrics: pd.DataFrame | None = None, **further) -> pd.DataFr
 
 
 def test_the_made_up_tables_are_tables():
-    Metrics().validate(made_up())
-    Planes().validate(planes())
+    Schema("metrics").validate(made_up())
+    Schema("planes").validate(planes())
 
 
 def test_published_numbers_have_every_cell_of_the_tables_once():

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from robust_fairness.experiment.parameters import CellParameters
+from robust_fairness.experiment.experiment import Cell
 from robust_fairness.samples import Samples
 
 # Networks of methods that do not train every network.
@@ -52,11 +52,11 @@ def make_cell(
     seeds: tuple = (0, 1, 2),
     network: dict | None = None,
     **changes,
-) -> CellParameters:
+) -> Cell:
     """Settings of a small cell; ``changes`` go to the protocol, ``method_*`` to the method."""
     options = {k.removeprefix("method_"): v for k, v in changes.items() if k.startswith("method_")}
     protocol = {k: v for k, v in changes.items() if not k.startswith("method_")}
-    return CellParameters.model_validate(
+    return Cell.model_validate(
         {
             "dataset": "toy",
             "label": method,

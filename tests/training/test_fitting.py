@@ -15,7 +15,7 @@ from torch import nn
 from robust_fairness.core import checkpoints
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import names
-from robust_fairness.experiment.parameters import trial_name
+from robust_fairness.experiment.experiment import trial_name
 from robust_fairness.training import fitting, stacking, train
 from robust_fairness.training.prediction import predict
 from tests.training.conftest import make_cell, make_samples

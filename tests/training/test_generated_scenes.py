@@ -10,7 +10,7 @@ import pytest
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.questions._scenes import best_accuracies
 from robust_fairness.datasets.questions.generated_scenes import GeneratedScenes
-from robust_fairness.experiment.parameters import CellParameters
+from robust_fairness.experiment.experiment import Cell
 from robust_fairness.samples import Samples
 from robust_fairness.samples.questions import COUNTS_FILE, FEATURES_FILE, PADDING
 from robust_fairness.training import train
@@ -45,7 +45,7 @@ def samples(parameters) -> Samples:
 
 def right(samples: Samples) -> np.ndarray:
     """Whether each test question is answered right once the network is trained, bool ``[n]``."""
-    cell = CellParameters.model_validate(CELL)
+    cell = Cell.model_validate(CELL)
     fitted, *_ = train(samples, cell)
     (prediction,) = predict(samples, fitted, cell, {"none": samples})
     assert np.array_equal(prediction.rows, samples.rows("split_0", "test"))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.experiment.parameters import CellParameters, require_replicas
+from robust_fairness.experiment.experiment import Cell, require_replicas
 from robust_fairness.training.records import Fitted, Prediction, from_arrays, to_arrays
 from tests.training.conftest import make_cell
 
@@ -83,7 +83,7 @@ def test_bad_settings_are_refused(change, message):
         "seeds": cell["seeds"],
     }
     with pytest.raises(InputError, match=message) as caught:
-        CellParameters.model_validate(good | change)
+        Cell.model_validate(good | change)
     assert "\n" not in str(caught.value)
 
 

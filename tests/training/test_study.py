@@ -8,7 +8,7 @@ import pytest
 from robust_fairness import training
 from robust_fairness.core import checkpoints
 from robust_fairness.core.errors import InputError
-from robust_fairness.experiment.stages import Stage
+from robust_fairness.experiment.search import Stage
 from robust_fairness.training import fitting
 from robust_fairness.training.study import Study
 

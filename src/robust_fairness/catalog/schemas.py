@@ -1,90 +1,55 @@
-"""Pandera schemas of the tables, from their one definition in ``tables``."""
+"""Validators and catalog entries of the tables, from their declarations."""
 
 from typing import Any
 
-from robust_fairness.core import tables
+from robust_fairness.core.tables import TABLES, Table
 
 
-class _Table:
-    """A validator of the catalog: exactly these columns, of these types."""
+class Schema:
+    """A validator of the catalog: exactly the declared columns, of the declared types.
 
-    columns: dict[str, str]
-    missing: frozenset[str] = frozenset()
-    prefix: str = ""  # of the names of further columns
+    Args:
+        table: name of the table.
+    """
+
+    def __init__(self, table: str) -> None:
+        self.declared = TABLES[table]
 
     def validate(self, data: Any) -> Any:
-        """The data frame as it is; raises where it does not fit."""
+        """The data frame; raises where it does not fit."""
         import pandera.pandas as pa
 
         columns = {
-            name: pa.Column(kind, nullable=name in self.missing)
-            for name, kind in self.columns.items()
+            name: pa.Column(one.kind, nullable=one.missing)
+            for name, one in self.declared.columns.items()
         }
-        own = [name for name in data if not (self.prefix and name.startswith(self.prefix))]
+        prefix = self.declared.fields
+        own = [name for name in data if not (prefix and name.startswith(prefix))]
         pa.DataFrameSchema(columns, strict=True, ordered=True).validate(data[own])
         return data
 
 
-class Metrics(_Table):
-    """Rows of the tidy table."""
-
-    columns = tables.METRICS
-    missing = frozenset({"value"})
-
-
-class Selection(_Table):
-    """Which criterion chose which replica."""
-
-    columns = tables.SELECTION
-    missing = frozenset({"score"})
+def table_entries() -> dict[str, dict[str, Any]]:
+    """The catalog entries of all tables, by name or pattern."""
+    return {
+        name: _entry(one, path) for one in TABLES.values() for name, path in one.entries.items()
+    }
 
 
-class History(_Table):
-    """Training curves."""
-
-    columns = tables.HISTORY
-
-
-class Trials(_Table):
-    """What was tried of a cell."""
-
-    columns = tables.TRIALS
-    missing = frozenset({"score"})
-    prefix = "hparams."
-
-
-class Cells(_Table):
-    """The cells of the grid."""
-
-    columns = tables.CELLS
-    prefix = "facets."
-
-
-class Choices(_Table):
-    """What each criterion chooses."""
-
-    columns = tables.CHOICES
-
-
-class Splits(_Table):
-    """Sizes of named splits."""
-
-    columns = tables.SPLITS
-
-
-class Distances(_Table):
-    """How far test sets are from the training set."""
-
-    columns = tables.DISTANCES
-
-
-class GeneratorQuality(_Table):
-    """How well classifiers of real rows know generated ones."""
-
-    columns = tables.GENERATOR_QUALITY
-
-
-class Planes(_Table):
-    """Validation embeddings in the plane."""
-
-    columns = tables.PLANES
+def _entry(table: Table, path: str) -> dict[str, Any]:
+    viz: dict[str, Any] = {"layer": table.layer}
+    if table.preview:
+        viz["preview_args"] = {"nrows": table.preview}
+    validator = {
+        "class": f"{Schema.__module__}.{Schema.__name__}",
+        "on": ["load", "save"],
+        "skip_load_after_save": True,
+        "options": {"table": table.name},
+    }
+    return {
+        "type": "robust_fairness.catalog.files.TableDataset",
+        "filepath": f"data/{path}",
+        "versioned": True,
+        "validator": validator,
+        "metadata": {"kedro-viz": viz},
+    }

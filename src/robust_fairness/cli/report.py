@@ -39,16 +39,16 @@ def table(form: str, run_id: str | None, view: str | None) -> None:
 def _view_rows(metrics: Any, view: str, run_id: str) -> Any:
     """The rows of a view of a run."""
     from robust_fairness.catalog.files import TableDataset
-    from robust_fairness.pipelines.reporting.pipeline import FURTHER, further
+    from robust_fairness.pipelines.reporting.pipeline import FURTHER
     from robust_fairness.reporting import VIEWS, Results
     from robust_fairness.runs import provenance
 
     if view not in VIEWS:
         raise unknown_name("view", view, VIEWS)
-    outputs = provenance.load_manifest(run_id)["outputs"]
-    names = [name for name in outputs if name.endswith(tuple(FURTHER))]
-    parts = {name: provenance.load(run_id, name, TableDataset) for name in names}
-    return VIEWS[view].rows(Results(metrics, **further(parts)))
+    made = provenance.load_manifest(run_id)["outputs"]
+    names = [name for name in FURTHER if name in made]
+    further = {name: provenance.load(run_id, name, TableDataset) for name in names}
+    return VIEWS[view].rows(Results(metrics, **further))
 
 
 @click.command(cls=ProjectCommand)

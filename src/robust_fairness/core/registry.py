@@ -8,6 +8,7 @@ is the method ``cuma``. One of a project is such a file below its ``plugins/`` f
 
 import sys
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
@@ -83,6 +84,12 @@ def _files(kind: str) -> Iterator[tuple[Path, str]]:
         yield path, f"robust_fairness_plugins.{_group(kind)}.{path.stem}"
 
 
+@cache
+def _installed(group: str) -> tuple[EntryPoint, ...]:
+    """The plug-ins of installed packages; reading their metadata is slow."""
+    return tuple(entry_points(group=group))
+
+
 def _found(kind: str) -> dict[str, tuple[Path, str] | EntryPoint]:
     """Where the plug-ins of a kind are, by name.
 
@@ -91,7 +98,7 @@ def _found(kind: str) -> dict[str, tuple[Path, str] | EntryPoint]:
     """
     files = [(path.stem, (path, module)) for path, module in _files(kind)]
     offered: list[tuple[str, Any]] = [one for one in files if one[0][0] != "_" and one[0] != BASE]
-    offered += [(one.name, one) for one in entry_points(group=f"{ROOT.name}.{_group(kind)}")]
+    offered += [(one.name, one) for one in _installed(f"{ROOT.name}.{_group(kind)}")]
     found: dict[str, Any] = {}
     for name, place in offered:
         if name in found:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
-from robust_fairness.experiment.parameters import Named, named
+from robust_fairness.experiment.plugins import Named, named
 from robust_fairness.methods._class_batches import class_batches
 from robust_fairness.methods.base import (
     Batch,

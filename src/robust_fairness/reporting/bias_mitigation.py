@@ -11,7 +11,7 @@ import pandas as pd
 import plotly.express as px
 import plotly.graph_objects as go
 
-from robust_fairness.experiment.parameters import EVERY
+from robust_fairness.metrics.criteria import EVERY
 from robust_fairness.rendering.figures import by_column, faceted
 from robust_fairness.reporting import claims as claimed
 from robust_fairness.reporting import visual_question_answering as questions

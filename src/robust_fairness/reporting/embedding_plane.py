@@ -11,7 +11,7 @@ import pandas as pd
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.tables import PLANES, table
-from robust_fairness.experiment.parameters import EVERY
+from robust_fairness.metrics.criteria import EVERY
 from robust_fairness.samples import Samples
 
 SPACES = ("embedding", "attribute_embedding")

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from scipy import stats
 
 from robust_fairness.core.intervals import CONFIDENCE
-from robust_fairness.experiment.parameters import DEFAULT_TRIAL
+from robust_fairness.experiment.experiment import DEFAULT_TRIAL
 from robust_fairness.metrics import find_metric
 from robust_fairness.rendering.figures import (
     COLOURS,

@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from robust_fairness.experiment.parameters import DEFAULT_TRIAL, EVERY
+from robust_fairness.experiment.experiment import DEFAULT_TRIAL
 from robust_fairness.metrics import find_metric
+from robust_fairness.metrics.criteria import EVERY
 from robust_fairness.reporting.results import UNSHIFTED
 
 FEWEST = 3  # methods, and datasets, of which a test says anything

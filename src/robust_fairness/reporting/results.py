@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 
 from robust_fairness.core import tables
-from robust_fairness.experiment.parameters import DEFAULT_TRIAL, EVERY
+from robust_fairness.experiment.experiment import DEFAULT_TRIAL
 from robust_fairness.metrics import parse_metrics
-from robust_fairness.metrics.criteria import Criterion
+from robust_fairness.metrics.criteria import EVERY, Criterion
 
 # Tables beside the metrics.
 TABLES = {

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from robust_fairness.experiment.parameters import EVERY
+from robust_fairness.metrics.criteria import EVERY
 from robust_fairness.rendering.html import counted
 from robust_fairness.reporting import ranks
 from robust_fairness.reporting.figures import FAIRNESS, QUALITY

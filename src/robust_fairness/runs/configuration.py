@@ -1,33 +1,37 @@
-"""The configuration loader: checks the environment and completes the parameters of every node.
+"""The configuration loader: environments, the experiment, and the parameters of every node.
 
-Each node gets one typed parameter of its own namespace, put together here from what a person
-writes once: ``datasets``, ``shifts``, ``methods``, ``networks``, ``protocols`` and the grid.
+A node gets a model as a parameter of its own namespace: ``params:<dataset>.dataset``,
+``params:<dataset>.shifted.<test set>``, ``params:<dataset>.<label>.cell``,
+``params:<generator>.generator``.
 
-Kedro does not tell ``create_pipeline()`` the environment, so the loader in use is kept here; every
-way into the project (run, registry, viz, notebooks) makes one.
+Kedro does not pass the environment to ``create_pipeline()``, so the loader in use is kept here;
+every way into the project (run, registry, viz, notebooks) makes one.
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import click
 from kedro.config import OmegaConfigLoader
+from omegaconf import OmegaConf
 
 import robust_fairness
-from robust_fairness.core import registry
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.experiment import grid
+from robust_fairness.experiment.experiment import Experiment
+from robust_fairness.experiment.reading import layered, read
+from robust_fairness.experiment.used import used_by
+from robust_fairness.experiment.yaml_source import Node, merged_files, parse
 
 # The configuration that comes with the package.
 DEFAULT = Path(robust_fairness.__file__).with_name("conf")
 
 
 class ConfigurationError(click.ClickException, InputError):
-    """A mistake in the configuration; commands of Kedro, too, show it as one line."""
+    """A mistake in the configuration; Kedro's commands show its message without a traceback."""
 
 
 @contextmanager
@@ -39,7 +43,12 @@ def _shown_by_all_commands() -> Iterator[None]:
 
 
 class ConfigLoader(OmegaConfigLoader):
-    """Kedro's loader, plus an environment that must exist and parameters made from the grid."""
+    """Kedro's loader, plus an environment that must exist and parameters from the experiment.
+
+    What ``conf/local`` (``default_run_env``) has is added to every environment: parameters of new
+    names, datasets, and methods and shifts of a dataset. Without such an environment it overrides
+    ``base``, as in every Kedro project.
+    """
 
     @_shown_by_all_commands()
     def __init__(self, conf_source: str | Path, env: str | None = None, **options: Any) -> None:
@@ -57,48 +66,97 @@ class ConfigLoader(OmegaConfigLoader):
         is_missing = self._protocol == "file" and not Path(own).is_dir()
         return str(DEFAULT / env) if is_missing else own
 
+    @_shown_by_all_commands()
     def __getitem__(self, key: str) -> dict[str, Any]:
         """Configuration of one kind; ``parameters`` are complete with those of all nodes."""
-        found: dict[str, Any] = super().__getitem__(key)
-        if key != "parameters" or not found:
-            return found
-        written = {name: value for name, value in found.items() if name != "grid"}
-        return written | node_parameters(self.selected_grid, written)
+        if key in ("catalog", "parameters"):
+            self._layers(key)  # reports mistakes of YAML with file and line
+        if key != "parameters":
+            found: dict[str, Any] = super().__getitem__(key)
+            return _table_entries() | found if key == "catalog" else found
+        written = {name: one for name, one in self.written_parameters.items() if name != "grid"}
+        return written | (node_parameters(self.validated_experiment) if written else {})
 
-    @property
+    @cached_property
     def written_parameters(self) -> dict[str, Any]:
-        """The parameters as people wrote them."""
-        return super().__getitem__("parameters")
+        """The parameters as they are written."""
+        found: dict[str, Any] = super().__getitem__("parameters")
+        if self.default_run_env in (self.env or self.default_run_env, self.base_env):
+            return found
+        folder = self._get_conf_env_path(self.default_run_env)
+        if not self._fs.isdir(folder):
+            return found
+        patterns = self.config_patterns["parameters"]
+        configs = self._read_dir_configs(folder, patterns, "parameters", set())
+        added = self._merge_and_resolve("parameters", configs)
+        merged: Any = OmegaConf.to_container(OmegaConf.merge(added, found))
+        return dict(merged)
 
-    @cached_property
-    @_shown_by_all_commands()
-    def full_grid(self) -> grid.Grid:
-        """The grid of the environment."""
-        return grid.read(super().__getitem__("experiment"), self.written_parameters)
+    def _layers(self, key: str) -> list[list[Node]]:
+        """The files of a kind: those of the base, of the environment, and of ``local``."""
+        own = self.env if self.env not in (self.base_env, self.default_run_env) else None
+        added = self.default_run_env if self.default_run_env != self.base_env else None
+        return [self._files(key, one) if one else [] for one in (self.base_env, own, added)]
 
-    @cached_property
-    @_shown_by_all_commands()
-    def selected_grid(self) -> grid.Grid:
-        """The grid narrowed by the runtime parameter ``grid``."""
-        return self.full_grid.narrowed((self.runtime_params or {}).get("grid") or {})
-
-    @property
-    def names_of_cells(self) -> dict[str, dict[str, str]]:
-        """Names of the method (``algorithm``) and of the network of every cell of the full grid."""
-        written = self.written_parameters
-        return {
-            one.name: {
-                "algorithm": _named(written, "methods", one.method)["name"],
-                "network": _named(written, "networks", one.network)["name"],
-            }
-            for one in self.full_grid.cells
+    def _files(self, key: str, environment: str) -> list[Node]:
+        """The files of a kind in an environment, with their lines."""
+        folder = Path(self._get_conf_env_path(environment)).absolute()
+        paths = {
+            Path(path)
+            for pattern in self.config_patterns[key]
+            for path in self._fs.glob((folder / pattern).as_posix())
         }
+        found = []
+        for path in sorted(path for path in paths if self._is_valid_config_path(path)):
+            with self._fs.open(path.as_posix()) as file:
+                shown = Path(folder.parent.name, folder.name, path.relative_to(folder))
+                found.append(parse(file.read().decode("utf8"), str(shown)))
+        return found
+
+    @cached_property
+    def _written_experiment(self) -> tuple[Node, Node]:
+        """The experiment and the parameters, with their lines."""
+        parameters = [file for layer in self._layers("parameters") for file in layer]
+        return layered(*self._layers("experiment")), merged_files(parameters)
+
+    def _read(self, *, fully: bool) -> Experiment:
+        experiment, places = self._written_experiment
+        return read(experiment, self.written_parameters, places, fully=fully)
+
+    @cached_property
+    @_shown_by_all_commands()
+    def full_experiment(self) -> Experiment:
+        """The experiment of the environment, in outline."""
+        return self._read(fully=False)
 
     @property
+    def _selection(self) -> dict[str, Any]:
+        """The runtime parameter ``grid``."""
+        return (self.runtime_params or {}).get("grid") or {}
+
+    @cached_property
     @_shown_by_all_commands()
+    def selected_experiment(self) -> Experiment:
+        """The part of the experiment that the runtime parameter ``grid`` selects, in outline."""
+        return self.full_experiment.narrowed(self._selection)
+
+    @cached_property
+    @_shown_by_all_commands()
+    def validated_experiment(self) -> Experiment:
+        """The selected experiment with plug-ins that have checked their parameters."""
+        return self._read(fully=True).narrowed(self._selection)
+
+    @property
     def used(self) -> dict[str, list[str]]:
-        """Names of everything that this run uses, by kind; see ``used_by``."""
-        return used_by(node_parameters(self.selected_grid, self.written_parameters))
+        """Names of everything that this run uses, by kind."""
+        return used_by(self.validated_experiment)
+
+
+def _table_entries() -> dict[str, Any]:
+    """The catalog entries of the tables; pandas is imported only where the catalog is read."""
+    from robust_fairness.catalog.schemas import table_entries
+
+    return table_entries()
 
 
 def loader_of(environment: str | None) -> ConfigLoader:
@@ -115,175 +173,30 @@ def loader_of(environment: str | None) -> ConfigLoader:
     return ConfigLoader(source, environment, **settings.CONFIG_LOADER_ARGS)
 
 
-def node_parameters(selected: grid.Grid, written: dict[str, Any]) -> dict[str, Any]:
-    """Parameters by dataset: ``source``, ``shifted`` by test set, and ``cell`` by label.
-
-    A generated dataset has ``family`` as well, what is measured of it; one whose contact sheet is
-    of an attribute has ``contact_sheet``. Parameters of generators
-    stand beside those of datasets: ``generator``, ``source`` and ``referee``, a cell.
-    """
-    complete = {one.name: _generator_parameters(one, written) for one in selected.generators}
-    for dataset in selected.datasets:
-        source = _source(written, dataset.name, dataset.name, dataset.seeds)
-        made_by = {"source": source} if dataset.generator else {}
-        own: dict[str, Any] = {
-            "source": source,
-            "shifted": {
-                test_set.name: {
-                    "shift": _named(written, "shifts", test_set.shift),
-                    "severity": test_set.severity,
-                    **made_by,
-                }
-                for test_set in dataset.test_sets
-            },
-        }
-        if isinstance(dataset.contact_sheet, str):
-            own["contact_sheet"] = {"attribute": dataset.contact_sheet}
-        test_sets = {t.name: [t.shift, t.severity] for t in dataset.test_sets}
-        if dataset.generator:
-            referee = complete[dataset.generator.name].get("referee")
-            own["family"] = {**made_by, "test_sets": test_sets, "referee": referee}
-        for cell in dataset.cells:
-            own[cell.label] = {
-                "cell": {
-                    "dataset": dataset.name,
-                    "label": cell.label,
-                    "method": _named(written, "methods", cell.method),
-                    "network": _named(written, "networks", cell.network),
-                    "protocol": (written.get("protocols") or {}).get(dataset.protocol) or {},
-                    "settings": dict(cell.settings),
-                    "trials": list(cell.trials),
-                    "search": list(cell.search),
-                    "search_by": dataset.search_by,
-                    "groupings": [list(columns) for columns in dataset.groupings],
-                    "seeds": list(range(dataset.seeds)),
-                    "metrics": list(dataset.metrics),
-                    "selections": list(dataset.selections),
-                    "test_sets": test_sets,
-                }
-            }
-        complete[dataset.name] = own
-    return complete
-
-
-# Fields of parameters that name a thing, and its kind.
-NAMING = {
-    "source": "dataset", "of": "dataset", "shift": "shift", "method": "method",
-    "network": "network", "backbone": "network", "classifier": "network",
-    "objective": "objective", "miner": "miner", "augmentation": "augmentation",
-}  # fmt: skip
-
-
-def used_by(complete: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Names of datasets, shifts, methods, networks, metrics and so on that parameters name.
-
-    Args:
-        complete: parameters by dataset and generator, as ``node_parameters`` gives them.
-
-    Returns:
-        Sorted names by kind, as the registry calls them. Trials count; ``augmentation`` is that
-        of training, and ``generator`` the kind of generator.
-    """
-    from robust_fairness.experiment.parameters import CellParameters, SourceParameters
-
-    found: dict[str, set[str]] = {}
-    for own in complete.values():
-        if "generator" in own:
-            found.setdefault("generator", set()).add("edm")
-        for fields in own.get("shifted", {}).values():
-            _note_names({"shift": fields["shift"]}, found)
-        if "source" in own:
-            _note_names(SourceParameters.model_validate(own["source"]).model_dump(), found)
-        cells = [fields["cell"] for fields in own.values() if "cell" in fields]
-        for fields in (*cells, *filter(None, [own.get("referee")])):
-            _note_cell(CellParameters.model_validate(fields), found)
-    return {kind: sorted(names) for kind, names in found.items()}
-
-
-def _note_cell(cell: Any, found: dict[str, set[str]]) -> None:
-    """Names of a cell: of its metrics, and of its method and network in every trial."""
-    from robust_fairness.metrics.criteria import scored_by
-
-    scored = {one.metric for one in scored_by(cell.selections)}
-    found.setdefault("metric", set()).update(cell.metrics, scored)
-    names = {"method": {"name": cell.method.name}, "network": {"name": cell.network.name}}
-    _note_names(names, found)
-    changes = [
-        *({field: value} for trial in cell.trials for field, value in trial.items()),
-        *({field: one} for stage in cell.search for field, some in stage.items() for one in some),
-    ]
-    naming = [one for one in changes if not NAMING.keys().isdisjoint(one)]
-    for replica in cell.model_copy(update={"seeds": (0,)}).replicas([{}, *naming]):
-        for part in (replica.method, replica.network, replica.protocol):
-            _note_names(part.model_dump(), found)
-
-
-def _note_names(fields: Mapping[str, Any], found: dict[str, set[str]]) -> None:
-    """Names that the fields of ``NAMING`` hold, alone or with fields of their own, at any depth."""
-    for field, value in fields.items():
-        kind = NAMING.get(field, "")
-        name = value.get("name") if isinstance(value, Mapping) else value
-        if kind and isinstance(name, str) and name in _names(kind):
-            found.setdefault(kind, set()).add(name)
-        if isinstance(value, Mapping):
-            _note_names(value, found)
-
-
-@cache
-def _names(kind: str) -> frozenset[str]:
-    """Names of a kind; augmentations are those of the protocol but for none at all."""
-    if kind == "augmentation":
-        from robust_fairness.experiment.parameters import Protocol
-
-        offered = Protocol.model_fields["augmentation"].annotation
-        return frozenset(get_args(offered)) - {"none"}
-    return frozenset(registry.names(kind))
-
-
-def _source(written: dict[str, Any], dataset: str, name: str, splits: int) -> dict[str, Any]:
-    """Where samples called ``name`` come from: a configured dataset, or a file of datasets/."""
-    options = dict((written.get("datasets") or {}).get(dataset) or {})
-    source = {"name": options.pop("source", dataset), **options}
-    return {"dataset": name, "source": source, "splits": splits}
-
-
-def _generator_parameters(generator: grid.Generator, written: dict[str, Any]) -> dict[str, Any]:
-    """Parameters of a generator: ``generator`` and, where it has real pictures, its referee's."""
-    options = written["generators"][generator.name]
-    own: dict[str, Any] = {
-        "generator": {
-            "name": generator.name,
-            **{name: options[name] for name in ("training", "file") if name in options},
-        }
+def node_parameters(experiment: Experiment) -> dict[str, Any]:
+    """The models that nodes get, by dataset and generator."""
+    found: dict[str, Any] = {
+        one.name: {"generator": one, "reference": one.reference} for one in experiment.generators
     }
-    if generator.source:
-        own["source"] = _source(written, generator.source, generator.name, 1)
-        own["referee"] = {
-            "dataset": generator.name,
-            "label": "referee",
-            "method": {"name": "erm"},
-            "network": _named(written, "networks", generator.network),
-            "protocol": written["protocols"][generator.protocol] or {},
-            "seeds": [0],
+    for dataset in experiment.datasets:
+        found[dataset.name] = {
+            "dataset": dataset.model_copy(update={"cells": ()}),
+            "shifted": {test_set.name: test_set for test_set in dataset.test_sets},
+            **{cell.label: {"cell": cell} for cell in dataset.cells},
         }
-    return own
-
-
-def _named(written: dict[str, Any], section: str, name: str) -> dict[str, Any]:
-    """Parameters of a thing; its ``name`` is the key unless they say otherwise."""
-    return {"name": name, **((written.get(section) or {}).get(name) or {})}
+    return found
 
 
 _loader: Any = None
 
 
 def use(loader: Any) -> None:
-    """Read the grid from this configuration loader from now on."""
+    """Use this configuration loader from now on."""
     global _loader  # noqa: PLW0603 - Kedro gives create_pipeline() no argument to pass it by
     if _loader is not None:
         from kedro.framework.project import pipelines
 
-        # Kedro keeps pipelines for the whole process, but these were made of another grid
+        # Kedro keeps pipelines for the whole process, but these were made of another experiment
         pipelines.configure("robust_fairness.pipeline_registry")
     _loader = loader
 
@@ -295,13 +208,13 @@ def loader() -> Any:
     return _loader
 
 
-def full_grid() -> grid.Grid:
-    """The grid of the environment."""
-    found: grid.Grid = loader().full_grid
+def full_experiment() -> Experiment:
+    """The experiment of the environment, in outline."""
+    found: Experiment = loader().full_experiment
     return found
 
 
-def selected_grid() -> grid.Grid:
-    """The part of it that this run was asked for."""
-    found: grid.Grid = loader().selected_grid
+def selected_experiment() -> Experiment:
+    """The selected part of the experiment, in outline."""
+    found: Experiment = loader().selected_experiment
     return found

@@ -11,6 +11,7 @@ from kedro.framework.hooks import hook_impl
 from kedro.io import AbstractVersionedDataset
 from kedro.io.core import Version, VersionNotFoundError
 
+from robust_fairness.catalog import names
 from robust_fairness.catalog.atomic import AtomicDataset
 from robust_fairness.core.errors import InputError
 from robust_fairness.runs import provenance
@@ -18,9 +19,9 @@ from robust_fairness.runs.runners import first_line
 
 logger = logging.getLogger(__name__)
 
-# Endings of names of datasets that leave checkpoints behind.
-UNFINISHED, SHIFTED = (".models", "_referee", "_generator", ".samples"), ".shifted."
-READ = (".samples", "_real")  # of samples read from raw files
+# Parts of the catalog whose nodes keep checkpoints, and those that are read from files.
+CHECKPOINTED = ("models", "reference", "generator", "samples", names.SHIFTED)
+READ = ("samples", "real")
 
 
 class RunRecord:
@@ -74,12 +75,12 @@ class RunRecord:
     @hook_impl
     def after_dataset_saved(self, dataset_name: str) -> None:
         """Delete the checkpoints of models and chunks of images."""
-        if dataset_name.endswith(UNFINISHED) or SHIFTED in dataset_name:
+        found = names.parse(dataset_name)
+        if found.part in CHECKPOINTED:
             from robust_fairness.core.checkpoints import drop
 
-            generator = dataset_name.removesuffix("_referee")
-            is_referee = generator != dataset_name
-            drop(f"{generator}.referee" if is_referee else dataset_name.removesuffix(".models"))
+            reference = f"{found.dataset}.{found.part}" if found.part == "reference" else ""
+            drop(found.cell or reference or dataset_name)
 
     @hook_impl
     def after_pipeline_run(self, run_params: dict[str, Any], pipeline: Any, catalog: Any) -> None:
@@ -129,7 +130,9 @@ def _pin_inputs(pinned: Mapping[str, str], pipeline: Any, catalog: Any) -> dict[
 
 
 def _record_samples(run_id: str, data: Mapping[str, Any]) -> None:
-    sources = {name: value.sources for name, value in data.items() if name.endswith(READ)}
+    sources = {
+        name: value.sources for name, value in data.items() if names.parse(name).part in READ
+    }
     if sources:
         provenance.note_inputs(run_id, sources)
 

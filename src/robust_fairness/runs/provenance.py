@@ -17,6 +17,7 @@ from typing import Any
 
 from kedro.utils import find_kedro_project
 
+from robust_fairness.catalog import names
 from robust_fairness.catalog.atomic import AtomicDataset
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.files import atomic_path, locked
@@ -127,8 +128,8 @@ def load(run_id: str, name: str, kind: type[AtomicDataset]) -> Any:
     if name in manifest["loaded"]:
         return load(manifest["loaded"][name], name, kind)
     known = {*manifest["outputs"], *manifest["loaded"]}
-    part = name.rpartition(".")[2]
-    alike = {one for one in known if one.rpartition(".")[2] == part}
+    part = names.parse(name).part
+    alike = {one for one in known if names.parse(one).part == part}
     raise unknown_name(f"output of run {run_id}", name, alike or known)
 
 
@@ -173,8 +174,8 @@ def new_manifest(
         loader: the configuration loader in use.
         outputs: names of the run's outputs.
     """
-    grid = loader.selected_grid
-    configuration = {"parameters": loader.written_parameters, "grid": repr(grid)}
+    experiment = loader.selected_experiment
+    configuration = {"parameters": loader.written_parameters, "experiment": repr(experiment)}
     manifest = {
         "run_id": run_params["run_id"],
         "state": "running",
@@ -188,11 +189,11 @@ def new_manifest(
         "runtime_parameters": run_params["runtime_params"],
         "configuration": digest(json.dumps(configuration, sort_keys=True, default=str).encode()),
         "grid": {
-            "seeds": {dataset.name: dataset.seeds for dataset in grid.datasets},
-            "cells": [cell.name for cell in grid.cells],
+            "seeds": {dataset.name: dataset.seeds for dataset in experiment.datasets},
+            "cells": [cell.name for cell in experiment.cells],
             "test_sets": {
                 dataset.name: [test_set.name for test_set in dataset.test_sets]
-                for dataset in grid.datasets
+                for dataset in experiment.datasets
             },
         },
         "used": loader.used,
@@ -270,7 +271,7 @@ def require_same_samples(versions: Mapping[str, str]) -> None:
         InputError: the samples differ, or no manifest shows that they are equal.
     """
     for name, run_id in versions.items():
-        samples = f"{name.partition('.')[0]}.samples"
+        samples = names.of_dataset(names.parse(name).dataset, "samples")
         if samples not in versions or not manifest_path(run_id).exists():
             continue
         current = versions[samples]

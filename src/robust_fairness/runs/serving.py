@@ -18,7 +18,7 @@ from robust_fairness import __version__
 from robust_fairness.catalog.arrays import ModelsDataset
 from robust_fairness.core.devices import device_named
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.experiment.parameters import CellParameters
+from robust_fairness.experiment.experiment import Cell
 from robust_fairness.samples import Samples
 from robust_fairness.training.records import Fitted
 
@@ -169,7 +169,7 @@ def _load_pyfunc(path: str, model_config: Mapping[str, Any] | None = None) -> Se
 
 def save(
     folder: Path,
-    cell: CellParameters,
+    cell: Cell,
     samples: Samples,
     models: Sequence[Fitted],
     chosen: pd.DataFrame,

@@ -21,8 +21,10 @@ from typing import Any
 
 from kedro.framework.hooks import hook_impl
 
+from robust_fairness.catalog import names
 from robust_fairness.core.errors import Failure
-from robust_fairness.experiment.parameters import EVERY, CellParameters
+from robust_fairness.experiment.experiment import Cell
+from robust_fairness.metrics.criteria import EVERY
 from robust_fairness.runs import provenance
 from robust_fairness.runs.runners import first_line
 
@@ -81,7 +83,7 @@ class MlflowTracking:
         self, node: Any, inputs: Mapping[str, Any], outputs: Mapping[str, Any], run_id: str
     ) -> None:
         """Log hyperparameters and curves of a training, models, and scores."""
-        cell, _, name = node.name.rpartition(".")
+        cell, name = names.parse_node(node.name)
         settings: Any = inputs.get(f"params:{cell}.cell")
         if name == "train":
             history = outputs[f"{cell}.history"]
@@ -202,7 +204,7 @@ class Record:
 
     def _child(self, cell: str) -> str:
         """Id of the run of a cell."""
-        dataset, method = cell.split(".")
+        dataset, method = names.parse_cell(cell)
         tags = {"cell": cell, "dataset": dataset, "method": method}
         return self._run(cell, {"mlflow.parentRunId": self._parent, **tags})
 
@@ -234,9 +236,7 @@ class Record:
             ],
         )
 
-    def model(
-        self, cell: str, settings: CellParameters, samples: Any, models: Any, chosen: Any
-    ) -> None:
+    def model(self, cell: str, settings: Cell, samples: Any, models: Any, chosen: Any) -> None:
         """Log the trained replicas of a cell as an MLflow model in the folder ``model``.
 
         Args:
@@ -253,7 +253,7 @@ class Record:
             if save(made, settings, samples, models, chosen):
                 self._client.log_artifacts(self._child(cell), str(made), MODEL)
 
-    def scores(self, cell: str, settings: CellParameters, metrics: Any) -> None:
+    def scores(self, cell: str, settings: Cell, metrics: Any) -> None:
         """Log the scores of a cell, means over seeds, and close its run.
 
         A replica that several criteria selected counts once.
@@ -295,8 +295,8 @@ class Record:
             report: the HTML page, an artifact of the parent run.
         """
         for failure in failures:
-            cell = failure.node.rpartition(".")[0]
-            if "." in cell:
+            cell = names.parse_node(failure.node)[0]
+            if all(names.parse_cell(cell)):
                 self._end(self._child(cell), "FAILED", str(failure))
         children = f"tags.`mlflow.parentRunId` = '{self._parent}'"
         for run in self._search(f"{children} and attributes.status = 'RUNNING'"):

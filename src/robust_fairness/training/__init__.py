@@ -9,7 +9,8 @@ import pandas as pd
 
 from robust_fairness.core import tables
 from robust_fairness.core.checkpoints import threads
-from robust_fairness.experiment.parameters import EVERY, CellParameters
+from robust_fairness.experiment.experiment import Cell
+from robust_fairness.metrics.criteria import EVERY
 from robust_fairness.samples import Samples
 from robust_fairness.training import evaluation, prediction, search, selection
 from robust_fairness.training.prediction import UNSHIFTED
@@ -33,7 +34,7 @@ COMPARED = (
 
 
 def train(
-    samples: Samples, cell: CellParameters
+    samples: Samples, cell: Cell
 ) -> tuple[list[Fitted], list[Prediction], pd.DataFrame, pd.DataFrame]:
     """Fit every trial with every seed, stacks of replicas at once, then the stages of a search.
 
@@ -58,9 +59,7 @@ def train(
     return trained.fitted, trained.validation, history, trained.table()
 
 
-def select(
-    samples: Samples, validation: Sequence[Prediction], cell: CellParameters
-) -> pd.DataFrame:
+def select(samples: Samples, validation: Sequence[Prediction], cell: Cell) -> pd.DataFrame:
     """Choose trials by the cell's criteria from predictions on validation rows.
 
     A metric of groups counts for the sensitive attributes only. Returns ``tables.SELECTION``.
@@ -70,9 +69,7 @@ def select(
     )
 
 
-def compare(
-    samples: Samples, validation: Sequence[Prediction], cell: CellParameters
-) -> pd.DataFrame:
+def compare(samples: Samples, validation: Sequence[Prediction], cell: Cell) -> pd.DataFrame:
     """What each criterion chooses of the trials, used or not; ``tables.CHOICES``.
 
     A cell with a single trial leaves nothing to choose, and has no rows.
@@ -92,7 +89,7 @@ def predict(
     samples: Samples,
     models: Sequence[Fitted],
     chosen: pd.DataFrame,
-    cell: CellParameters,
+    cell: Cell,
     shifted: Mapping[str, Samples],
 ) -> list[Prediction]:
     """Predictions of the chosen replicas on the test rows of every sample set.
@@ -114,7 +111,7 @@ def evaluate(
     samples: Samples,
     predictions: Sequence[Prediction],
     chosen: pd.DataFrame,
-    cell: CellParameters,
+    cell: Cell,
     shifted: Mapping[str, Samples],
 ) -> pd.DataFrame:
     """Score the predictions by every metric of the cell.

@@ -5,13 +5,13 @@ from pydantic import BaseModel
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
-from robust_fairness.experiment.parameters import CellParameters, Protocol
+from robust_fairness.experiment.experiment import Cell, Protocol
 from robust_fairness.samples import Samples
 
 PLAIN_METHOD = "erm"
 
 
-def require_plain_training(cell: CellParameters, protocol: Protocol) -> None:
+def require_plain_training(cell: Cell, protocol: Protocol) -> None:
     """Raise if a network that is not iterative is to be trained by other than plain training.
 
     Raises:
@@ -31,7 +31,7 @@ def require_plain_training(cell: CellParameters, protocol: Protocol) -> None:
         )
 
 
-def require_head(network: BaseModel, cell: CellParameters) -> None:
+def require_head(network: BaseModel, cell: Cell) -> None:
     """Raise unless the network's head is either trained by the method or fitted afterwards.
 
     Args:
@@ -56,7 +56,7 @@ def require_head(network: BaseModel, cell: CellParameters) -> None:
         )
 
 
-def require_validation_loss(cell: CellParameters) -> None:
+def require_validation_loss(cell: Cell) -> None:
     """Raise unless epochs end with a validation loss, by which trials are pruned.
 
     Raises:
@@ -69,7 +69,7 @@ def require_validation_loss(cell: CellParameters) -> None:
         )
 
 
-def require_sample_weight(samples: Samples, cell: CellParameters) -> None:
+def require_sample_weight(samples: Samples, cell: Cell) -> None:
     """Raise if rows have different weights that the method or the network would ignore.
 
     Raises:

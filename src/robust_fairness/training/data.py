@@ -7,7 +7,7 @@ from torch import Tensor
 
 from robust_fairness.core.devices import device_named
 from robust_fairness.core.errors import InputError
-from robust_fairness.experiment.parameters import Protocol, Replica
+from robust_fairness.experiment.experiment import Protocol, Replica
 from robust_fairness.methods.base import Batch, TrainingRows
 from robust_fairness.models.base import LabelledRows
 from robust_fairness.models.randomness import DropoutNoise, Randomness

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from robust_fairness.core import tables
-from robust_fairness.experiment.parameters import CellParameters
+from robust_fairness.experiment.experiment import Cell
 from robust_fairness.metrics import evaluate, find_metric
 from robust_fairness.metrics.criteria import scored_by
 from robust_fairness.samples import Samples
@@ -38,7 +38,7 @@ def score(
 def metric_rows(
     predictions: Sequence[Prediction],
     selection: pd.DataFrame,
-    cell: CellParameters,
+    cell: Cell,
     test_sets: Mapping[str, Samples],
 ) -> pd.DataFrame:
     """All rows of a cell, ``tables.METRICS``.

@@ -15,7 +15,7 @@ from robust_fairness.core import checkpoints, registry
 from robust_fairness.core.checkpoints import Checkpoint
 from robust_fairness.core.progress import progress
 from robust_fairness.core.registry import find
-from robust_fairness.experiment.parameters import CellParameters, Replica
+from robust_fairness.experiment.experiment import Cell, Replica
 from robust_fairness.methods.base import Batch, Method, Problem, Step, plain_steps, shuffled
 from robust_fairness.models.base import Model, PlayerLosses
 from robust_fairness.models.randomness import Randomness
@@ -53,7 +53,7 @@ class Stack:
         replicas: replicas that train together, see ``stacking.stacks``.
     """
 
-    def __init__(self, samples: Samples, cell: CellParameters, replicas: Sequence[Replica]) -> None:
+    def __init__(self, samples: Samples, cell: Cell, replicas: Sequence[Replica]) -> None:
         first, seeds = replicas[0], [replica.seed for replica in replicas]
         self.replicas, self.protocol, self.cell = list(replicas), first.protocol, cell
         require_plain_training(cell, self.protocol)
@@ -279,7 +279,7 @@ class Stack:
         ]
 
 
-def training_key(samples: Samples, cell: CellParameters, replicas: Sequence[Replica]) -> str:
+def training_key(samples: Samples, cell: Cell, replicas: Sequence[Replica]) -> str:
     """Name of the checkpoint of these replicas: a hash of everything their numbers depend on.
 
     It covers the code of the package and of all plug-ins outside it.

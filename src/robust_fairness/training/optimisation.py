@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from robust_fairness.experiment.parameters import Protocol
+from robust_fairness.experiment.experiment import Protocol
 from robust_fairness.methods.base import Method, Step
 from robust_fairness.models.base import Model
 

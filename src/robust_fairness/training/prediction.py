@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from robust_fairness.core.registry import find
-from robust_fairness.experiment.parameters import (
-    CellParameters,
+from robust_fairness.experiment.experiment import (
+    Cell,
 )
 from robust_fairness.metrics import find_metric
 from robust_fairness.metrics.criteria import VALIDATION_PARTS, scored_by
@@ -200,7 +200,7 @@ def validation_parts(samples: Samples) -> list[str]:
     return [part for part in VALIDATION_PARTS if (samples.splits == part).any(axis=None)]
 
 
-def due_quantities(cell: CellParameters, test_set: str, part: str) -> list[str]:
+def due_quantities(cell: Cell, test_set: str, part: str) -> list[str]:
     """The further quantities that are to be kept with predictions.
 
     On test rows they are those that the cell's metrics ask for by their arguments, on validation
@@ -233,7 +233,7 @@ def _needs(metrics: Iterable[str]) -> set[str]:
     return {name for metric in metrics for name in find_metric(metric).needs}
 
 
-def _scored(cell: CellParameters, part: str = "") -> set[str]:
+def _scored(cell: Cell, part: str = "") -> set[str]:
     """Metrics that the criteria of a cell score, on one validation part or on any."""
     scored = scored_by(filter(None, [*cell.selections, cell.search_by]))
     return {one.metric for one in scored if part in ("", one.part)}
@@ -242,7 +242,7 @@ def _scored(cell: CellParameters, part: str = "") -> set[str]:
 def predict(
     samples: Samples,
     fitted: Sequence[Fitted],
-    cell: CellParameters,
+    cell: Cell,
     test_sets: Mapping[str, Samples],
     part: str = "test",
 ) -> list[Prediction]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from robust_fairness.core import tables
-from robust_fairness.experiment.parameters import CellParameters
+from robust_fairness.experiment.experiment import Cell
 from robust_fairness.metrics.set_distances import UNSHIFTED, set_distances
 from robust_fairness.samples import Samples
 from robust_fairness.training.data import device_of
@@ -26,7 +26,7 @@ class Referee:
         cell: how it was trained.
     """
 
-    def __init__(self, fitted: Fitted, real: Samples, cell: CellParameters) -> None:
+    def __init__(self, fitted: Fitted, real: Samples, cell: Cell) -> None:
         self.stack = FittedStack([fitted], real, device_of(cell.protocol))
         self.name = fitted.network["name"]
         test = real.rows(fitted.split, "test")

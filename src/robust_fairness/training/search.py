@@ -12,10 +12,9 @@ from torch import Tensor
 from robust_fairness.core import tables
 from robust_fairness.core.checkpoints import Checkpoint, threads
 from robust_fairness.core.errors import InputError
-from robust_fairness.experiment.parameters import (
-    CellParameters,
+from robust_fairness.experiment.experiment import (
+    Cell,
     Replica,
-    changed_hparams,
     require_replicas,
 )
 from robust_fairness.metrics.criteria import Criterion, Scored
@@ -45,7 +44,7 @@ class Trained:
         cell: the cell's settings.
     """
 
-    def __init__(self, samples: Samples, cell: CellParameters) -> None:
+    def __init__(self, samples: Samples, cell: Cell) -> None:
         self.samples, self.cell = samples, cell
         self.replicas: list[Replica] = []
         self.fitted: list[Fitted] = []
@@ -145,10 +144,8 @@ class Trained:
             }
             for trial, stage in self.stages.items()
         ]
-        hparams = changed_hparams(self.replicas)
-        return tables.with_fields(
-            tables.TRIALS, rows, "hparams.", [hparams[trial] for trial in self.stages]
-        )
+        hparams = {one.trial: one.changes for one in self.replicas}
+        return tables.TRIALS.table(rows, [hparams[trial] for trial in self.stages])
 
     def scores(self, scored: Scored) -> dict[str, float]:
         """Mean score of every trial on validation rows, where it has one."""
@@ -162,7 +159,7 @@ class Trained:
         return str(selection.choose(scores, [criterion])["trial"].iloc[0])
 
 
-def require_fitting(samples: Samples, cell: CellParameters) -> None:
+def require_fitting(samples: Samples, cell: Cell) -> None:
     """Check that a cell's settings fit the samples, before any of its replicas is trained.
 
     Groupings would fail when predictions are scored, and what a trial or a stage of the search
@@ -244,7 +241,7 @@ def _train_asked(
     return named
 
 
-def _objective(cell: CellParameters) -> Scored:
+def _objective(cell: Cell) -> Scored:
     """What the criterion that decides between stages is best in."""
     return Criterion.parse(cell.decides).objective
 

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from torch import Tensor
 
 from robust_fairness.core.registry import find
-from robust_fairness.experiment.parameters import Replica
+from robust_fairness.experiment.experiment import Replica
 from robust_fairness.samples import REQUIRED_PARTS, Samples
 
 

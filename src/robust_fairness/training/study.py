@@ -22,7 +22,7 @@ from optuna.distributions import (
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.trial import FrozenTrial, Trial, TrialState
 
-from robust_fairness.experiment.stages import Range, Stage
+from robust_fairness.experiment.search import Range, Stage
 
 DIGITS = 4  # of a drawn number, which stands in the name of its trial
 GUIDED_AT_ONCE = 4  # trials of TPE that are drawn together

@@ -18,7 +18,7 @@ from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.datasets.base import Dataset
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images.coloured_digits import nearest_colors
-from robust_fairness.experiment.parameters import TestSetParameters
+from robust_fairness.experiment.experiment import TestSet
 from robust_fairness.generation.chunks import Chunks, Decoder, require_sizes
 from robust_fairness.generation.families import Family
 from robust_fairness.samples import REQUIRED_PARTS, Samples
@@ -72,7 +72,7 @@ class Generated(Dataset):
         """
 
         generator: str
-        subset: TestSetParameters
+        subset: TestSet
         seed: int = Field(0, ge=0)
         target_seed: int = Field(0, ge=0)
         train_rows: int = Field(50_000, ge=1, le=2**24)
@@ -143,7 +143,7 @@ class Generated(Dataset):
         )
 
     def shifted(
-        self, samples: Samples, test_set: TestSetParameters, generator: Decoder, name: str
+        self, samples: Samples, test_set: TestSet, generator: Decoder, name: str
     ) -> Samples:
         """The same draws and labels, from another subset of latent space.
 
@@ -173,7 +173,7 @@ def _attributes(
 
 
 def _chunks(
-    parameters: Generated.Parameters, subset: TestSetParameters, generator: Decoder, name: str
+    parameters: Generated.Parameters, subset: TestSet, generator: Decoder, name: str
 ) -> Chunks:
     family = Family(
         subset.shift.name,

@@ -17,7 +17,7 @@ from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.registry import find
 from robust_fairness.datasets.base import Dataset
 from robust_fairness.datasets.files import Files
-from robust_fairness.experiment.parameters import Named, named
+from robust_fairness.experiment.plugins import Named, named
 from robust_fairness.samples import REQUIRED_PARTS, Samples, require_categorical
 from robust_fairness.samples.splits import ClassSplitParameters, class_splits, ranks
 

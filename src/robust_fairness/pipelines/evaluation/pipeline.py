@@ -1,28 +1,26 @@
 """The evaluation pipeline."""
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from kedro.pipeline import Node, Pipeline
 
-from robust_fairness.experiment.grid import DatasetGrid
-from robust_fairness.experiment.parameters import CellParameters
-from robust_fairness.pipelines._cells import for_every_cell, shifted_inputs
-from robust_fairness.runs.configuration import selected_grid
+from robust_fairness.catalog import names
+from robust_fairness.experiment.experiment import Cell, Dataset
+from robust_fairness.runs.configuration import selected_experiment
 
-# What else is collected of a cell, and how it is called beside the metrics, which have its label.
-OF = {part: f"{part} of " for part in ("history", "trials")}
+COLLECTED = ("metrics", "history", "trials")  # parts of a cell
 
 
-def predict(samples: Any, models: Any, selection: Any, cell: CellParameters, **shifted: Any) -> Any:
-    """Predict every test set with the chosen replicas."""
+def predict(samples: Any, models: Any, selection: Any, cell: Cell, **shifted: Any) -> Any:
+    """Predict every test set with the selected replicas."""
     from robust_fairness import training
 
     return training.predict(samples, models, selection, cell, shifted)
 
 
-def evaluate(
-    samples: Any, predictions: Any, selection: Any, cell: CellParameters, **shifted: Any
-) -> Any:
+def evaluate(samples: Any, predictions: Any, selection: Any, cell: Cell, **shifted: Any) -> Any:
     """Score the predictions by every metric."""
     from robust_fairness import training
 
@@ -30,51 +28,81 @@ def evaluate(
 
 
 def collect(**parts: Any) -> tuple[Any, Any]:
-    """Join the rows of a dataset's cells, and note which of them failed and what they trained.
+    """The metrics of a dataset's cells, and which of them failed and what they trained.
 
     Args:
-        parts: of every cell its metrics by its label, and its history and trials, see ``OF``.
+        parts: of every cell those of ``COLLECTED``, by their names in the catalog.
     """
-    from robust_fairness.pipelines._collecting import join, states
+    from robust_fairness.core import tables
+    from robust_fairness.pipelines.collecting import collect as joined
 
-    trained = {
-        part: {name.removeprefix(of): one for name, one in parts.items() if name.startswith(of)}
-        for part, of in OF.items()
+    cells: dict[str, dict[str, Any]] = {}
+    for name, part in parts.items():
+        found = names.parse(name)
+        cells.setdefault(found.label, {})[found.part] = part
+    metrics = {label: cell["metrics"] for label, cell in cells.items()}
+    rows = [{"method": label, **state(cell)} for label, cell in cells.items()]
+    return joined("metrics", **metrics), tables.STATES.table(rows)
+
+
+def state(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """State of a cell: done, or failed and why; and how much it has trained.
+
+    Args:
+        cell: its metrics, history and trials, or the failures of the nodes that make them.
+    """
+    import pandas as pd
+
+    metrics, history, trials = (cell[part] for part in COLLECTED)
+    is_done = isinstance(metrics, pd.DataFrame)
+    trained = isinstance(history, pd.DataFrame)
+    return {
+        "state": "done" if is_done else "failed",
+        "reason": "" if is_done else str(metrics),
+        "trials": len(trials) if isinstance(trials, pd.DataFrame) else 0,
+        "epochs": len(history[["trial", "seed", "epoch"]].drop_duplicates()) if trained else 0,
     }
-    metrics = {name: one for name, one in parts.items() if " " not in name}
-    return join(metrics), states(metrics, **trained)
 
 
 def create_pipeline() -> Pipeline:
-    """Predict and evaluate for every cell, collect for every dataset of the grid."""
-    collecting = [_collecting(dataset) for dataset in selected_grid().datasets]
-    return Pipeline([for_every_cell(_nodes), *collecting])
+    """Predict and evaluate for every cell, collect for every dataset."""
+    datasets = selected_experiment().datasets
+    cells = [
+        node for dataset in datasets for cell in dataset.cells for node in _nodes(dataset, cell)
+    ]
+    return Pipeline([*cells, *map(_collecting, datasets)])
 
 
-def _nodes(dataset: DatasetGrid) -> list[Node]:
-    shared = {"samples": "samples", "selection": "selection", "cell": "params:cell"}
-    shared |= shifted_inputs(dataset)
+def shifted_inputs(dataset: Dataset) -> dict[str, str]:
+    """The shifted test sets of a dataset as inputs of a node, by test set."""
+    return {one.name: names.of_test_set(dataset.name, one.name) for one in dataset.test_sets}
+
+
+def _nodes(dataset: Dataset, cell: Cell) -> list[Node]:
+    own = partial(names.of_cell, cell.name)
+    place: Any = {
+        "namespace": cell.name, "tags": [f"dataset.{cell.dataset}", f"method.{cell.label}"]
+    }  # fmt: skip
+    shared = {
+        "samples": names.of_dataset(dataset.name, "samples"),
+        "selection": own("selection"),
+        "cell": f"params:{cell.name}.cell",
+        **shifted_inputs(dataset),
+    }
+    models, predictions = {"models": own("models")}, {"predictions": own("predictions")}
     return [
-        Node(predict, {**shared, "models": "models"}, "predictions", name="predict"),
-        Node(evaluate, {**shared, "predictions": "predictions"}, "metrics", name="evaluate"),
+        Node(predict, shared | models, own("predictions"), name="predict", **place),
+        Node(evaluate, shared | predictions, own("metrics"), name="evaluate", **place),
     ]
 
 
-def _collecting(dataset: DatasetGrid) -> Pipeline:
-    parts = {cell.label: f"{cell.name}.metrics" for cell in dataset.cells}
-    for part, of in OF.items():
-        parts |= {f"{of}{cell.label}": f"{cell.name}.{part}" for cell in dataset.cells}
-    return Pipeline(
-        [
-            Node(
-                collect,
-                {name: name for name in parts},
-                ["table", "states"],
-                name="collect",
-            )
-        ],
+def _collecting(dataset: Dataset) -> Node:
+    parts = [names.of_cell(cell.name, part) for cell in dataset.cells for part in COLLECTED]
+    return Node(
+        collect,
+        {name: name for name in parts},
+        [names.of_dataset(dataset.name, part) for part in ("table", "states")],
+        name="collect",
         namespace=dataset.name,
-        inputs=parts,
-        outputs={"table": f"{dataset.name}_table", "states": f"{dataset.name}_states"},
         tags=[f"dataset.{dataset.name}", "fan_in"],
     )

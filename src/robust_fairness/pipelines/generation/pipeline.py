@@ -1,25 +1,22 @@
 """The generation pipeline."""
 
+from functools import partial
 from typing import Any
 
 from kedro.pipeline import Node, Pipeline
 
+from robust_fairness.catalog import names
 from robust_fairness.core.errors import InputError
-from robust_fairness.experiment.grid import DatasetGrid, Generator
-from robust_fairness.experiment.parameters import (
-    CellParameters,
-    FamilyParameters,
-    GeneratorSettings,
-)
-from robust_fairness.pipelines._cells import shifted_inputs
-from robust_fairness.pipelines.ingestion.pipeline import ingest
-from robust_fairness.runs.configuration import selected_grid
+from robust_fairness.core.registry import find
+from robust_fairness.experiment.experiment import Cell, Dataset, GeneratorConfig
+from robust_fairness.pipelines.evaluation.pipeline import shifted_inputs
+from robust_fairness.runs.configuration import selected_experiment
 
-COLUMNS = 10  # images of every class that are shown
+COLUMNS = 10  # images per class of a sample grid
 IMAGE_AXES = 4
 
 
-def fit(samples: Any, generator: GeneratorSettings) -> tuple[Any, Any]:
+def fit(samples: Any, generator: GeneratorConfig) -> tuple[Any, Any]:
     """Train a generator on the training rows of real images.
 
     Raises:
@@ -41,12 +38,12 @@ def fit(samples: Any, generator: GeneratorSettings) -> tuple[Any, Any]:
     )
 
 
-def read(generator: GeneratorSettings, real: Any = None) -> Any:
+def read(generator: GeneratorConfig, real: Any = None) -> Any:
     """A generator that was trained elsewhere.
 
     Args:
         generator: names its file.
-        real: the real images, where there are any; their classifier judges its own.
+        real: the real images, if there are any.
 
     Raises:
         InputError: no such file, no generator, or other classes or sizes than the real images.
@@ -80,7 +77,7 @@ def _require_images(samples: Any, generator: str) -> None:
 
 
 def draw(generator: Any) -> Any:
-    """Images of every class, a class a row."""
+    """Images of every class, one row per class."""
     from robust_fairness.core.checkpoints import threads
     from robust_fairness.reporting.contact_sheet import sheet
 
@@ -88,22 +85,31 @@ def draw(generator: Any) -> Any:
         return sheet(generator.grid(COLUMNS).numpy(), COLUMNS)
 
 
-def train_referee(samples: Any, cell: CellParameters) -> Any:
-    """A classifier of real images, which tells what generated ones are worth."""
+def ingest(generator: GeneratorConfig) -> tuple[Any, Any]:
+    """The real images of a generator with one split, and their attributes as a table."""
+    from robust_fairness.datasets.files import Files, default_root
+
+    source: Any = generator.source
+    samples = find("dataset", source.name)(source.parameters).load(Files(default_root()), 1)
+    return samples, samples.table()
+
+
+def train_reference(samples: Any, cell: Cell) -> Any:
+    """A classifier of real images, used to assess generated images."""
     from robust_fairness import training
 
     return training.train(samples, cell)[0]
 
 
 def measure(
-    samples: Any, family: FamilyParameters, referee: Any = None, real: Any = None, **shifted: Any
+    samples: Any, dataset: Dataset, reference: Any = None, real: Any = None, **shifted: Any
 ) -> tuple[Any, Any]:
-    """How far test sets are from the training images, and what a referee makes of them.
+    """Distances of test sets from the training images, and accuracy of the classifier.
 
     Args:
         samples: the generated dataset.
-        family: what it is and which test sets it has.
-        referee: a classifier of real images, where there are any.
+        dataset: its configuration.
+        reference: a classifier of real images, if there are any.
         real: the real images.
         shifted: shifted test sets by name.
     """
@@ -111,77 +117,75 @@ def measure(
     from robust_fairness.core.checkpoints import threads
     from robust_fairness.training.referee import Referee, distances, quality
 
-    named = {place: shifted[name] for name, place in family.test_sets.items()}
-    name, cell = family.source.dataset, family.referee
+    named = {(one.called, one.severity): shifted[one.name] for one in dataset.test_sets}
+    generator: Any = dataset.generator
+    cell = generator.reference
     if cell is None:
-        return distances(name, samples, named, None), tables.table(tables.GENERATOR_QUALITY, [])
+        found = distances(dataset.name, samples, named, None)
+        return found, tables.GENERATOR_QUALITY.table([])
     with threads(cell.protocol.threads):
-        judge = Referee(referee[0], real, cell)
-        scored = quality(family.generator, samples, judge)
-        return distances(name, samples, named, judge), scored
+        classifier = Referee(reference[0], real, cell)
+        scored = quality(generator.name, samples, classifier)
+        return distances(dataset.name, samples, named, classifier), scored
 
 
-def draw_family(samples: Any, family: FamilyParameters, **shifted: Any) -> Any:
-    """The same draws at every severity of the dataset's own shift, a draw a row."""
+def draw_family(samples: Any, dataset: Dataset, **shifted: Any) -> Any:
+    """The same draws at every severity of the dataset's own shift, one row per draw."""
     from robust_fairness.reporting.contact_sheet import family_sheet
 
-    subset = family.made.subset
+    subset = dataset.source.parameters.subset
     test = samples.rows(samples.split_names[0], "test")
     images = {subset.severity: samples.x[test]}
     images |= {
-        severity: shifted[name].x
-        for name, (shift, severity) in family.test_sets.items()
-        if shift == subset.shift.name
+        one.severity: shifted[one.name].x
+        for one in dataset.test_sets
+        if one.called == subset.shift.name
     }
     return family_sheet(images)
 
 
 def create_pipeline() -> Pipeline:
-    """Every generator of the grid, and what its images are like in every dataset of them."""
-    grid = selected_grid()
-    generated = [dataset for dataset in grid.datasets if dataset.generator]
-    return Pipeline([*map(_of_generator, grid.generators), *map(_of_dataset, generated)])
+    """Every generator, and measures of its images in every dataset of them."""
+    experiment = selected_experiment()
+    generators = [node for one in experiment.generators for node in _of_generator(one)]
+    datasets = [node for one in experiment.datasets for node in _of_dataset(one)]
+    return Pipeline([*generators, *datasets])
 
 
-def _of_generator(generator: Generator) -> Pipeline:
-    settings = "params:generator"
-    if generator.trained:
-        made = Node(fit, ["real", settings], ["generator", "loss"], name="fit")
+def _of_generator(generator: GeneratorConfig) -> list[Node]:
+    own = partial(names.of_dataset, generator.name)
+    place: Any = {"namespace": generator.name, "tags": [f"generator.{generator.name}"]}
+    settings, real, made = f"params:{generator.name}.generator", own("real"), own("generator")
+    if generator.file is None:
+        source = Node(fit, [real, settings], [made, own("loss")], name="fit", **place)
     else:
-        real = ["real"] if generator.source else []
-        made = Node(read, [settings, *real], "generator", name="read")
-    nodes = [made, Node(draw, "generator", "sample_grid", name="draw_sample_grid")]
+        inputs = [settings, real] if generator.source else settings
+        source = Node(read, inputs, made, name="read", **place)
+    nodes = [source, Node(draw, made, own("sample_grid"), name="draw_sample_grid", **place)]
     if generator.source:
+        inputs = [real, f"params:{generator.name}.reference"]
         nodes += [
-            Node(ingest, "params:source", ["real", "attributes"], name="ingest"),
-            Node(train_referee, ["real", "params:referee"], "referee", name="train_referee"),
+            Node(ingest, settings, [real, own("attributes")], name="ingest", **place),
+            Node(train_reference, inputs, own("reference"), name="train_reference", **place),
         ]
-    # what other namespaces read has no dot in its name
-    shared = {"real", "generator", "referee", "sample_grid"}
-    shared &= {one for node in nodes for one in node.outputs}
-    return Pipeline(
-        nodes,
-        namespace=generator.name,
-        outputs={one: f"{generator.name}_{one}" for one in sorted(shared)},
-        tags=[f"generator.{generator.name}"],
-    )
+    return nodes
 
 
-def _of_dataset(dataset: DatasetGrid) -> Pipeline:
-    name, generator = dataset.name, dataset.generator
-    own = {"samples": "samples", "family": "params:family", **shifted_inputs(dataset)}
-    outside = {one: f"{name}.shifted.{one}" for one in shifted_inputs(dataset)}
-    judged = {}
-    if generator and generator.source:
-        judged = {"referee": "referee", "real": "real"}
-        outside |= {one: f"{generator.name}_{one}" for one in judged}
-    nodes = [Node(measure, own | judged, ["distances", "generator_quality"], name="measure")]
+def _of_dataset(dataset: Dataset) -> list[Node]:
+    if dataset.generator is None:
+        return []
+    own = partial(names.of_dataset, dataset.name)
+    place: Any = {"namespace": dataset.name, "tags": [f"dataset.{dataset.name}"]}
+    inputs = {
+        "samples": own("samples"),
+        "dataset": f"params:{dataset.name}.dataset",
+        **shifted_inputs(dataset),
+    }
+    parts = ("reference", "real") if dataset.generator.source else ()
+    real = {part: names.of_dataset(dataset.generator.name, part) for part in parts}
+    measured = [own("distances"), own("generator_quality")]
+    nodes = [Node(measure, inputs | real, measured, name="measure", **place)]
     if dataset.contact_sheet:
-        nodes.append(Node(draw_family, own, "contact_sheet", name="draw_contact_sheet"))
-    return Pipeline(
-        nodes,
-        namespace=name,
-        inputs=outside,
-        outputs={one: f"{name}_{one}" for node in nodes for one in node.outputs},
-        tags=[f"dataset.{name}"],
-    )
+        sheet = own("contact_sheet")
+        nodes.append(Node(draw_family, inputs, sheet, name="draw_contact_sheet", **place))
+    return nodes

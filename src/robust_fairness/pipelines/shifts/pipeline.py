@@ -1,26 +1,16 @@
 """The shifts pipeline."""
 
-from collections.abc import Callable
 from typing import Any
 
 from kedro.pipeline import Node, Pipeline
 
+from robust_fairness.catalog import names
 from robust_fairness.core.registry import find
-from robust_fairness.experiment.grid import DatasetGrid, TestSet
-from robust_fairness.experiment.parameters import (
-    GeneratedTestSetParameters,
-    GivenTestSetParameters,
-    TestSetParameters,
-)
-from robust_fairness.runs.configuration import selected_grid
+from robust_fairness.experiment.experiment import Dataset, TestSet
+from robust_fairness.runs.configuration import selected_experiment
 
 
-def shift_given(samples: Any, test_set: GivenTestSetParameters) -> Any:
-    """Shift a dataset that is read."""
-    return shift(samples, test_set)
-
-
-def shift(samples: Any, test_set: TestSetParameters) -> Any:
+def shift(samples: Any, test_set: TestSet) -> Any:
     """Shift the rows that some split tests on.
 
     The noise of a row depends on its place in the dataset, not on the number of splits.
@@ -30,15 +20,13 @@ def shift(samples: Any, test_set: TestSetParameters) -> Any:
     return found.apply(samples.take(places), test_set.severity, places)
 
 
-def shift_generated(samples: Any, test_set: GeneratedTestSetParameters, generator: Any) -> Any:
+def shift_generated(samples: Any, test_set: TestSet, dataset: Dataset, generator: Any) -> Any:
     """Shift the test rows of a generated dataset: in latent space, or their images."""
     if not find("shift", test_set.shift.name).latent:
         return shift(samples, test_set)
-    source = test_set.source
-    dataset = find("dataset", source.source.name)(source.source.parameters)
-    name = TestSet(test_set.shift.name, test_set.severity).name
-    folder = f"{source.dataset}.shifted.{name}"
-    return dataset.shifted(samples.take(_tested(samples)), test_set, generator, folder)
+    source = find("dataset", dataset.source.name)(dataset.source.parameters)
+    folder = names.of_test_set(dataset.name, test_set.name)
+    return source.shifted(samples.take(_tested(samples)), test_set, generator, folder)
 
 
 def _tested(samples: Any) -> Any:
@@ -49,28 +37,24 @@ def _tested(samples: Any) -> Any:
 
 
 def create_pipeline() -> Pipeline:
-    """One node a test set of every dataset of the grid."""
-    return Pipeline([_of_dataset(dataset) for dataset in selected_grid().datasets])
+    """One node per test set of every dataset."""
+    datasets = selected_experiment().datasets
+    return Pipeline([_node(dataset, one) for dataset in datasets for one in dataset.test_sets])
 
 
-def _of_dataset(dataset: DatasetGrid) -> Pipeline:
-    function: Callable[..., Any] = shift_given
-    outside: dict[str, str] = {}
-    if dataset.generator and dataset.test_sets:
-        function, outside = shift_generated, {"generator": f"{dataset.generator.name}_generator"}
-    return Pipeline(
-        [
-            Node(
-                function,
-                ["samples", f"params:shifted.{test_set.name}", *outside],
-                test_set.name,
-                name=f"shift_{test_set.name}",
-                tags=[f"shift.{test_set.shift}"],
-            )
-            for test_set in dataset.test_sets
-        ],
+def _node(dataset: Dataset, test_set: TestSet) -> Node:
+    inputs = [
+        names.of_dataset(dataset.name, "samples"),
+        f"params:{dataset.name}.shifted.{test_set.name}",
+    ]
+    if dataset.generator:
+        generator = names.of_dataset(dataset.generator.name, "generator")
+        inputs += [f"params:{dataset.name}.dataset", generator]
+    return Node(
+        shift_generated if dataset.generator else shift,
+        inputs,
+        names.of_test_set(dataset.name, test_set.name),
+        name=f"shift_{test_set.name}",
         namespace=dataset.name,
-        inputs=outside,
-        outputs={t.name: f"{dataset.name}.shifted.{t.name}" for t in dataset.test_sets},
-        tags=[f"dataset.{dataset.name}"],
+        tags=[f"dataset.{dataset.name}", f"shift.{test_set.called}"],
     )

@@ -1,88 +1,44 @@
 """The training pipeline."""
 
+from functools import partial
 from typing import Any
 
 from kedro.pipeline import Node, Pipeline
 
-from robust_fairness.core.errors import Failure
-from robust_fairness.experiment.grid import DatasetGrid
-from robust_fairness.experiment.parameters import CellParameters
-from robust_fairness.pipelines._cells import for_every_cell
-from robust_fairness.runs.configuration import selected_grid
+from robust_fairness.catalog import names
+from robust_fairness.experiment.experiment import Cell
+from robust_fairness.runs.configuration import selected_experiment
 
 
-def train(samples: Any, cell: CellParameters) -> tuple[Any, Any, Any, Any]:
+def train(samples: Any, cell: Cell) -> tuple[Any, Any, Any, Any]:
     """Fit all trials and seeds of a cell."""
     from robust_fairness import training
 
     return training.train(samples, cell)
 
 
-def select(samples: Any, validation: Any, cell: CellParameters) -> tuple[Any, Any]:
-    """Choose trials by their predictions on validation rows, and tell what others would be."""
+def select(samples: Any, validation: Any, cell: Cell) -> tuple[Any, Any]:
+    """The trials selected on validation rows, and what every criterion would select."""
     from robust_fairness import training
 
-    chosen = training.select(samples, validation, cell)
-    return chosen, training.compare(samples, validation, cell)
-
-
-def collect_choices(**choices: Any) -> Any:
-    """Join what criteria choose in a dataset's cells; a cell that failed has left nothing."""
-    import pandas as pd
-
-    from robust_fairness.core import tables
-
-    found = [one for one in choices.values() if not isinstance(one, Failure)]
-    return pd.concat([tables.table(tables.CHOICES, []), *found], ignore_index=True)
-
-
-def collect_trials(**trials: Any) -> Any:
-    """Join what was tried in a dataset's cells; a cell that failed has left nothing."""
-    from robust_fairness.core import tables
-
-    found = [one for one in trials.values() if not isinstance(one, Failure)]
-    return tables.join_rows(tables.TRIALS, found)
+    selected = training.select(samples, validation, cell)
+    return selected, training.compare(samples, validation, cell)
 
 
 def create_pipeline() -> Pipeline:
-    """Train and select for every cell, collect the choices of every dataset of the grid."""
-    collecting = [_collecting(dataset) for dataset in selected_grid().datasets]
-    return Pipeline([for_every_cell(_nodes), *collecting])
+    """Train and select for every cell."""
+    return Pipeline([node for cell in selected_experiment().cells for node in _nodes(cell)])
 
 
-def _nodes(dataset: DatasetGrid) -> list[Node]:
+def _nodes(cell: Cell) -> list[Node]:
+    own = partial(names.of_cell, cell.name)
+    samples, settings = names.of_dataset(cell.dataset, "samples"), f"params:{cell.name}.cell"
+    place: Any = {
+        "namespace": cell.name, "tags": [f"dataset.{cell.dataset}", f"method.{cell.label}"]
+    }  # fmt: skip
+    trained = [own(part) for part in ("models", "validation", "history", "trials")]
+    selected = [own("selection"), own("choices")]
     return [
-        Node(
-            train,
-            ["samples", "params:cell"],
-            ["models", "validation", "history", "trials"],
-            name="train",
-        ),
-        Node(
-            select,
-            ["samples", "validation", "params:cell"],
-            ["selection", "choices"],
-            name="select",
-        ),
+        Node(train, [samples, settings], trained, name="train", **place),
+        Node(select, [samples, own("validation"), settings], selected, name="select", **place),
     ]
-
-
-def _collecting(dataset: DatasetGrid) -> Pipeline:
-    joined = {"choices": collect_choices, "trials": collect_trials}
-    inputs = {
-        part: {cell.label: f"{part} of {cell.label}" for cell in dataset.cells} for part in joined
-    }
-    return Pipeline(
-        [
-            Node(function, inputs[part], part, name=f"collect_{part}")
-            for part, function in joined.items()
-        ],
-        namespace=dataset.name,
-        inputs={
-            f"{part} of {cell.label}": f"{cell.name}.{part}"
-            for part in joined
-            for cell in dataset.cells
-        },
-        outputs={part: f"{dataset.name}_{part}" for part in joined},
-        tags=[f"dataset.{dataset.name}", "fan_in"],
-    )

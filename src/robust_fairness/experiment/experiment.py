@@ -1,10 +1,11 @@
-"""Everything that shapes datasets, test sets and cells, typed and checked before anything runs.
+"""The experiment as models: ``Experiment`` > ``Dataset`` > ``Cell``, test sets and generators.
 
-Names are looked up when a value is checked, so that importing this module imports nothing heavy.
+Validated in outline, importing this module and its models imports no plug-in; validated fully,
+plug-ins check their own parameters.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,44 +17,16 @@ from pydantic import (
     Field,
     SerializeAsAny,
     ValidationError,
-    model_serializer,
     model_validator,
 )
 
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.registry import find
-from robust_fairness.experiment.stages import Stage
-from robust_fairness.metrics import find_metric
-from robust_fairness.metrics.criteria import EVERY, Criterion, criterion_text
+from robust_fairness.experiment.plugins import Named, Settings, is_outline, named, one_line
+from robust_fairness.experiment.search import Stage
 
+AXES = ("datasets", "methods", "shifts", "seeds")
 DEFAULT_TRIAL = "default"
-
-
-class Settings(BaseModel):
-    """Parameters of one node; an error is one line that names every wrong field."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    @classmethod
-    def model_validate(cls, obj: Any, **options: Any) -> Any:
-        """Check a dictionary of parameters.
-
-        Raises:
-            InputError: a field is unknown, missing, or not allowed.
-        """
-        try:
-            return super().model_validate(obj, **options)
-        except ValidationError as error:
-            raise InputError(one_line(error)) from None
-
-
-def one_line(error: ValidationError) -> str:
-    """All findings of pydantic in one line: field, what is wrong, what was given."""
-    return "; ".join(
-        f"{'.'.join(map(str, found['loc'])) or 'parameters'}: "
-        f"{found['msg'].removeprefix('Value error, ')} (got {found['input']!r:.80})"
-        for found in error.errors(include_url=False)
-    )
 
 
 class Protocol(BaseModel):
@@ -91,138 +64,59 @@ class Protocol(BaseModel):
     checkpoint_seconds: float = Field(30, ge=0, description="least time between two checkpoints")
 
 
-class Named(BaseModel):
-    """A thing of the registry with its own parameters."""
+def _known_metric(name: str, info: Any) -> str:
+    if not is_outline(info):
+        from robust_fairness.metrics import find_metric
 
-    model_config = ConfigDict(frozen=True)
-
-    name: str
-    parameters: SerializeAsAny[BaseModel]
-
-    @model_serializer
-    def _as_written(self) -> dict[str, Any]:
-        """The form in which it is given: ``{name: cuma, alpha: 1}``."""
-        return {"name": self.name, **self.parameters.model_dump()}
-
-
-def named(kind: str) -> BeforeValidator:
-    """Turn ``{name: cuma, alpha: 1}`` into the parameters that ``methods/cuma.py`` declares.
-
-    A name alone stands for its defaults.
-    """
-
-    def resolve(value: Any) -> Any:
-        if isinstance(value, Named):
-            return value
-        values = dict(value) if isinstance(value, dict) else {"name": value}
-        name = str(values.pop("name", ""))
-        try:
-            parameters = find(kind, name).Parameters.model_validate(values)
-        except ValidationError as error:
-            raise InputError(f"{kind} {name}: {one_line(error)}") from None
-        return Named(name=name, parameters=parameters)
-
-    return BeforeValidator(resolve)
-
-
-def _known_metric(name: str) -> str:
-    find_metric(name)
+        find_metric(name)
     return name
 
 
+def _criterion(value: Any, info: Any) -> str:
+    if is_outline(info):
+        return str(value)
+    from robust_fairness.metrics.criteria import criterion_text
+
+    return criterion_text(value)
+
+
 MetricName = Annotated[str, AfterValidator(_known_metric)]
-CriterionText = Annotated[str, BeforeValidator(criterion_text)]
+CriterionText = Annotated[str, BeforeValidator(_criterion)]
 
 
-class SourceParameters(Settings):
-    """Where a dataset comes from.
-
-    Attributes:
-        dataset: what it is called.
-        source: the file of ``datasets/`` that reads it, with its parameters.
-        splits: number of named splits.
-    """
-
-    dataset: str
-    source: Annotated[Named, named("dataset")]
-    splits: int = Field(ge=1)
-
-
-class ContactSheetParameters(Settings):
-    """What a contact sheet has a row for.
-
-    Attributes:
-        attribute: name of an attribute, every value of which has a row.
-    """
-
-    attribute: str
-
-
-def _training_of_a_generator(value: Any) -> Any:
-    from robust_fairness.generation.fitting import GeneratorParameters
-
-    return GeneratorParameters.model_validate(value)
-
-
-class GeneratorSettings(Settings):
-    """How a generator comes about.
-
-    Attributes:
-        name: what it is called; folder of its checkpoints.
-        training: how it is trained, ``generation.fitting.GeneratorParameters``.
-        file: the safetensors file of one that was trained elsewhere.
-    """
-
-    name: str
-    training: Annotated[SerializeAsAny[BaseModel], BeforeValidator(_training_of_a_generator)] = (
-        Field(default={}, validate_default=True)
-    )
-    file: Path | None = None
-
-
-class TestSetParameters(Settings):
+class TestSet(Settings):
     """A shift and its severity.
 
     Attributes:
-        shift: the file of ``shifts/`` that makes it, with its parameters.
+        shift: the shift and its parameters.
         severity: its severity, in the shift's own unit.
+        label: what the shift is called in the experiment; the plug-in's name by default.
     """
 
-    __test__ = False  # no test case, whatever its name
+    __test__ = False  # not a test case
 
     shift: Annotated[Named, named("shift")]
-    severity: float
+    severity: float = Field(strict=True)
+    label: str = ""
 
     @model_validator(mode="after")
-    def _severity_fits(self) -> "TestSetParameters":
-        find("shift", self.shift.name)(self.shift.parameters).check(self.severity)
+    def _severity_fits(self, info: Any) -> "TestSet":
+        if not is_outline(info):
+            find("shift", self.shift.name)(self.shift.parameters).check(self.severity)
         return self
 
+    @property
+    def called(self) -> str:
+        """Name of the shift in the experiment and in tables."""
+        return self.label or self.shift.name
 
-class GivenTestSetParameters(TestSetParameters):
-    """A shift of samples, such as noise; no subset of latent space."""
-
-    @model_validator(mode="after")
-    def _samples_are_given(self) -> "GivenTestSetParameters":
-        if find("shift", self.shift.name).latent:
-            raise InputError(
-                f"shift {self.shift.name}: a subset of latent space, which only a dataset of "
-                "source 'generated' has; allowed here: a shift of samples"
-            )
-        return self
+    @property
+    def name(self) -> str:
+        """Name in the catalog, for example ``gaussian_noise_0_03``."""
+        return f"{self.called}_{self.severity:g}".replace(".", "_").replace("-", "_")
 
 
-class GeneratedTestSetParameters(TestSetParameters):
-    """A shift of a generated dataset: of its latents, or of the pictures as given.
-
-    Attributes:
-        source: how the dataset is made.
-    """
-
-    source: SourceParameters
-
-
-class CellParameters(Settings):
+class Cell(Settings):
     """The complete settings of one cell, dataset x method.
 
     Attributes:
@@ -245,6 +139,7 @@ class CellParameters(Settings):
             constraint (see ``metrics.criteria``), or ``every``.
         test_sets: shift and severity of every shifted test set, by its name.
         groupings: combinations of attributes that group metrics are scored for as well.
+        facets: facts by which reports filter and group, those of its dataset among them.
     """
 
     dataset: str
@@ -261,6 +156,12 @@ class CellParameters(Settings):
     selections: tuple[CriterionText, ...] = ("accuracy",)
     test_sets: dict[str, tuple[str, float]] = {}
     groupings: tuple[tuple[str, ...], ...] = ()
+    facets: dict[str, str] = {}
+
+    @property
+    def name(self) -> str:
+        """Namespace of its nodes."""
+        return f"{self.dataset}.{self.label}"
 
     def replicas(self, overrides: Sequence[Mapping[str, Any]] | None = None) -> list["Replica"]:
         """Replicas of the given overrides, each with every seed in order.
@@ -300,14 +201,19 @@ class CellParameters(Settings):
             parts["method"],
             parts["network"],
             parts["protocol"],  # type: ignore[arg-type]
+            override,
         )
 
     @model_validator(mode="after")
-    def _search_fits(self) -> "CellParameters":
+    def _search_fits(self, info: Any) -> "Cell":
+        if is_outline(info):
+            return self
         for stage in self.search:
             self.replicas(stage.samples)
         if self.search and not self.decides:
             raise InputError("search_by: none given and no selection is one, allowed: a criterion")
+        from robust_fairness.metrics.criteria import Criterion
+
         guided = any(stage.sampler == "tpe" for stage in self.search)
         if guided and Criterion.parse(self.decides).constraint:
             raise InputError(
@@ -319,38 +225,154 @@ class CellParameters(Settings):
     @property
     def criterion(self) -> str:
         """The first criterion that chooses one trial; ``every`` where there is none."""
+        from robust_fairness.metrics.criteria import EVERY
+
         return next((name for name in self.selections if name != EVERY), EVERY)
 
     @property
     def decides(self) -> str:
         """The criterion that decides between the stages of the search; "" where there is none."""
+        from robust_fairness.metrics.criteria import EVERY
+
         criteria = [name for name in (self.search_by, *self.selections) if name]
         return next((name for name in criteria if name != EVERY), "")
 
 
-class FamilyParameters(Settings):
-    """What is measured of a generated dataset.
+def _training(value: Any, info: Any) -> Any:
+    if is_outline(info):
+        return Settings()
+    from robust_fairness.generation.fitting import GeneratorParameters
+
+    return GeneratorParameters.model_validate(value)
+
+
+class GeneratorConfig(Settings):
+    """A generator of images, trained on a dataset or read from a file.
 
     Attributes:
-        source: how it is made.
-        test_sets: shift and severity of its shifted test sets, by name.
-        referee: how the classifier of real pictures was trained; None where there are none.
+        name: what it is called; folder of its checkpoints.
+        training: how it is trained, ``generation.fitting.GeneratorParameters``.
+        file: the safetensors file of one that was trained elsewhere.
+        source: the dataset of real images, if there is one.
+        reference: the classifier of the real images by which generated ones are assessed; None
+            without a source.
     """
 
-    source: SourceParameters
-    test_sets: dict[str, tuple[str, float]]
-    referee: CellParameters | None = None
+    name: str
+    training: Annotated[SerializeAsAny[BaseModel], BeforeValidator(_training)] = Field(
+        default={}, validate_default=True
+    )
+    file: Path | None = None
+    source: Annotated[Named, named("dataset")] | None = None
+    reference: Cell | None = None
+
+
+class Dataset(Settings):
+    """A dataset with everything that runs on it.
+
+    Attributes:
+        name: what it is called in the experiment.
+        source: the plug-in that reads or generates it.
+        seeds: number of seeds; each has a split of its own where the source has several.
+        test_sets: its shifted test sets.
+        cells: its cells.
+        contact_sheet: whether some images of every class are drawn, or the attribute of which
+            some images of every value are.
+        embedding_planes: labels of cells whose embeddings of validation rows are drawn.
+        generator: what makes its images, if they are generated.
+        facets: facts by which reports filter and group.
+    """
+
+    name: str
+    source: Annotated[Named, named("dataset")]
+    seeds: int = Field(1, ge=1)
+    test_sets: tuple[TestSet, ...] = ()
+    cells: tuple[Cell, ...] = ()
+    contact_sheet: bool | str = False
+    embedding_planes: tuple[str, ...] = ()
+    generator: GeneratorConfig | None = None
+    facets: dict[str, str] = {}
 
     @property
-    def generator(self) -> str:
-        """Name of the generator."""
-        name: str = self.made.generator
-        return name
+    def drawn_cells(self) -> tuple[Cell, ...]:
+        """The cells of ``embedding_planes`` that this experiment has."""
+        return tuple(cell for cell in self.cells if cell.label in self.embedding_planes)
+
+
+class Experiment(Settings):
+    """The datasets and cells of a run."""
+
+    datasets: tuple[Dataset, ...]
 
     @property
-    def made(self) -> Any:
-        """Parameters of ``datasets.generated``."""
-        return self.source.source.parameters
+    def cells(self) -> tuple[Cell, ...]:
+        """All cells, dataset by dataset."""
+        return tuple(cell for dataset in self.datasets for cell in dataset.cells)
+
+    @property
+    def generators(self) -> tuple[GeneratorConfig, ...]:
+        """The generators of its datasets, each once."""
+        found = [dataset.generator for dataset in self.datasets if dataset.generator]
+        return tuple({generator.name: generator for generator in found}.values())
+
+    def narrowed(self, selected: Mapping[str, Any]) -> "Experiment":
+        """The selected part of the experiment.
+
+        Args:
+            selected: names of ``datasets``, ``methods`` (labels of cells) and ``shifts`` (comma
+                separated or lists) and the number of ``seeds``; the default is everything.
+
+        Raises:
+            InputError: a name is not in the experiment, or nothing is left.
+        """
+        for axis in selected:
+            if axis not in AXES:
+                raise unknown_name("axis of the grid", axis, AXES)
+        datasets = _selected("dataset", selected.get("datasets"), [d.name for d in self.datasets])
+        methods = _selected("method", selected.get("methods"), [c.label for c in self.cells])
+        shifts = _selected(
+            "shift", selected.get("shifts"), [t.called for d in self.datasets for t in d.test_sets]
+        )
+        seeds = selected.get("seeds")
+        found = [
+            _narrowed(dataset, methods, shifts, None if seeds is None else _number(seeds))
+            for dataset in self.datasets
+            if dataset.name in datasets
+        ]
+        kept = tuple(dataset for dataset in found if dataset.cells)
+        if not kept:
+            raise InputError("grid: none of the selected datasets has a selected method")
+        return self.model_copy(update={"datasets": kept})
+
+
+def _selected(kind: str, selected: Any, allowed: list[str]) -> set[str]:
+    if selected is None:
+        return set(allowed)
+    given = selected.split(",") if isinstance(selected, str) else list(selected)
+    chosen = [str(name).strip() for name in given]
+    for name in chosen:
+        if name not in allowed:
+            raise unknown_name(f"{kind} of the grid", name, set(allowed))
+    return set(chosen)
+
+
+def _number(value: Any) -> int:
+    text = str(value)
+    if not text.isdigit() or int(text) < 1:
+        raise InputError(f"seeds: {value!r}, allowed: a whole number from 1")
+    return int(text)
+
+
+def _narrowed(dataset: Dataset, methods: set[str], shifts: set[str], seeds: int | None) -> Dataset:
+    """The dataset with some of its cells and shifts, and another number of seeds."""
+    test_sets = tuple(one for one in dataset.test_sets if one.called in shifts)
+    seeds = seeds or dataset.seeds
+    places = {one.name: (one.called, one.severity) for one in test_sets}
+    changes = {"test_sets": places, "seeds": tuple(range(seeds))}
+    cells = [one.model_copy(update=changes) for one in dataset.cells if one.label in methods]
+    return dataset.model_copy(
+        update={"seeds": seeds, "test_sets": test_sets, "cells": tuple(cells)}
+    )
 
 
 def trial_name(override: Mapping[str, Any]) -> str:
@@ -372,6 +394,7 @@ class Replica:
         method: hyperparameters of the method.
         network: sizes of the network.
         protocol: how it is trained.
+        changes: what the trial changes.
     """
 
     trial: str
@@ -379,25 +402,11 @@ class Replica:
     method: Any
     network: BaseModel
     protocol: Protocol
+    changes: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def split(self, splits: Sequence[str]) -> str:
         """Name of the split that this replica uses; seeds go round the splits there are."""
         return splits[self.seed % len(splits)]
-
-
-def changed_hparams(replicas: Sequence[Replica]) -> dict[str, dict[str, Any]]:
-    """Values, by trial, of the hyperparameters in which the trials of a cell differ."""
-    values = {
-        one.trial: {
-            **one.protocol.model_dump(),
-            **one.network.model_dump(),
-            **one.method.model_dump(),
-        }
-        for one in replicas
-    }
-    first = next(iter(values.values()), {})
-    changed = [name for name in first if any(one[name] != first[name] for one in values.values())]
-    return {trial: {name: own[name] for name in changed} for trial, own in values.items()}
 
 
 def require_replicas(replicas: Sequence[Replica]) -> None:

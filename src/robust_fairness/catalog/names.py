@@ -1,0 +1,88 @@
+"""Names of datasets in the Kedro catalog: made and parsed here only.
+
+A name without a dot may be read by several namespaces, which Kedro-Viz shows as it is; others
+belong to the namespace of a dataset, a cell or a generator.
+
+========================  ==========================================================
+``<part>``                of the run: ``metrics``, ``report``
+``<dataset>_<part>``      of a dataset or generator, read elsewhere: ``adult_states``
+``<dataset>.<part>``      of a dataset or generator: ``adult.samples``
+``<dataset>.shifted.<t>`` a shifted test set: ``adult.shifted.gaussian_noise_0_03``
+``<dataset>.<label>.<p>`` of a cell: ``adult.cuma.models``
+========================  ==========================================================
+"""
+
+from dataclasses import dataclass
+
+SHIFTED = "shifted"
+# Parts of a dataset or generator that other namespaces read.
+SHARED = (
+    "choices", "contact_sheet", "distances", "generator", "generator_quality", "planes", "real",
+    "reference", "sample_grid", "splits", "states", "table", "trials",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Name:
+    """A parsed name.
+
+    Attributes:
+        part: what it is, such as ``models``.
+        dataset: the dataset or generator; "" of the run.
+        label: label of the cell; "" where it is of no cell.
+        test_set: name of the shifted test set; "" where it is none.
+    """
+
+    part: str
+    dataset: str = ""
+    label: str = ""
+    test_set: str = ""
+
+    @property
+    def cell(self) -> str:
+        """Name of the cell; "" where it is of no cell."""
+        return f"{self.dataset}.{self.label}" if self.label else ""
+
+
+def of_dataset(dataset: str, part: str) -> str:
+    """The name of a part of a dataset or generator."""
+    return f"{dataset}{'_' if part in SHARED else '.'}{part}"
+
+
+def of_test_set(dataset: str, test_set: str) -> str:
+    """The name of a shifted test set."""
+    return f"{dataset}.{SHIFTED}.{test_set}"
+
+
+def of_cell(cell: str, part: str) -> str:
+    """The name of a part of a cell, which is called ``<dataset>.<label>``."""
+    return f"{cell}.{part}"
+
+
+def parse(name: str) -> Name:
+    """What a name of the catalog stands for."""
+    first, *rest = name.split(".")
+    match rest:
+        case ["shifted", test_set]:
+            return Name(SHIFTED, first, test_set=test_set)
+        case [label, part]:
+            return Name(part, first, label)
+        case [part]:
+            return Name(part, first)
+    for part in sorted(SHARED, key=len, reverse=True):  # the longest ending that fits
+        dataset = name.removesuffix(f"_{part}")
+        if dataset != name:
+            return Name(part, dataset)
+    return Name(name)
+
+
+def parse_node(node: str) -> tuple[str, str]:
+    """The namespace of a node, such as a cell's name, and the name of the step."""
+    namespace, _, step = node.rpartition(".")
+    return namespace, step
+
+
+def parse_cell(cell: str) -> tuple[str, str]:
+    """Dataset and label of a cell."""
+    dataset, _, label = cell.partition(".")
+    return dataset, label

@@ -1,0 +1,114 @@
+"""Plug-ins by name with their own parameters, as configuration writes them."""
+
+from functools import cached_property
+from typing import Any
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    ValidationError,
+    model_serializer,
+)
+
+from robust_fairness.core import registry
+from robust_fairness.core.errors import InputError
+
+# Validation context under which plug-ins are not imported: names and structure only.
+OUTLINE = {"outline": True}
+
+
+def is_outline(info: Any) -> bool:
+    """Whether a model is validated without importing its plug-ins."""
+    return info.context is not None and "outline" in info.context
+
+
+class Settings(BaseModel):
+    """Base class of the models of configuration: frozen, without unknown fields."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @classmethod
+    def model_validate(cls, obj: Any, **options: Any) -> Any:
+        """The model of a dictionary.
+
+        Raises:
+            InputError: a field is unknown, missing or invalid; one line names every such field.
+        """
+        try:
+            return super().model_validate(obj, **options)
+        except ValidationError as error:
+            raise InputError(one_line(error)) from None
+
+
+def one_line(error: ValidationError) -> str:
+    """All errors of pydantic in one line: field, what is wrong, and its value."""
+    return "; ".join(
+        f"{'.'.join(map(str, found['loc'])) or 'parameters'}: {message(found)}"
+        for found in error.errors(include_url=False)
+    )
+
+
+def message(found: Any) -> str:
+    """What is wrong, of one error of pydantic, and the value unless it is the whole model."""
+    text = found["msg"].removeprefix("Value error, ")
+    return text if isinstance(found["input"], dict) else f"{text} (got {found['input']!r:.80})"
+
+
+def parameters_of(kind: str, name: str, options: dict[str, Any]) -> BaseModel:
+    """The parameters of a plug-in, validated.
+
+    Raises:
+        InputError: no such plug-in.
+        ValidationError: an option is unknown or invalid.
+    """
+    found: BaseModel = registry.find(kind, name).Parameters.model_validate(options)
+    return found
+
+
+class Named(BaseModel):
+    """A plug-in by name.
+
+    Attributes:
+        kind: kind of the plug-in, as the registry calls it.
+        name: its name.
+        options: its parameters as they are written; the others have their defaults.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: str
+    name: str
+    options: dict[str, Any] = {}
+
+    @cached_property
+    def parameters(self) -> Any:
+        """Its parameters, of its class ``Parameters``.
+
+        Raises:
+            InputError: there is no such plug-in, or an option is unknown or invalid.
+        """
+        try:
+            return parameters_of(self.kind, self.name, self.options)
+        except ValidationError as error:
+            raise InputError(f"{self.kind} {self.name}: {one_line(error)}") from None
+
+    @model_serializer
+    def _as_written(self) -> dict[str, Any]:
+        """Name and all parameters: ``{name: cuma, alpha: 1}``."""
+        return {"name": self.name, **self.parameters.model_dump()}
+
+
+def named(kind: str) -> BeforeValidator:
+    """Validator of ``{name: cuma, alpha: 1}``, or a name alone, as a ``Named`` of a kind."""
+
+    def resolved(value: Any, info: Any) -> Any:
+        options = dict(value) if isinstance(value, dict) else {"name": value}
+        found = value
+        if not isinstance(value, Named):
+            found = Named(kind=kind, name=str(options.pop("name", "")), options=options)
+        if not is_outline(info):
+            found.parameters  # noqa: B018 - raises where they are invalid
+        return found
+
+    return BeforeValidator(resolved)

@@ -1,0 +1,327 @@
+"""The experiment: read from YAML, narrowed, and all of its mistakes with file and line."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from robust_fairness.core.errors import InputError
+from robust_fairness.experiment.experiment import Experiment, GeneratorConfig
+from robust_fairness.experiment.reading import layered, read
+from robust_fairness.experiment.yaml_source import parse
+from robust_fairness.runs.configuration import ConfigLoader
+from robust_fairness.settings import CONFIG_LOADER_ARGS
+
+ROOT = Path(__file__).parents[1]
+ENVIRONMENTS = ("base", "cross", "digits_full", "paper", "reduced", "smoke")
+PARAMETERS = """\
+datasets:
+  one: {source: diabetes}
+  two: {source: diabetes, target: continuous}
+  made: {source: generated, generator: gan, subset: {shift: {name: extend}, severity: 0}}
+  odd: {source: diabetes, tarket: binary}
+methods:
+  wide_cuma: {name: cuma, gamma: 7}
+  bad_cuma: {name: cuma, gamma: -1}
+networks:
+  wide: {name: mlp, hidden: 99}
+protocols:
+  fast: {epochs: 2}
+  wrong: {epochs: 0}
+generators:
+  gan: {source: digits, reference: {network: resnet20, protocol: fast}}
+"""
+EXPERIMENT = """\
+seeds: 2
+protocol: fast
+network: mlp
+searches:
+  rates: [{learning_rate: [0.1, 0.01]}]
+trials:
+  alphas: [{alpha: 0.5}, {alpha: 2.0}]
+datasets:
+  one:
+    facets: {size: small, kind: table}
+    shifts: {gaussian_noise: [0.5, 1], uniform_noise: [2]}
+    methods:
+      erm:
+      cuma: {trials: [alphas, {gamma: 3.0}], search: rates, facets: {kind: curved, rho: 3}}
+      wide: {method: wide_cuma, network: wide, settings: {augmentation: randaugment}}
+  two:
+    seeds: 1
+    metrics: [mean_squared_error]
+    selections: [mean_squared_error]
+    methods:
+      erm:
+"""
+
+
+def experiment(
+    text: str = EXPERIMENT, local: str = "", parameters: str = PARAMETERS, fully: bool = False
+) -> Experiment:
+    """The experiment of ``base.yml`` and ``local.yml``."""
+    places = parse(parameters, "parameters.yml")
+    added = [parse(local, "local.yml")] if local else []
+    written = layered([parse(text, "base.yml")], [], added)
+    return read(written, places.plain, places, fully=fully)
+
+
+def load(env: str | None = None, **runtime) -> ConfigLoader:
+    """The project's loader, without ``conf/local``."""
+    options = CONFIG_LOADER_ARGS | {"default_run_env": "base"}
+    return ConfigLoader(str(ROOT / "conf"), env, runtime_params=runtime, **options)
+
+
+@pytest.mark.parametrize("fully", [False, True])
+def test_an_experiment_is_read(fully):
+    """Fields at the top of a file are defaults of its datasets."""
+    found = experiment(fully=fully)
+    assert [cell.name for cell in found.cells] == ["one.erm", "one.cuma", "one.wide", "two.erm"]
+    one, two = found.datasets
+    names = ["gaussian_noise_0_5", "gaussian_noise_1", "uniform_noise_2"]
+    assert [test_set.name for test_set in one.test_sets] == names
+    assert (one.seeds, two.seeds, two.cells[0].seeds) == (2, 1, (0,))
+    erm, cuma, wide = one.cells
+    assert cuma.trials == ({"alpha": 0.5}, {"alpha": 2.0}, {"gamma": 3.0})
+    assert cuma.search[0].space == {"learning_rate": (0.1, 0.01)}
+    assert erm.facets == {"size": "small", "kind": "table"}
+    assert cuma.facets == {"size": "small", "kind": "curved", "rho": "3"}
+    assert (wide.method.name, wide.method.options) == ("cuma", {"gamma": 7})
+    assert wide.network.options == {"hidden": 99}
+    assert wide.protocol.epochs == 2
+    assert two.cells[0].metrics == ("mean_squared_error",)
+
+
+def test_the_whole_experiment_is_narrowed():
+    found = experiment().narrowed({"methods": "cuma", "shifts": ["uniform_noise"], "seeds": "5"})
+    assert [cell.name for cell in found.cells] == ["one.cuma"]
+    assert found.cells[0].test_sets == {"uniform_noise_2": ("uniform_noise", 2.0)}
+    assert (found.datasets[0].seeds, found.cells[0].seeds) == (5, (0, 1, 2, 3, 4))
+
+
+@pytest.mark.parametrize(
+    ("selected", "message"),
+    [
+        ({"datasets": "f"}, "unknown dataset of the grid 'f'"),
+        ({"methods": "cumma"}, "did you mean 'cuma'"),
+        ({"shift": "s"}, "did you mean 'shifts'"),
+        ({"seeds": "many"}, "a whole number"),
+        ({"datasets": "two", "methods": "cuma"}, "none of the selected datasets has a selected"),
+    ],
+)
+def test_wrong_selections_are_refused(selected, message):
+    with pytest.raises(InputError, match=message):
+        experiment().narrowed(selected)
+
+
+def test_local_datasets_and_methods_are_added():
+    """Nothing that the environment has is hidden."""
+    local = """\
+datasets:
+  one: {methods: {laftr: , erm: {network: wide}}}
+  mine: {shifts: {gaussian_noise: [1]}, methods: {cuma: }}
+"""
+    parameters = PARAMETERS.replace("datasets:\n", "datasets:\n  mine: {source: diabetes}\n")
+    found = experiment(local=local, parameters=parameters)
+    assert [cell.name for cell in found.cells] == [
+        "one.erm", "one.cuma", "one.wide", "one.laftr", "two.erm", "mine.cuma",
+    ]  # fmt: skip
+    assert found.cells[0].network.options == {"hidden": 99}
+    assert found.datasets[2].seeds == 2
+
+
+def with_dataset(fields: str) -> str:
+    """An experiment with a dataset ``one`` whose fields start in line 4."""
+    return f"protocol: fast\nnetwork: mlp\ndatasets:\n  one: {fields}\n"
+
+
+MISTAKES = yaml.safe_load((ROOT / "tests" / "mistakes.yml").read_text())
+
+
+@pytest.mark.parametrize(("fields", "message"), MISTAKES, ids=range(len(MISTAKES)))
+def test_a_mistake_is_reported_with_file_line_and_field(fields, message):
+    with pytest.raises(InputError) as caught:
+        experiment(with_dataset(fields), fully=True)
+    assert message in str(caught.value)
+    assert "base.yml:4" in str(caught.value) or "parameters.yml:" in str(caught.value)
+
+
+def test_all_mistakes_of_all_files_are_reported_together():
+    """Also where a name alone is unknown, which needs no plug-in to be imported."""
+    text = """\
+protocol: fast
+network: mlp
+datasets:
+  one:
+    methods:
+      cumma:
+      cuma: {trials: [{gama: 1}]}
+  oen:
+    methods: {erm: }
+  odd:
+    methods: {erm: }
+"""
+    for fully in (False, True):
+        with pytest.raises(InputError) as caught:
+            experiment(text, fully=fully)
+        lines = str(caught.value).splitlines()
+        assert lines[0] == "4 mistakes in the configuration:"
+        places = ("base.yml:6", "base.yml:7", "base.yml:8", "parameters.yml:5")
+        for line, place in zip(lines[1:], places, strict=True):
+            assert f"({place}). Did you mean" in line
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: [1", "file.yml:1:6: not YAML: "),
+        ("a: 1\nb: {c: 1, c: 2}", "file.yml:2:11: key 'c' stands twice (first: file.yml:2)"),
+        ("a: !!python/name:os.system", "file.yml:1:4: not YAML: "),
+    ],
+)
+def test_wrong_yaml_is_one_line(text, message):
+    with pytest.raises(InputError) as caught:
+        parse(text, "file.yml")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_places_follow_anchors_and_merges():
+    """A merged field is written where its anchor is."""
+    node = parse("a: &x\n  b: [1,\n    2]\nc:\n  <<: *x\n  d: 4\n", "f")
+    assert node.plain == {"a": {"b": [1, 2]}, "c": {"b": [1, 2], "d": 4}}
+    assert [node.place_of(keys) for keys in (["c", "b", 1], ["c", "d"], ["c", "e"])] == [
+        "f:3", "f:6", "f:4",
+    ]  # fmt: skip
+
+
+GENERATED = "{methods: {erm: {network: resnet20}}}"
+
+
+def generated(generators: str, fully: bool = False) -> Experiment:
+    """An experiment of the generated dataset, with other generators in line 15."""
+    parameters = PARAMETERS[: PARAMETERS.index("generators:")] + f"generators: {generators}\n"
+    text = f"protocol: fast\ndatasets:\n  made: {GENERATED}\n"
+    return experiment(text, parameters=parameters, fully=fully)
+
+
+@pytest.mark.parametrize("file", [None, "g.safetensors"])
+def test_generators_are_read_for_the_datasets_that_they_make(file):
+    own = f"file: {file}, " if file else ""
+    reference = "{network: resnet20, protocol: fast}"
+    found = generated(f"{{gan: {{{own}source: digits, reference: {reference}}}}}")
+    (generator,) = found.generators
+    assert (generator.name, generator.source.name) == ("gan", "digits")
+    assert (generator.reference.name, generator.reference.seeds) == ("gan.reference", (0,))
+    assert found.datasets[0].generator == generator
+
+
+@pytest.mark.parametrize(
+    ("generators", "message"),
+    [
+        (
+            "{gen: {}}",
+            "Unknown generator 'gan' for dataset 'made' (parameters.yml:4). Did you mean",
+        ),
+        ("{gan: {}}", "generator 'gan' has neither source nor file"),
+        ("{gan: {fiel: a}}", "Unknown field 'fiel' for generator 'gan' (parameters.yml:14)"),
+        ("{gan: {referee: {}, file: a}}", "Field 'referee' of generator 'gan' is now 'reference'"),
+        ("{gan: {file: a, reference: {network: mlp}}}", "has a reference without a source"),
+        ("{gan: {source: diggits}}", "Unknown dataset 'diggits' (parameters.yml:14). Did you mean"),
+        ("{gan: {source: made}}", "The source of generator 'gan' is generated"),
+        ("{gan: {source: digits}}", "reference of generator 'gan' has no network"),
+        (
+            "{gan: {file: a, training: {picturez: 3}}}",
+            "training.picturez of generator 'gan': Extra inputs",
+        ),
+    ],
+)
+def test_wrong_generators_are_refused(generators, message):
+    with pytest.raises(InputError) as caught:
+        generated(generators, fully=True)
+    assert message in str(caught.value)
+
+
+def test_wrong_settings_of_a_generator_are_one_line():
+    with pytest.raises(InputError, match="training.network.channel: Extra inputs") as caught:
+        GeneratorConfig.model_validate({"name": "g", "training": {"network": {"channel": 3}}})
+    assert "\n" not in str(caught.value)
+
+
+@pytest.fixture(scope="module", params=ENVIRONMENTS)
+def environment(request) -> ConfigLoader:
+    """The loader of an environment."""
+    return load(request.param)
+
+
+def test_every_environment_is_valid_and_every_node_gets_its_model(environment):
+    found = environment["parameters"]
+    for dataset in environment.full_experiment.datasets:
+        own = found[dataset.name]
+        assert own["dataset"].source.parameters is not None
+        for cell in dataset.cells:
+            assert own[cell.label]["cell"].replicas()
+    for generator in environment.full_experiment.generators:
+        assert found[generator.name]["generator"].name == generator.name
+
+
+def test_pipeline_has_no_free_input_and_a_catalog_entry_for_every_output(environment):
+    from kedro.io import DataCatalog
+
+    from robust_fairness.pipelines import robust_fairness
+    from robust_fairness.runs import configuration
+
+    configuration.use(environment)
+    pipeline = robust_fairness.create_pipeline()
+    free = {name for name in pipeline.inputs() if not name.startswith("params:")}
+    assert free == {"manifest"}
+    catalog = DataCatalog.from_config(environment["catalog"])
+    assert all(name in catalog for name in pipeline.all_outputs())
+
+
+def test_runtime_parameters_reach_the_cells():
+    own = load("smoke", methods={"cuma": {"gamma": 7}})["parameters"]["diabetes"]
+    assert own["cuma"]["cell"].method.parameters.gamma == 7
+
+
+def test_unknown_environment_names_the_nearest():
+    with pytest.raises(InputError, match="unknown environment 'papr': did you mean 'paper'"):
+        load("papr")
+
+
+def test_what_is_used_is_known_by_kind():
+    """Trials and networks within networks count; nothing that the run does not use."""
+    used = load("smoke").used
+    assert used["dataset"] == [
+        "biased_mnist", "diabetes", "digits", "generated", "generated_scenes", "imbalanced",
+    ]  # fmt: skip
+    assert used["method"] == ["cuma", "erm", "group_upweighting", "parade", "rubi"]
+    assert used["shift"] == ["extend", "gaussian_noise"]
+    assert {"embedding", "k_means", "logistic_regression", "rbf_svm"} <= set(used["network"])
+    assert (used["objective"], used["miner"]) == (["margin"], ["distance_weighted"])
+    assert used["generator"] == ["edm"]
+    assert "unbiased_accuracy" in used["metric"]
+    small = load("smoke", grid={"datasets": "diabetes", "methods": "erm"}).used
+    assert {"delta_eo", "accuracy"} <= set(small.pop("metric"))
+    assert small == {
+        "dataset": ["diabetes"], "method": ["erm"], "network": ["mlp"], "shift": ["gaussian_noise"]
+    }  # fmt: skip
+    assert load("base", grid={"datasets": "digits_extend"}).used["augmentation"] == ["randaugment"]
+
+
+def test_questions_are_trained_with_the_published_hyperparameters():
+    """Every value of Table A6 for GQA-OOD; those common to all methods stand with the first."""
+    from robust_fairness.reporting.views import published
+
+    own = load("paper")["parameters"]["gqa_ood"]
+    table = published("bias_mitigation_hyperparameters").query("dataset == 'gqa_ood'")
+    assert set(table["method"]) == own.keys() - {"dataset", "shifted"}
+    for label, name, value in table[["method", "field", "published"]].to_numpy():
+        cell = own[label]["cell"]
+        default = cell.replicas()[0]
+        part = default.method if name in type(default.method).model_fields else default.protocol
+        found = getattr(part, name)
+        assert str(found) == value or float(found) == float(value), (label, name)
+        explicit = [trial.get("explicit") for trial in cell.trials]
+        # for the others, the group would be the class
+        assert (["answer"] in explicit) == (label in ("group_upweighting", "group_dro", "irmv1"))
