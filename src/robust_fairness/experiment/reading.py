@@ -219,8 +219,7 @@ class Reader:
             return TypeAdapter(model).validate_python(written, context=self.context)
         except ValidationError as error:
             for found in error.errors(include_url=False):
-                text = f"{'.'.join(map(str, found['loc']))} of {of}".removeprefix(" of ")
-                self.note(f"{text}: {message(found)}", node.place_of(found["loc"]))
+                self.note(f"{field_of(found, of)}: {message(found)}", node.place_of(found["loc"]))
             return None
 
     def _plugin(self, kind: str, name: str, of: str, place: str) -> Named | None:
@@ -256,7 +255,7 @@ class Reader:
                 if found["type"] == "extra_forbidden" and len(keys) == 1:
                     self.unknown("field", keys[0], f"{kind} {name!r}", place, allowed)
                 else:
-                    field = f"{'.'.join(keys)} of {kind} {name!r}".removeprefix(" of ")
+                    field = field_of(found, f"{kind} {name!r}")
                     self.note(f"{field}: {message(found)}", place)
             return False
         return True
@@ -271,7 +270,10 @@ class Reader:
 
     def kind_of(self, source: Named | None) -> str:
         """The kind of data of a source; "" where it is not known."""
-        return registry.find("dataset", source.name).data_kind if source and self.fully else ""
+        if source is None or not self.fully:
+            return ""
+        found: str = registry.find("dataset", source.name)(source.parameters).data_kind
+        return found
 
     def test_sets(self, node: Node, of: str, source: Named | None) -> list[TestSet]:
         """The shifted test sets of a dataset."""
@@ -517,6 +519,11 @@ def nearest(name: str, allowed: Collection[str]) -> str:
     if near:
         return f"Did you mean {' or '.join(map(repr, near))}?"
     return f"Allowed: {', '.join(sorted(allowed))}."
+
+
+def field_of(found: Any, of: str) -> str:
+    """The field of an error of pydantic, and what it belongs to."""
+    return " of ".join(filter(None, [".".join(map(str, found["loc"])), of]))
 
 
 def is_label(text: str) -> bool:

@@ -24,7 +24,6 @@ from kedro.framework.hooks import hook_impl
 from robust_fairness.catalog import names
 from robust_fairness.core.errors import Failure
 from robust_fairness.experiment.experiment import Cell
-from robust_fairness.metrics.criteria import EVERY
 from robust_fairness.runs import provenance
 from robust_fairness.runs.runners import first_line
 
@@ -264,6 +263,8 @@ class Record:
             metrics: ``tables.METRICS``.
         """
         from mlflow.entities import Metric, RunTag
+
+        from robust_fairness.metrics.criteria import EVERY
 
         criterion = settings.criterion
         rows = metrics[metrics["group"] == ""].dropna(subset="value")
