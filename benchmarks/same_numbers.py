@@ -13,6 +13,7 @@ That file has a line for every name that changed, with the columns kind, old, ne
 - ``column``: name of a column in any table;
 - ``metric``: name without options, also inside criteria (``accuracy_at(alpha=1)@part``,
   ``delta_eo with 0.97 of accuracy``), or with its options, which is tried first;
+- ``notes of``: ``old`` and ``new`` are a metric whose notes are not compared.
 - the name of a column, such as ``selection``, ``note`` or ``method``: a whole text of its rows.
 
 An empty ``new`` is something that was dropped: the table, the column, or the rows (of a note only
@@ -110,7 +111,7 @@ class Mapped:
                 known = {text: self.metric(text) for text in frame[name].dropna().unique()}
                 frame = frame.assign(**{name: frame[name].map(known)})
                 frame = frame[frame[name].notna()]
-        return frame
+        return self.without_explained_notes(frame)
 
     def new(self, frame: pd.DataFrame) -> pd.DataFrame:
         """A table of the new side without what only it has."""
@@ -125,7 +126,14 @@ class Mapped:
                 frame = frame.assign(note=frame["note"].where(~frame["note"].isin(own), ""))
             elif own:
                 frame = frame[~frame[name].isin(own)]
-        return frame
+        return self.without_explained_notes(frame)
+
+    def without_explained_notes(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """A table without the notes of metrics whose notes were changed on purpose."""
+        if not {"metric", "note"} <= set(frame.columns):
+            return frame
+        explained = frame["metric"].isin(list(self.names.get("notes of", {})))
+        return frame.assign(note=frame["note"].mask(explained, ""))
 
 
 def _mentions(text: str, names: set[str]) -> bool:
