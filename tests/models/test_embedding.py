@@ -270,7 +270,7 @@ def test_another_classifier_after_the_same_training():
     assert all(one.equal(other[name]) for name, one in state.items())
     for one, classifier in ((build(), "k_means"), (network, "linear")):
         asked = one.hparams.model_copy(update={"classifier": classifier, "rebalancing": "none"})
-        with pytest.raises(InputError, match="allowed: trainings of their own"):
+        with pytest.raises(InputError, match="allowed: separate trainings"):
             one.choose_classifier(asked)
 
 

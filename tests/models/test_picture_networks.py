@@ -1,7 +1,5 @@
 """Networks for small pictures: sizes, restatements, gradients, randomness, training."""
 
-from importlib import import_module
-
 import numpy as np
 import pytest
 import torch
@@ -38,17 +36,17 @@ CONVOLUTIONAL = [name for name in SMALL if name not in TRANSFORMERS]
 
 def build(name, shape=(1, 8, 8), outputs=3, seed=0, **options):
     """A network; small unless options are given."""
-    module = import_module(f"robust_fairness.models.images.{name}")
-    parameters = module.Parameters(**(options or SMALL[name]))
-    return module(parameters, shape, outputs, Randomness([seed], "weights"))
+    network = find("network", name)
+    hparams = network.Parameters(**(options or SMALL[name]))
+    return network(hparams, shape, outputs, Randomness([seed], "weights"))
 
 
 def of_published_size(name, options):
     """A network for CIFAR-10, whose weights take no memory."""
-    module = import_module(f"robust_fairness.models.images.{name}")
+    network = find("network", name)
     randomness = Randomness([0], "weights")
     with torch.device("meta"):
-        return module(module.Parameters(**options), (3, 32, 32), 10, randomness)
+        return network(network.Parameters(**options), (3, 32, 32), 10, randomness)
 
 
 def noise(seed=0):
