@@ -8,7 +8,7 @@ from scipy import stats
 from robust_fairness.catalog.schemas import Schema
 from robust_fairness.core import tables
 from robust_fairness.core.errors import Failure
-from robust_fairness.pipelines.reporting.pipeline import further
+from robust_fairness.pipelines.collecting import collect
 from robust_fairness.reporting import Results, report
 from robust_fairness.reporting import latent_shift as study
 from robust_fairness.reporting.views import published
@@ -388,16 +388,13 @@ def test_page_shows_every_view_with_what_the_paper_says():
     assert 'id="latent_figure_6"' not in without
 
 
-def test_further_tables_of_datasets_are_joined_and_failures_left_out():
-    parts = {
-        "a_distances": distances(),
-        "b_distances": distances().assign(dataset="b"),
-        "c_distances": Failure("c.distances", "disk full"),
-        "a_generator_quality": generator_quality(),
-        "a_states": pd.DataFrame(),
-    }
-    found = further(parts)
-    assert set(found) == {"distances", "generator_quality"}
-    Schema("distances").validate(found["distances"])
-    assert len(found["distances"]) == 2 * len(distances())
-    assert set(found["distances"]["dataset"]) == {"shapes_extend", "b"}
+def test_tables_of_datasets_are_joined_and_failures_left_out():
+    found = collect(
+        "distances",
+        a=distances(),
+        b=distances().assign(dataset="b"),
+        c=Failure("c.distances", "disk full"),
+    )
+    Schema("distances").validate(found)
+    assert len(found) == 2 * len(distances())
+    assert set(found["dataset"]) == {"shapes_extend", "b"}
