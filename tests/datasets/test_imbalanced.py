@@ -7,18 +7,13 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images import imbalanced
-from robust_fairness.experiment.plugins import Named
 from robust_fairness.samples import Samples
 from robust_fairness.samples.splits import ClassSplitParameters, class_splits
-
-
-class NoParameters(BaseModel):
-    """Of the data set that a test makes up."""
 
 
 @pytest.fixture
@@ -28,10 +23,8 @@ def load_of(monkeypatch, tmp_path):
     def load(samples: Samples, splits: int = 2, **options) -> Samples:
         source = SimpleNamespace(load=lambda files, count: samples, data_kind="table")
         monkeypatch.setattr(imbalanced, "find", lambda kind, name: lambda parameters: source)
-        of = Named(name="made_up", parameters=NoParameters())
-        return imbalanced.Imbalanced(imbalanced.Imbalanced.Parameters(of=of, **options)).load(
-            Files(tmp_path), splits
-        )
+        parameters = imbalanced.Imbalanced.Parameters.model_validate({"of": "diabetes", **options})
+        return imbalanced.Imbalanced(parameters).load(Files(tmp_path), splits)
 
     return load
 
@@ -304,7 +297,7 @@ def test_parameters_survive_being_written_and_read():
     parameters = imbalanced.Imbalanced.Parameters(
         of={"source": "digits", "seed": 3}, percent=70, minority=4
     )
-    again = imbalanced.Imbalanced.Parameters.model_validate(parameters.model_dump())
+    again = imbalanced.Imbalanced.Parameters.model_validate(parameters.model_dump(mode="json"))
     assert again == parameters and again.of.parameters.seed == 3
 
 
@@ -338,7 +331,7 @@ def test_an_attribute_of_the_same_name_is_refused(load_of):
     """Which one is meant is not guessed."""
     original = made_of([20] * 5)
     original.attributes["class_size"] = pd.Categorical(["red", "blue"] * 50)
-    with pytest.raises(InputError, match="of: made_up has an attribute class_size already"):
+    with pytest.raises(InputError, match="of: diabetes has an attribute class_size already"):
         load_of(original, minority=2)
 
 

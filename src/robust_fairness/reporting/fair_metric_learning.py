@@ -257,9 +257,9 @@ def figure_12(results: Results) -> pd.DataFrame:
                 "gap": (kind, attribute),
                 "worst group": ("worst_group", attribute),
             }
-            for what, place in shown.items():
+            for what, (aggregation, of) in shown.items():
                 own = rows[(rows["dataset"] == dataset) & (rows["quantity"] == quantity)]
-                own = own[(own[["aggregation", "attribute"]] == place).all(axis=1)]
+                own = own[(own["aggregation"] == aggregation) & (own["attribute"] == of)]
                 found.append(own.assign(what=what))
     keys = ["dataset", "method", "quantity", "what", "alpha", "rho"]
     return over_seeds(pd.concat(found), keys).sort_values(keys, kind="stable", ignore_index=True)
