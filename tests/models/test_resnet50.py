@@ -191,8 +191,8 @@ def test_bad_files_are_refused(tmp_path):
     ("shape", "message"),
     [
         ((5,), "rows have shape"),
-        ((1, 64, 64), "pictures of 1 channels, allowed: 3"),
-        ((3, 32, 64), "pictures of 32 x 64, .*sides of 33 and more"),
+        ((1, 64, 64), "images of 1 channels, allowed: 3"),
+        ((3, 32, 64), "images of 32 x 64, .*sides of 33 and more"),
     ],
 )
 def test_other_rows_are_refused(shape, message):

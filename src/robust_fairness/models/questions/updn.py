@@ -3,7 +3,7 @@
 import logging
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
 from pydantic import Field, field_serializer
@@ -18,7 +18,7 @@ from robust_fairness.models.losses import binary_cross_entropy
 from robust_fairness.models.packing import unpacked
 from robust_fairness.models.questions._word_vectors import word_vectors
 from robust_fairness.models.randomness import DropoutNoise, Randomness
-from robust_fairness.samples.questions import PADDING, QuestionShape
+from robust_fairness.samples.questions import PADDING, QuestionShape, RowShape
 
 LOGGER = logging.getLogger(__name__)
 
@@ -75,14 +75,14 @@ class UpDn(SingleModel):
     piecewise_linear = False
 
     def __init__(
-        self, hparams: Parameters, inputs: QuestionShape, outputs: int, randomness: Randomness
+        self, hparams: Parameters, inputs: RowShape, outputs: int, randomness: Randomness
     ) -> None:
         super().__init__(hparams, inputs, outputs, randomness)
         require_classes(self.name, outputs)
-        self.shape, self.unread = inputs, hparams.word_vectors
+        self.shape, self.unread = cast("QuestionShape", inputs), hparams.word_vectors
         self.softmax = hparams.loss == "cross_entropy"
         self.early_width, self.feature_width = hparams.fusion, hparams.hidden
-        self.fuse = initialised(partial(Fusion, hparams, inputs), randomness)
+        self.fuse = initialised(partial(Fusion, hparams, self.shape), randomness)
         hidden = partial(normalised_linear, hparams.fusion, hparams.hidden)
         self.hidden = initialised(hidden, randomness)
         self.top = self.new_head(outputs, randomness)
