@@ -291,8 +291,8 @@ def test_a_class_that_a_part_lacks_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"target": "Male"}, "Male is given twice"),
-        ({"sensitive": ("Male", "Male")}, "Male is given twice"),
+        ({"target": "Male"}, "Male is named twice"),
+        ({"sensitive": ("Male", "Male")}, "Male is named twice"),
         ({"sensitive": ()}, "at least 1 item"),
         ({"size": 0}, "greater than 0"),
         ({"size": (8, 8, 3)}, "at most 2 items"),

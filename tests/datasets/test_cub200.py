@@ -262,7 +262,7 @@ def test_damaged_lists_are_named(tmp_path, file, old, new, message):
         (lambda rows: rows[:-24], "no row of 2 images, first number 29, allowed: labels of"),
         (
             lambda rows: [*rows, "", "\xff \xfe 1"],
-            r"row 361: '.* 1', allowed: whole numbers imtur",
+            r"row 361: '.* 1', allowed: whole numbers image, attribute, seen",
         ),
         (lambda rows: [*rows, "1 1 " + "9" * 30], "row 361: '1 1 9+', allowed: whole numbers"),
         (lambda rows: [], "no row of 30 images, first number 1"),
@@ -309,7 +309,7 @@ def test_missing_images_are_named(tmp_path):
         (images / name).unlink()
     with pytest.raises(InputError, match=r"images.txt: none of its 30 images is among the 0 of"):
         load(tmp_path, only_present=True)
-    images.rename(images.with_name("images"))
+    images.rename(images.with_name("elsewhere"))
     with pytest.raises(InputError, match="CUB_200_2011/images is missing: looked for the folder"):
         load(tmp_path)
 
