@@ -59,8 +59,9 @@ def test_a_mistake_in_the_grid_is_one_line_in_commands_of_kedro(tmp_path):
     project.configure("smoke/experiment.yml", {"datasets": {"diabetes": {"methods": {"emr": {}}}}})
     said = project.kedro("registry", "list", status=1, KEDRO_ENV="smoke")
     assert said.startswith(
-        "Error: unknown method in emr of diabetes in experiment.yml 'emr': did you mean 'erm'?"
+        "Error: Unknown method 'emr' for dataset 'diabetes' (conf/smoke/experiment.yml:"
     )
+    assert said.rstrip().endswith("Did you mean 'erm'?")
     assert len(said.splitlines()) == 1
 
 

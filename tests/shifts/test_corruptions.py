@@ -186,7 +186,7 @@ def test_other_data_than_images_are_refused(corruption, photographs):
 WRONG = {
     GaussianBlur: ([-0.1, 100.1], "a standard deviation in pixels, allowed: 0 to 100"),
     Contrast: ([-0.1, 1.01], "a fraction of the contrast, allowed: 0 to 1"),
-    Brightness: ([-0.1, 1.01], "a fraction of the full Brightness, allowed: 0 to 1"),
+    Brightness: ([-0.1, 1.01], "a fraction of the full brightness, allowed: 0 to 1"),
     Pixelate: ([0.99, -2.0, 0.0], "a block in pixels, allowed: 1 and larger finite numbers"),
     JpegCompression: ([-1.0, 7.5, 100.0], "allowed: whole numbers from 0 to 99"),
 }

@@ -176,9 +176,9 @@ def test_what_is_hit_once_is_hit_in_the_same_way_at_greater_shares():
 
 
 @pytest.mark.parametrize("severity", [-0.1, 1.1, float("nan")])
-def test_a_share_is_between_0_and_1(severity):
+def test_a_fraction_is_between_0_and_1(severity):
     """Otherwise one line says so."""
-    with pytest.raises(InputError, match="a share of pixels, allowed: 0 to 1"):
+    with pytest.raises(InputError, match="a fraction of the pixels, allowed: 0 to 1"):
         ImpulseNoise().check(severity)
 
 
