@@ -100,5 +100,5 @@ def test_updn_reads_the_question_and_the_picture(parameters, samples):
     assert full[tail].mean() > 0.75
     assert abs(question.mean() - prior.mean()) < 0.03
     assert question[tail].mean() < 0.1
-    assert picture.mean() < best.picture + 0.04
+    assert picture.mean() < best.image + 0.04
     assert full.mean() > question.mean() + 0.15

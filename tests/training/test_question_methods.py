@@ -45,7 +45,7 @@ def samples(tmp_path) -> Samples:
     return Samples(
         x={
             "tokens": rng.integers(0, len(WORDS), (ROWS, 6), dtype=np.int32),
-            "picture": rng.integers(0, PICTURES, ROWS, dtype=np.int32),
+            "image": rng.integers(0, PICTURES, ROWS, dtype=np.int32),
         },
         y=rng.integers(0, ANSWERS, ROWS),
         attributes=pd.DataFrame({"head_tail": head, "local_group": local}),
