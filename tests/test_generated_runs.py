@@ -151,10 +151,13 @@ def test_a_generator_may_be_a_file_with_real_pictures_for_a_reference_classifier
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--params=generators.digits_edm.training.picturez=3"], "training.picturez: Extra inputs"),
+        (
+            ["--params=generators.digits_edm.training.picturez=3"],
+            "training.picturez of generator 'digits_edm': Extra inputs",
+        ),
         (
             ["--params=datasets.digits_extend.generator=digits_emd"],
-            "unknown generator of digits_extend in parameters 'digits_emd': did you mean",
+            "Unknown generator 'digits_emd' for dataset 'digits_extend'",
         ),
         (["--params=datasets.digits_extend.chunk=33"], "chunk: 33 places, allowed: a multiple"),
     ],
@@ -172,7 +175,10 @@ def test_latents_of_a_dataset_that_is_read_are_refused_before_the_first_node(pro
     shifts = {"datasets": {"diabetes": {"shifts": {"extend": [15]}}}}
     project.configure("smoke/experiment.yml", shifts)
     said = project.kedro(*SMOKE, status=1)
-    assert "shift extend: a subset of latent space, which only a dataset of source" in said
+    assert (
+        "Shift 'extend' does not apply to dataset 'diabetes', whose data are of kind 'table'"
+        in said
+    )
     assert "Traceback" not in said
     assert not list((project.root / "data").rglob("*.safetensors"))
 
