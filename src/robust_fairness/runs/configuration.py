@@ -100,7 +100,9 @@ class ConfigLoader(OmegaConfigLoader):
 
     def _files(self, key: str, environment: str) -> list[Node]:
         """The files of a kind in an environment, with their lines."""
-        folder = Path(self._get_conf_env_path(environment)).absolute()
+        folder = Path(self._get_conf_env_path(environment))
+        if self._protocol == "file":
+            folder = folder.absolute()
         paths = {
             Path(path)
             for pattern in self.config_patterns[key]
