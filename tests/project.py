@@ -87,6 +87,8 @@ class Project:
         left = ("MLFLOW_", "KEDRO_") if self.traced else ("MLFLOW_", "KEDRO_", "COVERAGE_")
         kept = {k: v for k, v in os.environ.items() if not k.startswith(left)}
         return kept | {
+            # As with an activated environment: Kedro starts `ipython` by its name.
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
             "PYTHONPATH": str(self.root / "src"),
             "ROBUST_FAIRNESS_MLFLOW": "off",
             "PYTHONWARNINGS": "ignore",
@@ -149,8 +151,16 @@ def hearing_interrupts() -> Iterator[None]:
 
 
 def _end(child: subprocess.Popen, status: int) -> tuple[str, str]:
-    """Wait for a process, check its exit status, return what it printed."""
-    out, err = child.communicate(timeout=300)
+    """Wait for a process, check its exit status, return what it printed.
+
+    Raises:
+        TimeoutExpired: it did not end within 300 s; it is killed.
+    """
+    try:
+        out, err = child.communicate(timeout=300)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        raise
     assert child.returncode == status, out + err
     return out, err
 

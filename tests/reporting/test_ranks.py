@@ -137,7 +137,7 @@ def test_what_is_missing_is_left_out_and_named():
     assert gone == ("rare", "3")
     assert kept.shape == (13, 4)
     assert compare(gaps, "higher").left_out == gone
-    assert "Left out, for scores that are missing: rare, 3." in in_words(compare(gaps, "higher"))
+    assert "Left out because scores are missing: rare, 3." in in_words(compare(gaps, "higher"))
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (1, 5), (2, 5), (5, 2)])
