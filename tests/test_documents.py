@@ -22,7 +22,6 @@ from robust_fairness import training
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
 from robust_fairness.datasets.files import Files
-from robust_fairness.experiment.experiment import Cell
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.reporting import Results
 from robust_fairness.runs.configuration import ConfigLoader
@@ -231,7 +230,7 @@ def test_the_grid_of_the_first_page_is_accepted(tmp_path):
     (project.root / "conf" / "local" / "experiment.yml").write_text(text)
     loader = ConfigLoader(str(project.root / "conf"), "local", **CONFIG_LOADER_ARGS)
     cells = loader["parameters"]["diabetes"]
-    cell = Cell(**cells["cuma"]["cell"])
+    cell = cells["cuma"]["cell"]
     assert [one["gamma"] for one in cell.trials] == [0.1, 10.0]
     assert {"erm", "group_dro", "cuma"} <= cells.keys()
 
@@ -240,11 +239,10 @@ def test_the_search_of_the_page_runs(tmp_path):
     """Twelve pairs, then three values with the best of them; all of it in the table of trials."""
     project = written(tmp_path, [DOCUMENTS / "search.md"])
     loader = ConfigLoader(str(project.root / "conf"), "local", **CONFIG_LOADER_ARGS)
-    cell = Cell(**loader["parameters"]["diabetes"]["adv_debias"]["cell"])
+    cell = loader["parameters"]["diabetes"]["adv_debias"]["cell"]
     short = cell.protocol.model_copy(update={"epochs": 3})
     cell = cell.model_copy(update={"protocol": short})
-    source = find("dataset", "diabetes")
-    samples = source.load(source.Parameters(), Files(project.root), 2)
+    samples = find("dataset", "diabetes")().load(Files(project.root), 2)
     trials = training.train(samples, cell)[3]
     assert trials.groupby("stage").size().to_dict() == {0: 1, 1: 12, 2: 3}
     first = trials[(trials["stage"] == 1) & (trials["state"] == "complete")]
