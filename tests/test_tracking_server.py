@@ -27,8 +27,8 @@ WRITER = """
 import os, sys
 from types import SimpleNamespace
 from kedro.io import DataCatalog, MemoryDataset
-from robust_fairness import tables
-from robust_fairness.tracking import MlflowTracking
+from robust_fairness.core import tables
+from robust_fairness.runs.tracking import MlflowTracking
 from tests.test_tracking import SETTINGS
 import mlflow, numpy, pandas, requests, sqlalchemy
 writers, cells, metrics = map(int, sys.argv[1:])

@@ -34,6 +34,7 @@ TRIALS = {
     "group_dro": ({"step_size": 0.1},),
     "group_upweighting": (),
     "irmv1": ({"weight": 3.0},),
+    "jtt": ({"upweight": 5.0},),
     "laftr": ALPHAS,
     "lff": ({"amplification": 0.9}, {"memory": 0.1}),
     "metric_learning": ({"objective": "triplet", "miner": "semi_hard"},),
@@ -42,7 +43,7 @@ TRIALS = {
     "rubi": (),
     "spectral_decoupling": ({"weight": 0.1}, {"shift": 2.0}),
 }
-CLASSIFIERS = ("donini", "lff", "rubi", "spectral_decoupling")
+CLASSIFIERS = ("donini", "jtt", "lff", "rubi", "spectral_decoupling")
 EMBEDDERS = ("metric_learning", "parade")  # whose network refuses a continuous outcome
 
 
