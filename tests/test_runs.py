@@ -62,7 +62,7 @@ def finished(tmp_path_factory) -> Project:
 @pytest.fixture
 def after_run(finished, tmp_path) -> Project:
     """A copy of it to go on with."""
-    shutil.copytree(finished.root, tmp_path, dirs_exist_ok=True)
+    shutil.copytree(finished.root, tmp_path, symlinks=True, dirs_exist_ok=True)
     return Project(tmp_path)
 
 
@@ -249,7 +249,7 @@ def test_dead_mlflow_server_costs_one_warning(project):
         ([*SMOKE, "--seeds=0"], "seeds: '0', allowed: a whole number from 1"),
         (
             [*SMOKE, "--params=methods.cuma.gamma=-1"],
-            "gamma: Input should be greater than or equal",
+            "gamma of method 'cuma': Input should be greater than or equal",
         ),
         ([*SMOKE, "--params=protocols.tabular.epoch=3"], "epoch"),
         (["table"], "no finished run yet"),
