@@ -394,24 +394,27 @@ def test_a_run_whose_workers_are_gone_says_so_and_goes_on_with_a_new_one(tmp_pat
     def told() -> list[str]:
         return [one.getMessage() for one in caplog.records if "worker" in one.getMessage()]
 
-    with scheduler(tmp_path) as (address, _), process("worker", address, *options) as worker:
+    with (
+        ThreadPoolExecutor() as threads,  # ends last: a run ends with its scheduler
+        scheduler(tmp_path) as (address, _),
+        process("worker", address, *options) as worker,
+    ):
         with dask_runner.connected(address, SECONDS) as client:
             client.wait_for_workers(1, timeout=SECONDS)
-        with ThreadPoolExecutor() as threads:
-            what = Pipeline([Node(waits(begun), "raw", "report", name="long")])
-            runner = DaskRunner(address=address, timeout=3)
-            hooks = _create_hook_manager()
-            running = threads.submit(runner.run, what, found, hooks, run_id="one")
-            wait_for(lambda: list(begun.iterdir()))
-            assert told() == []
-            worker.kill()
-            wait_for(told)
-            assert not running.done()
-            with process("worker", address, *options) as another:
-                wait_for((begun / str(another.pid)).exists)
-                wait_for(lambda: told()[-1].endswith("again, the run goes on"))
-                (begun / "go").touch()
-                running.result(SECONDS)
+        what = Pipeline([Node(waits(begun), "raw", "report", name="long")])
+        runner = DaskRunner(address=address, timeout=3)
+        hooks = _create_hook_manager()
+        running = threads.submit(runner.run, what, found, hooks, run_id="one")
+        wait_for(lambda: list(begun.iterdir()))
+        assert told() == []
+        worker.kill()
+        wait_for(told)
+        assert not running.done()
+        with process("worker", address, *options) as another:
+            wait_for((begun / str(another.pid)).exists)
+            wait_for(lambda: told()[-1].endswith("again, the run continues"))
+            (begun / "go").touch()
+            running.result(SECONDS)
     first, *_, last = told()
     assert first.startswith(f"{address}: no workers for ")
     assert first.endswith(f" s, the run waits; start some by: dask worker {address} --nthreads 1")
