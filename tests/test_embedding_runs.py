@@ -96,7 +96,7 @@ def hits_of(embedding: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def test_a_run_ends_in_a_report_with_both_spaces_in_the_plane(project):
     """The plane of PARADE has two spaces, that of plain metric learning one."""
-    planes = pd.read_parquet(project.file("coloured_digits/embedding_planes.parquet", "one"))
+    planes = pd.read_parquet(project.file("coloured_digits/planes.parquet", "one"))
     spaces = {method: set(rows["space"]) for method, rows in planes.groupby("method")}
     assert spaces == {
         "margin_distance": {"embedding"},
@@ -248,8 +248,8 @@ def write_faces(root: Path) -> None:
     (root / "lfw" / "others.txt").write_text(kumar(others, scores))
 
 
-def test_awkward_pictures_run_through_and_those_that_do_not_match_fail_alone(tmp_path):
-    """Tiny grey pictures, a class and a race that occur once; an attribute file of others."""
+def test_awkward_images_run_through_and_those_that_do_not_match_fail_alone(tmp_path):
+    """Tiny grey images, a class and a race that occur once; an attribute file of others."""
     project = Project.copied_to(tmp_path)
     write_faces(tmp_path / "raw")
     faces = {"source": "lfw", "size": 8, "val_fraction": 0.4}
@@ -266,14 +266,14 @@ def test_awkward_pictures_run_through_and_those_that_do_not_match_fail_alone(tmp
     configure(project, {"faces": settings, "strangers": settings})
     words = (*SMOKE, "--run-id", "one")
     said = project.kedro(*words, status=1, ROBUST_FAIRNESS_DATA=str(tmp_path / "raw"))
-    assert "lfw/lfw-deepfunneled: 6 pictures that lfw/others.txt names are missing, first" in said
+    assert "lfw/lfw-deepfunneled: 6 images that lfw/others.txt names are missing, first" in said
     assert "Traceback" not in said
     metrics = project.metrics("one")
     assert set(metrics["dataset"]) == {"faces"}
     assert set(metrics["method"]) == {"margin_distance", "parade"}
     assert set(metrics["group"]) == {"", "Asian", "Black", "White"}
     empty = metrics[metrics["value"].isna()]
-    assert set(empty["group"]) == {"Asian"}  # its only picture trains
+    assert set(empty["group"]) == {"Asian"}  # its only image trains
     assert (empty["n"] == 0).all()
     assert empty["note"].str.contains("no rows").all()
     samples = samples_of(project, "faces")
