@@ -19,7 +19,7 @@ import torch
 from torch.nn.functional import normalize
 
 from robust_fairness.core.registry import find, names
-from robust_fairness.methods._class_batches import class_batches
+from robust_fairness.methods.metric_learning import class_batches
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 from robust_fairness.objectives.base import Objective
 

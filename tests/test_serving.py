@@ -17,7 +17,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.runs import serving
 from robust_fairness.samples import Samples
 from tests.training.conftest import make_cell, make_samples
-from tests.training.test_pictures import make_pictures
+from tests.training.test_images import make_images
 
 
 @pytest.fixture(autouse=True)
@@ -70,8 +70,8 @@ def test_outcomes_are_in_their_own_units(tmp_path):
     np.testing.assert_allclose(found[:, 0], stored[0].outputs[:, 0], rtol=1e-5, atol=1e-6)
 
 
-def test_pictures_of_networks_that_do_not_stack(tmp_path):
-    samples = make_pictures()
+def test_images_of_networks_that_do_not_stack(tmp_path):
+    samples = make_images()
     network = {"name": "biased_mnist_cnn", "width": 2}
     model, stored = trained(samples, tmp_path / "model", network=network, seeds=(0, 1))
     found = model.predict(samples.x[stored[0].rows])

@@ -486,8 +486,8 @@ def test_bias_head_reads_the_layer_that_is_named(layer, width):
     torch.testing.assert_close(second.losses["adversary"][0], expected)
 
 
-class PictureNet(Net):
-    """The same network, its early layer a picture of 1 x 2 places around the activations."""
+class ImageNet(Net):
+    """The same network, its early layer a image of 1 x 2 places around the activations."""
 
     def early(self, x, noise=None):
         """``[replica, row, 6, 1, 2]``."""
@@ -498,14 +498,14 @@ class PictureNet(Net):
         return early.mean((-2, -1))
 
 
-def test_bias_head_reads_the_average_of_a_picture():
+def test_bias_head_reads_the_average_of_a_image():
     """As of the same activations without places."""
     batch, losses = random_batch(), []
-    for model in (Net(PROBLEM["init"]), PictureNet(PROBLEM["init"])):
+    for model in (Net(PROBLEM["init"]), ImageNet(PROBLEM["init"])):
         for step in lnl_on(model, "early").steps(model, batch):
             losses.append(step.losses["model"][0])
-    flat, picture = losses[:2], losses[2:]
-    torch.testing.assert_close(picture, flat)
+    flat, image = losses[:2], losses[2:]
+    torch.testing.assert_close(image, flat)
 
 
 TOLD_THE_GROUPS = {

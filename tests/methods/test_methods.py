@@ -4,12 +4,11 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy, one_hot
 
-from robust_fairness.methods._losses import mean_where
 from robust_fairness.methods.adv_debias import AdvDebias, projected
 from robust_fairness.methods.base import Batch, Problem
 from robust_fairness.methods.cuma import Cuma
 from robust_fairness.methods.laftr import Laftr
-from robust_fairness.models.losses import task_loss
+from robust_fairness.models.losses import mean_where, task_loss
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 from robust_fairness.models.tables import mlp
 

@@ -21,7 +21,7 @@ from robust_fairness.models.scikit_learn import ABSENT
 from robust_fairness.training import prediction
 from robust_fairness.training.records import Fitted
 from tests.training.conftest import make_cell, make_samples, own_checkpoints  # noqa: F401
-from tests.training.test_pictures import make_pictures
+from tests.training.test_images import make_images
 
 SMALL = {"name": "resnet20", "widths": (4, 8), "blocks": 1}
 FITTED = ("logistic_regression", "rbf_svm", "k_means", "random_forest")
@@ -166,7 +166,7 @@ def test_methods_of_steps_refuse_a_fitted_classifier():
     """In one line, before a step."""
     network = {"name": "embedding", "backbone": SMALL, "classifier": "logistic_regression"}
     with pytest.raises(InputError, match="method erm: trains a head, .*: classifier linear, or"):
-        training.train(make_pictures(96, 16), make_cell(seeds=(0,), network=network))
+        training.train(make_images(96, 16), make_cell(seeds=(0,), network=network))
 
 
 def test_rows_too_many_for_a_machine_are_thinned_out(monkeypatch):
@@ -278,7 +278,7 @@ def test_another_classifier_after_the_same_training():
 @pytest.mark.parametrize("rebalancing", REBALANCINGS)
 def test_saved_embeddings_predict_the_same(name, rebalancing, tmp_path):
     """From the file of a cell's models, whatever the classifier's shape."""
-    samples = make_pictures(96, 16)
+    samples = make_images(96, 16)
     fields = {"backbone": SMALL, "dimensions": 5, "classifier": name, "rebalancing": rebalancing}
     parameters = embedding.Embedding.Parameters(**fields)
     network = build((3, 16, 16), **fields).eval()
@@ -340,10 +340,10 @@ def test_curvature_of_a_classified_embedding_is_a_number(name):
 
 @pytest.mark.parametrize("method", ["erm", "adv_debias"])
 @pytest.mark.parametrize(
-    ("samples", "backbone"), [(make_pictures(96, 16), SMALL), (make_samples(), "mlp")]
+    ("samples", "backbone"), [(make_images(96, 16), SMALL), (make_samples(), "mlp")]
 )
 def test_methods_of_steps_train_the_linear_layer(method, samples, backbone):
-    """Of pictures and tables; saved replicas predict the same."""
+    """Of images and tables; saved replicas predict the same."""
     network = {"name": "embedding", "backbone": backbone, "dimensions": 4}
     cell = make_cell(method, seeds=(0,), epochs=2, network=network)
     fitted_ones, validation, *_ = training.train(samples, cell)

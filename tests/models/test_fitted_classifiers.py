@@ -25,7 +25,7 @@ from robust_fairness.models.randomness import Randomness
 from robust_fairness.models.scikit_learn import ABSENT
 from robust_fairness.training import fitting, prediction
 from tests.training.conftest import make_cell, make_samples, own_checkpoints  # noqa: F401
-from tests.training.test_pictures import make_pictures
+from tests.training.test_images import make_images
 
 CLASSIFIERS = {
     "logistic_regression": {},
@@ -233,9 +233,9 @@ MACHINES = {
 
 
 @pytest.mark.parametrize("name", MACHINES)
-@pytest.mark.parametrize("samples", [make_samples(classes=3), make_pictures(160, 8)])
+@pytest.mark.parametrize("samples", [make_samples(classes=3), make_images(160, 8)])
 def test_plain_training_fits_a_replicas_own_rows(name, samples):
-    """Tables and pictures, preprocessed as for every network; predictions in float32."""
+    """Tables and images, preprocessed as for every network; predictions in float32."""
     cell = make_cell(seeds=(0,), network={"name": name, **CLASSIFIERS[name]}, precision="float32")
     (fitted,), (validation, *_), history, _ = training.train(samples, cell)
     train = samples.rows(fitted.split, "train")

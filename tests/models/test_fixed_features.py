@@ -72,7 +72,7 @@ def test_states_hold_everything(name):
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_pictures_are_refused(name):
+def test_images_are_refused(name):
     """In one line."""
     module = NETWORKS[name]
     message = rf"network {name}: rows have shape \(3, 8, 8\), allowed: one axis of features"

@@ -19,7 +19,7 @@ from robust_fairness.models.tables import rbf_svm
 from robust_fairness.training import fitting, prediction
 from robust_fairness.training.records import Fitted, from_arrays, to_arrays
 from tests.training.conftest import make_cell, make_samples, own_checkpoints  # noqa: F401
-from tests.training.test_pictures import make_pictures
+from tests.training.test_images import make_images
 
 
 def make_svm_cell(method="erm", precision="float32", **options):
@@ -59,7 +59,7 @@ def test_outputs_are_scikit_learns_decision_function(classes, options):
     np.testing.assert_array_equal(outputs.argmax(1), machine.predict(x))
 
 
-@pytest.mark.parametrize("samples", [make_samples(classes=3), make_pictures(160, 8)])
+@pytest.mark.parametrize("samples", [make_samples(classes=3), make_images(160, 8)])
 def test_training_fits_the_replicas_own_rows_once(samples):
     """Preprocessed as for every network; predictions in float32 to 1e-5, curves of one epoch."""
     cell = make_svm_cell()
@@ -136,7 +136,7 @@ def test_methods_of_steps_refuse_it(method):
 
 def test_augmentation_is_refused():
     """It sees no augmented batch; also where the cell's settings or a trial ask for it."""
-    samples = make_pictures()
+    samples = make_images()
     message = "augmentation randaugment: network rbf_svm is not iterative, allowed: none"
     changed = {"augmentation": "randaugment"}
     cell = make_svm_cell()

@@ -54,12 +54,12 @@ def build(shape=(3, 40, 40), seed=0, **options):
 
 
 def rows(count=2, side=40):
-    """Pictures in [0, 1]."""
+    """Images in [0, 1]."""
     generator = torch.Generator().manual_seed(1)
     return torch.rand(1, count, 3, side, side, generator=generator)
 
 
-def test_features_are_torchvisions_of_normalised_pictures(file):
+def test_features_are_torchvisions_of_normalised_images(file):
     """From every form of file; the classifier of the file is not taken."""
     network, x = build(weights=file).eval(), rows()
     inputs = functional.normalize(x[0], [0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
@@ -196,7 +196,7 @@ def test_bad_files_are_refused(tmp_path):
     ],
 )
 def test_other_rows_are_refused(shape, message):
-    """In one line; small pictures are allowed where no batch is normalised."""
+    """In one line; small images are allowed where no batch is normalised."""
     with pytest.raises(InputError, match=f"network resnet50: {message}"):
         build(shape)
     if shape == (3, 32, 64):

@@ -85,9 +85,9 @@ def by_hand(network, normalised=False):
         if normalised:
             seen = seen / np.sqrt((seen**2).sum(1, keepdims=True))
         shares = np.exp([logit(box, hidden) for box in seen])
-        picture = (shares / shares.sum()) @ seen
+        image = (shares / shares.sum()) @ seen
         product = relu(affine("fuse.of_question", hidden))
-        product = product * relu(affine("fuse.of_image", picture))
+        product = product * relu(affine("fuse.of_image", image))
         found.append(affine("top.linear", relu(affine("hidden", product))))
     return np.array(found)
 
@@ -95,7 +95,7 @@ def by_hand(network, normalised=False):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("normalised", [False, True])
 def test_logits_are_those_of_the_formula(form, normalised):
-    """Without dropout, for pictures of one, two and all boxes."""
+    """Without dropout, for images of one, two and all boxes."""
     network = build(attention=form, normalised_boxes=normalised)
     np.testing.assert_allclose(
         network(inputs())[0].detach(), by_hand(network, normalised), rtol=1e-11, atol=1e-13
@@ -139,7 +139,7 @@ def test_what_lies_behind_the_last_box_has_no_part(form):
 
 
 @pytest.mark.parametrize("normalised", [False, True])
-def test_a_picture_without_boxes_is_one_of_zeros(normalised):
+def test_a_image_without_boxes_is_one_of_zeros(normalised):
     """Its logits and all gradients are numbers, whatever its neighbours are."""
     network = build(normalised_boxes=normalised)
     tokens, _, boxes = rows([0, 3, 0])

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from robust_fairness.core import tables
-from robust_fairness.methods._dependence import DependenceParameters
+from robust_fairness.methods.facl import Facl
 from robust_fairness.reporting import Results, report
 from robust_fairness.reporting import kernel_fairness as kernel
 from robust_fairness.reporting.views import published
@@ -152,8 +152,8 @@ def test_attributes_of_the_published_numbers_are_those_of_the_configuration():
 
 def test_weight_of_a_default_trial_is_the_methods_own():
     """As is the notion, which is equalised odds."""
-    assert DependenceParameters().weight == kernel.DEFAULT_WEIGHT
-    assert DependenceParameters().notion == "eo"
+    assert Facl.Parameters().weight == kernel.DEFAULT_WEIGHT
+    assert Facl.Parameters().notion == "eo"
 
 
 @pytest.mark.parametrize(

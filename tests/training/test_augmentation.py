@@ -1,4 +1,4 @@
-"""RandAugment of batches: torchvision's operations, drawn for every picture; training alone."""
+"""RandAugment of batches: torchvision's operations, drawn for every image; training alone."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ from robust_fairness.training import augmentation, data, fitting
 from robust_fairness.training.augmentation import DIRECTED, KINDS, OPERATIONS, RandAugment
 
 from .conftest import make_cell, make_samples
-from .test_pictures import make_picture_cell, make_pictures
+from .test_images import make_image_cell, make_images
 
 CPU = torch.device("cpu")
 # What torchvision calls them
@@ -25,7 +25,7 @@ NAMES["autocontrast"] = "AutoContrast"
 
 
 class Told(v2.RandAugment):
-    """torchvision's transform of one picture, told what it draws."""
+    """torchvision's transform of one image, told what it draws."""
 
     def __init__(self, kinds) -> None:
         super().__init__()
@@ -41,10 +41,10 @@ class Told(v2.RandAugment):
 
 
 def noise(rows: int, channels: int, height: int, width: int) -> torch.Tensor:
-    """Pictures of any values, of which the second half has but few, so that contrast is low."""
-    pictures = np.random.default_rng(rows).integers(0, 256, (rows, channels, height, width))
-    pictures[rows // 2 :] = 90 + pictures[rows // 2 :] // 4
-    return torch.from_numpy(pictures.astype(np.uint8))
+    """Images of any values, of which the second half has but few, so that contrast is low."""
+    images = np.random.default_rng(rows).integers(0, 256, (rows, channels, height, width))
+    images[rows // 2 :] = 90 + images[rows // 2 :] // 4
+    return torch.from_numpy(images.astype(np.uint8))
 
 
 def test_operations_are_those_of_torchvision():
@@ -60,24 +60,24 @@ def test_operations_are_those_of_torchvision():
 @pytest.mark.parametrize(
     "shape", [(3, 32, 32), (1, 32, 32), (3, 23, 17), (1, 8, 8), (3, 5, 64), (3, 2, 3), (1, 1, 1)]
 )
-def test_every_pair_of_operations_equals_torchvisions_on_single_pictures(shape):
-    """Bit for bit, whatever else is in the batch, of grey and coloured pictures of any size."""
+def test_every_pair_of_operations_equals_torchvisions_on_single_images(shape):
+    """Bit for bit, whatever else is in the batch, of grey and coloured images of any size."""
     number = len(KINDS)
     kinds = torch.cartesian_prod(torch.arange(number), torch.arange(number))
     kinds = kinds[torch.randperm(number**2, generator=torch.Generator().manual_seed(0))]
     if shape != (3, 32, 32):
         kinds = kinds[:150]
         assert set(kinds.flatten().tolist()) == set(range(number))
-    pictures = noise(len(kinds), *shape)
-    before = pictures.clone()
-    found = RandAugment(*shape[1:], CPU).changed(pictures, kinds)
-    expected = [Told(told)(one) for one, told in zip(pictures, kinds.tolist(), strict=True)]
+    images = noise(len(kinds), *shape)
+    before = images.clone()
+    found = RandAugment(*shape[1:], CPU).changed(images, kinds)
+    expected = [Told(told)(one) for one, told in zip(images, kinds.tolist(), strict=True)]
     assert torch.equal(found, torch.stack(expected))
-    assert torch.equal(pictures, before)
+    assert torch.equal(images, before)
 
 
-def test_every_picture_draws_its_own_operations_alike():
-    """14 operations and two directions, independent within a picture and between neighbours."""
+def test_every_image_draws_its_own_operations_alike():
+    """14 operations and two directions, independent within a image and between neighbours."""
     kinds = augmentation.drawn_kinds(Randomness([5], "augmentation"), 60_000)[0]
     names = np.array([OPERATIONS.index(name) for name, _ in KINDS])[kinds]
     directions = np.array([direction for _, direction in KINDS])[kinds]
@@ -104,24 +104,24 @@ def test_draws_belong_to_the_seed_and_go_on():
 
 def test_a_stack_is_changed_as_its_replicas_alone():
     """Every replica by the numbers of its seed; torch's own generator is not asked."""
-    pictures = torch.stack([noise(40, 3, 9, 9), noise(40, 3, 9, 9).flip(0)])
+    images = torch.stack([noise(40, 3, 9, 9), noise(40, 3, 9, 9).flip(0)])
     augment = RandAugment(9, 9, CPU)
     state = torch.random.get_rng_state()
-    together = augment(pictures, Randomness([1, 2], "augmentation"))
+    together = augment(images, Randomness([1, 2], "augmentation"))
     assert torch.equal(state, torch.random.get_rng_state())
     for number, seed in enumerate((1, 2)):
-        alone = augment(pictures[number : number + 1], Randomness([seed], "augmentation"))
+        alone = augment(images[number : number + 1], Randomness([seed], "augmentation"))
         assert torch.equal(together[number : number + 1], alone)
 
 
 def augmented_cell(**options):
-    """A small cell on pictures that augments them."""
-    return make_picture_cell(augmentation="randaugment", **options)
+    """A small cell on images that augments them."""
+    return make_image_cell(augmentation="randaugment", **options)
 
 
 def test_training_batches_alone_are_augmented(monkeypatch):
-    """The method sees changed pictures, in the order of plain training; nothing else does."""
-    samples, seen = make_pictures(), []
+    """The method sees changed images, in the order of plain training; nothing else does."""
+    samples, seen = make_images(), []
     kept = data.StackData.batch
 
     def watched(self, rows, epoch=0, augmented=False):
@@ -130,7 +130,7 @@ def test_training_batches_alone_are_augmented(monkeypatch):
         return batch
 
     monkeypatch.setattr(data.StackData, "batch", watched)
-    for cell in (augmented_cell(), make_picture_cell()):
+    for cell in (augmented_cell(), make_image_cell()):
         stack = fitting.Stack(samples, cell, cell.replicas()[:1])
         stack.run_epoch()
         list(stack.data.training_batches())
@@ -139,23 +139,23 @@ def test_training_batches_alone_are_augmented(monkeypatch):
     randomness, augment = Randomness([0], "augmentation"), RandAugment(16, 16, CPU)
     for (rows, augmented, x), (same_rows, _, as_is) in zip(changed, plain, strict=True):
         assert torch.equal(rows, same_rows)
-        pictures = torch.from_numpy(samples.x)[rows]
-        torch.testing.assert_close(as_is, pictures / 255)
-        expected = augment(pictures, randomness) if augmented else pictures
+        images = torch.from_numpy(samples.x)[rows]
+        torch.testing.assert_close(as_is, images / 255)
+        expected = augment(images, randomness) if augmented else images
         torch.testing.assert_close(x, expected / 255)
         assert augmented != torch.equal(x, as_is)
 
 
-def test_predictions_and_validation_are_of_the_pictures_as_they_are():
+def test_predictions_and_validation_are_of_the_images_as_they_are():
     """The curve's last value is that of the predictions, which a network alone makes again."""
-    samples, cell = make_pictures(), augmented_cell()
+    samples, cell = make_images(), augmented_cell()
     fitted, validation, curves, _ = training.train(samples, cell)
     last = curves[(curves["quantity"] == "validation_loss") & (curves["epoch"] == 1)]
     for one in (one for one in validation if one.part == "val"):
         logits, y = torch.from_numpy(one.outputs), torch.from_numpy(samples.y[one.rows])
         noted = last[last["seed"] == one.seed]["value"].item()
         assert noted == pytest.approx(torch.nn.functional.cross_entropy(logits, y).item(), abs=1e-5)
-    plain = training.train(samples, make_picture_cell())[0]
+    plain = training.train(samples, make_image_cell())[0]
     assert not np.array_equal(
         fitted[0].state["model.top.layers.weight"], plain[0].state["model.top.layers.weight"]
     )
@@ -163,7 +163,7 @@ def test_predictions_and_validation_are_of_the_pictures_as_they_are():
 
 def test_augmented_training_gives_the_same_bits_and_resumes(tmp_path, monkeypatch):
     """Whatever torch's own generator did; and every epoch is a place to go on from."""
-    samples, cell = make_pictures(), augmented_cell(checkpoint_seconds=0)
+    samples, cell = make_images(), augmented_cell(checkpoint_seconds=0)
     replica = cell.replicas()[:1]
     whole = fitting.Stack(samples, cell, replica)
     whole.train_to_end(checkpoints.Checkpoint("a", "whole"))
@@ -180,30 +180,30 @@ def test_augmented_training_gives_the_same_bits_and_resumes(tmp_path, monkeypatc
 
 def test_augmentation_is_in_the_name_of_the_checkpoint():
     """Plain and augmented training do not find each other's."""
-    samples = make_pictures()
+    samples = make_images()
     keys = {
         fitting.training_key(samples, cell, cell.replicas())
-        for cell in (make_picture_cell(), augmented_cell())
+        for cell in (make_image_cell(), augmented_cell())
     }
     assert len(keys) == 2
 
 
 def several_arrays():
-    """Rows of a picture and of numbers."""
-    samples = make_pictures()
-    return replace(samples, x={"picture": samples.x, "z": np.ones((len(samples), 2), np.float32)})
+    """Rows of a image and of numbers."""
+    samples = make_images()
+    return replace(samples, x={"image": samples.x, "z": np.ones((len(samples), 2), np.float32)})
 
 
 @pytest.mark.parametrize(
     ("samples", "told"),
     [
         (make_samples(), r"rows are float32 of shape \(6,\)"),
-        (several_arrays(), "rows are several arrays: picture, z"),
-        (replace(make_pictures(), x=make_pictures().x[:, :2]), r"rows are uint8 .*\(2, 16, 16\)"),
-        (replace(make_pictures(), x=make_pictures().x / np.float32(255)), "rows are float32"),
+        (several_arrays(), "rows are several arrays: image, z"),
+        (replace(make_images(), x=make_images().x[:, :2]), r"rows are uint8 .*\(2, 16, 16\)"),
+        (replace(make_images(), x=make_images().x / np.float32(255)), "rows are float32"),
     ],
 )
-def test_what_is_no_picture_is_not_augmented(samples, told, monkeypatch):
+def test_what_is_no_image_is_not_augmented(samples, told, monkeypatch):
     """In one line that names the trial, before the first replica is trained."""
     monkeypatch.setattr(fitting.Stack, "__init__", lambda *_: pytest.fail("training began"))
     cell = make_cell("erm", ({"augmentation": "randaugment"},))

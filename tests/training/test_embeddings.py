@@ -17,7 +17,7 @@ from robust_fairness.training.prediction import UNSHIFTED, FittedStack, due_quan
 from robust_fairness.training.records import Prediction
 
 from .conftest import make_cell, make_samples
-from .test_pictures import make_picture_cell, make_pictures
+from .test_images import make_image_cell, make_images
 
 METRICS = ("recall_at_by_group", "worst_group_nmi", "u_kl", "delta_er_one_shot", "accuracy")
 
@@ -46,7 +46,7 @@ def test_embedding_is_the_features_at_length_one(network):
     if network == "mlp":
         samples, cell = make_samples(classes=3), make_cell(seeds=(0, 1), epochs=1)
     else:
-        samples, cell = make_pictures(), make_picture_cell(network=network)
+        samples, cell = make_images(), make_image_cell(network=network)
     cell = asking(cell, metrics=METRICS[:3])
     fitted = fitted_cell(samples, cell)
     x = samples.x + 1 if network == "mlp" else 255 - samples.x

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from robust_fairness.metrics import evaluate
-from robust_fairness.training.evaluation import criterion_scores, metric_rows, score
+from robust_fairness import metrics
+from robust_fairness.training.evaluation import criterion_scores, evaluate, score
 from robust_fairness.training.records import Prediction
 from robust_fairness.training.selection import choose
 
@@ -33,7 +33,9 @@ def test_shares_and_majorities_are_those_of_the_replicas_own_training_rows(part)
         found = score(METRICS, one, samples, samples)
         seen = samples.take(one.rows)
         own, wrong = (
-            evaluate(METRICS, seen, one.outputs, train=samples.take(samples.rows(split, "train")))
+            metrics.evaluate(
+                METRICS, seen, one.outputs, train=samples.take(samples.rows(split, "train"))
+            )
             for split in (one.split, other)
         )
         assert found == own
@@ -51,7 +53,7 @@ def test_shifted_rows_are_scored_by_the_unshifted_training_rows():
     )
     validation = predictions(samples, "val")[:1]
     chosen = choose(criterion_scores(["accuracy"], validation, samples), ["accuracy"])
-    table = metric_rows([one, moved], chosen, cell, {"": samples, "noise": shifted})
+    table = evaluate(samples, [one, moved], chosen, cell, {"noise": shifted})
     values = table.groupby("shift")["value"].apply(list)
     assert values["none"] == values["gaussian_noise"]
     assert len(values["none"]) == len(METRICS)
@@ -68,7 +70,7 @@ def test_combinations_of_the_cell_are_scored_beside_each_attribute():
     chosen = choose(
         criterion_scores(["accuracy"], predictions(samples, "val")[:1], samples), ["accuracy"]
     )
-    table = metric_rows(predictions(samples, "test")[:1], chosen, cell, {"": samples})
+    table = evaluate(samples, predictions(samples, "test")[:1], chosen, cell, {})
     assert set(table["attribute"]) == {"kind", "half", "kind & half", ""}
 
 

@@ -1,4 +1,4 @@
-"""UpDn on generated scenes: it reads the question and the picture."""
+"""UpDn on generated scenes: it reads the question and the image."""
 
 from collections import Counter, defaultdict
 from dataclasses import replace
@@ -31,7 +31,7 @@ CELL = {
 
 @pytest.fixture(scope="module")
 def parameters(tmp_path_factory) -> GeneratedScenes.Parameters:
-    """A world of four boxes a picture."""
+    """A world of four boxes a image."""
     return GeneratedScenes.Parameters(
         folder=str(tmp_path_factory.mktemp("worlds")), objects=2, tokens=8
     )
@@ -53,8 +53,8 @@ def right(samples: Samples) -> np.ndarray:
     return answered
 
 
-def without_pictures(samples: Samples, folder: Path) -> Samples:
-    """The same questions on pictures of one box, which is the same in all."""
+def without_images(samples: Samples, folder: Path) -> Samples:
+    """The same questions on images of one box, which is the same in all."""
     boxes = samples.questions.boxes
     shape = (boxes.shape[0], 1, boxes.shape[2])
     np.save(folder / FEATURES_FILE, np.ones(shape, dtype=np.float16))
@@ -64,7 +64,7 @@ def without_pictures(samples: Samples, folder: Path) -> Samples:
 
 
 def without_questions(samples: Samples) -> Samples:
-    """The same pictures and answers, with no word of the question."""
+    """The same images and answers, with no word of the question."""
     nothing = np.full((len(samples), 1), PADDING, dtype=np.int32)
     return replace(samples, x=samples.x | {"tokens": nothing})
 
@@ -83,10 +83,10 @@ def from_priors(samples: Samples) -> np.ndarray:
     )
 
 
-def test_updn_reads_the_question_and_the_picture(parameters, samples):
+def test_updn_reads_the_question_and_the_image(parameters, samples):
     """Nearly as often right as can be, where either alone is right as often as priors say.
 
-    Without pictures the network answers as the priors of local groups do: right on most of the
+    Without images the network answers as the priors of local groups do: right on most of the
     head and on one in twenty of the tail, where the rare answer of a part is not that of
     training. Without questions it says yes.
     """
@@ -94,11 +94,11 @@ def test_updn_reads_the_question_and_the_picture(parameters, samples):
     best = best_accuracies(parameters)
     test = samples.rows("split_0", "test")
     tail = samples.attributes["head_tail"].to_numpy()[test] == "tail"
-    full, question = right(samples), right(without_pictures(samples, folder))
-    picture, prior = right(without_questions(samples)), from_priors(samples)
+    full, question = right(samples), right(without_images(samples, folder))
+    image, prior = right(without_questions(samples)), from_priors(samples)
     assert 0.9 < full.mean() < best.both + 0.01
     assert full[tail].mean() > 0.75
     assert abs(question.mean() - prior.mean()) < 0.03
     assert question[tail].mean() < 0.1
-    assert picture.mean() < best.image + 0.04
+    assert image.mean() < best.image + 0.04
     assert full.mean() > question.mean() + 0.15

@@ -32,7 +32,7 @@ LOGISTIC = UPDN | {"loss": "binary_cross_entropy"}
 
 @pytest.fixture
 def samples(tmp_path) -> Samples:
-    """Questions on pictures of no to three boxes, with groups of two kinds."""
+    """Questions on images of no to three boxes, with groups of two kinds."""
     rng = np.random.default_rng(5)
     counts = np.arange(PICTURES, dtype=np.int16) % (BOXES + 1)
     features = rng.normal(size=(PICTURES, BOXES, FEATURES)).astype(np.float16)

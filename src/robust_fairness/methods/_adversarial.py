@@ -13,12 +13,11 @@ from robust_fairness.models.base import Model
 
 
 class AdversarialParameters(GroupMethodParameters):
-    """Options of the game between network and adversary.
+    """``update``: the papers write min max and leave the algorithm open.
 
-    The papers write min max and leave the algorithm open. ``alternating`` lets the adversary
-    step first and the network answer the updated one, as LAFTR's own code does; ``reversed``
-    updates both from one pass, as a gradient reversal layer does. The default follows LAFTR,
-    because the inner maximum of Eq. 10 comes first.
+    ``alternating`` lets the adversary step first and the network answer the updated one, as LAFTR's
+    own code does; ``reversed`` updates both from one pass, as a gradient reversal layer does. The
+    default follows LAFTR, because the inner maximum of Eq. 10 comes first.
     """
 
     alpha: float = Field(1.0, ge=0, description="weight of the adversary's loss (Eq. 10)")
@@ -65,15 +64,12 @@ class AdversarialMethod(Method):
         seen = self.audited(features, outputs)
         alternating = self.hparams.update == "alternating"
         if alternating:
-            yield Step({"adversary": self.audit(seen.detach(), batch)})
-        audit = self.audit(seen, batch)
+            adversary_logits = self.adversary(seen.detach(), batch.noise)
+            yield Step({"adversary": self.adversary_loss(adversary_logits, batch)})
+        audit = self.adversary_loss(self.adversary(seen, batch.noise), batch)
         losses = model.task_loss(outputs, batch.y)
         objective = losses.mean(-1) + self.regulariser(model, batch, losses)
         step = self.model_step(model, objective, audit)
         if not alternating:
             step.losses["adversary"] = audit
         yield step
-
-    def audit(self, seen: Tensor, batch: Batch) -> Tensor:
-        """The adversary's loss ``[replica]`` on what it sees ``[replica, row, width]``."""
-        return self.adversary_loss(self.adversary(seen, batch.noise), batch)

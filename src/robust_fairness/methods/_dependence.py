@@ -38,7 +38,7 @@ class Variable:
     """An attribute or outcome of the rows of a batch.
 
     Attributes:
-        values: a number in one column, or one column of 0 and 1 a category; all 0 where it is
+        values: one column with a number, or one column of 0 and 1 per category; all 0 where it is
             missing. ``[replica, row, column]``.
         known: bool, where it is not missing ``[replica, row]``.
     """
@@ -70,12 +70,10 @@ class DependenceMethod(Method):
 
     def __init__(self, hparams: DependenceParameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
-        name = self.name
-        problem.require_attributes(name)
-        require_softmax(name, model)
+        problem.require_attributes(self.name)
+        require_softmax(self.name, model)
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
-        """One step on the mean loss with its penalty."""
         outputs = model(batch.x, batch.noise)
         losses = model.task_loss(outputs, batch.y)
         penalty = self.penalty(outputs, batch)
@@ -83,10 +81,10 @@ class DependenceMethod(Method):
 
     @abstractmethod
     def penalty(self, outputs: Tensor, batch: Batch) -> Tensor:
-        """The dependence on the mitigated attributes, ``[replica]``; differentiable.
+        """Dependence on the mitigated attributes ``[replica]``; differentiable.
 
         Args:
-            outputs: outputs of the network ``[replica, row, output]``.
+            outputs: of the network ``[replica, row, output]``.
             batch: the batch.
         """
 
@@ -94,12 +92,10 @@ class DependenceMethod(Method):
 class SummedDependenceMethod(DependenceMethod):
     """A measure of one attribute at a time, summed over them.
 
-    Rows where an attribute, or the outcome that the notion speaks of, is missing do not count for
-    it.
+    Rows where an attribute, or the outcome that the notion names, is missing do not count for it.
     """
 
     def penalty(self, outputs: Tensor, batch: Batch) -> Tensor:
-        """Dependence summed over the attributes, ``[replica]``."""
         attributes = map(variable, batch.attributes.split(self.problem.attribute_widths, dim=-1))
         outcome = None if self.hparams.notion == "dp" else variable(batch.conditioning)
         found = [
@@ -115,5 +111,5 @@ class SummedDependenceMethod(DependenceMethod):
         Args:
             outputs: outputs of the network ``[replica, row, output]``.
             attribute: one attribute of these rows, known where the outcome is.
-            outcome: the outcome that the notion speaks of; none for ``dp``.
+            outcome: the outcome that the notion names; None for ``dp``.
         """

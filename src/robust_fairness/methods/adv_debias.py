@@ -7,10 +7,9 @@ from pydantic import Field
 from torch import Tensor
 
 from robust_fairness.methods._adversarial import AdversarialMethod, AdversarialParameters
-from robust_fairness.methods._losses import mean_where
 from robust_fairness.methods.base import Batch, Step
 from robust_fairness.models.base import Model
-from robust_fairness.models.losses import cross_entropy
+from robust_fairness.models.losses import cross_entropy, mean_where
 
 
 class AdvDebias(AdversarialMethod):
@@ -22,8 +21,7 @@ class AdvDebias(AdversarialMethod):
         Zhang et al. put the adversary on the classifier's output; Equalized Robustness compares it
         with LAFTR and CUMA as the same two-headed network that differs in the loss alone. The
         default is the latter, so that CUMA with gamma = 0 is this method. Zhang et al. also remove
-        from the task's gradient its component along the adversary's (``projection``), which
-        Equalized Robustness does not mention.
+        from the task's gradient its component along the adversary's (``projection``).
         """
 
         audits: Literal["features", "outputs"] = "features"
@@ -32,13 +30,11 @@ class AdvDebias(AdversarialMethod):
         )
 
     def new_adversary(self, model: Model) -> torch.nn.Module:
-        """A head on the features, or on the outputs."""
         outputs = max(self.problem.classes, 1)
         width = outputs if self.hparams.audits == "outputs" else None
         return model.new_head(self.problem.groups, self.problem.heads, width)
 
     def audited(self, features: Tensor, outputs: Tensor) -> Tensor:
-        """Features or outputs, by option."""
         return outputs if self.hparams.audits == "outputs" else features
 
     def adversary_loss(self, logits: Tensor, batch: Batch) -> Tensor:
@@ -60,13 +56,7 @@ class AdvDebias(AdversarialMethod):
 
 
 def projected(task: Tensor, unfair: Tensor, alpha: Tensor) -> Tensor:
-    """``g - proj_h g - alpha h`` for every replica (Zhang et al. 2018, Eq. 1).
-
-    Args:
-        task: gradient g of the task's loss for one tensor of parameters ``[replica, ...]``.
-        unfair: gradient h of the adversary's loss for the same.
-        alpha: weight ``[replica]``.
-    """
+    """``g - proj_h g - alpha h`` of gradients ``[replica, ...]`` (Zhang et al. 2018, Eq. 1)."""
     g, h = task.flatten(1), unfair.flatten(1)
     square = (h * h).sum(1, keepdim=True)
     share = (g * h).sum(1, keepdim=True) / torch.where(square > 0, square, torch.ones_like(square))

@@ -24,8 +24,8 @@ class MethodParameters(PluginParameters):
     Float fields may differ between the replicas of a stack: the method receives them as tensors
     ``[replica]``. Replicas that differ in any other field train in separate stacks.
 
-    ``warm_up_epochs``: number of epochs of plain training at the start, with a learning rate
-    schedule of their own; the method continues with the trained network.
+    ``warm_up_epochs``: epochs of plain training at the start, with a learning rate schedule of
+    their own; the method continues with the trained network.
     """
 
     warm_up_epochs: int = Field(0, ge=0)
@@ -65,7 +65,7 @@ class GroupMethodParameters(MethodParameters):
 class SubgroupMethodParameters(GroupMethodParameters):
     """Hyperparameters of a method that weights or draws rows by subgroup.
 
-    ``subgroups``: whether a subgroup is a group and a class together, or the group alone.
+    ``subgroups``: a group and a class together, or the group alone.
     """
 
     subgroups: Subgroups = "group_and_class"
@@ -83,13 +83,12 @@ class Batch:
         x: preprocessed inputs ``[replica, row, ...]``.
         y: int64 classes or standardised float outcomes ``[replica, row]``.
         group: int64 group of the mitigated attributes ``[replica, row]``, -1 where missing.
-        subgroup: int64 group and class together, or the group alone
-            (``MethodParameters.subgroup_definition``), ``[replica, row]``; -1 where missing.
+        subgroup: int64 group and class together, or the group alone, ``[replica, row]``; -1 where
+            missing.
         attributes: the mitigated attributes as numbers ``[replica, row, column]``: one column per
             continuous attribute, in standard deviations of the training rows, and one of 0 and 1
             per category; NaN where missing. No columns unless the method ``reads_attributes``.
-        conditioning: the conditioning variable of equalised odds, encoded likewise: the class, the
-            outcome, or an attribute of the dataset's choice.
+        conditioning: the conditioning variable of equalised odds, encoded likewise.
         sample_weight: weights of the rows in the loss ``[replica, row]``; 1 by default.
         rows: int64 row numbers in the dataset ``[replica, row]``.
         noise: dropout masks of this batch.
@@ -124,15 +123,10 @@ class Step:
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """The training rows of one replica, in the order of the dataset.
+    """The training rows of one replica, ``[m]`` each, in the order of the dataset.
 
-    Attributes:
-        y: labels ``[m]``.
-        group: groups ``[m]``, -1 where missing.
-        subgroup: subgroups ``[m]``, -1 where missing.
-        rows: int64 row numbers in the dataset ``[m]``.
-        replica: number of the replica in the stack.
-        epoch: number of the epoch, from 0.
+    ``group`` and ``subgroup`` are -1 where missing, ``rows`` are row numbers in the dataset,
+    ``replica`` is the position in the stack, and ``epoch`` counts from 0.
     """
 
     y: Tensor
@@ -151,8 +145,8 @@ class Problem:
         classes: number of classes; 0 for a continuous outcome.
         groups: number of groups of the mitigated attributes; 0 where one is continuous.
         attribute_widths: columns of every mitigated attribute; 1 for a continuous one.
-        subgroup_counts: training rows of every replica in each subgroup, int64
-            ``[replica, subgroup]``. Only subgroups that occur in the dataset are numbered.
+        subgroup_counts: training rows of every replica in each subgroup that occurs in the dataset,
+            int64 ``[replica, subgroup]``.
         rows: number of rows of the dataset.
         batch_size: rows of a batch; the last one of an epoch may be smaller.
         seeds: seed of every replica.
@@ -162,8 +156,7 @@ class Problem:
         mining: source of random draws from batches during training.
         training_batches: iterates over the training rows of every replica once, in order, in
             blocks and without augmentation.
-        group_is_class: whether groups and classes of the dataset correspond one to one, so that
-            the group says nothing beyond the class.
+        group_is_class: whether groups and classes of the dataset correspond one to one.
     """
 
     classes: int
@@ -181,20 +174,12 @@ class Problem:
     group_is_class: bool = False
 
     def require_classes(self, method: str) -> None:
-        """Raise unless the outcome is a class.
-
-        Raises:
-            InputError: it is continuous, for which the method is not defined.
-        """
+        """Raise unless the outcome is a class."""
         if not self.classes:
             raise InputError(f"method {method}: not applicable to a continuous outcome")
 
     def require_attributes(self, method: str) -> None:
-        """Raise unless there is an attribute to mitigate.
-
-        Raises:
-            InputError: there is none, so the method would train plainly.
-        """
+        """Raise unless there is an attribute to mitigate."""
         if not self.attribute_widths:
             raise InputError(
                 f"method {method}: no attribute to mitigate, "
@@ -202,11 +187,7 @@ class Problem:
             )
 
     def require_groups(self, method: str) -> None:
-        """Raise unless every replica has a training row of a known group.
-
-        Raises:
-            InputError: an attribute is continuous, or a replica has no such row.
-        """
+        """Raise unless every replica has a training row of a known group."""
         if not self.groups:
             raise InputError(
                 f"method {method}: an attribute to mitigate is continuous and defines no groups, "
@@ -219,11 +200,7 @@ class Problem:
             )
 
     def require_more_than_class(self, method: str) -> None:
-        """Raise if the groups are the classes under another name.
-
-        Raises:
-            InputError: they are, so no bias can be told apart from the target.
-        """
+        """Raise if groups and classes correspond one to one."""
         if self.group_is_class:
             raise InputError(
                 f"method {method}: not applicable where the attribute to mitigate is the class "
@@ -247,8 +224,7 @@ class Method(Plugin, nn.Module, ABC):
             methods reject samples of different weights.
 
     Args:
-        hparams: hyperparameters, of the class ``Parameters``; float fields hold tensors
-            ``[replica]``.
+        hparams: of the class ``Parameters``; float fields hold tensors ``[replica]``.
         model: the stack of networks to train.
         problem: the task.
     """
@@ -280,11 +256,9 @@ class Method(Plugin, nn.Module, ABC):
         return {}
 
     def start_epoch(self, model: Model, epoch: int) -> Iterable[str]:
-        """Prepare an epoch after the warm-up.
+        """Prepare an epoch after the warm-up, whose first one has the number ``warm_up_epochs``.
 
-        Args:
-            model: the stack of networks.
-            epoch: its number, from 0; the first is ``warm_up_epochs``.
+        The network is in evaluation mode, and gradients are off.
 
         Returns:
             Names of the players whose optimisers restart with empty state.
@@ -295,19 +269,12 @@ class Method(Plugin, nn.Module, ABC):
         """Positions in ``rows`` that one replica visits in an epoch, in order, int64.
 
         Rows may be left out or repeated, differently for every replica; the number of visits must
-        be the same for all replicas.
-
-        Args:
-            rows: its training rows.
-            generator: source of the order, of the replica's seed.
+        be the same for all replicas. ``generator`` is of the replica's seed.
         """
         return shuffled(rows, generator)
 
     def embeddings(self, model: Model, batch: Batch) -> dict[str, Tensor]:
-        """Embeddings to keep of validation rows, by name, ``[replica, row, d]``.
-
-        Only those of networks that are not saved need to be kept.
-        """
+        """Embeddings to keep of validation rows, by name, ``[replica, row, d]``."""
         return {}
 
 
@@ -317,11 +284,7 @@ def shuffled(rows: TrainingRows, generator: torch.Generator) -> Tensor:
 
 
 def require_softmax(method: str, model: Model) -> None:
-    """Raise unless the network's loss is that of a softmax.
-
-    Raises:
-        InputError: it is not, although the formula of the method needs it.
-    """
+    """Raise unless the network's loss is that of a softmax, as the formula of the method needs."""
     if not model.softmax:
         raise InputError(
             f"method {method}: takes the softmax of the outputs, which the network's loss does "

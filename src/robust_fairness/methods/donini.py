@@ -1,7 +1,7 @@
 """Empirical risk minimisation under fairness constraints (Donini et al. 2018)."""
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 from pydantic import Field
@@ -28,15 +28,14 @@ class Donini(Method):
 
     The features must be fixed: network ``linear`` is the source's linear method, network
     ``kernel_features`` its kernel method but for the approximation of the kernel. The optimiser
-    is given the part of the gradient that the constraint allows (it may scale coordinates, so
-    that its rest point would be another one otherwise), and after each of its steps the weights
-    are projected onto the constraint, which therefore holds exactly, but for rounding, at the
-    end of every step. Every logit is constrained, which for two classes is no more than that of
-    their difference.
+    receives the part of the gradient that the constraint allows, since it may scale coordinates
+    and so have another stationary point; after each of its steps the weights are projected onto the
+    constraint, which therefore holds up to rounding. Every logit is constrained, which for two
+    classes is no more than constraining their difference.
     """
 
     class Parameters(GroupMethodParameters):
-        """Which rows must score alike, and the loss.
+        """Rows that must score alike, and the loss.
 
         ``notion``: ``opportunity`` (equal opportunity, the source's) constrains the rows of the
         class ``positive``; ``eo`` those of every class, ``dp`` all rows together. The source trains
@@ -52,8 +51,8 @@ class Donini(Method):
 
     def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
-        problem.require_classes("donini")
-        problem.require_groups("donini")
+        problem.require_classes(self.name)
+        problem.require_groups(self.name)
         if hparams.positive >= problem.classes:
             raise InputError(
                 f"method donini: positive {hparams.positive}, allowed: 0 to {problem.classes - 1}"
@@ -62,10 +61,6 @@ class Donini(Method):
         self.register_buffer("forbidden", self.directions(model))
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
-        """One step along the allowed gradient; then the weights are put back onto the constraint.
-
-        Rows of unknown group train like all others.
-        """
         head = head_of(model)
         outputs = model(batch.x, batch.noise)
         hinge = self.hparams.loss == "hinge"
@@ -82,14 +77,8 @@ class Donini(Method):
 
     @torch.no_grad()
     def directions(self, model: Model) -> Tensor:
-        """Orthonormal directions in which groups differ, ``[replica, feature, direction]``.
-
-        Columns beyond the number of such directions are 0.
-
-        Raises:
-            InputError: the rows that the notion names lie in fewer than two groups.
-        """
-        means, counts = self.cell_means(model)
+        """Orthonormal directions in which groups differ ``[replica, feature, direction]``; or 0."""
+        means, counts = self.group_means(model)
         present = (counts > 0).unsqueeze(-1)
         groups = present.sum(2, keepdim=True)
         if not (groups >= FEWEST_GROUPS).flatten(1).any(1).all():
@@ -105,10 +94,8 @@ class Donini(Method):
         dtype = next(iter(model.parameters())).dtype
         return (basis * kept.unsqueeze(1)).to(dtype)
 
-    def cell_means(self, model: Model) -> tuple[Tensor, Tensor]:
-        """Mean features of the training rows of each group, once for each set of rows.
-
-        The sets are the rows of a class, or all rows.
+    def group_means(self, model: Model) -> tuple[Tensor, Tensor]:
+        """Mean features of the training rows of each group, for all rows or those of each class.
 
         Returns:
             float64 means ``[replica, set, group, feature]`` (0 without rows) and counts
@@ -121,8 +108,8 @@ class Donini(Method):
             member = batch.group >= 0
             if options.notion == "opportunity":
                 member &= batch.y == options.positive
-            cell = batch.group + (batch.y * groups if options.notion == "eo" else 0)
-            weights = functional.one_hot(torch.where(member, cell, 0), sets * groups)
+            number = batch.group + (batch.y * groups if options.notion == "eo" else 0)
+            weights = functional.one_hot(torch.where(member, number, 0), sets * groups)
             weights = (weights * member.unsqueeze(-1)).double()
             features = model.features(batch.x).double()
             blocks.append((weights.mT @ features, weights.sum(1)))
@@ -133,37 +120,24 @@ class Donini(Method):
 
 
 def head_of(model: Model) -> nn.Parameter:
-    """Weights ``[replica, feature, output]`` of the linear head on fixed features.
-
-    Raises:
-        InputError: the network has trained features.
-    """
-    if not isinstance(model, FixedFeatures):
+    """Weights ``[replica, feature, output]`` of the linear head on fixed features."""
+    if not model.fixed_features:
         raise InputError(
             "method donini: the features of this network are trained, "
             "allowed: network linear or kernel_features"
         )
-    return model.top.weight
+    return cast("FixedFeatures", model).top.weight
 
 
 def without(weights: Tensor, directions: Tensor) -> Tensor:
-    """The part of ``[replica, feature, output]`` that is orthogonal to the directions.
-
-    Args:
-        weights: vectors of features, one an output.
-        directions: orthonormal (or zero) columns ``[replica, feature, direction]``.
-    """
+    """The part of ``[replica, feature, output]`` that is orthogonal to the directions."""
     return weights - directions @ (directions.mT @ weights)
 
 
 def hinge_loss(outputs: Tensor, y: Tensor) -> Tensor:
-    """How far the class is from leading all others by 1, ``[..., row]`` (Crammer, Singer 2001).
+    """Hinge loss ``[..., row]`` of scores ``[..., row, class]`` (Crammer and Singer 2001).
 
     For two classes the hinge loss of the difference of the logits.
-
-    Args:
-        outputs: scores ``[..., row, class]``.
-        y: int64 classes ``[..., row]``.
     """
     own = outputs.gather(-1, y.unsqueeze(-1))
     others = 1 - functional.one_hot(y, outputs.shape[-1])

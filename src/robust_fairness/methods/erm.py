@@ -2,17 +2,23 @@
 
 from collections.abc import Iterator
 
-from robust_fairness.methods.base import Batch, Method, MethodParameters, Step, plain_steps
+from torch import Tensor
+
+from robust_fairness.methods.base import Batch, Method, MethodParameters, Step, weighted_loss
 from robust_fairness.models.base import Model
 
 
 class Erm(Method):
-    """Minimise the mean loss of the batch."""
+    """Minimise the mean loss of the batch, weighted by ``sample_weight`` and ``row_weight``."""
 
     class Parameters(MethodParameters):
-        """None: the loss is the mean over the batch."""
+        """None beyond those of every method."""
 
     supports_sample_weight = True
 
+    def row_weight(self, batch: Batch) -> Tensor | float:
+        """Further weights of the rows, ``[replica, row]``."""
+        return 1.0
+
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
-        yield from plain_steps(model, batch)
+        yield Step({"model": weighted_loss(model, batch, self.row_weight(batch))})

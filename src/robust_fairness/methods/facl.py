@@ -7,13 +7,13 @@ from robust_fairness.methods._dependence import (
     SummedDependenceMethod,
     Variable,
 )
-from robust_fairness.methods._losses import mean_where
 from robust_fairness.metrics.maximal_correlation import (
     chi_squared,
     conditional,
     density_cover,
     joint_distribution,
 )
+from robust_fairness.models.losses import mean_where
 
 BINARY = 2
 
@@ -24,27 +24,24 @@ class Facl(SummedDependenceMethod):
     .. math:: L + \lambda \sum_a \chi^2(P_{SA}, P_S \times P_A)
 
     The densities are Gaussian kernel estimates on the mini-batch, on a grid over 2.5 standard
-    deviations, with Silverman's bandwidth, as in the source and its published code. Outcomes and
-    attributes that are categories need no density.
+    deviations, with Silverman's bandwidth, as in the source and its published code. Categorical
+    outcomes and attributes need no density.
 
-    The conditional notions take the divergence given every value of the condition and average
-    over its values: over the classes that occur in the batch, or over the points of the grid of
-    a continuous condition, each weighing the same (the 1-norm of the published code). One grid
-    and one bandwidth serve all classes. ``cal`` is not in the source: it swaps outcome and
-    prediction.
+    The conditional notions take the divergence given every value of the condition and average over
+    its values: over the classes that occur in the batch, or with equal weights over the grid of a
+    continuous condition (the 1-norm of the published code). One grid and one bandwidth serve all
+    classes. ``cal`` is not in the source: it swaps outcome and prediction.
 
-    The prediction is the outcome itself, or the probability of class 1; of more than two classes
-    it is the probability of each class on its own, and the divergences are averaged.
-
-    A prediction or attribute that is constant in the batch gives 0. The gradient does not vanish
-    with the spread of the predictions, because these are standardised.
+    The prediction is the outcome itself, or the probability of class 1; with more than two classes
+    the divergences of the probabilities of all classes are averaged. A prediction or attribute that
+    is constant in the batch gives 0. The gradient does not vanish with the spread of the
+    predictions, because these are standardised.
     """
 
     class Parameters(DependenceParameters):
         """Weight and notion; the estimator is the source's and has no further hyperparameter."""
 
     def dependence(self, outputs: Tensor, attribute: Variable, outcome: Variable | None) -> Tensor:
-        """The divergence, ``[replica]``."""
         predicted = scores(outputs, self.problem.classes)
         known = attribute.known.unsqueeze(1)  # one axis for the scores of more than two classes
         densities = 1 + attribute.continuous + (outcome is not None and outcome.continuous)
@@ -60,7 +57,7 @@ class Facl(SummedDependenceMethod):
 
 
 def cover(of: Variable, known: Tensor, densities: int) -> Tensor:
-    """Cover of a variable ``[replica, 1, cell, row]``: categories as they are, or a density.
+    """Cover of a variable ``[replica, 1, bin, row]``: categories as they are, or a density.
 
     Args:
         of: the variable.
@@ -72,13 +69,9 @@ def cover(of: Variable, known: Tensor, densities: int) -> Tensor:
 
 
 def scores(outputs: Tensor, classes: int) -> Tensor:
-    """What is predicted, as numbers ``[replica, score, row]``.
+    """Predicted numbers ``[replica, score, row]`` from outputs ``[replica, row, output]``.
 
     The outcome; the probability of class 1 of two; the probabilities of more classes.
-
-    Args:
-        outputs: outputs of the network ``[replica, row, output]``.
-        classes: number of classes; 0 for a continuous outcome.
     """
     if not classes:
         return outputs.mT

@@ -11,7 +11,7 @@ from robust_fairness.methods.base import Batch
 from robust_fairness.metrics.cross_covariance import evenly, low_rank_score
 from robust_fairness.metrics.faircocco import probabilities, variables_of
 
-WIDTH_ROWS = 32  # of a batch: their 496 distances tell the median well enough
+WIDTH_ROWS = 32  # rows whose 496 distances estimate the median
 
 
 class Faircocco(DependenceMethod):
@@ -26,11 +26,10 @@ class Faircocco(DependenceMethod):
     class Parameters(DependenceParameters):
         """Weight and notion of the penalty, and how closely it follows the exact score.
 
-        The attributes may be categorical and continuous, one or many: they are one variable. Kernel
-        matrices are spanned by ``pivots`` rows of the batch: to choose the best ones, row after
-        row, would cost more than it saves. As many as the batch has rows make the penalty exact but
-        for ``cross_covariance.JITTER``, which keeps equal rows apart. ``extended`` and
-        ``standardise``: see ``variables_of``.
+        All attributes, categorical and continuous, are one variable. Kernel matrices are spanned by
+        ``pivots`` evenly spaced rows of the batch, because a search for the best ones would cost
+        more than it saves. As many as the batch has rows make the penalty exact up to
+        ``cross_covariance.JITTER``. ``extended`` and ``standardise``: see ``variables_of``.
         """
 
         extended: Literal["attribute", "both"] = "attribute"
@@ -39,36 +38,24 @@ class Faircocco(DependenceMethod):
 
     def penalty(self, outputs: Tensor, batch: Batch) -> Tensor:
         options = self.hparams
-        columns = (
-            probabilities(outputs, self.problem.classes),
-            batch.attributes,
-            batch.conditioning,
-        )
+        predicted = probabilities(outputs, self.problem.classes)
         known = complete_rows(torch.cat([batch.attributes, batch.conditioning], dim=-1))
         prediction, attribute, outcome = (
-            one.gather(1, known.unsqueeze(-1).expand(-1, -1, one.shape[-1])) for one in columns
+            one.gather(1, known.unsqueeze(-1).expand(-1, -1, one.shape[-1]))
+            for one in (predicted, batch.attributes, batch.conditioning)
         )
         variables = variables_of(
-            options.notion,
-            prediction,
-            attribute.nan_to_num(),
-            outcome.nan_to_num(),
-            options.extended,
-            options.standardise,
-            WIDTH_ROWS,
-        )
+            options.notion, prediction, attribute.nan_to_num(), outcome.nan_to_num(),
+            options.extended, options.standardise, WIDTH_ROWS,
+        )  # fmt: skip
         score = low_rank_score(variables, [evenly(one, options.pivots) for one in variables])
         return score.to(outputs.dtype)
 
 
 def complete_rows(columns: Tensor) -> Tensor:
-    """Row numbers of the rows without missing values, again and again until there are n of them.
+    """Row numbers ``[replica, n]`` of the rows without NaN, repeated up to n.
 
-    Args:
-        columns: values ``[replica, n, column]``, NaN where missing.
-
-    Returns:
-        int64 ``[replica, n]``; all rows in their order where none is complete.
+    All rows in their order where none is complete.
     """
     missing = columns.isnan().any(-1)
     complete_first = missing.to(torch.int8).argsort(dim=-1, stable=True)

@@ -12,7 +12,7 @@ from robust_fairness.methods._dependence import (
     SummedDependenceMethod,
     Variable,
 )
-from robust_fairness.methods._losses import mean_where
+from robust_fairness.models.losses import mean_where
 
 SHARPNESS = 30  # of the softplus instead of max(., 0), as in the published code
 SMALLEST = 1e-10  # share of a category
@@ -30,24 +30,22 @@ class Farmi(SummedDependenceMethod):
     them. ``eo`` is I(S; A | Y), with q(a | s, y) over q(a | y); ``cal`` is I(Y; A | S), with
     q(a | s, y) over q(a | s). Source: "Fast Fair Regression via Efficient Approximations of
     Mutual Information" (2020); the classifier, its softplus and the three notions are those of
-    the authors' published code. The denominators of ``dp`` and ``eo`` are not in that code: they
-    do not move with the predictions and only make the value a mutual information.
+    the authors' published code. The denominators of ``dp`` and ``eo``, which do not depend on the
+    predictions, are not in that code; they make the value a mutual information.
 
-    What differs from the source or is left open by it: the constant of the classifier is not
-    penalised, so that a constant prediction or attribute gives 0 in a batch of any size (their
-    ridge on it vanishes in fits to whole datasets). A continuous attribute takes the Gaussian in
-    place of the categories, by the same least squares, which gives
-    :math:`-\frac{1}{2} \log(1 - R^2)`. An outcome of classes conditions by a classifier of its
-    own for every class. The ridge makes the estimate small where predictions vary little, and
-    the estimate may be a little below 0.
+    Differences from the source: the intercept of the classifier is not penalised, so that a
+    constant prediction or attribute gives 0 in a batch of any size. A continuous attribute is
+    Gaussian instead of categorical, by the same least squares, which gives :math:`-\frac{1}{2}
+    \log(1 - R^2)`. A categorical outcome conditions by one classifier per class. The ridge makes
+    the estimate small where predictions vary little, and the estimate may be slightly negative.
     """
 
     class Parameters(DependenceParameters):
         """Options of the classifier; its defaults are those of the authors' published code.
 
-        ``quadratic`` adds all products of its inputs. ``score`` is what stands for the prediction
-        of classes, which the source (on regression) does not treat: probabilities, bounded as its
-        standardised outcomes nearly are, or log-odds against class 0.
+        ``quadratic`` adds all products of its inputs. ``score`` is the prediction of classes, which
+        the source (on regression) does not treat: probabilities, bounded as its standardised
+        outcomes nearly are, or log-odds against class 0.
         """
 
         ridge: float = Field(1.0, gt=0, description="weight of the squared coefficients")
@@ -55,7 +53,6 @@ class Farmi(SummedDependenceMethod):
         score: Literal["probability", "log_odds"] = "probability"
 
     def dependence(self, outputs: Tensor, attribute: Variable, outcome: Variable | None) -> Tensor:
-        """The mutual information in nats, ``[replica]``."""
         prediction = self.scores(outputs)
         full = self.likelihood(prediction, outcome, attribute)
         if self.hparams.notion == "cal":
@@ -63,10 +60,7 @@ class Farmi(SummedDependenceMethod):
         return full - self.likelihood(prediction[..., :0], outcome, attribute)
 
     def scores(self, outputs: Tensor) -> Tensor:
-        """What is predicted, as numbers ``[replica, row, score]``: the outcome, or all classes.
-
-        Class 0 is left out: the others determine it.
-        """
+        """Predicted numbers ``[replica, row, score]``: the outcome, or all classes but class 0."""
         if not self.problem.classes:
             return outputs
         if self.hparams.score == "log_odds":
@@ -74,13 +68,7 @@ class Farmi(SummedDependenceMethod):
         return outputs.softmax(-1)[..., 1:]
 
     def likelihood(self, scores: Tensor, outcome: Variable | None, attribute: Variable) -> Tensor:
-        """Mean log-likelihood of the attribute given scores and outcome, ``[replica]``.
-
-        Args:
-            scores: predictions that the classifier sees ``[replica, row, score]``, or none.
-            outcome: what it sees of the outcome.
-            attribute: what it predicts.
-        """
+        """Mean log-likelihood of the attribute given scores and outcome, ``[replica]``."""
         options = self.hparams
         of_class = torch.ones_like(attribute.values[..., :1])
         if outcome is not None and outcome.continuous:
@@ -97,9 +85,9 @@ def log_likelihood(inputs: Tensor, of_class: Tensor, attribute: Variable, ridge:
     """Mean log-likelihood of an attribute under the model fitted to it, ``[replica]``.
 
     Args:
-        inputs: what the model sees ``[replica, row, input]``.
-        of_class: one column of 0 and 1 a class with a model of its own ``[replica, row, class]``.
-        attribute: what it predicts.
+        inputs: of the model ``[replica, row, input]``.
+        of_class: one column of 0 and 1 per class with its own model ``[replica, row, class]``.
+        attribute: the target.
         ridge: weight of the squared coefficients ``[replica]``.
     """
     fitted = least_squares(inputs, of_class, attribute, ridge)
@@ -114,13 +102,8 @@ def log_likelihood(inputs: Tensor, of_class: Tensor, attribute: Variable, ridge:
 def least_squares(inputs: Tensor, of_class: Tensor, attribute: Variable, ridge: Tensor) -> Tensor:
     """Ridge regression of the attribute's columns in every class, ``[replica, row, column]``.
 
-    Each class has a constant of its own that is not penalised: inputs and target are centred.
-
-    Args:
-        inputs: what the regression sees ``[replica, row, input]``; may have no column.
-        of_class: one column of 0 and 1 a class ``[replica, row, class]``.
-        attribute: its target; rows where it is missing do not count.
-        ridge: weight of the squared coefficients ``[replica]``.
+    Each class has an unpenalised intercept: inputs and target are centred. Rows where the attribute
+    is missing do not count. Arguments are those of ``log_likelihood``.
     """
     counted = of_class * attribute.known.unsqueeze(-1)
     shares = (counted / counted.sum(1, keepdim=True).clamp(min=1)).mT

@@ -20,26 +20,25 @@ from robust_fairness.models.base import Model
 
 
 class GroupDro(Method):
-    r"""Minimise the loss of the worst groups of attribute and class.
+    r"""Minimise the loss of the worst subgroups of attribute and class.
 
     .. math:: q_g \leftarrow q_g e^{\eta L_g} / \sum_{g'} q_{g'} e^{\eta L_{g'}},
               \quad L = \sum_g q_g L_g
 
-    with L_g the mean loss of the group in the batch, 0 where it has no row there; the weights
-    are updated before they are used, and are no part of the gradient. Rows of unknown group have
-    no part in the loss.
+    with L_g the mean loss of the subgroup in the batch, 0 where it has no row there; the weights
+    are updated before they are used, and are constants in the gradient. Rows of unknown group do
+    not contribute to the loss.
 
     Logarithms of the weights are kept: the exponential of a large loss overflows, and a weight
-    that has become too small for a float could never grow again.
+    that underflows could never grow again.
     """
 
     class Parameters(SubgroupMethodParameters):
-        """Step size of the group weights, and how rows are drawn.
+        """Step size of the subgroup weights, and how rows are drawn.
 
-        ``balanced`` draws every group and class equally often, as the paper says.
-        ``shuffled_weights`` is what the published code did when the paper's numbers were made: the
-        weights of the rows were attached to other rows, so that rows are drawn by weights that have
-        nothing to do with them. ``uniform`` visits every row once.
+        ``balanced`` draws every subgroup equally often, as the paper says. ``shuffled_weights`` is
+        what the published code did for the paper's numbers: the weights of the rows were assigned
+        to other rows at random. ``uniform`` visits every row once.
         """
 
         step_size: float = Field(1e-3, ge=0, description="eta, step of the group weights")
@@ -49,29 +48,28 @@ class GroupDro(Method):
 
     def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
-        problem.require_groups("group_dro")
+        problem.require_groups(self.name)
         occurs = (problem.subgroup_counts > 0).to(torch.get_default_dtype())
-        # that of a cell without training rows is minus infinity, and stays so
+        # a subgroup without training rows keeps minus infinity
         self.register_buffer("log_weight", occurs.log().log_softmax(1))
 
     @property
     def group_weight(self) -> Tensor:
-        """The weights q, ``[replica, cell]``."""
+        """The weights q, ``[replica, subgroup]``."""
         return self.log_weight.exp()
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
         losses = model.task_loss(model(batch.x, batch.noise), batch.y)
         known = (batch.subgroup >= 0).to(losses.dtype)
-        cell = batch.subgroup.clamp(min=0)
+        subgroup = batch.subgroup.clamp(min=0)
         zeros = torch.zeros_like(self.log_weight)
-        rows = zeros.scatter_add(1, cell, known)
-        means = zeros.scatter_add(1, cell, known * losses) / rows.clamp(min=1)
+        rows = zeros.scatter_add(1, subgroup, known)
+        means = zeros.scatter_add(1, subgroup, known * losses) / rows.clamp(min=1)
         step_size = self.hparams.step_size.unsqueeze(-1)
         self.log_weight = (self.log_weight + step_size * means.detach()).log_softmax(1)
         yield Step({"model": (self.group_weight * means).sum(1)})
 
     def visiting_order(self, rows: TrainingRows, generator: torch.Generator) -> Tensor:
-        """As many rows as there are, drawn with replacement, or every row once."""
         sampler = self.hparams.sampler
         if sampler == "uniform":
             return shuffled(rows, generator)

@@ -11,16 +11,15 @@ from robust_fairness.models.base import Model
 
 
 class GroupUpweighting(Method):
-    """Weight each row's loss by the rarity of its group and class."""
+    """Weight each row's loss by the rarity of its subgroup; unknown groups have weight 1."""
 
     class Parameters(SubgroupMethodParameters):
         """How a row is weighted by N_g, the training rows of its group and class.
 
         The paper prints 1 / N_g and its code computes N / N_g; they differ by the number of rows,
         which Adam hides but for its epsilon and weight decay and SGD does not. ``balanced``
-        (default) is N / (G N_g) over the G groups that occur: the same minimiser, and the mean
-        weight of a training row is 1, so that learning rate and weight decay mean what they mean
-        for the other methods.
+        (default) is N / (G N_g) over the G subgroups that occur: the same minimiser, with a mean
+        weight of 1, so that learning rate and weight decay are comparable with other methods.
         """
 
         weighting: Literal["balanced", "total_over_count", "inverse_count"] = "balanced"
@@ -29,7 +28,7 @@ class GroupUpweighting(Method):
 
     def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
-        problem.require_groups("group_upweighting")
+        problem.require_groups(self.name)
         counts = problem.subgroup_counts
         total, occurring = counts.sum(1, keepdim=True), (counts > 0).sum(1, keepdim=True)
         numerator = {
@@ -40,7 +39,6 @@ class GroupUpweighting(Method):
         self.register_buffer("weight", numerator / counts.clamp(min=1))
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
-        """One step on the weighted loss; rows of unknown group have the weight 1."""
         losses = model.task_loss(model(batch.x, batch.noise), batch.y)
         weight = self.weight.gather(1, batch.subgroup.clamp(min=0))
         weight = torch.where(batch.subgroup >= 0, weight, 1)

@@ -23,7 +23,7 @@ HALVES = 2
 
 
 class Irmv1(Method):
-    r"""Ask the same classifier to be optimal in every environment.
+    r"""Require one classifier to be optimal in every environment.
 
     .. math:: L_{clf} + \lambda \sum_e \| \nabla_{w | w = 1} L_e(w z) \|^2
 
@@ -32,16 +32,15 @@ class Irmv1(Method):
     """
 
     class Parameters(SubgroupMethodParameters):
-        """Weight of the penalty (Table A6 for Biased MNIST) and what an environment is.
+        """Weight of the penalty (Table A6 for Biased MNIST) and definition of an environment.
 
-        An environment is a cell: the study's text takes attribute and class together, its code the
-        attribute alone. ``estimator``: ``halves`` multiplies the gradients of two halves of its
+        An environment is a subgroup: the study's text takes attribute and class together, its code
+        the attribute alone. ``estimator``: ``halves`` multiplies the gradients of two halves of its
         rows, an unbiased estimate of the printed squared norm (it may be negative); ``squared``
         takes the norm on all of them, which adds the variance of the gradient, large for eight
         rows. ``reduction``: the text sums loss and penalty over environments alike, which is their
-        ``mean`` but for a constant; the code sums the penalty only. ``annealing_steps``: the
-        original trains so many steps with the weight 1 first, and divides the loss by a weight
-        above 1.
+        ``mean`` up to a constant; the code sums the penalty only. ``annealing_steps``: the original
+        trains that many steps with the weight 1 first, and divides the loss by a weight above 1.
         """
 
         weight: float = Field(0.01, ge=0, description="lambda, weight of the penalty")
@@ -54,8 +53,8 @@ class Irmv1(Method):
 
     def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
-        problem.require_groups("irmv1")
-        require_softmax("irmv1", model)
+        problem.require_groups(self.name)
+        require_softmax(self.name, model)
         blocks = hparams.environments_per_batch
         if problem.batch_size % (HALVES * blocks):
             raise InputError(
@@ -79,7 +78,6 @@ class Irmv1(Method):
         yield Step({"model": loss / weight.clamp(min=1) if options.annealing_steps else loss})
 
     def visiting_order(self, rows: TrainingRows, generator: torch.Generator) -> Tensor:
-        """Batches of equal blocks, each of one environment, drawn with replacement."""
         options, batch_size = self.hparams, self.problem.batch_size
         blocks = options.environments_per_batch
         batches = len(rows.y) // batch_size + 1
@@ -98,9 +96,7 @@ class Irmv1(Method):
 def scale_slopes(outputs: Tensor, y: Tensor) -> Tensor:
     """Derivative of every row's loss when all outputs are scaled by w, at w = 1, ``[..., row]``.
 
-    Args:
-        outputs: logits ``[..., row, class]``, or predictions ``[..., row, 1]``.
-        y: int64 classes, or float outcomes, ``[..., row]``.
+    ``outputs`` and ``y`` are those of ``Model.task_loss``.
     """
     if y.is_floating_point():
         predicted = outputs.squeeze(-1)

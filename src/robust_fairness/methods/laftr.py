@@ -7,8 +7,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from robust_fairness.methods._adversarial import AdversarialMethod, AdversarialParameters
-from robust_fairness.methods._losses import mean_where
 from robust_fairness.methods.base import Batch
+from robust_fairness.models.losses import mean_where
 
 
 class Laftr(AdversarialMethod):
@@ -20,7 +20,7 @@ class Laftr(AdversarialMethod):
     """
 
     class Parameters(AdversarialParameters):
-        """Which cells count equally in the group-normalised L1 loss.
+        """Rows that count equally in the group-normalised L1 loss.
 
         ``group`` normalises by group (demographic parity, Madras et al. Eq. 3), ``group_and_class``
         by group and class (equalised odds, Eq. 4). Equalized Robustness says "group-normalised"
@@ -30,12 +30,11 @@ class Laftr(AdversarialMethod):
         weighting: Literal["group", "group_and_class"] = "group"
 
     def adversary_loss(self, logits: Tensor, batch: Batch) -> Tensor:
-        """Sum over the subgroups of the batch of the mean distance within each."""
         known = batch.group >= 0
         group = batch.group.clamp(min=0)
         distance = 1 - functional.softmax(logits, -1).gather(-1, group.unsqueeze(-1)).squeeze(-1)
-        cell, cells = group, self.problem.groups
+        part, parts = group, self.problem.groups
         if self.hparams.weighting == "group_and_class":
-            cell, cells = group * self.problem.classes + batch.y, cells * self.problem.classes
-        losses = [mean_where(distance, known & (cell == number)) for number in range(cells)]
+            part, parts = group * self.problem.classes + batch.y, parts * self.problem.classes
+        losses = [mean_where(distance, known & (part == number)) for number in range(parts)]
         return torch.stack(losses).sum(0)

@@ -22,7 +22,7 @@ SMALLEST = 1e-8  # keeps the weight defined where both losses are 0
 
 
 class Lff(Method):
-    r"""Weight rows by how much harder they are for a network that is made to trust the bias.
+    r"""Weight rows by how much harder they are for a network trained to rely on the bias.
 
     .. math:: w = \frac{L_b}{L_b + L_d}, \quad w L_d \text{ and } GCE_b
 
@@ -31,7 +31,7 @@ class Lff(Method):
     """
 
     class Parameters(MethodParameters):
-        """How far the bias is amplified (Table A6 for Biased MNIST), and the memory of losses.
+        """Amplification of the bias (Table A6 for Biased MNIST), and the memory of losses.
 
         ``amplified_gradient``: the study prints the generalised cross-entropy (1 - p^gamma) / gamma
         (``exact``); its code, and the original's, take gamma times that gradient (``scaled``),
@@ -49,8 +49,8 @@ class Lff(Method):
 
     def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
-        problem.require_classes("lff")
-        require_softmax("lff", model)
+        problem.require_classes(self.name)
+        require_softmax(self.name, model)
         self.biased = problem.new_model()
         memory = (len(problem.subgroup_counts), problem.rows)
         self.register_buffer("biased_loss", torch.zeros(memory))
@@ -59,11 +59,10 @@ class Lff(Method):
         self.register_buffer("visited", torch.zeros(memory, dtype=torch.bool))
 
     def players(self, model: Model) -> dict[str, Iterable[nn.Parameter]]:
-        """The network and the biased one."""
         return {"model": model.parameters(), "biased_model": self.biased.parameters()}
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
-        """The biased network's step, then the network's: so only one graph is held at a time."""
+        """The biased network's step first, so that only one graph is held at a time."""
         options = self.hparams
         biased_outputs = self.biased(batch.x, batch.noise)
         biased_losses = cross_entropy(biased_outputs, batch.y)
@@ -105,7 +104,7 @@ def generalised_cross_entropy(
         losses: cross-entropies, -log p of the true class.
         amplification: gamma, broadcast to them.
         gradient: ``exact``: (1 - p^gamma) / gamma; ``scaled``: a loss with gamma times its
-            gradient, as published code has it.
+            gradient, as in the published code.
     """
     if gradient == "exact":
         return -torch.expm1(-amplification * losses) / amplification

@@ -6,18 +6,17 @@ from typing import Literal
 from pydantic import Field
 from torch import Tensor
 
-from robust_fairness.methods._losses import mean_where
 from robust_fairness.methods.base import Batch, GroupMethodParameters, Method, Problem, Step
 from robust_fairness.models.base import Model
 from robust_fairness.models.layers import Linear
-from robust_fairness.models.losses import cross_entropy
+from robust_fairness.models.losses import cross_entropy, mean_where
 
 SMALLEST_PROBABILITY = 1e-8
 ROW_AXES = 3  # replica, row, channel; what follows are places in an image
 
 
 class Lnl(Method):
-    r"""Unlearn what tells the bias.
+    r"""Unlearn features from which a bias head predicts the group.
 
     .. math:: L_{clf} - \lambda_{ent} H(q(b \mid h)), \quad L_b(h)
 
@@ -31,7 +30,7 @@ class Lnl(Method):
         ``passes``: the published code trains on task and entropy first and then, from a second pass
         of the same batch, on the reversed bias loss (``two``), so that the optimiser's moments mix
         both and batch normalisation sees every batch twice; the text gives one objective (``one``).
-        ``layer``: where the linear bias head sits. The text names none; the code's branches take an
+        ``layer``: input of the linear bias head. The text names none; the code's branches take an
         early layer, averaged over its images (``early``).
         """
 
@@ -46,30 +45,21 @@ class Lnl(Method):
 
     def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
-        problem.require_groups("lnl")
-        problem.require_more_than_class("lnl")
+        problem.require_groups(self.name)
+        problem.require_more_than_class(self.name)
         width = model.early_width if hparams.layer == "early" else model.feature_width
         self.bias_head = Linear(width, problem.groups, problem.heads)
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
+        factor = self.hparams.gradient_factor
+        objective, seen = self._objective(model, batch)
         if self.hparams.passes == "one":
-            objective, seen = self._objective(model, batch)
             bias_loss = self._bias_loss(seen, batch)
-            yield Step(
-                {
-                    "model": objective + self.hparams.gradient_factor * bias_loss,
-                    "adversary": bias_loss,
-                }
-            )
+            yield Step({"model": objective + factor * bias_loss, "adversary": bias_loss})
         else:
-            yield Step({"model": self._objective(model, batch)[0]})
+            yield Step({"model": objective})
             bias_loss = self._bias_loss(self._seen(model, batch)[0], batch)
-            yield Step(
-                {
-                    "model": self.hparams.gradient_factor * bias_loss,
-                    "adversary": bias_loss,
-                }
-            )
+            yield Step({"model": factor * bias_loss, "adversary": bias_loss})
 
     def _seen(self, model: Model, batch: Batch) -> tuple[Tensor, Tensor]:
         """What the bias head sees ``[replica, row, width]``, and the early activations."""

@@ -1,16 +1,16 @@
 """Deep metric learning: an embedding in which rows of a class are near one another."""
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import torch
+from jaxtyping import Int64
 from pydantic import Field, SerializeAsAny
 from torch import Tensor, nn
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
 from robust_fairness.experiment.plugins import Named, named
-from robust_fairness.methods._class_batches import class_batches
 from robust_fairness.methods.base import (
     Batch,
     Method,
@@ -31,12 +31,7 @@ MinerName = Annotated[SerializeAsAny[Named], named("miner")]
 class Mined(nn.Module):
     """An objective together with the miner of its triplets.
 
-    Args:
-        objective: name and parameters.
-        miner: name and parameters; of no effect where the objective takes all pairs.
-        classes: number of classes.
-        model: the network.
-        problem: the task.
+    The miner has no effect where the objective takes all pairs.
     """
 
     def __init__(
@@ -72,12 +67,12 @@ class MetricLearning(Method):
     """
 
     class Parameters(MethodParameters):
-        """What is learnt, from which triplets of which batches.
+        """Objective and miner, and the batches they see.
 
         ``objective`` and ``miner`` are names, or a name with its own fields: ``{name: margin, beta:
         1.2}``. ``per_class``: rows of a class in a batch (SPC-n, A.1; n is 2, 4 or 8 usually).
         ``embedding_learning_rate``: of the last layer where it is not the protocol's (1e-4 for LFW,
-        D.3); those of attributes are last layers too.
+        D.3), also of the last layers of attributes.
         """
 
         objective: ObjectiveName = Field("margin", validate_default=True)
@@ -96,9 +91,8 @@ class MetricLearning(Method):
                 f"warm_up_epochs {p.warm_up_epochs}: metric learning has no head to train plainly, "
                 "allowed: 0"
             )
-        self.target = Mined(
-            p.objective, p.miner, problem.classes, require_embedding(model), problem
-        )
+        network = require_embedding(model)
+        self.target = Mined(p.objective, p.miner, problem.classes, network, problem)
 
     def players(self, model: Model) -> dict[str, Iterable[nn.Parameter]]:
         """The network, its last layer where it learns at a rate of its own, and the proxies."""
@@ -120,7 +114,6 @@ class MetricLearning(Method):
         return {}
 
     def visiting_order(self, rows: TrainingRows, generator: torch.Generator) -> Tensor:
-        """Batches of ``per_class`` rows of each of their classes."""
         per_class = self.hparams.per_class
         return class_batches(rows.y, self.problem.batch_size, per_class, generator)
 
@@ -129,19 +122,64 @@ class MetricLearning(Method):
         yield Step(dict.fromkeys(self.players(model), loss))
 
     def embeddings(self, model: Model, batch: Batch) -> dict[str, Tensor]:
-        """The embedding itself."""
         return {"embedding": model.features(batch.x)}
 
 
 def require_embedding(model: Model) -> Embedding:
-    """The network, where it is one that embeds.
-
-    Raises:
-        InputError: it is another one.
-    """
-    if not isinstance(model, Embedding):
+    """The network as one that embeds; an error if it does not."""
+    if not model.embeds:
         raise InputError(
             "method: metric learning trains an embedding, allowed: network embedding, with any "
             "other as its backbone"
         )
-    return model
+    return cast("Embedding", model)
+
+
+def class_batches(
+    labels: Int64[Tensor, " row"], batch_size: int, per_class: int, generator: torch.Generator
+) -> Int64[Tensor, " place"]:
+    """Positions of rows, batch after batch: ``per_class`` rows of each of some classes (SPC-n).
+
+    There are as many whole batches as rows allow, at least one. The classes of a batch are drawn
+    uniformly, whatever their size, and without replacement; where there are fewer than a batch
+    needs, each occurs equally often, up to one. The rows of a class are shuffled once and then
+    taken in turn, over and over, so that those of one batch differ as far as the class has enough
+    of them. A class of one row is thus that row ``per_class`` times (with different crops where
+    training augments), as in the published code of Roth et al., which draws classes and rows with
+    replacement throughout.
+
+    Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), A.1.
+    """
+    if per_class < 1 or batch_size % per_class:
+        raise InputError(
+            f"per_class {per_class}, allowed: what divides batch_size, which is {batch_size}"
+        )
+    if not len(labels):
+        raise InputError("batches of classes: no training row, allowed: one or more")
+    device = generator.device
+    _, label, counts = labels.to(device).unique(return_inverse=True, return_counts=True)
+    batches, needed = max(1, len(labels) // batch_size), batch_size // per_class
+
+    order = torch.rand(batches, len(counts), generator=generator, device=device).argsort(1)
+    dealt = torch.arange(needed, device=device) % len(counts)
+    classes = order[:, dealt].flatten()
+
+    shuffled = torch.randperm(len(label), generator=generator, device=device)
+    pack = shuffled[label[shuffled].argsort(stable=True)]
+    first = counts.cumsum(0) - counts
+    card = occurrences(classes)[:, None] * per_class + torch.arange(per_class, device=device)
+    return pack[first[classes, None] + card % counts[classes, None]].flatten()
+
+
+def occurrences(values: Int64[Tensor, " n"]) -> Int64[Tensor, " n"]:
+    """How often each value occurred before, in order.
+
+    >>> occurrences(torch.tensor([7, 5, 7, 7, 5])).tolist()
+    [0, 0, 1, 2, 1]
+    """
+    _, inverse, counts = values.unique(return_inverse=True, return_counts=True)
+    order = inverse.argsort(stable=True)
+    begun = (counts.cumsum(0) - counts)[inverse[order]]
+    ranks = torch.empty_like(order)
+    ranks[order] = torch.arange(len(values), device=values.device) - begun
+    return ranks

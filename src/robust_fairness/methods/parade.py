@@ -1,7 +1,6 @@
 """PARADE: partial de-correlation of an embedding from sensitive attributes."""
 
 from collections.abc import Iterable, Iterator
-from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -21,7 +20,7 @@ from robust_fairness.models.base import Model, initialised
 
 
 class Parade(MetricLearning):
-    r"""Learn the classes and each attribute in embeddings of their own, and tear them apart.
+    r"""Learn the classes and each attribute in embeddings of their own, and de-correlate them.
 
     .. math:: L_{targ} + \alpha L_{SA} + \rho\, c(\phi^{targ}, \phi^{SA}), \quad
         c = \| \phi^{targ} \odot \hat\xi(\phi^{SA}) \|^2
@@ -29,10 +28,10 @@ class Parade(MetricLearning):
     An adversary :math:`\xi` raises c, both embeddings and the network below them lower it: the
     gradient reversal of the paper, written as two players with losses of opposite sign. All
     embeddings and the adversary's outputs have length 1. The embeddings of attributes lie on heads
-    of this method and are no part of the saved network. Of several attributes the terms are means.
+    of this method, which are not saved with the network. Several attributes are averaged.
 
     Source: "Is Fairness Only Metric Deep?" (ICLR 2022), section 4; Milbich et al., "DiVA" (ECCV
-        2020), for the separation.
+    2020), for the separation.
     """
 
     class Parameters(MetricLearning.Parameters, GroupMethodParameters):
@@ -42,10 +41,10 @@ class Parade(MetricLearning):
         100. C.5 calls 0.1 and 500 the best trade-off on CUB200.
 
         ``separation``: the correlation is printed as a squared norm, the ``sum`` over dimensions;
-        the code that it comes from (DiVA) takes the ``mean``, which the printed values of rho fit:
-        at random weights and rho = 1500 the term is about 0.1 so, and 128 times that as printed.
-        ``attribute_objective``, ``attribute_miner``: those of the classes unless given.
-        ``separation_learning_rate``: of the network that looks for the correlation (DiVA).
+        the code that it comes from (DiVA) takes the ``mean``, which fits the printed values of rho:
+        at random weights and rho = 1500 the term is about 0.1, and 128 times that as printed.
+        ``attribute_objective``, ``attribute_miner``: default: those of the classes.
+        ``separation_learning_rate``: of the adversary (DiVA).
         """
 
         alpha: float = Field(0.3, ge=0, description="weight of the attributes' objective")
@@ -63,28 +62,26 @@ class Parade(MetricLearning):
     def __init__(self, hparams: Any, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
         p, network = self.hparams, require_embedding(model)
-        problem.require_attributes("parade")
-        problem.require_groups("parade")
+        problem.require_attributes(self.name)
+        problem.require_groups(self.name)
         width = network.feature_width
         objective, miner = p.attribute_objective or p.objective, p.attribute_miner or p.miner
         self.widths = problem.attribute_widths
 
-        def adversaries() -> nn.ModuleList:
-            layers = partial(nn.Linear, p.hidden, width)
-            return nn.ModuleList(
-                nn.Sequential(nn.Linear(width, p.hidden), nn.ReLU(), layers()) for _ in self.widths
-            )
+        def adversary() -> nn.Module:
+            return nn.Sequential(nn.Linear(width, p.hidden), nn.ReLU(), nn.Linear(p.hidden, width))
 
         self.attribute_heads = nn.ModuleList(
             network.new_projection(problem.heads) for _ in self.widths
         )
-        self.adversaries = initialised(adversaries, problem.heads)
+        self.adversaries = initialised(
+            lambda: nn.ModuleList(adversary() for _ in self.widths), problem.heads
+        )
         objectives = [Mined(objective, miner, values, network, problem) for values in self.widths]
         self.attribute_learning_rate = objectives[0].learning_rate
         self.attribute_objectives = nn.ModuleList(objectives)
 
     def players(self, model: Model) -> dict[str, Iterable[nn.Parameter]]:
-        """Those of the classes, and heads, objectives and adversaries of the attributes."""
         own = {
             "attribute_heads": list(self.attribute_heads.parameters()),
             "attribute_objectives": list(self.attribute_objectives.parameters()),
@@ -139,7 +136,6 @@ class Parade(MetricLearning):
         yield Step({name: losses[name].view(1) for name in self.players(model)})
 
     def embeddings(self, model: Model, batch: Batch) -> dict[str, Tensor]:
-        """The embedding of the classes, and those of all attributes side by side."""
         network = require_embedding(model)
         shared = network.shared(batch.x)
         attributes = [network.embed(shared, head) for head in self.attribute_heads]
@@ -150,13 +146,10 @@ class Parade(MetricLearning):
 
 
 def separation(embedding: Tensor, attribute: Tensor, adversary: nn.Module, over: str) -> Tensor:
-    r"""Correlation :math:`c` of two embeddings as an adversary finds it, a scalar.
+    """Correlation :math:`c` of two embeddings ``[row, d]`` as an adversary finds it, a scalar.
 
-    Args:
-        embedding: of the classes ``[row, d]``.
-        attribute: of an attribute ``[row, d]``.
-        adversary: maps the second to the space of the first.
-        over: ``mean`` or ``sum`` over dimensions; over rows it is the mean.
+    ``adversary`` maps the second to the space of the first; ``over`` is ``mean`` or ``sum`` over
+    dimensions, and rows are averaged.
     """
     first = functional.normalize(embedding, dim=-1)
     second = functional.normalize(adversary(functional.normalize(attribute, dim=-1)), dim=-1)

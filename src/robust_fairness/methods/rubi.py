@@ -1,7 +1,6 @@
 """Reducing unimodal biases (Cadene et al. 2019), on the bias variables themselves."""
 
 from collections.abc import Iterable, Iterator
-from math import sqrt
 from typing import Literal
 
 import torch
@@ -18,20 +17,10 @@ from robust_fairness.methods.base import (
 from robust_fairness.models.base import Model
 from robust_fairness.models.layers import Linear
 from robust_fairness.models.losses import cross_entropy
-from robust_fairness.models.randomness import Randomness
 
 
-class GroupLogits(nn.Module):
-    """A linear layer on the one-hot group, as a look-up.
-
-    ``weight`` is ``[replica, group, class]`` and ``bias`` ``[replica, 1, class]``.
-    """
-
-    def __init__(self, groups: int, classes: int, randomness: Randomness) -> None:
-        super().__init__()
-        bound = 1 / sqrt(groups)
-        self.weight = nn.Parameter(randomness.uniform((groups, classes), bound))
-        self.bias = nn.Parameter(randomness.uniform((1, classes), bound))
+class GroupLogits(Linear):
+    """A linear layer on the one-hot group, as a look-up."""
 
     def forward(self, group: Tensor) -> Tensor:
         """Logits ``[replica, row, class]`` of groups ``[replica, row]``."""
@@ -40,15 +29,16 @@ class GroupLogits(nn.Module):
 
 
 class Rubi(Method):
-    r"""Mask the logits by what the group alone says of the class.
+    r"""Mask the logits by what the group alone predicts.
 
     .. math:: CE(z \, \sigma(b), y) + CE(b, y)
 
     with b the logits of the bias branch; z alone predicts. Rows of unknown group are not masked.
+    Network and bias branch share an optimiser.
     """
 
     class Parameters(GroupMethodParameters):
-        """Whether the bias branch has a classifier of its own.
+        """Loss of the bias branch.
 
         The original predicts the class from the bias branch's logits by one more linear layer
         (``with_classifier``); the study's code takes the logits themselves (``logits``), and the
@@ -59,10 +49,10 @@ class Rubi(Method):
 
     def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
-        problem.require_classes("rubi")
-        problem.require_groups("rubi")
-        problem.require_more_than_class("rubi")
-        require_softmax("rubi", model)
+        problem.require_classes(self.name)
+        problem.require_groups(self.name)
+        problem.require_more_than_class(self.name)
+        require_softmax(self.name, model)
         self.bias_branch = GroupLogits(problem.groups, problem.classes, problem.heads)
         if hparams.bias_loss == "with_classifier":
             self.classifier: nn.Module = Linear(problem.classes, problem.classes, problem.heads)
@@ -79,5 +69,4 @@ class Rubi(Method):
         yield Step({"model": (masked + alone).mean(-1)})
 
     def players(self, model: Model) -> dict[str, Iterable[nn.Parameter]]:
-        """One player: network and bias branch share an optimiser."""
         return {"model": [*model.parameters(), *self.parameters()]}

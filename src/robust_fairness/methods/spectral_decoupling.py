@@ -12,7 +12,7 @@ from robust_fairness.models.base import Model
 
 
 class SpectralDecoupling(Method):
-    r"""Draw the outputs towards a constant.
+    r"""Decay the outputs towards a constant.
 
     .. math:: L_{clf} + \frac{\lambda}{2} \|z - \gamma\|^2
     """
@@ -23,8 +23,7 @@ class SpectralDecoupling(Method):
         ``penalised``: the study prints the norm over all outputs (``all_logits``, the default); its
         code decays the logit of the true class only (``target_logit``). For C classes the two
         differ by about C. ``weight_by_class`` and ``shift_by_class`` replace ``weight`` and
-        ``shift`` by one number a class of the row, as the original does for CelebA (10, 10 and
-        0.44, 2.5).
+        ``shift`` by one number per class, as the original does for CelebA (10, 10 and 0.44, 2.5).
         """
 
         weight: float = Field(1e-3, ge=0, description="lambda, weight of the output decay")
@@ -35,7 +34,7 @@ class SpectralDecoupling(Method):
 
     def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
-        problem.require_classes("spectral_decoupling")
+        problem.require_classes(self.name)
         by_class = {
             "weight_by_class": hparams.weight_by_class,
             "shift_by_class": hparams.shift_by_class,

@@ -9,15 +9,12 @@ from torch import Tensor
 
 from robust_fairness.core.registry import Plugin
 
+Rows = Float[Tensor, "row dimension"]
+Labels = Int64[Tensor, " row"]
+
 
 class Triplets(NamedTuple):
-    """Places of rows of a batch, three at a time.
-
-    Attributes:
-        anchor: places int64 ``[triplet]``.
-        positive: other rows of the anchors' classes, int64 ``[triplet]``.
-        negative: rows of other classes, int64 ``[triplet]``.
-    """
+    """Positions in a batch of anchors, of rows of the same class, and of rows of other classes."""
 
     anchor: Int64[Tensor, " triplet"]
     positive: Int64[Tensor, " triplet"]
@@ -25,53 +22,31 @@ class Triplets(NamedTuple):
 
 
 class Miner(Plugin, ABC):
-    """Chooses the triplets of a batch that an objective is computed from.
-
-    Args:
-        hparams: of the class ``Parameters``.
-    """
+    """Selects the triplets of a batch that an objective is computed from."""
 
     def __init__(self, hparams: Any) -> None:
         self.hparams = hparams
 
     @abstractmethod
-    def mine(
-        self,
-        embeddings: Float[Tensor, "row dimension"],
-        labels: Int64[Tensor, " row"],
-        generator: torch.Generator,
-    ) -> Triplets:
+    def mine(self, embeddings: Rows, labels: Labels, generator: torch.Generator) -> Triplets:
         """One triplet for every row that has a positive and a negative; may be empty.
 
-        Args:
-            embeddings: of a batch, without gradients.
-            labels: class of every row.
-            generator: source of the draws.
+        The embeddings are without gradients; all draws come from ``generator``.
         """
 
 
 class Anchors(NamedTuple):
-    """Anchors with their positives, and what a negative may be drawn from.
-
-    Attributes:
-        anchor: places int64 ``[triplet]``, rising.
-        positive: places int64 ``[triplet]``.
-        negatives: which rows are of another class than the anchor, bool ``[triplet, row]``.
-    """
+    """Positions of anchors (ascending) and positives, and which rows are negatives."""
 
     anchor: Int64[Tensor, " triplet"]
     positive: Int64[Tensor, " triplet"]
     negatives: Bool[Tensor, "triplet row"]
 
 
-def anchors(labels: Int64[Tensor, " row"], generator: torch.Generator) -> Anchors:
+def anchors(labels: Labels, generator: torch.Generator) -> Anchors:
     """Every row that has a positive and a negative, with one of its positives drawn.
 
-    Positives are drawn alike from the other rows of the class (Definitions 4 to 6).
-
-    Args:
-        labels: class of every row.
-        generator: source of the draws.
+    Positives are drawn uniformly from the other rows of the class (Definitions 4 to 6).
     """
     different = labels[:, None] != labels
     same = ~different
@@ -90,32 +65,19 @@ def choose(
 ) -> Int64[Tensor, " triplet"]:
     """Draw a row for every anchor, with probability proportional to its weight.
 
-    The largest of logarithm plus Gumbel noise is drawn so exactly; weights are compared within
-    an anchor only and never leave the logarithm, so that none is lost to rounding.
-
-    Args:
-        log_weights: natural logarithms of weights; minus infinity is never drawn. Every anchor
-            needs a finite one.
-        generator: source of the draws, which are made on its device.
+    The maximum of logarithm plus Gumbel noise has exactly that distribution, without leaving the
+    logarithm. Minus infinity is never drawn; every anchor needs a finite logarithm.
     """
     if not log_weights.numel():
         return log_weights.new_zeros(len(log_weights), dtype=torch.int64)
-    noise = torch.rand(
-        log_weights.shape,
-        generator=generator,
-        device=generator.device,
-        dtype=log_weights.dtype,
-    )
+    device, dtype = generator.device, log_weights.dtype
+    noise = torch.rand(log_weights.shape, generator=generator, device=device, dtype=dtype)
     noise.clamp_(min=torch.finfo(noise.dtype).tiny)
     return (log_weights - (-noise.log()).log().to(log_weights.device)).argmax(1)
 
 
-def distances(embeddings: Float[Tensor, "row dimension"]) -> Float[Tensor, "row row"]:
-    """Euclidean distance of every two rows.
-
-    From products, which is fastest, in float64: in float32 those of nearby rows would lose half
-    of their digits.
-    """
+def distances(embeddings: Rows) -> Float[Tensor, "row row"]:
+    """Euclidean distance of every two rows, from products in float64, so that digits are kept."""
     x = embeddings.double()
     squares = x.square().sum(1)
     square = (squares[:, None] + squares).addmm_(x, x.T, alpha=-2)

@@ -3,12 +3,12 @@
 from typing import Any, Literal
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float
 from pydantic import Field, model_validator
 from torch import Tensor
 
 from robust_fairness.core.registry import PluginParameters
-from robust_fairness.miners.base import Miner, Triplets, anchors, choose, distances
+from robust_fairness.miners.base import Labels, Miner, Rows, Triplets, anchors, choose, distances
 
 DIAMETER = 2.0  # of the unit sphere: no two points are farther apart
 
@@ -19,41 +19,36 @@ def log_inverse_density(distance: Float[Tensor, "..."], dimensions: int) -> Floa
     .. math:: q(d) \propto d^{D - 2} (1 - d^2 / 4)^{(D - 3) / 2}
 
     Definition 6 prints :math:`1 - d / 4`, which is the density of no sphere. Finite for every
-    distance above 0: from the diameter on, it is taken just short of it.
-
-    Args:
-        distance: above 0.
-        dimensions: D, of the space around the sphere.
+    distance above 0, by clipping at the diameter. D is ``dimensions`` of the space around the
+    sphere.
     """
     within = (1 - distance.square() / 4).clamp(min=torch.finfo(distance.dtype).eps)
     return (2 - dimensions) * distance.log() - (dimensions - 3) / 2 * within.log()
 
 
 class DistanceWeighted(Miner):
-    """One triplet for every row that has a positive and a negative; none where no row has.
+    """Negatives drawn in proportion to 1 / q of their distance from the anchor.
 
-    The positive is any other row of the class; a negative is drawn in proportion to 1 / q of its
-    distance, compared with the other negatives of the same anchor.
+    The positive is any other row of the class.
 
     Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), Definition 6, after
     Wu et al., "Sampling Matters in Deep Embedding Learning" (ICCV 2017).
     """
 
     class Parameters(PluginParameters):
-        """Where the inverse density is cut; the values are those of D.3.
+        """Cuts of the inverse density; the values are those of D.3.
 
-        ``smallest_distance`` is lambda: nearer negatives weigh what one at this distance weighs.
-        Definition 6 prints a clip of the weight itself (at 0.5, which would draw nearly alike); the
+        ``smallest_distance`` is lambda: nearer negatives have the weight of this distance.
+        Definition 6 prints a clip of the weight itself (at 0.5, which would be nearly uniform); the
         published code, whose settings the paper uses, clips the distance.
 
-        ``largest_distance``: D.3 clips the maximum distance to 1.4, which is where the margin
-        objective's loss of a negative ends (beta + gamma). ``farther`` reads it: ``clipped``
-        gives farther negatives the weight of that distance, which is nearly the smallest there is;
-        ``left_out`` draws none of them unless an anchor has no others, then from all alike (between
-        random directions of 128 dimensions more than half of the distances are larger). ``null``
-        cuts nothing, as the published code of Roth et al., where the cut is commented out: the
-        density falls again beyond the square root of two, so that the rarest and
-        farthest negatives, which teach nothing, weigh most. Hence the default.
+        ``largest_distance``: D.3 clips the maximum distance to 1.4, where the margin objective's
+        loss of a negative ends (beta + gamma). ``farther``: ``clipped`` gives farther negatives the
+        weight of that distance, which is nearly the smallest; ``left_out`` draws none of them
+        unless an anchor has no others, then uniformly. ``null`` cuts nothing, as in the published
+        code of Roth et al., where the cut is commented out: the density falls again beyond the
+        square root of two, so that the farthest negatives, which have no loss, have the largest
+        weights. Hence the default.
         """
 
         smallest_distance: float = Field(0.5, gt=0, lt=DIAMETER)
@@ -70,12 +65,7 @@ class DistanceWeighted(Miner):
                 )
             return self
 
-    def mine(
-        self,
-        embeddings: Float[Tensor, "row dimension"],
-        labels: Int64[Tensor, " row"],
-        generator: torch.Generator,
-    ) -> Triplets:
+    def mine(self, embeddings: Rows, labels: Labels, generator: torch.Generator) -> Triplets:
         found = anchors(labels, generator)
         distance, largest = distances(embeddings)[found.anchor], self.hparams.largest_distance
         kept = distance.clamp(self.hparams.smallest_distance, largest)
@@ -83,7 +73,7 @@ class DistanceWeighted(Miner):
         allowed = found.negatives
         if largest is not None and self.hparams.farther == "left_out":
             near = allowed & (distance <= largest)
-            # clipped, those that are all too far weigh alike
+            # where all are too far, clipping has made their weights equal
             allowed = torch.where(near.any(1, keepdim=True), near, allowed)
         negative = choose(log_weights.masked_fill(~allowed, -torch.inf), generator)
         return Triplets(found.anchor, found.positive, negative)

@@ -1,18 +1,25 @@
 """Semi-hard mining: negatives that are little farther away than the positive (Definition 5)."""
 
 import torch
-from jaxtyping import Float, Int64
 from pydantic import Field
-from torch import Tensor
 
 from robust_fairness.core.registry import PluginParameters
-from robust_fairness.miners.base import Miner, Triplets, alike, anchors, choose, distances
+from robust_fairness.miners.base import (
+    Labels,
+    Miner,
+    Rows,
+    Triplets,
+    alike,
+    anchors,
+    choose,
+    distances,
+)
 
 
 class SemiHard(Miner):
-    r"""One triplet for every row that has a positive and a negative; none where no row has.
+    r"""Negatives that are a little farther than the positive.
 
-    The positive is any other row of the class. The negative is drawn alike from those with
+    The positive is any other row of the class. The negative is drawn uniformly from those with
 
     .. math:: d(a, p) < d(a, n) < d(a, p) + \gamma
 
@@ -21,9 +28,8 @@ class SemiHard(Miner):
     Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), Definition 5, whose
     condition is misprinted: it lacks the relation, has the slack inside the norm and squares
     both sides. Distances are not squared here, and the negative is farther than the positive, as
-    the name says and as in the published code of Roth et al. (ICML 2020), from which the
-    paper takes its settings. Neither text says what happens where no negative qualifies; that
-    code draws from all.
+    the name says and as in the published code of Roth et al. (ICML 2020), which also draws from all
+    negatives where none qualifies.
     """
 
     class Parameters(PluginParameters):
@@ -31,12 +37,7 @@ class SemiHard(Miner):
 
         margin: float = Field(0.2, gt=0, description="gamma: how much farther than the positive")
 
-    def mine(
-        self,
-        embeddings: Float[Tensor, "row dimension"],
-        labels: Int64[Tensor, " row"],
-        generator: torch.Generator,
-    ) -> Triplets:
+    def mine(self, embeddings: Rows, labels: Labels, generator: torch.Generator) -> Triplets:
         found = anchors(labels, generator)
         distance = distances(embeddings)[found.anchor]
         positive = distance.gather(1, found.positive[:, None])

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import Plugin
-from robust_fairness.models import losses as _losses
+from robust_fairness.models import losses
 from robust_fairness.models.layers import SingleHead
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 from robust_fairness.samples.questions import QuestionShape, RowShape
@@ -48,6 +48,8 @@ class Model(Plugin, nn.Module, ABC):
     Attributes:
         stacks: whether many replicas train as one stack; otherwise the replica axis has length 1.
         reads_questions: whether rows are questions on images.
+        fixed_features: whether only a linear head is trained (``FixedFeatures``).
+        embeds: whether it projects features to an embedding (``Embedding``).
         iterative: whether it is trained in steps and epochs.
         piecewise_linear: whether the outputs are piecewise linear in the inputs without dropout,
             which gives the curvature of the loss in closed form.
@@ -61,13 +63,12 @@ class Model(Plugin, nn.Module, ABC):
         inputs: shape of one row.
         outputs: number of classes, or 1 for a continuous outcome.
         randomness: source of the initial weights, with one seed per replica.
-
-    Raises:
-        InputError: the network does not accept such rows or such an outcome.
     """
 
     stacks: ClassVar[bool] = False
     reads_questions: ClassVar[bool] = False
+    fixed_features: ClassVar[bool] = False
+    embeds: ClassVar[bool] = False
     iterative: ClassVar[bool] = True
     piecewise_linear: bool
     early_width: int
@@ -150,7 +151,7 @@ class Model(Plugin, nn.Module, ABC):
             outputs: logits ``[..., row, class]``, or predictions ``[..., row, 1]``.
             y: int64 classes, or float outcomes, ``[..., row]``.
         """
-        return _losses.task_loss(outputs, y)
+        return losses.task_loss(outputs, y)
 
     def epochs(self, requested: int) -> int:
         """Number of epochs to train for, of those that the protocol requests."""
@@ -185,9 +186,8 @@ class Model(Plugin, nn.Module, ABC):
         """Weights and buffers of every trained replica.
 
         Args:
-            replicas: hyperparameters of the replicas of the stack, or of all replicas that share
-                the training of its only one.
-            rows: rows to fit a classifier on after training.
+            replicas: hyperparameters of the replicas of the stack, or of all that share it.
+            rows: to fit a classifier on after training.
         """
         return self.replica_states()
 
@@ -198,30 +198,25 @@ class Model(Plugin, nn.Module, ABC):
         return [{name: value[number] for name, value in state.items()} for number in range(count)]
 
     def load_replica_states(self, states: Sequence[dict[str, Tensor]]) -> None:
-        """Load what ``replica_states`` returned; the network takes on its dtype."""
+        """Load the result of ``replica_states``; the network takes on its dtype."""
         together = {name: torch.stack([one[name] for one in states]) for name in states[0]}
         self.load_state_dict(together, assign=True)
 
 
 class SingleModel(Model):
-    """A network of torch's own layers, whose replica axis has length 1.
+    """A network of torch's own layers with the head ``top``, whose replica axis has length 1.
 
     Convolving many replicas together is slower on every device than one after the other.
-
-    Attributes:
-        top: the head.
     """
 
     top: nn.Module
 
     def head(self, features: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        outputs: Tensor = self.top(features)
-        return outputs
+        return cast("Tensor", self.top(features))
 
     def new_head(
         self, outputs: int, randomness: Randomness, inputs: int | None = None
     ) -> nn.Module:
-        """One linear layer."""
         linear = partial(nn.Linear, inputs or self.feature_width, outputs)
         return SingleHead(initialised(linear, randomness))
 
@@ -245,23 +240,11 @@ class NonIterativeModel(SingleModel):
 
     @abstractmethod
     def rows_to_fit(self, count: int) -> Tensor:
-        """Positions of the training rows to fit to, int64 ``[m]``.
-
-        Args:
-            count: number of training rows.
-        """
+        """Positions of the rows to fit to among ``count`` training rows, int64 ``[m]``."""
 
     @abstractmethod
     def fit(self, x: Tensor, y: Tensor) -> None:
-        """Fit to rows.
-
-        Args:
-            x: preprocessed inputs ``[1, m, ...]``.
-            y: int64 classes ``[1, m]``.
-
-        Raises:
-            InputError: the rows cannot be fitted.
-        """
+        """Fit to preprocessed inputs ``[1, m, ...]`` and int64 classes ``[1, m]``."""
 
     @abstractmethod
     def classes_seen(self) -> Tensor:
@@ -281,12 +264,7 @@ class NonIterativeModel(SingleModel):
 
 
 def initialised(build: Callable[[], Module], randomness: Randomness) -> Module:
-    """A module of torch's own layers with weights drawn from ``randomness`` alone.
-
-    Args:
-        build: constructs the module.
-        randomness: of a stack of one replica.
-    """
+    """A module of torch's own layers with weights drawn from ``randomness`` (one replica) alone."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(randomness.integer())
         return build()
@@ -301,11 +279,7 @@ def images(x: Tensor) -> Tensor:
 
 
 def require_images(network: str, inputs: RowShape) -> tuple[int, int, int]:
-    """Channels, height and width of images.
-
-    Raises:
-        InputError: rows are not images.
-    """
+    """Channels, height and width of images."""
     shape = cast("tuple[int, ...]", inputs)
     if len(shape) != IMAGE_AXES:
         raise InputError(
@@ -316,11 +290,7 @@ def require_images(network: str, inputs: RowShape) -> tuple[int, int, int]:
 
 
 def require_features(network: str, inputs: RowShape) -> int:
-    """Number of features of a row.
-
-    Raises:
-        InputError: rows are not feature vectors.
-    """
+    """Number of features of a row."""
     shape = cast("tuple[int, ...]", inputs)
     if len(shape) != 1:
         raise InputError(
@@ -330,10 +300,6 @@ def require_features(network: str, inputs: RowShape) -> int:
 
 
 def require_classes(network: str, outputs: int) -> None:
-    """Raise unless the outcome is a class.
-
-    Raises:
-        InputError: it is continuous.
-    """
+    """Raise unless the outcome is a class."""
     if outputs == 1:
         raise InputError(f"network {network}: not applicable to a continuous outcome")

@@ -14,21 +14,14 @@ class LinearHead(Linear):
     """An affine layer with the signature of a head."""
 
     def forward(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        """Map ``[replica, row, inputs]`` to ``[replica, row, outputs]``."""
         return super().forward(x)
 
 
 class FixedFeatures(Model):
-    """A linear head on fixed features (``early``); only the head is trained.
-
-    Attributes:
-        top: the head.
-
-    Args:
-        width: number of features.
-    """
+    """A linear head ``top`` on ``width`` fixed features (``early``); only the head is trained."""
 
     stacks = True
+    fixed_features = True
 
     def __init__(
         self, hparams: Any, inputs: RowShape, outputs: int, randomness: Randomness, width: int
@@ -46,5 +39,4 @@ class FixedFeatures(Model):
     def new_head(
         self, outputs: int, randomness: Randomness, inputs: int | None = None
     ) -> LinearHead:
-        """One linear layer."""
         return LinearHead(inputs or self.feature_width, outputs, randomness)

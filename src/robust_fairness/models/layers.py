@@ -1,7 +1,7 @@
 """Layers of a stack of replicas: every weight has a leading replica axis."""
 
 from math import sqrt
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -83,36 +83,22 @@ class NormalisedConvolution(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map ``[row, channel, height, width]`` to ``[row, outputs, height, width]``."""
         norm, kernel = self.normalise, self.convolve.weight
+        running = norm.running_mean, norm.running_var
         standard = functional.batch_norm(
-            x,
-            norm.running_mean,
-            norm.running_var,
-            training=self.training,
-            momentum=MOMENTUM,
-            eps=norm.eps,
+            x, *running, training=self.training, momentum=MOMENTUM, eps=norm.eps
         )
         inputs = torch.cat([standard, torch.ones_like(x[:, :1])], dim=1)
         scaled = kernel * norm.weight[:, None, None]
         shift = (kernel * norm.bias[:, None, None]).sum(1, keepdim=True)
-        return functional.conv2d(
-            inputs,
-            torch.cat([scaled, shift], dim=1),
-            self.convolve.bias,
-            padding=self.convolve.padding,
-        )
+        kernel, padding = torch.cat([scaled, shift], dim=1), self.convolve.padding
+        return functional.conv2d(inputs, kernel, self.convolve.bias, padding=padding)
 
 
 class PointConvolution(nn.Conv2d):
-    """A convolution of 1 x 1 pixels without bias, of every pixel or every ``stride``-th.
+    """A 1 x 1 convolution without bias, of every pixel or every ``stride``-th.
 
-    Pixels are left out before, not by torch's own stride: its second derivative for images with
-    channels last in memory writes beyond its memory on the CPU (torch 2.15), which ends the
-    process or worse. Curvature takes second derivatives.
-
-    Args:
-        inputs: channels that it takes.
-        outputs: channels that it gives.
-        stride: 1 or more.
+    Pixels are sliced instead of torch's own stride, whose second derivative for channels-last
+    images writes beyond its memory on the CPU (torch 2.15). Curvature takes second derivatives.
     """
 
     def __init__(self, inputs: int, outputs: int, stride: int = 1) -> None:
@@ -125,11 +111,7 @@ class PointConvolution(nn.Conv2d):
 
 
 def replace_shortcuts(*stages: Any) -> None:
-    """Give the shortcuts of torchvision's residual stages second derivatives; the same weights.
-
-    Args:
-        stages: of stride 2, changed in place.
-    """
+    """Give the shortcuts of torchvision's stages of stride 2 second derivatives, in place."""
     for stage in stages:
         shortcut = stage[0].downsample
         outputs, inputs, *_ = shortcut[0].weight.shape
@@ -145,7 +127,7 @@ def unit_length(x: Tensor) -> Tensor:
 
 
 class SingleHead(nn.Module):
-    """A head of torch's own layers for a stack of one replica, as ``SingleModel`` is."""
+    """A head of torch's own layers, for a stack of one replica."""
 
     def __init__(self, layers: nn.Module) -> None:
         super().__init__()
@@ -153,5 +135,4 @@ class SingleHead(nn.Module):
 
     def forward(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         """Map ``[1, row, ...]`` to ``[1, row, outputs]``."""
-        outputs: Tensor = self.layers(x[0])
-        return outputs[None]
+        return cast("Tensor", self.layers(x[0])[None])

@@ -4,8 +4,14 @@ from torch import Tensor
 from torch.nn import functional
 
 
+def mean_where(values: Tensor, mask: Tensor) -> Tensor:
+    """Mean of ``[..., row]`` over the rows where ``mask`` holds; 0 where it holds for none."""
+    weights = mask.to(values.dtype)
+    return (values * weights).sum(-1) / weights.sum(-1).clamp(min=1)
+
+
 def task_loss(outputs: Tensor, y: Tensor) -> Tensor:
-    """Loss of every row, ``[..., row]``: cross-entropy, or the squared error of an outcome.
+    """Cross-entropy, or squared error of a continuous outcome, of every row, ``[..., row]``.
 
     Args:
         outputs: logits ``[..., row, class]``, or predictions ``[..., row, 1]``.
@@ -25,10 +31,7 @@ def cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
 def binary_cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
     """Sum over classes of the binary cross-entropy of each, of every row ``[..., row]``.
 
-    Its target is 1 for the class of the row and 0 for the others, of which no array is made.
-
-    Args:
-        logits: ``[..., row, class]``.
-        y: int64 classes ``[..., row]``.
+    The target is 1 for the class ``[..., row]`` and 0 for the others, of logits ``[..., row,
+    class]``.
     """
     return functional.softplus(logits).sum(-1) - logits.gather(-1, y.unsqueeze(-1)).squeeze(-1)

@@ -9,10 +9,8 @@ from robust_fairness.samples.questions import QuestionShape
 def packed(tokens: Tensor, counts: Tensor, features: Tensor, dtype: torch.dtype) -> Tensor:
     """Pack questions and their images into one vector per row, ``[..., number]``.
 
-    Tokens and numbers of boxes are integers that float32 represents exactly.
-
     Args:
-        tokens: int ``[..., word]``.
+        tokens: int ``[..., word]``; represented exactly in float32.
         counts: number of boxes, int ``[...]``.
         features: float ``[..., box, feature]``.
         dtype: of the result.
@@ -27,12 +25,7 @@ def packed(tokens: Tensor, counts: Tensor, features: Tensor, dtype: torch.dtype)
 
 
 def unpacked(x: Tensor, shape: QuestionShape) -> tuple[Tensor, Tensor, Tensor]:
-    """Tokens int64 ``[..., word]``, numbers of boxes int64 ``[...]`` and their features.
-
-    Args:
-        x: what ``packed`` returned, ``[..., number]``.
-        shape: of one row.
-    """
+    """Tokens int64 ``[..., word]``, numbers of boxes int64 ``[...]`` and their features."""
     tokens = x[..., : shape.tokens].long()
     features = x[..., shape.tokens + 1 :].unflatten(-1, (shape.boxes, shape.features))
     return tokens, x[..., shape.tokens].long(), features

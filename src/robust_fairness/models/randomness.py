@@ -11,15 +11,14 @@ PURPOSES = ("weights", "heads", "batches", "dropout", "augmentation", "mining")
 
 
 class Randomness:
-    """Random numbers for a stack of replicas: one generator a seed.
+    """Random numbers for a stack of replicas: one generator per seed.
 
     Replicas of the same seed (trials) see the same numbers, so that they differ by their
-    hyperparameters only; and what a replica sees does not depend on its neighbours in the stack.
+    hyperparameters only; and the numbers of a replica do not depend on its neighbours in the stack.
 
     Args:
         seeds: seed of every replica.
-        purpose: one of ``PURPOSES``; streams of different purposes are independent, so that
-            methods which draw more for one of them still share the others.
+        purpose: one of ``PURPOSES``, whose streams are independent.
         device: where the numbers are drawn; the stream depends on it.
     """
 
@@ -42,33 +41,28 @@ class Randomness:
         yield from zip(sorted(set(self.seeds)), self.generators, strict=True)
 
     def spread(self, draws: Sequence[Tensor]) -> Tensor:
-        """Give each replica the draw of its seed: one tensor a generator to ``[replica, ...]``."""
-        if len(self.seeds) == 1:  # no copies of what may be gigabytes
+        """The draw of every replica's seed, ``[replica, ...]``, from one draw per generator."""
+        if len(self.seeds) == 1:  # no copy, which may take gigabytes
             return draws[0][None]
         return torch.stack(list(draws))[self._which]
 
     def integer(self) -> int:
-        """A number below 2^63 from the generator of the first seed, to seed others with."""
+        """A number below 2^63 from the generator of the first seed, to seed others."""
         first = self.generators[0]
         return int(torch.randint(2**62, (), generator=first, device=self.device))
 
     def integers(self, shape: Sequence[int], below: int) -> Tensor:
-        """Whole numbers from 0, all below ``below`` alike, int64 ``[replica, *shape]``."""
+        """Uniform integers from 0 to below ``below``, int64 ``[replica, *shape]``."""
+        size, device = tuple(shape), self.device
         return self.spread(
-            [
-                torch.randint(below, tuple(shape), generator=g, device=self.device)
-                for g in self.generators
-            ]
+            [torch.randint(below, size, generator=g, device=device) for g in self.generators]
         )
 
     def uniform(self, shape: Sequence[int], bound: float) -> Tensor:
         """Uniform numbers in [-bound, bound), ``[replica, *shape]`` of the default dtype."""
-        return self.spread(
-            [
-                torch.empty(*shape, device=self.device).uniform_(-bound, bound, generator=g)
-                for g in self.generators
-            ]
-        )
+        empty = (torch.empty(*shape, device=self.device) for _ in self.generators)
+        pairs = zip(empty, self.generators, strict=True)
+        return self.spread([one.uniform_(-bound, bound, generator=g) for one, g in pairs])
 
     def normal(self, shape: Sequence[int]) -> Tensor:
         """Standard normal numbers, ``[replica, *shape]`` of the default dtype."""
@@ -97,13 +91,13 @@ class Randomness:
         return torch.stack([generator.get_state() for generator in self.generators])
 
     def restore(self, state: Tensor) -> None:
-        """Go on where ``state`` was taken."""
+        """Continue from ``state``."""
         for generator, one in zip(self.generators, state, strict=True):
             generator.set_state(one.cpu().clone())
 
 
 class DropoutNoise:
-    """What layers draw for one batch: each layer draws once, so two passes share a mask."""
+    """Random numbers of layers for one batch: each layer draws once, so two passes share them."""
 
     def __init__(self, randomness: Randomness) -> None:
         self._randomness = randomness

@@ -3,7 +3,7 @@
 import logging
 from abc import abstractmethod
 from math import prod
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -19,16 +19,18 @@ LOGGER = logging.getLogger(__name__)
 
 
 class FittedClassifier(NonIterativeModel):
-    """A classifier of feature vectors or flattened images, kept as float64 tensors.
+    """A classifier of feature vectors or flattened images, kept as buffers.
 
     Of the protocol only preprocessing and device apply. A class without training rows has the
     logit ``ABSENT``; if all rows have one class, it is predicted everywhere.
 
     Attributes:
         present: classes that can be predicted, int64 ``[known class]``, ascending.
+        buffers_of: dtypes of further buffers, which are empty before ``fit``.
     """
 
     piecewise_linear = False
+    buffers_of: ClassVar[dict[str, torch.dtype]] = {}
     present: Tensor
 
     def __init__(
@@ -38,7 +40,8 @@ class FittedClassifier(NonIterativeModel):
         require_classes(self.name, outputs)
         self.classes, self.randomness = outputs, randomness
         self.early_width = self.feature_width = prod(cast("tuple[int, ...]", inputs))
-        self.register_buffer("present", torch.zeros(0, dtype=torch.int64))
+        for name, dtype in {"present": torch.int64, **self.buffers_of}.items():
+            self.register_buffer(name, torch.zeros(0, dtype=dtype))
 
     @abstractmethod
     def learn(self, inputs: Tensor, labels: Tensor) -> None:
@@ -78,11 +81,7 @@ class FittedClassifier(NonIterativeModel):
     def new_head(
         self, outputs: int, randomness: Randomness, inputs: int | None = None
     ) -> nn.Module:
-        """Raise, since there is no head to train.
-
-        Raises:
-            InputError: always.
-        """
+        """Raise, since there is no head to train."""
         raise InputError(
             f"network {self.name}: has no head that could be trained, allowed: method erm"
         )
@@ -94,11 +93,7 @@ class FittedClassifier(NonIterativeModel):
         return torch.arange(count)
 
     def fit(self, x: Tensor, y: Tensor) -> None:
-        """Fit to rows; log how many classes have none.
-
-        Raises:
-            InputError: an input is not a finite number.
-        """
+        """Fit to rows of finite numbers; log how many classes have none."""
         inputs, labels = x[0].flatten(1).cpu().double(), y[0].cpu()
         bad = int((~inputs.isfinite()).any(1).sum())
         if bad:

@@ -1,21 +1,23 @@
 """ArcFace loss (Definition 13)."""
 
+from functools import partial
 from math import degrees, pi
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float
 from pydantic import Field
 from pytorch_metric_learning.losses import ArcFaceLoss
 from torch import Tensor, nn
 
 from robust_fairness.core.registry import PluginParameters
+from robust_fairness.miners.base import Labels, Rows
 from robust_fairness.models.base import initialised
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.objectives._cosine import Cosine
-from robust_fairness.objectives.base import BatchObjective
+from robust_fairness.objectives.base import BatchObjective, Loss
 
 
-class Loss(ArcFaceLoss):
+class FiniteArcFaceLoss(ArcFaceLoss):
     """The library's, with a finite gradient for an embedding that equals its centre."""
 
     def get_angles(self, cosine_of_target_classes: Float[Tensor, " row"]) -> Float[Tensor, " row"]:
@@ -25,20 +27,19 @@ class Loss(ArcFaceLoss):
 
 
 class ArcFace(BatchObjective):
-    r"""Cross-entropy of cosines to class centres, with the own angle made larger by a margin.
+    r"""Cross-entropy of cosines to class centres, with the own angle enlarged by a margin.
 
     .. math:: -\frac{1}{b} \sum_i \log \frac{e^{s \cos(\theta_{iy} + \gamma)}}
               {e^{s \cos(\theta_{iy} + \gamma)} + \sum_{c \ne y_i} e^{s \cos \theta_{ic}}}
 
-    Definition 13 prints the cosine of a product that is a cosine already, and sums over the rows
-    of the batch instead of the classes: Deng et al. (CVPR 2019) is followed. Where the angle
-    and the margin exceed pi, the library continues with :math:`\cos \theta - \gamma \sin \gamma`.
-    The published code of Roth et al. also raises negative cosines to 0, which stops their
-    gradients and is not followed.
+    Definition 13 prints the cosine of a cosine, and sums over the rows of the batch instead of the
+    classes: Deng et al. (CVPR 2019) is followed. Where angle and margin exceed pi, the library
+    continues with :math:`\cos \theta - \gamma \sin \gamma`. The published code of Roth et al.
+    also raises negative cosines to 0, which stops their gradients and is not followed.
 
     Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), Definition 13; the loss
-    is pytorch-metric-learning's. Centres begin as in the published code: lengths matter to
-    how fast Adam turns them.
+    is pytorch-metric-learning's. Centres begin as in the published code: their lengths influence
+    how fast Adam rotates them.
     """
 
     class Parameters(PluginParameters):
@@ -53,29 +54,21 @@ class ArcFace(BatchObjective):
     ) -> None:
         super().__init__(hparams, classes, dimensions, randomness)
         bound = dimensions**-0.5
-
-        def uniform(weights: Tensor) -> None:
-            nn.init.uniform_(weights, -bound, bound)
-
         self.loss = initialised(
-            lambda: Loss(
+            lambda: FiniteArcFaceLoss(
                 classes,
                 dimensions,
                 margin=degrees(hparams.margin),
                 scale=hparams.scale,
-                weight_init_func=uniform,
+                weight_init_func=partial(nn.init.uniform_, a=-bound, b=bound),
                 distance=Cosine(),
             ),
             randomness,
         )
 
-    def of_batch(
-        self, embeddings: Float[Tensor, "row dimension"], labels: Int64[Tensor, " row"]
-    ) -> Float[Tensor, ""]:
-        loss: Tensor = self.loss(embeddings, labels)
+    def of_batch(self, embeddings: Rows, labels: Labels) -> Loss:
+        loss: Loss = self.loss(embeddings, labels)
         return loss
 
     def learning_rate(self, protocol_rate: float) -> float:
-        """That of the class centres (D.3), whatever the network's is."""
-        rate: float = self.hparams.learning_rate
-        return rate
+        return float(self.hparams.learning_rate)

@@ -1,17 +1,18 @@
-"""The interface between an objective of deep metric learning and the methods that train with it."""
+"""The base class of objectives of deep metric learning, and its two kinds."""
 
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-from jaxtyping import Float, Int64
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import Plugin, names
-from robust_fairness.miners.base import Triplets
+from robust_fairness.miners.base import Labels, Rows, Triplets
 from robust_fairness.models.randomness import Randomness
 
 FEWEST_CLASSES = 2
+Loss = Float[Tensor, ""]
 
 
 class Objective(Plugin, nn.Module, ABC):
@@ -22,16 +23,13 @@ class Objective(Plugin, nn.Module, ABC):
 
     Args:
         hparams: of the class ``Parameters``.
-        classes: number of classes.
+        classes: number of classes, at least two.
         dimensions: of an embedding.
         randomness: source of the initial values of its own parameters, of one replica.
 
     Attributes:
         mined: whether it is a loss of triplets, which a miner has to find.
         normalised: whether it is defined on embeddings of unit norm.
-
-    Raises:
-        InputError: fewer than two classes.
     """
 
     mined: ClassVar[bool] = False
@@ -47,90 +45,44 @@ class Objective(Plugin, nn.Module, ABC):
         self.hparams = hparams
 
     @abstractmethod
-    def forward(
-        self,
-        embeddings: Float[Tensor, "row dimension"],
-        labels: Int64[Tensor, " row"],
-        triplets: Triplets | None = None,
-    ) -> Float[Tensor, ""]:
-        """The loss, differentiable.
+    def forward(self, embeddings: Rows, labels: Labels, triplets: Triplets | None = None) -> Loss:
+        """The loss, differentiable; 0, with gradients of 0, where there is nothing to learn from.
 
         Args:
             embeddings: of the batch.
             labels: classes 0 to ``classes`` - 1.
-            triplets: what a miner found; only objectives that are ``mined`` look at it.
+            triplets: found by a miner, for objectives that are ``mined``.
         """
 
     def learning_rate(self, protocol_rate: float) -> float:
-        """Learning rate of the objective's own parameters.
-
-        Args:
-            protocol_rate: that of the network.
-        """
+        """Learning rate of the objective's own parameters; default: that of the network."""
         return protocol_rate
 
 
 class BatchObjective(Objective):
-    """A loss of all rows of a batch; 0, with gradients of 0, where there are none."""
+    """A loss of all rows of a batch."""
 
-    def forward(
-        self,
-        embeddings: Float[Tensor, "row dimension"],
-        labels: Int64[Tensor, " row"],
-        triplets: Triplets | None = None,
-    ) -> Float[Tensor, ""]:
-        """The loss of the batch.
-
-        Args:
-            embeddings: of the batch.
-            labels: classes of its rows.
-            triplets: not looked at.
-        """
-        if not len(embeddings):
-            return (embeddings * 0).sum()
-        return self.of_batch(embeddings, labels)
+    def forward(self, embeddings: Rows, labels: Labels, triplets: Triplets | None = None) -> Loss:
+        return self.of_batch(embeddings, labels) if len(embeddings) else (embeddings * 0).sum()
 
     @abstractmethod
-    def of_batch(
-        self, embeddings: Float[Tensor, "row dimension"], labels: Int64[Tensor, " row"]
-    ) -> Float[Tensor, ""]:
+    def of_batch(self, embeddings: Rows, labels: Labels) -> Loss:
         """The loss of one row or more."""
 
 
 class MinedObjective(Objective):
-    """A loss of triplets; 0, with gradients of 0, where there are none."""
+    """A loss of triplets."""
 
     mined = True
 
-    def forward(
-        self,
-        embeddings: Float[Tensor, "row dimension"],
-        labels: Int64[Tensor, " row"],
-        triplets: Triplets | None = None,
-    ) -> Float[Tensor, ""]:
-        """The loss of the triplets.
-
-        Args:
-            embeddings: of the batch.
-            labels: classes of its rows.
-            triplets: what a miner found.
-
-        Raises:
-            InputError: there was no miner.
-        """
+    def forward(self, embeddings: Rows, labels: Labels, triplets: Triplets | None = None) -> Loss:
         if triplets is None:
-            raise InputError(
-                f"objective {self.name}: no miner, allowed: {', '.join(names('miner'))}"
-            )
+            allowed = ", ".join(names("miner"))
+            raise InputError(f"objective {self.name}: no miner, allowed: {allowed}")
         if not len(triplets.anchor):
             return (embeddings * 0).sum()
         return self.of_triplets(embeddings, labels, triplets)
 
     @abstractmethod
-    def of_triplets(
-        self,
-        embeddings: Float[Tensor, "row dimension"],
-        labels: Int64[Tensor, " row"],
-        triplets: Triplets,
-    ) -> Float[Tensor, ""]:
+    def of_triplets(self, embeddings: Rows, labels: Labels, triplets: Triplets) -> Loss:
         """The loss of one triplet or more."""

@@ -1,21 +1,19 @@
 """Contrastive loss (Definition 7)."""
 
 import torch
-from jaxtyping import Float, Int64
 from pydantic import Field
 from pytorch_metric_learning.distances import LpDistance
 from pytorch_metric_learning.losses import ContrastiveLoss
 from pytorch_metric_learning.reducers import MeanReducer
-from torch import Tensor
 
 from robust_fairness.core.registry import PluginParameters
-from robust_fairness.miners.base import Triplets
+from robust_fairness.miners.base import Labels, Rows, Triplets
 from robust_fairness.models.randomness import Randomness
-from robust_fairness.objectives.base import MinedObjective
+from robust_fairness.objectives.base import Loss, MinedObjective
 
 
 class Contrastive(MinedObjective):
-    r"""Positives are drawn together, negatives pushed apart up to a margin.
+    r"""Positives attract, and negatives repel up to a margin.
 
     .. math:: \frac{1}{t} \sum_{(a, p, n)} d(a, p) + [\gamma - d(a, n)]_+
 
@@ -44,13 +42,8 @@ class Contrastive(MinedObjective):
             reducer=MeanReducer(),
         )
 
-    def of_triplets(
-        self,
-        embeddings: Float[Tensor, "row dimension"],
-        labels: Int64[Tensor, " row"],
-        triplets: Triplets,
-    ) -> Float[Tensor, ""]:
-        # Twice over, for the same means: the library takes a single pair for none.
+    def of_triplets(self, embeddings: Rows, labels: Labels, triplets: Triplets) -> Loss:
+        # repeated, with the same mean: the library ignores a single pair
         indices = tuple(torch.cat([places, places]) for places in triplets)
-        loss: Tensor = self.loss(embeddings, labels, indices)
+        loss: Loss = self.loss(embeddings, labels, indices)
         return loss

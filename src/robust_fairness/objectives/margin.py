@@ -3,14 +3,13 @@
 from typing import Literal
 
 import torch
-from jaxtyping import Float, Int64
 from pydantic import Field
-from torch import Tensor, nn
+from torch import nn
 
 from robust_fairness.core.registry import PluginParameters
-from robust_fairness.miners.base import Triplets
+from robust_fairness.miners.base import Labels, Rows, Triplets
 from robust_fairness.models.randomness import Randomness
-from robust_fairness.objectives.base import MinedObjective
+from robust_fairness.objectives.base import Loss, MinedObjective
 
 
 class Margin(MinedObjective):
@@ -53,12 +52,7 @@ class Margin(MinedObjective):
         count = classes if hparams.boundaries == "class" else 1
         self.beta = nn.Parameter(torch.full((count,), hparams.beta))
 
-    def of_triplets(
-        self,
-        embeddings: Float[Tensor, "row dimension"],
-        labels: Int64[Tensor, " row"],
-        triplets: Triplets,
-    ) -> Float[Tensor, ""]:
+    def of_triplets(self, embeddings: Rows, labels: Labels, triplets: Triplets) -> Loss:
         anchor, positive, negative = (embeddings[places] for places in triplets)
         shared = len(self.beta) == 1
         beta = self.beta if shared else self.beta[labels[triplets.anchor]]
@@ -74,6 +68,4 @@ class Margin(MinedObjective):
         return (too_far + too_near).sum() / active.clamp(min=1)
 
     def learning_rate(self, protocol_rate: float) -> float:
-        """That of the boundaries (D.3), whatever the network's is."""
-        rate: float = self.hparams.learning_rate
-        return rate
+        return float(self.hparams.learning_rate)

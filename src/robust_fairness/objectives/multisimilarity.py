@@ -3,17 +3,16 @@
 from typing import Literal
 
 import torch
-from jaxtyping import Float, Int64
 from pydantic import Field
 from pytorch_metric_learning.losses import MultiSimilarityLoss
 from pytorch_metric_learning.miners import MultiSimilarityMiner
 from pytorch_metric_learning.reducers import AvgNonZeroReducer, MeanReducer
-from torch import Tensor
 
 from robust_fairness.core.registry import PluginParameters
+from robust_fairness.miners.base import Labels, Rows
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.objectives._cosine import Cosine
-from robust_fairness.objectives.base import BatchObjective
+from robust_fairness.objectives.base import BatchObjective, Loss
 
 REDUCERS = {"rows": MeanReducer, "active": AvgNonZeroReducer}
 
@@ -35,7 +34,7 @@ class Multisimilarity(BatchObjective):
     """
 
     class Parameters(PluginParameters):
-        """Values of D.3, and of which rows the mean is.
+        """Values of D.3, and the rows that are averaged.
 
         ``mean_over``: all ``rows`` of the batch (1 / b, as printed) or those that have a loss
         (``active``, the published code of Roth et al.).
@@ -60,10 +59,8 @@ class Multisimilarity(BatchObjective):
             reducer=REDUCERS[hparams.mean_over](),
         )
 
-    def of_batch(
-        self, embeddings: Float[Tensor, "row dimension"], labels: Int64[Tensor, " row"]
-    ) -> Float[Tensor, ""]:
-        # Twice over, for the same sets: the library takes a single pair for none.
+    def of_batch(self, embeddings: Rows, labels: Labels) -> Loss:
+        # repeated, with the same mean: the library ignores a single pair
         pairs = tuple(torch.cat([places, places]) for places in self.miner(embeddings, labels))
-        loss: Tensor = self.loss(embeddings, labels, pairs)
+        loss: Loss = self.loss(embeddings, labels, pairs)
         return loss

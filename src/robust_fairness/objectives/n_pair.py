@@ -3,37 +3,34 @@
 from typing import Literal
 
 import torch
-from jaxtyping import Float, Int64
 from pydantic import Field
-from torch import Tensor
 from torch.nn.functional import softplus
 
 from robust_fairness.core.registry import PluginParameters
-from robust_fairness.objectives.base import BatchObjective
+from robust_fairness.miners.base import Labels, Rows
+from robust_fairness.objectives.base import BatchObjective, Loss
 
 
 class NPair(BatchObjective):
-    r"""A positive has to be more alike than all negatives of a batch together.
+    r"""A positive has to be more similar than all negatives of a batch together.
 
     .. math:: \frac{1}{b} \sum_{(a, p)} \log (1 + \sum_n \exp(a^T n - a^T p))
               + \frac{\nu}{b} \sum_i |x_i|^2
 
-    Over all pairs of a class, which is one for every anchor in batches of two rows a class; the
+    Over all pairs of a class, which is one for every anchor in batches of two rows per class; the
     published code of Roth et al. draws one where there are more. Embeddings are not normalised:
-    lengths are part of what is learnt.
+    lengths are learnt too.
 
-    The loss is pytorch-metric-learning's NTXentLoss at temperature 1 (tested), but for two
-    things: that compares every positive pair with every negative pair of the batch, twenty
-    million comparisons for 128 rows of ten classes, and its logarithm ends where a negative
-    is some 87 above the positive (in float32), beyond which it has no gradient. With more than
-    two rows a class, its mean over pairs is not the definition's 1 / b. The library's NPairsLoss
-    is another loss.
+    The loss equals pytorch-metric-learning's NTXentLoss at temperature 1 (tested), which however
+    compares every positive pair with every negative pair of the batch and has no gradient where a
+    negative is some 87 above the positive (in float32). With more than two rows per class, its mean
+    over pairs is not the definition's 1 / b. The library's NPairsLoss is another loss.
 
     Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), Definition 10.
     """
 
     class Parameters(PluginParameters):
-        """The regularisation of D.3, and of what.
+        """The regularisation of D.3.
 
         ``regularised``: squared norms of the embeddings (``squared_norm``, as printed) or the norms
         themselves (``norm``, the published code of Roth et al.).
@@ -44,9 +41,7 @@ class NPair(BatchObjective):
 
     normalised = False
 
-    def of_batch(
-        self, embeddings: Float[Tensor, "row dimension"], labels: Int64[Tensor, " row"]
-    ) -> Float[Tensor, ""]:
+    def of_batch(self, embeddings: Rows, labels: Labels) -> Loss:
         similarity = embeddings @ embeddings.T
         different = labels[:, None] != labels
         same = ~different
@@ -56,7 +51,7 @@ class NPair(BatchObjective):
         loss = softplus(excess).sum() / len(embeddings)
         return loss + self.hparams.regularisation * self._size(embeddings)
 
-    def _size(self, embeddings: Float[Tensor, "row dimension"]) -> Float[Tensor, ""]:
+    def _size(self, embeddings: Rows) -> Loss:
         """Mean norm, or squared norm, of the embeddings."""
         if self.hparams.regularised == "squared_norm":
             return embeddings.square().sum(1).mean()

@@ -3,25 +3,25 @@
 from typing import Literal
 
 import torch
-from jaxtyping import Float, Int64
 from pydantic import Field
 from torch import Tensor, nn
 
 from robust_fairness.core.registry import PluginParameters
+from robust_fairness.miners.base import Labels, Rows
 from robust_fairness.models.base import initialised
 from robust_fairness.models.layers import unit_length
 from robust_fairness.models.randomness import Randomness
-from robust_fairness.objectives.base import BatchObjective
+from robust_fairness.objectives.base import BatchObjective, Loss
 
-DEVIATION = 1 / 8  # of the proxies' numbers at first
+DEVIATION = 1 / 8  # initial standard deviation of the proxies' entries
 
 
 class ProxyNca(BatchObjective):
-    r"""An embedding has to be nearer to its class's proxy than to the other classes' ones.
+    r"""An embedding has to be nearer to the proxy of its class than to those of other classes.
 
     .. math:: \frac{1}{b} \sum_i d(x_i, \psi_{y_i}) + \log \sum_{c \ne y_i} \exp(-d(x_i, \psi_c))
 
-    The own class's proxy is not in the sum, other than in pytorch-metric-learning's ProxyNCALoss.
+    The sum excludes the proxy of the own class, unlike pytorch-metric-learning's ProxyNCALoss.
 
     Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), Definition 12.
 
@@ -51,18 +51,14 @@ class ProxyNca(BatchObjective):
         drawn = initialised(lambda: nn.Embedding(classes, dimensions), randomness)
         self.proxies = nn.Parameter(drawn.weight.detach() * DEVIATION)
 
-    def of_batch(
-        self, embeddings: Float[Tensor, "row dimension"], labels: Int64[Tensor, " row"]
-    ) -> Float[Tensor, ""]:
+    def of_batch(self, embeddings: Rows, labels: Labels) -> Loss:
         distance = self._distance(unit_length(embeddings), unit_length(self.proxies))
         own = nn.functional.one_hot(labels, len(self.proxies)).bool()
         others = (-distance).masked_fill(own, -torch.inf).logsumexp(1)
         return (distance[own] + others).mean()
 
-    def _distance(
-        self, x: Float[Tensor, "row dimension"], y: Float[Tensor, "proxy dimension"]
-    ) -> Float[Tensor, "row proxy"]:
-        """Distances of rows from proxies, both at the length ``scale``."""
+    def _distance(self, x: Tensor, y: Tensor) -> Tensor:
+        """Distances ``[row, proxy]`` of rows from proxies, both scaled to length ``scale``."""
         options = self.hparams
         if options.distance == "squared":
             squares = x.square().sum(1, keepdim=True) + y.square().sum(1) - 2 * x @ y.T
@@ -70,6 +66,4 @@ class ProxyNca(BatchObjective):
         return options.scale * torch.cdist(x, y)
 
     def learning_rate(self, protocol_rate: float) -> float:
-        """That of the proxies: a multiple of the network's."""
-        factor: float = self.hparams.learning_rate_factor
-        return factor * protocol_rate
+        return float(self.hparams.learning_rate_factor * protocol_rate)

@@ -2,17 +2,15 @@
 
 from typing import Literal
 
-from jaxtyping import Float, Int64
 from pydantic import Field
 from pytorch_metric_learning.distances import LpDistance
 from pytorch_metric_learning.losses import TripletMarginLoss
 from pytorch_metric_learning.reducers import MeanReducer
-from torch import Tensor
 
 from robust_fairness.core.registry import PluginParameters
-from robust_fairness.miners.base import Triplets
+from robust_fairness.miners.base import Labels, Rows, Triplets
 from robust_fairness.models.randomness import Randomness
-from robust_fairness.objectives.base import MinedObjective
+from robust_fairness.objectives.base import Loss, MinedObjective
 
 POWERS = {"euclidean": 1, "squared": 2}
 
@@ -51,11 +49,6 @@ class Triplet(MinedObjective):
             reducer=MeanReducer(),
         )
 
-    def of_triplets(
-        self,
-        embeddings: Float[Tensor, "row dimension"],
-        labels: Int64[Tensor, " row"],
-        triplets: Triplets,
-    ) -> Float[Tensor, ""]:
-        loss: Tensor = self.loss(embeddings, labels, tuple(triplets))
+    def of_triplets(self, embeddings: Rows, labels: Labels, triplets: Triplets) -> Loss:
+        loss: Loss = self.loss(embeddings, labels, tuple(triplets))
         return loss

@@ -13,14 +13,15 @@ from robust_fairness.experiment.experiment import Cell
 from robust_fairness.metrics.criteria import EVERY
 from robust_fairness.samples import Samples
 from robust_fairness.training import evaluation, prediction, search, selection
+from robust_fairness.training.evaluation import evaluate
 from robust_fairness.training.prediction import UNSHIFTED
 from robust_fairness.training.records import Fitted, Prediction
 
 __all__ = ["compare", "evaluate", "predict", "select", "train"]
 
-# Criteria whose choices are told beside those that a cell goes on with: accuracy, the worst group
-# (Sagawa et al. 2020), the mean over groups (the bias mitigation study), and fairness alone and
-# under the condition of Donini et al. 2018.
+# Criteria that are compared with those of the cell: accuracy, the worst group (Sagawa et al. 2020),
+# the mean over groups (the bias mitigation study), and fairness alone and under the constraint of
+# Donini et al. 2018.
 COMPARED = (
     "accuracy",
     "worst_group_accuracy",
@@ -38,18 +39,9 @@ def train(
 ) -> tuple[list[Fitted], list[Prediction], pd.DataFrame, pd.DataFrame]:
     """Fit every trial with every seed, stacks of replicas at once, then the stages of a search.
 
-    Args:
-        samples: the dataset with its named splits.
-        cell: the cell's settings.
-
     Returns:
         The fitted replicas, their predictions on the validation parts of their own splits, the
         training curves as ``tables.HISTORY``, and all that was tried as ``tables.TRIALS``.
-
-    Raises:
-        InputError: the samples or settings do not fit (an empty part, a device that is absent,
-            a trial given twice, an attribute that does not exist, augmentation of data that are not
-            images, a checkpoint that is corrupted).
     """
     search.require_fitting(samples, cell)
     trained = search.Trained(samples, cell)
@@ -60,9 +52,9 @@ def train(
 
 
 def select(samples: Samples, validation: Sequence[Prediction], cell: Cell) -> pd.DataFrame:
-    """Choose trials by the cell's criteria from predictions on validation rows.
+    """Select trials by the cell's criteria on validation rows, ``tables.SELECTION``.
 
-    A metric of groups counts for the sensitive attributes only. Returns ``tables.SELECTION``.
+    A metric of groups counts for the sensitive attributes only.
     """
     return selection.choose(
         evaluation.criterion_scores(cell.selections, validation, samples), cell.selections
@@ -70,9 +62,9 @@ def select(samples: Samples, validation: Sequence[Prediction], cell: Cell) -> pd
 
 
 def compare(samples: Samples, validation: Sequence[Prediction], cell: Cell) -> pd.DataFrame:
-    """What each criterion chooses of the trials, used or not; ``tables.CHOICES``.
+    """The trial that each criterion would select, used or not, ``tables.CHOICES``.
 
-    A cell with a single trial leaves nothing to choose, and has no rows.
+    A cell with a single trial has no rows.
     """
     trials = {one.trial for one in validation}
     criteria = list(dict.fromkeys([*cell.selections, *COMPARED]))
@@ -92,38 +84,8 @@ def predict(
     cell: Cell,
     shifted: Mapping[str, Samples],
 ) -> list[Prediction]:
-    """Predictions of the chosen replicas on the test rows of every sample set.
-
-    Args:
-        samples: the unshifted dataset.
-        models: all fitted replicas.
-        chosen: ``tables.SELECTION``.
-        cell: the cell's settings.
-        shifted: shifted sample sets by name.
-    """
+    """Predictions of the chosen replicas on the test rows of the dataset and its shifted sets."""
     keys = set(zip(chosen["trial"], chosen["seed"], strict=True))
     fitted = [one for one in models if (one.trial, one.seed) in keys]
     with threads(cell.protocol.threads):
         return prediction.predict(samples, fitted, cell, {UNSHIFTED: samples, **shifted})
-
-
-def evaluate(
-    samples: Samples,
-    predictions: Sequence[Prediction],
-    chosen: pd.DataFrame,
-    cell: Cell,
-    shifted: Mapping[str, Samples],
-) -> pd.DataFrame:
-    """Score the predictions by every metric of the cell.
-
-    Args:
-        samples: the unshifted dataset.
-        predictions: what ``predict`` gave.
-        chosen: ``tables.SELECTION``.
-        cell: the cell's settings.
-        shifted: shifted sample sets by name.
-
-    Returns:
-        Rows of the tidy table, ``tables.METRICS``.
-    """
-    return evaluation.metric_rows(predictions, chosen, cell, {UNSHIFTED: samples, **shifted})

@@ -10,17 +10,7 @@ from robust_fairness.training.records import Prediction
 def prediction_of(
     predictions: Sequence[Prediction], trial: str, seed: int, test_set: str
 ) -> Prediction:
-    """The record of one replica on one sample set.
-
-    Args:
-        predictions: of a cell.
-        trial: name of the trial.
-        seed: its seed.
-        test_set: name of the sample set; "" for the dataset's own samples.
-
-    Raises:
-        InputError: there is none; the message says which part of the name is wrong.
-    """
+    """The record of one replica on one sample set; ``test_set`` is "" for the dataset itself."""
     found = list(predictions)
     for field, wanted in (("trial", trial), ("seed", seed), ("test_set", test_set)):
         known = {str(getattr(one, field)) for one in found}
@@ -31,15 +21,7 @@ def prediction_of(
 
 
 def official_answers(prediction: Prediction, samples: Samples) -> list[dict[str, str]]:
-    """A list of ``questionId`` and ``prediction``, in the order of the predicted rows.
-
-    Args:
-        prediction: of one replica.
-        samples: the sample set, whose ids are those of the questions.
-
-    Raises:
-        InputError: its rows are no questions, or are fewer than were predicted.
-    """
+    """A list of ``questionId`` and ``prediction``, in the order of the predicted rows."""
     if samples.questions is None or not samples.classes:
         raise InputError("answers are of questions on images, and these samples are other rows")
     if prediction.rows.max(initial=-1) >= len(samples):

@@ -1,4 +1,4 @@
-"""Attributes of rows as numbers, for methods that need no groups."""
+"""Attributes of rows as numbers, for methods that read them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ from robust_fairness.samples import numbers_of
 
 @dataclass(frozen=True)
 class Encoding:
-    """Columns of numbers that stand for attributes, standardised for every replica.
+    """Numeric columns of attributes, standardised for every replica.
 
     Attributes:
-        values: as read ``[n, column]``: a continuous attribute has one column, a categorical one
+        values: unscaled ``[n, column]``: a continuous attribute has one column, a categorical one
             a column of 0 and 1 for each of its categories; NaN where the attribute is missing.
         centre: means of the continuous columns on each replica's training rows
             ``[replica, column]``; 0 for categories.
         scale: their standard deviations; 1 for categories and constant columns.
-        widths: number of columns of every attribute; 1 tells of a continuous one.
+        widths: number of columns of every attribute.
     """
 
     values: Tensor
@@ -35,13 +35,7 @@ class Encoding:
 
 
 def encode(columns: Sequence[pd.Series], train: Tensor, like: Tensor) -> Encoding:
-    """Encode attributes.
-
-    Args:
-        columns: attributes of all rows of a dataset.
-        train: training rows of every replica, int64 ``[replica, m]``.
-        like: has the dtype and device to use.
-    """
+    """Encode attributes for training rows ``[replica, m]``, with dtype and device of ``like``."""
     blocks = [numbers_of(column) for column in columns]
     empty = np.empty((len(columns[0]) if columns else int(train.max()) + 1, 0))
     values = torch.from_numpy(np.concatenate([empty, *blocks], axis=1)).to(like)

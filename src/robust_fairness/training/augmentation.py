@@ -1,16 +1,14 @@
 """Augmentation of training images: RandAugment, for whole batches on the device.
 
-Random parts of images and horizontal flips, the other ones, are in ``cropping.py``.
-
 Source: Cubuk et al., "RandAugment: Practical automated data augmentation with a reduced search
 space" (CVPR workshops 2020), with the operations and defaults of ``torchvision.transforms.v2``: of
 14 operations two are drawn for every image, with replacement, and applied one after the other at
-magnitude 9 of 30; of the nine operations that have a direction each is as likely. Places that
-nothing is moved to are black.
+magnitude 9 of 30; both signs of the nine signed operations are equally likely. Uncovered pixels are
+black.
 
-torchvision's own transform draws once a call, so that all images of a batch would see the same
-two operations. Here every image draws its own, and the images of a batch that drew the same
-are changed together; the result is the one of torchvision's operations on single images.
+torchvision's own transform draws once per call. Here every image draws its own operations, and the
+images of a batch with the same operation are changed together; results equal torchvision's on
+single images.
 """
 
 from collections.abc import Callable
@@ -29,10 +27,10 @@ from robust_fairness.samples import Samples
 from robust_fairness.training.cropping import crop_and_flip, flip
 
 NONE = "none"
-AT_ONCE = 2  # operations on an image
+AT_ONCE = 2  # operations per image
 MAGNITUDE, MAGNITUDES = 9, 31
-CHANNELS = (1, 3)  # that torchvision's operations on colours are defined for
-VALUES = 256  # of a pixel
+CHANNELS = (1, 3)  # accepted by torchvision's operations on colours
+VALUES = 256  # per pixel
 
 # Operations that only move pixels, those that change each number by itself, and the others.
 MOVES = ("shear_x", "shear_y", "translate_x", "translate_y", "rotate")
@@ -51,18 +49,11 @@ MOVING = sum(name in MOVES for name, _ in KINDS)
 GATHERED = sum(name in MOVES + TONES for name, _ in KINDS)  # by one look-up for all of them
 
 Images = UInt8[Tensor, "rows channels height width"]
+Batches = UInt8[Tensor, "replicas rows channels height width"]
 
 
 def require_augmentable(name: str, samples: Samples) -> None:
-    """Check that rows can be augmented.
-
-    Args:
-        name: ``augmentation`` of the protocol.
-        samples: the dataset.
-
-    Raises:
-        InputError: rows are not uint8 images of one or three channels.
-    """
+    """Raise unless rows are uint8 images of one or three channels, or nothing is augmented."""
     if name == NONE:
         return
     if isinstance(samples.x, dict):
@@ -78,7 +69,7 @@ def require_augmentable(name: str, samples: Samples) -> None:
 
 
 def named(name: str, x: Tensor) -> Callable[[Tensor, Randomness], Tensor] | None:
-    """The augmentation ``name`` of rows ``[n, ...]``, for the device they lie on; None for none."""
+    """The augmentation ``name`` of rows ``[n, ...]`` on their device; None for none."""
     if name == NONE:
         return None
     plain = {"crop_and_flip": crop_and_flip, "flip": flip}
@@ -88,13 +79,8 @@ def named(name: str, x: Tensor) -> Callable[[Tensor, Randomness], Tensor] | None
 class RandAugment:
     """Changes every image by operations of its own.
 
-    Of images of one channel torchvision leaves ``color`` away, and the other operations take the
-    channel for the brightness.
-
-    Args:
-        height: of the images.
-        width: of the images.
-        device: where they lie.
+    torchvision leaves images of one channel unchanged by ``color``, and treats the channel as the
+    brightness in the other operations.
     """
 
     def __init__(self, height: int, width: int, device: torch.device) -> None:
@@ -102,28 +88,13 @@ class RandAugment:
         self.sources = sources_of_places(height, width).to(device)
         self.tones = new_tones().to(device)
 
-    def __call__(
-        self,
-        images: UInt8[Tensor, "replicas rows channels height width"],
-        randomness: Randomness,
-    ) -> UInt8[Tensor, "replicas rows channels height width"]:
-        """Augmented copies of the images of a batch.
-
-        Args:
-            images: uint8 ``[replica, row, channel, height, width]``.
-            randomness: of the replicas, on the CPU: which images are changed together is then
-                known without asking the device.
-        """
+    def __call__(self, images: Batches, randomness: Randomness) -> Batches:
+        """Augmented copies of a batch; ``randomness`` is on the CPU."""
         kinds = drawn_kinds(randomness, images.shape[1])
         return self.changed(images.flatten(0, 1), kinds.flatten(0, 1)).view_as(images)
 
     def changed(self, images: Images, kinds: Int64[Tensor, "rows operations"]) -> Images:
-        """The images after the operations that each drew, in their order.
-
-        Args:
-            images: uint8 ``[row, channel, height, width]``, on the device.
-            kinds: places in ``KINDS``, int64 ``[row, operation]``, on the CPU.
-        """
+        """The images after the operations (positions in ``KINDS``, on the CPU), in their order."""
         for kind in kinds.unbind(1):
             order = kind.argsort(stable=True)
             parts = self._in_order(images[order.to(images.device)], kind[order])
@@ -131,7 +102,7 @@ class RandAugment:
         return images
 
     def _in_order(self, images: Images, kind: Int64[Tensor, " rows"]) -> list[Tensor]:
-        """Parts of the changed images, which lie in the order of their kinds."""
+        """Changed images, grouped by kind in ascending order."""
         counts = kind.bincount(minlength=len(KINDS)).tolist()
         moving, toning = sum(counts[:MOVING]), sum(counts[MOVING:GATHERED])
         to_move, to_tone, *others = images.split([moving, toning, *counts[GATHERED:]])
@@ -147,15 +118,7 @@ class RandAugment:
 
 
 def drawn_kinds(randomness: Randomness, rows: int) -> Int64[Tensor, "replicas rows operations"]:
-    """What a batch draws: an operation, and a direction that some heed.
-
-    Args:
-        randomness: of the replicas.
-        rows: of the batch.
-
-    Returns:
-        Places in ``KINDS``, int64 ``[replica, row, operation]``.
-    """
+    """Positions in ``KINDS`` drawn for a batch: operations, with a sign that some use."""
     each = torch.tensor(
         [
             KINDS.index((name, direction if name in DIRECTED else 1))
@@ -167,32 +130,19 @@ def drawn_kinds(randomness: Randomness, rows: int) -> Int64[Tensor, "replicas ro
 
 
 def moved(images: Images, sources: Int64[Tensor, "rows places"]) -> Images:
-    """Images whose pixels come from other places.
-
-    Args:
-        images: uint8 ``[row, channel, height, width]``.
-        sources: place that each pixel comes from, counted from 1; 0 is black.
-    """
+    """Images whose pixels come from other positions, counted from 1; 0 is black."""
     flat = torch.nn.functional.pad(images.flatten(2), (1, 0))
     places = sources[:, None].expand(-1, images.shape[1], -1)
     return flat.gather(2, places).view_as(images)
 
 
 def retoned(images: Images, tones: UInt8[Tensor, "rows values"]) -> Images:
-    """Images whose numbers are replaced one by one.
-
-    Args:
-        images: uint8 ``[row, channel, height, width]``.
-        tones: what stands for each value, uint8 ``[row, 256]``.
-    """
+    """Images whose values are replaced by a table of 256 values per image."""
     return tones.gather(1, images.flatten(1).long()).view_as(images)
 
 
 def sources_of_places(height: int, width: int) -> Int64[Tensor, "kinds places"]:
-    """Where every pixel comes from under the operations that move pixels, from 1; 0 is black.
-
-    They are torchvision's own operations, on an image of numbered pixels.
-    """
+    """Source of every pixel under the operations that move pixels, from 1; 0 is black."""
     # float32 counts to 2^24, so to an image of 4096 x 4096 pixels
     numbered = torch.arange(1.0, height * width + 1).view(1, 1, height, width)
     kinds = KINDS[:MOVING]
@@ -201,10 +151,7 @@ def sources_of_places(height: int, width: int) -> Int64[Tensor, "kinds places"]:
 
 
 def new_tones() -> UInt8[Tensor, "kinds values"]:
-    """What each value of a pixel becomes under the operations on single numbers.
-
-    They are torchvision's own operations, on an image that has every value.
-    """
+    """New value of each pixel value under the operations on single values."""
     every = torch.arange(VALUES, dtype=torch.uint8).view(1, 1, 1, VALUES)
     kinds = KINDS[MOVING:GATHERED]
     found = [operation(name, direction, 1, VALUES)(every) for name, direction in kinds]
@@ -213,14 +160,7 @@ def new_tones() -> UInt8[Tensor, "kinds values"]:
 
 @cache
 def operation(name: str, direction: int, height: int, width: int) -> Callable[[Tensor], Tensor]:
-    """An operation of torchvision at the magnitude of RandAugment's defaults.
-
-    Args:
-        name: one of ``OPERATIONS``.
-        direction: 1 or -1.
-        height: of the images.
-        width: of the images.
-    """
+    """An operation of torchvision at the magnitude of RandAugment's defaults."""
     from torchvision.transforms.v2 import functional
 
     def affine(
@@ -234,7 +174,7 @@ def operation(name: str, direction: int, height: int, width: int) -> Callable[[T
         return changed
 
     def strength(most: float) -> float:
-        """The magnitude, of which 30 is the most, in the single precision of torchvision."""
+        """The signed magnitude out of ``most``, in the single precision of torchvision."""
         return direction * float(torch.linspace(0, most, MAGNITUDES)[MAGNITUDE])
 
     slant = degrees(atan(strength(0.3)))

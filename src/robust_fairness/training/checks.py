@@ -12,11 +12,7 @@ PLAIN_METHOD = "erm"
 
 
 def require_plain_training(cell: Cell, protocol: Protocol) -> None:
-    """Raise if a network that is not iterative is to be trained by other than plain training.
-
-    Raises:
-        InputError: the method is not ``erm``, or images are to be augmented.
-    """
+    """Raise if a network that is not iterative is to be trained by other than plain training."""
     if find("network", cell.network.name).iterative:
         return
     if cell.method.name != PLAIN_METHOD:
@@ -32,15 +28,7 @@ def require_plain_training(cell: Cell, protocol: Protocol) -> None:
 
 
 def require_head(network: BaseModel, cell: Cell) -> None:
-    """Raise unless the network's head is either trained by the method or fitted afterwards.
-
-    Args:
-        network: hyperparameters of the network of some trial.
-        cell: the cell's settings.
-
-    Raises:
-        InputError: it is neither, or both.
-    """
+    """Raise unless the network's head is either trained by the method or fitted afterwards."""
     deferred = find("network", cell.network.name).defers_classifier(network)
     trains = find("method", cell.method.name).trains_head
     if trains and deferred:
@@ -57,11 +45,7 @@ def require_head(network: BaseModel, cell: Cell) -> None:
 
 
 def require_validation_loss(cell: Cell) -> None:
-    """Raise unless epochs end with a validation loss, by which trials are pruned.
-
-    Raises:
-        InputError: the method trains no head.
-    """
+    """Raise unless epochs end with a validation loss, by which trials are pruned."""
     if not find("method", cell.method.name).trains_head:
         raise InputError(
             f"search of {cell.dataset}.{cell.label}: method {cell.method.name} trains no head and "
@@ -70,11 +54,7 @@ def require_validation_loss(cell: Cell) -> None:
 
 
 def require_sample_weight(samples: Samples, cell: Cell) -> None:
-    """Raise if rows have different weights that the method or the network would ignore.
-
-    Raises:
-        InputError: they have.
-    """
+    """Raise if rows have different weights that the method or the network would ignore."""
     weights = samples.weights()
     iterative = find("network", cell.network.name).iterative
     supports = find("method", cell.method.name).supports_sample_weight and iterative

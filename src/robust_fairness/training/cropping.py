@@ -1,14 +1,13 @@
-"""Random parts and horizontal flips of training images, for whole batches on the device.
+"""Random crops and horizontal flips of training images, for whole batches on the device.
 
-Source: ``torchvision.transforms.v2.RandomResizedCrop`` with its defaults, back to the size that
-the images had, and ``RandomHorizontalFlip``: 8 to 100 % of the area, an aspect ratio of 3/4 to
-4/3, bilinear with antialiasing. They are the training transforms of Roth et al., "Revisiting
-Training Strategies and Generalization Performance in Deep Metric Learning" (ICML 2020), which fair
-metric learning takes over (D.3); of faces it takes the horizontal flip alone.
+Source: ``torchvision.transforms.v2.RandomResizedCrop`` with its defaults, back to the size of the
+images, and ``RandomHorizontalFlip``: 8 to 100 % of the area, an aspect ratio of 3/4 to 4/3,
+bilinear with antialiasing. They are the training transforms of Roth et al., "Revisiting Training
+Strategies and Generalization Performance in Deep Metric Learning" (ICML 2020), which fair metric
+learning adopts (D.3); for faces it flips only.
 
-torchvision crops image by image. A part is never larger than the image, so that resizing
-stretches it and antialiasing changes nothing: every pixel lies between four of the part. Here a
-batch is looked up at once, flipped or not. The result is that of torchvision in floating point,
+A crop is never larger than the image, so that antialiasing changes nothing and every pixel is an
+interpolation of four: one look-up for a batch. The result is torchvision's in floating point,
 rounded, as on GPUs; its arithmetic for uint8 on some CPUs rounds twice and may differ by one.
 """
 
@@ -32,44 +31,24 @@ Flipped = Bool[Tensor, "replicas rows"]
 
 
 def crop_and_flip(images: Images, randomness: Randomness) -> Images:
-    """A random part of every image at the size of the whole, in half of the cases flipped.
-
-    Args:
-        images: uint8 ``[replica, row, channel, height, width]``.
-        randomness: of the replicas, on the CPU.
-    """
+    """A random crop of every image at the original size, flipped with probability 1/2."""
     boxes = drawn_boxes(randomness, images.shape[1], images.shape[-2], images.shape[-1])
     return cropped(images, boxes, drawn_flips(randomness, images.shape[1]))
 
 
 def flip(images: Images, randomness: Randomness) -> Images:
-    """Images of which half are flipped.
-
-    Args:
-        images: uint8 ``[replica, row, channel, height, width]``.
-        randomness: of the replicas, on the CPU.
-    """
+    """Images flipped with probability 1/2 each."""
     flipped = drawn_flips(randomness, images.shape[1]).to(images.device)
     return torch.where(flipped[..., None, None, None], images.flip(-1), images)
 
 
 def drawn_flips(randomness: Randomness, rows: int) -> Flipped:
-    """Which images of a batch are flipped, bool ``[replica, row]``."""
+    """Which images of a batch are flipped."""
     return randomness.integers((rows,), 2).bool()
 
 
 def drawn_boxes(randomness: Randomness, rows: int, height: int, width: int) -> Boxes:
-    """Parts of the images of a batch: first row and column, height and width.
-
-    Args:
-        randomness: of the replicas.
-        rows: of the batch.
-        height: of the images.
-        width: of the images.
-
-    Returns:
-        int64 ``[replica, row, 4]``.
-    """
+    """Crops of the images of a batch: first row and column, height and width."""
     uniform = (randomness.uniform((rows, 2 * ATTEMPTS + 2), 0.5) + 0.5).double()
     areas, aspects, place = uniform.split([ATTEMPTS, ATTEMPTS, 2], dim=-1)
     area = height * width * (AREA[0] + (AREA[1] - AREA[0]) * areas)
@@ -85,12 +64,7 @@ def drawn_boxes(randomness: Randomness, rows: int, height: int, width: int) -> B
 
 
 def central_box(height: int, width: int) -> Int64[Tensor, " 4"]:
-    """The largest part in the middle whose aspect ratio is allowed, where none that fits is drawn.
-
-    Args:
-        height: of the image.
-        width: of the image.
-    """
+    """The largest central crop of an allowed aspect ratio, used where no drawn one fits."""
     low, high = ASPECT
     tall, wide = height, width
     if width / height < low:
@@ -101,13 +75,7 @@ def central_box(height: int, width: int) -> Int64[Tensor, " 4"]:
 
 
 def cropped(images: Images, boxes: Boxes, flipped: Flipped) -> Images:
-    """Parts of images at the size of the whole, some of them flipped.
-
-    Args:
-        images: uint8 ``[replica, row, channel, height, width]``, on the device.
-        boxes: first row and column, height and width of each part, int64 ``[replica, row, 4]``.
-        flipped: which are flipped, bool ``[replica, row]``.
-    """
+    """Crops of images (first row and column, height, width) at the original size."""
     height, width = images.shape[-2:]
     top, left, tall, wide = boxes.to(images.device).flatten(0, 1).unbind(-1)
     rows, columns = sources(top, tall, height), sources(left, wide, width)
@@ -124,18 +92,10 @@ def cropped(images: Images, boxes: Boxes, flipped: Flipped) -> Images:
 def sources(
     start: Int64[Tensor, " rows"], length: Int64[Tensor, " rows"], size: int
 ) -> Float64[Tensor, "rows size"]:
-    """Where the places of a line come from that a part of it is stretched to.
+    """Coordinates sampled when a part of a line is stretched to all of its ``size`` pixels.
 
-    The middles of the first and the last place of the part are where it ends: nothing is taken
-    from beside it.
-
-    Args:
-        start: first place of each part, int64 ``[row]``.
-        length: places of each part, int64 ``[row]``.
-        size: places of the line.
-
-    Returns:
-        float64 ``[row, place]``: -1 is the beginning of the line and 1 its end.
+    -1 is the beginning of the line and 1 its end. Coordinates stay within the centres of the first
+    and the last pixel of the part.
     """
     centres = torch.arange(size, dtype=torch.float64, device=start.device) + 0.5
     first, count = start[:, None].double(), length[:, None].double()

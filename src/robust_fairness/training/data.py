@@ -34,15 +34,8 @@ class StackData:
         splits: name of every replica's split.
         classes: number of classes; 0 for a continuous outcome.
         groups: number of groups; 0 where an attribute is continuous.
-        attribute_widths: columns of every mitigated attribute.
-        group_is_class: whether groups and classes correspond one to one.
         y: classes, or outcomes standardised for each replica, ``[replica, row]``.
         streams: random numbers drawn during training, by purpose.
-
-    Args:
-        samples: the dataset.
-        replicas: the stack.
-        reads_attributes: whether the method reads the columns of attributes.
     """
 
     def __init__(
@@ -115,13 +108,7 @@ class StackData:
         return self.preprocessing(self.inputs.of(rows).to(self.dtype))
 
     def batch(self, rows: Tensor, epoch: int = 0, augmented: bool = False) -> Batch:
-        """The batch of the rows ``[replica, m]``, with fresh dropout masks.
-
-        Args:
-            rows: row numbers.
-            epoch: number of the epoch.
-            augmented: whether to apply the protocol's augmentation.
-        """
+        """The batch of the rows ``[replica, m]``, with fresh dropout masks."""
         x = self.inputs.of(rows)
         if augmented and self.augment:
             x = self.augment(x, self.streams["augmentation"])
@@ -153,11 +140,7 @@ class StackData:
         return LabelledRows(x, self.y.gather(1, rows), self.group[rows])
 
     def epoch_batches(self, visiting_order: VisitingOrder, epoch: int = 0) -> Iterator[Tensor]:
-        """Row numbers of each batch of one epoch, ``[replica, m]``; the last one may be small.
-
-        Raises:
-            InputError: replicas visit different numbers of rows.
-        """
+        """Row numbers of each batch of one epoch, ``[replica, m]``; the last one may be small."""
         orders = []
         for number, randomness in enumerate(self.orders):
             rows = self.train[number]
@@ -185,20 +168,12 @@ class StackData:
 
 
 def device_of(protocol: Protocol) -> torch.device:
-    """The device that the protocol names; ``auto`` is the GPU if there is one.
-
-    Raises:
-        InputError: cuda is requested and there is none.
-    """
+    """The device that the protocol names; ``auto`` is the GPU if there is one."""
     return device_named(protocol.device, "protocol.device")
 
 
 def part_rows(samples: Samples, splits: Sequence[str], part: str) -> Tensor:
-    """Row numbers of a part of every replica's split, int64 ``[replica, m]``.
-
-    Raises:
-        InputError: a split has no such rows.
-    """
+    """Row numbers of a part of every replica's split, int64 ``[replica, m]``."""
     found = []
     for split in splits:
         rows = samples.rows(split, part)

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from robust_fairness import metrics
 from robust_fairness.core import tables
 from robust_fairness.experiment.experiment import Cell
-from robust_fairness.metrics import evaluate, find_metric
 from robust_fairness.metrics.criteria import scored_by
 from robust_fairness.samples import Samples
 from robust_fairness.training.prediction import UNSHIFTED
@@ -14,7 +14,7 @@ from robust_fairness.training.records import Prediction
 
 
 def score(
-    metrics: Sequence[str],
+    names: Sequence[str],
     prediction: Prediction,
     samples: Samples,
     unshifted: Samples,
@@ -22,45 +22,40 @@ def score(
 ) -> list[dict[str, object]]:
     """Rows attribute, group, metric, value, n, note of one replica on one sample set.
 
-    Args:
-        metrics: names of metrics.
-        prediction: the replica's predictions of rows of ``samples``.
-        samples: the sample set.
-        unshifted: the dataset, which has the training rows of the replica's split.
-        groupings: combinations of attributes, beside each alone.
+    ``unshifted`` has the training rows of the replica's split; ``groupings`` are combinations of
+    attributes in addition to each alone.
     """
     split = prediction.split
     seen = samples.without_inputs().take(prediction.rows).of_split(split)
     train = unshifted.without_inputs().take(unshifted.rows(split, "train")).of_split(split)
-    return evaluate(metrics, seen, prediction.outputs, prediction.values, train, groupings)
+    return metrics.evaluate(names, seen, prediction.outputs, prediction.values, train, groupings)
 
 
-def metric_rows(
+def evaluate(
+    samples: Samples,
     predictions: Sequence[Prediction],
-    selection: pd.DataFrame,
+    chosen: pd.DataFrame,
     cell: Cell,
-    test_sets: Mapping[str, Samples],
+    shifted: Mapping[str, Samples],
 ) -> pd.DataFrame:
-    """All rows of a cell, ``tables.METRICS``.
+    """Score the predictions by every metric of the cell, ``tables.METRICS``.
 
     Args:
-        predictions: of the selected replicas.
-        selection: which criterion selected which replica; one selected twice is in the table under
-            both.
+        samples: the unshifted dataset.
+        predictions: of the chosen replicas.
+        chosen: ``tables.SELECTION``; a replica selected by two criteria has rows for both.
         cell: the cell's settings.
-        test_sets: sample sets by name; ``UNSHIFTED`` is the dataset itself.
+        shifted: shifted sample sets by name.
     """
+    test_sets = {UNSHIFTED: samples, **shifted}
     shifts = {UNSHIFTED: ("none", 0.0), **cell.test_sets}
-    chosen: dict[tuple[str, int], list[str]] = {}
-    for row in selection.to_dict("records"):
-        chosen.setdefault((row["trial"], row["seed"]), []).append(row["selection"])
+    criteria = chosen.groupby(["trial", "seed"], sort=False)["selection"].agg(list)
     rows = []
     for prediction in predictions:
         shift, severity = shifts[prediction.test_set]
-        samples = test_sets[prediction.test_set]
         due = metrics_of(cell.metrics, prediction.test_set)
-        scores = score(due, prediction, samples, test_sets[UNSHIFTED], cell.groupings)
-        for criterion in chosen[prediction.trial, prediction.seed]:
+        scores = score(due, prediction, test_sets[prediction.test_set], samples, cell.groupings)
+        for criterion in criteria[prediction.trial, prediction.seed]:
             where = {
                 "dataset": cell.dataset,
                 "method": cell.label,
@@ -76,11 +71,10 @@ def metric_rows(
     return tables.table(tables.METRICS, rows)
 
 
-def metrics_of(metrics: Sequence[str], test_set: str) -> list[str]:
+def metrics_of(names: Sequence[str], test_set: str) -> list[str]:
     """The metrics that a sample set is scored with."""
-    return [
-        name for name in metrics if test_set == UNSHIFTED or not find_metric(name).unshifted_only
-    ]
+    unshifted = test_set == UNSHIFTED
+    return [name for name in names if unshifted or not metrics.find_metric(name).unshifted_only]
 
 
 def criterion_scores(
@@ -90,11 +84,6 @@ def criterion_scores(
 
     A metric of groups counts for the sensitive attributes only. A replica without a score has a
     row without a value. A criterion with a constraint has scores of both its metrics.
-
-    Args:
-        criteria: the criteria; ``every`` needs no scores.
-        validation: predictions on the validation parts.
-        samples: the unshifted dataset.
     """
     counted = {"", *samples.sensitive}
     due = scored_by(criteria)

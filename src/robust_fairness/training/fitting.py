@@ -43,14 +43,8 @@ def never(epoch: int, losses: Tensor) -> bool:
 class Stack:
     """A stack of replicas in training: data, networks, method and optimisation.
 
-    Attributes:
-        history: of every epoch, the mean loss of each player and the validation loss,
-            ``[quantity, replica]``.
-
-    Args:
-        samples: the dataset.
-        cell: the cell's settings.
-        replicas: replicas that train together, see ``stacking.stacks``.
+    ``history`` holds the mean loss of each player and the validation loss of every epoch,
+    ``[quantity, replica]``.
     """
 
     def __init__(self, samples: Samples, cell: Cell, replicas: Sequence[Replica]) -> None:
@@ -81,6 +75,7 @@ class Stack:
         hparams = stack_hparams([replica.method for replica in replicas], like)
         self.method = method(hparams, self.model, problem).to(self.data.device, self.data.dtype)
         self.optimisation = Optimisation(self.method, self.model, self.protocol)
+        self._absent = like.new_full((len(replicas),), torch.nan)
         self.history: list[Tensor] = []
 
     def _new_model(self, weights: Randomness) -> Model:
@@ -93,10 +88,7 @@ class Stack:
         """Train one epoch and append the losses to the history."""
         losses: PlayerLosses = {name: [] for name in self.optimisation.players}
         losses |= self.model.run_epoch(self._take_steps, self.data.train.shape[1], self._load)
-        absent = torch.full(
-            (len(self.replicas),), torch.nan, dtype=self.data.dtype, device=self.data.device
-        )
-        means = [torch.stack(values or [absent]).mean(0) for values in losses.values()]
+        means = [torch.stack(values or [self._absent]).mean(0) for values in losses.values()]
         self.history.append(torch.stack([*means, self.validation_loss()]))
 
     def _take_steps(self) -> PlayerLosses:
@@ -104,7 +96,9 @@ class Stack:
         epoch, warm_up = len(self.history), self.replicas[0].method.warm_up_epochs
         if epoch < warm_up:
             return self._train_epoch(epoch / warm_up, plain_steps, shuffled)
-        self.optimisation.restart(self.method.start_epoch(self.model, epoch))
+        self.model.eval()
+        with torch.no_grad():
+            self.optimisation.restart(self.method.start_epoch(self.model, epoch))
         done = (epoch - warm_up) / (self.protocol.epochs - warm_up)
         return self._train_epoch(done, self.method.steps, self.method.visiting_order)
 
@@ -133,11 +127,9 @@ class Stack:
     def validation_loss(self) -> Tensor:
         """Mean task loss on each replica's validation rows, ``[replica]``; NaN without outputs."""
         self.model.eval()
-        data = self.data
         if not self.model.has_outputs:
-            return torch.full(
-                (len(self.replicas),), torch.nan, dtype=data.dtype, device=data.device
-            )
+            return self._absent
+        data = self.data
         losses = [
             self.model.task_loss(self.model(data.network_inputs(rows)), data.y.gather(1, rows))
             for rows in data.blocks(data.validation)
@@ -167,10 +159,8 @@ class Stack:
     def train_to_end(self, checkpoint: Checkpoint, stops: Stops = never) -> None:
         """Train all epochs, continuing from the checkpoint if there is one.
 
-        Args:
-            checkpoint: where the newest state is kept.
-            stops: called with the number of every epoch, also of those that a checkpoint holds,
-                and its validation losses ``[replica]``; returns whether to stop.
+        ``stops`` is called with the number of every epoch, also of those in the checkpoint, and its
+        validation losses ``[replica]``; it returns whether to stop.
         """
         state = checkpoint.load()
         if state is not None:
@@ -190,20 +180,12 @@ class Stack:
                 break
 
     def finished_states(self, replicas: Sequence[Replica]) -> list[dict[str, Tensor]]:
-        """Weights and buffers of the trained network of every replica.
-
-        Args:
-            replicas: those of this stack, or all that share the training of its only one.
-        """
+        """Weights and buffers of the trained replicas, or of all that share the training of one."""
         hparams = [one.network for one in replicas]
         return self.model.finished_states(hparams, self.data.labelled())
 
     def fitted(self, replicas: Sequence[Replica]) -> list[Fitted]:
-        """The trained replicas.
-
-        Args:
-            replicas: as in ``finished_states``.
-        """
+        """The trained replicas."""
         preprocessing = self.data.preprocessing.state_dict()
         found = []
         for number, state in enumerate(self.finished_states(replicas)):
@@ -228,20 +210,15 @@ class Stack:
     def kept_of_validation(
         self, replicas: Sequence[Replica]
     ) -> dict[tuple[str, int], dict[str, np.ndarray]]:
-        """The method's embeddings of validation rows ``[m, d]``, by trial and seed and by name.
-
-        Args:
-            replicas: as in ``finished_states``.
-        """
+        """The method's embeddings of validation rows ``[m, d]``, by trial and seed and by name."""
         self.model.eval()
         self.method.eval()
         found: dict[str, list[Tensor]] = {}
         if self.method.keeps_embeddings:
             for rows in self.data.blocks(self.data.validation):
-                for name, values in self.method.embeddings(
-                    self.model, self.data.batch(rows)
-                ).items():
-                    found.setdefault(name, []).append(values)
+                values = self.method.embeddings(self.model, self.data.batch(rows))
+                for name, one in values.items():
+                    found.setdefault(name, []).append(one)
         arrays = {
             name: torch.cat(blocks, dim=1).float().cpu().numpy() for name, blocks in found.items()
         }
@@ -253,15 +230,11 @@ class Stack:
         }
 
     def _place(self, number: int) -> int:
-        """Position in the stack of the ``number``-th of the replicas that it trains or shares."""
+        """Position in the stack of the ``number``-th replica; 0 if they share a training."""
         return number if len(self.replicas) > 1 else 0
 
     def curves(self, replicas: Sequence[Replica]) -> list[dict[str, Any]]:
-        """Rows of the history table, without those of players that made no step in an epoch.
-
-        Args:
-            replicas: as in ``finished_states``.
-        """
+        """Rows of the history table, without those of players that made no step in an epoch."""
         players = [f"{player}_loss" for player in self.optimisation.players]
         values = torch.stack(self.history).tolist()  # [epoch][quantity][replica]
         return [

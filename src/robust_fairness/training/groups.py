@@ -9,11 +9,7 @@ from robust_fairness.samples import Groups, Samples, groups_of
 
 
 def mitigated_attributes(samples: Samples, method: MethodParameters) -> list[pd.Series]:
-    """The attributes that a method mitigates, ``[n]`` each.
-
-    Raises:
-        InputError: no such attribute.
-    """
+    """The attributes that a method mitigates, ``[n]`` each."""
     names = method.bias_variables or samples.sensitive
     for name in names:
         if name not in samples.attributes:
@@ -25,9 +21,6 @@ def mitigated_groups(samples: Samples, method: MethodParameters) -> Groups:
     """Groups of the attributes that a method mitigates.
 
     A single group if there are none; no row has a group if one of them is continuous.
-
-    Raises:
-        InputError: no such attribute.
     """
     mitigated = mitigated_attributes(samples, method)
     if not mitigated:
@@ -44,11 +37,6 @@ def subgroups_of(
 
     Only subgroups that occur are numbered, which bounds memory. For a continuous outcome they are
     the groups.
-
-    Args:
-        groups: of the rows.
-        samples: the rows.
-        definition: whether a subgroup is a group and a class together, or the group alone.
     """
     if not samples.classes or definition == "group":
         return groups.index

@@ -16,11 +16,7 @@ MOST_ROWS_AT_ONCE = 8192
 
 
 def shape_of(samples: Samples) -> RowShape:
-    """Shape of one row: of its array, or of a question with its image.
-
-    Raises:
-        InputError: rows are several arrays and no questions.
-    """
+    """Shape of one row: of its array, or of a question with its image."""
     if samples.questions is not None:
         words, boxes = samples.questions.words, samples.questions.boxes
         return QuestionShape(words, samples.arrays[TOKENS].shape[1], *boxes.shape[1:])
@@ -30,26 +26,16 @@ def shape_of(samples: Samples) -> RowShape:
 
 
 def rows_at_once(shape: RowShape) -> int:
-    """Rows of a block, so that predicting a large set needs bounded memory.
-
-    Args:
-        shape: of one row.
-    """
+    """Rows of a block, so that predicting a large set needs bounded memory."""
     numbers = shape.numbers if isinstance(shape, QuestionShape) else prod(shape)
     return max(1, min(MOST_ROWS_AT_ONCE, NUMBERS_AT_ONCE // max(1, numbers)))
 
 
 class Inputs:
-    """Inputs of all rows of samples, of which those of any rows can be taken.
+    """Inputs of all rows of samples, from which those of any rows are taken.
 
-    Arrays of the rows lie on the device; features of images stay in their file.
-
-    Attributes:
-        shape: of one row.
-
-    Args:
-        samples: the rows.
-        device: where the inputs are to be.
+    Arrays of the rows are on the device; features of images stay in their file. ``shape`` is that
+    of one row.
     """
 
     def __init__(self, samples: Samples, device: torch.device) -> None:
@@ -74,10 +60,10 @@ class Inputs:
         )
 
     def some(self) -> Tensor:
-        """Raw inputs of no row, which tell dtype and shape, ``[0, ...]``."""
+        """Raw inputs of no row, with dtype and shape, ``[0, ...]``."""
         return self.of(torch.zeros(0, dtype=torch.int64, device=self.device))
 
 
 def training_inputs(samples: Samples, rows: np.ndarray) -> np.ndarray:
-    """What preprocessing is fitted on: the array's rows; nothing of questions, left as they are."""
+    """Rows that preprocessing is fitted on; no columns for questions, which are not changed."""
     return np.empty((len(rows), 0)) if samples.questions else samples.arrays["x"][rows]

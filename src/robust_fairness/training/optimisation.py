@@ -24,16 +24,7 @@ SCHEDULES: dict[str, Callable[[float], float]] = {
 
 
 class Optimisation:
-    """One optimiser for every player of a method.
-
-    Attributes:
-        players: parameters of every player.
-
-    Args:
-        method: names the players and their options.
-        model: the stack of networks.
-        protocol: optimiser, learning rate and schedule.
-    """
+    """One optimiser for every player of a method; ``players`` are their parameters."""
 
     def __init__(self, method: Method, model: Model, protocol: Protocol) -> None:
         self.protocol = protocol
@@ -86,13 +77,7 @@ def apply(
     players: Mapping[str, Sequence[torch.nn.Parameter]],
     optimisers: Mapping[str, torch.optim.Optimizer],
 ) -> None:
-    """Move every player of the step by its gradients, all of the same forward pass.
-
-    Args:
-        step: losses, or gradients, of players.
-        players: parameters of every player.
-        optimisers: optimiser of every player, over these parameters.
-    """
+    """Move every player of the step by its gradients, all of the same forward pass."""
     for player, loss in step.losses.items():
         owned = players[player]
         # a loss may not depend on all layers of its player

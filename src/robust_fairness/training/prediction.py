@@ -1,8 +1,4 @@
-"""Predictions of fitted replicas on sample sets, with the further quantities that are asked for.
-
-These are curvatures and embeddings of rows, and what an embedding says of a row among all rows of
-its set: the place of its nearest neighbour of the same class, and its cluster.
-"""
+"""Predictions of fitted replicas on sample sets, with the further quantities that metrics need."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,9 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from robust_fairness.core.registry import find
-from robust_fairness.experiment.experiment import (
-    Cell,
-)
+from robust_fairness.experiment.experiment import Cell
 from robust_fairness.metrics import find_metric
 from robust_fairness.metrics.criteria import VALIDATION_PARTS, scored_by
 from robust_fairness.metrics.curvature import (
@@ -35,19 +29,13 @@ from robust_fairness.training.records import Fitted, Prediction
 
 UNSHIFTED = ""
 ONE_SHOT_STEP = 1.0  # h of Eq. 8, the paper's default
-PLACES = 3  # axis from which features are of places in an image
+PLACES = 3  # first axis of pixels in features
 
 
 class FittedStack:
     """Trained replicas that predict together: the same network, and rows in equal number.
 
-    Attributes:
-        network: what tables call it.
-
-    Args:
-        fitted: the replicas.
-        samples: the dataset they were trained on, for the shape of its rows and its classes.
-        device: where to predict.
+    ``samples`` is the dataset they were trained on, for the shape of its rows and its classes.
     """
 
     def __init__(self, fitted: Sequence[Fitted], samples: Samples, device: torch.device) -> None:
@@ -98,7 +86,7 @@ class FittedStack:
 
     @torch.no_grad()
     def embedding(self, samples: Samples, rows: Tensor) -> Tensor:
-        """Features averaged over places and divided by their length, float32 ``[replica, m, d]``.
+        """Features averaged over pixels and divided by their length, float32 ``[replica, m, d]``.
 
         A row of zeros stays one. A network whose attribute ``normalised`` is False keeps lengths.
         """
@@ -114,29 +102,23 @@ class FittedStack:
         x = self.inputs(samples, rows)
         if self.model.piecewise_linear:
             return exact_curvature(self.model, x)
-        y = self.labels(samples, rows)
-        return power_iteration_curvature(
-            lambda inputs: self.model.task_loss(self.model(inputs), y), x
-        )
+        return power_iteration_curvature(self._loss(samples, rows), x)
 
     def curvature_one_shot(self, samples: Samples, rows: Tensor) -> Tensor:
         """The one-shot approximation of the curvature (Eq. 8), ``[replica, m]``."""
-        y = self.labels(samples, rows)
         x = self.inputs(samples, rows).requires_grad_()
+        return one_shot_curvature(self._loss(samples, rows), x, ONE_SHOT_STEP).detach()
 
-        def loss(inputs: Tensor) -> Tensor:
-            return self.model.task_loss(self.model(inputs), y)
-
-        return one_shot_curvature(loss, x, ONE_SHOT_STEP).detach()
+    def _loss(self, samples: Samples, rows: Tensor) -> Callable[[Tensor], Tensor]:
+        """The loss of these rows as a function of their inputs."""
+        y = self.labels(samples, rows)
+        return lambda x: self.model.task_loss(self.model(x), y)
 
 
 class Predictor:
-    """Fitted replicas that predict rows of no split, as a model in use does.
+    """Fitted replicas that predict rows without a split, as a model in use does.
 
-    Args:
-        fitted: the replicas.
-        samples: rows like those to come, or none of them.
-        device: where to predict.
+    ``samples`` has the shape and classes of the rows to come.
     """
 
     def __init__(self, fitted: Sequence[Fitted], samples: Samples, device: torch.device) -> None:
@@ -157,12 +139,12 @@ class Predictor:
 
 @dataclass(frozen=True)
 class Quantity:
-    """What a replica tells of each row beside its output.
+    """A quantity of each row beside its output.
 
     Attributes:
         function: values ``[replica, m, ...]`` of the rows ``[replica, m]`` of samples.
-        unshifted_only: whether it is of the unshifted test rows only. Delta-ER is a property of
-            the original test set (Equalized Robustness, 5.1).
+        unshifted_only: whether it is kept for the unshifted test rows only. Delta-ER is a property
+            of the original test set (Equalized Robustness, 5.1).
     """
 
     function: Callable[[FittedStack, Samples, Tensor], Tensor]
@@ -201,16 +183,11 @@ def validation_parts(samples: Samples) -> list[str]:
 
 
 def due_quantities(cell: Cell, test_set: str, part: str) -> list[str]:
-    """The further quantities that are to be kept with predictions.
+    """The further quantities that are kept with predictions.
 
-    On test rows they are those that the cell's metrics ask for by their arguments, on validation
-    rows those that its criteria ask for. Where either asks for any that rests on the embedding,
-    it is kept with the validation predictions as well: images of it are made from there.
-
-    Args:
-        cell: the cell's settings.
-        test_set: name of the sample set.
-        part: part of the split.
+    On test rows those that the cell's metrics need, on validation rows those that its criteria
+    need. Where either needs one based on the embedding, the embedding is kept with the validation
+    predictions as well, for figures.
     """
     metrics = _needs(cell.metrics)
     if part == "test":
@@ -248,12 +225,7 @@ def predict(
 ) -> list[Prediction]:
     """Predictions of all replicas on one part of their own splits in every sample set.
 
-    Args:
-        samples: the dataset that the replicas were trained on.
-        fitted: the replicas.
-        cell: the cell's settings; see ``due_quantities``.
-        test_sets: sample sets by name. The dataset itself is called ``UNSHIFTED``.
-        part: part of the split.
+    ``test_sets`` are sample sets by name, of which ``UNSHIFTED`` is the dataset itself.
     """
     predictions = []
     for stack in _stacks(fitted, test_sets, part):

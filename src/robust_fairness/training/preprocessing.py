@@ -14,8 +14,8 @@ class Preprocessing(nn.Module):
     """Affine maps of a stack of replicas: of the features, and of a continuous outcome.
 
     Buffers: ``centre`` ``[replica, d]``; ``matrix`` ``[replica, d]`` (each feature on its own)
-    or ``[replica, d, d]``; ``outcome`` ``[replica, 2]``: mean and standard deviation of y. Of
-    images d is 1: all pixels are mapped alike.
+    or ``[replica, d, d]``; ``outcome`` ``[replica, 2]``: mean and standard deviation of y. For
+    images d is 1: all pixels have the same map.
     """
 
     centre: Tensor
@@ -31,7 +31,7 @@ class Preprocessing(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map raw ``[replica, row, d]``, or images, to network inputs of the same shape.
 
-        Rows that were fitted with no feature are left as they are.
+        Rows fitted without features are not changed.
         """
         if not self.centre.numel():
             return x
@@ -59,8 +59,8 @@ def fit(name: str, x: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
 
     Args:
         name: key of ``WHITENING``; of no effect on images, which are scaled to [0, 1].
-        x: float32 features ``[n, d]``, or uint8 images ``[n, c, h, w]``; d is 0 of questions,
-            which are left as they are.
+        x: float32 features ``[n, d]``, or uint8 images ``[n, c, h, w]``; d is 0 for questions,
+            which are not changed.
         y: int64 classes or float32 outcomes ``[n]``.
 
     Returns:

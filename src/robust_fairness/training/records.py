@@ -1,4 +1,4 @@
-"""What training leaves behind: fitted models and predictions, as plain arrays."""
+"""Results of training: fitted models and predictions, as plain arrays."""
 
 import hashlib
 from collections.abc import Sequence
@@ -14,7 +14,6 @@ class Fitted:
 
     Attributes:
         trial: name of its trial, for example ``default`` or ``alpha=0.1``.
-        seed: its seed.
         split: the named split it was trained on.
         network: name and parameters of its network.
         preprocessing: name of its preprocessing.
@@ -31,19 +30,17 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What one replica says of the rows of one sample set.
+    """Predictions of one replica on rows of one sample set.
 
     Attributes:
-        trial: name of the replica's trial.
-        seed: its seed.
         split: the named split it was trained on.
         test_set: name of the sample set, "" for the dataset's own samples.
-        part: part of the split that the rows are of.
+        part: part of the split.
         rows: int64 ``[n]`` row numbers in that sample set.
         outputs: float32 ``[n, classes]`` logits, or ``[n, 1]`` outcomes in their own units.
         values: further quantities of every row ``[n, ...]``, for example ``curvature`` ``[n]`` or
             ``embedding`` ``[n, d]``.
-        network: what tables call the replica's network.
+        network: name of the replica's network in tables.
     """
 
     trial: str
@@ -57,7 +54,7 @@ class Prediction:
     network: str = ""
 
 
-LARGE = 2**16  # bytes of an array that is worth comparing with others
+LARGE = 2**16  # bytes from which arrays are compared
 
 Record = TypeVar("Record", Fitted, Prediction)
 
@@ -65,9 +62,9 @@ Record = TypeVar("Record", Fitted, Prediction)
 def to_arrays(records: Sequence[Fitted | Prediction]) -> tuple[dict[str, np.ndarray], list[dict]]:
     """Split records into arrays by unique name and the rest, which JSON can hold.
 
-    An array is named ``{record number}/{field}``, one of a dictionary ``.../{key}`` behind it.
-    Large arrays that are equal, such as the weights of trials which share a training, are there
-    once: ``same`` of the rest tells under which name.
+    An array is named ``{record number}/{field}``, followed by ``/{key}`` in a dictionary. Large
+    equal arrays, such as the weights of trials that share a training, are stored once: ``same`` of
+    the rest names the stored one.
     """
     arrays, rest = _apart(records)
     first: dict[tuple, str] = {}
@@ -105,7 +102,7 @@ def _apart(records: Sequence[Fitted | Prediction]) -> tuple[dict[str, np.ndarray
 def from_arrays(
     kind: type[Record], arrays: dict[str, np.ndarray], rest: list[dict]
 ) -> list[Record]:
-    """Records of ``kind`` from what ``to_arrays`` gave."""
+    """Records of ``kind`` from the result of ``to_arrays``."""
     found: list[dict[str, Any]] = [dict(plain) for plain in rest]
     whole = dict(arrays)
     for number, plain in enumerate(found):

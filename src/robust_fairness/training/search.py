@@ -1,4 +1,4 @@
-"""What has been trained of a cell so far, and the search that adds to it stage by stage."""
+"""The trained replicas of a cell, and the search that adds to them stage by stage."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -37,12 +37,7 @@ ShouldPrune = Callable[[str, int, float], bool]  # a trial, after an epoch of th
 
 
 class Trained:
-    """Replicas that were fitted, in the order in which they were asked for.
-
-    Args:
-        samples: the dataset.
-        cell: the cell's settings.
-    """
+    """Replicas that were fitted, in the order in which they were asked for."""
 
     def __init__(self, samples: Samples, cell: Cell) -> None:
         self.samples, self.cell = samples, cell
@@ -64,9 +59,6 @@ class Trained:
                 pruned trial is neither predicted nor selected; it stops once all trials of its
                 stack are pruned.
             stage: stage of the search; 0 for configured trials.
-
-        Raises:
-            InputError: a trial is there twice, or see ``training.train``.
         """
         require_replicas([*self.replicas, *replicas])
         self.stages |= {one.trial: stage for one in replicas}
@@ -160,15 +152,7 @@ class Trained:
 
 
 def require_fitting(samples: Samples, cell: Cell) -> None:
-    """Check that a cell's settings fit the samples, before any of its replicas is trained.
-
-    Groupings would fail when predictions are scored, and what a trial or a stage of the search
-    is told when its turn comes: after hours of training.
-
-    Raises:
-        InputError: an attribute to mitigate does not exist, one of a grouping does not exist or
-            is continuous, or augmentation is requested for data that are not images.
-    """
+    """Check that all trials of a cell fit the samples, before hours of training."""
     choices = [choice for stage in cell.search for choice in stage.samples]
     if any(stage.pruner != "none" for stage in cell.search):
         checks.require_validation_loss(cell)
@@ -195,11 +179,9 @@ def _naming(place: str) -> Iterator[None]:
 def run_stages(trained: Trained) -> None:
     """Train the stages of the cell's search, each around the best trial of the one before.
 
-    Trials of a stage that are asked for together train together, as far as they can.
-
-    The paper of the study (A.2) searches the learning rate and weight decay first and the
-    method's own values with the best of these. A combination that was trained before, under
-    whatever name, is not trained again.
+    Trials of a stage that are asked for together train together, as far as they can. The bias
+    mitigation study (A.2) searches the learning rate and weight decay first and the method's own
+    values with the best of these. A combination that was trained before is not trained again.
     """
     cell = trained.cell
     found: Mapping[str, Any] = {}
@@ -215,7 +197,7 @@ def run_stages(trained: Trained) -> None:
 def _train_asked(
     trained: Trained, asked: Sequence[Asked], study: Study, stage: int
 ) -> list[tuple[str, Asked]]:
-    """Train those trials that were not trained before; all with the names that they have."""
+    """Train those trials that were not trained before; returns all with their names."""
     cell = trained.cell
     known, new = list(trained.replicas), []
     named: list[tuple[str, Asked]] = []
@@ -242,7 +224,7 @@ def _train_asked(
 
 
 def _objective(cell: Cell) -> Scored:
-    """What the criterion that decides between stages is best in."""
+    """The objective of the criterion that decides between stages."""
     return Criterion.parse(cell.decides).objective
 
 

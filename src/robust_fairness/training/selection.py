@@ -19,9 +19,6 @@ def choose(scores: pd.DataFrame, criteria: Sequence[str]) -> pd.DataFrame:
         scores: columns trial, seed, criterion, value, in the order of the trials. A trial whose
             score is missing for a seed cannot be selected.
         criteria: texts of criteria, see ``metrics.criteria``, or ``every``.
-
-    Raises:
-        InputError: a criterion has no score for any trial (a metric of another task, say).
     """
     replicas = scores[["trial", "seed"]].drop_duplicates()
     rows: list[dict] = []
@@ -37,11 +34,9 @@ def choose(scores: pd.DataFrame, criteria: Sequence[str]) -> pd.DataFrame:
 
 
 def compare(scores: pd.DataFrame, criteria: Sequence[str]) -> pd.DataFrame:
-    """What each criterion would select: columns criterion, trial, score (a mean over seeds).
+    """The trial selected by each criterion: columns criterion, trial, score (a mean over seeds).
 
-    Args:
-        scores: as of ``choose``.
-        criteria: criteria that select one trial; those that no trial has a score of are left out.
+    Criteria that no trial has a score of are left out.
     """
     found = [(criterion, _best(scores, Criterion.parse(criterion))) for criterion in criteria]
     return pd.DataFrame(
@@ -92,11 +87,6 @@ def _by_trial(by_seed: pd.Series) -> pd.Series:
 
 
 def means(scores: pd.DataFrame, scored: Scored) -> dict[str, float]:
-    """Mean score of every trial; trials without one are left out.
-
-    Args:
-        scores: as of ``choose``.
-        scored: a metric on a part of the validation rows.
-    """
+    """Mean score of every trial; trials without one are left out."""
     found = _by_trial(_by_seed(scores, scored)).dropna()
     return {str(trial): float(score) for trial, score in found.items()}

@@ -53,12 +53,7 @@ def is_per_replica(hparams: BaseModel, name: str) -> bool:
 
 
 def stack_hparams(hparams: Sequence[BaseModel], like: Tensor) -> BaseModel:
-    """Hyperparameters of a stack, with tensors ``[replica]`` instead of floats.
-
-    Args:
-        hparams: of every replica.
-        like: has the dtype and device of the tensors.
-    """
+    """Hyperparameters of a stack, with tensors ``[replica]`` like ``like`` instead of floats."""
     first = hparams[0]
     values = {
         name: like.new_tensor([getattr(one, name) for one in hparams])

@@ -1,8 +1,8 @@
-"""Trials of one stage of a search: asked of Optuna, and told back what they were worth.
+"""Trials of one stage of a search, asked of Optuna and told their scores.
 
 Nothing random is kept between trials: a draw depends on the stage, on the name of the field and on
-the number of the trial (and, of TPE, on what was told). A search that was killed asks the same
-trials again, finds those that finished in their checkpoints and goes on where it was.
+the number of the trial (and, with TPE, on earlier scores). A search that was killed asks for the
+same trials again, finds those that finished in their checkpoints and continues.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 
 from robust_fairness.experiment.search import Range, Stage
 
-DIGITS = 4  # of a drawn number, which stands in the name of its trial
+DIGITS = 4  # of a drawn number in the name of its trial
 GUIDED_AT_ONCE = 4  # trials of TPE that are drawn together
 GUIDED_FIRST = 10  # trials that TPE draws evenly, as its authors' code
 
@@ -33,13 +33,7 @@ optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 @dataclass
 class Asked:
-    """A trial that was asked for.
-
-    Attributes:
-        override: what it changes.
-        trial: Optuna's record of it.
-        pruned: whether it was pruned.
-    """
+    """A trial that was asked for: what it overrides, and Optuna's record of it."""
 
     override: dict[str, Any]
     trial: Trial
@@ -52,7 +46,7 @@ class Study:
     Args:
         stage: what is drawn.
         higher: whether higher scores are better.
-        found: what the stages before found best, part of every override.
+        found: the best override of the stages before, part of every override.
     """
 
     def __init__(self, stage: Stage, higher: bool, found: Mapping[str, Any]) -> None:
@@ -96,13 +90,7 @@ class Study:
         }
 
     def should_prune(self, asked: Asked, epoch: int, loss: float) -> bool:
-        """Whether to prune a trial after an epoch.
-
-        Args:
-            asked: the trial.
-            epoch: from 0.
-            loss: its mean validation loss over seeds.
-        """
+        """Whether to prune a trial after an epoch (from 0) of that mean validation loss."""
         # Optuna compares in the direction of the score
         asked.trial.report(-loss if self.higher else loss, epoch)
         if epoch + 1 >= self.stage.first_epochs and asked.trial.should_prune():
@@ -110,7 +98,7 @@ class Study:
         return asked.pruned
 
     def tell(self, asked: Asked, score: float | None) -> None:
-        """Note what a trial was worth; None where it has no score."""
+        """Note the score of a trial; None where it has none."""
         if asked.pruned:
             self._study.tell(asked.trial, state=TrialState.PRUNED)
         elif score is None:
@@ -120,11 +108,7 @@ class Study:
 
 
 class SampledByName(BaseSampler):
-    """Draws every field with a sampler of its own, made anew for every trial.
-
-    Args:
-        stage: names the sampler and the seed.
-    """
+    """Draws every field with a sampler of its own, made anew for every trial."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
@@ -149,21 +133,14 @@ class SampledByName(BaseSampler):
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """A value of one field.
-
-        Args:
-            study: the trials so far.
-            trial: the one that is asked for.
-            param_name: the field.
-            param_distribution: its values.
-        """
+        """A value of one field, drawn by seed, name and number of the trial."""
         text = f"{self.stage.seed} {param_name} {trial.number}"
         seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
         return self.make(seed).sample_independent(study, trial, param_name, param_distribution)
 
 
 def distribution(values: tuple[Any, ...] | Range) -> BaseDistribution:
-    """Optuna's form of the values of a field: of a list, the places in it."""
+    """Optuna's form of the values of a field; of a list, the positions in it."""
     if not isinstance(values, Range):
         return CategoricalDistribution(range(len(values)))
     if values.whole:
@@ -174,7 +151,7 @@ def distribution(values: tuple[Any, ...] | Range) -> BaseDistribution:
 def _tpe(seed: int) -> BaseSampler:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        # trials that are drawn together keep away from one another
+        # trials that are drawn together avoid one another
         return TPESampler(seed=seed, n_startup_trials=GUIDED_FIRST, constant_liar=True)
 
 
@@ -192,7 +169,7 @@ def _pruner(stage: Stage) -> optuna.pruners.BasePruner:
 
 
 def _rounded(value: float, within: tuple[Any, ...] | Range) -> float:
-    """A number with few digits, so that its trial can be named; still within its range."""
+    """A number with few digits, for the name of its trial, within its range."""
     if not isinstance(within, Range) or within.whole:
         return value
     return float(min(max(float(f"{value:.{DIGITS}g}"), within.low), within.high))

@@ -46,8 +46,7 @@ def _known_classifier(name: str) -> str:
 class Embedding(SingleModel):
     """Averaged features of a backbone, projected to an embedding that a classifier reads.
 
-    Attributes:
-        shared_width: width of the backbone's averaged features.
+    ``shared_width`` is the width of the averaged features.
     """
 
     class Parameters(PluginParameters):
@@ -104,6 +103,8 @@ class Embedding(SingleModel):
             found: type[Model] = find("network", fields.pop("name"))
             return found, found.Parameters.model_validate(fields)
 
+    embeds = True
+
     def __init__(
         self, hparams: Parameters, inputs: RowShape, outputs: int, randomness: Randomness
     ) -> None:
@@ -131,7 +132,6 @@ class Embedding(SingleModel):
 
     @classmethod
     def describe(cls, hparams: Parameters) -> str:
-        """For example ``embedding of resnet50, pretrained``."""
         backbone, fields = hparams.network()
         return f"embedding of {backbone.describe(fields)}"
 
@@ -161,12 +161,6 @@ class Embedding(SingleModel):
     def finished_states(
         self, replicas: Sequence[BaseModel], rows: LabelledRows
     ) -> list[dict[str, Tensor]]:
-        """States of the trained network with the classifier of every replica.
-
-        Args:
-            replicas: hyperparameters of the replicas that share this training.
-            rows: rows to fit the classifiers on.
-        """
         if self.linear:
             return super().finished_states(replicas, rows)
         self.eval()
@@ -179,7 +173,6 @@ class Embedding(SingleModel):
         return states
 
     def early(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        """Activations of the backbone's early layer."""
         return self.backbone.early(x, noise)
 
     def late(self, early: Tensor, noise: DropoutNoise | None = None) -> Tensor:
@@ -187,42 +180,21 @@ class Embedding(SingleModel):
         return self.embed(averaged_over_places(self.backbone.late(early, noise)))
 
     def shared(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        """Averaged features of the backbone ``[1, row, feature]``, for several projections.
-
-        Args:
-            x: inputs ``[1, row, ...]``.
-            noise: dropout masks of the batch; None turns dropout off.
-        """
+        """Averaged features of the backbone ``[1, row, feature]``, for several projections."""
         return averaged_over_places(self.backbone.features(x, noise))
 
     def embed(self, shared: Tensor, projection: nn.Module | None = None) -> Tensor:
-        """Embeddings ``[1, row, dimension]`` of averaged features ``[1, row, feature]``.
-
-        Args:
-            shared: what ``shared`` returned.
-            projection: default: the network's own.
-        """
+        """Embeddings ``[1, row, dimension]`` of ``shared``, by the own or another projection."""
         projected: Tensor = (projection or self.projection)(shared)
         return unit_length(projected) if self.normalised else projected
 
     def new_projection(self, randomness: Randomness) -> SingleHead:
-        """A linear layer from averaged features to an embedding.
-
-        Args:
-            randomness: source of its initial weights.
-        """
+        """A linear layer from averaged features to an embedding."""
         linear = partial(nn.Linear, self.shared_width, self.feature_width)
         return SingleHead(initialised(linear, randomness))
 
     def choose_classifier(self, hparams: Parameters) -> None:
-        """Switch to the classifier of a trial that shares this training, yet to be fitted.
-
-        Args:
-            hparams: equal to the network's own up to ``trained_as``.
-
-        Raises:
-            InputError: one of the two is the linear layer, which is trained with the rest.
-        """
+        """Switch to the unfitted classifier of a trial that shares this training."""
         if (hparams.classifier == LINEAR) != self.linear:
             raise InputError(
                 f"network embedding: classifier {hparams.classifier} after a training "
@@ -240,10 +212,6 @@ class Embedding(SingleModel):
             y: int64 classes ``[1, m]``.
             group: int64 groups ``[1, m]``, -1 where missing; oversampling does not repeat such
                 rows, and domain-independent training leaves them out.
-
-        Raises:
-            InputError: the classifier is the linear layer; no row's group is known where groups
-                are to be balanced; the rows cannot be fitted.
         """
         p = self.hparams
         if self.linear:
@@ -270,12 +238,6 @@ class Classifiers(nn.ModuleList):
     A classifier whose rows lack a class gives it the lowest of its other logits of the row, so
     that adding a constant to all logits of a classifier does not change the order of the sums. A
     class that all lack has the logit ``ABSENT``.
-
-    Args:
-        name: network of the classifiers.
-        inputs: width of the embedding.
-        classes: number of classes.
-        seeds: of the stack, of one replica.
     """
 
     place: Tensor
@@ -287,11 +249,7 @@ class Classifiers(nn.ModuleList):
         self.register_buffer("place", torch.zeros(0), persistent=False)  # for its device
 
     def forward(self, features: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        """Logits ``[1, row, class]`` of embeddings ``[1, row, dimension]``.
-
-        Raises:
-            InputError: none is fitted.
-        """
+        """Logits ``[1, row, class]`` of embeddings ``[1, row, dimension]``."""
         if not len(self):
             raise InputError(
                 f"network embedding: classifier {self.name} is fitted on the embeddings of a "
@@ -316,12 +274,7 @@ class Classifiers(nn.ModuleList):
             yield torch.where(seen.any(0), completed, ABSENT)
 
     def fit(self, features: Tensor, y: Tensor) -> None:
-        """Fit one more.
-
-        Args:
-            features: embeddings ``[1, m, dimension]``.
-            y: int64 classes ``[1, m]``.
-        """
+        """Fit one more to embeddings ``[1, m, dimension]`` and int64 classes ``[1, m]``."""
         one = self.new()
         places = one.rows_to_fit(y.shape[1]).to(features.device)
         one.fit(features[:, places], y[:, places])
@@ -360,13 +313,10 @@ def rebalanced(rebalancing: str, group: Tensor, randomness: Randomness) -> list[
     """Positions of the rows that each classifier is fitted on, int64 ``[k]`` each.
 
     Args:
-        rebalancing: ``none``, ``oversampling`` (both one classifier) or ``domain_independent``
+        rebalancing: ``none`` or ``oversampling`` (one classifier), or ``domain_independent``
             (one per group).
         group: int64 groups ``[m]``, -1 where missing.
         randomness: draws the rows to repeat.
-
-    Raises:
-        InputError: groups are to be balanced and none is known.
     """
     every = torch.arange(len(group))
     if rebalancing == "none":

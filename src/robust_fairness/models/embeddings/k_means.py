@@ -1,29 +1,25 @@
 """K-means as a classifier: a row has the class that most rows of the nearest centroid have."""
 
 import warnings
+from typing import ClassVar
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
 from robust_fairness.core.registry import PluginParameters
-from robust_fairness.models.randomness import Randomness
 from robust_fairness.models.scikit_learn import FittedClassifier
-from robust_fairness.samples.questions import RowShape
 
 
 class KMeans(FittedClassifier):
     """Minus the squared distance to the nearest centroid of every class.
 
-    The likeliest class is that of the cluster which scikit-learn's ``predict`` returns. A class
+    The most likely class is that of the cluster which scikit-learn's ``predict`` returns. A class
     that is the most frequent one in no cluster is never predicted, as if it had no rows.
     """
 
     class Parameters(PluginParameters):
-        """Numbers of clusters, starts and iterations.
-
-        The defaults are scikit-learn's: k-means++, one start, 300 iterations (Lloyd).
-        """
+        """Numbers of clusters, starts and iterations; the defaults are scikit-learn's."""
 
         clusters: int | None = Field(
             None, ge=1, description="number of clusters; default: that of the classes with rows"
@@ -31,31 +27,20 @@ class KMeans(FittedClassifier):
         starts: int = Field(1, ge=1, description="number of starts, of which the best is kept")
         iterations: int = Field(300, ge=1, description="maximum number of iterations of a start")
 
+    buffers_of: ClassVar = {"centroids": torch.float64, "members": torch.int64}
     centroids: Tensor  # [cluster, input]
-    members: Tensor  # clusters of every known class, int64 [known class, most]; padded by repeats
-
-    def __init__(
-        self, hparams: Parameters, inputs: RowShape, outputs: int, randomness: Randomness
-    ) -> None:
-        super().__init__(hparams, inputs, outputs, randomness)
-        empty = torch.zeros(0, self.feature_width, dtype=torch.float64)
-        self.register_buffer("centroids", empty)
-        self.register_buffer("members", torch.zeros(0, 0, dtype=torch.int64))
+    members: Tensor  # clusters of every known class [known class, most]; padded by repeats
 
     def numbers_of_a_row(self) -> int:
         return max(len(self.centroids), self.members.numel())
 
     def values(self, x: Tensor) -> Tensor:
-        """Minus squared distances ``[row, known class]`` of inputs ``[row, input]``, float64."""
         products = x @ self.centroids.mT
         squares = x.square().sum(1, keepdim=True) + self.centroids.square().sum(1) - 2 * products
         return -squares[:, self.members].amin(-1)
 
     def learn(self, inputs: Tensor, labels: Tensor) -> None:
-        """Fit at most as many clusters as there are distinct rows, and assign them classes.
-
-        Ties between the classes of a cluster are decided for the first one.
-        """
+        """Fit at most as many clusters as distinct rows; ties go to the first class."""
         from sklearn.cluster import KMeans as Clusters
         from sklearn.exceptions import ConvergenceWarning
 
@@ -79,7 +64,7 @@ class KMeans(FittedClassifier):
         )
 
     def name_clusters(self, centroids: Tensor, owner: Tensor) -> None:
-        """Keep centroids ``[cluster, input]`` and the positions of their classes in ``present``."""
+        """Keep centroids ``[cluster, input]`` and the positions of their classes."""
         owners, places = owner.unique(return_inverse=True)
         own = [(places == number).nonzero()[:, 0] for number in range(len(owners))]
         most = max(len(one) for one in own)

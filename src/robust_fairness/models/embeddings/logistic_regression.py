@@ -2,15 +2,14 @@
 
 import logging
 import warnings
+from typing import ClassVar
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
 from robust_fairness.core.registry import PluginParameters
-from robust_fairness.models.randomness import Randomness
 from robust_fairness.models.scikit_learn import FittedClassifier
-from robust_fairness.samples.questions import RowShape
 
 LOGGER = logging.getLogger(__name__)
 
@@ -30,16 +29,9 @@ class LogisticRegression(FittedClassifier):
         )
 
     piecewise_linear = True
+    buffers_of: ClassVar = dict.fromkeys(("coefficients", "intercepts"), torch.float64)
     coefficients: Tensor  # [input, known class]
     intercepts: Tensor  # [known class]
-
-    def __init__(
-        self, hparams: Parameters, inputs: RowShape, outputs: int, randomness: Randomness
-    ) -> None:
-        super().__init__(hparams, inputs, outputs, randomness)
-        empty = torch.zeros(self.feature_width, 0, dtype=torch.float64)
-        self.register_buffer("coefficients", empty)
-        self.register_buffer("intercepts", torch.zeros(0, dtype=torch.float64))
 
     def numbers_of_a_row(self) -> int:
         return self.feature_width + self.classes

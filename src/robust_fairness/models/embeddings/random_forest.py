@@ -1,6 +1,6 @@
 """Random forests, fitted by scikit-learn and kept as arrays."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -8,9 +8,7 @@ from pydantic import Field
 from torch import Tensor
 
 from robust_fairness.core.registry import PluginParameters
-from robust_fairness.models.randomness import Randomness
 from robust_fairness.models.scikit_learn import FittedClassifier
-from robust_fairness.samples.questions import RowShape
 
 LEAST_PROBABILITY = torch.finfo(torch.float32).tiny  # replaces 0 in logarithms
 
@@ -35,26 +33,20 @@ class RandomForest(FittedClassifier):
         least_rows: int = Field(1, ge=1, description="minimum number of training rows of a leaf")
 
     piecewise_linear = True
-    roots: Tensor  # first node of every tree, int64 [tree]
-    feature: Tensor  # input that a node looks at, int32 [node]
-    threshold: Tensor  # rows up to it go left, float64 [node]
-    left: Tensor  # next node, int32 [node]; a leaf is its own
-    right: Tensor
+    buffers_of: ClassVar = {
+        **dict.fromkeys(("roots", "levels", "offsets"), torch.int64),
+        **dict.fromkeys(("feature", "left", "right", "entries"), torch.int32),
+        **dict.fromkeys(("threshold", "shares"), torch.float64),
+    }
+    roots: Tensor  # first node of every tree [tree]
     levels: Tensor  # of the deepest tree
-    offsets: Tensor  # where a node's entries begin, int64 [node + 1]; only leaves have some
-    entries: Tensor  # known class of every entry, int32 [entry]
-    shares: Tensor  # share of the leaf's rows, float64 [entry]
-
-    def __init__(
-        self, hparams: Parameters, inputs: RowShape, outputs: int, randomness: Randomness
-    ) -> None:
-        super().__init__(hparams, inputs, outputs, randomness)
-        for name in ("roots", "levels", "offsets"):
-            self.register_buffer(name, torch.zeros(0, dtype=torch.int64))
-        for name in ("feature", "left", "right", "entries"):
-            self.register_buffer(name, torch.zeros(0, dtype=torch.int32))
-        for name in ("threshold", "shares"):
-            self.register_buffer(name, torch.zeros(0, dtype=torch.float64))
+    offsets: Tensor  # where a node's entries begin [node + 1]; only leaves have some
+    feature: Tensor  # input that a node compares [node]
+    threshold: Tensor  # rows up to it go left [node]
+    left: Tensor  # next node [node]; a leaf is its own
+    right: Tensor
+    entries: Tensor  # known class of every entry [entry]
+    shares: Tensor  # share of the leaf's rows [entry]
 
     def numbers_of_a_row(self) -> int:
         leaves = max(1, int((self.offsets.diff() > 0).sum()))
@@ -107,7 +99,7 @@ class RandomForest(FittedClassifier):
         self.take(trees)
 
     def take(self, trees: list[dict[str, np.ndarray]]) -> None:
-        """Keep trees, each as ``arrays_of`` gave it, with nodes and entries renumbered."""
+        """Keep trees, each from ``arrays_of``, with nodes and entries renumbered."""
         nodes = np.cumsum([0, *(len(tree["feature"]) for tree in trees)])
         entries = np.cumsum([0, *(len(tree["shares"]) for tree in trees)])
         shifted = [
@@ -128,11 +120,7 @@ class RandomForest(FittedClassifier):
 
 
 def arrays_of(tree: Any) -> dict[str, np.ndarray]:
-    """A tree of scikit-learn as arrays by the names of the network's buffers.
-
-    Args:
-        tree: scikit-learn's ``Tree``.
-    """
+    """A tree of scikit-learn as arrays by the names of the network's buffers."""
     own, leaf = np.arange(tree.node_count), tree.children_left < 0
     shares = tree.value[:, 0] * leaf[:, None]  # [node, class]; of leaves alone
     shares = shares / np.where(leaf, shares.sum(1), 1)[:, None]

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor, nn
 
@@ -81,13 +81,10 @@ class StagedNetwork(SingleModel):
         return 1
 
     def early(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        """Activations ``[1, row, channel, ...]`` after the first half of the stages."""
-        activations: Tensor = self.layers[0](images(x), noise)
-        return activations[None]
+        return cast("Tensor", self.layers[0](images(x), noise))[None]
 
     def late(self, early: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        features: Tensor = self.layers[1](early[0], noise)
-        return features[None]
+        return cast("Tensor", self.layers[1](early[0], noise))[None]
 
 
 def stages_of(
@@ -95,11 +92,7 @@ def stages_of(
 ) -> list[nn.Module]:
     """Stages of equally many blocks; all but the first halve the image.
 
-    Args:
-        block: constructs a block from input channels, output channels and stride.
-        inputs: channels of the stem.
-        widths: output channels of every stage.
-        blocks: blocks of a stage.
+    ``block`` constructs a block from input channels, output channels and stride.
     """
     made: list[nn.Module] = []
     for number, width in enumerate(widths):
@@ -124,11 +117,7 @@ def he_initialised(body: Body) -> Body:
 
 
 def require_side(network: str, shape: tuple[int, int, int], least: int) -> None:
-    """Raise unless images are large enough.
-
-    Raises:
-        InputError: a side is shorter than ``least`` pixels.
-    """
+    """Raise if a side of the images is shorter than ``least`` pixels."""
     _, height, width = shape
     if min(height, width) < least:
         raise InputError(
@@ -138,11 +127,7 @@ def require_side(network: str, shape: tuple[int, int, int], least: int) -> None:
 
 
 def patch_of(network: str, height: int, width: int, patch: int | None) -> int:
-    """Side of a patch: as given, or an eighth of the image's shorter side, at least 2.
-
-    Raises:
-        InputError: it does not divide both sides of the image.
-    """
+    """Side of a patch, which divides both sides; default: an eighth of the shorter, at least 2."""
     side = patch or max(2, min(height, width) // 8)
     if height % side or width % side:
         raise InputError(

@@ -26,11 +26,9 @@ class Densenet(StagedNetwork):
         )
 
     def least_side(self) -> int:
-        side: int = 2 ** len(self.hparams.layers)
-        return side
+        return int(2 ** len(self.hparams.layers))
 
     def body(self, channels: int, height: int, width: int) -> Body:
-        """One convolution of 2 k channels, then blocks and transitions of torchvision."""
         growth, layers = self.hparams.growth, self.hparams.layers
         stem = conv3x3(channels, 2 * growth)
         net = DenseNet(growth, layers, 2 * growth, BOTTLENECK)

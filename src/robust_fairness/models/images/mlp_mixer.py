@@ -1,5 +1,7 @@
 """A small MLP-Mixer (Tolstikhin et al. 2021)."""
 
+from typing import cast
+
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -27,7 +29,6 @@ class MlpMixer(StagedNetwork):
     piecewise_linear = False
 
     def body(self, channels: int, height: int, width: int) -> Body:
-        """Patches, blocks, and the mean over tokens."""
         p, patch = self.hparams, patch_of(self.name, height, width, self.hparams.patch)
         stem = nn.Sequential(nn.Conv2d(channels, p.width, patch, stride=patch), nn.Flatten(2))
         tokens = (height // patch) * (width // patch)
@@ -36,12 +37,7 @@ class MlpMixer(StagedNetwork):
 
 
 class Mixer(nn.Module):
-    """Mixes the tokens of each channel, then the channels of each token.
-
-    Args:
-        hparams: sizes.
-        tokens: number of tokens.
-    """
+    """Mixes the tokens of each channel, then the channels of each token ``[row, width, token]``."""
 
     def __init__(self, hparams: MlpMixer.Parameters, tokens: int) -> None:
         super().__init__()
@@ -58,11 +54,7 @@ class Mixer(nn.Module):
 
 
 class MeanToken(nn.Module):
-    """The mean of the normalised tokens.
-
-    Args:
-        width: channels of a token.
-    """
+    """The mean of the normalised tokens."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -70,8 +62,7 @@ class MeanToken(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map ``[row, width, token]`` to ``[row, width]``."""
-        mean: Tensor = self.normalise(x.mT).mean(1)
-        return mean
+        return cast("Tensor", self.normalise(x.mT).mean(1))
 
 
 def perceptron(width: int, hidden: int) -> nn.Module:

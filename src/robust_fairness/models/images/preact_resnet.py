@@ -30,8 +30,7 @@ class PreactResnet(StagedNetwork):
         blocks: int = Field(2, ge=1, description="blocks of two convolutions in each stage")
 
     def least_side(self) -> int:
-        side: int = 2 ** len(self.hparams.widths)
-        return side
+        return int(2 ** len(self.hparams.widths))
 
     def body(self, channels: int, height: int, width: int) -> Body:
         widths = self.hparams.widths
@@ -44,11 +43,6 @@ class PreActivatedBlock(nn.Module):
     """Two convolutions, each after normalisation and ReLU, added to the block's input.
 
     Where the shape changes, the shortcut is a 1 x 1 convolution of the first one's input.
-
-    Args:
-        inputs: input channels.
-        outputs: output channels.
-        stride: of the first convolution.
     """
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:

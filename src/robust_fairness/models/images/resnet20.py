@@ -27,8 +27,7 @@ class Resnet20(StagedNetwork):
         blocks: int = Field(3, ge=1, description="blocks of two convolutions in each stage")
 
     def least_side(self) -> int:
-        side: int = 2 ** len(self.hparams.widths)
-        return side
+        return int(2 ** len(self.hparams.widths))
 
     def body(self, channels: int, height: int, width: int) -> Body:
         widths = self.hparams.widths
@@ -38,12 +37,7 @@ class Resnet20(StagedNetwork):
 
 
 class PaddedShortcut(nn.Module):
-    """Every second pixel, with zeros in the new channels: no weights (option A).
-
-    Args:
-        added: number of new channels.
-        stride: 1 or 2.
-    """
+    """Every ``stride``-th pixel, with zeros in ``added`` new channels: no weights (option A)."""
 
     def __init__(self, added: int, stride: int) -> None:
         super().__init__()

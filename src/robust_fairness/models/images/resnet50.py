@@ -1,7 +1,7 @@
 """ResNet-50 (He et al. 2016), with random weights or those of a local file."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from pydantic import Field, field_serializer, field_validator
@@ -105,29 +105,19 @@ class ResNet50(SingleModel):
         return self
 
     def early(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        """The second stage's activations ``[1, row, 512, height / 8, width / 8]``.
-
-        Raises:
-            InputError: the file of weights cannot be used.
-        """
+        """The second stage's activations ``[1, row, 512, height / 8, width / 8]``."""
         self.read()
         net = self.net
         first = net.relu(net.bn1(net.conv1((images(x) - self.mean) / self.deviation)))
-        activations: Tensor = net.layer2(net.layer1(net.maxpool(first)))
-        return activations[None]
+        return cast("Tensor", net.layer2(net.layer1(net.maxpool(first))))[None]
 
     def late(self, early: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         """Features ``[1, row, 2048]``, averaged over the image."""
         net = self.net
-        features: Tensor = net.avgpool(net.layer4(net.layer3(early[0]))).flatten(1)
-        return features[None]
+        return cast("Tensor", net.avgpool(net.layer4(net.layer3(early[0]))).flatten(1))[None]
 
     def read(self) -> None:
-        """Load the file's weights, once.
-
-        Raises:
-            InputError: it cannot be read, or holds weights of another network.
-        """
+        """Load the file's weights, once."""
         if self.unread is None:
             return
         own = self.net.state_dict()
@@ -165,14 +155,7 @@ def whole() -> ResNet:
 
 
 def weights_of(path: Path) -> dict[str, Tensor]:
-    """Weights of a file by name, on the CPU.
-
-    Args:
-        path: safetensors, or a state dictionary of torch.
-
-    Raises:
-        InputError: it cannot be read, or is neither.
-    """
+    """Weights of safetensors, or of a state dictionary of torch, by name, on the CPU."""
     from safetensors.torch import load_file
 
     if not path.is_file():

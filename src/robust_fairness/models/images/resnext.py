@@ -33,8 +33,7 @@ class Resnext(StagedNetwork):
         blocks: int = Field(3, ge=1, description="blocks of three convolutions in each stage")
 
     def least_side(self) -> int:
-        side: int = 2**self.hparams.stages
-        return side
+        return int(2**self.hparams.stages)
 
     def body(self, channels: int, height: int, width: int) -> Body:
         p, planes = self.hparams, self.hparams.planes

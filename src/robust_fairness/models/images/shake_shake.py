@@ -1,5 +1,7 @@
 """Shake-Shake 26: two residual branches in a random mixture (Gastaldi 2017)."""
 
+from typing import cast
+
 import torch
 from pydantic import Field
 from torch import Tensor, nn
@@ -34,8 +36,7 @@ class ShakeShake(StagedNetwork):
         )
 
     def least_side(self) -> int:
-        side: int = 2**self.hparams.stages
-        return side
+        return int(2**self.hparams.stages)
 
     def body(self, channels: int, height: int, width: int) -> Body:
         stem = nn.Sequential(conv3x3(channels, STEM), nn.BatchNorm2d(STEM))
@@ -49,10 +50,6 @@ class HalvingShortcut(nn.Module):
 
     The source does not say whether the block's input is rectified before (implementations differ);
     here it is not.
-
-    Args:
-        inputs: input channels.
-        outputs: output channels, half of them from each convolution.
     """
 
     def __init__(self, inputs: int, outputs: int) -> None:
@@ -65,8 +62,7 @@ class HalvingShortcut(nn.Module):
         """Map ``[row, inputs, height, width]`` to ``[row, outputs, height / 2, width / 2]``."""
         moved = functional.pad(x, (-1, 1, -1, 1))
         together = torch.cat([self.straight(x), self.shifted(moved)], dim=1)
-        normalised: Tensor = self.normalise(together)
-        return normalised
+        return cast("Tensor", self.normalise(together))
 
 
 class ShakeShakeBlock(Noisy):
@@ -76,11 +72,6 @@ class ShakeShakeBlock(Noisy):
 
     With noise every image has its own uniform alpha, and the gradient uses another one
     (Shake-Shake-Image); without noise alpha is 1/2.
-
-    Args:
-        inputs: input channels.
-        outputs: output channels.
-        stride: of the first convolution of a branch.
     """
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
@@ -110,8 +101,7 @@ class ShakeShakeBlock(Noisy):
     def forward(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         """Map ``[row, inputs, height, width]`` to ``[row, outputs, ...]``."""
         mixed = self.mixture(self.first(x), self.second(x), noise)
-        added: Tensor = self.shortcut(x) + mixed
-        return added
+        return cast("Tensor", self.shortcut(x) + mixed)
 
     def mixture(self, first: Tensor, second: Tensor, noise: DropoutNoise | None) -> Tensor:
         """The mixture of the branches' outputs ``[row, channel, height, width]``."""

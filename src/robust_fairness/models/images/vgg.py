@@ -35,11 +35,9 @@ class Vgg(StagedNetwork):
             return self
 
     def least_side(self) -> int:
-        side: int = 2 ** len(self.hparams.widths)
-        return side
+        return int(2 ** len(self.hparams.widths))
 
     def body(self, channels: int, height: int, width: int) -> Body:
-        """Stages that each halve the image, and global average pooling."""
         widths = self.hparams.widths
         sizes = zip((channels, *widths[:-1]), widths, self.hparams.convolutions, strict=True)
         stages = [stage(*one) for one in sizes]

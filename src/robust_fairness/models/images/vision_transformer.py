@@ -1,6 +1,6 @@
 """A small vision transformer (Dosovitskiy et al. 2021)."""
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 from pydantic import Field, model_validator
@@ -39,7 +39,6 @@ class VisionTransformer(StagedNetwork):
     piecewise_linear = False
 
     def body(self, channels: int, height: int, width: int) -> Body:
-        """Pieces of torchvision's network."""
         p, patch = self.hparams, patch_of(self.name, height, width, self.hparams.patch)
         if height != width:
             raise InputError(
@@ -52,12 +51,7 @@ class VisionTransformer(StagedNetwork):
 
 
 class Tokens(nn.Module):
-    """torchvision's patches with their positions, after the class token.
-
-    Args:
-        net: torchvision's network.
-        channels: of an image; its own layer has three.
-    """
+    """torchvision's patches with their positions, after the class token."""
 
     def __init__(self, net: Transformer, channels: int) -> None:
         super().__init__()
@@ -80,10 +74,7 @@ class AttentionBlock(nn.Module):
     """torchvision's block, for tokens in the last axis.
 
     Attention is computed by its formula: torch's fused kernels have no second derivative, which
-    the curvature of the loss needs, and save little for 65 tokens.
-
-    Args:
-        block: torchvision's.
+    the curvature of the loss needs.
     """
 
     def __init__(self, block: nn.Module) -> None:
@@ -93,16 +84,11 @@ class AttentionBlock(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map ``[row, width, token]`` to the same shape."""
         with sdpa_kernel(SDPBackend.MATH):
-            mapped: Tensor = self.block(x.mT).mT
-        return mapped
+            return cast("Tensor", self.block(x.mT).mT)
 
 
 class ClassToken(nn.Module):
-    """The normalised class token.
-
-    Args:
-        normalise: layer normalisation.
-    """
+    """The normalised class token."""
 
     def __init__(self, normalise: nn.Module) -> None:
         super().__init__()
@@ -110,5 +96,4 @@ class ClassToken(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map ``[row, width, token]`` to ``[row, width]``."""
-        token: Tensor = self.normalise(x[..., 0])
-        return token
+        return cast("Tensor", self.normalise(x[..., 0]))

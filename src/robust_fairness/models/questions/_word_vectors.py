@@ -14,16 +14,8 @@ def word_vectors(path: Path, words: Sequence[str], width: int) -> dict[int, np.n
     """Vectors of those words that the file contains, float32 ``[width]``, by their position.
 
     A line is a word and its numbers, separated by single spaces; of several lines of a word the
-    first counts. The file's words may contain spaces, as some of the largest published one do.
-
-    Args:
-        path: the file.
-        words: the words to look up; an empty one has no vector.
-        width: numbers of a vector.
-
-    Raises:
-        InputError: the file cannot be read, a line has another number of numbers or one that is
-            not a number, or it contains none of the words.
+    first counts. The file's words may contain spaces, as some of the largest published one do. An
+    empty word has no vector.
     """
     places = {word.encode(): place for place, word in enumerate(words) if word}
     found: dict[int, np.ndarray] = {}

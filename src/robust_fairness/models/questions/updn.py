@@ -96,11 +96,7 @@ class UpDn(SingleModel):
         return (hparams.word_vectors,) if hparams.word_vectors else ()
 
     def early(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        """The product of question and image, ``[1, row, fusion]``, of packed rows.
-
-        Raises:
-            InputError: the file of word vectors cannot be used.
-        """
+        """The product of question and image, ``[1, row, fusion]``, of packed rows."""
         self.read()
         tokens, counts, boxes = unpacked(x[0], self.shape)
         boxes = boxes.contiguous()
@@ -114,8 +110,7 @@ class UpDn(SingleModel):
         return torch.relu(self.hidden(early))
 
     def head(self, features: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        outputs: Tensor = self.top(features, noise)
-        return outputs
+        return cast("Tensor", self.top(features, noise))
 
     def task_loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         if self.softmax:
@@ -123,16 +118,11 @@ class UpDn(SingleModel):
         return binary_cross_entropy(outputs, y)
 
     def new_head(self, outputs: int, randomness: Randomness, inputs: int | None = None) -> "Head":
-        """Dropout and one linear layer."""
         width, rate = inputs or self.feature_width, self.hparams.dropout
         return initialised(partial(Head, width, outputs, rate), randomness)
 
     def read(self) -> None:
-        """Load the file's word vectors, once.
-
-        Raises:
-            InputError: it cannot be read, or has no such words or another width.
-        """
+        """Load the file's word vectors, once."""
         if self.unread is None:
             return
         weight, words = self.fuse.words.weight, self.shape.words
@@ -159,12 +149,7 @@ def normalised_linear(inputs: int, outputs: int) -> nn.Linear:
 
 
 class Attention(nn.Module):
-    """Weights of the boxes of an image, for a question.
-
-    Args:
-        hparams: sizes and form.
-        features: width of the features of a box.
-    """
+    """Weights of the boxes of an image, for a question."""
 
     def __init__(self, hparams: UpDn.Parameters, features: int) -> None:
         super().__init__()
@@ -208,12 +193,7 @@ class Attention(nn.Module):
 
 
 class Fusion(nn.Module):
-    """The network up to the product of question and image.
-
-    Args:
-        hparams: sizes.
-        shape: of one row.
-    """
+    """The network up to the product of question and image."""
 
     def __init__(self, hparams: UpDn.Parameters, shape: QuestionShape) -> None:
         super().__init__()
@@ -229,13 +209,8 @@ class Fusion(nn.Module):
     ) -> Tensor:
         """The product of question and image, ``[row, fusion]``.
 
-        The GRU also reads the padding before a question.
-
-        Args:
-            tokens: word indices, int64 ``[row, word]``.
-            counts: number of boxes, int64 ``[row]``.
-            boxes: features ``[row, box, feature]``.
-            noise: dropout masks of the batch.
+        The GRU also reads the padding before a question. ``tokens`` are word indices, int64
+        ``[row, word]``; ``counts`` and ``boxes`` are those of ``Attention``.
         """
         question = self.reader(self.words(tokens))[0][:, -1]
         weights = self.attention(question, boxes, counts, noise)
@@ -254,5 +229,4 @@ class Head(nn.Module):
 
     def forward(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         """Map ``[1, row, inputs]`` to ``[1, row, outputs]``."""
-        outputs: Tensor = self.linear(self.dropout(x, noise))
-        return outputs
+        return cast("Tensor", self.linear(self.dropout(x, noise)))

@@ -49,6 +49,5 @@ class KernelFeatures(FixedFeatures):
         self.register_buffer("phases", randomness.uniform((1, features), pi))
 
     def early(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        """The cosines, ``[replica, row, features]``."""
         waves = torch.baddbmm(self.phases, x, self.frequencies)
         return sqrt(2 / self.feature_width) * torch.cos(waves)

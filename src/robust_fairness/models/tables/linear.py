@@ -24,5 +24,4 @@ class LinearNetwork(FixedFeatures):
         super().__init__(hparams, inputs, outputs, randomness, width)
 
     def early(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        """The inputs."""
         return x

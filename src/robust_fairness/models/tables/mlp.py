@@ -41,7 +41,6 @@ class Mlp(Model):
         self.top = self.new_head(outputs, randomness)
 
     def early(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        """The hidden layer of f_s, ``[replica, row, hidden]``."""
         return self.body.hidden(x)
 
     def late(self, early: Tensor, noise: DropoutNoise | None = None) -> Tensor:

@@ -2,7 +2,7 @@
 
 import logging
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field, PositiveFloat
@@ -10,9 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from robust_fairness.core.registry import PluginParameters
-from robust_fairness.models.randomness import Randomness
 from robust_fairness.models.scikit_learn import FittedClassifier
-from robust_fairness.samples.questions import RowShape
 
 CACHE = 500  # MB of kernel values that scikit-learn keeps
 LOGGER = logging.getLogger(__name__)
@@ -30,30 +28,23 @@ class RbfSvm(FittedClassifier):
 
         ``gamma``: of exp(-gamma |x - x'|^2); ``scale`` is scikit-learn's default, one over the
         product of the number of inputs and their variance. ``max_rows``: fitting time grows faster
-        than the square of the rows, so at most this many, drawn by the seed, are used. A log
-        message says so, and the saved model's ``rows`` holds how many were used and available.
+        than the square of the rows, so at most this many, drawn by the seed, are used. This is
+        logged, and the saved model's ``rows`` holds how many were used and available.
         """
 
         penalty: float = Field(1.0, gt=0, description="C, weight of the training errors")
         gamma: Literal["scale"] | PositiveFloat = "scale"
         max_rows: int = Field(5000, ge=2, description="maximum number of training rows")
 
+    buffers_of: ClassVar = {
+        **dict.fromkeys(("support", "coefficients", "intercepts", "gamma"), torch.float64),
+        "rows": torch.int64,
+    }
     support: Tensor  # [vector, input]
     coefficients: Tensor  # [vector, pair of classes], 0 for vectors of other classes
     intercepts: Tensor  # [pair of classes]
     gamma: Tensor
     rows: Tensor  # how many were used, and how many were available
-
-    def __init__(
-        self, hparams: Parameters, inputs: RowShape, outputs: int, randomness: Randomness
-    ) -> None:
-        super().__init__(hparams, inputs, outputs, randomness)
-        empty = torch.zeros(0, self.feature_width, dtype=torch.float64)
-        self.register_buffer("support", empty)
-        self.register_buffer("coefficients", empty.new_zeros(0, 0))
-        self.register_buffer("intercepts", empty.new_zeros(0))
-        self.register_buffer("gamma", empty.new_zeros(()))
-        self.register_buffer("rows", torch.zeros(2, dtype=torch.int64))
 
     def numbers_of_a_row(self) -> int:
         return len(self.support)
@@ -65,7 +56,6 @@ class RbfSvm(FittedClassifier):
         return one_against_rest(decisions, len(self.present))
 
     def rows_to_fit(self, count: int) -> Tensor:
-        """All positions, or ``max_rows`` of them, drawn by the seed, int64 ``[m]``."""
         taken = min(self.hparams.max_rows, count)
         if taken < count:
             LOGGER.warning("rbf_svm: fits %d of %d training rows (max_rows)", taken, count)
@@ -81,12 +71,7 @@ class RbfSvm(FittedClassifier):
         self.take(machine, inputs)
 
     def take(self, machine: Any, inputs: Tensor) -> None:
-        """Keep what a fitted ``SVC`` predicts with; its sign is reversed for two classes.
-
-        Args:
-            machine: the fitted ``SVC``.
-            inputs: what it was fitted on ``[row, input]``.
-        """
+        """Keep the parameters of an ``SVC``; its sign is reversed for two classes."""
         dual = torch.tensor(machine.dual_coef_, dtype=torch.float64)  # [class - 1, vector]
         owner = torch.repeat_interleave(torch.tensor(machine.n_support_).long())
         sign = -1 if len(self.present) == 2 else 1  # noqa: PLR2004
@@ -105,14 +90,10 @@ class RbfSvm(FittedClassifier):
 
 
 def one_against_rest(decisions: Tensor, classes: int) -> Tensor:
-    """Values of classes from those of their pairs, as scikit-learn's ``decision_function``.
+    """Values of classes from those of their pairs ``[row, pair]``, as in scikit-learn.
 
-    Votes of the pairs; ties are broken by the sum of confidences, scaled to below a third of a
-    vote.
-
-    Args:
-        decisions: ``[row, pair]``, positive for the first class of the pair.
-        classes: number of classes; for two their values differ by the decision itself.
+    Votes of the pairs, positive for the first class; ties are broken by the sum of confidences,
+    scaled to below a third of a vote. With two classes the values differ by the decision itself.
     """
     if classes == 2:  # noqa: PLR2004
         return torch.cat([decisions, -decisions], dim=1) / 2

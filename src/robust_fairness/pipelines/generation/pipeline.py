@@ -115,7 +115,7 @@ def measure(
     """
     from robust_fairness.core import tables
     from robust_fairness.core.checkpoints import threads
-    from robust_fairness.training.referee import Referee, distances, quality
+    from robust_fairness.training.reference import ReferenceClassifier, distances, quality
 
     named = {(one.called, one.severity): shifted[one.name] for one in dataset.test_sets}
     generator: Any = dataset.generator
@@ -124,7 +124,7 @@ def measure(
         found = distances(dataset.name, samples, named, None)
         return found, tables.GENERATOR_QUALITY.table([])
     with threads(cell.protocol.threads):
-        classifier = Referee(reference[0], real, cell)
+        classifier = ReferenceClassifier(reference[0], real, cell)
         scored = quality(generator.name, samples, classifier)
         return distances(dataset.name, samples, named, classifier), scored
 

@@ -1,4 +1,4 @@
-"""Training on pictures: networks of torch's own layers, one replica to a stack."""
+"""Training on images: networks of torch's own layers, one replica to a stack."""
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ from robust_fairness.training.groups import mitigated_groups, subgroups_of
 from .conftest import make_cell, make_samples
 
 
-def make_pictures(rows: int = 96, size: int = 16) -> Samples:
+def make_images(rows: int = 96, size: int = 16) -> Samples:
     """Noise whose brightness leans on the class and whose redness leans on an attribute."""
     rng = np.random.default_rng(3)
     y = rng.integers(0, 3, rows)
@@ -46,8 +46,8 @@ def make_pictures(rows: int = 96, size: int = 16) -> Samples:
     )
 
 
-def make_picture_cell(method: str = "erm", network: str = "biased_mnist_cnn", **options):
-    """Settings of a small cell on pictures."""
+def make_image_cell(method: str = "erm", network: str = "biased_mnist_cnn", **options):
+    """Settings of a small cell on images."""
     cell = make_cell(method, seeds=(0, 1), epochs=2, batch_size=8, precision="float32", **options)
     sizes = {"width": 4} if network == "biased_mnist_cnn" else {}
     return cell.model_validate(
@@ -143,9 +143,9 @@ def test_initial_weights_come_from_the_seed_alone():
     assert not torch.equal(first["layers.1.weight"], second["layers.1.weight"])
 
 
-def test_each_replica_of_a_picture_network_trains_alone():
+def test_each_replica_of_a_image_network_trains_alone():
     """And every one keeps its running statistics."""
-    samples, cell = make_pictures(), make_picture_cell()
+    samples, cell = make_images(), make_image_cell()
     assert [len(one) for one in stacking.stacks(cell.replicas(), samples, cell.network.name)] == [
         1,
         1,
@@ -159,7 +159,7 @@ def test_each_replica_of_a_picture_network_trains_alone():
 
 def test_predictions_use_running_statistics_whatever_the_block(monkeypatch):
     """A row's logits do not depend on its neighbours."""
-    samples, cell = make_pictures(), make_picture_cell()
+    samples, cell = make_images(), make_image_cell()
     fitted, validation, *_ = training.train(samples, cell)
     chosen = training.select(samples, validation, cell)
     whole = training.predict(samples, fitted, chosen, cell, {})
@@ -169,9 +169,9 @@ def test_predictions_use_running_statistics_whatever_the_block(monkeypatch):
         np.testing.assert_allclose(one.outputs, other.outputs, rtol=1e-4, atol=1e-5)
 
 
-def test_pictures_train_to_the_same_bits_and_resume(tmp_path, monkeypatch):
+def test_images_train_to_the_same_bits_and_resume(tmp_path, monkeypatch):
     """With two threads, and across an interruption."""
-    samples, cell = make_pictures(), make_picture_cell(threads=2, checkpoint_seconds=0)
+    samples, cell = make_images(), make_image_cell(threads=2, checkpoint_seconds=0)
     first = training.train(samples, cell)[0]
     run_epoch = fitting.Stack.run_epoch
 
@@ -195,34 +195,34 @@ def test_pictures_train_to_the_same_bits_and_resume(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("method", ["adv_debias", "laftr", "cuma"])
-def test_adversarial_methods_train_on_pictures(method):
+def test_adversarial_methods_train_on_images(method):
     """Any method, any fitting dataset: the curvature's second gradient passes the network."""
-    fitted, _, history, _ = training.train(make_pictures(), make_picture_cell(method))
+    fitted, _, history, _ = training.train(make_images(), make_image_cell(method))
     assert np.isfinite(history["value"]).all()
     assert all(np.isfinite(array).all() for one in fitted for array in one.state.values())
 
 
 def test_method_may_name_the_attributes_that_it_mitigates():
     """One attribute, or every combination that occurs of several."""
-    samples = make_pictures()
-    cell = make_picture_cell("adv_debias", method_explicit=("shape",))
+    samples = make_images()
+    cell = make_image_cell("adv_debias", method_explicit=("shape",))
     single = mitigated_groups(samples, cell.method.parameters)
     assert single.names == ("first", "second", "third")
     assert np.array_equal(single.index, samples.attributes["shape"].cat.codes)
-    both = make_picture_cell("adv_debias", method_explicit=("shape", "tint"))
+    both = make_image_cell("adv_debias", method_explicit=("shape", "tint"))
     groups = mitigated_groups(samples, both.method.parameters)
     occurring = samples.attributes[["shape", "tint"]].drop_duplicates()
     assert len(groups.names) == len(occurring)
     with pytest.raises(InputError, match="unknown attribute 'shap'"):
         mitigated_groups(
-            samples, make_picture_cell("adv_debias", method_explicit=("shap",)).method.parameters
+            samples, make_image_cell("adv_debias", method_explicit=("shap",)).method.parameters
         )
 
 
 def test_cells_number_the_groups_and_classes_that_occur():
     """By brute force; rows of unknown group have none."""
-    samples = make_pictures()
-    groups = mitigated_groups(samples, make_picture_cell().method.parameters)
+    samples = make_images()
+    groups = mitigated_groups(samples, make_image_cell().method.parameters)
     index = groups.index.copy()
     index[:5] = -1
     cells = subgroups_of(type(groups)(index, groups.names), samples)
@@ -233,9 +233,9 @@ def test_cells_number_the_groups_and_classes_that_occur():
     assert cells.tolist() == expected
 
 
-def test_features_are_no_pictures():
+def test_features_are_no_images():
     """The network says what it needs."""
-    cell = make_picture_cell()
+    cell = make_image_cell()
     with pytest.raises(InputError, match="network biased_mnist_cnn: rows have shape"):
         training.train(make_samples(), cell)
 
@@ -256,7 +256,7 @@ def test_method_after_a_warm_up_starts_from_the_plainly_trained_network():
 
 def test_a_checkpoint_belongs_to_the_weights_that_training_began_with(tmp_path):
     """By the content of its file, also where a backbone reads it; a missing one is named later."""
-    samples, path = make_pictures(size=40), tmp_path / "weights.pth"
+    samples, path = make_images(size=40), tmp_path / "weights.pth"
     backbone = {"name": "resnet50", "weights": str(path)}
     keys = []
     for content in (None, b"first", b"other"):

@@ -1,4 +1,4 @@
-"""The referee: the same classifier as elsewhere, and what it makes of pictures, by hand."""
+"""The reference classifier: predictions as elsewhere, and measures of images, by hand."""
 
 from dataclasses import replace
 
@@ -10,9 +10,9 @@ from robust_fairness import training
 from robust_fairness.core import tables
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images import digits
-from robust_fairness.training import referee as module
+from robust_fairness.training import reference as module
 from robust_fairness.training.prediction import predict
-from robust_fairness.training.referee import Referee, distances, quality
+from robust_fairness.training.reference import ReferenceClassifier, distances, quality
 from tests.training.conftest import make_cell
 
 TINY = {"name": "resnet20", "widths": [4, 8], "blocks": 1}
@@ -36,67 +36,67 @@ def trained(real, tmp_path_factory):
 
 
 @pytest.fixture
-def judge(trained, real) -> Referee:
-    """The referee."""
+def classifier(trained, real) -> ReferenceClassifier:
+    """The classifier."""
     fitted, cell = trained
-    return Referee(fitted, real, cell)
+    return ReferenceClassifier(fitted, real, cell)
 
 
 @pytest.fixture(scope="module")
 def made(real):
-    """Pictures with the parts of real ones, fewer of them, in which the referee may err."""
+    """Images with the parts of real ones, fewer of them, in which the classifier may err."""
     return real.take(np.arange(0, 1797, 13))
 
 
-def test_classes_are_those_of_the_predictions(judge, trained, real):
+def test_classes_are_those_of_the_predictions(classifier, trained, real):
     """On the real test rows, which also give its accuracy there."""
     (told,) = predict(real, [trained[0]], trained[1], {"": real})
     expected = told.outputs.argmax(-1)
     assert len(np.unique(expected)) > 2
-    np.testing.assert_array_equal(judge.classes(real.x[told.rows]), expected)
-    assert judge.rows == len(told.rows)
-    assert judge.accuracy == pytest.approx(np.mean(expected == real.y[told.rows]))
-    assert 0.15 < judge.accuracy < 1
+    np.testing.assert_array_equal(classifier.classes(real.x[told.rows]), expected)
+    assert classifier.rows == len(told.rows)
+    assert classifier.accuracy == pytest.approx(np.mean(expected == real.y[told.rows]))
+    assert 0.15 < classifier.accuracy < 1
 
 
-def test_features_are_what_the_head_sees(judge, real):
+def test_features_are_what_the_head_sees(classifier, real):
     """As wide as it takes, and the head makes the classes of them."""
-    model = judge.stack.model
-    found = judge.features(real.x[:50])
+    model = classifier.stack.model
+    found = classifier.features(real.x[:50])
     assert found.dtype == np.float32
     assert found.shape == (50, model.feature_width) == (50, 8)
     with torch.no_grad():
         outputs = model.head(torch.from_numpy(found)[None])[0]
-    np.testing.assert_array_equal(outputs.argmax(-1).numpy(), judge.classes(real.x[:50]))
+    np.testing.assert_array_equal(outputs.argmax(-1).numpy(), classifier.classes(real.x[:50]))
 
 
-def test_blocks_do_not_matter(judge, real, monkeypatch):
+def test_blocks_do_not_matter(classifier, real, monkeypatch):
     """Nor does the last, small one."""
-    pictures = real.x[:40]
-    classes, features = judge.classes(pictures), judge.features(pictures)
+    images = real.x[:40]
+    classes, features = classifier.classes(images), classifier.features(images)
     seen = []
     monkeypatch.setattr(module, "rows_at_once", lambda shape: seen.append(shape) or 7)
-    np.testing.assert_array_equal(judge.classes(pictures), classes)
-    np.testing.assert_allclose(judge.features(pictures), features, atol=1e-5)
-    assert seen == [pictures.shape[1:]] * 2
+    np.testing.assert_array_equal(classifier.classes(images), classes)
+    np.testing.assert_allclose(classifier.features(images), features, atol=1e-5)
+    assert seen == [images.shape[1:]] * 2
 
 
-def test_quality_counts_the_test_pictures_that_are_known(judge, made):
-    row = quality("g", made, judge)
+def test_quality_counts_the_test_images_that_are_known(classifier, made):
+    row = quality("g", made, classifier)
     assert (
         row.dtypes.astype(str).to_dict()
         == tables.table(tables.GENERATOR_QUALITY, []).dtypes.astype(str).to_dict()
     )
     test = np.flatnonzero(made.splits["split_0"] == "test")
-    known = sum(int(judge.classes(made.x[[number]])[0]) == made.y[number] for number in test)
+    known = sum(int(classifier.classes(made.x[[number]])[0]) == made.y[number] for number in test)
     assert row.to_dict("records") == [
         {
             "generator": "g",
             "classifier": "resnet20",
             "rows": len(test),
             "accuracy": pytest.approx(known / len(test)),
-            "real_rows": judge.rows,
-            "real_accuracy": judge.accuracy,
+            "real_rows": classifier.rows,
+            "real_accuracy": classifier.accuracy,
         }
     ]
 
@@ -110,29 +110,29 @@ def nearest(seen: np.ndarray, origin: np.ndarray) -> float:
     return float(np.mean(each))
 
 
-def test_distances_are_those_of_brute_force_in_both_spaces(judge, made):
-    """Of every test set, the unshifted one among them; training pictures are the origin."""
+def test_distances_are_those_of_brute_force_in_both_spaces(classifier, made):
+    """Of every test set, the unshifted one among them; training images are the origin."""
     parts = made.splits["split_0"].to_numpy()
     test, train = np.flatnonzero(parts == "test")[:20], np.flatnonzero(parts == "train")[:50]
     few = made.take(np.concatenate([train, test]))
     unshifted = made.take(test)
     inverted = replace(unshifted, x=255 - unshifted.x)
-    table = distances("d", few, {("extend", 15.0): inverted}, judge)
+    table = distances("d", few, {("extend", 15.0): inverted}, classifier)
     assert list(table) == list(tables.DISTANCES)
     assert set(table["dataset"]) == {"d"}
     assert set(table["n"]) == {len(test)}
     found = table.set_index(["space", "shift", "severity"])["value"].to_dict()
     expected = {}
-    for key, pictures in ((("none", 0.0), unshifted.x), (("extend", 15.0), inverted.x)):
-        flat, origin = (one.reshape(len(one), -1) / 255 for one in (pictures, made.x[train]))
+    for key, images in ((("none", 0.0), unshifted.x), (("extend", 15.0), inverted.x)):
+        flat, origin = (one.reshape(len(one), -1) / 255 for one in (images, made.x[train]))
         expected["pixels", *key] = nearest(flat, origin)
         expected["features", *key] = nearest(
-            judge.features(pictures), judge.features(made.x[train])
+            classifier.features(images), classifier.features(made.x[train])
         )
     assert found == pytest.approx(expected, rel=1e-4)
     assert found["pixels", "extend", 15.0] > found["pixels", "none", 0.0]
 
 
-def test_without_a_referee_there_are_pixels_only(made):
+def test_without_a_reference_classifier_there_are_pixels_only(made):
     table = distances("d", made, {}, None)
     assert table[["shift", "space"]].to_numpy().tolist() == [["none", "pixels"]]

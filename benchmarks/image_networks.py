@@ -1,8 +1,8 @@
-"""Pictures a second, forward and backward, of every picture network, as ratios to ResNet-20.
+"""Images a second, forward and backward, of every image network, as ratios to ResNet-20.
 
-Random pictures of 32 x 32 pixels and three channels: what they show does not change the cost.
+Random images of 32 x 32 pixels and three channels: what they show does not change the cost.
 
-    python benchmarks/picture_networks.py --batch-size 128 --networks resnet20,vgg
+    python benchmarks/image_networks.py --batch-size 128 --networks resnet20,vgg
 """
 
 import argparse
@@ -43,7 +43,7 @@ def steps(name: str, device: torch.device, batch_size: int, size: int) -> Iterat
 
 
 def main() -> None:
-    """Print pictures a second and their ratio to the first network's."""
+    """Print images a second and their ratio to the first network's."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--networks", default=NETWORKS)
     parser.add_argument("--batch-size", type=int, default=128)
@@ -71,7 +71,7 @@ def main() -> None:
         ratios = [reference / own for own, reference in pairs]
         rate = options.batch_size / statistics.median(own for own, _ in pairs)
         print(
-            f"{name:20} {rate:10.1f} pictures/s, {statistics.median(ratios):6.3f} of {first} "
+            f"{name:20} {rate:10.1f} images/s, {statistics.median(ratios):6.3f} of {first} "
             f"({min(ratios):.3f} to {max(ratios):.3f})",
             flush=True,
         )

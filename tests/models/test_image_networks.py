@@ -1,4 +1,4 @@
-"""Networks for small pictures: sizes, restatements, gradients, randomness, training."""
+"""Networks for small images: sizes, restatements, gradients, randomness, training."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from robust_fairness.models.randomness import DropoutNoise, Randomness
 from robust_fairness.training import fitting, prediction
 from robust_fairness.training.records import Fitted, from_arrays, to_arrays
 from tests.training.conftest import make_cell, own_checkpoints  # noqa: F401
-from tests.training.test_pictures import make_pictures
+from tests.training.test_images import make_images
 
 SMALL = {
     "resnet20": {"widths": (4, 8), "blocks": 1},
@@ -96,7 +96,7 @@ def test_pieces_fit_together_at_every_size(name, shape):
 
 
 @pytest.mark.parametrize("name", [*CONVOLUTIONAL, "mlp_mixer"])
-def test_pictures_need_not_be_square(name):
+def test_images_need_not_be_square(name):
     """But for the vision transformer."""
     assert build(name, (1, 8, 16))(rows((1, 8, 16))).shape == (1, 6, 3)
 
@@ -112,7 +112,7 @@ def test_gradients_reach_every_weight(name):
 
 @pytest.mark.parametrize("name", SMALL)
 def test_a_few_real_digits_are_learnt_by_heart(name):
-    """48 pictures of 8 x 8 grey pixels."""
+    """48 images of 8 x 8 grey pixels."""
     digits = load_digits(n_class=3)
     x = torch.tensor(digits.images[None, :48, None] / 16, dtype=torch.float32)
     y = torch.tensor(digits.target[:48])
@@ -273,7 +273,7 @@ def test_mixer_by_sums_over_tokens_and_channels():
     torch.testing.assert_close(network.features(x)[0], features, rtol=1e-4, atol=1e-5)
 
 
-def test_shake_shake_mixes_by_one_number_a_picture_and_differentiates_by_another():
+def test_shake_shake_mixes_by_one_number_a_image_and_differentiates_by_another():
     """Both in [0, 1); neither 1/2."""
     block = shake_shake.ShakeShakeBlock(4, 4, 1)
     first = torch.randn(5, 4, 3, 3, requires_grad=True)
@@ -311,7 +311,7 @@ def test_two_passes_of_a_batch_share_what_shake_shake_draws():
 
 
 def make_network_cell(method, name, **changes):
-    """Settings of one short training on pictures."""
+    """Settings of one short training on images."""
     options = {"epochs": 1, "batch_size": 32, "precision": "float32", "seeds": (0,)} | changes
     cell = make_cell(method, network={"name": name, **SMALL[name]}, **options)
     return cell.model_copy(update={"metrics": ("accuracy",)})
@@ -330,7 +330,7 @@ def test_every_method_trains_resnet20(method):
     cell = make_network_cell(method, "resnet20")
     if not find("method", method).trains_head:
         cell = embedded(cell)
-    fitted, _, history, _ = training.train(make_pictures(160, 8), cell)
+    fitted, _, history, _ = training.train(make_images(160, 8), cell)
     assert np.isfinite(history["value"]).all()
     assert all(np.isfinite(array).all() for one in fitted for array in one.state.values())
 
@@ -338,13 +338,13 @@ def test_every_method_trains_resnet20(method):
 def test_method_of_fixed_features_refuses_a_trained_network():
     """In one line."""
     with pytest.raises(InputError, match="method donini: the features of this network are trained"):
-        training.train(make_pictures(160, 8), make_network_cell("donini", "resnet20"))
+        training.train(make_images(160, 8), make_network_cell("donini", "resnet20"))
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_curvature_matching_trains_and_what_is_saved_predicts_the_same(name):
     """Every network has second derivatives, and the file its whole state."""
-    samples, cell = make_pictures(80, 8), make_network_cell("cuma", name)
+    samples, cell = make_images(80, 8), make_network_cell("cuma", name)
     cell = cell.model_copy(update={"metrics": ("accuracy", "delta_er", "delta_er_one_shot")})
     (fitted,), validation, history, _ = training.train(samples, cell)
     assert np.isfinite(history["value"]).all()
@@ -359,7 +359,7 @@ def test_curvature_matching_trains_and_what_is_saved_predicts_the_same(name):
 @pytest.mark.parametrize("name", ["shake_shake", "vision_transformer"])
 def test_training_goes_on_where_it_stopped(name):
     """With the same random mixtures, bit for bit."""
-    samples, cell = make_pictures(160, 8), make_network_cell("erm", name, epochs=3)
+    samples, cell = make_images(160, 8), make_network_cell("erm", name, epochs=3)
     undisturbed, first, second = (fitting.Stack(samples, cell, cell.replicas()) for _ in range(3))
     for _ in range(3):
         undisturbed.run_epoch()
@@ -373,7 +373,7 @@ def test_training_goes_on_where_it_stopped(name):
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_rows_that_are_no_pictures_are_refused(name):
+def test_rows_that_are_no_images_are_refused(name):
     """In one line."""
     with pytest.raises(InputError, match=rf"network {name}: rows have shape \(5,\)"):
         build(name, (5,))
@@ -381,7 +381,7 @@ def test_rows_that_are_no_pictures_are_refused(name):
 
 
 @pytest.mark.parametrize("name", CONVOLUTIONAL)
-def test_pictures_that_would_shrink_to_one_pixel_are_refused(name):
+def test_images_that_would_shrink_to_one_pixel_are_refused(name):
     """The shorter side counts."""
     with pytest.raises(InputError, match=f"network {name}: images of 8 x 3, allowed .* of 4 and"):
         build(name, (1, 8, 3))
@@ -389,7 +389,7 @@ def test_pictures_that_would_shrink_to_one_pixel_are_refused(name):
 
 
 @pytest.mark.parametrize("name", TRANSFORMERS)
-def test_patches_must_divide_the_picture(name):
+def test_patches_must_divide_the_image(name):
     """Whatever is given and by default."""
     with pytest.raises(InputError, match=f"network {name}: images of 8 x 8 and patch 3, allowed"):
         build(name, patch=3)

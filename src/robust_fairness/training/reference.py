@@ -1,4 +1,4 @@
-"""A referee: a classifier of real images, to which generated ones are shown."""
+"""Reference classifiers: trained on real images, and used to assess generated images."""
 
 from collections.abc import Iterator, Mapping
 
@@ -17,8 +17,8 @@ from robust_fairness.training.prediction import FittedStack
 from robust_fairness.training.records import Fitted
 
 
-class Referee:
-    """What a network that was trained on real images makes of others.
+class ReferenceClassifier:
+    """A network trained on real images, applied to others.
 
     Args:
         fitted: the trained network, one replica.
@@ -35,18 +35,14 @@ class Referee:
 
     @torch.no_grad()
     def features(self, images: np.ndarray) -> np.ndarray:
-        """What the classifier's head sees of images, uint8 ``[n, channels, height, width]``.
-
-        Returns:
-            float32 ``[n, features]``.
-        """
+        """Inputs of the head, float32 ``[n, features]``, of uint8 images."""
         model = self.stack.model
         found = [model.features(block)[0].flatten(1) for block in self._inputs(images)]
         return torch.cat(found).float().cpu().numpy()
 
     @torch.no_grad()
     def classes(self, images: np.ndarray) -> np.ndarray:
-        """The class that each image is taken for, int64 ``[n]``."""
+        """The predicted class of each image, int64 ``[n]``."""
         found = [self.stack.model(block)[0].argmax(-1) for block in self._inputs(images)]
         return torch.cat(found).cpu().numpy()
 
@@ -56,26 +52,17 @@ class Referee:
             yield self.stack.preprocessing(block[None].to(self.stack.device, self.stack.dtype))
 
 
-def quality(generator: str, samples: Samples, referee: Referee) -> pd.DataFrame:
-    """How well the referee knows the classes of generated images.
-
-    Args:
-        generator: its name.
-        samples: what it has made; the unshifted test rows are shown.
-        referee: the classifier.
-
-    Returns:
-        One row of ``tables.GENERATOR_QUALITY``.
-    """
+def quality(generator: str, samples: Samples, reference: ReferenceClassifier) -> pd.DataFrame:
+    """Accuracy on unshifted generated test images, ``tables.GENERATOR_QUALITY``."""
     test = samples.rows(samples.split_names[0], "test")
-    known = referee.classes(samples.arrays["x"][test]) == samples.y[test]
+    known = reference.classes(samples.arrays["x"][test]) == samples.y[test]
     row = {
         "generator": generator,
-        "classifier": referee.name,
+        "classifier": reference.name,
         "rows": len(test),
         "accuracy": float(known.mean()),
-        "real_rows": referee.rows,
-        "real_accuracy": referee.accuracy,
+        "real_rows": reference.rows,
+        "real_accuracy": reference.accuracy,
     }
     return tables.table(tables.GENERATOR_QUALITY, [row])
 
@@ -84,18 +71,12 @@ def distances(
     dataset: str,
     samples: Samples,
     shifted: Mapping[tuple[str, float], Samples],
-    referee: Referee | None,
+    reference: ReferenceClassifier | None,
 ) -> pd.DataFrame:
-    """1-NN distance of every test set to the training images, also between their features.
+    """1-NN distance of every test set to the training images, ``tables.DISTANCES``.
 
-    Args:
-        dataset: its name.
-        samples: the unshifted dataset.
-        shifted: shifted test sets by shift and severity.
-        referee: whose features are compared; pixels only without one.
-
-    Returns:
-        ``tables.DISTANCES``.
+    In pixels, and between features where there is a reference classifier. ``shifted`` are test sets
+    by shift and severity.
     """
     split = samples.split_names[0]
     images = {UNSHIFTED: samples.arrays["x"][samples.rows(split, "test")]}
@@ -103,4 +84,4 @@ def distances(
         test_set: one.arrays["x"][one.rows(split, "test")] for test_set, one in shifted.items()
     }
     training = samples.arrays["x"][samples.rows(split, "train")]
-    return set_distances(dataset, training, images, referee.features if referee else None)
+    return set_distances(dataset, training, images, reference.features if reference else None)
