@@ -45,14 +45,6 @@ FILES = {
     "runs/tracking.py": "URLs, characters that MLflow allows",
     "runs/viz.py": "HTML and paths",
 }
-# Files that still do so although they should not.
-PENDING = {
-    "methods/_adversarial.py", "methods/_dependence.py", "objectives/base.py", "samples/samples.py",
-}  # fmt: skip
-PENDING_IMPORTS = {
-    "datasets.tables._tables", "miners._batches", "models.embeddings._fitted",
-    "models.embeddings._fixed_features", "models.questions._questions",
-}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -92,9 +84,7 @@ def test_private_modules_are_imported_by_their_own_package_only(imports):
         (".".join(importer), ".".join(imported))
         for importer, imported in imports
         for depth, part in enumerate(imported)
-        if part.startswith("_")
-        and importer[:depth] != imported[:depth]
-        and ".".join(imported[1:]) not in PENDING_IMPORTS
+        if part.startswith("_") and importer[:depth] != imported[:depth]
     ]
     assert not crossing
 
@@ -119,5 +109,5 @@ def test_no_fact_is_parsed_out_of_a_name():
         for name, lines in files.items()
         if lines and name.partition("/")[0] not in FOLDERS
     }
-    assert {name: lines for name, lines in found.items() if name not in {*FILES, *PENDING}} == {}
+    assert {name: lines for name, lines in found.items() if name not in FILES} == {}
     assert sorted(FILES.keys() - found.keys()) == []  # no longer needed

@@ -120,7 +120,8 @@ def test_the_saved_model_is_the_network_and_nothing_of_the_method(method):
     samples = make_samples(groups=3, classes=3)
     (fitted,), validation, _, _ = train(samples, make_cell(method, seeds=(0,)))
     stack = make_stack(method, samples)
-    (state,) = stack.finished_states(stack.replicas)
+    hparams = [one.network for one in stack.replicas]
+    (state,) = stack.model.finished_states(hparams, stack.data.labelled())
     expected = {f"model.{name}" for name in state}
     saved = {name for name in fitted.state if name.startswith("model.")}
     assert saved == expected

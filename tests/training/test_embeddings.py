@@ -12,7 +12,7 @@ from robust_fairness.catalog.arrays import PredictionsDataset
 from robust_fairness.metrics.representation import clusters, same_class_rank
 from robust_fairness.reporting.embedding_plane import in_plane
 from robust_fairness.training.data import part_rows
-from robust_fairness.training.evaluation import metric_rows, score
+from robust_fairness.training.evaluation import evaluate, score
 from robust_fairness.training.prediction import UNSHIFTED, FittedStack, due_quantities, predict
 from robust_fairness.training.records import Prediction
 
@@ -215,7 +215,7 @@ def test_every_row_tells_the_network_of_its_own_trial():
     found = predict(samples, fitted, cell, {UNSHIFTED: samples})
     assert len({one.trial for one in found}) == 2
     every = pd.DataFrame({"selection": "every", "trial": [one.trial for one in found], "seed": 0})
-    rows = metric_rows(found, every, cell, {UNSHIFTED: samples})
+    rows = evaluate(samples, found, every, cell, {})
     networks = rows.set_index("trial")["network"]
     assert networks["default"] == "embedding of mlp"
     assert set(networks.drop("default")) == {"embedding of linear"}

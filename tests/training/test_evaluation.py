@@ -33,10 +33,8 @@ def test_shares_and_majorities_are_those_of_the_replicas_own_training_rows(part)
         found = score(METRICS, one, samples, samples)
         seen = samples.take(one.rows)
         own, wrong = (
-            metrics.evaluate(
-                METRICS, seen, one.outputs, train=samples.take(samples.rows(split, "train"))
-            )
-            for split in (one.split, other)
+            metrics.evaluate(METRICS, seen, one.outputs, train=samples.take(rows))
+            for rows in (samples.rows(split, "train") for split in (one.split, other))
         )
         assert found == own
         assert found != wrong

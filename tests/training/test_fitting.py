@@ -230,6 +230,20 @@ def test_checkpoint_of_other_settings_is_not_found():
     assert len(keys) == 5
 
 
+@pytest.mark.parametrize("kind", ["methods", "models", "objectives", "miners"])
+def test_checkpoint_of_another_plugin_is_not_found(kind, tmp_path, monkeypatch):
+    """The code of a project's plug-ins is in the name of the checkpoint."""
+    monkeypatch.setenv("ROBUST_FAIRNESS_PLUGINS", str(tmp_path))
+    samples, cell = make_samples(), make_cell()
+    file = tmp_path / kind / "outside.py"
+    file.parent.mkdir()
+    keys = {fitting.training_key(samples, cell, cell.replicas())}
+    for source in ("FACTOR = 1", "FACTOR = 2"):
+        file.write_text(source)
+        keys.add(fitting.training_key(samples, cell, cell.replicas()))
+    assert len(keys) == 3
+
+
 def test_bad_checkpoints_are_refused_by_name():
     """A foreign or corrupted file is named, not used."""
     checkpoint = checkpoints.Checkpoint("cell", "mine")

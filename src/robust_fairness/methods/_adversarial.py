@@ -13,11 +13,10 @@ from robust_fairness.models.base import Model
 
 
 class AdversarialParameters(GroupMethodParameters):
-    """``update``: the papers write min max and leave the algorithm open.
+    """Weight of the adversary, and order of updates, which the papers leave open.
 
-    ``alternating`` lets the adversary step first and the network answer the updated one, as LAFTR's
-    own code does; ``reversed`` updates both from one pass, as a gradient reversal layer does. The
-    default follows LAFTR, because the inner maximum of Eq. 10 comes first.
+    ``alternating``: the adversary first, then the network, as in LAFTR's code; ``reversed``: both
+    from one pass, as a gradient reversal layer does.
     """
 
     alpha: float = Field(1.0, ge=0, description="weight of the adversary's loss (Eq. 10)")

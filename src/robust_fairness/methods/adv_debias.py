@@ -18,9 +18,8 @@ class AdvDebias(AdversarialMethod):
     class Parameters(AdversarialParameters):
         """Options on which papers and code disagree.
 
-        Zhang et al. put the adversary on the classifier's output; Equalized Robustness compares it
-        with LAFTR and CUMA as the same two-headed network that differs in the loss alone. The
-        default is the latter, so that CUMA with gamma = 0 is this method. Zhang et al. also remove
+        Zhang et al. audit the outputs; Equalized Robustness compares the same two-headed network
+        with LAFTR and CUMA, so that CUMA with gamma = 0 is this method. Zhang et al. also remove
         from the task's gradient its component along the adversary's (``projection``).
         """
 

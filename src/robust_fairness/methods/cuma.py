@@ -23,13 +23,11 @@ class Cuma(AdvDebias):
     """
 
     class Parameters(AdvDebias.Parameters):
-        """Weights of Eq. 10 and what the text leaves open about the curvature.
+        """Weights of Eq. 10 and two choices that the text leaves open.
 
-        ``curvature_dropout``: both gradients of Eq. 8 must see the same network; ``shared`` gives
-        both passes the dropout mask of the batch, which saves a forward pass, ``off`` turns dropout
-        off in both. ``curvature_loss``: the loss of the ``row`` itself, or the ``mean`` over the
-        batch, which divides every curvature by the batch size: at h = 1 the regulariser then all
-        but vanishes.
+        ``curvature_dropout``: the mask of the batch in both gradients of Eq. 8 (``shared``), or
+        none. ``curvature_loss``: the loss of the ``row``, or the ``mean`` over the batch, which
+        divides every curvature by the batch size.
         """
 
         gamma: float = Field(1.0, ge=0, description="weight of the curvature distance (Eq. 10)")

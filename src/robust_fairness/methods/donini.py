@@ -23,24 +23,20 @@ class Donini(Method):
     .. math:: \min_w L(w) \quad \text{subject to} \quad \langle w, u_g - u_h \rangle = 0
 
     with u_g the mean features of the training rows of group g (and of the class that the notion
-    names), for every two groups: the source's constraint with epsilon = 0, for more than two
-    groups too. Source: "Empirical Risk Minimization under Fairness Constraints" (NeurIPS 2018).
+    names), for every two groups: the source's constraint with epsilon = 0. Features must be fixed:
+    network ``linear`` is the source's linear method, ``kernel_features`` approximates its kernel
+    method. The optimiser receives the allowed part of the gradient, and each step ends with a
+    projection onto the constraint. Every logit is constrained.
 
-    The features must be fixed: network ``linear`` is the source's linear method, network
-    ``kernel_features`` its kernel method but for the approximation of the kernel. The optimiser
-    receives the part of the gradient that the constraint allows, since it may scale coordinates
-    and so have another stationary point; after each of its steps the weights are projected onto the
-    constraint, which therefore holds up to rounding. Every logit is constrained, which for two
-    classes is no more than constraining their difference.
+    Source: "Empirical Risk Minimization under Fairness Constraints" (NeurIPS 2018).
     """
 
     class Parameters(GroupMethodParameters):
         """Rows that must score alike, and the loss.
 
-        ``notion``: ``opportunity`` (equal opportunity, the source's) constrains the rows of the
-        class ``positive``; ``eo`` those of every class, ``dp`` all rows together. The source trains
-        support vector machines (``hinge``; for more than two classes that of Crammer and Singer);
-        their regularisation is the protocol's weight decay.
+        ``notion``: ``opportunity`` (the source's) constrains the rows of the class ``positive``;
+        ``eo`` those of every class, ``dp`` all rows together. ``hinge`` is the loss of support
+        vector machines, the source's; for more than two classes that of Crammer and Singer.
         """
 
         notion: Literal["opportunity", "eo", "dp"] = "opportunity"

@@ -23,19 +23,14 @@ class Facl(SummedDependenceMethod):
 
     .. math:: L + \lambda \sum_a \chi^2(P_{SA}, P_S \times P_A)
 
-    The densities are Gaussian kernel estimates on the mini-batch, on a grid over 2.5 standard
-    deviations, with Silverman's bandwidth, as in the source and its published code. Categorical
-    outcomes and attributes need no density.
-
-    The conditional notions take the divergence given every value of the condition and average over
-    its values: over the classes that occur in the batch, or with equal weights over the grid of a
-    continuous condition (the 1-norm of the published code). One grid and one bandwidth serve all
-    classes. ``cal`` is not in the source: it swaps outcome and prediction.
+    Densities are Gaussian kernel estimates on the mini-batch, on a grid over 2.5 standard
+    deviations, with Silverman's bandwidth, as in the source's code; categories need none.
+    Conditional notions average over the classes of the batch, or over the grid of a continuous
+    condition (the 1-norm of the source's code). ``cal`` is not in the source: it swaps outcome and
+    prediction.
 
     The prediction is the outcome itself, or the probability of class 1; with more than two classes
-    the divergences of the probabilities of all classes are averaged. A prediction or attribute that
-    is constant in the batch gives 0. The gradient does not vanish with the spread of the
-    predictions, because these are standardised.
+    the divergences of all probabilities are averaged. Constants have divergence 0.
     """
 
     class Parameters(DependenceParameters):

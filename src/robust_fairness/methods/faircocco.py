@@ -26,10 +26,9 @@ class Faircocco(DependenceMethod):
     class Parameters(DependenceParameters):
         """Weight and notion of the penalty, and how closely it follows the exact score.
 
-        All attributes, categorical and continuous, are one variable. Kernel matrices are spanned by
-        ``pivots`` evenly spaced rows of the batch, because a search for the best ones would cost
-        more than it saves. As many as the batch has rows make the penalty exact up to
-        ``cross_covariance.JITTER``. ``extended`` and ``standardise``: see ``variables_of``.
+        All attributes are one variable. Kernel matrices are spanned by ``pivots`` evenly spaced
+        rows; as many as the batch has make the penalty exact up to ``cross_covariance.JITTER``.
+        ``extended`` and ``standardise``: see ``variables_of``.
         """
 
         extended: Literal["attribute", "both"] = "attribute"

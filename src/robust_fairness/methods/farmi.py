@@ -26,18 +26,13 @@ class Farmi(SummedDependenceMethod):
         I(S; A) \approx \frac{1}{n} \sum_i \log \frac{q(a_i | s_i)}{q(a_i)}
 
     where q is a probabilistic classifier of the attribute, fitted to the mini-batch by least
-    squares: its coefficients are a closed form of the predictions, and the gradient runs through
-    them. ``eo`` is I(S; A | Y), with q(a | s, y) over q(a | y); ``cal`` is I(Y; A | S), with
-    q(a | s, y) over q(a | s). Source: "Fast Fair Regression via Efficient Approximations of
-    Mutual Information" (2020); the classifier, its softplus and the three notions are those of
-    the authors' published code. The denominators of ``dp`` and ``eo``, which do not depend on the
-    predictions, are not in that code; they make the value a mutual information.
+    squares, through which the gradient runs. ``eo`` is I(S; A | Y), with q(a | s, y) over
+    q(a | y); ``cal`` is I(Y; A | S), with q(a | s, y) over q(a | s).
 
-    Differences from the source: the intercept of the classifier is not penalised, so that a
-    constant prediction or attribute gives 0 in a batch of any size. A continuous attribute is
-    Gaussian instead of categorical, by the same least squares, which gives :math:`-\frac{1}{2}
-    \log(1 - R^2)`. A categorical outcome conditions by one classifier per class. The ridge makes
-    the estimate small where predictions vary little, and the estimate may be slightly negative.
+    Source: "Fast Fair Regression via Efficient Approximations of Mutual Information" (2020) and the
+    authors' code, except that the intercept of q is not penalised, that a continuous attribute is
+    Gaussian, :math:`-\frac{1}{2} \log(1 - R^2)`, and that a categorical outcome has one classifier
+    per class. The estimate may be slightly negative.
     """
 
     class Parameters(DependenceParameters):

@@ -36,9 +36,9 @@ class GroupDro(Method):
     class Parameters(SubgroupMethodParameters):
         """Step size of the subgroup weights, and how rows are drawn.
 
-        ``balanced`` draws every subgroup equally often, as the paper says. ``shuffled_weights`` is
-        what the published code did for the paper's numbers: the weights of the rows were assigned
-        to other rows at random. ``uniform`` visits every row once.
+        ``balanced`` draws every subgroup equally often; ``shuffled_weights`` does so after
+        permuting the weights of the rows, as the published code did; ``uniform`` visits every row
+        once.
         """
 
         step_size: float = Field(1e-3, ge=0, description="eta, step of the group weights")

@@ -16,10 +16,8 @@ class GroupUpweighting(Method):
     class Parameters(SubgroupMethodParameters):
         """How a row is weighted by N_g, the training rows of its group and class.
 
-        The paper prints 1 / N_g and its code computes N / N_g; they differ by the number of rows,
-        which Adam hides but for its epsilon and weight decay and SGD does not. ``balanced``
-        (default) is N / (G N_g) over the G subgroups that occur: the same minimiser, with a mean
-        weight of 1, so that learning rate and weight decay are comparable with other methods.
+        1 / N_g (the paper), N / N_g (its code), or ``balanced``: N / (G N_g) over the G subgroups
+        that occur, whose mean is 1, so that learning rates are comparable with other methods.
         """
 
         weighting: Literal["balanced", "total_over_count", "inverse_count"] = "balanced"

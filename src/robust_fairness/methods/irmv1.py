@@ -32,15 +32,13 @@ class Irmv1(Method):
     """
 
     class Parameters(SubgroupMethodParameters):
-        """Weight of the penalty (Table A6 for Biased MNIST) and definition of an environment.
+        """Weight of the penalty (Table A6 for Biased MNIST); an environment is a subgroup.
 
-        An environment is a subgroup: the study's text takes attribute and class together, its code
-        the attribute alone. ``estimator``: ``halves`` multiplies the gradients of two halves of its
-        rows, an unbiased estimate of the printed squared norm (it may be negative); ``squared``
-        takes the norm on all of them, which adds the variance of the gradient, large for eight
-        rows. ``reduction``: the text sums loss and penalty over environments alike, which is their
-        ``mean`` up to a constant; the code sums the penalty only. ``annealing_steps``: the original
-        trains that many steps with the weight 1 first, and divides the loss by a weight above 1.
+        ``estimator``: ``halves`` multiplies the gradients of two halves of its rows, an unbiased
+        estimate of the printed squared norm (it may be negative); ``squared`` takes the norm on
+        all. ``reduction`` of the penalty over environments: loss and penalty alike (``mean``), or
+        as in the study's code (``sum``). ``annealing_steps``: steps with the weight 1 at the start,
+        after which the loss is divided by a weight above 1, as in the original.
         """
 
         weight: float = Field(0.01, ge=0, description="lambda, weight of the penalty")

@@ -22,9 +22,8 @@ class Laftr(AdversarialMethod):
     class Parameters(AdversarialParameters):
         """Rows that count equally in the group-normalised L1 loss.
 
-        ``group`` normalises by group (demographic parity, Madras et al. Eq. 3), ``group_and_class``
-        by group and class (equalised odds, Eq. 4). Equalized Robustness says "group-normalised"
-        only, hence the default.
+        By ``group`` (demographic parity, Madras et al. Eq. 3) or ``group_and_class`` (equalised
+        odds, Eq. 4).
         """
 
         weighting: Literal["group", "group_and_class"] = "group"

@@ -33,9 +33,8 @@ class Lff(Method):
     class Parameters(MethodParameters):
         """Amplification of the bias (Table A6 for Biased MNIST), and the memory of losses.
 
-        ``amplified_gradient``: the study prints the generalised cross-entropy (1 - p^gamma) / gamma
-        (``exact``); its code, and the original's, take gamma times that gradient (``scaled``),
-        which Adam nearly undoes.
+        ``amplified_gradient``: of the printed (1 - p^gamma) / gamma (``exact``), or gamma times
+        that (``scaled``, the published code).
         """
 
         amplification: float = Field(0.5, gt=0, le=1, description="gamma of Zhang and Sabuncu 2018")

@@ -27,11 +27,10 @@ class Lnl(Method):
     class Parameters(GroupMethodParameters):
         """Weights of both terms (Table A6 for Biased MNIST), and how the bias is unlearnt.
 
-        ``passes``: the published code trains on task and entropy first and then, from a second pass
-        of the same batch, on the reversed bias loss (``two``), so that the optimiser's moments mix
-        both and batch normalisation sees every batch twice; the text gives one objective (``one``).
-        ``layer``: input of the linear bias head. The text names none; the code's branches take an
-        early layer, averaged over its images (``early``).
+        ``passes``: task and entropy first and then, from a second pass of the same batch, the
+        reversed bias loss (``two``, the published code), or one objective (``one``, the text).
+        ``layer``: input of the linear bias head; the published code takes an early layer, averaged
+        over the image.
         """
 
         gradient_factor: float = Field(

@@ -141,12 +141,8 @@ def class_batches(
     """Positions of rows, batch after batch: ``per_class`` rows of each of some classes (SPC-n).
 
     There are as many whole batches as rows allow, at least one. The classes of a batch are drawn
-    uniformly, whatever their size, and without replacement; where there are fewer than a batch
-    needs, each occurs equally often, up to one. The rows of a class are shuffled once and then
-    taken in turn, over and over, so that those of one batch differ as far as the class has enough
-    of them. A class of one row is thus that row ``per_class`` times (with different crops where
-    training augments), as in the published code of Roth et al., which draws classes and rows with
-    replacement throughout.
+    uniformly, and repeated evenly only where there are too few; the rows of a class are shuffled
+    once and then taken in turn. A class of one row is thus that row ``per_class`` times.
 
     Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), A.1.
     """

@@ -38,13 +38,10 @@ class Parade(MetricLearning):
         """Weights of both further terms, and how the attributes are learnt.
 
         The defaults are those for CUB200 (D.3); for CelebA they are 0.1 and 1000, for LFW 0.3 and
-        100. C.5 calls 0.1 and 500 the best trade-off on CUB200.
-
-        ``separation``: the correlation is printed as a squared norm, the ``sum`` over dimensions;
-        the code that it comes from (DiVA) takes the ``mean``, which fits the printed values of rho:
-        at random weights and rho = 1500 the term is about 0.1, and 128 times that as printed.
-        ``attribute_objective``, ``attribute_miner``: default: those of the classes.
-        ``separation_learning_rate``: of the adversary (DiVA).
+        100. ``separation``: the correlation over dimensions is printed as ``sum``; DiVA's code
+        takes the ``mean``, which fits the printed values of rho. ``attribute_objective``,
+        ``attribute_miner``: default: those of the classes. ``separation_learning_rate``: of the
+        adversary (DiVA).
         """
 
         alpha: float = Field(0.3, ge=0, description="weight of the attributes' objective")

@@ -40,9 +40,8 @@ class Rubi(Method):
     class Parameters(GroupMethodParameters):
         """Loss of the bias branch.
 
-        The original predicts the class from the bias branch's logits by one more linear layer
-        (``with_classifier``); the study's code takes the logits themselves (``logits``), and the
-        study's text does not say, hence the default.
+        It takes the branch's ``logits`` (the study's code), or those of one more linear layer
+        (``with_classifier``, the original).
         """
 
         bias_loss: Literal["logits", "with_classifier"] = "logits"

@@ -20,10 +20,9 @@ class SpectralDecoupling(Method):
     class Parameters(MethodParameters):
         """Weight and shift of the output decay; default: Table A6 for Biased MNIST.
 
-        ``penalised``: the study prints the norm over all outputs (``all_logits``, the default); its
-        code decays the logit of the true class only (``target_logit``). For C classes the two
-        differ by about C. ``weight_by_class`` and ``shift_by_class`` replace ``weight`` and
-        ``shift`` by one number per class, as the original does for CelebA (10, 10 and 0.44, 2.5).
+        ``penalised``: all outputs (as printed), or the logit of the true class (the study's code).
+        ``weight_by_class`` and ``shift_by_class`` replace ``weight`` and ``shift`` by one number
+        per class, as the original does for CelebA (10, 10 and 0.44, 2.5).
         """
 
         weight: float = Field(1e-3, ge=0, description="lambda, weight of the output decay")

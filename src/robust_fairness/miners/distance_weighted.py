@@ -18,9 +18,7 @@ def log_inverse_density(distance: Float[Tensor, "..."], dimensions: int) -> Floa
 
     .. math:: q(d) \propto d^{D - 2} (1 - d^2 / 4)^{(D - 3) / 2}
 
-    Definition 6 prints :math:`1 - d / 4`, which is the density of no sphere. Finite for every
-    distance above 0, by clipping at the diameter. D is ``dimensions`` of the space around the
-    sphere.
+    Finite for every distance above 0, by clipping at the diameter. D is ``dimensions``.
     """
     within = (1 - distance.square() / 4).clamp(min=torch.finfo(distance.dtype).eps)
     return (2 - dimensions) * distance.log() - (dimensions - 3) / 2 * within.log()
@@ -38,17 +36,11 @@ class DistanceWeighted(Miner):
     class Parameters(PluginParameters):
         """Cuts of the inverse density; the values are those of D.3.
 
-        ``smallest_distance`` is lambda: nearer negatives have the weight of this distance.
-        Definition 6 prints a clip of the weight itself (at 0.5, which would be nearly uniform); the
-        published code, whose settings the paper uses, clips the distance.
-
-        ``largest_distance``: D.3 clips the maximum distance to 1.4, where the margin objective's
-        loss of a negative ends (beta + gamma). ``farther``: ``clipped`` gives farther negatives the
-        weight of that distance, which is nearly the smallest; ``left_out`` draws none of them
-        unless an anchor has no others, then uniformly. ``null`` cuts nothing, as in the published
-        code of Roth et al., where the cut is commented out: the density falls again beyond the
-        square root of two, so that the farthest negatives, which have no loss, have the largest
-        weights. Hence the default.
+        Negatives nearer than ``smallest_distance`` (lambda) have the weight of this distance. Those
+        farther than ``largest_distance``, where the margin objective's loss of a negative ends,
+        have the weight of that distance (``clipped``), or are drawn only where an anchor has no
+        others (``left_out``); with ``null`` there is no limit, as in the published code of Roth et
+        al.
         """
 
         smallest_distance: float = Field(0.5, gt=0, lt=DIAMETER)

@@ -7,11 +7,9 @@ from robust_fairness.miners.base import Labels, Miner, Rows, Triplets, alike, an
 
 
 class Random(Miner):
-    """Positives and negatives drawn uniformly.
+    """Positives and negatives drawn uniformly, one triplet for every anchor.
 
-    Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), Definition 4. The text
-    above it draws from all triplets of a batch; the definition, followed here, draws one for
-    every anchor.
+    Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), Definition 4.
     """
 
     class Parameters(PluginParameters):

@@ -17,19 +17,16 @@ from robust_fairness.miners.base import (
 
 
 class SemiHard(Miner):
-    r"""Negatives that are a little farther than the positive.
+    r"""Negatives that are a little farther than the positive, which is any other row of the class.
 
-    The positive is any other row of the class. The negative is drawn uniformly from those with
+    A negative is drawn uniformly from those with
 
     .. math:: d(a, p) < d(a, n) < d(a, p) + \gamma
 
-    and from all negatives where there is no such row.
+    or from all where there is none, as in the published code of Roth et al. (ICML 2020).
 
     Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), Definition 5, whose
-    condition is misprinted: it lacks the relation, has the slack inside the norm and squares
-    both sides. Distances are not squared here, and the negative is farther than the positive, as
-    the name says and as in the published code of Roth et al. (ICML 2020), which also draws from all
-    negatives where none qualifies.
+    condition is misprinted.
     """
 
     class Parameters(PluginParameters):

@@ -28,10 +28,8 @@ PlayerLosses = dict[str, list[Tensor]]
 class LabelledRows:
     """Rows of a stack that a classifier is fitted on after training.
 
-    Attributes:
-        x: preprocessed inputs, in blocks ``[replica, row, ...]``.
-        y: int64 classes or standardised outcomes ``[replica, row]``.
-        group: int64 groups ``[replica, row]``, -1 where missing.
+    ``x`` are preprocessed inputs in blocks ``[replica, row, ...]``; ``y`` and ``group`` (-1 where
+    missing) are ``[replica, row]``.
     """
 
     x: Iterable[Tensor]
@@ -134,10 +132,7 @@ class Model(Plugin, nn.Module, ABC):
     ) -> nn.Module:
         """A head of the same structure for another target, such as an adversary (h_a).
 
-        Args:
-            outputs: number of outputs.
-            randomness: source of its initial weights.
-            inputs: width of its input; default: that of the features.
+        ``inputs`` is the width of its input; default: that of the features.
         """
 
     def forward(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
@@ -145,12 +140,7 @@ class Model(Plugin, nn.Module, ABC):
         return self.head(self.features(x, noise), noise)
 
     def task_loss(self, outputs: Tensor, y: Tensor) -> Tensor:
-        """Loss of every row ``[..., row]``, which methods minimise and validation reports.
-
-        Args:
-            outputs: logits ``[..., row, class]``, or predictions ``[..., row, 1]``.
-            y: int64 classes, or float outcomes, ``[..., row]``.
-        """
+        """Loss of every row ``[..., row]``, see ``models.losses.task_loss``."""
         return losses.task_loss(outputs, y)
 
     def epochs(self, requested: int) -> int:

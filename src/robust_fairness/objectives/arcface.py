@@ -32,14 +32,11 @@ class ArcFace(BatchObjective):
     .. math:: -\frac{1}{b} \sum_i \log \frac{e^{s \cos(\theta_{iy} + \gamma)}}
               {e^{s \cos(\theta_{iy} + \gamma)} + \sum_{c \ne y_i} e^{s \cos \theta_{ic}}}
 
-    Definition 13 prints the cosine of a cosine, and sums over the rows of the batch instead of the
-    classes: Deng et al. (CVPR 2019) is followed. Where angle and margin exceed pi, the library
-    continues with :math:`\cos \theta - \gamma \sin \gamma`. The published code of Roth et al.
-    also raises negative cosines to 0, which stops their gradients and is not followed.
+    Where angle and margin exceed pi, the library continues with
+    :math:`\cos \theta - \gamma \sin \gamma`. Initial centres are those of the published code.
 
-    Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), Definition 13; the loss
-    is pytorch-metric-learning's. Centres begin as in the published code: their lengths influence
-    how fast Adam rotates them.
+    Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), Definition 13, as in
+    Deng et al. (CVPR 2019); the loss is pytorch-metric-learning's.
     """
 
     class Parameters(PluginParameters):

@@ -17,8 +17,7 @@ class Contrastive(MinedObjective):
 
     .. math:: \frac{1}{t} \sum_{(a, p, n)} d(a, p) + [\gamma - d(a, n)]_+
 
-    The pairs S of the definition are those of t triplets: anchor and positive, anchor and
-    negative. It divides by the rows b of a batch, which is t where every row is an anchor.
+    over the pairs of t triplets: anchor and positive, anchor and negative.
 
     Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), Definition 7; the loss
     is pytorch-metric-learning's.

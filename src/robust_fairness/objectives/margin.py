@@ -13,30 +13,24 @@ from robust_fairness.objectives.base import Loss, MinedObjective
 
 
 class Margin(MinedObjective):
-    r"""Positives belong within a boundary, negatives outside, both by a margin.
+    r"""Positives belong within a learnt boundary, negatives outside, both by a margin.
 
     .. math:: \frac{1}{m} \sum_{(a, p, n)} [d(a, p) - \beta + \gamma]_+
               + [\beta - d(a, n) + \gamma]_+
 
-    Definition 9 prints neither the hinges, without which the loss has no lower bound, nor a
-    divisor m; the pairs S are those of the triplets.
+    The boundaries ``beta`` are ``[classes]`` or ``[1]``.
 
-    Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), Definition 9, after
-    Wu et al., "Sampling Matters in Deep Embedding Learning" (ICCV 2017), without their penalty
-    of large boundaries (nu = 0).
-
-    Attributes:
-        beta: the boundaries, ``[classes]`` or ``[1]``.
+    Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), Definition 9, which lacks
+    the hinges and m, after Wu et al., "Sampling Matters in Deep Embedding Learning" (ICCV 2017),
+    without their penalty of large boundaries (nu = 0).
     """
 
     class Parameters(PluginParameters):
-        """Values of D.3, and what the paper leaves open.
+        """Values of D.3, and two choices that the paper leaves open.
 
-        ``boundaries``: one for every class (``class``, by the anchor's, as in the published code of
-        Roth et al., whose settings the paper uses) or one for all (``shared``, as the paper writes
-        it). ``divisor``: the definition prints none; the published code divides by the number of
-        ``triplets`` of which a pair has a loss, Wu et al. and pytorch-metric-learning by the number
-        of ``pairs`` that have one.
+        ``boundaries``: one per class (of the anchor, as in the published code of Roth et al.) or
+        one ``shared`` by all (as printed). ``divisor`` m: the number of ``triplets`` of which a
+        pair has a loss (the published code), or of such ``pairs`` (Wu et al.).
         """
 
         margin: float = Field(0.2, ge=0, description="gamma: width of the boundary, on either side")

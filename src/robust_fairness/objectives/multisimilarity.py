@@ -23,14 +23,11 @@ class Multisimilarity(BatchObjective):
     .. math:: \frac{1}{b} \sum_i \frac{1}{\alpha} \log (1 + \sum_p e^{-\alpha (s_{ip} - \lambda)})
               + \frac{1}{\beta} \log (1 + \sum_n e^{\beta (s_{in} - \lambda)})
 
-    Positives count that are less similar than the most similar negative plus epsilon, and
-    negatives that are more similar than the least similar positive minus epsilon. Definition 11
-    prints these conditions for each other's pairs and a similarity of 0 for all others; they are
-    left out of the sums, as in Wang et al. (CVPR 2019) and the published code. So a row
-    without positives, or without negatives, has no loss.
+    Over positives less similar than the most similar negative plus epsilon, and negatives more
+    similar than the least similar positive minus epsilon, as in Wang et al. (CVPR 2019).
 
-    Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), Definition 11; loss and
-    choice of pairs are pytorch-metric-learning's.
+    Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), Definition 11, which
+    prints these conditions for the wrong pairs; the loss is pytorch-metric-learning's.
     """
 
     class Parameters(PluginParameters):

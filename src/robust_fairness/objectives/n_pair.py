@@ -17,14 +17,9 @@ class NPair(BatchObjective):
     .. math:: \frac{1}{b} \sum_{(a, p)} \log (1 + \sum_n \exp(a^T n - a^T p))
               + \frac{\nu}{b} \sum_i |x_i|^2
 
-    Over all pairs of a class, which is one for every anchor in batches of two rows per class; the
-    published code of Roth et al. draws one where there are more. Embeddings are not normalised:
-    lengths are learnt too.
-
-    The loss equals pytorch-metric-learning's NTXentLoss at temperature 1 (tested), which however
-    compares every positive pair with every negative pair of the batch and has no gradient where a
-    negative is some 87 above the positive (in float32). With more than two rows per class, its mean
-    over pairs is not the definition's 1 / b. The library's NPairsLoss is another loss.
+    Over all pairs of a class; embeddings are not normalised. pytorch-metric-learning's NTXentLoss
+    at temperature 1 has the same value with two rows per class, but is slower and has no gradient
+    for very similar negatives.
 
     Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), Definition 10.
     """

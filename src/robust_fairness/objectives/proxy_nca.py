@@ -24,18 +24,12 @@ class ProxyNca(BatchObjective):
     The sum excludes the proxy of the own class, unlike pytorch-metric-learning's ProxyNCALoss.
 
     Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), Definition 12.
-
-    Attributes:
-        proxies: ``[classes, dimensions]``, of any length.
     """
 
     class Parameters(PluginParameters):
-        """What the paper leaves open: it gives no settings of this loss.
+        """Choices that the paper leaves open; defaults: the published code of Roth et al.
 
-        The defaults are those of the published code of Roth et al., whose settings the paper uses:
-        squared distances between vectors of length 3, and proxies that learn 50 times as fast as
-        the network. ``distance: euclidean`` with ``scale: 1`` is the loss as printed, which never
-        tells classes apart by more than e^2.
+        ``distance: euclidean`` with ``scale: 1`` is the loss as printed.
         """
 
         scale: float = Field(3.0, gt=0, description="length of embeddings and proxies")

@@ -20,19 +20,16 @@ class Triplet(MinedObjective):
 
     .. math:: \frac{1}{t} \sum_{(a, p, n)} [d(a, p) - d(a, n) + \gamma]_+
 
-    The definition divides by the rows b of a batch, which is the number t of triplets where
-    every row is an anchor. Triplets without a loss count.
+    over t triplets, including those without a loss.
 
     Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), Definition 8; the loss
     is pytorch-metric-learning's.
     """
 
     class Parameters(PluginParameters):
-        """The margin of D.3, and which distance.
+        """The margin of D.3, and the distance.
 
-        ``distance``: the definition has the distance (``euclidean``, the default), the published
-        code of Roth et al., whose settings the paper uses, and Schroff et al. its square
-        (``squared``).
+        ``distance``: as printed (``euclidean``), or its square (``squared``, Schroff et al.).
         """
 
         margin: float = Field(0.2, gt=0, description="gamma: how much farther a negative has to be")

@@ -28,14 +28,9 @@ VisitingOrder = Callable[[TrainingRows, torch.Generator], Tensor]
 class StackData:
     """Inputs, labels and groups of all rows, the rows of every replica, and their batches.
 
-    Attributes:
-        train: training rows, int64 ``[replica, m]``.
-        validation: validation rows, int64 ``[replica, m]``.
-        splits: name of every replica's split.
-        classes: number of classes; 0 for a continuous outcome.
-        groups: number of groups; 0 where an attribute is continuous.
-        y: classes, or outcomes standardised for each replica, ``[replica, row]``.
-        streams: random numbers drawn during training, by purpose.
+    ``train`` and ``validation`` are int64 rows ``[replica, m]``; ``y`` holds classes, or outcomes
+    standardised for each replica, ``[replica, row]``. ``classes`` is 0 for a continuous outcome,
+    and ``groups`` where an attribute is continuous.
     """
 
     def __init__(

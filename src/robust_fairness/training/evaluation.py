@@ -40,12 +40,7 @@ def evaluate(
 ) -> pd.DataFrame:
     """Score the predictions by every metric of the cell, ``tables.METRICS``.
 
-    Args:
-        samples: the unshifted dataset.
-        predictions: of the chosen replicas.
-        chosen: ``tables.SELECTION``; a replica selected by two criteria has rows for both.
-        cell: the cell's settings.
-        shifted: shifted sample sets by name.
+    A replica that two criteria of ``chosen`` (``tables.SELECTION``) selected has rows for both.
     """
     test_sets = {UNSHIFTED: samples, **shifted}
     shifts = {UNSHIFTED: ("none", 0.0), **cell.test_sets}

@@ -24,7 +24,7 @@ from robust_fairness.training.checks import require_plain_training, require_samp
 from robust_fairness.training.data import StackData, VisitingOrder, device_of
 from robust_fairness.training.groups import mitigated_attributes
 from robust_fairness.training.optimisation import Optimisation
-from robust_fairness.training.records import Fitted
+from robust_fairness.training.records import Fitted, with_prefix
 from robust_fairness.training.stacking import stack_hparams
 
 Steps = Callable[[Model, Batch], Iterator[Step]]
@@ -107,16 +107,14 @@ class Stack:
         batch = self.data.batch(self.data.train[:, positions.to(self.data.device)])
         return batch.x, batch.y
 
-    def _train_epoch(
-        self, done: float, steps: Steps, visiting_order: VisitingOrder
-    ) -> PlayerLosses:
+    def _train_epoch(self, done: float, steps: Steps, order: VisitingOrder) -> PlayerLosses:
         """One epoch at the learning rates of that share of the schedule."""
         self.optimisation.schedule(done)
         self.model.train()
         self.method.train()
         epoch = len(self.history)
         losses: PlayerLosses = {name: [] for name in self.optimisation.players}
-        for rows in self.data.epoch_batches(visiting_order, epoch):
+        for rows in self.data.epoch_batches(order, epoch):
             for step in steps(self.model, self.data.batch(rows, epoch, augmented=True)):
                 self.optimisation.apply(step)
                 for player, loss in step.losses.items():
@@ -146,12 +144,7 @@ class Stack:
     def restore(self, state: dict[str, Tensor]) -> None:
         """Continue from what ``state`` returned."""
         for prefix, module in (("model.", self.model), ("method.", self.method)):
-            own = {
-                name.removeprefix(prefix): value
-                for name, value in state.items()
-                if name.startswith(prefix)
-            }
-            module.load_state_dict(own)
+            module.load_state_dict(with_prefix(prefix, state))
         self.history = list(state["history"].to(self.data.device))
         self.data.restore(state)
         self.optimisation.restore(state)
@@ -179,17 +172,14 @@ class Stack:
             if last:
                 break
 
-    def finished_states(self, replicas: Sequence[Replica]) -> list[dict[str, Tensor]]:
-        """Weights and buffers of the trained replicas, or of all that share the training of one."""
-        hparams = [one.network for one in replicas]
-        return self.model.finished_states(hparams, self.data.labelled())
-
     def fitted(self, replicas: Sequence[Replica]) -> list[Fitted]:
         """The trained replicas."""
         preprocessing = self.data.preprocessing.state_dict()
+        hparams = [one.network for one in replicas]
+        states = self.model.finished_states(hparams, self.data.labelled())
         found = []
-        for number, state in enumerate(self.finished_states(replicas)):
-            replica, place = replicas[number], self._place(number)
+        for number, (replica, state) in enumerate(zip(replicas, states, strict=True)):
+            place = self._place(number)
             tensors = {f"model.{name}": value for name, value in state.items()}
             for name, value in preprocessing.items():
                 tensors[f"preprocessing.{name}"] = value[place]
@@ -224,7 +214,7 @@ class Stack:
         }
         return {
             (one.trial, one.seed): {
-                name: values[self._place(number)] for name, values in arrays.items()
+                name: rows[self._place(number)] for name, rows in arrays.items()
             }
             for number, one in enumerate(replicas)
         }

@@ -1,7 +1,7 @@
 """Predictions of fitted replicas on sample sets, with the further quantities that metrics need."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 
 import numpy as np
@@ -25,7 +25,7 @@ from robust_fairness.samples import Samples
 from robust_fairness.training import preprocessing
 from robust_fairness.training.data import device_of, part_rows
 from robust_fairness.training.inputs import Inputs, rows_at_once, shape_of
-from robust_fairness.training.records import Fitted, Prediction
+from robust_fairness.training.records import Fitted, Prediction, with_prefix
 
 UNSHIFTED = ""
 ONE_SHOT_STEP = 1.0  # h of Eq. 8, the paper's default
@@ -39,23 +39,19 @@ class FittedStack:
     """
 
     def __init__(self, fitted: Sequence[Fitted], samples: Samples, device: torch.device) -> None:
-        first = fitted[0]
-        network = dict(first.network)
+        network = dict(fitted[0].network)
         found = find("network", network.pop("name"))
         hparams = found.Parameters.model_validate(network)
         self.network = found.describe(hparams)
         states = [
             {key: torch.from_numpy(array) for key, array in one.state.items()} for one in fitted
         ]
-        self.model: Model = found(
-            hparams,
-            shape_of(samples),
-            len(samples.classes) or 1,
-            Randomness([one.seed for one in fitted], "weights"),
-        )
-        self.model.load_replica_states([_below("model.", state) for state in states])
+        weights = Randomness([one.seed for one in fitted], "weights")
+        outputs = len(samples.classes) or 1
+        self.model: Model = found(hparams, shape_of(samples), outputs, weights)
+        self.model.load_replica_states([with_prefix("model.", state) for state in states])
         self.model.eval()
-        fits = [_below("preprocessing.", state) for state in states]
+        fits = [with_prefix("preprocessing.", state) for state in states]
         self.preprocessing = preprocessing.Preprocessing(
             **{name: torch.stack([fit[name] for fit in fits]) for name in fits[0]}
         )
@@ -137,26 +133,15 @@ class Predictor:
         return np.stack([found[place] for place in sorted(found)])
 
 
-@dataclass(frozen=True)
-class Quantity:
-    """A quantity of each row beside its output.
-
-    Attributes:
-        function: values ``[replica, m, ...]`` of the rows ``[replica, m]`` of samples.
-        unshifted_only: whether it is kept for the unshifted test rows only. Delta-ER is a property
-            of the original test set (Equalized Robustness, 5.1).
-    """
-
-    function: Callable[[FittedStack, Samples, Tensor], Tensor]
-    unshifted_only: bool
-
-
 EMBEDDING = "embedding"
-PER_ROW = {
-    "curvature": Quantity(FittedStack.curvature, unshifted_only=True),
-    "curvature_one_shot": Quantity(FittedStack.curvature_one_shot, unshifted_only=True),
-    EMBEDDING: Quantity(FittedStack.embedding, unshifted_only=False),
+# Of single rows: values [replica, m, ...] of the rows [replica, m] of samples.
+PER_ROW: dict[str, Callable[[FittedStack, Samples, Tensor], Tensor]] = {
+    "curvature": FittedStack.curvature,
+    "curvature_one_shot": FittedStack.curvature_one_shot,
+    EMBEDDING: FittedStack.embedding,
 }
+# Delta-ER is a property of the original test set (Equalized Robustness, 5.1).
+UNSHIFTED_ONLY = {"curvature", "curvature_one_shot"}
 
 
 def _clusters(embedding: np.ndarray, y: np.ndarray, device: str) -> np.ndarray:
@@ -171,12 +156,6 @@ OF_SETS: dict[str, Callable[[np.ndarray, np.ndarray, str], np.ndarray]] = {
 }
 
 
-def _below(prefix: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {
-        name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)
-    }
-
-
 def validation_parts(samples: Samples) -> list[str]:
     """The validation parts that the splits of a dataset have."""
     return [part for part in VALIDATION_PARTS if (samples.splits == part).any(axis=None)]
@@ -189,21 +168,14 @@ def due_quantities(cell: Cell, test_set: str, part: str) -> list[str]:
     need. Where either needs one based on the embedding, the embedding is kept with the validation
     predictions as well, for figures.
     """
-    metrics = _needs(cell.metrics)
-    if part == "test":
-        asked = metrics
-        unshifted = test_set == UNSHIFTED
-    else:
+    asked = metrics = _needs(cell.metrics)
+    unshifted = part == "test" and test_set == UNSHIFTED
+    if part != "test":
         asked = _needs(_scored(cell, part))
         if (metrics | _needs(_scored(cell))) & {EMBEDDING, *OF_SETS}:
             asked |= {EMBEDDING}
-        unshifted = False
-    found = [
-        name
-        for name, quantity in PER_ROW.items()
-        if name in asked and (unshifted or not quantity.unshifted_only)
-    ]
-    return found + [name for name in OF_SETS if name in asked]
+    kept = asked if unshifted else asked - UNSHIFTED_ONLY
+    return [name for name in (*PER_ROW, *OF_SETS) if name in kept]
 
 
 def _needs(metrics: Iterable[str]) -> set[str]:
@@ -260,7 +232,7 @@ def _values(
     """
     of_sets = [name for name in due if name in OF_SETS and samples.classes]
     per_row = [name for name in PER_ROW if name in due or (name == EMBEDDING and of_sets)]
-    values = {name: _in_blocks(_bound(stack, name), samples, rows) for name in per_row}
+    values = {name: _in_blocks(partial(PER_ROW[name], stack), samples, rows) for name in per_row}
     for name in of_sets:
         replicas = zip(values[EMBEDDING], rows.numpy(), strict=True)
         found = [OF_SETS[name](one, samples.y[own], str(stack.device)) for one, own in replicas]
@@ -268,19 +240,12 @@ def _values(
     return {name: values[name] for name in due if name in values}
 
 
-def _bound(stack: FittedStack, quantity: str) -> Callable[[Samples, Tensor], Tensor]:
-    return lambda samples, rows: PER_ROW[quantity].function(stack, samples, rows)
-
-
 def _in_blocks(
     quantity: Callable[[Samples, Tensor], Tensor], samples: Samples, rows: Tensor
 ) -> np.ndarray:
     """A quantity of all rows ``[replica, m]`` from blocks of rows, so that memory is bounded."""
-    blocks = [
-        quantity(samples, block).cpu()
-        for block in rows.split(rows_at_once(shape_of(samples)), dim=1)
-    ]
-    return torch.cat(blocks, dim=1).numpy()
+    blocks = rows.split(rows_at_once(shape_of(samples)), dim=1)
+    return torch.cat([quantity(samples, block).cpu() for block in blocks], dim=1).numpy()
 
 
 def _stacks(

@@ -1,7 +1,7 @@
 """Results of training: fitted models and predictions, as plain arrays."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
@@ -52,6 +52,13 @@ class Prediction:
     outputs: np.ndarray = field(repr=False)
     values: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
     network: str = ""
+
+
+def with_prefix(prefix: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    """Entries whose names begin with a prefix, by the rest of their names."""
+    return {
+        name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)
+    }
 
 
 LARGE = 2**16  # bytes from which arrays are compared

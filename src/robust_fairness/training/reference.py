@@ -18,13 +18,7 @@ from robust_fairness.training.records import Fitted
 
 
 class ReferenceClassifier:
-    """A network trained on real images, applied to others.
-
-    Args:
-        fitted: the trained network, one replica.
-        real: the dataset that it was trained on.
-        cell: how it was trained.
-    """
+    """A network trained on real images (one replica), applied to others."""
 
     def __init__(self, fitted: Fitted, real: Samples, cell: Cell) -> None:
         self.stack = FittedStack([fitted], real, device_of(cell.protocol))

@@ -12,11 +12,7 @@ from torch import Tensor
 from robust_fairness.core import tables
 from robust_fairness.core.checkpoints import Checkpoint, threads
 from robust_fairness.core.errors import InputError
-from robust_fairness.experiment.experiment import (
-    Cell,
-    Replica,
-    require_replicas,
-)
+from robust_fairness.experiment.experiment import Cell, Replica, require_replicas
 from robust_fairness.metrics.criteria import Criterion, Scored
 from robust_fairness.samples import Samples, require_categorical
 from robust_fairness.training import (
@@ -77,26 +73,30 @@ class Trained:
                 fitted += [one for one in stack.fitted(trained) if one.trial not in self.pruned]
                 self.curves += stack.curves(trained)
                 kept |= stack.kept_of_validation(trained)
+        # in the order of the trials, which decides between equal ones
         position = {(one.trial, one.seed): number for number, one in enumerate(replicas)}
-
-        def place(one: Fitted | Prediction) -> int:
-            return position[one.trial, one.seed]
-
-        fitted.sort(key=place)
-        with threads(self.cell.protocol.threads):
-            for part in prediction.validation_parts(self.samples):
-                predicted = prediction.predict(
-                    self.samples, fitted, self.cell, {UNSHIFTED: self.samples}, part
-                )
-                if part == "val":
-                    predicted = [
-                        replace(one, values=one.values | kept[one.trial, one.seed])
-                        for one in predicted
-                    ]
-                # in the order of the trials, which decides between equal ones
-                self.validation += sorted(predicted, key=place)
+        fitted.sort(key=lambda one: position[one.trial, one.seed])
         self.replicas += replicas
         self.fitted += fitted
+        self.validation += self._predict_validation(fitted, kept)
+
+    def _predict_validation(
+        self, fitted: Sequence[Fitted], kept: Mapping[tuple[str, int], dict[str, np.ndarray]]
+    ) -> list[Prediction]:
+        """Predictions of every validation part in order; on ``val`` with the method's values."""
+        found: list[Prediction] = []
+        unshifted = {UNSHIFTED: self.samples}
+        for part in prediction.validation_parts(self.samples):
+            with threads(self.cell.protocol.threads):
+                predicted = prediction.predict(self.samples, fitted, self.cell, unshifted, part)
+            of_replica = {(one.trial, one.seed): one for one in predicted}
+            found += [of_replica[one.trial, one.seed] for one in fitted]
+        return [
+            replace(one, values=one.values | kept[one.trial, one.seed])
+            if one.part == "val"
+            else one
+            for one in found
+        ]
 
     def _stops(
         self, replicas: Sequence[Replica], should_prune: ShouldPrune | None

@@ -41,13 +41,7 @@ class Asked:
 
 
 class Study:
-    """One stage of a search.
-
-    Args:
-        stage: what is drawn.
-        higher: whether higher scores are better.
-        found: the best override of the stages before, part of every override.
-    """
+    """One stage of a search, around the best override ``found`` of the stages before."""
 
     def __init__(self, stage: Stage, higher: bool, found: Mapping[str, Any]) -> None:
         self.stage, self.found, self.higher = stage, found, higher

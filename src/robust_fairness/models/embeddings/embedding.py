@@ -53,16 +53,11 @@ class Embedding(SingleModel):
         """The backbone, the width of the embedding, and the classifier.
 
         ``backbone``: another network with its fields, ``{name: resnet50, weights: ...}``.
-        ``dimensions``: 128 in fair metric learning (D.3). ``normalised``: whether embeddings have
-        length 1; those of the n-pair objective have not.
-
-        ``classifier``: ``linear`` is a linear layer that a method trains with the rest. The name of
-        a network that is not iterative (``logistic_regression``, ``rbf_svm``, ``k_means``,
-        ``random_forest``) is fitted with its defaults on the embeddings of the trained network.
-        ``rebalancing`` of the groups in that fit (Wang et al., "Towards Fairness in Visual
-        Recognition", CVPR 2020): ``oversampling`` repeats rows of smaller groups until all are as
-        large as the largest; ``domain_independent`` fits one classifier per group and sums their
-        outputs, so that prediction does not need the group.
+        ``dimensions``: 128 in fair metric learning (D.3). ``classifier``: ``linear``, trained with
+        the rest, or a network that is not iterative, fitted with its defaults on the trained
+        embeddings. ``rebalancing`` of the groups in that fit (Wang et al., CVPR 2020):
+        ``oversampling`` repeats rows of smaller groups until all are as large as the largest;
+        ``domain_independent`` fits one classifier per group and sums their outputs.
         """
 
         backbone: dict[str, Any] = Field({"name": "resnet20"}, validate_default=True)

@@ -31,12 +31,8 @@ class Chain(nn.Sequential, Noisy):
 class Body:
     """A network up to its features.
 
-    Attributes:
-        stem: from images ``[row, channel, height, width]`` to the first stage.
-        stages: at least two, each ``[row, channel, ...]`` to ``[row, channel, ...]``.
-        widths: output channels of every stage.
-        end: from the last stage to features ``[row, feature_width]``.
-        feature_width: number of features.
+    ``stem`` maps images ``[row, channel, height, width]`` to the first of two or more stages, whose
+    output channels are ``widths``, and ``end`` the last one to ``[row, feature_width]``.
     """
 
     stem: nn.Module

@@ -33,14 +33,11 @@ class ResNet50(SingleModel):
     class Parameters(PluginParameters):
         """Initial weights, and how images are normalised.
 
-        ``weights``: a file of torchvision's names, such as its own IMAGENET1K_V1: safetensors, or
-        a state dictionary of torch, of which only weights are read, without the classifier
-        (``fc``). With a file, batch normalisation keeps its means and variances, also in training,
-        as in Roth et al. (2020), and its scales and shifts are trained. Without one, weights are
-        random and batches are normalised as usual.
-
-        ``mean`` and ``deviation`` (standard deviation) of each channel in [0, 1]: those of
-        ImageNet; fair metric learning takes 0.5 for faces (D.3).
+        ``weights``: a file of torchvision's names, safetensors or a state dictionary of torch. With
+        a file, batch normalisation keeps its means and variances, also in training, as in Roth et
+        al. (2020); its scales and shifts are trained. ``mean`` and ``deviation`` (standard
+        deviation) of each channel in [0, 1]: those of ImageNet; fair metric learning takes 0.5 for
+        faces (D.3).
         """
 
         weights: Path | None = None

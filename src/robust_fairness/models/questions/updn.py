@@ -34,24 +34,17 @@ class UpDn(SingleModel):
     class Parameters(PluginParameters):
         """Sizes, the form of the attention, and the loss.
 
-        Paper and implementations differ. The defaults are those of the most common implementation
-        (Teney et al. 2018, as rewritten for PyTorch), which the text of the bias mitigation study
-        does not depart from; the study's code has an LSTM, ELU and the coordinates of boxes.
+        Paper and implementations differ; the defaults are those of the most common implementation
+        (Teney et al. 2018, as rewritten for PyTorch). The code of the bias mitigation study has an
+        LSTM, ELU and the coordinates of boxes.
 
-        ``attention``: how a box and the question make the vector from which a linear layer
-        computes the box's logit. ``product``: the product of two layers, one of each;
-        ``concatenation``: one layer on both together, as in the paper, with ReLU instead of its
-        gated hyperbolic tangents.
-
-        ``normalised_boxes``: scale the features of each box to length 1 first, as Teney et al.
-        advise; neither implementation does.
-
-        ``word_vectors``: a text file of words with their vectors, such as GloVe's, of width
-        ``words``. Other words, or all without a file, start from normal numbers. All are trained.
-
-        ``loss``: ``cross_entropy`` of the softmax, or ``binary_cross_entropy``, the sum over
-        answers of that of each answer's sigmoid, which the implementations use for several right
-        answers. GQA has a single one, hence the default.
+        ``attention``: from the ``product`` of two layers, of box and question, or from one layer on
+        their ``concatenation``, as in the paper, with ReLU instead of its gated tangents.
+        ``normalised_boxes``: scale the features of each box to length 1, as Teney et al. advise.
+        ``word_vectors``: a text file such as GloVe's, of width ``words``; words without a vector
+        start from normal numbers. ``loss``: of the softmax, or the sum over answers of each
+        sigmoid's (``binary_cross_entropy``), which the implementations use for several right
+        answers.
         """
 
         words: int = Field(300, ge=1, description="width of the vector of a word")

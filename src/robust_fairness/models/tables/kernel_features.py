@@ -19,17 +19,13 @@ class KernelFeatures(FixedFeatures):
     .. math:: \phi(x) = \sqrt{2 / D} \cos(x^T \Omega / s + b)
 
     with standard normal frequencies and uniform phases (Rahimi and Recht, "Random Features for
-    Large-Scale Kernel Machines", 2007), which are drawn once and saved with the weights. With
-    weight decay the head is a kernel machine, up to the error of the approximation, which is of
-    order one over the square root of D.
+    Large-Scale Kernel Machines", 2007), drawn once and saved with the weights.
     """
 
     class Parameters(PluginParameters):
         r"""Number of features and width of the kernel :math:`\exp(-\|x - x'\|^2 / 2 s^2)`.
 
-        ``width``: s; default: the square root of twice the number of inputs. That is the root of
-        the mean squared distance of two rows of standardised inputs, hence close to the median
-        heuristic, and does not depend on the data.
+        ``width``: default: the root of the mean squared distance of two standardised rows.
         """
 
         features: int = Field(512, ge=1, description="number of random features (D)")
