@@ -53,11 +53,12 @@ class Plugin:
 
     Attributes:
         name: what configuration calls it: the name of its file unless the class says otherwise.
-        Parameters: its parameters, all with defaults where it can be named without any.
+        Parameters: its parameters, all with defaults where it can be named without any; default:
+            none.
     """
 
     name: ClassVar[str]
-    Parameters: ClassVar[type[BaseModel]]
+    Parameters: ClassVar[type[BaseModel]] = PluginParameters
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

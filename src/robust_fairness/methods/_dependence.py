@@ -66,6 +66,7 @@ def variable(numbers: Tensor) -> Variable:
 class DependenceMethod(Method):
     r"""Add a measure of dependence D to the task's loss, :math:`L + \lambda D`."""
 
+    Parameters = DependenceParameters
     reads_attributes = True
 
     def __init__(self, hparams: DependenceParameters, model: Model, problem: Problem) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 from torch import Tensor, nn
 
 from robust_fairness.core.errors import InputError
@@ -229,6 +229,7 @@ class Method(Plugin, nn.Module, ABC):
         problem: the task.
     """
 
+    Parameters: ClassVar[type[BaseModel]] = MethodParameters
     trains_head: ClassVar[bool] = True
     reads_attributes: ClassVar[bool] = False
     supports_sample_weight: ClassVar[bool] = False

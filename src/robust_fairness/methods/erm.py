@@ -4,15 +4,12 @@ from collections.abc import Iterator
 
 from torch import Tensor
 
-from robust_fairness.methods.base import Batch, Method, MethodParameters, Step, weighted_loss
+from robust_fairness.methods.base import Batch, Method, Step, weighted_loss
 from robust_fairness.models.base import Model
 
 
 class Erm(Method):
     """Minimise the mean loss of the batch, weighted by ``sample_weight`` and ``row_weight``."""
-
-    class Parameters(MethodParameters):
-        """None beyond those of every method."""
 
     supports_sample_weight = True
 

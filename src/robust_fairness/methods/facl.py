@@ -2,11 +2,7 @@
 
 from torch import Tensor
 
-from robust_fairness.methods._dependence import (
-    DependenceParameters,
-    SummedDependenceMethod,
-    Variable,
-)
+from robust_fairness.methods._dependence import SummedDependenceMethod, Variable
 from robust_fairness.metrics.maximal_correlation import (
     chi_squared,
     conditional,
@@ -32,9 +28,6 @@ class Facl(SummedDependenceMethod):
     The prediction is the outcome itself, or the probability of class 1; with more than two classes
     the divergences of all probabilities are averaged. Constants have divergence 0.
     """
-
-    class Parameters(DependenceParameters):
-        """Weight and notion; the estimator is the source's and has no further hyperparameter."""
 
     def dependence(self, outputs: Tensor, attribute: Variable, outcome: Variable | None) -> Tensor:
         predicted = scores(outputs, self.problem.classes)

@@ -2,7 +2,6 @@
 
 import torch
 
-from robust_fairness.core.registry import PluginParameters
 from robust_fairness.miners.base import Labels, Miner, Rows, Triplets, alike, anchors, choose
 
 
@@ -11,9 +10,6 @@ class Random(Miner):
 
     Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), Definition 4.
     """
-
-    class Parameters(PluginParameters):
-        """None."""
 
     def mine(self, embeddings: Rows, labels: Labels, generator: torch.Generator) -> Triplets:
         found = anchors(labels, generator)

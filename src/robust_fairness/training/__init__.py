@@ -70,11 +70,12 @@ def compare(samples: Samples, validation: Sequence[Prediction], cell: Cell) -> p
     criteria = list(dict.fromkeys([*cell.selections, *COMPARED]))
     criteria = [one for one in criteria if one != EVERY] if len(trials) > 1 else []
     scores = evaluation.criterion_scores(criteria, validation, samples)
-    found = selection.compare(scores, criteria).assign(
-        dataset=cell.dataset, method=cell.label, trials=len(trials)
-    )
-    used = found["criterion"].isin(cell.selections)
-    return tables.table(tables.CHOICES, found.assign(used=used).to_dict("records"))
+    cell_of = {"dataset": cell.dataset, "method": cell.label, "trials": len(trials)}
+    rows = [
+        {**cell_of, **found, "used": found["criterion"] in cell.selections}
+        for found in selection.compare(scores, criteria)
+    ]
+    return tables.table(tables.CHOICES, rows)
 
 
 def predict(

@@ -1,6 +1,7 @@
 """Model selection: a pure function of scores on validation rows."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -33,20 +34,17 @@ def choose(scores: pd.DataFrame, criteria: Sequence[str]) -> pd.DataFrame:
     return tables.table(tables.SELECTION, rows)
 
 
-def compare(scores: pd.DataFrame, criteria: Sequence[str]) -> pd.DataFrame:
-    """The trial selected by each criterion: columns criterion, trial, score (a mean over seeds).
+def compare(scores: pd.DataFrame, criteria: Sequence[str]) -> list[dict[str, Any]]:
+    """The trial selected by each criterion: criterion, trial, score (a mean over seeds).
 
     Criteria that no trial has a score of are left out.
     """
     found = [(criterion, _best(scores, Criterion.parse(criterion))) for criterion in criteria]
-    return pd.DataFrame(
-        [
-            {"criterion": name, "trial": best["trial"].iloc[0], "score": best["score"].mean()}
-            for name, best in found
-            if len(best)
-        ],
-        columns=["criterion", "trial", "score"],
-    )
+    return [
+        {"criterion": name, "trial": best["trial"].iloc[0], "score": best["score"].mean()}
+        for name, best in found
+        if len(best)
+    ]
 
 
 def _best(scores: pd.DataFrame, criterion: Criterion) -> pd.DataFrame:

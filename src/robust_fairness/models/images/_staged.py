@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from torch import Tensor, nn
 
@@ -45,21 +45,22 @@ class Body:
 class StagedNetwork(SingleModel):
     """A network whose early layer ends the first half of the stages; a head is one linear layer.
 
-    Images need sides of ``least_side`` pixels, which leaves 2 pixels or more wherever batches are
-    normalised: one pixel has no variance in a batch of one row.
+    Where all stages but the first halve the image, its sides need two pixels in the last one: batch
+    normalisation of one pixel has no variance in a batch of one row.
     """
 
     piecewise_linear = True
+    halves: ClassVar[bool] = True
 
     def __init__(
         self, hparams: Any, inputs: RowShape, outputs: int, randomness: Randomness
     ) -> None:
         super().__init__(hparams, inputs, outputs, randomness)
         shape = require_images(self.name, inputs)
-        require_side(self.name, shape, self.least_side())
 
         def layers() -> nn.ModuleList:
             body = self.body(*shape)
+            require_side(self.name, shape, 2 ** len(body.stages) if self.halves else 1)
             cut = len(body.stages) // 2
             self.early_width, self.feature_width = body.widths[cut - 1], body.feature_width
             first = Chain(body.stem, *body.stages[:cut])
@@ -71,10 +72,6 @@ class StagedNetwork(SingleModel):
     @abstractmethod
     def body(self, channels: int, height: int, width: int) -> Body:
         """The network up to its features, with its initial weights."""
-
-    def least_side(self) -> int:
-        """Minimum side of an image in pixels."""
-        return 1
 
     def early(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         return cast("Tensor", self.layers[0](images(x), noise))[None]

@@ -25,9 +25,6 @@ class Densenet(StagedNetwork):
             (16, 16, 16), min_length=2, description="layers of two convolutions in each block"
         )
 
-    def least_side(self) -> int:
-        return int(2 ** len(self.hparams.layers))
-
     def body(self, channels: int, height: int, width: int) -> Body:
         growth, layers = self.hparams.growth, self.hparams.layers
         stem = conv3x3(channels, 2 * growth)

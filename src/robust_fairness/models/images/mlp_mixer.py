@@ -27,6 +27,7 @@ class MlpMixer(StagedNetwork):
         depth: int = Field(8, ge=2, description="blocks")
 
     piecewise_linear = False
+    halves = False
 
     def body(self, channels: int, height: int, width: int) -> Body:
         p, patch = self.hparams, patch_of(self.name, height, width, self.hparams.patch)

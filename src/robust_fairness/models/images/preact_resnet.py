@@ -29,9 +29,6 @@ class PreactResnet(StagedNetwork):
         )
         blocks: int = Field(2, ge=1, description="blocks of two convolutions in each stage")
 
-    def least_side(self) -> int:
-        return int(2 ** len(self.hparams.widths))
-
     def body(self, channels: int, height: int, width: int) -> Body:
         widths = self.hparams.widths
         stages = stages_of(PreActivatedBlock, widths[0], widths, self.hparams.blocks)

@@ -26,9 +26,6 @@ class Resnet20(StagedNetwork):
         )
         blocks: int = Field(3, ge=1, description="blocks of two convolutions in each stage")
 
-    def least_side(self) -> int:
-        return int(2 ** len(self.hparams.widths))
-
     def body(self, channels: int, height: int, width: int) -> Body:
         widths = self.hparams.widths
         stem = nn.Sequential(conv3x3(channels, widths[0]), nn.BatchNorm2d(widths[0]), nn.ReLU())

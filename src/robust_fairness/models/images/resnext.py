@@ -32,9 +32,6 @@ class Resnext(StagedNetwork):
         stages: int = Field(3, ge=2, description="each has twice the channels of the one before")
         blocks: int = Field(3, ge=1, description="blocks of three convolutions in each stage")
 
-    def least_side(self) -> int:
-        return int(2**self.hparams.stages)
-
     def body(self, channels: int, height: int, width: int) -> Body:
         p, planes = self.hparams, self.hparams.planes
         stem = nn.Sequential(conv3x3(channels, planes), nn.BatchNorm2d(planes), nn.ReLU())

@@ -35,9 +35,6 @@ class ShakeShake(StagedNetwork):
             4, ge=1, description="blocks of two convolutions a branch in each stage"
         )
 
-    def least_side(self) -> int:
-        return int(2**self.hparams.stages)
-
     def body(self, channels: int, height: int, width: int) -> Body:
         stem = nn.Sequential(conv3x3(channels, STEM), nn.BatchNorm2d(STEM))
         widths = [self.hparams.width * 2**stage for stage in range(self.hparams.stages)]

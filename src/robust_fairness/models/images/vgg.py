@@ -34,9 +34,6 @@ class Vgg(StagedNetwork):
                 )
             return self
 
-    def least_side(self) -> int:
-        return int(2 ** len(self.hparams.widths))
-
     def body(self, channels: int, height: int, width: int) -> Body:
         widths = self.hparams.widths
         sizes = zip((channels, *widths[:-1]), widths, self.hparams.convolutions, strict=True)

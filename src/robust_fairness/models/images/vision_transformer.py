@@ -37,6 +37,7 @@ class VisionTransformer(StagedNetwork):
             return self
 
     piecewise_linear = False
+    halves = False
 
     def body(self, channels: int, height: int, width: int) -> Body:
         p, patch = self.hparams, patch_of(self.name, height, width, self.hparams.patch)
