@@ -186,13 +186,6 @@ def fetch(
         root: the data root, see ``_files.default_root``.
         progress: show a progress bar on stderr where that is a terminal; elsewhere a line a file.
         address: web folder to take the files from in place of the official one (a mirror).
-
-    Returns:
-        The files, in the order of ``REMOTES``.
-
-    Raises:
-        InputError: unknown name, a failed connection, no such file on the server, a wrong checksum
-            or a folder that cannot be written.
     """
     if name not in REMOTES:
         raise unknown_name("dataset to fetch", name, REMOTES)

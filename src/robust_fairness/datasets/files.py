@@ -55,9 +55,6 @@ class Files:
         r"""UTF-8 text of the file ``name`` or, where only that exists, of ``name.gz``.
 
         Lines end in ``\n``, however they end in the file.
-
-        Raises:
-            InputError: the file is missing, cannot be read, is damaged gzip or is not text.
         """
         content = self.content(name)
         try:
@@ -69,11 +66,7 @@ class Files:
             ) from error
 
     def content(self, name: str) -> bytes:
-        """Uncompressed bytes of the file ``name`` or, where only that exists, of ``name.gz``.
-
-        Raises:
-            InputError: the file is missing, cannot be read or is damaged gzip.
-        """
+        """Uncompressed bytes of the file ``name`` or, where only that exists, of ``name.gz``."""
         content = self._read(self._find(name))
         self.sources[name] = hashlib.sha256(content).hexdigest()
         return content
@@ -83,9 +76,6 @@ class Files:
 
         For files that are too large to be held in memory. The checksum is noted when the last
         piece has been taken.
-
-        Raises:
-            InputError: the file is missing, cannot be read or is damaged gzip.
         """
         path = self._find(name)
         digest = hashlib.sha256()

@@ -29,15 +29,7 @@ FIRST_PLACES = {"test": 0, "val": 2**24, "train": 2**25}
 
 
 class OfClasses:
-    """A generator of some of its classes, such as ten of ImageNet's thousand.
-
-    Args:
-        generator: makes images of all of them.
-        classes: names of those that are asked for; labels are their places here.
-
-    Raises:
-        InputError: the generator has no such class, or one is named twice.
-    """
+    """A generator of some of its classes, such as ten of ImageNet's thousand."""
 
     def __init__(self, generator: Decoder, classes: tuple[str, ...]) -> None:
         for one in classes:
@@ -113,9 +105,6 @@ class Generated(Dataset):
         Returns:
             Samples whose ``id`` is the place of a row in its family, with the one attribute that
             the parameters name.
-
-        Raises:
-            InputError: sizes or classes do not fit, or a chunk cannot be written.
         """
         parameters = self.parameters
         rows = [parameters.train_rows, parameters.val_rows, parameters.test_rows]
@@ -148,12 +137,6 @@ class Generated(Dataset):
         """The same draws and labels, from another subset of latent space.
 
         A color is read off the new images: a shift may change it.
-
-        Args:
-            samples: rows that ``generate`` returned.
-            test_set: the subset, and its severity.
-            generator: makes images of latents and labels.
-            name: folder of its chunks.
         """
         chunks = _chunks(self.parameters, test_set, generator, name)
         with checkpoints.threads(self.parameters.threads):

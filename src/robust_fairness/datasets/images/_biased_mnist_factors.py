@@ -90,9 +90,6 @@ def draw_factors(
         p_bias: probability of the own value, by variable.
         variant: key of ``POSITIONS``.
         seed: seeds of the draw.
-
-    Returns:
-        ``n`` rows, one categorical column a variable.
     """
     generator = np.random.Generator(np.random.PCG64(seed))
     columns = {}

@@ -30,15 +30,8 @@ logger = logging.getLogger(__name__)
 def counted_table(name: str, text: str) -> pd.DataFrame:
     """Numbers by file name, below a line with their count and one with their names.
 
-    Args:
-        name: name of the file.
-        text: what is in it.
-
     Returns:
         float64 or int64; NaN where a cell is no number.
-
-    Raises:
-        InputError: it is no table, has two rows of an image, or others than its count.
     """
     count, _, rest = text.partition("\n")
     table = _table(name, rest, header=0)
@@ -51,15 +44,7 @@ def counted_table(name: str, text: str) -> pd.DataFrame:
 
 
 def whole_numbers(files: Files, name: str) -> pd.Series:
-    """The numbers of a file of two columns, int64, by file name.
-
-    Args:
-        files: where it is read from.
-        name: name of the file.
-
-    Raises:
-        InputError: it is missing, no such table, or has two rows of an image.
-    """
+    """The numbers of a file of two columns, int64, by file name."""
     table = _table(name, files.text(name), header=None)
     if len(table.columns) != 1 or not is_integer_dtype(table.iloc[:, 0]):
         raise InputError(f"{name}: allowed: a file name and a whole number in every row")
@@ -105,16 +90,7 @@ class Colours:
 def landmarks_of(
     files: Files, rows: pd.Index, parameters: SkinToneParameters
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Landmarks of the images ``[n, 5, 2]``, and which of them are their own ``[n]``.
-
-    Args:
-        files: where the file of landmarks is read from.
-        rows: names of the images.
-        parameters: which positions are wanted.
-
-    Raises:
-        InputError: the file is missing or damaged, or has no row of any of the images.
-    """
+    """Landmarks of the images ``[n, 5, 2]``, and which of them are their own ``[n]``."""
     landmarks = np.tile(np.array(ALIGNED), (len(rows), 1, 1))
     if parameters.positions == "aligned":
         return landmarks, np.zeros(len(rows), dtype=bool)
@@ -147,10 +123,6 @@ def landmarks_of(
 
 def skin_tone_attributes(colours: Colours, parameters: SkinToneParameters) -> pd.DataFrame:
     """Skin tone as attributes; the flags, where details are asked for, as categories.
-
-    Args:
-        colours: has seen all images.
-        parameters: what is told of them.
 
     Returns:
         The columns ``SKIN_TONE``, or all of ``skin_tones``, one row an image.

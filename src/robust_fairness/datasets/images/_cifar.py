@@ -35,14 +35,6 @@ def read(files: Files, names: Sequence[str]) -> list[Images]:
 
     Official files that are not there by themselves are taken from the archive in which they are
     served.
-
-    Args:
-        files: where the files are looked for.
-        names: their paths below the root, ``.bin`` (official) or ``.npz``.
-
-    Raises:
-        InputError: a file is missing, truncated or damaged, is no such file, holds arrays of
-            other types or shapes, or labels that are no class.
     """
     absent = [name for name in names if name in (*TRAINING, *TEST) and not files.has(name)]
     served = _members(files, absent) if absent else {}

@@ -39,20 +39,6 @@ def samples_of(
     """Decoded images with their class, their attributes and splits within each class.
 
     Groups are the values that occur; one that has a single image is told in the log.
-
-    Args:
-        table: a row an image, by its name: the categorical column ``class``, whose categories
-            stand in the order of the dataset, and categorical attributes.
-        sensitive: the columns that are sensitive attributes; ``class`` may be one.
-        source: the images.
-        where: what the place of the images is called.
-        files: the checksums of what was read so far.
-        parameters: sizes and splits.
-        splits: number of named splits.
-
-    Raises:
-        InputError: less than two classes have images enough, a part of a split would be empty,
-            or an image is damaged or smaller than the crop.
     """
     table = _large_classes(table, parameters.min_images)
     labels = pd.Series(table[CLASS].cat.remove_unused_categories().array)

@@ -11,16 +11,7 @@ UNSIGNED_BYTES = 0x08
 
 
 def read_idx(files: Files, name: str, axes: int) -> np.ndarray:
-    """Content of an idx file of unsigned bytes, uint8, read-only.
-
-    Args:
-        files: where the file is looked for.
-        name: its path below the root.
-        axes: number of axes that it must have.
-
-    Raises:
-        InputError: the file is missing, is no such file, or is truncated.
-    """
+    """Content of an idx file of unsigned bytes, uint8, read-only."""
     content = files.content(name)
     expected = bytes([0, 0, UNSIGNED_BYTES, axes])
     if content[:4] != expected:

@@ -108,9 +108,6 @@ def opened(
             files of other suffixes are left alone.
         depth: how many last parts of its path an image is called by; 1 takes the files of the
             folder, 2 those of its folders (``person/person_0001.jpg``).
-
-    Raises:
-        InputError: there is neither, or the zip file is damaged.
     """
     path, archive = root / name, root / f"{name}.zip"
     if path.is_dir():
@@ -130,11 +127,7 @@ def opened(
 
 
 def joined(sources: Mapping[str, Source]) -> Source:
-    """Images of several places as one, each called by its place and its name there.
-
-    Args:
-        sources: the places, by what they are called; of the same formats.
-    """
+    """Images of several places as one, each called by its place and its name there."""
     formats = {suffix: kind for each in sources.values() for suffix, kind in each.formats.items()}
     names = {f"{place}/{name}" for place, each in sources.items() for name in each.names}
 
@@ -148,18 +141,7 @@ def joined(sources: Mapping[str, Source]) -> Source:
 def present(
     table: pd.DataFrame, source: Source, where: str, annotations: str, only_present: bool
 ) -> pd.DataFrame:
-    """The annotated rows whose image is there; all must be unless only these are wanted.
-
-    Args:
-        table: annotations by name of the image.
-        source: the images.
-        where: what the place of the images is called.
-        annotations: name of the file that the table was read from.
-        only_present: whether annotations without an image are left out.
-
-    Raises:
-        InputError: an annotated image is missing, or none is there.
-    """
+    """The annotated rows whose image is there; all must be unless only these are wanted."""
     there = table.index.isin(list(source.names))
     if not there.any():
         raise InputError(
@@ -179,18 +161,7 @@ def present(
 def with_images(
     table: pd.DataFrame, source: Source, where: str, annotations: str, only_present: bool
 ) -> pd.DataFrame:
-    """The annotated rows whose image is there, where every image has to have its row.
-
-    Args:
-        table: annotations by name of the image.
-        source: the images.
-        where: what the place of the images is called.
-        annotations: name of the file that the table was read from.
-        only_present: whether annotations without an image are left out.
-
-    Raises:
-        InputError: an image has no row, or see ``present``.
-    """
+    """The annotated rows whose image is there, where every image has to have its row."""
     unknown = sorted(source.names - set(table.index))
     if unknown:
         raise InputError(
@@ -220,10 +191,6 @@ def decode(
     Returns:
         uint8 ``[n, 3, height, width]`` red, green, blue, and the SHA-256 of all files' bytes in
         order.
-
-    Raises:
-        InputError: a file is damaged, of another format, or smaller than the crop; the message
-            names it and its row. With ``look``: images differ in size.
     """
     images = np.empty((len(names), CHANNELS, *size), dtype=np.uint8)
     digest = hashlib.sha256()

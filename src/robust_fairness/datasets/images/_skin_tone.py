@@ -115,10 +115,6 @@ def measure(images: np.ndarray, landmarks: np.ndarray) -> Patches:
         landmarks: x and y of ``POINTS``, float64 ``[n, 5, 2]``, in pixels of the aligned crop of
             178 x 218; they may lie outside.
 
-    Raises:
-        InputError: images are not in colour or not bytes, are not as many as the landmarks, or a
-            landmark is not finite.
-
     Source: appendix D.2.
     """
     _check(images, landmarks)
@@ -163,13 +159,7 @@ def _check(images: np.ndarray, landmarks: np.ndarray) -> None:
 
 
 def _span(centre: np.ndarray, size: int, reference: int) -> np.ndarray:
-    """Pixels of patches along one axis, int64 ``[n, 3, patch]``; some may be outside.
-
-    Args:
-        centre: coordinates in the aligned crop ``[n, 3]``.
-        size: number of pixels of the image.
-        reference: number of pixels of the aligned crop.
-    """
+    """Pixels of patches along one axis, int64 ``[n, 3, patch]``; some may be outside."""
     scale = size / reference
     patch = max(1, round(PATCH * scale))
     # Coordinates far outside would not fit into whole numbers, and one patch away is far enough.
@@ -241,10 +231,6 @@ def skin_tones(patches: Patches, parameters: SkinToneParameters) -> pd.DataFrame
 
     The mean takes angles as plain numbers. That is wrong only near 180 degrees, which are bluish
     patches of middle lightness; these have a flag.
-
-    Args:
-        patches: the colours.
-        parameters: which angle counts, and the limits of the flags.
     """
     known = patches.pixels > 0
     form = (parameters.arctangent, parameters.encoding)

@@ -85,9 +85,6 @@ class BiasedMnist(ImageDataset):
     Validation digits are there twice: with factors drawn as for training (``val``) and with
     unbiased ones, p = 0.1, as for the test (``unbiased_val``), as in the published data. All
     seeds share one draw and one split, ``split_0``.
-
-    Raises:
-        InputError: a file is missing or damaged, or more rows are asked for than there are.
     """
 
     class Parameters(BaseModel, extra="forbid", frozen=True):
@@ -135,11 +132,9 @@ class BiasedMnist(ImageDataset):
             return dict.fromkeys(VARIABLES, self.p_bias)
 
     def required_files(self) -> tuple[str, ...]:
-        """The files of MNIST, unless the bundled digits are used."""
         return MNIST_FILES if self.parameters.digits == "mnist" else ()
 
     def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
         parameters = self.parameters
         read = {"mnist": _mnist, "scikit_learn": _bundled}[parameters.digits]
         source = read(files, parameters)
@@ -247,11 +242,7 @@ def _limited(
 
 
 def digit_masks(images: np.ndarray) -> np.ndarray:
-    """Which pixels of its cell each digit covers, bool ``[n, 32, 32]``.
-
-    Args:
-        images: uint8 ``[n, 28, 28]``.
-    """
+    """Which pixels of its cell each digit covers, bool ``[n, 32, 32]``."""
     masks = np.empty((len(images), CELL, CELL), dtype=bool)
     for start in range(0, len(images), ENLARGED_AT_ONCE):
         rows = slice(start, start + ENLARGED_AT_ONCE)
@@ -265,12 +256,6 @@ def enlarged(images: np.ndarray) -> np.ndarray:
     Each new pixel covers 7/8 of an old one in both directions; sums of whole numbers below 2^24
     are exact in float32, whatever their order. OpenCV's INTER_AREA, which the published code
     uses, interpolates between pixels when it enlarges: edges may differ by a pixel.
-
-    Args:
-        images: uint8 ``[n, 28, 28]``.
-
-    Returns:
-        float32 ``[n, 32, 32]``.
     """
     width = OVERLAP * MNIST_SIZE // CELL
     fine = np.repeat(np.eye(MNIST_SIZE, dtype=np.float32), OVERLAP, axis=1)

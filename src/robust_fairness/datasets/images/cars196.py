@@ -31,12 +31,7 @@ MOST_BYTES = 256 * 2**20  # of a variable; the official annotations have 2.9 mil
 
 
 class Cars196(ImageDataset):
-    """Photographs of cars; the class is the model, ``id`` folder and file name.
-
-    Raises:
-        InputError: a file is missing or damaged, annotations and images do not match, or less
-            than two classes or an empty part is left.
-    """
+    """Photographs of cars; the class is the model, ``id`` folder and file name."""
 
     class Parameters(ClassImageParameters):
         """Parameters of CARS196.
@@ -85,11 +80,9 @@ class Cars196(ImageDataset):
             return self
 
     def required_files(self) -> tuple[str, ...]:
-        """Folders of images, their annotations and the names of the classes."""
         return (*self.parameters.images, *self.parameters.annotations, self.parameters.classes)
 
     def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
         parameters = self.parameters
         names = _class_names(files, parameters.classes)
         tables, sources = [], {}

@@ -51,10 +51,6 @@ class Celeba(ImageDataset):
     """Faces with their target, sensitive attributes and one split, ``split_0``.
 
     All seeds share the split, as in the papers.
-
-    Raises:
-        InputError: a file is missing or damaged, annotations and images do not match, an
-            attribute does not exist, or a part lacks rows of a class.
     """
 
     class Parameters(ImageFileParameters):
@@ -102,12 +98,10 @@ class Celeba(ImageDataset):
             return self
 
     def required_files(self) -> tuple[str, ...]:
-        """Images, attributes and the file that the split is made of."""
         of_split = {"official": (PARTITION,), "identity": (IDENTITIES,), "random": ()}
         return (self.parameters.images, ATTRIBUTES, *of_split[self.parameters.split])
 
     def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
         parameters = self.parameters
         table = _annotations(files)
         measured = () if parameters.skin_tone is None else SKIN_TONE

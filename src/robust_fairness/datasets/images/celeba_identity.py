@@ -41,10 +41,6 @@ class CelebaIdentity(ImageDataset):
     """Faces with the person they show, their skin tone, and splits within each person.
 
     People are called by their number in the official file, and stand in its order.
-
-    Raises:
-        InputError: a file is missing or damaged, people and images do not match, less than two
-            people have enough images, or a part of a split would be empty.
     """
 
     class Parameters(ClassSplitParameters, ImageFileParameters):
@@ -75,11 +71,9 @@ class CelebaIdentity(ImageDataset):
             return self
 
     def required_files(self) -> tuple[str, ...]:
-        """Images and identities."""
         return (self.parameters.images, IDENTITIES)
 
     def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
         parameters = self.parameters
         where = parameters.images
         table = whole_numbers(files, IDENTITIES).to_frame("person")

@@ -29,11 +29,6 @@ class Cifar10(ImageDataset):
 
     ``id`` is the name of an image where the files have names, else its place in the files, those
     of the training first.
-
-    Raises:
-        InputError: a file is missing, truncated or of another form, some have names and some have
-            not, an image is named twice, more rows are asked for than there are, or a part lacks
-            a class.
     """
 
     class Parameters(SplitParameters):
@@ -66,7 +61,6 @@ class Cifar10(ImageDataset):
             return tuple(map(below_the_root, names))
 
     def required_files(self) -> tuple[str, ...]:
-        """Training and test files."""
         return (*self.parameters.train_files, *self.parameters.test_files)
 
     def missing_files(self, files: Files) -> list[str]:
@@ -75,7 +69,6 @@ class Cifar10(ImageDataset):
         return [name for name in super().missing_files(files) if name not in official]
 
     def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
         parameters = self.parameters
         read = _cifar.read(files, (*parameters.train_files, *parameters.test_files))
         x, y, own = zip(*read, strict=True)

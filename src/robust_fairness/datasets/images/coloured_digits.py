@@ -37,9 +37,6 @@ class ColouredDigits(ImageDataset):
     """1,797 digits as images of three channels, split within each class.
 
     The color of a row depends on its place in the bundled file and on ``color_seed`` alone.
-
-    Raises:
-        InputError: a part of a split lacks rows or a class.
     """
 
     class Parameters(ClassSplitParameters):
@@ -75,7 +72,6 @@ class ColouredDigits(ImageDataset):
             return self
 
     def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
         parameters = self.parameters
         grey, labels = digits.bundled(files)
         classes = labels.cat.codes.to_numpy().astype(np.int64)
@@ -96,15 +92,7 @@ class ColouredDigits(ImageDataset):
 
 
 def drawn_colors(classes: np.ndarray, parameters: ColouredDigits.Parameters) -> np.ndarray:
-    """Number of the color of every row.
-
-    Args:
-        classes: digit of every row, int64 ``[n]``.
-        parameters: frequencies, correlation and seed.
-
-    Returns:
-        int64 ``[n]``, places in ``COLORS``.
-    """
+    """Number of the color of every row."""
     seed = (parameters.color_seed, DRAWS)
     draws = uniform_rows(seed, np.arange(len(classes)), (2,)).astype(np.float64)
     shares = np.cumsum(parameters.frequencies) / np.sum(parameters.frequencies)
@@ -113,15 +101,7 @@ def drawn_colors(classes: np.ndarray, parameters: ColouredDigits.Parameters) -> 
 
 
 def coloured(grey: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Ink of some color on black.
-
-    Args:
-        grey: brightness of the ink, uint8 ``[n, 1, height, width]``.
-        codes: number of the color of every row, int64 ``[n]``.
-
-    Returns:
-        uint8 ``[n, 3, height, width]`` red, green, blue, to the nearest one.
-    """
+    """Ink of some color on black."""
     ink = np.array(list(COLORS.values()))[codes][:, :, None, None]
     return ((grey.astype(np.int64) * ink + digits.WHITE // 2) // digits.WHITE).astype(np.uint8)
 
@@ -131,12 +111,6 @@ def nearest_colors(images: np.ndarray) -> pd.Categorical:
 
     That is the one of which the sum of all pixels is at the smallest angle; brightness does not
     count. It gives back what ``coloured`` was given.
-
-    Args:
-        images: uint8 ``[n, 3, height, width]`` red, green, blue on black.
-
-    Raises:
-        InputError: the images have no three channels.
     """
     if images.shape[1] != len("rgb"):
         raise InputError(

@@ -35,12 +35,7 @@ logger = logging.getLogger(__name__)
 
 
 class Cub200(ImageDataset):
-    """Photographs of birds; the class is the species, ``id`` the folder and the name of the file.
-
-    Raises:
-        InputError: a file is missing or damaged, annotations and images do not match, or less
-            than two species or an empty part is left.
-    """
+    """Photographs of birds; the class is the species, ``id`` the folder and the name of the file."""
 
     class Parameters(ClassImageParameters):
         """Parameters of CUB-200-2011.
@@ -81,12 +76,10 @@ class Cub200(ImageDataset):
             return names
 
     def required_files(self) -> tuple[str, ...]:
-        """Images, their numbers and their classes."""
         names = ("images", "images.txt", "classes.txt", "image_class_labels.txt")
         return tuple(f"{self.parameters.folder}/{name}" for name in names)
 
     def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
         parameters = self.parameters
         table = _images(files, parameters.folder)
         where, index = f"{parameters.folder}/images", f"{parameters.folder}/images.txt"
@@ -200,18 +193,6 @@ def _seen(
     """Whether an attribute was seen in an image, bool ``[image, wanted attribute]``.
 
     The file has 312 rows an image: it is parsed in blocks, and only what is wanted is kept.
-
-    Args:
-        files: where the file is found.
-        name: the file of labels.
-        attributes_name: the file of the names of attributes.
-        attributes: numbers of all attributes.
-        wanted: numbers of those that are looked for.
-        images: numbers of all images.
-
-    Raises:
-        InputError: a row is damaged, names an image or an attribute that does not exist, or a
-            image has no row.
     """
     seen = np.zeros((len(images), len(wanted)), dtype=bool)
     labelled = np.zeros(len(images), dtype=bool)

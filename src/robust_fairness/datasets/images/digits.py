@@ -24,9 +24,6 @@ class Digits(ImageDataset):
 
     The rows are the test file of the UCI Machine Learning Repository; who wrote a digit is not
     told, so that the parts of a split may share writers.
-
-    Raises:
-        InputError: a part of a split lacks rows or a class.
     """
 
     class Parameters(SplitParameters):
@@ -39,7 +36,6 @@ class Digits(ImageDataset):
         sensitive: tuple[Literal["class"], ...] = ("class",)
 
     def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
         parameters = self.parameters
         x, labels = bundled(files)
         frame = random_splits(len(labels), splits, parameters)
@@ -57,14 +53,7 @@ class Digits(ImageDataset):
 
 
 def bundled(files: Files) -> tuple[np.ndarray, pd.Series]:
-    """All digits in the order of the file.
-
-    Args:
-        files: records the checksum.
-
-    Returns:
-        uint8 ``[1797, 1, 8, 8]``, and the class of every row, categorical.
-    """
+    """All digits in the order of the file."""
     from sklearn.datasets import load_digits
 
     found = load_digits()
@@ -78,11 +67,5 @@ def brightness(counts: np.ndarray) -> np.ndarray:
     """Counts of 0 to 16 as bytes of 0 to 255, to the nearest one; 8, a tie, is 128.
 
     No two counts share a byte, so that nothing is lost.
-
-    Args:
-        counts: uint8, of any shape.
-
-    Returns:
-        uint8, of the same shape.
     """
     return ((counts.astype(np.int64) * WHITE + LEVELS // 2) // LEVELS).astype(np.uint8)

@@ -23,11 +23,6 @@ class ImageFolder(ImageDataset):
     """Images with labels and splits; class 1 of a binary target is the positive one.
 
     ``id`` is the name of the image unless a column is given.
-
-    Raises:
-        InputError: table or folder are missing or damaged, an image is missing, named twice,
-            damaged or too small, a column does not exist, is constant where it may not be, or has a
-            cell that does not fit, or a part of a split lacks rows or a class.
     """
 
     class Parameters(RawTableParameters, ImageFileParameters):
@@ -54,11 +49,9 @@ class ImageFolder(ImageDataset):
             return self
 
     def required_files(self) -> tuple[str, ...]:
-        """The table and the images."""
         return (self.parameters.file, self.parameters.images)
 
     def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
         parameters = self.parameters
         parameters.require_typed(parameters.columns)
         wanted = tuple(dict.fromkeys((*parameters.columns, parameters.image)))

@@ -57,10 +57,6 @@ class Imbalanced(Dataset):
     named splits than are asked for, they are used again in turn, each time with other classes cut.
     The attribute ``class_size`` tells for each split which rows belong to what is cut; it is the
     same in the control. Rows whose attribute is missing stay in training, and belong to neither.
-
-    Raises:
-        InputError: the dataset cannot be read, has no classes or no such attribute, has as few
-            classes as are cut, or nothing is left to cut.
     """
 
     class Parameters(BaseModel, extra="forbid", frozen=True):
@@ -118,7 +114,6 @@ class Imbalanced(Dataset):
         self.data_kind = self.source.data_kind
 
     def required_files(self) -> tuple[str, ...]:
-        """The files of the dataset that is cut."""
         return self.source.required_files()
 
     def missing_files(self, files: Files) -> list[str]:
@@ -126,7 +121,6 @@ class Imbalanced(Dataset):
         return self.source.missing_files(files)
 
     def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
         parameters = self.parameters
         source = parameters.of
         samples = self.source.load(files, splits)
@@ -196,15 +190,6 @@ def _of_split(
 
     The rows of a value stand in one random order, and every part takes the first ones: what is
     left of the minority belongs to the control, and the majority has all of its control.
-
-    Args:
-        rows: the dataset's training rows, int64 ``[m]``.
-        values: class or attribute of all rows ``[n]``.
-        k: number of the split.
-        parameters: what is cut.
-
-    Returns:
-        bool ``[n]`` twice, and bool ``[values]``.
     """
     generator = np.random.default_rng([parameters.seed, k])
     codes = values.cat.codes.to_numpy().astype(np.int64)[rows]
@@ -263,14 +248,6 @@ def _sizes(available: np.ndarray, minority: np.ndarray, parameters: Imbalanced.P
     The control has one row of each value, and of its others the share that the majority has of
     all of them. That is as many as can be refilled, for any cut down to one row, so that the
     control is the same whatever ``cut`` and ``percent`` are.
-
-    Args:
-        available: training rows of every value, int64 ``[values]``.
-        minority: which are cut, bool ``[values]``.
-        parameters: how far.
-
-    Raises:
-        InputError: no value that is cut loses a row.
     """
     others = (available - 1).clip(min=0)
     free = int(others[~minority].sum())

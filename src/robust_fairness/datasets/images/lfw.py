@@ -36,12 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 class Lfw(ImageDataset):
-    """Faces; the class is the person, ``id`` the folder and the name of the file.
-
-    Raises:
-        InputError: a file is missing or damaged, attributes and images do not match, or less
-            than two people or an empty part is left.
-    """
+    """Faces; the class is the person, ``id`` the folder and the name of the file."""
 
     class Parameters(ClassImageParameters):
         """Parameters of LFW.
@@ -70,7 +65,6 @@ class Lfw(ImageDataset):
             return path if path is None else below_the_root(path)
 
     def required_files(self) -> tuple[str, ...]:
-        """Images and the file of the attribute."""
         return (self.parameters.images, self._attribute_file())
 
     def _attribute_file(self) -> str:
@@ -79,7 +73,6 @@ class Lfw(ImageDataset):
         return self.parameters.attributes or usual
 
     def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
         parameters = self.parameters
         kumar = parameters.attribute == "kumar"
         attribute = "race" if kumar else "predicted_race"

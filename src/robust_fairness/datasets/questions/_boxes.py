@@ -66,11 +66,6 @@ def convert(features: Path, images: Sequence[str], boxes: int, target: Path) -> 
         images: ids of the images, in the order of the rows to be.
         boxes: most boxes of an image that are kept.
         target: folder of all converted maps.
-
-    Raises:
-        InputError: no images or boxes are asked for; an image has no features; a file is
-            missing, truncated or of another shape; it has fewer boxes than promised, or a number
-            that half precision cannot hold; the disk is full (the same call then goes on).
     """
     if not images:
         raise InputError("images: none, allowed: at least one")
@@ -119,11 +114,7 @@ class _Places:
 
 
 def _places(info: Path, images: Sequence[str]) -> _Places:
-    """Where the features of the images are, in their order.
-
-    Raises:
-        InputError: the file is missing or no such table, or lacks an image or a number of it.
-    """
+    """Where the features of the images are, in their order."""
     try:
         table = json.loads(info.read_bytes())
     except OSError as error:
@@ -159,12 +150,7 @@ def _place(info: Path, image: str, entry: object) -> tuple[int, int, int]:
 
 
 def _width(sources: Mapping[int, Path], places: _Places, images: Sequence[str]) -> int:
-    """Numbers of a box, after a look at every file: nothing is converted before all fit.
-
-    Raises:
-        InputError: a file is missing or damaged, has another shape, or fewer rows or boxes than
-            the table of images says.
-    """
+    """Numbers of a box, after a look at every file: nothing is converted before all fit."""
     widths: dict[int, Path] = {}
     for number, path in sources.items():
         with _opened(path) as dataset:
@@ -190,11 +176,7 @@ def _width(sources: Mapping[int, Path], places: _Places, images: Sequence[str]) 
 
 @contextmanager
 def _opened(path: Path) -> Iterator["h5py.Dataset"]:
-    """The features of a file, open.
-
-    Raises:
-        InputError: it is missing, truncated or damaged, or has no such features.
-    """
+    """The features of a file, open."""
     import h5py
 
     if not path.is_file():
@@ -490,9 +472,6 @@ def _read(path: Path, rows: np.ndarray, boxes: int) -> np.ndarray:
 
     Rows between that are not asked for hold anything: they are read only where they are stored
     together with others.
-
-    Raises:
-        InputError: the file is damaged.
     """
     with _opened(path) as dataset:
         first, (_, available, width) = rows[0], dataset.shape

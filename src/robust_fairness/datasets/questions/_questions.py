@@ -120,16 +120,6 @@ def questions_from(files: Files, name: str, book: Book, tokens: int) -> Question
     Of an entry the fields ``question``, ``answer``, ``imageId`` and ``groups`` (``global`` and
     ``local``, which may be null or empty) are read, and all others are passed over. In memory are
     a block of the file and the numbers of the questions, some 200 bytes each.
-
-    Args:
-        files: where the file is found.
-        name: the file, below the data root or absolute.
-        book: names met so far; those that are new are added.
-        tokens: words that are kept, the first ones of a question.
-
-    Raises:
-        InputError: the file is missing or damaged, holds no question or an id twice, or an entry
-            lacks a field or has no word.
     """
     ids: list[str] = []
     known: set[str] = set()
@@ -157,12 +147,7 @@ def questions_from(files: Files, name: str, book: Book, tokens: int) -> Question
 
 
 def as_attribute(numbers: np.ndarray, names: Names) -> pd.Series:
-    """Numbers of a book as a categorical attribute of the names that occur, sorted.
-
-    Args:
-        numbers: int32 ``[n]``.
-        names: what they stand for.
-    """
+    """Numbers of a book as a categorical attribute of the names that occur, sorted."""
     found, codes = np.unique(numbers, return_inverse=True)
     occurring = np.array(list(names), dtype=object)[found]
     order = np.argsort(occurring)
@@ -188,11 +173,7 @@ def _tokens(question: str, words: Names, tokens: int, place: str) -> list[int]:
 
 
 def _field(entry: Any, name: str, place: str) -> Any:
-    """A field of an entry.
-
-    Raises:
-        InputError: the entry has none of that name, or no fields at all.
-    """
+    """A field of an entry."""
     if not isinstance(entry, dict) or name not in entry:
         raise InputError(
             f"{place}: no field {name!r}, allowed: an entry of question, answer, imageId and "
@@ -218,11 +199,7 @@ def _group(groups: Any, name: str, place: str) -> str:
 
 
 def _entries(files: Files, name: str) -> Iterator[tuple[str, Any]]:
-    """The entries of a file that is one JSON object, one by one, each with its key.
-
-    Raises:
-        InputError: the file is missing or damaged, or no JSON object.
-    """
+    """The entries of a file that is one JSON object, one by one, each with its key."""
     text = _Text(files, name)
     text.expect("{")
     if text.next_is("}"):
@@ -268,11 +245,7 @@ class _Text:
                 return self._text[self._at : self._at + 1] == mark
 
     def expect(self, mark: str) -> None:
-        """Pass over a mark.
-
-        Raises:
-            InputError: something else comes next.
-        """
+        """Pass over a mark."""
         if not self.next_is(mark):
             found = self._text[self._at : self._at + 1]
             raise InputError(
@@ -283,11 +256,7 @@ class _Text:
         self._at += len(mark)
 
     def value(self) -> Any:
-        """The next value, of which the file may hold the rest in its next blocks.
-
-        Raises:
-            InputError: there is none, or it is damaged or implausibly long.
-        """
+        """The next value, of which the file may hold the rest in its next blocks."""
         self.next_is("")  # nothing but white space may be held
         while True:
             try:

@@ -69,12 +69,7 @@ TYPES = {
 
 
 def write(world: WorldParameters, folder: Path) -> None:
-    """Write all files of a world.
-
-    Args:
-        world: what it is drawn from.
-        folder: is made; ``gqa``, ``gqa_ood`` and ``gqa/objects`` are made in it.
-    """
+    """Write all files of a world."""
     parts = {part: draw(world, part) for part in PARTS}
     named = {part: records_of(drawn[1], part, world.objects) for part, drawn in parts.items()}
     halves = {part: _halves(named[part], part) for part in OOD_PARTS}
@@ -109,13 +104,7 @@ def image_name(part: str, scene: int) -> str:
 
 
 def records_of(questions: Sequence[Question], part: str, objects: int) -> Records:
-    """Questions of a part with all fields of GQA's, by question id.
-
-    Args:
-        questions: as they were drawn.
-        part: of GQA.
-        objects: toys in an image; its furniture is numbered behind them.
-    """
+    """Questions of a part with all fields of GQA's, by question id."""
     return {
         (name := f"{PARTS.index(part) + 1}{number:07d}"): _record(name, question, part, objects)
         for number, question in enumerate(questions)
@@ -257,12 +246,6 @@ def things_shown(features: int) -> dict[str, np.ndarray]:
     """Which numbers of the features of a box show which thing, bool ``[thing, number]``.
 
     Things take turns, so that each has as many numbers as any other, but for one.
-
-    Args:
-        features: numbers of a box.
-
-    Returns:
-        By kind of thing: ``toy``, ``furniture`` and the aspects.
     """
     kinds = {"toy": TOYS, "furniture": FURNITURE, **ASPECTS}
     ends = np.cumsum([len(names) for names in kinds.values()])

@@ -121,12 +121,7 @@ class Accuracies(NamedTuple):
 
 
 def long_tail(values: int, bias: float) -> np.ndarray:
-    """Probabilities of values from the commonest to the rarest, float64 ``[values]``.
-
-    Args:
-        values: how many there are.
-        bias: 0 for all alike, 1 for each a third of the one before.
-    """
+    """Probabilities of values from the commonest to the rarest, float64 ``[values]``."""
     tail = float(FALL) ** -np.arange(values)
     probabilities: np.ndarray = bias * tail / tail.sum() + (1 - bias) / values
     return probabilities
@@ -152,12 +147,7 @@ def yes_share(world: WorldParameters) -> float:
 
 
 def draw(world: WorldParameters, part: str) -> tuple[Scenes, list[Question]]:
-    """Images of a part and the questions on them, in the order of the images.
-
-    Args:
-        world: what they are drawn from.
-        part: one of ``PARTS``.
-    """
+    """Images of a part and the questions on them, in the order of the images."""
     generator = np.random.default_rng([world.seed, PARTS.index(part)])
     scenes = _scenes(world, world.scenes[part], generator)
     return scenes, _questions(world, scenes, generator)

@@ -54,7 +54,6 @@ class GeneratedScenes(QuestionDataset):
         ] = ("head_tail",)
 
     def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
         parameters = self.parameters
         folder = written(parameters)
         own = GqaOod.Parameters(
@@ -70,14 +69,7 @@ class GeneratedScenes(QuestionDataset):
 
 
 def written(parameters: GeneratedScenes.Parameters) -> Path:
-    """The folder of a world, complete: it is written aside and then renamed.
-
-    Args:
-        parameters: the world, and where worlds are kept.
-
-    Raises:
-        InputError: the folder cannot be written, or a part has no head or no tail.
-    """
+    """The folder of a world, complete: it is written aside and then renamed."""
     folder = Path(parameters.folder).absolute() / key(parameters)
     if folder.is_dir():
         return folder

@@ -81,10 +81,6 @@ class GqaOod(QuestionDataset):
     Attributes are ``head_tail``, ``answer`` (the class), ``global_group`` and ``local_group``;
     a group that is null in the files is called ``none``, an empty one ``unnamed``. ``id`` is that
     of the question. Training questions that no split draws are left out.
-
-    Raises:
-        InputError: a file is missing or damaged, a question lacks a field, is in head and tail,
-            or is on an image without features, or no training question is left.
     """
 
     class Parameters(BaseModel, extra="forbid", frozen=True):
@@ -132,12 +128,10 @@ class GqaOod(QuestionDataset):
             return names
 
     def required_files(self) -> tuple[str, ...]:
-        """Training questions and the features of the boxes."""
         questions = f"{self.parameters.folder}/train_balanced_questions.json"
         return (questions, self.parameters.features_folder)
 
     def load(self, files: Files, splits: int) -> Samples:
-        """The samples."""
         parameters = self.parameters
         book = Book()
         train = _training(parameters, files, book)
@@ -191,9 +185,6 @@ def _boxes_of(images: tuple[str, ...], parameters: GqaOod.Parameters, files: Fil
 
     They are those of all questions, whatever share of them trains, so that searches and full
     training share them.
-
-    Raises:
-        InputError: an image has no features, or a file of them is missing or damaged.
     """
     features = files.root / parameters.features_folder
     target = Path(parameters.boxes_folder).absolute()
@@ -279,12 +270,7 @@ def _drawn(rows: int, count: int, parameters: GqaOod.Parameters) -> np.ndarray:
 
 
 def _splits(drawn: np.ndarray, sizes: list[int]) -> pd.DataFrame:
-    """Named splits: training questions that are drawn, then all of validation and test.
-
-    Args:
-        drawn: bool ``[training question, split]``; those that no split draws are left out.
-        sizes: rows of each part.
-    """
+    """Named splits: training questions that are drawn, then all of validation and test."""
     part = np.repeat(np.arange(len(REQUIRED_PARTS), dtype=np.int8), sizes)
     kept = drawn[drawn.any(axis=1)]
     names = pd.Index(REQUIRED_PARTS, dtype=object)

@@ -29,16 +29,7 @@ def row_of(places: np.ndarray) -> int:
 
 
 def as_categories(cells: pd.Series, place: str, most: int = MOST_CATEGORIES) -> pd.Series:
-    """The cells as categories.
-
-    Args:
-        cells: text, booleans, numbers or categories ``[n]``.
-        place: file and column, for error messages.
-        most: largest number of categories.
-
-    Raises:
-        InputError: there are more categories or none, or a cell is neither text nor a number.
-    """
+    """The cells as categories."""
     codes, values = pd.factorize(cells)
     if not len(values):
         raise InputError(f"{place}: no cell has a value")
@@ -61,11 +52,7 @@ def as_categories(cells: pd.Series, place: str, most: int = MOST_CATEGORIES) -> 
 
 
 def as_numbers(cells: pd.Series, place: str) -> pd.Series:
-    """The cells as float64; missing ones are NaN.
-
-    Raises:
-        InputError: a cell is not a finite number, or all are missing.
-    """
+    """The cells as float64; missing ones are NaN."""
     values = _numbers(cells)
     known = cells.notna().to_numpy()
     wrong = known & ~np.isfinite(values)
@@ -82,11 +69,7 @@ def as_numbers(cells: pd.Series, place: str) -> pd.Series:
 def typed(
     cells: pd.Series, place: str, kind: Kind | None = None, most: int = MOST_CATEGORIES
 ) -> pd.Series:
-    """The cells as float64 or categories, of the declared type or by the rules of this module.
-
-    Raises:
-        InputError: a cell does not fit, or the column has numbers and text.
-    """
+    """The cells as float64 or categories, of the declared type or by the rules of this module."""
     if kind == "number":
         return as_numbers(cells, place)
     if kind == "category" or is_bool_dtype(cells.dtype):
@@ -108,11 +91,7 @@ def typed(
 def attribute(
     cells: pd.Series, place: str, kind: Kind | None = None, bins: Bins | None = None
 ) -> pd.Series:
-    """A sensitive attribute: categories that define groups, or float64.
-
-    Raises:
-        InputError: a cell does not fit, there are too many categories, or the column is constant.
-    """
+    """A sensitive attribute: categories that define groups, or float64."""
     if bins is not None:
         values = binned(as_numbers(cells, place), place, bins)
     else:
@@ -124,16 +103,7 @@ def attribute(
 
 
 def binned(values: pd.Series, place: str, bins: Bins) -> pd.Series:
-    """Numbers as categories such as ``age < 30``, ``30 <= age < 60`` and ``age >= 60``.
-
-    Args:
-        values: float64 ``[n]``; NaN stays missing.
-        place: file and column, for error messages.
-        bins: increasing edges, or a number of quantile bins.
-
-    Raises:
-        InputError: there is no edge, edges do not increase, or a bin is empty.
-    """
+    """Numbers as categories such as ``age < 30``, ``30 <= age < 60`` and ``age >= 60``."""
     if isinstance(bins, int):
         shares = np.arange(1, bins) / max(bins, 1)
         cuts = np.quantile(values.dropna(), shares).tolist()
@@ -158,11 +128,7 @@ def binned(values: pd.Series, place: str, bins: Bins) -> pd.Series:
 
 
 def require_two_values(values: pd.Series, place: str) -> pd.Series:
-    """The column, unless it is constant.
-
-    Raises:
-        InputError: all values are equal.
-    """
+    """The column, unless it is constant."""
     if values.nunique() < 2:  # noqa: PLR2004
         only = values.dropna().iloc[0]
         raise InputError(f"{place}: every row has the value {only}; at least two are needed")

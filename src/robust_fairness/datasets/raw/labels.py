@@ -124,23 +124,13 @@ class RawTableParameters(SplitParameters, extra="forbid", frozen=True):
     def read(
         self, files: Files, columns: Sequence[str] | None, text: Sequence[str] = ()
     ) -> pd.DataFrame:
-        """Columns of the table, see ``read_columns``.
-
-        Args:
-            files: finds the file.
-            columns: the columns to read; None for all.
-            text: columns kept as text, besides identifiers and declared categories.
-        """
+        """Columns of the table, see ``read_columns``."""
         named = (self.id, self.split, self.unit)
         kept = {*text, *filter(None, named), *(k for k, v in self.types.items() if v == "category")}
         return read_columns(files, self.file, columns, self.delimiter, self.missing, kept)
 
     def require_typed(self, used: Sequence[str]) -> None:
-        """Check that types are declared for used columns only.
-
-        Raises:
-            InputError: a column is not used.
-        """
+        """Check that types are declared for used columns only."""
         for name in self.types:
             if name not in used:
                 raise InputError(f"types: {unknown_name('column', name, used)}")
@@ -166,11 +156,7 @@ class Labels:
 def complete_rows(
     table: pd.DataFrame, needed: Sequence[str], parameters: RawTableParameters
 ) -> pd.DataFrame:
-    """The rows that have a value in all needed columns.
-
-    Raises:
-        InputError: a row is incomplete and that is refused, or all are incomplete.
-    """
+    """The rows that have a value in all needed columns."""
     lacking = table[list(needed)].isna()
     incomplete = lacking.any(axis=1).to_numpy()
     if incomplete.any() and parameters.incomplete == "refuse":
@@ -191,17 +177,7 @@ def complete_rows(
 
 
 def labels_of(table: pd.DataFrame, parameters: RawTableParameters, splits: int) -> Labels:
-    """Target, attributes, splits and names of complete rows.
-
-    Args:
-        table: the rows, with the columns that ``parameters`` names.
-        parameters: what the columns are.
-        splits: number of random splits; ignored if a column has the split.
-
-    Raises:
-        InputError: a cell does not fit, a target or attribute is constant, a row name occurs
-            twice, or a part of a split lacks rows or a class.
-    """
+    """Target, attributes, splits and names of complete rows."""
     table = table.reset_index(names="row")
     target = _target(table[parameters.target], parameters)
     attributes = {
@@ -237,14 +213,6 @@ def two_classes(values: pd.Series, positive: Sequence[str], place: str) -> pd.Se
 
     The classes are named after their values: ``not good`` if several values are negative,
     ``good or fair`` if several are positive.
-
-    Args:
-        values: categorical ``[n]``.
-        positive: the positive categories.
-        place: file and column, for error messages.
-
-    Raises:
-        InputError: a positive category does not occur, or no other does.
     """
     present = list(values.cat.remove_unused_categories().cat.categories)
     for name in positive:

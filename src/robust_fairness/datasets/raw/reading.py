@@ -46,10 +46,6 @@ def read_columns(
         delimiter: column separator of a CSV file.
         missing: texts of missing values.
         text: columns kept as text whatever the number of distinct values, such as row names.
-
-    Raises:
-        InputError: the file is missing, damaged, too large, empty or not of the format of its
-            name; a column is missing or occurs twice; or a text column has too many values.
     """
     if not name.endswith((*CSV, PARQUET)):
         raise InputError(f"{name}: allowed: a file .csv, .csv.gz or .parquet")

@@ -108,17 +108,8 @@ Field = Number | Category
 def validated(cells: pd.DataFrame, fields: Mapping[str, Field], file: str) -> pd.DataFrame:
     """Typed columns of a raw table that fits its schema.
 
-    Args:
-        cells: strings, indexed by line number, as of ``read_table`` or ``read_csv``.
-        fields: what the columns may hold; other columns are left out.
-        file: name of the file, for the error.
-
     Returns:
         The columns of ``fields`` in their order, float64 or categorical, indexed as before.
-
-    Raises:
-        InputError: a column is missing, or a cell does not fit: that of the lowest line and, in
-            it, of the field declared first.
     """
     import pandera.errors
     import pandera.pandas as pa

@@ -19,19 +19,8 @@ def read_table(
     Empty lines and lines that begin with ``|`` (comments of the C4.5 format) are left out, and so
     are spaces after a delimiter.
 
-    Args:
-        files: where raw files are found.
-        name: the file, by its path below the data root.
-        columns: names of the fields of a line.
-        rows: how many rows the file is documented to have.
-        delimiter: what stands between two cells.
-
     Returns:
         One row a line, indexed by the line's number in the file, from 1.
-
-    Raises:
-        InputError: the file cannot be read, a line has too few or too many fields, or the file
-            too few or too many rows.
     """
     records = _records(
         files, name, delimiter=delimiter, skipinitialspace=True, quoting=csv.QUOTE_NONE
@@ -60,11 +49,6 @@ def read_csv(
     Returns:
         The columns, one row a record, indexed by the number of the line (from 1) in which the
         record ends; the header is line 1.
-
-    Raises:
-        InputError: the file cannot be read, lacks a column, has two different columns of one
-            name, a record has too few or too many cells, quotes are damaged, or there are too few
-            or too many rows.
     """
     records = _records(files, name, delimiter=delimiter, strict=True)
     _, header = next(records, (1, []))
@@ -84,16 +68,7 @@ def read_csv(
 
 
 def header(files: Files, name: str, delimiter: str = ",") -> list[str]:
-    """Names of the columns of a file that ``read_csv`` reads; none of an empty file.
-
-    Args:
-        files: where raw files are found.
-        name: the file, by its path below the data root.
-        delimiter: what stands between two cells.
-
-    Raises:
-        InputError: the file cannot be read, or its quotes are damaged.
-    """
+    """Names of the columns of a file that ``read_csv`` reads; none of an empty file."""
     _, cells = next(_records(files, name, delimiter=delimiter, strict=True), (1, []))
     return cells
 

@@ -22,20 +22,6 @@ def read_archive(
     """Some columns of a CSV file in a zip file, every cell a string.
 
     Where only the CSV file exists, unpacked in the folder of the zip file, it is read instead.
-
-    Args:
-        files: where raw files are found.
-        archive: the zip file, by its path below the data root.
-        member: the CSV file, by its path in the zip file.
-        columns: the columns to read, by their names in the header.
-        rows: documented number of rows; None if unknown.
-
-    Returns:
-        The columns in the order of ``columns``, indexed by line number; the header is line 1.
-
-    Raises:
-        InputError: the zip file is missing, damaged or encrypted, lacks the CSV file, or the CSV
-            file lacks a column or has another number of rows.
     """
     place = f"{archive}, {member}"
     unpacked = PurePosixPath(archive).parent.joinpath(member).as_posix()

@@ -12,16 +12,7 @@ INFREQUENT = "infrequent"
 
 
 def coded(codes: pd.Series, names: Mapping[int, str], missing: str = "") -> pd.Series:
-    """Numeric codes as categories, in the order of ``names``.
-
-    Args:
-        codes: whole numbers; NaN where a cell is missing.
-        names: readable names by code.
-        missing: name of the additional category of missing cells; empty where none is missing.
-
-    Raises:
-        InputError: a code has no name, or a cell is missing without a category for it.
-    """
+    """Numeric codes as categories, in the order of ``names``."""
     kinds = [*dict.fromkeys(names.values()), *([missing] if missing else [])]
     values = codes.map(dict(names)).astype("object")
     if missing:
@@ -60,13 +51,6 @@ def with_indicators(table: pd.DataFrame, incomplete: Iterable[str]) -> pd.DataFr
 
     The indicator columns exist whether or not a cell is missing, so that features do not depend
     on the rows.
-
-    Args:
-        table: numeric and categorical columns.
-        incomplete: numeric columns in which cells may be missing.
-
-    Raises:
-        InputError: a cell of another column is missing.
     """
     names = [name for name in incomplete if name in table]
     indicators = table[names].isna().astype("uint8").add_suffix(f"={MISSING}")
@@ -77,12 +61,7 @@ def with_indicators(table: pd.DataFrame, incomplete: Iterable[str]) -> pd.DataFr
 
 
 def frequent(values: pd.Series, share: float) -> pd.Series:
-    """Categories with rare ones merged into ``infrequent``, the last category.
-
-    Args:
-        values: text or categories.
-        share: smallest share of the rows of a category that is kept.
-    """
+    """Categories with rare ones merged into ``infrequent``, the last category."""
     codes, names = pd.factorize(values, sort=True)
     kept = np.bincount(codes, minlength=len(names)) >= share * len(values)
     index = np.where(kept, kept.cumsum() - 1, kept.sum())[codes]

@@ -25,18 +25,9 @@ KEY = Number(0, 2**53, whole=True)
 def stays(files: Files, folder: str) -> pd.DataFrame:
     """Patient, gender and age of every ICU stay.
 
-    Args:
-        files: where raw files are found.
-        folder: folder of ``PATIENTS.csv`` and ``ICUSTAYS.csv`` below the data root; their
-            headers may be in capitals (full database) or not (demo).
-
     Returns:
         ``subject_id``, ``gender`` (F or M) and ``age`` (years at the beginning of the stay, 91.4
         where the birth is shifted), indexed by ``icustay_id``, int64.
-
-    Raises:
-        InputError: a file is missing or damaged, a stay or a patient is there twice, or the
-            patient of a stay is missing.
     """
     name = f"{folder}/{STAYS}"
     table = _table(files, name, {"icustay_id": KEY, "subject_id": KEY}, "intime")
@@ -73,11 +64,7 @@ def _table(files: Files, name: str, fields: Mapping[str, Field], moment: str) ->
 
 
 def _moments(cells: pd.Series, file: str) -> np.ndarray:
-    """Dates in seconds: nanoseconds cannot hold the 300 years of a shifted birth.
-
-    Raises:
-        InputError: a cell is no date.
-    """
+    """Dates in seconds: nanoseconds cannot hold the 300 years of a shifted birth."""
     moments = np.empty(len(cells), dtype="datetime64[s]")
     for row, (line, cell) in enumerate(cells.items()):
         try:

@@ -13,28 +13,13 @@ from robust_fairness.samples.splits import Fraction
 
 
 def require_rows(table: pd.DataFrame, rows: int, file: str, filters: str) -> None:
-    """Check how many rows some filters have left.
-
-    Args:
-        table: the rows left.
-        rows: how many there should be.
-        file: name of the file, for the error.
-        filters: what left rows out, for the error.
-
-    Raises:
-        InputError: there are more or fewer.
-    """
+    """Check how many rows some filters have left."""
     if len(table) != rows:
         raise InputError(f"{file}: {len(table)} rows after {filters}, expected {rows}")
 
 
 def only_of(kind: str, allowed: Collection[str]) -> AfterValidator:
-    """Check of a parameter that lists names, to annotate ``tuple[str, ...]`` with.
-
-    Args:
-        kind: what they name, for the error.
-        allowed: the names.
-    """
+    """Check of a parameter that lists names, to annotate ``tuple[str, ...]`` with."""
 
     def check(names: tuple[str, ...]) -> tuple[str, ...]:
         for name in names:
@@ -65,14 +50,6 @@ def top_share(values: pd.Series, file: str, parameters: TopShareParameters) -> p
     """Which values are among the largest, as a categorical column.
 
     The categories are called ``top 30 %`` (for a share of 0.3) and ``rest``.
-
-    Args:
-        values: numbers.
-        file: name of the file, for the error.
-        parameters: the share, and what becomes of ties.
-
-    Raises:
-        InputError: all values are equal.
 
     Source: "Equalized Robustness" (under review, ICLR 2022), 5.1 and footnote 4.
     """

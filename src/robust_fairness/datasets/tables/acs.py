@@ -97,7 +97,6 @@ class Acs(TableDataset):
     Parameters = Parameters
 
     def required_files(self) -> tuple[str, ...]:
-        """The zip file of each state."""
         return tuple(archive(state) for state in self.parameters.states)
 
     def read(self, files: Files, splits: int) -> TypedTable:
@@ -134,11 +133,7 @@ def archive(state: str) -> str:
 
 
 def read_state(files: Files, state: str, task: Task) -> pd.DataFrame:
-    """All person records of a state: the columns of a task, ``SERIALNO`` and ``state``.
-
-    Raises:
-        InputError: the zip file is missing or damaged, or holds another state or year.
-    """
+    """All person records of a state: the columns of a task, ``SERIALNO`` and ``state``."""
     name, member = archive(state), f"psam_p{FIPS[state]:02}.csv"
     used = {"ST", "AGEP", "SEX", "RAC1P", task.target, *task.features, *task.rows}
     fields = {column: field for column, field in FIELDS.items() if column in used}

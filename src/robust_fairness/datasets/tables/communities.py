@@ -87,7 +87,6 @@ class Communities(TableDataset):
     feature_columns: ClassVar = {f"{name}_group": (name,) for name in SENSITIVE}
 
     def read(self, files: Files, splits: int) -> TypedTable:
-        """The typed table."""
         parameters = self.parameters
         fields = FIELDS.split()
         complete = [name for name in fields[NOT_PREDICTIVE:] if not name.endswith("?")]

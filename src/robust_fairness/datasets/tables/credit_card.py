@@ -70,7 +70,6 @@ class CreditCard(TableDataset):
     raw_files = (DATA,)
 
     def read(self, files: Files, splits: int) -> TypedTable:
-        """The typed table."""
         target = _target(files)
         fields = {**FIELDS, target: PAID}
         table = validated(read_csv(files, DATA, list(fields), ROWS), fields, DATA)

@@ -86,7 +86,6 @@ class Drugs(TableDataset):
     raw_files = (DATA,)
 
     def read(self, files: Files, splits: int) -> TypedTable:
-        """The typed table."""
         cells = read_table(files, DATA, ["id", *FEATURES, *DRUGS.split()], ROWS)
         numbers = dict.fromkeys(FEATURES, Number(-5, 5))  # quantified to a variance of about 1
         outcomes, groups, features = (

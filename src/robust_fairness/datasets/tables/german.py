@@ -118,7 +118,6 @@ class German(TableDataset):
     feature_columns: ClassVar = {"sex": ("personal_status_sex",)}
 
     def required_files(self) -> tuple[str, ...]:
-        """The data file of the coding."""
         return (SOUTH_GERMAN if self.parameters.coding == "south_german" else STATLOG,)
 
     def missing_files(self, files: Files) -> list[str]:
@@ -127,7 +126,6 @@ class German(TableDataset):
         return [] if copied else super().missing_files(files)
 
     def read(self, files: Files, splits: int) -> TypedTable:
-        """The typed table."""
         coding = self.parameters.coding
         name, cells = _south_german(files) if coding == "south_german" else _statlog(files)
         table = validated(cells, _fields(coding), name).reset_index(drop=True)

@@ -87,7 +87,6 @@ class Heart(TableDataset):
     Parameters = Parameters
 
     def read(self, files: Files, splits: int) -> TypedTable:
-        """The typed table."""
         parameters = self.parameters
         table = patients(Files(BUNDLED, files.sources))
         names = COMMON if parameters.features == "common" else ALL
@@ -113,11 +112,7 @@ class Heart(TableDataset):
 
 
 def patients(files: Files) -> pd.DataFrame:
-    """All patients, typed; missing values are NaN.
-
-    Raises:
-        InputError: a file is missing or damaged, or a cell is out of range.
-    """
+    """All patients, typed; missing values are NaN."""
     tables = []
     for hospital, rows in HOSPITALS.items():
         name = f"heart_disease/processed.{hospital}.data"

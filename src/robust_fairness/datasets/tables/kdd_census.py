@@ -140,11 +140,7 @@ def _read(files: Files) -> pd.DataFrame:
 
 
 def _categories(cells: pd.Series, count: int) -> Category:
-    """The categories that occur, sorted.
-
-    Raises:
-        InputError: there are not as many as documented; of too many the rarest is named.
-    """
+    """The categories that occur, sorted."""
     rows = cells.value_counts()
     if len(rows) < count:
         raise InputError(

@@ -59,7 +59,6 @@ class LawSchool(TableDataset):
     raw_files = (DATA,)
 
     def read(self, files: Files, splits: int) -> TypedTable:
-        """The typed table."""
         cells = read_csv(files, DATA, list(FIELDS), ROWS)
         table = validated(cells, FIELDS, DATA).reset_index(drop=True)
         table["male"] = _named(table["male"], SEXES)

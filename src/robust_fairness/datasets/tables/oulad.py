@@ -78,7 +78,6 @@ class Oulad(TableDataset):
     Parameters = Parameters
 
     def required_files(self) -> tuple[str, ...]:
-        """The table of students."""
         return (DATA,)
 
     def read(self, files: Files, splits: int) -> TypedTable:

@@ -101,11 +101,9 @@ class Readmission(TableDataset):
     Parameters = Parameters
 
     def required_files(self) -> tuple[str, ...]:
-        """The zip file of UCI, or the folder in it."""
         return (ARCHIVE.removesuffix(".zip"),)
 
     def read(self, files: Files, splits: int) -> TypedTable:
-        """The typed table."""
         parameters = self.parameters
         table = self._selected(encounters(files))
         readmitted = table["readmitted"].isin(
@@ -143,11 +141,7 @@ class Readmission(TableDataset):
 
 
 def encounters(files: Files) -> pd.DataFrame:
-    """The encounters of patients whose race is known, typed, indexed by row number from 0.
-
-    Raises:
-        InputError: the zip file is missing or damaged, or a cell holds what is not allowed there.
-    """
+    """The encounters of patients whose race is known, typed, indexed by row number from 0."""
     cells = read_archive(files, ARCHIVE, MEMBER, [*FIELDS, *TEXT], ROWS)
     table = validated(cells, FIELDS, ARCHIVE)
     table[list(TEXT)] = cells[list(TEXT)].replace(UNKNOWN, MISSING)

@@ -107,7 +107,6 @@ class Sepsis(TableDataset):
         val_fraction: Fraction = 0.25
 
     def required_files(self) -> tuple[str, ...]:
-        """The trajectories, and the tables of MIMIC-III if they are compared."""
         folder = self.parameters.demographics
         tables = (
             () if folder is None else (f"{folder}/{_mimic.PATIENTS}", f"{folder}/{_mimic.STAYS}")
@@ -115,12 +114,7 @@ class Sepsis(TableDataset):
         return (*self.parameters.trajectories, *tables)
 
     def read(self, files: Files, splits: int) -> TypedTable:
-        """The typed table of all windows with an outcome.
-
-        Raises:
-            InputError: the windows of a patient are not in order or not complete, a patient is in
-                two places or of two genders, or gender or age differ from the tables of MIMIC.
-        """
+        """The typed table of all windows with an outcome."""
         parameters = self.parameters
         table = pd.concat(
             [_read(name, files) for name in parameters.trajectories], ignore_index=True

@@ -73,11 +73,9 @@ class Students(TableDataset):
         val_fraction: Fraction = 0.25
 
     def required_files(self) -> tuple[str, ...]:
-        """The data file of the subject."""
         return (DATA[self.parameters.subject],)
 
     def read(self, files: Files, splits: int) -> TypedTable:
-        """The typed table."""
         subject = self.parameters.subject
         cells = read_csv(files, DATA[subject], list(FIELDS), ROWS[subject], delimiter=";")
         table = validated(cells, FIELDS, DATA[subject]).reset_index(drop=True)

@@ -32,7 +32,6 @@ class Table(TableDataset):
         most_categories: Annotated[int, PositiveInt] = raw_columns.MOST_CATEGORIES
 
     def required_files(self) -> tuple[str, ...]:
-        """The table."""
         return (self.parameters.file,)
 
     def read(self, files: Files, splits: int) -> TypedTable:
@@ -64,11 +63,7 @@ class Table(TableDataset):
 
 
 def _features(columns: list[str], parameters: Table.Parameters) -> list[str]:
-    """Names of the columns that are features, in order.
-
-    Raises:
-        InputError: there is none, one is the target, or a column to drop does not exist.
-    """
+    """Names of the columns that are features, in order."""
     for name in (*parameters.columns, *parameters.drop):
         if name not in columns:
             raise InputError(f"{parameters.file}: {unknown_name('column', name, columns)}")
