@@ -177,6 +177,12 @@ def test_wrong_columns_and_cells_are_one_line(tmp_path: Path, change: Change, me
     assert "\n" not in str(error.value)
 
 
+def test_code_between_the_allowed_ones_is_refused(tmp_path: Path) -> None:
+    files = write(tmp_path, persons().assign(ANC=5))
+    with pytest.raises(InputError, match=r"^column ANC: code 5, allowed: 1, 2, 3, 4, 8$"):
+        load(files, task="PublicCoverage", states=["SD"])
+
+
 def test_wrong_archives_are_one_line(tmp_path: Path) -> None:
     files = write(tmp_path, persons(), member="psam_p31.csv")
     path = tmp_path / archive("SD")

@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 
 class Cub200(ImageDataset):
-    """Photographs of birds; the class is the species, ``id`` the folder and the name of the file."""
+    """Photographs of birds; the class is the species, ``id`` folder and file name."""
 
     class Parameters(ClassImageParameters):
         """Parameters of CUB-200-2011.

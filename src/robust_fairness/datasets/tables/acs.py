@@ -3,13 +3,13 @@
 Read from the Census Bureau's own zip files of person records (1-Year PUMS).
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import pandas as pd
 from pydantic import Field, model_validator
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.base import TableDataset, TypedTable
+from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.schemas import validated
 from robust_fairness.datasets.tables._acs_tasks import (
@@ -29,7 +29,7 @@ from robust_fairness.datasets.tables._encoding import (
     with_indicators,
 )
 from robust_fairness.datasets.tables._tables import only_of
-from robust_fairness.samples.splits import Fraction, SplitParameters, unit_splits
+from robust_fairness.samples.splits import Fraction, unit_splits
 
 YEAR = "2018"
 FIPS = {
@@ -47,41 +47,7 @@ RACES = {
     5: "American Indian or Alaska Native, not specified", 6: "Asian", 7: "Pacific Islander",
     8: "other race", 9: "two or more races",
 }  # fmt: skip
-COLUMNS = {"sex": "SEX", "race": "RAC1P", "race_full": "RAC1P", "age": "AGEP"}
 NOT_APPLICABLE = "not applicable"
-
-
-class Parameters(SplitParameters, extra="forbid", frozen=True):
-    """Parameters of the ACS tasks.
-
-    Attributes:
-        task: the prediction task.
-        states: states by their two letters.
-        threshold: the label of Income (dollars) and TravelTime (minutes) is positive above it;
-            None: 50,000 and 20, as in the source.
-        drop: features left out. POBP, the place of birth, tells mainland states from Hawaii.
-        sensitive: attributes that methods mitigate; ``race`` is White or other, ``race_full`` the
-            nine codes of RAC1P.
-        drop_sensitive: leave the columns of the sensitive attributes out of the features.
-        train_rows: fraction of the households for training, validation included; no household
-            is in two parts.
-    """
-
-    task: Literal["Income", "PublicCoverage", "Mobility", "Employment", "TravelTime"] = "Income"
-    states: Annotated[tuple[str, ...], only_of("state", FIPS), Field(min_length=1)] = STATES
-    threshold: float | None = None
-    drop: Annotated[tuple[str, ...], only_of("feature", FEATURES)] = ()
-    sensitive: tuple[Literal["sex", "race", "race_full", "age"], ...] = ("sex",)
-    drop_sensitive: bool = False
-    train_rows: Fraction = 0.8
-
-    @model_validator(mode="after")
-    def _fit_together(self) -> "Parameters":
-        if len(set(self.states)) < len(self.states):
-            raise ValueError(f"states: {', '.join(self.states)}; allowed: each state once")
-        if self.threshold is not None and TASKS[self.task].threshold is None:
-            raise ValueError(f"threshold: task {self.task} has none; allowed: Income, TravelTime")
-        return self
 
 
 class Acs(TableDataset):
@@ -94,21 +60,54 @@ class Acs(TableDataset):
     Source: F. Ding et al., "Retiring Adult: New Datasets for Fair Machine Learning", NeurIPS 2021.
     """
 
-    Parameters = Parameters
+    class Parameters(TableParameters):
+        """Parameters of the ACS tasks.
+
+        Attributes:
+            task: the prediction task.
+            states: states by their two letters.
+            threshold: the label of Income (dollars) and TravelTime (minutes) is positive above it;
+                None: 50,000 and 20, as in the source.
+            drop: features left out, for example POBP, the place of birth, which reveals the state.
+            sensitive: ``race`` is White or other, ``race_full`` the nine codes of RAC1P.
+            train_rows: fraction of the households for training, validation included; no household
+                is in two parts.
+        """
+
+        task: Literal["Income", "PublicCoverage", "Mobility", "Employment", "TravelTime"] = "Income"
+        states: Annotated[tuple[str, ...], only_of("state", FIPS), Field(min_length=1)] = STATES
+        threshold: float | None = None
+        drop: Annotated[tuple[str, ...], only_of("feature", FEATURES)] = ()
+        sensitive: tuple[Literal["sex", "race", "race_full", "age"], ...] = ("sex",)
+        train_rows: Fraction = 0.8
+
+        @model_validator(mode="after")
+        def _fit_together(self) -> "Acs.Parameters":
+            if len(set(self.states)) < len(self.states):
+                raise ValueError(f"states: {', '.join(self.states)}; allowed: each state once")
+            if self.threshold is not None and TASKS[self.task].threshold is None:
+                raise ValueError(
+                    f"threshold: task {self.task} has none; allowed: Income, TravelTime"
+                )
+            return self
+
+    feature_columns: ClassVar = {
+        "sex": ("SEX",),
+        "race": ("RAC1P",),
+        "race_full": ("RAC1P",),
+        "age": ("AGEP",),
+    }
 
     def required_files(self) -> tuple[str, ...]:
         return tuple(archive(state) for state in self.parameters.states)
 
     def read(self, files: Files, splits: int) -> TypedTable:
-        """The typed table, split by household."""
         parameters, task = self.parameters, TASKS[self.parameters.task]
         tables = [read_state(files, state, task) for state in parameters.states]
         persons = pd.concat(tables, ignore_index=True)
         table = persons[_kept(persons, task)]
-        dropped = {*parameters.drop}
-        if parameters.drop_sensitive:
-            dropped |= {COLUMNS[name] for name in parameters.sensitive}
-        features = {name: _feature(table[name]) for name in task.features if name not in dropped}
+        used = [name for name in task.features if name not in parameters.drop]
+        features = pd.DataFrame({name: _feature(table[name]) for name in used})
         attributes = {
             "sex": coded(table["SEX"], SEXES),
             "race": two_categories(table["RAC1P"] != 1, ("White", "other")),
@@ -120,7 +119,7 @@ class Acs(TableDataset):
                 pd.CategoricalDtype(list(parameters.states))
             )
         return TypedTable(
-            features=with_indicators(pd.DataFrame(features), task.incomplete),
+            features=with_indicators(features, task.incomplete),
             target=_label(table[task.target], task, parameters.threshold),
             attributes=attributes,
             splits=unit_splits(table["SERIALNO"], splits, parameters),

@@ -54,7 +54,6 @@ class Adult(TableDataset):
     raw_files = (CODEBOOK, *ROWS)
 
     def read(self, files: Files, splits: int) -> TypedTable:
-        """The typed table of both files."""
         codebook = _codebook(files)
         table = pd.concat([_read(name, files, codebook) for name in ROWS], ignore_index=True)
         if self.parameters.missing == "drop":

@@ -82,7 +82,6 @@ class Compas(TableDataset):
     feature_columns: ClassVar = {"race_full": ("race",), "age": ("age", "age_cat")}
 
     def read(self, files: Files, splits: int) -> TypedTable:
-        """The typed table of the rows that pass the filters."""
         fields = FEATURES | SCORES | FILTERS | {name: Category(CLASSES[name]) for name in CLASSES}
         cells = read_csv(files, DATA, list(fields), ROWS)
         table = _filtered(validated(cells, fields, DATA).reset_index(drop=True))

@@ -37,7 +37,6 @@ class Diabetes(TableDataset):
     feature_columns: ClassVar = {"age_group": ("age",)}
 
     def read(self, files: Files, splits: int) -> TypedTable:
-        """The typed table of the bundled data, whose checksum is recorded."""
         from sklearn.datasets import load_diabetes
 
         table = load_diabetes(as_frame=True, scaled=False).frame

@@ -4,11 +4,11 @@ Works offline; licence and investigators are named in ``heart_disease/ATTRIBUTIO
 """
 
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import pandas as pd
 
-from robust_fairness.datasets.base import TableDataset, TypedTable
+from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.schemas import Number, validated
 from robust_fairness.datasets.raw.text import read_table
@@ -18,7 +18,6 @@ from robust_fairness.datasets.tables._encoding import (
     two_categories,
     with_indicators,
 )
-from robust_fairness.samples.splits import SplitParameters
 
 BUNDLED = Path(__file__).parent  # the files are below it as they are below a data root
 HOSPITALS = {"cleveland": 303, "hungarian": 294, "switzerland": 123, "va": 200}  # rows
@@ -45,7 +44,8 @@ AGE_GROUPS = ("age under 55", "age 55 or over")
 # measured at all hospitals; the others are missing in a third to two thirds of the rows
 COMMON = ("age", "sex", "cp", "trestbps", "restecg", "thalach", "exang", "oldpeak")
 ALL = tuple(name for name in FIELDS if name != "num")
-NUMBERS = ("trestbps", "chol", "thalach", "oldpeak")  # in which cells may be missing
+# numbers of which cells may be missing
+NUMBERS: tuple[str, ...] = ("trestbps", "chol", "thalach", "oldpeak")
 CODES = {
     "cp": {1: "typical angina", 2: "atypical angina", 3: "non-anginal pain", 4: "asymptomatic"},
     "fbs": {0: "up to 120", 1: "over 120"},
@@ -57,24 +57,6 @@ CODES = {
 }
 
 
-class Parameters(SplitParameters, extra="forbid", frozen=True):
-    """Parameters of the heart disease data.
-
-    Attributes:
-        features: ``common``: the eight columns that all hospitals measured; ``all``: thirteen,
-            of which fbs, chol, slope, ca and thal are missing at whole hospitals.
-        incomplete: rows with a missing feature: ``keep`` them, with 0 and an indicator column for
-            numbers and the category ``missing`` for codes, or ``drop`` them.
-        sensitive: attributes that methods mitigate.
-        drop_sensitive: leave the columns of the sensitive attributes out of the features.
-    """
-
-    features: Literal["common", "all"] = "common"
-    incomplete: Literal["keep", "drop"] = "keep"
-    sensitive: tuple[Literal["sex", "age_group", "age"], ...] = ("sex",)
-    drop_sensitive: bool = False
-
-
 class Heart(TableDataset):
     """Patients with the attributes sex, age_group, age and hospital; the class is num > 0.
 
@@ -84,23 +66,33 @@ class Heart(TableDataset):
     Source: R. Detrano et al., American Journal of Cardiology 64 (1989).
     """
 
-    Parameters = Parameters
+    class Parameters(TableParameters):
+        """Parameters of the heart disease data.
+
+        Attributes:
+            features: ``common``: the eight columns that all hospitals measured; ``all``: thirteen,
+                of which fbs, chol, slope, ca and thal are missing at whole hospitals.
+            incomplete: rows with a missing feature: ``keep`` them, with 0 and an indicator column
+                for numbers and the category ``missing`` for codes, or ``drop`` them.
+        """
+
+        features: Literal["common", "all"] = "common"
+        incomplete: Literal["keep", "drop"] = "keep"
+        sensitive: tuple[Literal["sex", "age_group", "age"], ...] = ("sex",)
+
+    feature_columns: ClassVar = {"age_group": ("age",)}
 
     def read(self, files: Files, splits: int) -> TypedTable:
         parameters = self.parameters
         table = patients(Files(BUNDLED, files.sources))
         names = COMMON if parameters.features == "common" else ALL
-        keep = parameters.incomplete == "keep"
-        if not keep:
+        incomplete, missing = NUMBERS, MISSING
+        if parameters.incomplete == "drop":
             table = table.dropna(subset=list(names))
-        dropped = {name.removesuffix("_group") for name in parameters.sensitive}
-        features = {
-            name: _feature(table[name], keep)
-            for name in names
-            if not (parameters.drop_sensitive and name in dropped)
-        }
+            incomplete, missing = (), ""
+        features = pd.DataFrame({name: _feature(table[name], missing) for name in names})
         return TypedTable(
-            features=with_indicators(pd.DataFrame(features), NUMBERS if keep else ()),
+            features=with_indicators(features, incomplete),
             target=two_categories(table["num"] > 0, ("no disease", "disease")),
             attributes={
                 "sex": coded(table["sex"], SEXES),
@@ -126,9 +118,9 @@ def patients(files: Files) -> pd.DataFrame:
     )
 
 
-def _feature(values: pd.Series, keep: bool) -> pd.Series:
+def _feature(values: pd.Series, missing: str) -> pd.Series:
     """A column as a feature: numbers as they are, codes as categories."""
     name = str(values.name)
     if name not in CODES:
         return values
-    return coded(values, CODES[name], MISSING if keep and FIELDS[name].missing else "")
+    return coded(values, CODES[name], missing if FIELDS[name].missing else "")

@@ -106,7 +106,6 @@ class KddCensus(TableDataset):
     feature_columns: ClassVar = {"race_full": ("race",)}
 
     def read(self, files: Files, splits: int) -> TypedTable:
-        """The typed table of both files."""
         table = _read(files)
         white = table["race"].astype("object").where(table["race"] == "White", "other")
         official = self.parameters.split == "official"

@@ -2,12 +2,12 @@
 
 from typing import Literal
 
-from robust_fairness.datasets.base import TableDataset, TypedTable
+from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
 from robust_fairness.datasets.raw.text import read_csv
 from robust_fairness.datasets.tables._encoding import MISSING, two_categories
-from robust_fairness.samples.splits import Fraction, SplitParameters, unit_splits
+from robust_fairness.samples.splits import Fraction, unit_splits
 
 DATA = "oulad/studentInfo.csv"
 ROWS = 32_593
@@ -47,25 +47,6 @@ ATTRIBUTES = ("gender", "disability", "age_band", "imd_band")
 CLASSES = ("not passed", "passed")
 
 
-class Parameters(SplitParameters, extra="forbid", frozen=True):
-    """Parameters of OULAD.
-
-    Attributes:
-        domain: the domain column, which is left out of the features.
-        withdrawn: students who withdraw are negative (``keep``) or left out (``drop``).
-        sensitive: attributes that methods mitigate.
-        drop_sensitive: leave the columns of the sensitive attributes out of the features.
-        train_rows: fraction of the students for training, validation included; no student is in
-            two parts.
-    """
-
-    domain: Literal["presentation", "module", "region"] = "presentation"
-    withdrawn: Literal["keep", "drop"] = "keep"
-    sensitive: tuple[Literal["gender", "disability", "age_band", "imd_band"], ...] = ("gender",)
-    drop_sensitive: bool = False
-    train_rows: Fraction = 0.8
-
-
 class Oulad(TableDataset):
     """What is known of a student at the start of a module; passed is Pass or Distinction.
 
@@ -75,22 +56,31 @@ class Oulad(TableDataset):
     Source: J. Kuzilek, M. Hlosta and Z. Zdrahal, Scientific Data 4 (2017).
     """
 
-    Parameters = Parameters
+    class Parameters(TableParameters):
+        """Parameters of OULAD.
 
-    def required_files(self) -> tuple[str, ...]:
-        return (DATA,)
+        Attributes:
+            domain: the domain column, which is left out of the features.
+            withdrawn: students who withdraw are negative (``keep``) or left out (``drop``).
+            train_rows: fraction of the students for training, validation included; no student is in
+                two parts.
+        """
+
+        domain: Literal["presentation", "module", "region"] = "presentation"
+        withdrawn: Literal["keep", "drop"] = "keep"
+        sensitive: tuple[Literal["gender", "disability", "age_band", "imd_band"], ...] = ("gender",)
+        train_rows: Fraction = 0.8
+
+    raw_files = (DATA,)
 
     def read(self, files: Files, splits: int) -> TypedTable:
-        """The typed table, split by student."""
         parameters = self.parameters
         cells = read_csv(files, DATA, list(FIELDS), ROWS)
         table = validated(cells, FIELDS, DATA).reset_index(drop=True)
         if parameters.withdrawn == "drop":
             table = table[table["final_result"] != "Withdrawn"]
         passed = table["final_result"].isin(["Pass", "Distinction"])
-        dropped = {"id_student", "final_result", DOMAINS[parameters.domain]}
-        if parameters.drop_sensitive:
-            dropped |= {*parameters.sensitive}
+        dropped = ["id_student", "final_result", DOMAINS[parameters.domain]]
         domains = {name: table[column] for name, column in DOMAINS.items()}
         return TypedTable(
             features=table.drop(columns=dropped),

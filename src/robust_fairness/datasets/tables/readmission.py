@@ -3,18 +3,19 @@
 Rows, target and domain are those of TableShift (Gardner et al. 2023).
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import pandas as pd
 
-from robust_fairness.datasets.base import TableDataset, TypedTable
+from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
 from robust_fairness.datasets.tables._archives import read_archive
 from robust_fairness.datasets.tables._encoding import MISSING, frequent, two_categories
-from robust_fairness.samples.splits import Fraction, SplitParameters, random_splits, unit_splits
+from robust_fairness.samples.splits import Fraction, unit_splits
 
-ARCHIVE = "diabetes_130/dataset_diabetes.zip"
+FOLDER = "diabetes_130/dataset_diabetes"
+ARCHIVE = f"{FOLDER}.zip"
 MEMBER = "dataset_diabetes/diabetic_data.csv"
 ROWS = 101_766
 UNKNOWN = "?"
@@ -58,32 +59,6 @@ TEXT = (
 NOT_FEATURES = ("patient_nbr", "admission_source_id", "readmitted")
 RARE = 0.01
 CLASSES = ("not readmitted", "readmitted")
-COLUMNS = {"race": "race", "race_full": "race", "gender": "gender", "age": "age"}
-
-
-class Parameters(SplitParameters, extra="forbid", frozen=True):
-    """Parameters of hospital readmission.
-
-    Attributes:
-        target: ``any`` readmission, as in TableShift, or one within 30 days (``early``).
-        unit: what is split. ``patient``: no patient is in two parts; ``encounter``: row by row,
-            as in TableShift, where 9,233 patients are in several parts.
-        encounters: ``all``, or the ``first`` one of each patient in the file.
-        died: encounters that ended in death or hospice care: ``keep`` them, as in TableShift,
-            or ``drop`` them.
-        sensitive: attributes that methods mitigate; ``race`` is Caucasian or other, ``race_full``
-            has five categories.
-        drop_sensitive: leave the columns of the sensitive attributes out of the features.
-        train_rows: fraction of the units for training, validation included.
-    """
-
-    target: Literal["any", "early"] = "any"
-    unit: Literal["patient", "encounter"] = "patient"
-    encounters: Literal["all", "first"] = "all"
-    died: Literal["keep", "drop"] = "keep"
-    sensitive: tuple[Literal["race", "race_full", "gender", "age"], ...] = ("race",)
-    drop_sensitive: bool = False
-    train_rows: Fraction = 0.8
 
 
 class Readmission(TableDataset):
@@ -98,10 +73,29 @@ class Readmission(TableDataset):
     with TableShift", NeurIPS 2023; ``datasets/diabetes_readmission.py`` of its code.
     """
 
-    Parameters = Parameters
+    class Parameters(TableParameters):
+        """Parameters of hospital readmission.
 
-    def required_files(self) -> tuple[str, ...]:
-        return (ARCHIVE.removesuffix(".zip"),)
+        Attributes:
+            target: ``any`` readmission, as in TableShift, or one within 30 days (``early``).
+            unit: what is split. ``patient``: no patient is in two parts; ``encounter``: row by row,
+                as in TableShift, where 9,233 patients are in several parts.
+            encounters: ``all``, or the ``first`` one of each patient in the file.
+            died: encounters that ended in death or hospice care: ``keep`` them, as in TableShift,
+                or ``drop`` them.
+            sensitive: ``race`` is Caucasian or other, ``race_full`` has five categories.
+            train_rows: fraction of the units for training, validation included.
+        """
+
+        target: Literal["any", "early"] = "any"
+        unit: Literal["patient", "encounter"] = "patient"
+        encounters: Literal["all", "first"] = "all"
+        died: Literal["keep", "drop"] = "keep"
+        sensitive: tuple[Literal["race", "race_full", "gender", "age"], ...] = ("race",)
+        train_rows: Fraction = 0.8
+
+    raw_files = (FOLDER,)  # the zip file, or the folder in it
+    feature_columns: ClassVar = {"race_full": ("race",)}
 
     def read(self, files: Files, splits: int) -> TypedTable:
         parameters = self.parameters
@@ -109,15 +103,8 @@ class Readmission(TableDataset):
         readmitted = table["readmitted"].isin(
             ["<30", ">30"] if parameters.target == "any" else ["<30"]
         )
-        dropped = {*NOT_FEATURES}
-        if parameters.drop_sensitive:
-            dropped |= {COLUMNS[name] for name in parameters.sensitive}
-        features = {name: _feature(table[name]) for name in table if name not in dropped}
-        named_splits = (
-            unit_splits(table["patient_nbr"], splits, parameters)
-            if parameters.unit == "patient"
-            else random_splits(len(table), splits, parameters)
-        )
+        features = {name: _feature(table[name]) for name in table if name not in NOT_FEATURES}
+        units = table["patient_nbr"] if parameters.unit == "patient" else table.index.to_series()
         return TypedTable(
             features=pd.DataFrame(features),
             target=two_categories(readmitted, CLASSES),
@@ -128,7 +115,7 @@ class Readmission(TableDataset):
                 "age": table["age"],
                 "admission_source_id": table["admission_source_id"],
             },
-            splits=named_splits,
+            splits=unit_splits(units, splits, parameters),
         )
 
     def _selected(self, table: pd.DataFrame) -> pd.DataFrame:

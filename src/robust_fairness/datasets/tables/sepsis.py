@@ -114,7 +114,6 @@ class Sepsis(TableDataset):
         return (*self.parameters.trajectories, *tables)
 
     def read(self, files: Files, splits: int) -> TypedTable:
-        """The typed table of all windows with an outcome."""
         parameters = self.parameters
         table = pd.concat(
             [_read(name, files) for name in parameters.trajectories], ignore_index=True

@@ -35,7 +35,6 @@ class Table(TableDataset):
         return (self.parameters.file,)
 
     def read(self, files: Files, splits: int) -> TypedTable:
-        """The typed table of the complete rows; a split by column is the only one."""
         parameters = self.parameters
         wanted = parameters.features
         named = None if wanted is None else tuple(dict.fromkeys((*parameters.columns, *wanted)))
