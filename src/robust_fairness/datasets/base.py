@@ -1,14 +1,14 @@
 """The contract of datasets."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel
+from pydantic import AfterValidator, BaseModel
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import Plugin
@@ -28,7 +28,6 @@ class Dataset(Plugin, ABC):
     Attributes:
         data_kind: kind of its samples; shifts and networks say which kinds they apply to.
         raw_files: the raw files, folders and zip files that every load reads.
-        parameters: its parameters.
     """
 
     data_kind: DataKind
@@ -93,6 +92,16 @@ class TypedTable:
     conditioning: str = ""
 
 
+def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{name} is given twice, allowed: each once")
+    return names
+
+
+EACH_ONCE = AfterValidator(_each_once)  # of a parameter that lists names
+
+
 class TableDataset(Dataset):
     """A table: float32 features ``[n, d]``, numbers first, then categories one-hot encoded.
 
@@ -116,24 +125,22 @@ class TableDataset(Dataset):
         parts = table.splits
         if parts is None:
             parts = random_splits(len(table.features), splits, self.parameters)
-        classes, y = _classes_and_y(table.target)
-        if classes:
+        if isinstance(table.target.dtype, pd.CategoricalDtype):
             require_every_class(parts, table.target)
         dropped = self._dropped()
         kept = table.features[[name for name in table.features if name not in dropped]]
         features = one_hot(kept)
-        return Samples(
+        return labelled(
             # a copy: a table of one type may return its own read-only numbers
-            x=features.to_numpy(np.float32, copy=True),
-            y=y,
-            attributes=pd.DataFrame(table.attributes).reset_index(drop=True),
+            features.to_numpy(np.float32, copy=True),
+            table.target,
+            table.attributes,
+            parts,
+            self.parameters.sensitive,
+            files,
             id=table.features.index.to_numpy(np.int64) if table.id is None else table.id,
-            splits=parts,
             features=tuple(features.columns),
-            classes=classes,
-            sensitive=tuple(self.parameters.sensitive),
             conditioning=table.conditioning,
-            sources=dict(files.sources),
         )
 
     def _dropped(self) -> set[str]:
@@ -144,11 +151,32 @@ class TableDataset(Dataset):
         return set(chain.from_iterable(columns))
 
 
-def _classes_and_y(target: pd.Series) -> tuple[tuple[str, ...], np.ndarray]:
-    """Names of the classes and int64 ``[n]``, or no names and float32 ``[n]``."""
+def labelled(
+    x: np.ndarray,
+    target: pd.Series,
+    attributes: Mapping[str, Any] | pd.DataFrame,
+    splits: pd.DataFrame,
+    sensitive: Iterable[str],
+    files: Files,
+    **others: Any,
+) -> Samples:
+    """Samples of a target that is categorical, with its categories as the classes, or numeric.
+
+    ``others`` are further fields of ``Samples``; by default ``id`` is the number of the row.
+    """
+    classes: tuple[str, ...] = ()
     if isinstance(target.dtype, pd.CategoricalDtype):
-        return tuple(target.cat.categories), target.cat.codes.to_numpy(np.int64)
-    return (), target.to_numpy(np.float32)
+        classes, target = tuple(map(str, target.cat.categories)), target.cat.codes.astype(np.int64)
+    return Samples(
+        x=x,
+        y=target.to_numpy(np.int64 if classes else np.float32),
+        attributes=pd.DataFrame(attributes).reset_index(drop=True),
+        splits=splits,
+        classes=classes,
+        sensitive=tuple(sensitive),
+        sources=dict(files.sources),
+        **{"id": np.arange(len(target)), **others},
+    )
 
 
 def one_hot(columns: pd.DataFrame) -> pd.DataFrame:

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets import fetch as _fetch
@@ -34,6 +37,9 @@ def below_the_root(path: str) -> str:
             f"{ROOT_VARIABLE} to its folder"
         )
     return path
+
+
+RawPath = Annotated[str, AfterValidator(below_the_root)]  # below the data root
 
 
 @dataclass(frozen=True)

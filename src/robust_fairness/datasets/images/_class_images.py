@@ -7,6 +7,7 @@ import pandas as pd
 from pydantic import PositiveInt
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.base import labelled
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images._image_files import ImageFileParameters, Source, decode
 from robust_fairness.samples import Samples
@@ -31,37 +32,29 @@ def samples_of(
     table: pd.DataFrame,
     sensitive: tuple[str, ...],
     source: Source,
-    where: str,
     files: Files,
     parameters: ClassImageParameters,
     splits: int,
 ) -> Samples:
     """Decoded images with their class, their attributes and splits within each class.
 
-    Groups are the values that occur; one that has a single image is told in the log.
+    ``table`` has one row per image, by its name: the categorical column ``class``, whose
+    categories are in the order of the dataset, and the categorical attributes ``sensitive``, of
+    which ``class`` may be one. Groups are the values that occur.
     """
-    table = _large_classes(table, parameters.min_images)
-    labels = pd.Series(table[CLASS].cat.remove_unused_categories().array)
-    attributes = pd.DataFrame(
-        {name: table[name].cat.remove_unused_categories().array for name in sensitive}
-    )
-    _tell_of_single_images(attributes.drop(columns=CLASS, errors="ignore"))
+    table = large_classes(table, parameters.min_images)
+    occurring = {name: table[name].cat.remove_unused_categories() for name in (CLASS, *sensitive)}
+    labels = occurring[CLASS].reset_index(drop=True)
+    attributes = pd.DataFrame({name: occurring[name].array for name in sensitive})
+    _warn_of_single_images(attributes.drop(columns=CLASS, errors="ignore"))
     frame = class_splits(labels, splits, parameters)
-    x, files.sources[where] = decode(source, list(table.index), parameters.size, parameters.crop)
-    return Samples(
-        x=x,
-        y=labels.cat.codes.to_numpy().astype(np.int64),
-        attributes=attributes,
-        id=table.index.to_numpy(dtype=np.str_),
-        splits=frame,
-        classes=tuple(map(str, labels.cat.categories)),
-        sensitive=sensitive,
-        sources=files.sources,
-    )
+    x = decode(source, list(table.index), parameters, files)
+    names = table.index.to_numpy(dtype=np.str_)
+    return labelled(x, labels, attributes, frame, sensitive, files, id=names)
 
 
-def _large_classes(table: pd.DataFrame, min_images: int) -> pd.DataFrame:
-    """The rows of classes with images enough."""
+def large_classes(table: pd.DataFrame, min_images: int) -> pd.DataFrame:
+    """The rows of classes that have at least ``min_images`` images."""
     counts = table[CLASS].value_counts()
     large = counts.index[counts >= min_images]
     filled = counts[counts > 0].sort_values(ascending=False)
@@ -77,16 +70,12 @@ def _large_classes(table: pd.DataFrame, min_images: int) -> pd.DataFrame:
         )
     kept = table[CLASS].isin(large)
     if not kept.all():
-        logger.info(
-            "min_images: %d of %d images are left out, of %d classes",
-            (~kept).sum(),
-            len(table),
-            len(filled) - len(large),
-        )
+        left_out = ((~kept).sum(), len(table), len(filled) - len(large))
+        logger.info("min_images: %d of %d images are left out, of %d classes", *left_out)
     return table[kept]
 
 
-def _tell_of_single_images(attributes: pd.DataFrame) -> None:
+def _warn_of_single_images(attributes: pd.DataFrame) -> None:
     """Warn of groups of one image, which are in one part only."""
     for name, column in attributes.items():
         counts = column.value_counts()

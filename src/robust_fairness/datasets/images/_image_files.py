@@ -18,7 +18,7 @@ from PIL import Image, UnidentifiedImageError
 from pydantic import BaseModel, PositiveInt, field_validator, model_validator
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.files import ROOT_VARIABLE
+from robust_fairness.datasets.files import ROOT_VARIABLE, Files
 
 JPEG = {".jpg": "JPEG"}
 # the formats of images that users bring, by the end of a file's name in small letters
@@ -63,143 +63,141 @@ class ImageFileParameters(BaseModel, extra="forbid", frozen=True):
 
 @dataclass(frozen=True)
 class Source:
-    """Where the bytes of images are.
+    """Images of one place.
 
     Attributes:
+        place: the folder, by its path below the data root.
         names: file names of the images.
         read: bytes of the image of a name.
         formats: Pillow's names of the formats that they may have, by suffix.
     """
 
+    place: str
     names: set[str]
     read: Callable[[str], bytes]
     formats: Mapping[str, str]
 
 
-def _folder(path: Path, formats: Mapping[str, str], depth: int) -> Source:
+def _folder(path: Path, place: str, formats: Mapping[str, str], depth: int) -> Source:
     files = path.glob("/".join("*" * depth))
     names = {file.relative_to(path).as_posix() for file in files if file.suffix.lower() in formats}
-    return Source(names, lambda name: (path / name).read_bytes(), formats)
+    return Source(place, names, lambda name: (path / name).read_bytes(), formats)
 
 
-def _zip(archive: zipfile.ZipFile, formats: Mapping[str, str], depth: int) -> Source:
+def _zip(archive: zipfile.ZipFile, place: str, formats: Mapping[str, str], depth: int) -> Source:
     members: dict[str, str] = {}
     for member in archive.namelist():
         path = PurePosixPath(member)
         name = "/".join(path.parts[-depth:])
         if path.suffix.lower() in formats and members.setdefault(name, member) != member:
             raise InputError(f"{archive.filename}: two images {name}, allowed: one of a name")
-    return Source(set(members), lambda name: archive.read(members[name]), formats)
+    return Source(place, set(members), lambda name: archive.read(members[name]), formats)
 
 
 @contextmanager
 def opened(
-    root: Path,
-    name: str,
-    formats: Mapping[str, str] = MappingProxyType(JPEG),
-    depth: int = 1,
+    files: Files, place: str, formats: Mapping[str, str] = MappingProxyType(JPEG), depth: int = 1
 ) -> Iterator[Source]:
-    """The images of the folder ``name`` below ``root``, or of ``name.zip``.
+    """The images of a folder below the data root, or of the zip file of that name.
 
     Args:
-        root: the data root.
-        name: the folder, by its path below the root.
+        files: finds the folder.
+        place: the folder, by its path below the data root.
         formats: Pillow's names of the formats that images may have, by suffix in small letters;
-            files of other suffixes are left alone.
-        depth: how many last parts of its path an image is called by; 1 takes the files of the
+            files of other suffixes are ignored.
+        depth: number of last parts of its path that name an image; 1 takes the files of the
             folder, 2 those of its folders (``person/person_0001.jpg``).
     """
-    path, archive = root / name, root / f"{name}.zip"
+    path, archive = files.root / place, files.root / f"{place}.zip"
     if path.is_dir():
-        yield _folder(path, formats, depth)
+        yield _folder(path, place, formats, depth)
     elif archive.is_file():
         try:
             content = zipfile.ZipFile(archive)
         except (zipfile.BadZipFile, OSError) as error:
             raise InputError(f"{archive}: no readable zip file: {error}") from error
         with content:
-            yield _zip(content, formats, depth)
+            yield _zip(content, place, formats, depth)
     else:
         raise InputError(
-            f"{name} is missing: looked for the folder {path} and for {archive}; put the "
+            f"{place} is missing: looked for the folder {path} and for {archive}; put the "
             f"images there, or let {ROOT_VARIABLE} name the folder that holds them"
         )
 
 
 def joined(sources: Mapping[str, Source]) -> Source:
-    """Images of several places as one, each called by its place and its name there."""
+    """Images of several places as one, each named by the key of its place and its name there."""
     formats = {suffix: kind for each in sources.values() for suffix, kind in each.formats.items()}
-    names = {f"{place}/{name}" for place, each in sources.items() for name in each.names}
+    names = {f"{key}/{name}" for key, each in sources.items() for name in each.names}
 
     def read(name: str) -> bytes:
-        place, _, own = name.partition("/")
-        return sources[place].read(own)
+        key, _, own = name.partition("/")
+        return sources[key].read(own)
 
-    return Source(names, read, formats)
+    return Source(" + ".join(each.place for each in sources.values()), names, read, formats)
 
 
 def present(
-    table: pd.DataFrame, source: Source, where: str, annotations: str, only_present: bool
-) -> pd.DataFrame:
-    """The annotated rows whose image is there; all must be unless only these are wanted."""
-    there = table.index.isin(list(source.names))
+    names: pd.Index, source: Source, annotations: str, parameters: ImageFileParameters
+) -> np.ndarray:
+    """Which of the images that a file of annotations names are available, bool ``[n]``.
+
+    All must be, unless ``only_present`` is set.
+    """
+    there = names.isin(list(source.names))
     if not there.any():
         raise InputError(
-            f"{annotations}: none of its {len(table)} images is among the {len(source.names)} of "
-            f"{where}, allowed: annotations of these images"
+            f"{annotations}: none of its {len(names)} images is among the {len(source.names)} of "
+            f"{source.place}, allowed: annotations of these images"
         )
-    if not there.all() and not only_present:
-        missing = table.index[~there]
+    if not there.all() and not parameters.only_present:
         raise InputError(
-            f"{where}: {len(missing)} images that {annotations} names are missing, first "
-            f"{missing[0]}; only_present: true uses the others"
+            f"{source.place}: {(~there).sum()} images that {annotations} names are missing, first "
+            f"{names[~there][0]}; only_present: true uses the others"
         )
-    kept: pd.DataFrame = table[there]
-    return kept
+    return there
 
 
 def with_images(
-    table: pd.DataFrame, source: Source, where: str, annotations: str, only_present: bool
+    table: pd.DataFrame, source: Source, annotations: str, parameters: ImageFileParameters
 ) -> pd.DataFrame:
-    """The annotated rows whose image is there, where every image has to have its row."""
+    """The rows, indexed by image, whose image is available; every image must have a row."""
     unknown = sorted(source.names - set(table.index))
     if unknown:
         raise InputError(
-            f"{where}: {len(unknown)} images without a row in {annotations}, first {unknown[0]}"
+            f"{source.place}: {len(unknown)} images without a row in {annotations}, first "
+            f"{unknown[0]}"
         )
-    return present(table, source, where, annotations, only_present)
+    return table.loc[present(table.index, source, annotations, parameters)]
 
 
 def decode(
     source: Source,
     names: Sequence[str],
-    size: Size,
-    crop: Crop = "square",
+    parameters: ImageFileParameters,
+    files: Files,
     look: Look | None = None,
-) -> tuple[np.ndarray, str]:
-    """Images cut around their centre and resized, and the checksum of their files.
+) -> np.ndarray:
+    """Images cropped around their centre and resized, uint8 ``[n, 3, height, width]`` RGB.
+
+    The SHA-256 of the bytes of all image files, in order, is recorded in ``files``.
 
     Args:
         source: where they are.
         names: file names, in the order of the rows.
-        size: height and width of the results.
-        crop: what is cut out before: the largest square, a height and a width in pixels of the
-            file, or None for the whole image.
-        look: is given the whole images too, before they are cut, a block of rows at a time and
-            in order: the first row, and uint8 ``[block, 3, height, width]`` of one size.
-
-    Returns:
-        uint8 ``[n, 3, height, width]`` red, green, blue, and the SHA-256 of all files' bytes in
-        order.
+        parameters: crop and size.
+        files: records the checksum.
+        look: called with each block of uncropped images, in order: the first row, and uint8
+            ``[block, 3, height, width]`` of one size.
     """
-    images = np.empty((len(names), CHANNELS, *size), dtype=np.uint8)
+    images = np.empty((len(names), CHANNELS, *parameters.size), dtype=np.uint8)
     digest = hashlib.sha256()
     formats = tuple(dict.fromkeys(source.formats.values()))
 
     def fill(row: int, content: bytes) -> np.ndarray | None:
         with _naming(names[row], row, formats):
-            whole = _decoded(content, crop, formats)
-            images[row] = _channels_first(_cut(whole, size, crop))
+            whole = _decoded(content, parameters.crop, formats)
+            images[row] = _channels_first(_cut(whole, parameters.size, parameters.crop))
             return None if look is None else _channels_first(whole)
 
     with ThreadPoolExecutor() as pool:  # Pillow decodes outside of Python's lock
@@ -213,7 +211,8 @@ def decode(
             wholes = list(pool.map(fill, rows, contents))  # which raises the first error
             if look is not None:
                 look(start, _of_one_size([whole for whole in wholes if whole is not None], start))
-    return images, digest.hexdigest()
+    files.sources[source.place] = digest.hexdigest()
+    return images
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from io import BytesIO
 from pathlib import PurePosixPath
 from struct import Struct
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from pydantic import Field, field_validator, model_validator
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.base import ImageDataset
-from robust_fairness.datasets.files import Files, below_the_root
+from robust_fairness.datasets.files import Files, RawPath
 from robust_fairness.datasets.images._class_images import (
     CLASS,
     ClassImageParameters,
@@ -46,8 +46,10 @@ class Cars196(ImageDataset):
             sensitive: attributes that methods mitigate; the class is the only one there is.
         """
 
-        images: tuple[str, ...] = Field(("cars196/cars_train", "cars196/cars_test"), min_length=1)
-        annotations: tuple[str, ...] = (
+        images: tuple[RawPath, ...] = Field(
+            ("cars196/cars_train", "cars196/cars_test"), min_length=1
+        )
+        annotations: tuple[RawPath, ...] = (
             "cars196/cars_train_annos.mat",
             "cars196/cars_test_annos_withlabels.mat",
         )
@@ -58,11 +60,6 @@ class Cars196(ImageDataset):
         @classmethod
         def _as_list(cls, names: Any) -> Any:
             return (names,) if isinstance(names, str) else names
-
-        @field_validator("images", "annotations")
-        @classmethod
-        def _below_the_root(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-            return tuple(map(below_the_root, names))
 
         @model_validator(mode="after")
         def _one_file_a_folder(self) -> "Cars196.Parameters":
@@ -88,21 +85,13 @@ class Cars196(ImageDataset):
         tables, sources = [], {}
         with ExitStack() as stack:
             for folder, file in zip(parameters.images, parameters.annotations, strict=True):
-                source = stack.enter_context(opened(files.root, folder))
-                table = _annotations(files, file, names)
-                table = with_images(table, source, folder, file, parameters.only_present)
+                source = stack.enter_context(opened(files, folder))
+                table = with_images(_annotations(files, file, names), source, file, parameters)
                 tables.append(table.set_axis(f"{_place(folder)}/" + table.index))
                 sources[_place(folder)] = source
-            source = joined(sources)
-            where = " + ".join(parameters.images)
+            table = pd.concat(tables).sort_index()
             return samples_of(
-                pd.concat(tables).sort_index(),
-                parameters.sensitive,
-                source,
-                where,
-                files,
-                parameters,
-                splits,
+                table, parameters.sensitive, joined(sources), files, parameters, splits
             )
 
 

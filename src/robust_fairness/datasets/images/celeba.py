@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.datasets.base import ImageDataset
+from robust_fairness.datasets.base import ImageDataset, labelled
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images._celeba import (
     IDENTITIES,
@@ -109,10 +109,8 @@ class Celeba(ImageDataset):
         for name in (parameters.target, *annotated):
             if name not in table:
                 raise unknown_name("attribute of CelebA", name, [*table.columns, *measured])
-        with opened(files.root, parameters.images) as source:
-            table = with_images(
-                table, source, parameters.images, ATTRIBUTES, parameters.only_present
-            )
+        with opened(files, parameters.images) as source:
+            table = with_images(table, source, ATTRIBUTES, parameters)
             parts = _limited(_parts(table, files, parameters), parameters)
             used = parts[parts.notna()]
             table = table.loc[used.index]
@@ -122,23 +120,13 @@ class Celeba(ImageDataset):
             colours = None
             if parameters.skin_tone is not None:
                 colours = Colours(*landmarks_of(files, table.index, parameters.skin_tone))
-            x, files.sources[parameters.images] = decode(
-                source, list(table.index), parameters.size, parameters.crop, colours
-            )
+            x = decode(source, list(table.index), parameters, files, colours)
         attributes = pd.DataFrame({name: _named(table[name]) for name in annotated})
         if colours is not None and parameters.skin_tone is not None:
             tones = skin_tone_attributes(colours, parameters.skin_tone)
             attributes = pd.concat([attributes, tones], axis=1)
-        return Samples(
-            x=x,
-            y=labels.cat.codes.to_numpy().astype(np.int64),
-            attributes=attributes,
-            id=table.index.to_numpy(dtype=np.str_),
-            splits=frame,
-            classes=tuple(map(str, labels.cat.categories)),
-            sensitive=parameters.sensitive,
-            sources=files.sources,
-        )
+        names = table.index.to_numpy(dtype=np.str_)
+        return labelled(x, labels, attributes, frame, parameters.sensitive, files, id=names)
 
 
 def _named(column: pd.Series) -> pd.Categorical:

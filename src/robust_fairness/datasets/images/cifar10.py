@@ -3,15 +3,15 @@
 Read from the official binary version, or from NumPy archives of the same images.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import PositiveInt, field_validator
+from pydantic import Field, PositiveInt
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.base import ImageDataset
-from robust_fairness.datasets.files import Files, below_the_root
+from robust_fairness.datasets.base import ImageDataset, labelled
+from robust_fairness.datasets.files import Files, RawPath
 from robust_fairness.datasets.images import _cifar
 from robust_fairness.samples import Samples
 from robust_fairness.samples.splits import (
@@ -22,6 +22,8 @@ from robust_fairness.samples.splits import (
 )
 
 TRAINING, TEST = range(2)
+
+RawPaths = Annotated[tuple[RawPath, ...], Field(min_length=1)]
 
 
 class Cifar10(ImageDataset):
@@ -46,19 +48,12 @@ class Cifar10(ImageDataset):
             sensitive: attributes that methods mitigate; the class is the only one there is.
         """
 
-        train_files: tuple[str, ...] = _cifar.TRAINING
-        test_files: tuple[str, ...] = _cifar.TEST
+        train_files: RawPaths = _cifar.TRAINING
+        test_files: RawPaths = _cifar.TEST
         train_rows: PositiveInt | Fraction | None = None  # type: ignore[assignment]
         test_rows: PositiveInt | Fraction | None = None
         val_fraction: Fraction = 0.1
         sensitive: tuple[Literal["class"], ...] = ("class",)
-
-        @field_validator("train_files", "test_files")
-        @classmethod
-        def _below_the_root(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-            if not names:
-                raise ValueError("allowed: one file or several")
-            return tuple(map(below_the_root, names))
 
     def required_files(self) -> tuple[str, ...]:
         return (*self.parameters.train_files, *self.parameters.test_files)
@@ -84,18 +79,12 @@ class Cifar10(ImageDataset):
         )
         known = int((chosen < training).sum())
         frame = official_splits(known, len(chosen) - known, splits, parameters)
-        labels = np.concatenate(y)[chosen]
-        classes = pd.Series(pd.Categorical.from_codes(labels, pd.Index(_cifar.CLASSES)))
-        require_every_class(frame, classes)
-        return Samples(
-            x=np.concatenate(x)[chosen],
-            y=labels,
-            attributes=pd.DataFrame({"class": classes}),
-            id=ids[chosen],
-            splits=frame,
-            classes=_cifar.CLASSES,
-            sensitive=parameters.sensitive,
-            sources=files.sources,
+        codes = np.concatenate(y)[chosen]
+        labels = pd.Series(pd.Categorical.from_codes(codes, pd.Index(_cifar.CLASSES)))
+        require_every_class(frame, labels)
+        images, attributes = np.concatenate(x)[chosen], {"class": labels}
+        return labelled(
+            images, labels, attributes, frame, parameters.sensitive, files, id=ids[chosen]
         )
 
 

@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import Field, NonNegativeInt, model_validator
+from pydantic import Field, NonNegativeInt
 
 from robust_fairness.core.draws import uniform_rows
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.base import ImageDataset
+from robust_fairness.datasets.base import EACH_ONCE, ImageDataset, labelled
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images import digits
 from robust_fairness.samples import Samples
@@ -51,44 +51,24 @@ class ColouredDigits(ImageDataset):
             color_seed: seed of the colors.
         """
 
-        sensitive: Annotated[tuple[Literal["color", "class"], ...], Field(min_length=1)] = (
-            "color",
-        )
-        frequencies: tuple[Weight, Weight, Weight, Weight, Weight, Weight] = (
-            0.35,
-            0.25,
-            0.18,
-            0.11,
-            0.07,
-            0.04,
-        )
+        sensitive: Annotated[
+            tuple[Literal["color", "class"], ...], EACH_ONCE, Field(min_length=1)
+        ] = ("color",)
+        frequencies: Annotated[tuple[Weight, ...], Field(min_length=6, max_length=6)] = (
+            0.35, 0.25, 0.18, 0.11, 0.07, 0.04,
+        )  # fmt: skip
         correlation: Annotated[float, Field(ge=0, le=1)] = 0.3
         color_seed: NonNegativeInt = 0
-
-        @model_validator(mode="after")
-        def _attributes_differ(self) -> "ColouredDigits.Parameters":
-            if len(set(self.sensitive)) < len(self.sensitive):
-                raise ValueError("sensitive: an attribute is given twice, allowed: each once")
-            return self
 
     def load(self, files: Files, splits: int) -> Samples:
         parameters = self.parameters
         grey, labels = digits.bundled(files)
-        classes = labels.cat.codes.to_numpy().astype(np.int64)
         frame = class_splits(labels, splits, parameters)
         require_every_class(frame, labels)
-        codes = drawn_colors(classes, parameters)
-        attributes = {"color": named_colors(codes), "class": labels}
-        return Samples(
-            x=coloured(grey, codes),
-            y=classes,
-            attributes=pd.DataFrame({name: attributes[name] for name in parameters.sensitive}),
-            id=np.arange(len(classes)),
-            splits=frame,
-            classes=tuple(map(str, labels.cat.categories)),
-            sensitive=parameters.sensitive,
-            sources=files.sources,
-        )
+        codes = drawn_colors(labels.cat.codes.to_numpy(np.int64), parameters)
+        attributes = pd.DataFrame({"color": named_colors(codes), "class": labels})
+        own = attributes[list(parameters.sensitive)]
+        return labelled(coloured(grey, codes), labels, own, frame, parameters.sensitive, files)
 
 
 def drawn_colors(classes: np.ndarray, parameters: ColouredDigits.Parameters) -> np.ndarray:

@@ -5,15 +5,15 @@ from collections.abc import Iterator
 from io import BytesIO
 from itertools import islice
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.base import ImageDataset
-from robust_fairness.datasets.files import Files, below_the_root
+from robust_fairness.datasets.base import EACH_ONCE, ImageDataset
+from robust_fairness.datasets.files import Files, RawPath
 from robust_fairness.datasets.images._class_images import (
     CLASS,
     ClassImageParameters,
@@ -59,21 +59,11 @@ class Cub200(ImageDataset):
         13, the normalised mutual information of a single class.
         """
 
-        folder: str = "cub200/CUB_200_2011"
+        folder: RawPath = "cub200/CUB_200_2011"
         color: Literal["species", "image"] = "species"
-        sensitive: tuple[Literal["color", "class"], ...] = Field(("color",), min_length=1)
-
-        @field_validator("folder")
-        @classmethod
-        def _below_the_root(cls, path: str) -> str:
-            return below_the_root(path)
-
-        @field_validator("sensitive")
-        @classmethod
-        def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-            if len(set(names)) < len(names):
-                raise ValueError(f"{names[0]} is given twice, allowed: once")
-            return names
+        sensitive: Annotated[
+            tuple[Literal["color", "class"], ...], EACH_ONCE, Field(min_length=1)
+        ] = ("color",)
 
     def required_files(self) -> tuple[str, ...]:
         names = ("images", "images.txt", "classes.txt", "image_class_labels.txt")
@@ -82,14 +72,14 @@ class Cub200(ImageDataset):
     def load(self, files: Files, splits: int) -> Samples:
         parameters = self.parameters
         table = _images(files, parameters.folder)
-        where, index = f"{parameters.folder}/images", f"{parameters.folder}/images.txt"
-        with opened(files.root, where, depth=2) as source:
+        with opened(files, f"{parameters.folder}/images", depth=2) as source:
             by_name = table.set_index("name")
-            there = with_images(by_name, source, where, index, parameters.only_present).index
+            index = f"{parameters.folder}/images.txt"
+            there = with_images(by_name, source, index, parameters).index
             if COLOR in parameters.sensitive:
                 table = _with_colors(table, files, parameters)
             table = table[table["name"].isin(there)].set_index("name")
-            return samples_of(table, parameters.sensitive, source, where, files, parameters, splits)
+            return samples_of(table, parameters.sensitive, source, files, parameters, splits)
 
 
 def _images(files: Files, folder: str) -> pd.DataFrame:

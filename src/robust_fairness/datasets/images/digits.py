@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from robust_fairness.datasets.base import ImageDataset
+from robust_fairness.datasets.base import ImageDataset, labelled
 from robust_fairness.datasets.files import Files
 from robust_fairness.samples import Samples
 from robust_fairness.samples.splits import SplitParameters, random_splits, require_every_class
@@ -40,16 +40,8 @@ class Digits(ImageDataset):
         x, labels = bundled(files)
         frame = random_splits(len(labels), splits, parameters)
         require_every_class(frame, labels)
-        return Samples(
-            x=x,
-            y=labels.cat.codes.to_numpy().astype(np.int64),
-            attributes=pd.DataFrame({"class": labels}),
-            id=np.arange(len(labels)),
-            splits=frame,
-            classes=tuple(map(str, labels.cat.categories)),
-            sensitive=parameters.sensitive,
-            sources=files.sources,
-        )
+        attributes = {"class": labels}
+        return labelled(x, labels, attributes, frame, parameters.sensitive, files)
 
 
 def bundled(files: Files) -> tuple[np.ndarray, pd.Series]:

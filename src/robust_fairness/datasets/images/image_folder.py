@@ -3,17 +3,17 @@
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
-from pydantic import field_validator, model_validator
+from pydantic import model_validator
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.base import ImageDataset
-from robust_fairness.datasets.files import Files, below_the_root
+from robust_fairness.datasets.base import ImageDataset, labelled
+from robust_fairness.datasets.files import Files, RawPath
 from robust_fairness.datasets.images._image_files import (
     COMMON,
     ImageFileParameters,
-    Source,
     decode,
     opened,
+    present,
 )
 from robust_fairness.datasets.raw.labels import RawTableParameters, complete_rows, labels_of
 from robust_fairness.samples import Samples
@@ -34,13 +34,8 @@ class ImageFolder(ImageDataset):
             image: column of the table that names the file of each row.
         """
 
-        images: str
+        images: RawPath
         image: str
-
-        @field_validator("images")
-        @classmethod
-        def _folder_below_the_root(cls, folder: str) -> str:
-            return below_the_root(folder)
 
         @model_validator(mode="after")
         def _image_is_its_own_column(self) -> "ImageFolder.Parameters":
@@ -59,28 +54,20 @@ class ImageFolder(ImageDataset):
         needed = [name for name in wanted if name not in parameters.sensitive]
         rows = complete_rows(table, needed, parameters)
         _require_names(rows[parameters.image], parameters)
-        with opened(files.root, parameters.images, COMMON) as source:
-            rows = _with_images(rows, source, parameters)
+        with opened(files, parameters.images, COMMON) as source:
+            wanted = pd.Index(rows[parameters.image])
+            rows = rows[present(wanted, source, parameters.file, parameters)]
             labels = labels_of(rows, parameters, splits)
-            names = [str(name) for name in rows[parameters.image]]
-            x, files.sources[parameters.images] = decode(
-                source, names, parameters.size, parameters.crop
-            )
-        classes: tuple[str, ...] = ()
-        if isinstance(labels.target.dtype, pd.CategoricalDtype):
-            classes = tuple(labels.target.cat.categories)
-            y = labels.target.cat.codes.to_numpy().astype(np.int64)
-        else:
-            y = labels.target.to_numpy(np.float32)
-        return Samples(
-            x=x,
-            y=y,
-            attributes=labels.attributes,
-            id=np.array(names, dtype=np.str_) if parameters.id is None else labels.id,
-            splits=labels.splits,
-            classes=classes,
-            sensitive=parameters.sensitive,
-            sources=files.sources,
+            names = rows[parameters.image].to_numpy(dtype=np.str_)
+            x = decode(source, names.tolist(), parameters, files)
+        return labelled(
+            x,
+            labels.target,
+            labels.attributes,
+            labels.splits,
+            parameters.sensitive,
+            files,
+            id=names if parameters.id is None else labels.id,
         )
 
 
@@ -92,20 +79,3 @@ def _require_names(names: pd.Series, parameters: ImageFolder.Parameters) -> None
     twice = names[names.duplicated()]
     if len(twice):
         raise InputError(f"{place}: two rows of {twice.iloc[0]}, allowed: one")
-
-
-def _with_images(
-    rows: pd.DataFrame, source: Source, parameters: ImageFolder.Parameters
-) -> pd.DataFrame:
-    """The rows whose image is there; all must be unless only these are wanted."""
-    present = rows[parameters.image].isin(list(source.names)).to_numpy()
-    missing = rows[parameters.image][~present]
-    if len(missing) and not parameters.only_present:
-        raise InputError(
-            f"{parameters.images}: {len(missing)} images that {parameters.file} names are "
-            f"missing, first {missing.iloc[0]}; only_present: true uses the others, allowed: names "
-            f"of files {', '.join(COMMON)} in that folder"
-        )
-    if not present.any():
-        raise InputError(f"{parameters.images}: none of the images is there")
-    return rows[present]

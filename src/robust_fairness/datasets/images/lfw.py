@@ -10,11 +10,10 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import field_validator
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.base import ImageDataset
-from robust_fairness.datasets.files import Files, below_the_root
+from robust_fairness.datasets.files import Files, RawPath
 from robust_fairness.datasets.images._class_images import (
     CLASS,
     ClassImageParameters,
@@ -55,14 +54,9 @@ class Lfw(ImageDataset):
                 missing one is an error.
         """
 
-        images: str = "lfw/lfw-deepfunneled"
+        images: RawPath = "lfw/lfw-deepfunneled"
         attribute: Literal["kumar", "predicted"] = "kumar"
-        attributes: str | None = None
-
-        @field_validator("images", "attributes")
-        @classmethod
-        def _below_the_root(cls, path: str | None) -> str | None:
-            return path if path is None else below_the_root(path)
+        attributes: RawPath | None = None
 
     def required_files(self) -> tuple[str, ...]:
         return (self.parameters.images, self._attribute_file())
@@ -78,38 +72,33 @@ class Lfw(ImageDataset):
         attribute = "race" if kumar else "predicted_race"
         name = self._attribute_file()
         races = _kumar(files, name) if kumar else _predicted(files, name)
-        with opened(files.root, parameters.images, depth=2) as source:
-            people = _people(source, parameters.images)
+        with opened(files, parameters.images, depth=2) as source:
+            people = _people(source)
             table = pd.DataFrame({attribute: races})
-            table = present(table, source, parameters.images, name, parameters.only_present)
+            table = table.loc[present(table.index, source, name, parameters)]
             table = table.assign(**{CLASS: people[table.index]}).sort_index()
             known = table[attribute].notna()
             logger.info(
                 "%s: %d of %d images have no row in %s, %d are of none of the races; left out",
-                parameters.images,
-                len(people) - len(table),
-                len(people),
-                name,
-                (~known).sum(),
-            )
+                source.place, len(people) - len(table), len(people), name, (~known).sum(),
+            )  # fmt: skip
             if not known.any():
                 raise InputError(
                     f"{name}: none of the {len(table)} images has a race, allowed: some of "
                     f"{', '.join(RACES)}"
                 )
-            where = parameters.images
-            return samples_of(table[known], (attribute,), source, where, files, parameters, splits)
+            return samples_of(table[known], (attribute,), source, files, parameters, splits)
 
 
-def _people(source: Source, where: str) -> pd.Series:
+def _people(source: Source) -> pd.Series:
     """Person of every image, by its name; categories in alphabetical order."""
     names = sorted(source.names)
     found = [IMAGE.fullmatch(name) for name in names]
     for name, match in zip(names, found, strict=True):
         if match is None:
             raise InputError(
-                f"{where}: image {name}, allowed: Person/Person_0001.jpg, numbered with four "
-                "digits in the folder of the person"
+                f"{source.place}: image {name}, allowed: Person/Person_0001.jpg, numbered with "
+                "four digits in the folder of the person"
             )
     people = pd.Categorical([match["person"] for match in found if match is not None])
     return pd.Series(people, index=pd.Index(names, dtype=object))

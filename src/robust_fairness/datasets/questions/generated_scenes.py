@@ -9,9 +9,8 @@ image follow from the parameters (``_scenes.best_accuracies``).
 import hashlib
 import logging
 from pathlib import Path
-from typing import Annotated, Literal
 
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import atomic_folder
@@ -24,7 +23,7 @@ from robust_fairness.datasets.questions._scene_files import (
     write,
 )
 from robust_fairness.datasets.questions._scenes import WorldParameters
-from robust_fairness.datasets.questions.gqa_ood import GqaOod
+from robust_fairness.datasets.questions.gqa_ood import GqaOod, Sensitive
 from robust_fairness.samples import Samples
 
 EDITION = 1  # raised where the same parameters give other files
@@ -48,10 +47,7 @@ class GeneratedScenes(QuestionDataset):
 
         folder: str = "data/01_raw/generated_scenes"
         tokens: PositiveInt = 14
-        sensitive: Annotated[
-            tuple[Literal["head_tail", "answer", "global_group", "local_group"], ...],
-            Field(min_length=1),
-        ] = ("head_tail",)
+        sensitive: Sensitive = ("head_tail",)
 
     def load(self, files: Files, splits: int) -> Samples:
         parameters = self.parameters

@@ -18,11 +18,10 @@ from pydantic import (
     Field,
     NonNegativeInt,
     PositiveInt,
-    field_validator,
 )
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.base import QuestionDataset
+from robust_fairness.datasets.base import EACH_ONCE, QuestionDataset
 from robust_fairness.datasets.files import ROOT_VARIABLE, Files, below_the_root
 from robust_fairness.datasets.questions._boxes import convert
 from robust_fairness.datasets.questions._questions import (
@@ -51,6 +50,11 @@ def _anywhere(folder: str) -> str:
 
 
 Folder = Annotated[str, AfterValidator(_anywhere)]
+Sensitive = Annotated[
+    tuple[Literal["head_tail", "answer", "global_group", "local_group"], ...],
+    EACH_ONCE,
+    Field(min_length=1),
+]
 
 
 @dataclass(frozen=True)
@@ -114,18 +118,8 @@ class GqaOod(QuestionDataset):
         tokens: PositiveInt = 14
         train_share: float = Field(1.0, gt=0, le=1)
         beta: float = Field(0.2, gt=-1, allow_inf_nan=False)
-        sensitive: Annotated[
-            tuple[Literal["head_tail", "answer", "global_group", "local_group"], ...],
-            Field(min_length=1),
-        ] = ("head_tail",)
+        sensitive: Sensitive = ("head_tail",)
         seed: NonNegativeInt = 0
-
-        @field_validator("sensitive")
-        @classmethod
-        def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-            if len(set(names)) < len(names):
-                raise ValueError("allowed: each attribute once")
-            return names
 
     def required_files(self) -> tuple[str, ...]:
         questions = f"{self.parameters.folder}/train_balanced_questions.json"

@@ -7,10 +7,11 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.datasets.files import Files, below_the_root
+from robust_fairness.datasets.base import EACH_ONCE
+from robust_fairness.datasets.files import Files, RawPath
 from robust_fairness.datasets.raw.columns import (
     Bins,
     Kind,
@@ -47,7 +48,7 @@ def _as_list(value: Any) -> Any:
 
 Text = Annotated[str, BeforeValidator(_as_text)]
 Texts = Annotated[tuple[Text, ...], BeforeValidator(_as_list)]
-Names = Annotated[tuple[str, ...], BeforeValidator(_as_list), Field(min_length=1)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_as_list), EACH_ONCE, Field(min_length=1)]
 BinsField = Annotated[int, Field(ge=2)] | Annotated[tuple[float, ...], Field(min_length=1)]
 
 
@@ -77,7 +78,7 @@ class RawTableParameters(SplitParameters, extra="forbid", frozen=True):
             ``train_rows`` then counts units.
     """
 
-    file: str
+    file: RawPath
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ","
     missing: Texts = ("",)
     incomplete: Literal["refuse", "drop"] = "refuse"
@@ -91,11 +92,6 @@ class RawTableParameters(SplitParameters, extra="forbid", frozen=True):
     split: str | None = None
     unit: str | None = None
 
-    @field_validator("file")
-    @classmethod
-    def _below_the_root(cls, file: str) -> str:
-        return below_the_root(file)
-
     @model_validator(mode="after")
     def _fields_fit(self) -> "RawTableParameters":
         if (self.outcome == "binary") != bool(self.positive):
@@ -107,8 +103,6 @@ class RawTableParameters(SplitParameters, extra="forbid", frozen=True):
         for name in filter(None, roles):
             if [*roles, *self.sensitive].count(name) > 1:
                 raise ValueError(f"column {name} has two roles, allowed: one of target, id, split")
-        if len(set(self.sensitive)) < len(self.sensitive):
-            raise ValueError(f"sensitive: {', '.join(self.sensitive)}, allowed: each once")
         return self
 
     @property
