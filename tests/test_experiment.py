@@ -6,8 +6,9 @@ import pytest
 import yaml
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.files import Files
 from robust_fairness.experiment.experiment import Experiment, GeneratorConfig
-from robust_fairness.experiment.reading import layered, read
+from robust_fairness.experiment.reading import layered, missing_files, read
 from robust_fairness.experiment.yaml_source import parse
 from robust_fairness.runs.configuration import ConfigLoader
 from robust_fairness.settings import CONFIG_LOADER_ARGS
@@ -169,6 +170,49 @@ datasets:
         places = ("base.yml:6", "base.yml:7", "base.yml:8", "parameters.yml:5")
         for line, place in zip(lines[1:], places, strict=True):
             assert f"({place}). Did you mean" in line
+
+
+def test_missing_raw_files_are_reported_with_place_and_command(tmp_path):
+    """Those of the datasets that are read, each in one line; nothing is opened."""
+    places = parse(
+        """\
+datasets:
+  grown_ups: {source: adult}
+  faces:
+    source: lfw
+    images: lfw/mine
+  cut: {source: imbalanced, of: {source: cifar10}, minority: 2}
+protocols: {fast: {epochs: 2}}
+""",
+        "parameters.yml",
+    )
+    lines = ["protocol: fast", "network: mlp", "datasets:"]
+    lines += [
+        f"  {name}: {{methods: {{erm: }}}}" for name in ("grown_ups", "faces", "cut", "heart")
+    ]
+    written = layered([parse("\n".join([*lines, "  acs: {methods: {erm: }}"]), "base.yml")], [], [])
+    found = read(written, places.plain, places, fully=False)
+    (tmp_path / "adult").mkdir()
+    for file in ("adult.names", "adult.data.gz"):
+        (tmp_path / "adult" / file).touch()
+    files = Files(tmp_path)
+    download, otherwise = (
+        "Download it with `robust-fairness fetch",
+        "`, or let ROBUST_FAIRNESS_DATA",
+    )
+    lines = missing_files(found, ["grown_ups", "faces", "cut", "heart"], written, places, files)
+    assert [line.partition(otherwise)[0] for line in lines[:1]] == [
+        "Raw file 'adult/adult.test' of dataset 'grown_ups' is missing (parameters.yml:2). "
+        f"{download} adult",
+    ]
+    assert [line.partition(". ")[0] for line in lines[1:3]] == [
+        "Raw file 'lfw/mine' of images of dataset 'faces' is missing (parameters.yml:5)",
+        "Raw file 'lfw/lfw_attributes.txt' of dataset 'faces' is missing (parameters.yml:3)",
+    ]
+    assert lines[3].startswith("Raw file 'cifar10/cifar-10-binary.tar' of dataset 'cut'")
+    assert f"{download} cifar10{otherwise}" in lines[3]
+    assert len(lines) == 4
+    assert "(base.yml:8). Download" in missing_files(found, ["acs"], written, places, files)[0]
 
 
 @pytest.mark.parametrize(

@@ -256,7 +256,11 @@ def test_dead_mlflow_server_costs_one_warning(project):
         (["fetch", "adlut"], "did you mean 'adult'"),
         (
             ["run", "--env=paper", "--datasets=adult", "--methods=erm", "--seeds=1"],
-            "robust-fairness fetch adult",
+            "3 mistakes in the configuration:",
+        ),
+        (
+            ["run", "--env=paper", "--datasets=adult", "--methods=erm", "--seeds=1"],
+            "(conf/base/parameters.yml:5). Download it with `robust-fairness fetch adult`",
         ),
     ],
 )

@@ -14,7 +14,7 @@ import pytest
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets import fetch as _fetch
-from robust_fairness.datasets.fetch import REMOTES, Remote, fetch, sources
+from robust_fairness.datasets.fetch import REMOTES, Remote, fetch
 from robust_fairness.datasets.files import Files
 
 CONTENT = b"1,2,3\n" * 1000
@@ -127,7 +127,7 @@ def test_unknown_dataset_gives_the_nearest_names(tmp_path: Path) -> None:
 def test_checksums_are_those_of_the_official_files(shared_data: Path) -> None:
     # MNIST is served compressed; its copy here was compressed anew. The copy of german.data here
     # has commas and a header: see below. Of CIFAR-10 there are other files here.
-    for name in set(sources()) - {"cifar10", "mnist", "german_statlog", "readmission"}:
+    for name in REMOTES.keys() - {"cifar10", "mnist", "german_statlog", "readmission"}:
         remote = REMOTES[name]
         files = Files(shared_data)
         for file in remote.sha256:

@@ -38,7 +38,7 @@ def test_missing_file_says_which_file_where_and_the_command_that_brings_it(root:
 
 
 def test_missing_file_that_no_command_brings_names_no_command(root: Path) -> None:
-    with pytest.raises(InputError, match=r"put it there") as error:
+    with pytest.raises(InputError, match=r"Put it into") as error:
         Files(root).text("adult/notes.txt")
     assert "fetch" not in str(error.value)
 

@@ -369,7 +369,7 @@ def test_damaged_census_is_one_line(
 def test_missing_file_is_named_with_its_place(
     tmp_path: Path, source: type[Dataset], file: str
 ) -> None:
-    with pytest.raises(InputError, match=rf"^{file} is missing: .*put it there"):
+    with pytest.raises(InputError, match=rf"^{file} is missing: .*Put it into"):
         source().load(Files(tmp_path), 1)
     with pytest.raises(ValidationError):
         source.Parameters(sensitive=["shoe size"])

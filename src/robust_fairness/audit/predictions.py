@@ -19,6 +19,7 @@ from robust_fairness.datasets.raw.columns import (
     row_of,
     typed_as_number,
 )
+from robust_fairness.datasets.raw.labels import two_classes
 from robust_fairness.samples import Samples
 
 TWO = 2
@@ -177,12 +178,9 @@ def _classes(
         raise InputError(
             f"{place}: values {' and '.join(names)}, allowed: declare which is positive"
         )
-    if positive not in names:
-        raise InputError(f"{place}: {unknown_name('positive value', positive, names)}")
-    others = [one for one in names if one != positive]
+    target = two_classes(values, (positive,), place).cat
     codes = {one: int(one == positive) for one in names}
-    classes = (others[0] if len(others) == 1 else f"not {positive}", positive)
-    return values.map(codes).to_numpy(np.int64), classes, codes
+    return target.codes.to_numpy(np.int64), tuple(target.categories), codes
 
 
 def _kind(

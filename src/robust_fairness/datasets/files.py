@@ -113,12 +113,16 @@ class Files:
         for path in self._places(name):
             if path.is_file():
                 return path
-        command = _fetch.command(name)
-        remedy = f"bring it with `{command}`" if command else "put it there"
         raise InputError(
-            f"{name} is missing: looked for {self.root / name} and the same with .gz; "
-            f"{remedy}, or let {ROOT_VARIABLE} name the folder that holds it"
+            f"{name} is missing: looked for {self.root / name} and the same with .gz. "
+            f"{self.remedy(name)}"
         )
+
+    def remedy(self, name: str) -> str:
+        """What makes a missing file or folder available, as a sentence."""
+        command = _fetch.command(name)
+        download = f"Download it with `{command}`" if command else f"Put it into {self.root}"
+        return f"{download}, or let {ROOT_VARIABLE} name the folder that holds it"
 
     def _places(self, name: str) -> tuple[Path, Path]:
         """Where the plain file and the gzipped one would be."""

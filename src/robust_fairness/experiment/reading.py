@@ -112,6 +112,33 @@ def read(
     return found
 
 
+def missing_files(
+    experiment: Experiment, names: Collection[str], written: Node, places: Node, files: Any
+) -> list[str]:
+    """A line for each raw file that is missing, with its dataset and how to get it.
+
+    Args:
+        experiment: its datasets and generators.
+        names: the datasets, and generators with a dataset of their own, whose files are read.
+        written: the sections of the experiment, as ``layered`` returns them.
+        places: the parameters as they are written.
+        files: finds the raw files, a ``datasets.files.Files``.
+    """
+    nodes = {**written.fields["datasets"].fields}
+    for section in ("generators", "datasets"):
+        nodes |= places.fields.get(section, NOTHING).fields
+    sources = {one.name: one.source for one in (*experiment.datasets, *experiment.generators)}
+    found = []
+    for name, source in sources.items():
+        if name not in names or source is None:
+            continue
+        for file in registry.find("dataset", source.name)(source.parameters).missing_files(files):
+            keys = [key for key, value in source.options.items() if file in _listed(value)][:1]
+            of, place = " of ".join([*keys, f"dataset {name!r}"]), nodes[name].place_of(keys)
+            found.append(f"Raw file {file!r} of {of} is missing ({place}). {files.remedy(file)}")
+    return found
+
+
 def mistakes_of(mistakes: Iterable[str]) -> InputError:
     """All mistakes as one error, a line each."""
     lines = list(dict.fromkeys(mistakes))
@@ -519,6 +546,10 @@ def nearest(name: str, allowed: Collection[str]) -> str:
     if near:
         return f"Did you mean {' or '.join(map(repr, near))}?"
     return f"Allowed: {', '.join(sorted(allowed))}."
+
+
+def _listed(value: Any) -> Collection[Any]:
+    return value if isinstance(value, list | tuple) else (value,)
 
 
 def field_of(found: Any, of: str) -> str:

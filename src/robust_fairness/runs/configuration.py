@@ -9,7 +9,7 @@ every way into the project (run, registry, viz, notebooks) makes one.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +22,7 @@ from omegaconf import OmegaConf
 import robust_fairness
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.experiment.experiment import Experiment
-from robust_fairness.experiment.reading import layered, read
+from robust_fairness.experiment.reading import layered, missing_files, mistakes_of, read
 from robust_fairness.experiment.used import used_by
 from robust_fairness.experiment.yaml_source import Node, merged_files, parse
 
@@ -147,6 +147,16 @@ class ConfigLoader(OmegaConfigLoader):
     def validated_experiment(self) -> Experiment:
         """The selected experiment with plug-ins that have checked their parameters."""
         return self._read(fully=True).narrowed(self._selection)
+
+    @_shown_by_all_commands()
+    def require_raw_files(self, names: Collection[str]) -> None:
+        """Check that the raw files of these datasets, and sources of generators, are available."""
+        from robust_fairness.datasets.files import Files, default_root
+
+        files = Files(default_root())
+        written = self._written_experiment
+        if missing := missing_files(self.validated_experiment, names, *written, files):
+            raise mistakes_of(missing)
 
     @property
     def used(self) -> dict[str, list[str]]:

@@ -41,11 +41,15 @@ class RunRecord:
 
     @hook_impl
     def before_pipeline_run(self, run_params: dict[str, Any], pipeline: Any, catalog: Any) -> None:
-        """Pin the versions and write the first manifest.
+        """Check that raw files are available, pin the versions and write the first manifest.
 
         Raises:
-            InputError: the run id exists, and the run is not its completion.
+            InputError: a raw file is missing, or the run id exists, and the run is not its
+                completion.
         """
+        if not run_params["only_missing_outputs"]:  # those may need no raw files
+            nodes = [names.parse_node(node.name) for node in pipeline.nodes]
+            self._loader.require_raw_files({dataset for dataset, name in nodes if name == "ingest"})
         run_id = run_params["run_id"]
         manifest = provenance.new_manifest(run_params, self._loader, pipeline.all_outputs())
         if provenance.manifest_path(run_id).exists():

@@ -18,7 +18,7 @@ from PIL import Image, UnidentifiedImageError
 from pydantic import BaseModel, PositiveInt, field_validator, model_validator
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.files import ROOT_VARIABLE, Files
+from robust_fairness.datasets.files import Files
 
 JPEG = {".jpg": "JPEG"}
 # the formats of images that users bring, by the end of a file's name in small letters
@@ -120,8 +120,8 @@ def opened(
             yield _zip(content, place, formats, depth)
     else:
         raise InputError(
-            f"{place} is missing: looked for the folder {path} and for {archive}; put the "
-            f"images there, or let {ROOT_VARIABLE} name the folder that holds them"
+            f"{place} is missing: looked for the folder {path} and for {archive}. "
+            f"{files.remedy(place)}"
         )
 
 

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from io import BytesIO
 from pathlib import PurePosixPath
 from struct import Struct
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd

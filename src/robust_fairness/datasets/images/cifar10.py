@@ -59,9 +59,11 @@ class Cifar10(ImageDataset):
         return (*self.parameters.train_files, *self.parameters.test_files)
 
     def missing_files(self, files: Files) -> list[str]:
-        """The files that are neither available nor in the official archive."""
-        official = (*_cifar.TRAINING, *_cifar.TEST) if files.available(_cifar.ARCHIVE) else ()
-        return [name for name in super().missing_files(files) if name not in official]
+        """The official archive stands for the official files."""
+        missing = super().missing_files(files)
+        others = [name for name in missing if name not in (*_cifar.TRAINING, *_cifar.TEST)]
+        served = len(others) == len(missing) or files.available(_cifar.ARCHIVE)
+        return others if served else [*others, _cifar.ARCHIVE]
 
     def load(self, files: Files, splits: int) -> Samples:
         parameters = self.parameters

@@ -1,5 +1,6 @@
 """German credit: 1,000 loans of a bank in southern Germany, 1973 to 1975 (Hofmann 1994)."""
 
+from pathlib import Path
 from typing import ClassVar, Literal
 
 import pandas as pd
@@ -15,65 +16,17 @@ STATLOG = "german_credit/german.data"
 STATLOG_CSV = "german_credit/german.csv"  # the same rows with commas and a header
 ROWS = 1000
 TARGET = "credit_risk"
-FIELDS = (
-    "status", "duration", "credit_history", "purpose", "amount", "savings", "employment_duration",
-    "installment_rate", "personal_status_sex", "other_debtors", "present_residence", "property",
-    "age", "other_installment_plans", "housing", "number_credits", "job", "people_liable",
-    "telephone", "foreign_worker", TARGET,
-)  # fmt: skip
-# The same fields, as the official file of the South German coding calls them ...
-GERMAN_NAMES = (
-    "laufkont", "laufzeit", "moral", "verw", "hoehe", "sparkont", "beszeit", "rate", "famges",
-    "buerge", "wohnzeit", "verm", "alter", "weitkred", "wohn", "bishkred", "beruf", "pers",
-    "telef", "gastarb", "kredit",
-)  # fmt: skip
-# ... and as the header of german.csv does.
-STATLOG_NAMES = (
-    "status", "month", "credit_history", "purpose", "credit_amount", "savings", "employment",
-    "investment_as_income_percentage", "personal_status", "other_debtors", "residence_since",
-    "property", "age", "installment_plans", "housing", "number_of_credits", "skill_level",
-    "people_liable_for", "telephone", "foreign_worker", "credit",
-)  # fmt: skip
+# One row per field in the order of the files: its names in the headers of the South German file
+# and of german.csv, and its first and last code; Statlog puts letters before most codes.
+CODEBOOK = pd.read_csv(
+    Path(__file__).with_name("german.csv"), index_col="name", dtype=str, keep_default_na=False
+)
+FIELDS = tuple(CODEBOOK.index)
+GERMAN_NAMES, STATLOG_NAMES = tuple(CODEBOOK["south_german"]), tuple(CODEBOOK["statlog"])
 NUMBERS: dict[str, Field] = {
     "duration": Number(1, 120, whole=True),  # months
     "amount": Number(1, whole=True),  # Deutsche Mark
     "age": Number(18, 120, whole=True),
-}
-# Codes of the other features: numbers in the South German coding, "A11", "A12", ... in Statlog's,
-# which has no letters for four fields.
-CODES = {
-    "status": range(1, 5),
-    "credit_history": range(5),
-    "purpose": range(11),
-    "savings": range(1, 6),
-    "employment_duration": range(1, 6),
-    "installment_rate": range(1, 5),
-    "personal_status_sex": range(1, 5),
-    "other_debtors": range(1, 4),
-    "present_residence": range(1, 5),
-    "property": range(1, 5),
-    "other_installment_plans": range(1, 4),
-    "housing": range(1, 4),
-    "number_credits": range(1, 5),
-    "job": range(1, 5),
-    "people_liable": range(1, 3),
-    "telephone": range(1, 3),
-    "foreign_worker": range(1, 3),
-}
-STATLOG_LETTERS = {
-    "status": "A1",
-    "credit_history": "A3",
-    "purpose": "A4",
-    "savings": "A6",
-    "employment_duration": "A7",
-    "personal_status_sex": "A9",
-    "other_debtors": "A10",
-    "property": "A12",
-    "other_installment_plans": "A14",
-    "housing": "A15",
-    "job": "A17",
-    "telephone": "A19",
-    "foreign_worker": "A20",
 }
 CLASSES = {"south_german": {"0": "bad", "1": "good"}, "statlog": {"2": "bad", "1": "good"}}
 # What the codes of two fields, in their order, tell of two attributes.
@@ -129,20 +82,12 @@ class German(TableDataset):
         coding = self.parameters.coding
         name, cells = _south_german(files) if coding == "south_german" else _statlog(files)
         table = validated(cells, _fields(coding), name).reset_index(drop=True)
-        groups: dict[str, Field] = {
-            "foreign_worker": _named("foreign_worker", coding, FOREIGN),
-            "personal_status_sex": _named("personal_status_sex", coding, SEXES[coding]),
-            "age": NUMBERS["age"],
-        }
-        typed = validated(cells, groups, name).reset_index(drop=True)
+        foreign = _renamed(table["foreign_worker"], FOREIGN)
+        sex = _renamed(table["personal_status_sex"], SEXES[coding])
         return TypedTable(
             target=table.pop(TARGET),
+            attributes={"foreign_worker": foreign, "sex": sex, "age": table["age"]},
             features=table,
-            attributes={
-                "foreign_worker": typed["foreign_worker"],
-                "sex": typed["personal_status_sex"],
-                "age": typed["age"],
-            },
         )
 
 
@@ -172,10 +117,12 @@ def _fields(coding: str) -> dict[str, Field]:
 
 def _codes(name: str, coding: str) -> tuple[str, ...]:
     """Codes of a categorical field, in the order of their numbers."""
-    letters = STATLOG_LETTERS.get(name, "") if coding == "statlog" else ""
-    return tuple(f"{letters}{number}" for number in CODES[name])
+    field = CODEBOOK.loc[name]
+    letters = field["letters"] if coding == "statlog" else ""
+    return tuple(f"{letters}{code}" for code in range(int(field["first"]), int(field["last"]) + 1))
 
 
-def _named(name: str, coding: str, names: tuple[str, ...]) -> Category:
-    """A field whose codes have names."""
-    return Category(dict(zip(_codes(name, coding), names, strict=True)))
+def _renamed(codes: pd.Series, names: tuple[str, ...]) -> pd.Series:
+    """Categories with other names, of which several may be equal."""
+    kind = pd.CategoricalDtype(list(dict.fromkeys(names)))
+    return codes.map(dict(zip(codes.cat.categories, names, strict=True))).astype(kind)
