@@ -178,7 +178,7 @@ def test_adult_without_unknown_values_has_the_counts_of_its_codebook(
                 "data": lambda text: text.replace("Female", "Male"),
                 "test": lambda text: text.replace("Female", "Male"),
             },
-            r"adult\.data.*: sex holds the single value Male;",
+            r"adult\.data.*: sex: every row has the value Male;",
         ),
     ],
 )
@@ -267,7 +267,10 @@ def last_field(value: str) -> Damage:
         (replace_line(1, "0.19", "1.9"), r"line 1, column population: '1\.9', .* from 0 to 1"),
         (replace_line(2, ",", ";"), r"communities\.data, line 2: 127 fields, expected 128"),
         (lambda text: text[: text.rindex("\n", 0, 10**6) + 1], r"rows, expected 1994"),
-        (last_field("0.2"), r"communities\.data: ViolentCrimesPerPop holds the single value 0\.2"),
+        (
+            last_field("0.2"),
+            r"ViolentCrimesPerPop: every row has the value 0\.2",
+        ),
     ],
 )
 def test_damaged_communities_is_one_line_that_names_file_and_field(

@@ -132,7 +132,7 @@ def test_top_class_exchanges_the_numbers_and_not_the_names(values: pd.Series) ->
 def test_constant_numbers_have_no_top_share(ties: str) -> None:
     values = pd.Series([0.2] * 10, name="share of divorces")
     with pytest.raises(
-        InputError, match=r"toy\.data: share of divorces holds the single value 0\.2;"
+        InputError, match=r"toy\.data: share of divorces: every row has the value 0\.2;"
     ):
         top_share(values, "toy.data", TopShareParameters(ties=ties))
 
@@ -157,8 +157,8 @@ class Toy(TableDataset):
 @pytest.mark.parametrize(
     ("target", "sex", "message"),
     [
-        (["low"] * 40, ["m", "f"] * 20, r"toy\.data: target holds the single value low;"),
-        (["low", "high"] * 20, ["m"] * 40, r"toy\.data: sex holds the single value m;"),
+        (["low"] * 40, ["m", "f"] * 20, r"toy\.data: target: every row has the value low;"),
+        (["low", "high"] * 20, ["m"] * 40, r"toy\.data: sex: every row has the value m;"),
         (["low"] * 39 + ["high"], ["m", "f"] * 20, r"split_0: its \w+ part has no row of class"),
     ],
 )

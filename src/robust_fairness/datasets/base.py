@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from pydantic import AfterValidator, BaseModel
 
-from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import Plugin
 from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.raw.columns import require_two_values
 from robust_fairness.samples import Samples
 from robust_fairness.samples.splits import SplitParameters, random_splits, require_every_class
 
@@ -121,7 +121,7 @@ class TableDataset(Dataset):
         """The samples of the typed table."""
         table = self.read(files, splits)
         for name, values in {"target": table.target, **table.attributes}.items():
-            require_two_values(values, ", ".join(files.sources), name)
+            require_two_values(values, f"{', '.join(files.sources)}: {name}")
         parts = table.splits
         if parts is None:
             parts = random_splits(len(table.features), splits, self.parameters)
@@ -186,14 +186,6 @@ def one_hot(columns: pd.DataFrame) -> pd.DataFrame:
     the rows.
     """
     return pd.get_dummies(columns, prefix_sep="=", dtype="uint8")
-
-
-def require_two_values(values: pd.Series, file: str, name: str) -> None:
-    """Refuse a constant column, which separates no groups or classes."""
-    if values.nunique() == 1:
-        raise InputError(
-            f"{file}: {name} holds the single value {values.iloc[0]}; at least two are needed"
-        )
 
 
 class ImageDataset(Dataset):

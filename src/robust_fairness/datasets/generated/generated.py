@@ -1,7 +1,7 @@
 """Images of a generator, whose training rows come from a subset of its latent space.
 
-What other sources read, this one makes: its rows are the places of a family of latents, so that a
-test row keeps its draw z and its label at every severity of a shift (Control+Shift, 3.2).
+Its rows are places in a family of latents, so that a test row keeps its draw z and its label at
+every severity of a shift (Control+Shift, 3.2).
 """
 
 from dataclasses import replace
@@ -52,15 +52,15 @@ class Generated(Dataset):
     data_kind = "generated"
 
     class Parameters(BaseModel, extra="forbid", frozen=True):
-        """Which subset is trained on, and how many images there are.
+        """The training subset and the numbers of images, by default those of CIFAR-10 (4.1).
 
-        The numbers of rows are those of CIFAR-10 (4.1), and as many validation rows as the paper
-        does not tell of. ``seed`` decides draws and labels, ``target_seed`` t1 and t2, which stay
-        the same throughout a study. ``classes`` are those of the generator's that are made, all
-        unless given. ``attribute`` is what is sensitive: the class, or the color of the ink as it
-        is read off every image, also of shifted ones, of a generator of ``coloured_digits``.
-        ``batch`` is what the generator is given at once; it and the ``threads`` of the CPU shape
-        the last bits.
+        Attributes:
+            seed: seed of draws and labels.
+            target_seed: seed of t1 and t2, the same throughout a study.
+            classes: classes of the generator that are used; all by default.
+            attribute: the sensitive attribute: the class, or the color of the ink as measured on
+                every image, also of shifted ones, of a generator of ``coloured_digits``.
+            batch: images decoded at once; it and the CPU ``threads`` affect the last bits.
         """
 
         generator: str
@@ -92,19 +92,11 @@ class Generated(Dataset):
         )
 
     def generate(self, generator: Decoder, splits: int, name: str) -> Samples:
-        """All parts of the dataset, from the subset that is trained on.
+        """All parts of the dataset, from the training subset.
 
-        All named splits are the same: replicas differ in their other seeds only.
-
-        Args:
-            generator: makes images of latents and labels.
-            splits: number of named splits.
-            name: folder of its chunks, which ``checkpoints.drop`` deletes once the samples are
-                saved.
-
-        Returns:
-            Samples whose ``id`` is the place of a row in its family, with the one attribute that
-            the parameters name.
+        All named splits are the same: replicas differ in their other seeds only. ``id`` is the
+        place of a row in its family, and ``name`` the folder of the chunks, which
+        ``checkpoints.drop`` deletes once the samples are saved.
         """
         parameters = self.parameters
         rows = [parameters.train_rows, parameters.val_rows, parameters.test_rows]

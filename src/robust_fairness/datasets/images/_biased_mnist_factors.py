@@ -75,7 +75,7 @@ POSITIONS = {"corrected": CORRECTED_POSITION, "as_published": PUBLISHED_POSITION
 def draw_factors(
     digits: np.ndarray, p_bias: Mapping[str, float], variant: str, seed: Sequence[int]
 ) -> pd.DataFrame:
-    """Draw the value of every variable, independently given the digit.
+    """Values of every variable, drawn independently given the digit: one row per digit.
 
     A variable of K values has the digit's own value with probability e, and else any value with
     equal probability; for K = 10 and e = (p - 0.1) / 0.9 the own value then has probability p and
@@ -84,12 +84,6 @@ def draw_factors(
 
     ``as_published`` counts cell 4 as the last entry of the position list, whichever entry was
     drawn: digit 4 is then never in its majority, and a fifth of all digits are in cell 4.
-
-    Args:
-        digits: int64 classes ``[n]``.
-        p_bias: probability of the own value, by variable.
-        variant: key of ``POSITIONS``.
-        seed: seeds of the draw.
     """
     generator = np.random.Generator(np.random.PCG64(seed))
     columns = {}

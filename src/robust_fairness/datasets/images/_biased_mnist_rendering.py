@@ -113,18 +113,14 @@ def _place(cell: int) -> tuple[slice, slice]:
 def render(
     masks: np.ndarray, factors: pd.DataFrame, variant: str = "corrected", canvas: int = CANVAS
 ) -> np.ndarray:
-    """Images of digits with the given factors.
+    """Images of digits with the given factors, uint8 ``[n, 3, canvas, canvas]``.
 
     Args:
         masks: which pixels of its cell each digit covers, bool ``[n, 32, 32]``.
-        factors: what ``draw_factors`` gave, ``n`` rows.
+        factors: values of the variables, ``n`` rows.
         variant: ``corrected`` gives red, green, blue; ``as_published`` blue, green, red, the
             order in which the published network sees them.
-        canvas: height and width of the images, a divisor of 96: each pixel is the mean of a
-            block, rounded half up.
-
-    Returns:
-        uint8 ``[n, 3, canvas, canvas]``.
+        canvas: height and width, a divisor of 96: each pixel is the mean of a block.
     """
     codes = {str(name): column.cat.codes.to_numpy() for name, column in factors.items()}
     codes["digit_position"] = _cells(codes["digit_position"], variant)

@@ -122,11 +122,7 @@ def landmarks_of(
 
 
 def skin_tone_attributes(colours: Colours, parameters: SkinToneParameters) -> pd.DataFrame:
-    """Skin tone as attributes; the flags, where details are asked for, as categories.
-
-    Returns:
-        The columns ``SKIN_TONE``, or all of ``skin_tones``, one row an image.
-    """
+    """Skin tone of the images that ``colours`` has seen, as attributes; flags as categories."""
     table = skin_tones(Patches.joined(colours.blocks), parameters)
     missing = int(table["ita"].isna().sum())
     if missing:

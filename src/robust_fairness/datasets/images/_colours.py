@@ -10,16 +10,10 @@ SKIN_CB, SKIN_CR = (77, 127), (133, 173)
 
 
 def lab(pixels: np.ndarray) -> np.ndarray:
-    """CIELAB (CIE 1976) of sRGB colours by scikit-image, relative to D65 and the 2 degree observer.
+    """CIELAB (CIE 1976) of uint8 sRGB colours ``[n, ..., 3]``, relative to D65 and 2 degrees.
 
-    Greys have a* and b* of exactly 0. scikit-image's have up to 0.0025 and 0.0047, since it rounds
-    matrix and white apart, and with these a grey image would be a little yellow.
-
-    Args:
-        pixels: uint8 ``[n, ..., 3]`` red, green, blue.
-
-    Returns:
-        L* (0 to 100), a* and b*, float64 ``[n, ..., 3]``.
+    L* is from 0 to 100. Greys have a* and b* of exactly 0; scikit-image's have up to 0.005, since
+    it rounds matrix and white apart.
 
     Source: CIE 15:2004, 8.2.1; IEC 61966-2-1 for the light of the channels.
     """
@@ -32,20 +26,13 @@ def lab(pixels: np.ndarray) -> np.ndarray:
 
 
 def skin_like(pixels: np.ndarray) -> np.ndarray:
-    """Whether Cb is from 77 to 127 and Cr from 133 to 173.
+    """Whether Cb is from 77 to 127 and Cr from 133 to 173, of uint8 RGB ``[n, ..., 3]``.
 
     The rule ignores luminance. Near black every colour is close to grey, so that dark skin in poor
     light fails it: a reason to look at an image, never to leave a person out.
 
-    Args:
-        pixels: uint8 ``[n, ..., 3]`` red, green, blue.
-
-    Returns:
-        bool ``[n, ...]``.
-
     Source: D. Chai and K. Ngan, "Face Segmentation Using Skin-Color Map in Videophone
-        Applications", IEEE Transactions on Circuits and Systems for Video Technology 9 (1999);
-        Cb and Cr of ITU-R BT.601.
+    Applications", IEEE Transactions on Circuits and Systems for Video Technology 9 (1999).
     """
     luma = pixels @ LUMA
     cb, cr = (

@@ -2,9 +2,8 @@
 
 What is measured is the colour of pixels: light, camera and make-up are in it as much as skin.
 
-Source: "Is Fairness Only Metric Deep? Evaluating and Addressing Subgroup Gaps in DML" (ICLR 2022),
-    appendix D.2 and Table 23, which cites V. Cheng et al., "Can You Fake It Until You Make It?"
-    (FAccT 2021) for the cuts.
+Source: "Is Fairness Only Metric Deep?" (ICLR 2022), appendix D.2 and Table 23, which cites
+V. Cheng et al., "Can You Fake It Until You Make It?" (FAccT 2021) for the cuts.
 """
 
 from collections.abc import Sequence
@@ -41,15 +40,14 @@ class SkinToneParameters(BaseModel, extra="forbid", frozen=True):
     """How skin tone is measured; a single word is ``positions``.
 
     Attributes:
-        positions: ``landmarks`` of each image where the file of landmarks has it and the fixed
-            ones elsewhere, or the fixed ones of the aligned crop (``aligned``) for all.
+        positions: ``landmarks`` of each image where the file has them and the fixed ones of the
+            aligned crop elsewhere, or the fixed ones (``aligned``) for all.
         landmarks: the file of landmarks, in the official format.
         ita: ``mean_of_patches`` (the source's), or that of all patches' ``mean_colour``.
-        arctangent: ``two_arguments``, or ``as_printed``, which takes dark for light and light for
-            dark where b* is negative.
-        encoding: ``cielab``, or ``eight_bits``: L* of 0 to 255 and b* + 128, as some libraries
-            store CIELAB, put into the formula as they are. That is a mistake, and its angle tells
-            little but lightness, but with it the shares of the source's Table 4 come out.
+        arctangent: ``two_arguments``, or ``as_printed``, which exchanges light and dark where b*
+            is negative.
+        encoding: ``cielab``, or ``eight_bits``: L* of 0 to 255 and b* + 128, put into the formula
+            as they are. That is a mistake, but with it the shares of the source's Table 4 come out.
         least_skin: smallest share of skin-like pixels that a patch may have without a flag.
         most_disagreement: largest difference between the angles of two patches without a flag,
             degrees; 20 are two whole categories.
@@ -103,15 +101,14 @@ class Patches:
 
 
 def measure(images: np.ndarray, landmarks: np.ndarray) -> Patches:
-    """Colours of the patches of faces, all at once.
+    """Colours of the patches of faces.
 
     A patch is ``PATCH`` pixels wide and high in the aligned crop, at least one, and scaled with the
     image. It lies around (x of the left eye, y of the nose), (x of the right eye, y of the nose)
     or the nose, on the nearest whole pixels, and ends where the image does.
 
     Args:
-        images: uint8 ``[n, 3, height, width]`` red, green, blue: the whole aligned crop, in
-            any size.
+        images: the aligned crops in any size, uint8 ``[n, 3, height, width]`` RGB.
         landmarks: x and y of ``POINTS``, float64 ``[n, 5, 2]``, in pixels of the aligned crop of
             178 x 218; they may lie outside.
 
@@ -143,7 +140,6 @@ def measure(images: np.ndarray, landmarks: np.ndarray) -> Patches:
 
 
 def _check(images: np.ndarray, landmarks: np.ndarray) -> None:
-    """Refuse what has no colours or no positions."""
     if images.dtype != np.uint8 or images.shape[1:2] != (CHANNELS,) or images.ndim != 4:
         raise InputError(
             f"images: {images.dtype} {list(images.shape)}, allowed: uint8 "
@@ -168,7 +164,7 @@ def _span(centre: np.ndarray, size: int, reference: int) -> np.ndarray:
 
 
 def _mean(values: np.ndarray, where: np.ndarray) -> np.ndarray:
-    """Mean over the last axis of the values asked for; NaN where there are none."""
+    """Mean over the last axis where ``where`` is true; NaN where it never is."""
     count = where.sum(axis=-1)
     total = np.where(where, values, 0).sum(axis=-1)
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
@@ -180,17 +176,11 @@ def typology_angle(
     arctangent: Arctangent = "two_arguments",
     encoding: Encoding = "cielab",
 ) -> np.ndarray:
-    """Individual typology angle of colours, in degrees.
+    """Individual typology angle of L* and b*, in degrees.
 
     Where b* is positive both forms are arctan((L* - 50) / b*). Where it is negative two arguments
     go on beyond 90 degrees (lighter) or below -90 (darker), while the printed form of one argument
     jumps to the other end. Both are 90 or -90 for b* = 0, and 0 for b* = 0 and L* = 50.
-
-    Args:
-        lightness: L*, float64.
-        yellow: b*, of the same shape.
-        arctangent: which form.
-        encoding: what is put into it.
 
     Source: appendix D.2.
     """
@@ -219,18 +209,18 @@ def light_or_dark(categories: pd.Categorical) -> pd.Categorical:
 
 
 def skin_tones(patches: Patches, parameters: SkinToneParameters) -> pd.DataFrame:
-    """Table of the skin tone of faces, one row a face.
+    """Table of the skin tone of faces, one row per face.
 
     Columns: ``skin_tone`` (I to VI), ``light_or_dark`` and ``ita``, missing for a face without a
     pixel; ``ita_left_cheek``, ``ita_right_cheek``, ``ita_nose`` (NaN without a pixel),
-    ``ita_mean_of_patches``, ``ita_mean_colour``, ``ita_disagreement`` (largest less smallest angle
-    of the patches), ``least_skin`` (smallest share of skin-like pixels of a patch). Flags, bool:
+    ``ita_mean_of_patches``, ``ita_mean_colour``, ``ita_disagreement`` (range of the angles of the
+    patches), ``least_skin`` (smallest share of skin-like pixels of a patch). Flags, bool:
     ``few_skin_pixels``, ``patches_disagree``, ``not_yellow`` (b* of a patch is not positive),
     ``no_pixels`` (all patches are outside) and ``clipped`` (part of a patch is outside), which
-    alone is no reason to make a skin tone ``missing``.
+    alone makes no skin tone ``missing``.
 
-    The mean takes angles as plain numbers. That is wrong only near 180 degrees, which are bluish
-    patches of middle lightness; these have a flag.
+    Angles are averaged as plain numbers, which is wrong only near 180 degrees: bluish patches of
+    middle lightness, which have a flag.
     """
     known = patches.pixels > 0
     form = (parameters.arctangent, parameters.encoding)

@@ -1,6 +1,5 @@
 """Biased MNIST: digits among seven bias variables (study of bias mitigation, 4.1)."""
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -21,6 +20,7 @@ from pydantic import (
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.datasets.base import ImageDataset
 from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.images import digits
 from robust_fairness.datasets.images._biased_mnist_factors import (
     DIGITS,
     UNBIASED,
@@ -43,7 +43,6 @@ MNIST_SIZE = 28
 OVERLAP = 8  # a new pixel is 28 / 32 = 7 / 8 of an old one
 AREA = (OVERLAP * MNIST_SIZE // CELL) ** 2
 ENLARGED_AT_ONCE = 4096
-BUNDLED = "scikit-learn/digits"
 BUNDLED_ROWS = {"train": 1000, "val": 297, "test": 500}
 
 Probability = Annotated[float, Field(ge=UNBIASED, le=1)]
@@ -97,12 +96,9 @@ class BiasedMnist(ImageDataset):
                 channels in the order blue, green, red.
             p_bias: probability of a digit's own value in training and validation rows, of all
                 variables or by variable; the paper's 0.7 where one is left out.
-            sensitive: the variables that methods mitigate unless they name others.
-            train_rows: number of training rows; all (MNIST: 50,000) unless given.
-            val_rows: number of validation rows; all (10,000) unless given.
-            test_rows: number of test rows; all (10,000) unless given.
-            draws: images of every training digit, each with factors of its own; 1 as published,
-                more where there are few digits.
+            train_rows: number of training rows; all (MNIST: 50,000, 10,000 and 10,000) if None, as
+                for the others.
+            draws: images of every training digit, each with factors of its own; 1 as published.
             seed: seed of splits and factors.
         """
 
@@ -209,17 +205,13 @@ def _read_mnist(files: Files, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 def _bundled(files: Files, parameters: BiasedMnist.Parameters) -> _Digits:
     """The digits of scikit-learn, 8 x 8 pixels of 0 to 16, each pixel enlarged to 4 x 4."""
-    from sklearn.datasets import load_digits
-
-    found = load_digits()
-    images = found.images.astype(np.uint8)
-    files.sources[BUNDLED] = hashlib.sha256(images.tobytes()).hexdigest()
+    images, y = digits.bundled_counts(files)
     scale = CELL // images.shape[1]
     masks = (images >= images.max() // 2).repeat(scale, axis=1).repeat(scale, axis=2)
     ends = np.cumsum(list(BUNDLED_ROWS.values()))
     parts = np.split(_shuffled(len(images), parameters), ends[:-1])
     rows = dict(zip(BUNDLED_ROWS, parts, strict=True))
-    return _Digits(masks, found.target.astype(np.int64), _limited(rows, parameters))
+    return _Digits(masks, y, _limited(rows, parameters))
 
 
 def _shuffled(count: int, parameters: BiasedMnist.Parameters) -> np.ndarray:
@@ -229,7 +221,6 @@ def _shuffled(count: int, parameters: BiasedMnist.Parameters) -> np.ndarray:
 def _limited(
     rows: dict[str, np.ndarray], parameters: BiasedMnist.Parameters
 ) -> dict[str, np.ndarray]:
-    """The first rows of every part, as many as asked for."""
     limited = {}
     for part, available in rows.items():
         if not len(available):
@@ -242,7 +233,7 @@ def _limited(
 
 
 def digit_masks(images: np.ndarray) -> np.ndarray:
-    """Which pixels of its cell each digit covers, bool ``[n, 32, 32]``."""
+    """Which pixels of its cell each digit, uint8 ``[n, 28, 28]``, covers: bool ``[n, 32, 32]``."""
     masks = np.empty((len(images), CELL, CELL), dtype=bool)
     for start in range(0, len(images), ENLARGED_AT_ONCE):
         rows = slice(start, start + ENLARGED_AT_ONCE)
@@ -251,11 +242,11 @@ def digit_masks(images: np.ndarray) -> np.ndarray:
 
 
 def enlarged(images: np.ndarray) -> np.ndarray:
-    """Images of 28 x 28 at 32 x 32 by area, times ``AREA``, exact.
+    """Images uint8 ``[n, 28, 28]`` at 32 x 32 by area, times ``AREA``, exact: float32.
 
     Each new pixel covers 7/8 of an old one in both directions; sums of whole numbers below 2^24
-    are exact in float32, whatever their order. OpenCV's INTER_AREA, which the published code
-    uses, interpolates between pixels when it enlarges: edges may differ by a pixel.
+    are exact in float32. OpenCV's INTER_AREA, which the published code uses, interpolates when it
+    enlarges: edges may differ by a pixel.
     """
     width = OVERLAP * MNIST_SIZE // CELL
     fine = np.repeat(np.eye(MNIST_SIZE, dtype=np.float32), OVERLAP, axis=1)

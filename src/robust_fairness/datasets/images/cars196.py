@@ -37,13 +37,11 @@ class Cars196(ImageDataset):
         """Parameters of CARS196.
 
         Attributes:
-            images: folders of JPEG files below the data root, or zip files of these names. The
-                official training and test images are one set, split anew within each class.
-            annotations: the file of each folder that tells the class of its images: ``.mat`` of
-                the official development kit, or ``.csv`` with the columns ``fname`` and ``class``
-                (1 for the first class).
+            images: folders of JPEG files, or zip files of these names. The official training and
+                test images are one set, split anew within each class.
+            annotations: a file of classes for each folder: ``.mat`` of the official development
+                kit, or ``.csv`` with the columns ``fname`` and ``class`` (1 for the first class).
             classes: the file of the names of the classes, ``.mat`` of the development kit.
-            sensitive: attributes that methods mitigate; the class is the only one there is.
         """
 
         images: tuple[RawPath, ...] = Field(
@@ -101,7 +99,6 @@ def _place(folder: str) -> str:
 
 
 def _class_names(files: Files, name: str) -> list[str]:
-    """Names of all classes, in their order."""
     found = _matlab(files, name, "class_names")
     if not len(found) or not all(isinstance(text, str) for text in found):
         raise InputError(f"{name}, class_names: allowed: one text or several")
@@ -165,10 +162,9 @@ def _matlab(files: Files, name: str, variable: str) -> np.ndarray:
 
 
 def _require_sound(content: bytes, name: str) -> None:
-    """Check that a MATLAB file is compressed, as the official ones are, and its checksums right.
+    """Check that a MATLAB file is compressed, as the official ones are, with right checksums.
 
-    SciPy's reader trusts the lengths in a file: where they are damaged it can end the whole
-    process, which no exception tells of.
+    SciPy's reader trusts the lengths in a file: damaged ones can end the process.
     """
     if content[124:HEADER] != VERSION:
         raise InputError(f"{name}: no MATLAB file, allowed: version 5, as of the development kit")

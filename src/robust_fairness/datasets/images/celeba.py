@@ -58,21 +58,18 @@ class Celeba(ImageDataset):
 
         Attributes:
             target: the attribute to predict.
-            sensitive: the attributes that methods mitigate, at least one; with ``skin_tone`` also
-                ``skin_tone``, ``light_or_dark`` or ``ita``.
-            images: folder of the aligned JPEG files below the data root, or a zip file of that
-                name.
-            crop: skin tone is measured on the whole image, whatever is cut out.
+            sensitive: the attributes that methods mitigate; with ``skin_tone`` also ``skin_tone``,
+                ``light_or_dark`` or ``ita``.
+            images: folder, or zip file of that name, of the aligned JPEG files.
+            crop: skin tone is measured on the whole image, whatever is cropped.
             split: ``official`` (the published partition), ``identity`` (no person in two parts), or
                 ``random`` (Equalized Robustness, 5.1).
-            train_rows: number of training rows, a random choice; all unless given.
-            val_rows: number of validation rows; all unless given.
-            test_rows: number of test rows; all unless given.
+            train_rows: number of training rows, chosen at random; all if None, as for the others.
             val_share: share of all rows for validation, unless the split is official.
             test_share: share of all rows for the test, unless the split is official.
             seed: seed of the split.
-            skin_tone: how the attributes ``skin_tone`` (I to VI), ``light_or_dark`` (I to III, IV
-                to VI) and ``ita`` (degrees, continuous) are measured, where they are wanted.
+            skin_tone: how ``skin_tone`` (I to VI), ``light_or_dark`` (I to III, IV to VI) and
+                ``ita`` (degrees, continuous) are measured; None: not at all.
         """
 
         target: str = "Blond_Hair"
@@ -136,7 +133,6 @@ def _named(column: pd.Series) -> pd.Categorical:
 
 
 def _annotations(files: Files) -> pd.DataFrame:
-    """The attributes by file name, -1 or 1."""
     table = counted_table(ATTRIBUTES, _attribute_text(files))
     wrong = ~table.isin((-1, 1)).all(axis=1)
     if wrong.any():
@@ -162,7 +158,6 @@ def _attribute_text(files: Files) -> str:
 
 
 def _parts(table: pd.DataFrame, files: Files, parameters: Celeba.Parameters) -> pd.Series:
-    """Part of every row, by file name."""
     if parameters.split == "official":
         number = _column(files, PARTITION, table.index)
         unknown = number[~number.isin(range(len(REQUIRED_PARTS)))]

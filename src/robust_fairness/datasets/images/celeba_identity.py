@@ -40,14 +40,12 @@ class CelebaIdentity(ImageDataset):
         """Parameters of the people of CelebA.
 
         Attributes:
-            sensitive: attributes that methods mitigate: ``skin_tone`` (I to VI), ``light_or_dark``
-                (I to III, IV to VI) or ``ita`` (degrees, continuous).
-            images: folder of the aligned JPEG files below the data root, or a zip file of that
-                name.
-            min_images: people with fewer available images are left out; with four a person has two
-                in training and two in the test.
+            sensitive: ``skin_tone`` (I to VI), ``light_or_dark`` (I to III, IV to VI) or ``ita``
+                (degrees, continuous).
+            images: folder, or zip file of that name, of the aligned JPEG files.
+            min_images: as in ``ClassImageParameters``; with four a person has two in training and
+                two in the test.
             crop: skin tone is measured on the whole image, whatever is cropped.
-            skin_tone: how skin tone is measured.
         """
 
         sensitive: Annotated[

@@ -37,15 +37,13 @@ class Cifar10(ImageDataset):
         """Parameters of CIFAR-10.
 
         Attributes:
-            train_files: files of training images below the data root: batches of the binary version
-                (``.bin``), looked for in ``cifar-10-binary.tar.gz`` as well, or ``.npz`` archives
-                with the arrays ``images``, ``labels`` and, if any, ``filenames``.
+            train_files: files of training images: batches of the binary version (``.bin``), looked
+                for in ``cifar-10-binary.tar.gz`` as well, or ``.npz`` archives with the arrays
+                ``images``, ``labels`` and, if any, ``filenames``.
             test_files: files of test images, which are the test part of every split.
-            train_rows: rows of the training part, validation included, a random choice; all if
+            train_rows: rows of the training part, validation included, chosen at random; all if
                 None.
-            test_rows: rows of the test part, a random choice; all if None.
-            val_fraction: fraction of the training part that is cut off for validation.
-            sensitive: attributes that methods mitigate; the class is the only one there is.
+            test_rows: rows of the test part, chosen at random; all if None.
         """
 
         train_files: RawPaths = _cifar.TRAINING

@@ -43,9 +43,7 @@ class ColouredDigits(ImageDataset):
         """Parameters of the digits in colours.
 
         Attributes:
-            sensitive: attributes that methods mitigate: ``color``, ``class`` or both.
-            frequencies: how often each of the colors is drawn, in their order; any positive
-                numbers.
+            frequencies: relative frequencies of the colors.
             correlation: probability that a digit has the color of its class, and not a drawn one; 0
                 makes color and class independent, 1 makes the color a function of the class.
             color_seed: seed of the colors.
@@ -72,7 +70,7 @@ class ColouredDigits(ImageDataset):
 
 
 def drawn_colors(classes: np.ndarray, parameters: ColouredDigits.Parameters) -> np.ndarray:
-    """Number of the color of every row."""
+    """Color of every row by its place in ``COLORS``, int64 ``[n]``."""
     seed = (parameters.color_seed, DRAWS)
     draws = uniform_rows(seed, np.arange(len(classes)), (2,)).astype(np.float64)
     shares = np.cumsum(parameters.frequencies) / np.sum(parameters.frequencies)
@@ -81,16 +79,16 @@ def drawn_colors(classes: np.ndarray, parameters: ColouredDigits.Parameters) -> 
 
 
 def coloured(grey: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Ink of some color on black."""
+    """Ink of a color on black: uint8 ``[n, 1, height, width]`` to RGB ``[n, 3, height, width]``."""
     ink = np.array(list(COLORS.values()))[codes][:, :, None, None]
     return ((grey.astype(np.int64) * ink + digits.WHITE // 2) // digits.WHITE).astype(np.uint8)
 
 
 def nearest_colors(images: np.ndarray) -> pd.Categorical:
-    """The color that the ink of an image is closest to in hue and saturation.
+    """The color nearest to the ink of each RGB image in hue and saturation.
 
-    That is the one of which the sum of all pixels is at the smallest angle; brightness does not
-    count. It gives back what ``coloured`` was given.
+    That is the one of which the sum of all pixels is at the smallest angle, whatever the
+    brightness: the inverse of ``coloured``.
     """
     if images.shape[1] != len("rgb"):
         raise InputError(

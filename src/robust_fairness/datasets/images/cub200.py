@@ -41,16 +41,12 @@ class Cub200(ImageDataset):
         """Parameters of CUB-200-2011.
 
         Attributes:
-            folder: the unpacked official folder below the data root. Its file ``attributes.txt``
-                may be in it, in its folder ``attributes`` or, as in the official archive, beside
-                it.
+            folder: the unpacked official folder. Its file ``attributes.txt`` may be in it, in its
+                folder ``attributes`` or, as in the official archive, beside it.
             color: how one colour is made of the colours that annotators saw. ``species``: the mode
-                of the primary colours of all images of the species, so that all of them share it.
-                ``image``: of the primary colours of the image, the one that most parts of the bird
-                have. Of equal ones the first in ``attributes.txt``. Images without a primary colour
-                have none in ``image``, and are left out.
-            sensitive: attributes that methods mitigate, ``color`` or ``class`` or both. Colours are
-                read only where they are wanted.
+                of the primary colours of all images of the species. ``image``: of the primary
+                colours of the image, the one that most parts of the bird have; images without one
+                are left out. Of equal ones the first in ``attributes.txt``.
 
         The paper (*Is Fairness Only Metric Deep?*, ICLR 2022, D.1) takes the mode over the colours
         "of each image". Its numbers are those of species, hence the default: the shares of Table 3

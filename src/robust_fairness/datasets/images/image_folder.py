@@ -15,7 +15,7 @@ from robust_fairness.datasets.images._image_files import (
     opened,
     present,
 )
-from robust_fairness.datasets.raw.labels import RawTableParameters, complete_rows, labels_of
+from robust_fairness.datasets.raw.labels import RawTableParameters, complete_rows, typed_table
 from robust_fairness.samples import Samples
 
 
@@ -57,7 +57,7 @@ class ImageFolder(ImageDataset):
         with opened(files, parameters.images, COMMON) as source:
             wanted = pd.Index(rows[parameters.image])
             rows = rows[present(wanted, source, parameters.file, parameters)]
-            labels = labels_of(rows, parameters, splits)
+            labels = typed_table(rows, rows[[]], parameters, splits)
             names = rows[parameters.image].to_numpy(dtype=np.str_)
             x = decode(source, names.tolist(), parameters, files)
         return labelled(

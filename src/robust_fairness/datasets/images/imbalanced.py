@@ -6,7 +6,7 @@ training rows, and the others are given more, so that there are as many as in a 
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -37,19 +37,6 @@ def _source(value: Any) -> Any:
     return value
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """Training rows of every class or value, int64 ``[values]``.
-
-    Attributes:
-        control: in the balanced control.
-        trained: in the training part.
-    """
-
-    control: np.ndarray
-    trained: np.ndarray
-
-
 class Imbalanced(Dataset):
     """The dataset, with fewer training rows and the rows of its control as ``downstream``.
 
@@ -64,18 +51,18 @@ class Imbalanced(Dataset):
 
         Attributes:
             of: the dataset, by its source and fields: ``{source: cars196, size: 64}``.
-            split: splits within each class, as the paper has them (``{}`` for its 50 - 50), in the
-                place of the dataset's own.
+            split: splits within each class, as the paper has them (``{}`` for its 50 - 50),
+                instead of the dataset's own.
             by: ``class``, or a categorical attribute of the dataset.
             minority: how many classes or values are cut, drawn anew for every split; or their
-                names, the same in every split.
-            cut: share of its rows of the control that each of them loses, 0.9 unless it or
+                names.
+            cut: fraction of its rows of the control that each of them loses, 0.9 unless it or
                 ``percent`` is given; 0 is the control itself.
-            percent: in the place of ``cut``, the majority's rows in a hundred, counted by class:
-                with 80 a class of the majority has 80 rows where one of the minority has 20, and 50
-                is the control (Figures 3, 8 and 9).
-            sensitive: attributes that methods mitigate: ``class_size`` (majority or minority) or
-                those of the dataset but for its attribute ``class``, which is left out.
+            percent: instead of ``cut``, the majority's rows in a hundred, counted by class: with
+                80 a class of the majority has 80 rows where one of the minority has 20, and 50 is
+                the control (Figures 3, 8 and 9).
+            sensitive: ``class_size`` (majority or minority) or attributes of the dataset except
+                ``class``, which is left out.
             seed: seed of the draws; split k depends on it, on k and on the dataset's own split.
         """
 
@@ -99,7 +86,7 @@ class Imbalanced(Dataset):
 
         @property
         def share(self) -> float:
-            """What is cut of every value of the minority, unless ``percent`` tells."""
+            """Fraction that values of the minority lose, unless ``percent`` is given."""
             return CUT if self.cut is None else self.cut
 
         @property
@@ -179,16 +166,15 @@ def _with_training(parts: pd.Series, trained: np.ndarray) -> pd.Categorical:
 
 
 def _further(parts: pd.Series) -> list[str]:
-    """Parts that only some datasets have."""
     return [part for part in parts.cat.categories if part not in REQUIRED_PARTS]
 
 
 def _of_split(
     rows: np.ndarray, values: pd.Series, k: int, parameters: Imbalanced.Parameters
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Which rows are trained on and which are in the control, and which values are cut.
+    """Training rows and those of the control, bool ``[n]``, and values cut, bool ``[values]``.
 
-    The rows of a value stand in one random order, and every part takes the first ones: what is
+    The rows of a value are in one random order, and every part takes the first ones: what is
     left of the minority belongs to the control, and the majority has all of its control.
     """
     generator = np.random.default_rng([parameters.seed, k])
@@ -197,13 +183,13 @@ def _of_split(
     available = np.bincount(codes[codes >= 0], minlength=len(names))
     minority = _minority(available, names, generator, parameters)
     sizes = _sizes(available, minority, parameters)
-    kept = (sizes.trained == sizes.control)[minority].sum()
+    kept = (sizes[0] == sizes[1])[minority].sum()
     if kept and not parameters.is_control:
         told = (f"split_{k}", kept, minority.sum(), parameters.by)
         logger.warning("%s: %d of %d values of %s are cut by no row: they have too few", *told)
     rank = ranks(codes, generator)
     found = []
-    for size in (sizes.trained, sizes.control):
+    for size in sizes:
         limit = np.append(size, len(rows))[codes]
         chosen = np.zeros(len(values), dtype=bool)
         chosen[rows[rank < limit]] = True
@@ -242,8 +228,10 @@ def _minority(
     return minority
 
 
-def _sizes(available: np.ndarray, minority: np.ndarray, parameters: Imbalanced.Parameters) -> Sizes:
-    """Rows of the control and of the training part.
+def _sizes(
+    available: np.ndarray, minority: np.ndarray, parameters: Imbalanced.Parameters
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of the training part and of the control, int64 ``[values]``.
 
     The control has one row of each value, and of its others the share that the majority has of
     all of them. That is as many as can be refilled, for any cut down to one row, so that the
@@ -262,11 +250,11 @@ def _sizes(available: np.ndarray, minority: np.ndarray, parameters: Imbalanced.P
             "or a larger cut"
         )
     spare = np.where(minority, 0, available - control)
-    return Sizes(control, trained + _shared(removed, spare))
+    return trained + _shared(removed, spare), control
 
 
 def _cut(control: np.ndarray, minority: np.ndarray, parameters: Imbalanced.Parameters) -> float:
-    """Share of its rows that the minority loses."""
+    """Fraction of its rows that the minority loses."""
     if parameters.percent is None:
         return parameters.share
     fewer, more = 100 - parameters.percent, parameters.percent
@@ -275,9 +263,9 @@ def _cut(control: np.ndarray, minority: np.ndarray, parameters: Imbalanced.Param
 
 
 def _shared(total: int, spare: np.ndarray) -> np.ndarray:
-    """A number of rows, at most all there are, shared out in proportion to those that are spare.
+    """``total`` rows distributed in proportion to the spare ones, int64 ``[values]``.
 
-    Whole rows by the largest remainders, the first of equal ones: int64 ``[values]``.
+    Whole rows by the largest remainders, the first of equal ones.
     """
     whole, remainder = np.divmod(total * spare, max(1, int(spare.sum())))
     left = total - int(whole.sum())

@@ -41,17 +41,14 @@ class Lfw(ImageDataset):
         """Parameters of LFW.
 
         Attributes:
-            images: folder below the data root with a folder of JPEG files a person, or a zip file
-                of that name.
+            images: folder, or zip file of that name, with a folder of JPEG files per person.
             attribute: ``kumar``: the attribute ``race`` is the highest of four scores of the file
-                of Kumar et al., if it is over 0; ``predicted``: the attribute ``predicted_race`` is
-                what another model (DeepFace) took the face for. Images of none of the four races,
-                and those without a row, are left out.
+                of Kumar et al., if it is over 0; ``predicted``: ``predicted_race`` is the
+                prediction of another model (DeepFace). Images of none of the four races, and those
+                without a row, are left out.
             attributes: the file of the attribute; that of Kumar et al. has a line of names that
                 begins with ``#`` and tabs, the predictions have the columns ``name`` and
                 ``df_race``. None for its usual name.
-            only_present: use the rows of the attribute file whose image is there; otherwise a
-                missing one is an error.
         """
 
         images: RawPath = "lfw/lfw-deepfunneled"
@@ -62,7 +59,6 @@ class Lfw(ImageDataset):
         return (self.parameters.images, self._attribute_file())
 
     def _attribute_file(self) -> str:
-        """The file of the attribute, by its usual name unless another is configured."""
         usual = KUMAR if self.parameters.attribute == "kumar" else PREDICTED
         return self.parameters.attributes or usual
 
@@ -107,8 +103,7 @@ def _people(source: Source) -> pd.Series:
 def _kumar(files: Files, name: str) -> pd.Series:
     """Race of every row of the file of Kumar et al., by the name of the image.
 
-    Lines that begin with ``#`` are comments; the one with ``person`` and ``imagenum`` has the
-    names of the columns.
+    Lines that begin with ``#`` are comments; the one with ``imagenum`` has the column names.
     """
     header: list[str] = []
     rows: dict[str, list[float]] = {}

@@ -1,17 +1,13 @@
-"""Features of boxes in images: GQA's HDF5 files, made once into arrays that are mapped.
+"""Features of boxes in images: GQA's HDF5 files, converted once into memory-mapped arrays.
 
-The official files (Hudson and Manning 2019, *GQA*, object features) are
-``gqa_objects_0.h5`` to ``gqa_objects_15.h5``, each with ``features`` ``[image, 100, 2048]``, and
-``gqa_objects_info.json``, which tells of every image its ``file``, its row there (``idx``) and
-its number of boxes (``objectsNum``). Their pages tell of no order of the boxes: the first ones are
-taken as they stand. ``bboxes``, ``width`` and ``height`` are not read, since no network here looks
-at where a box is.
-
-The files are some 120 GB of single precision. Of 36 boxes of the images that balanced questions
-are asked about, half precision keeps 12 GB.
+The official files (Hudson and Manning 2019, *GQA*, object features) are ``gqa_objects_0.h5`` to
+``gqa_objects_15.h5``, each with ``features`` ``[image, 100, 2048]``, and
+``gqa_objects_info.json``, which has of every image its ``file``, its row there (``idx``) and its
+number of boxes (``objectsNum``). The first boxes are taken as they are ordered in the file;
+``bboxes``, ``width`` and ``height`` are not read. Of 120 GB of single precision, 36 boxes of the
+images of the balanced questions in half precision keep 12 GB.
 """
 
-import fcntl
 import hashlib
 import io
 import json
@@ -23,12 +19,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.files import atomic_path
+from robust_fairness.core.files import atomic_path, locked
 from robust_fairness.core.progress import progress
 from robust_fairness.samples.questions import COUNTS_FILE, FEATURES_FILE, Boxes
 
@@ -48,24 +44,22 @@ logger = logging.getLogger(__name__)
 
 
 def convert(features: Path, images: Sequence[str], boxes: int, target: Path) -> Boxes:
-    """Features of the first boxes of some images, in half precision, in a folder of their own.
+    """Features of the first ``boxes`` boxes of images, in half precision, in a folder of their own.
 
-    What was converted before is returned at once; what was begun goes on where it stopped, to
-    the same bytes. The folder's name is the hash of the request: images and their order, boxes,
-    and the source files as ``_identity`` tells them apart. Another request has another folder. A
-    folder is complete when ``boxes.json`` is there. Folders may be deleted at any time, and so
-    may the HDF5 files, all of them, once they are converted.
+    What was converted before is returned at once; an interrupted conversion is resumed, to the
+    same bytes. The folder's name is the hash of the request: images and their order, boxes, and
+    the identity of the source files. It is complete when ``boxes.json`` exists. Folders may be
+    deleted at any time, and so may the HDF5 files, all of them, once they are converted.
 
-    A box of zeros only, at the end of those promised, is no box: detectors of GQA's kind find no
-    such features, so that these are rows that nothing was written to. How many images have
-    them is logged. Numbers below half precision's range become zero, those above it are refused:
+    A box of zeros at the end of those promised counts as absent: detectors of GQA's kind find no
+    such features. Numbers below half precision's range become zero, those above it are refused:
     the official features are averages behind a ReLU, below 100.
 
     Args:
         features: folder of ``gqa_objects_info.json`` and of the files it names.
-        images: ids of the images, in the order of the rows to be.
+        images: ids of the images, in the order of the rows.
         boxes: most boxes of an image that are kept.
-        target: folder of all converted maps.
+        target: folder of all converted arrays.
     """
     if not images:
         raise InputError("images: none, allowed: at least one")
@@ -89,7 +83,7 @@ def convert(features: Path, images: Sequence[str], boxes: int, target: Path) -> 
     shape = (len(images), boxes, width)
     conversion = _Conversion(sources, places, tuple(images), shape, target / name, request)
     try:
-        with _alone(conversion.folder):
+        with locked(conversion.folder):
             return conversion.kept() or conversion.made()
     except OSError as error:
         raise InputError(
@@ -98,14 +92,10 @@ def convert(features: Path, images: Sequence[str], boxes: int, target: Path) -> 
         ) from error
 
 
-@dataclass(frozen=True)
-class _Places:
+class _Places(NamedTuple):
     """Where the features of images are, int64 ``[image]`` each.
 
-    Attributes:
-        file: number of the file.
-        row: row in the file.
-        promised: boxes that the row is said to hold.
+    ``promised`` is the number of boxes that the row is said to hold.
     """
 
     file: np.ndarray
@@ -197,15 +187,14 @@ def _opened(path: Path) -> Iterator["h5py.Dataset"]:
 
 
 def _line(error: Exception) -> str:
-    """An error of the library as one line."""
     return " ".join(str(error).split())
 
 
 def _identity(path: Path) -> dict[str, Any]:
-    """What tells a source file from others: size, time of its change and SHA-256.
+    """Size, modification time and SHA-256 of a file.
 
-    The checksum is that of a small file, or of pieces of a large one that are spread over it
-    evenly, its ends included: all of GQA's files would take minutes to read.
+    The checksum of a large file is that of pieces that are spread over it evenly, its ends
+    included: all of GQA's files would take minutes to read.
     """
     with path.open("rb") as file:
         status = os.fstat(file.fileno())
@@ -236,33 +225,11 @@ def _of_deleted_sources(
     return found[0] if len(found) == 1 else None
 
 
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Keep other processes out of the folder, which is made; a killed one keeps none out."""
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            logger.info("%s: another process converts these boxes; waiting for it", folder)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)
-
-
 @dataclass(frozen=True)
 class _Array:
     """A file of NumPy's format that is written row by row, in any order.
 
-    It is written, not mapped: a full disk is an error of writing, where it would kill a process
-    that has mapped the file, and what was written does not count as this process's memory.
-
-    Attributes:
-        path: where it is.
-        dtype: type of its numbers.
-        shape: of all rows.
+    It is written, not mapped: a full disk would kill a process that has mapped the file.
     """
 
     path: Path
@@ -271,7 +238,6 @@ class _Array:
 
     @cached_property
     def header(self) -> bytes:
-        """What the file begins with."""
         described = {
             "descr": np.lib.format.dtype_to_descr(self.dtype),
             "fortran_order": False,
@@ -283,7 +249,6 @@ class _Array:
 
     @property
     def row_bytes(self) -> int:
-        """Size of a row."""
         return prod(self.shape[1:]) * self.dtype.itemsize
 
     def fits(self) -> bool:
@@ -308,7 +273,6 @@ class _Array:
 
 
 def _arrays(folder: Path, shape: tuple[int, int, int]) -> tuple[_Array, _Array]:
-    """The features and the counts of a folder."""
     return (
         _Array(folder / FEATURES_FILE, HALF, shape),
         _Array(folder / COUNTS_FILE, COUNT, shape[:1]),
@@ -317,27 +281,17 @@ def _arrays(folder: Path, shape: tuple[int, int, int]) -> tuple[_Array, _Array]:
 
 @dataclass(frozen=True)
 class _Conversion:
-    """One request, and how far it has come.
+    """One request, and how far it has come."""
 
-    Attributes:
-        sources: files by number.
-        places: where the images are.
-        images: their ids.
-        shape: images, boxes, numbers of a box.
-        folder: where the arrays are made.
-        request: what the folder's name is the hash of.
-    """
-
-    sources: Mapping[int, Path]
+    sources: Mapping[int, Path]  # by number
     places: _Places
     images: tuple[str, ...]
-    shape: tuple[int, int, int]
+    shape: tuple[int, int, int]  # images, boxes, numbers of a box
     folder: Path
-    request: Mapping[str, Any]
+    request: Mapping[str, Any]  # of which the folder's name is the hash
 
     @property
     def arrays(self) -> tuple[_Array, _Array]:
-        """The features and the counts."""
         return _arrays(self.folder, self.shape)
 
     def kept(self) -> Boxes | None:
@@ -373,11 +327,10 @@ class _Conversion:
         return Boxes(str(self.folder), self.shape, digest.hexdigest())
 
     def _fits(self) -> bool:
-        """Whether both arrays are there, as large as they must be."""
         return all(array.fits() for array in self.arrays)
 
     def _done(self) -> int:
-        """Images that were converted before, in the order of the work; begins it if none."""
+        """Number of images converted before; without any, the files are created."""
         done = _json(self.folder / PROGRESS_FILE).get("pictures")
         if type(done) is int and 0 <= done <= self.shape[0] and self._fits():
             return done
@@ -387,10 +340,9 @@ class _Conversion:
         return 0
 
     def _written(self, order: np.ndarray, done: int) -> Iterator[None]:
-        """Convert block by block, in the order of the files; one step an image.
+        """Convert block by block, in the order of the files; one step per image.
 
-        What is noted as done is on the disk by then, so that a kill at any moment loses a block
-        at most, and an image that is written twice is written with the same bytes.
+        A block is recorded as done after it is on the disk, so that a kill loses one at most.
         """
         features, counts = self.arrays
         with features.path.open("r+b") as features_file, counts.path.open("r+b") as counts_file:
@@ -440,21 +392,18 @@ class _Conversion:
             yield image, half
 
     def _warn(self) -> None:
-        """Tell of images with fewer boxes than promised."""
+        """Warn of images with fewer boxes than promised."""
         counts = np.load(self.folder / COUNTS_FILE, allow_pickle=False)
         fewer = counts < np.minimum(self.places.promised, self.shape[1])
         if fewer.any():
             logger.warning(
                 "%s: %d of %d images end with boxes of zeros, which are left out, the first is %s",
-                self.folder,
-                fewer.sum(),
-                len(fewer),
-                self.images[int(fewer.argmax())],
-            )
+                self.folder, fewer.sum(), len(fewer), self.images[int(fewer.argmax())],
+            )  # fmt: skip
 
 
 def _json(path: Path) -> dict[str, Any]:
-    """An object of a file that is written aside; an empty one where there is none."""
+    """The object of a JSON file; an empty one where there is none."""
     try:
         found = json.loads(path.read_bytes())
     except (FileNotFoundError, ValueError):
@@ -463,15 +412,13 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _chunk(dataset: "h5py.Dataset") -> int:
-    """Rows that the file stores together."""
     return dataset.chunks[0] if dataset.chunks else 1
 
 
 def _read(path: Path, rows: np.ndarray, boxes: int) -> np.ndarray:
     """The first boxes of sorted rows of a file, ``[rows[-1] - rows[0] + 1, box, number]``.
 
-    Rows between that are not asked for hold anything: they are read only where they are stored
-    together with others.
+    Other rows between them are undefined.
     """
     with _opened(path) as dataset:
         first, (_, available, width) = rows[0], dataset.shape

@@ -128,8 +128,8 @@ def binned(values: pd.Series, place: str, bins: Bins) -> pd.Series:
 
 
 def require_two_values(values: pd.Series, place: str) -> pd.Series:
-    """The column, unless it is constant."""
-    if values.nunique() < 2:  # noqa: PLR2004
+    """The column, unless it is constant: it would separate no groups or classes."""
+    if values.nunique() == 1:
         only = values.dropna().iloc[0]
         raise InputError(f"{place}: every row has the value {only}; at least two are needed")
     return values

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -10,7 +9,7 @@ import pandas as pd
 from pydantic import BeforeValidator, Field, model_validator
 
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.datasets.base import EACH_ONCE
+from robust_fairness.datasets.base import EACH_ONCE, TypedTable
 from robust_fairness.datasets.files import Files, RawPath
 from robust_fairness.datasets.raw.columns import (
     Bins,
@@ -130,23 +129,6 @@ class RawTableParameters(SplitParameters, extra="forbid", frozen=True):
                 raise InputError(f"types: {unknown_name('column', name, used)}")
 
 
-@dataclass(frozen=True)
-class Labels:
-    """Everything known of rows besides their features.
-
-    Attributes:
-        target: the classes in order as categories, or float64.
-        attributes: sensitive attributes, categorical or float64.
-        splits: named splits, categorical.
-        id: int64 or str ``[n]``.
-    """
-
-    target: pd.Series
-    attributes: pd.DataFrame
-    splits: pd.DataFrame
-    id: np.ndarray
-
-
 def complete_rows(
     table: pd.DataFrame, needed: Sequence[str], parameters: RawTableParameters
 ) -> pd.DataFrame:
@@ -170,8 +152,13 @@ def complete_rows(
     return table[~incomplete]
 
 
-def labels_of(table: pd.DataFrame, parameters: RawTableParameters, splits: int) -> Labels:
-    """Target, attributes, splits and names of complete rows."""
+def typed_table(
+    table: pd.DataFrame, features: pd.DataFrame, parameters: RawTableParameters, splits: int
+) -> TypedTable:
+    """Features of complete rows with their target, attributes, splits and names.
+
+    ``splits`` is the number of random splits, ignored if a column has the split.
+    """
     table = table.reset_index(names="row")
     target = _target(table[parameters.target], parameters)
     attributes = {
@@ -184,7 +171,7 @@ def labels_of(table: pd.DataFrame, parameters: RawTableParameters, splits: int) 
     named = _splits(table, parameters, splits)
     if isinstance(target.dtype, pd.CategoricalDtype):
         require_every_class(named, target)
-    return Labels(target, pd.DataFrame(attributes), named, _id(table, parameters))
+    return TypedTable(features, target, attributes, named, _id(table, parameters))
 
 
 def _bins(bins: Any) -> Bins | None:

@@ -16,37 +16,26 @@ from robust_fairness.datasets.tables._acs_tasks import (
     CODES,
     FEATURES,
     FIELDS,
+    FIPS,
     GROUPED_CODES,
     OPTIONAL_CODES,
+    RACES,
+    SEXES,
     TASKS,
     Task,
 )
 from robust_fairness.datasets.tables._archives import read_archive
-from robust_fairness.datasets.tables._encoding import (
+from robust_fairness.datasets.tables._tables import (
     coded,
     grouped,
+    only_of,
     two_categories,
     with_indicators,
 )
-from robust_fairness.datasets.tables._tables import only_of
 from robust_fairness.samples.splits import Fraction, unit_splits
 
 YEAR = "2018"
-FIPS = {
-    "AL": 1, "AK": 2, "AZ": 4, "AR": 5, "CA": 6, "CO": 8, "CT": 9, "DE": 10, "DC": 11, "FL": 12,
-    "GA": 13, "HI": 15, "ID": 16, "IL": 17, "IN": 18, "IA": 19, "KS": 20, "KY": 21, "LA": 22,
-    "ME": 23, "MD": 24, "MA": 25, "MI": 26, "MN": 27, "MS": 28, "MO": 29, "MT": 30, "NE": 31,
-    "NV": 32, "NH": 33, "NJ": 34, "NM": 35, "NY": 36, "NC": 37, "ND": 38, "OH": 39, "OK": 40,
-    "OR": 41, "PA": 42, "RI": 44, "SC": 45, "SD": 46, "TN": 47, "TX": 48, "UT": 49, "VT": 50,
-    "VA": 51, "WA": 53, "WV": 54, "WI": 55, "WY": 56, "PR": 72,
-}  # fmt: skip
 STATES = ("HI", "ME", "MT", "NE", "NM", "RI", "SD", "WV")
-SEXES = {1: "male", 2: "female"}
-RACES = {
-    1: "White", 2: "Black", 3: "American Indian", 4: "Alaska Native",
-    5: "American Indian or Alaska Native, not specified", 6: "Asian", 7: "Pacific Islander",
-    8: "other race", 9: "two or more races",
-}  # fmt: skip
 NOT_APPLICABLE = "not applicable"
 
 

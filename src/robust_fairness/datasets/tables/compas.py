@@ -8,7 +8,7 @@ from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTa
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
 from robust_fairness.datasets.raw.text import read_csv
-from robust_fairness.datasets.tables._tables import require_rows
+from robust_fairness.datasets.tables._tables import require_rows, two_categories
 from robust_fairness.samples.splits import Fraction
 
 DATA = "compas/compas-scores-two-years.csv"
@@ -89,7 +89,9 @@ class Compas(TableDataset):
             features=table[[*FEATURES, *(SCORES if self.parameters.scores else ())]],
             target=table[self.parameters.target],
             attributes={
-                "race": _caucasian(table["race"]),
+                "race": two_categories(
+                    table["race"] != "Caucasian", ("Caucasian", "Non-Caucasian")
+                ),
                 "race_full": table["race"],
                 "sex": table["sex"],
                 "age": table["age"],
@@ -107,11 +109,3 @@ def _filtered(table: pd.DataFrame) -> pd.DataFrame:
     ]
     require_rows(kept, FILTERED, DATA, "the filters of ProPublica")
     return kept.assign(c_charge_degree=kept["c_charge_degree"].cat.set_categories(["F", "M"]))
-
-
-def _caucasian(race: pd.Series) -> pd.Series:
-    """Race as two categories."""
-    names = {name: "Caucasian" if name == "Caucasian" else "Non-Caucasian" for name in RACES}
-    return (
-        race.astype("object").map(names).astype(pd.CategoricalDtype(["Caucasian", "Non-Caucasian"]))
-    )

@@ -12,7 +12,7 @@ from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTa
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.schemas import Number, validated
 from robust_fairness.datasets.raw.text import read_table
-from robust_fairness.datasets.tables._encoding import (
+from robust_fairness.datasets.tables._tables import (
     MISSING,
     coded,
     two_categories,

@@ -12,7 +12,7 @@ from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTa
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
 from robust_fairness.datasets.raw.text import read_table
-from robust_fairness.datasets.tables._tables import only_of
+from robust_fairness.datasets.tables._tables import only_of, two_categories
 from robust_fairness.samples.splits import Fraction, official_splits
 
 TRAINING, TEST = "kdd_census/census-income.data", "kdd_census/census-income.test"
@@ -107,14 +107,13 @@ class KddCensus(TableDataset):
 
     def read(self, files: Files, splits: int) -> TypedTable:
         table = _read(files)
-        white = table["race"].astype("object").where(table["race"] == "White", "other")
         official = self.parameters.split == "official"
         return TypedTable(
             target=table.pop(TARGET),
             features=table.drop(columns=list(self.parameters.drop)),
             attributes={
                 "sex": table["sex"],
-                "race": white.astype(pd.CategoricalDtype(["White", "other"])),
+                "race": two_categories(table["race"] != "White", ("White", "other")),
                 "race_full": table["race"],
                 "age": table["age"],
             },

@@ -6,12 +6,11 @@ fairness-aware machine learning; ranges are those of its table of attributes.
 
 from typing import Literal
 
-import pandas as pd
-
 from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
 from robust_fairness.datasets.raw.text import read_csv
+from robust_fairness.datasets.tables._tables import two_categories
 from robust_fairness.samples.splits import Fraction
 
 DATA = "law_school/law_school_clean.csv"
@@ -61,11 +60,6 @@ class LawSchool(TableDataset):
     def read(self, files: Files, splits: int) -> TypedTable:
         cells = read_csv(files, DATA, list(FIELDS), ROWS)
         table = validated(cells, FIELDS, DATA).reset_index(drop=True)
-        table["male"] = _named(table["male"], SEXES)
-        passed = _named(table.pop(TARGET), CLASSES)
+        table["male"] = two_categories(table["male"] == 1, SEXES)
+        passed = two_categories(table.pop(TARGET) == 1, CLASSES)
         return TypedTable(table, passed, {name: table[name] for name in ATTRIBUTES})
-
-
-def _named(column: pd.Series, names: tuple[str, str]) -> pd.Series:
-    """Zeros and ones as two categories."""
-    return column.map(dict(enumerate(names))).astype(pd.CategoricalDtype(list(names)))

@@ -6,7 +6,7 @@ from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTa
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
 from robust_fairness.datasets.raw.text import read_csv
-from robust_fairness.datasets.tables._encoding import MISSING, two_categories
+from robust_fairness.datasets.tables._tables import MISSING, two_categories
 from robust_fairness.samples.splits import Fraction, unit_splits
 
 DATA = "oulad/studentInfo.csv"

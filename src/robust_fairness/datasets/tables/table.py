@@ -9,7 +9,7 @@ from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.datasets.base import TableDataset, TypedTable
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw import columns as raw_columns
-from robust_fairness.datasets.raw.labels import RawTableParameters, complete_rows, labels_of
+from robust_fairness.datasets.raw.labels import RawTableParameters, complete_rows, typed_table
 
 
 class Table(TableDataset):
@@ -44,21 +44,14 @@ class Table(TableDataset):
         optional = set(parameters.sensitive) - set(names)
         needed = dict.fromkeys([*parameters.columns, *names])
         rows = complete_rows(table, [name for name in needed if name not in optional], parameters)
-        labels = labels_of(rows, parameters, splits)
         features = {
             name: raw_columns.typed(
-                rows[name], f"{parameters.file}, column {name}", parameters.types.get(name),
+                rows[name], parameters.place(name), parameters.types.get(name),
                 parameters.most_categories,
             )
             for name in names
         }  # fmt: skip
-        return TypedTable(
-            features=pd.DataFrame(features),
-            target=labels.target,
-            attributes={str(name): values for name, values in labels.attributes.items()},
-            splits=labels.splits,
-            id=labels.id,
-        )
+        return typed_table(rows, pd.DataFrame(features), parameters, splits)
 
 
 def _features(columns: list[str], parameters: Table.Parameters) -> list[str]:
