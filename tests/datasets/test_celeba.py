@@ -407,8 +407,10 @@ def test_real_faces_have_skin_tones_of_every_category(shared_data):
     """10,000 faces; with 8 bit codes in the formula the shares are those of the paper's Table 4."""
     published = np.array([1.10, 32.04, 47.92, 15.12, 3.20, 0.61])
     names = [f"{number:06}.jpg" for number in range(1, 10_001)]
-    with _image_files.opened(shared_data, "celeba/img_align_celeba_half_10k") as source:
-        images, _ = _image_files.decode(source, names, (109, 89), None)
+    files = Files(shared_data)
+    parameters = _image_files.ImageFileParameters(size=(109, 89), crop=None)
+    with _image_files.opened(files, "celeba/img_align_celeba_half_10k") as source:
+        images = _image_files.decode(source, names, parameters, files)
     patches = measure(images, np.tile(np.array(ALIGNED), (len(names), 1, 1)))
     shares = {}
     for encoding in ("cielab", "eight_bits"):

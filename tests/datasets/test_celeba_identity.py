@@ -149,8 +149,8 @@ def test_a_damaged_file_of_people_is_named(tmp_path, text, message):
 @pytest.mark.parametrize(
     ("people", "options", "message"),
     [
-        (None, {"min_images": 7}, "min_images: 7 leaves 1 of 6 people of 27 images"),
-        (None, {"min_images": 99}, "min_images: 99 leaves 0 of 6 people"),
+        (None, {"min_images": 7}, "min_images: 7 leaves 1 of 6 classes"),
+        (None, {"min_images": 99}, "min_images: 99 leaves 0 of 6 classes"),
         ({1: 1, 2: 1}, {"min_images": 1}, "leave the val part of the 2 rows of 2 classes empty"),
         (None, {"skin_tone": "landmarks"}, "list_landmarks_align_celeba.txt is missing"),
         (None, {"images": "celeba/none"}, "celeba/none is missing"),
@@ -169,7 +169,7 @@ def test_what_cannot_be_split_or_measured_is_refused(tmp_path, people, options, 
     [
         ({"sensitive": ()}, "at least 1 item"),
         ({"sensitive": ("Male",)}, "skin_tone"),
-        ({"sensitive": ("ita", "ita")}, "an attribute is given twice"),
+        ({"sensitive": ("ita", "ita")}, "ita is given twice"),
         ({"min_images": 0}, "greater than 0"),
         ({"size": 0}, "greater than 0"),
         ({"skin_tone": "anywhere"}, "landmarks"),

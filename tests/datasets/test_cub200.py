@@ -342,7 +342,7 @@ def test_a_damaged_image_is_named_with_its_row(tmp_path, content):
         ({"color": "both"}, "'species' or 'image'"),
         ({"sensitive": ()}, "at least 1 item"),
         ({"sensitive": ("colour",)}, "'color' or 'class'"),
-        ({"sensitive": ("color", "color")}, "color is given twice, allowed: once"),
+        ({"sensitive": ("color", "color")}, "color is given twice, allowed: each once"),
         ({"folder": "../elsewhere"}, "allowed: a path below the data root"),
         ({"min_images": 0}, "greater than 0"),
         ({"test_fraction": 1.0}, "less than 1"),

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.base import Dataset
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.raw.schemas import Category, Number
+from robust_fairness.datasets.raw.schemas import Category
 from robust_fairness.datasets.tables import credit_card, kdd_census, law_school
 from robust_fairness.samples import Samples
 
@@ -238,15 +238,15 @@ def census_table(rows: int, seed: int) -> pd.DataFrame:
     """Rows whose open categories are as many as the codebook counts, the first rows having all."""
     rng = np.random.default_rng(seed)
     columns = {}
-    for name, field in kdd_census.COLUMNS.items():
-        if isinstance(field, int):
-            codes = np.concatenate([np.arange(field), rng.integers(0, field, rows - field)])
-            values = np.array(["Not in universe", "?", *(f"{name} {k}" for k in range(field))])
+    for name in kdd_census.COLUMNS:
+        count, field = kdd_census.COUNTS.get(name), kdd_census.KNOWN.get(name, kdd_census.AMOUNT)
+        if count is not None:
+            codes = np.concatenate([np.arange(count), rng.integers(0, count, rows - count)])
+            values = np.array(["Not in universe", "?", *(f"{name} {k}" for k in range(count))])
             columns[name] = values[codes]
         elif isinstance(field, Category):
             columns[name] = rng.choice(list(field.names), rows)
         else:
-            assert isinstance(field, Number)
             columns[name] = rng.integers(0, min(field.high, 90) + 1, rows)
     return pd.DataFrame(columns)
 
@@ -275,8 +275,7 @@ def test_census_has_the_documented_numbers_of_rows_and_fields() -> None:
     assert sum(kdd_census.ROWS.values()) == 299_285
     assert len(kdd_census.COLUMNS) == 42
     assert len(kdd_census.FEATURES) == 40
-    numbers = [n for n in kdd_census.FEATURES if isinstance(kdd_census.COLUMNS[n], Number)]
-    assert len(numbers) == 7
+    assert len(kdd_census.COUNTS) == 40 - 7 - 2
 
 
 def test_census_agrees_with_an_independent_reading(
@@ -291,7 +290,7 @@ def test_census_agrees_with_an_independent_reading(
         for name in ROWS
     ).reset_index(drop=True)  # fmt: skip
     features_agree(samples, raw)
-    counts = [f for f in kdd_census.COLUMNS.values() if isinstance(f, int)]
+    counts = kdd_census.COUNTS.values()
     assert samples.x.shape == (600, 7 + sum(counts) + 5 + 2)
     assert samples.x.dtype == np.float32
     assert not [name for name in samples.features if name.startswith(("instance", "label"))]

@@ -459,7 +459,7 @@ def test_missing_files_are_named_with_what_may_take_their_place(root, requests):
     ("options", "message"),
     [
         ({"folder": "../gqa"}, "without '..'"),
-        ({"sensitive": ("answer", "answer")}, "each attribute once"),
+        ({"sensitive": ("answer", "answer")}, "answer is given twice"),
         ({"sensitive": ()}, "at least 1"),
         ({"sensitive": ("color",)}, "head_tail"),
         ({"train_share": 0.0}, "greater than 0"),

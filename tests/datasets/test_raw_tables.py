@@ -358,7 +358,7 @@ def test_missing_and_damaged_images_are_one_line(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"image": "nam"}, r"unknown column 'nam': did you mean 'name'"),
-        ({"image": "tone"}, r"30 images that faces/list\.csv names are missing"),
+        ({"image": "tone"}, r"list\.csv: none of its 30 images is among the 31 of faces/files"),
         ({"image": "part"}, r"column part: two rows of"),
         ({"images": "faces/nowhere"}, r"faces/nowhere is missing"),
         ({"crop": [20, 20]}, r"image 0\.JPG \(row 0\): 10 x 12 pixels, allowed: at least"),

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.images._skin_tone import (
     ALIGNED,
     CATEGORIES,
@@ -341,27 +340,6 @@ def test_a_missing_angle_has_no_category():
     found = category(np.array([np.nan, 25.0]))
     assert found.codes.tolist() == [-1, 3]
     assert light_or_dark(found).codes.tolist() == [-1, 1]
-
-
-@pytest.mark.parametrize(
-    ("images", "landmarks", "message"),
-    [
-        (
-            np.zeros((1, 1, 9, 9), np.uint8),
-            points(),
-            r"uint8 \[1, 1, 9, 9\], allowed: uint8 \[n, 3",
-        ),
-        (np.zeros((1, 3, 9, 9)), points(), r"float64 \[1, 3, 9, 9\], allowed: uint8"),
-        (np.zeros((3, 9, 9), np.uint8), points(), "allowed: uint8"),
-        (blank(), points()[:, :4], r"landmarks: \[1, 4, 2\], allowed: \[1, 5, 2\]"),
-        (blank(), np.repeat(points(), 2, axis=0), r"landmarks: \[2, 5, 2\], allowed: \[1, 5, 2\]"),
-        (blank(), points(nose=(np.nan, 3)), "landmarks: allowed: finite numbers"),
-    ],
-)
-def test_what_is_no_image_or_position_is_refused(images, landmarks, message):
-    """In one line."""
-    with pytest.raises(InputError, match=message):
-        measure(images, landmarks)
 
 
 def test_no_images_give_an_empty_table():

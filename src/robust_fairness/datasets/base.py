@@ -78,7 +78,7 @@ class TypedTable:
     Attributes:
         features: numbers and categories; their index is the row number in the files, from 0.
         target: categories, the classes in order, or numbers.
-        attributes: attributes by name, categories or numbers.
+        attributes: categories or numbers, by name.
         splits: named splits; random ones of ``SplitParameters`` if None.
         id: names of the rows; the index of ``features`` if None.
         conditioning: see ``Samples.conditioning``.
@@ -105,9 +105,8 @@ EACH_ONCE = AfterValidator(_each_once)  # of a parameter that lists names
 class TableDataset(Dataset):
     """A table: float32 features ``[n, d]``, numbers first, then categories one-hot encoded.
 
-    Attributes:
-        feature_columns: columns of the features that reveal an attribute; by default the column
-            of the same name.
+    ``feature_columns`` has, by attribute, the columns of the features that reveal it; by default
+    the column of the same name.
     """
 
     data_kind = "table"
@@ -160,9 +159,9 @@ def labelled(
     files: Files,
     **others: Any,
 ) -> Samples:
-    """Samples of a target that is categorical, with its categories as the classes, or numeric.
+    """Samples of a categorical target, whose categories are the classes, or a numeric one.
 
-    ``others`` are further fields of ``Samples``; by default ``id`` is the number of the row.
+    ``others`` are further fields of ``Samples``; ``id`` is the number of the row by default.
     """
     classes: tuple[str, ...] = ()
     if isinstance(target.dtype, pd.CategoricalDtype):
@@ -182,8 +181,7 @@ def labelled(
 def one_hot(columns: pd.DataFrame) -> pd.DataFrame:
     """Numeric columns, then one 0/1 column ``name=category`` for every category.
 
-    Every category has its column, also one without rows, so that the features do not depend on
-    the rows.
+    A category without rows has its column, too, so that the features do not depend on the rows.
     """
     return pd.get_dummies(columns, prefix_sep="=", dtype="uint8")
 

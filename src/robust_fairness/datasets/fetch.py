@@ -21,9 +21,8 @@ class Remote:
     Attributes:
         address: web folder that holds the files.
         folder: folder of the files below the data root.
-        sha256: checksum of every file as it is served, by file name; of a file in a zip file, as
-            it is there, by its path there.
-        archive: name of the zip file in which all files are served; empty where each is by itself.
+        sha256: checksum of every file as it is served, by its name, or its path in the archive.
+        archive: name of the zip file in which all files are served, if any.
     """
 
     address: str
@@ -52,15 +51,15 @@ def command(path: str) -> str | None:
 def fetch(
     name: str, root: Path, progress: bool = True, *, address: str | None = None
 ) -> list[Path]:
-    """Download the raw files of a dataset; files that are there and sound are left alone.
+    """Download the raw files of a dataset that are missing or damaged; all files, in their order.
 
     A file appears under its name only when it is complete and its checksum right.
 
     Args:
         name: one of ``REMOTES``.
         root: the data root, see ``files.default_root``.
-        progress: show a progress bar on stderr where that is a terminal; elsewhere a line a file.
-        address: web folder to take the files from in place of the official one (a mirror).
+        progress: show a progress bar where stderr is a terminal.
+        address: web folder of a mirror.
     """
     if name not in REMOTES:
         raise unknown_name("dataset to fetch", name, REMOTES)
@@ -75,9 +74,9 @@ def fetch(
 
 
 def _download_archive(url: str, folder: Path, remote: Remote, progress: bool) -> list[Path]:
-    """Download a zip file and unpack the files named, unless all are there already.
+    """Download a zip file and unpack its files, unless all exist.
 
-    The checksums are those of the files: a zip file that was packed anew is as good.
+    Checksums are those of the files: a zip file that was packed anew is as good.
     """
     targets = {file: folder / file for file in remote.sha256}
     if all(_is_sound(targets[file], sha256) for file, sha256 in remote.sha256.items()):
@@ -95,12 +94,10 @@ def _download_archive(url: str, folder: Path, remote: Remote, progress: bool) ->
 
 
 def _is_sound(target: Path, sha256: str) -> bool:
-    """Whether a file is there and the official one."""
     return target.is_file() and hashlib.sha256(target.read_bytes()).hexdigest() == sha256
 
 
 def _unpacked(archive: Path, file: str, url: str, remote: Remote) -> bytes:
-    """Content of a file in a zip file, checked."""
     try:
         with zipfile.ZipFile(archive) as members:
             content = members.read(file)
@@ -117,7 +114,7 @@ def _unpacked(archive: Path, file: str, url: str, remote: Remote) -> bytes:
 
 
 def _download(url: str, target: Path, sha256: str | None, progress: bool) -> Path:
-    """Download one file unless it is there already; without a checksum, whatever comes."""
+    """Download one file unless it exists; ``sha256`` None accepts any."""
     import pooch
     import requests
 

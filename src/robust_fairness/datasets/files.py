@@ -44,14 +44,10 @@ RawPath = Annotated[str, AfterValidator(below_the_root)]  # below the data root
 
 @dataclass(frozen=True)
 class Files:
-    """Raw files below one folder, plain or gzipped, and the checksums of those that were read.
+    """Raw files below the folder ``root``, plain or gzipped, and the checksums of those read.
 
-    Make one for every dataset that is loaded: ``sources`` becomes ``Samples.sources``.
-
-    Attributes:
-        root: the folder; files are named by their path below it (``adult/adult.data``).
-        sources: SHA-256 of the uncompressed bytes of every file read so far, by name, so that
-            ``adult.data`` and ``adult.data.gz`` are the same source.
+    Make one for every dataset that is loaded: ``sources`` becomes ``Samples.sources``. It has the
+    SHA-256 of the uncompressed bytes of every file read so far, by its path below ``root``.
     """
 
     root: Path
@@ -78,10 +74,9 @@ class Files:
         return content
 
     def blocks(self, name: str) -> Iterator[bytes]:
-        """Uncompressed bytes of the file ``name`` or ``name.gz``, piece by piece.
+        """Uncompressed bytes of a file that is too large for memory, in blocks.
 
-        For files that are too large to be held in memory. The checksum is noted when the last
-        piece has been taken.
+        The checksum is recorded after the last block.
         """
         path = self._find(name)
         digest = hashlib.sha256()
@@ -103,13 +98,11 @@ class Files:
 
     @staticmethod
     def _read(path: Path) -> bytes:
-        """Uncompressed content of a file."""
         with _readable(path):
             content = path.read_bytes()
             return gzip.decompress(content) if path.suffix == ".gz" else content
 
     def _find(self, name: str) -> Path:
-        """Path of the plain file, or else of the gzipped one."""
         for path in self._places(name):
             if path.is_file():
                 return path
@@ -125,13 +118,12 @@ class Files:
         return f"{download}, or let {ROOT_VARIABLE} name the folder that holds it"
 
     def _places(self, name: str) -> tuple[Path, Path]:
-        """Where the plain file and the gzipped one would be."""
         return self.root / name, self.root / f"{name}.gz"
 
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """One line about a file that cannot be read or unpacked."""
+    """Report a file that cannot be read or unpacked in one line."""
     try:
         yield
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:

@@ -127,7 +127,8 @@ def missing_files(
     nodes = {**written.fields["datasets"].fields}
     for section in ("generators", "datasets"):
         nodes |= places.fields.get(section, NOTHING).fields
-    sources = {one.name: one.source for one in (*experiment.datasets, *experiment.generators)}
+    sources: dict[str, Named | None] = {one.name: one.source for one in experiment.datasets}
+    sources |= {one.name: one.source for one in experiment.generators}
     found = []
     for name, source in sources.items():
         if name not in names or source is None:

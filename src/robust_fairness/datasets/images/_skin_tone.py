@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, Field, model_validator
 
-from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.images._colours import lab, skin_like
 
 HEIGHT, WIDTH = 218, 178  # of the aligned crop of CelebA, whose coordinates landmarks have
@@ -114,7 +113,6 @@ def measure(images: np.ndarray, landmarks: np.ndarray) -> Patches:
 
     Source: appendix D.2.
     """
-    _check(images, landmarks)
     height, width = images.shape[2:]
     x = landmarks[:, [LEFT_EYE, RIGHT_EYE, NOSE], 0]
     y = landmarks[:, [NOSE, NOSE, NOSE], 1]
@@ -137,21 +135,6 @@ def measure(images: np.ndarray, landmarks: np.ndarray) -> Patches:
         pixels=inside.sum(axis=-1),
         whole=np.full(len(images), inside.shape[-1]),
     )
-
-
-def _check(images: np.ndarray, landmarks: np.ndarray) -> None:
-    if images.dtype != np.uint8 or images.shape[1:2] != (CHANNELS,) or images.ndim != 4:
-        raise InputError(
-            f"images: {images.dtype} {list(images.shape)}, allowed: uint8 "
-            f"[n, {CHANNELS}, height, width]"
-        )
-    if landmarks.shape != (len(images), len(POINTS), 2):
-        raise InputError(
-            f"landmarks: {list(landmarks.shape)}, allowed: "
-            f"[{len(images)}, {len(POINTS)}, 2], two of every point of every image"
-        )
-    if not np.isfinite(landmarks).all():
-        raise InputError("landmarks: allowed: finite numbers")
 
 
 def _span(centre: np.ndarray, size: int, reference: int) -> np.ndarray:

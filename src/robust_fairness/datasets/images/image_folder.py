@@ -58,6 +58,7 @@ class ImageFolder(ImageDataset):
             wanted = pd.Index(rows[parameters.image])
             rows = rows[present(wanted, source, parameters.file, parameters)]
             labels = typed_table(rows, rows[[]], parameters, splits)
+            assert labels.splits is not None
             names = rows[parameters.image].to_numpy(dtype=np.str_)
             x = decode(source, names.tolist(), parameters, files)
         return labelled(

@@ -1,8 +1,7 @@
-"""Questions of GQA and GQA-OOD: read piece by piece, their words and groups as numbers.
+"""Questions of GQA and GQA-OOD, read in blocks, with words and groups as numbers.
 
-A file is one JSON object of questions by id. That of the training questions has more than a
-gigabyte, of which the text of a question, its answer, its image and its groups are wanted:
-a tenth. So the file is never in memory as a whole, and of a question numbers are kept.
+A file is one JSON object of questions by id, of more than a gigabyte for the training questions.
+It is never in memory as a whole.
 """
 
 import codecs
@@ -31,10 +30,7 @@ SPACE = re.compile(r"[ \t\n\r]*")
 
 
 def words_of(question: str) -> list[str]:
-    """Words of a question, in lower case.
-
-    Punctuation parts words and is dropped, ``'s`` is a word of its own, and whatever else is
-    written together (``isn't``, ``t-shirt``) is one word, as in published code of UpDn.
+    """Words of a question in lower case, split as in published code of UpDn.
 
     >>> words_of("What's the man's T-shirt made of, isn't it cotton?")
     ['what', "'s", 'the', 'man', "'s", 't-shirt', 'made', 'of', "isn't", 'it', 'cotton']
@@ -43,7 +39,7 @@ def words_of(question: str) -> list[str]:
 
 
 class Names:
-    """Names, numbered in the order in which they are met."""
+    """Names, numbered in the order of their first occurrence."""
 
     def __init__(self, names: Sequence[str] = ()) -> None:
         self._numbers = {name: number for number, name in enumerate(names)}
@@ -61,15 +57,7 @@ class Names:
 
 @dataclass(frozen=True)
 class Book:
-    """What the numbers of questions stand for; several files share one.
-
-    Attributes:
-        words: the vocabulary; padding and the unknown word come first.
-        answers: answers.
-        images: ids of images.
-        local_groups: local groups, such as the colours of bags.
-        global_groups: global groups, such as colours.
-    """
+    """What the numbers of questions stand for; several files share one."""
 
     words: Names = field(default_factory=lambda: Names(("", UNKNOWN)))
     answers: Names = field(default_factory=Names)
@@ -80,15 +68,11 @@ class Book:
 
 @dataclass(frozen=True)
 class QuestionRows:
-    """Questions as numbers of a ``Book``.
+    """Questions as numbers of a ``Book``, int32 ``[n]`` unless it says otherwise.
 
     Attributes:
         id: str ``[n]``, as in the file.
         tokens: words, int32 ``[n, token]``, padding in front.
-        answer: int32 ``[n]``.
-        image: int32 ``[n]``.
-        local_group: int32 ``[n]``.
-        global_group: int32 ``[n]``.
     """
 
     id: np.ndarray
@@ -115,11 +99,10 @@ def joined(parts: Iterable[QuestionRows]) -> QuestionRows:
 
 
 def questions_from(files: Files, name: str, book: Book, tokens: int) -> QuestionRows:
-    """Questions of one file of GQA or GQA-OOD, in its order.
+    """Questions of one file of GQA or GQA-OOD, in its order; new names are added to ``book``.
 
-    Of an entry the fields ``question``, ``answer``, ``imageId`` and ``groups`` (``global`` and
-    ``local``, which may be null or empty) are read, and all others are passed over. In memory are
-    a block of the file and the numbers of the questions, some 200 bytes each.
+    The fields ``question``, ``answer``, ``imageId`` and ``groups`` (``global`` and ``local``, which
+    may be null or empty) are read, and the first ``tokens`` words are kept.
     """
     ids: list[str] = []
     known: set[str] = set()
@@ -157,14 +140,14 @@ def as_attribute(numbers: np.ndarray, names: Names) -> pd.Series:
 
 
 def places(order: np.ndarray) -> np.ndarray:
-    """Where each thing is once they are put in order, int64: the inverse of a permutation."""
+    """Inverse of a permutation, int64."""
     inverse = np.empty(len(order), dtype=np.int64)
     inverse[order] = np.arange(len(order))
     return inverse
 
 
 def _tokens(question: str, words: Names, tokens: int, place: str) -> list[int]:
-    """Numbers of all words, of which the first ones are given, behind padding."""
+    """Numbers of the first words, behind padding; all words get a number."""
     numbers = [words.number(word) for word in words_of(question)]
     if not numbers:
         raise InputError(f"{place}, question: {question!r} has no word, allowed: one or more")
@@ -173,7 +156,6 @@ def _tokens(question: str, words: Names, tokens: int, place: str) -> list[int]:
 
 
 def _field(entry: Any, name: str, place: str) -> Any:
-    """A field of an entry."""
     if not isinstance(entry, dict) or name not in entry:
         raise InputError(
             f"{place}: no field {name!r}, allowed: an entry of question, answer, imageId and "
@@ -183,7 +165,6 @@ def _field(entry: Any, name: str, place: str) -> Any:
 
 
 def _text(entry: Any, name: str, place: str) -> str:
-    """A field that is text."""
     value = _field(entry, name, place)
     if not isinstance(value, str) or not value:
         raise InputError(f"{place}, {name}: {value!r}, allowed: text")
@@ -191,7 +172,6 @@ def _text(entry: Any, name: str, place: str) -> str:
 
 
 def _group(groups: Any, name: str, place: str) -> str:
-    """A group, or what null and the empty text are called."""
     value = _field(groups, name, place)
     if value is not None and not isinstance(value, str):
         raise InputError(f"{place}, {name} group: {value!r}, allowed: text or null")
@@ -219,7 +199,7 @@ def _entries(files: Files, name: str) -> Iterator[tuple[str, Any]]:
 
 
 class _Text:
-    """Text of a JSON file that is read as far as it is needed."""
+    """Text of a JSON file, read as far as it is needed."""
 
     def __init__(self, files: Files, name: str) -> None:
         self._name = name
@@ -237,7 +217,7 @@ class _Text:
         return f"{self._name}, character {self._before + self._at + 1}"
 
     def next_is(self, mark: str) -> bool:
-        """Whether a mark comes next, white space passed over; an empty one is the end."""
+        """Whether a mark comes after white space; an empty mark is the end."""
         while True:
             space = SPACE.match(self._text, self._at)
             self._at = space.end() if space else self._at
@@ -245,7 +225,7 @@ class _Text:
                 return self._text[self._at : self._at + 1] == mark
 
     def expect(self, mark: str) -> None:
-        """Pass over a mark."""
+        """Skip a mark, which must come next."""
         if not self.next_is(mark):
             found = self._text[self._at : self._at + 1]
             raise InputError(
@@ -256,7 +236,7 @@ class _Text:
         self._at += len(mark)
 
     def value(self) -> Any:
-        """The next value, of which the file may hold the rest in its next blocks."""
+        """The next JSON value, completed from the next blocks."""
         self.next_is("")  # nothing but white space may be held
         while True:
             try:
@@ -275,7 +255,7 @@ class _Text:
                 return value
 
     def _more(self) -> bool:
-        """Read another block, if there is one, and let go of what was passed over."""
+        """Read another block, if there is one, and drop what was read."""
         if self._ended:
             return False
         block = next(self._blocks, b"")

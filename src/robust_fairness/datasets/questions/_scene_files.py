@@ -83,7 +83,6 @@ def write(world: WorldParameters, folder: Path) -> None:
 
 
 def _halves(records: Records, part: str) -> tuple[Records, Records]:
-    """Head and tail, of which neither is empty."""
     head, tail = head_and_tail(records)
     if not head:  # and then no tail
         raise InputError(
@@ -186,11 +185,10 @@ def _places_of(things: Mapping[str, str], text: str) -> dict[str, str]:
 
 
 def head_and_tail(records: Records) -> tuple[Records, Records]:
-    """Questions with a common and with a rare answer of their local group, as GQA-OOD has them.
+    """Questions with a frequent and with a rare answer of their local group, as in GQA-OOD.
 
     An answer is rare if a < (1 + beta) mu, mu being the mean number of questions of the answers
-    that the group has here. Groups without a rare or without a common answer are left out: each
-    group of the published files has both.
+    that the group has here. Groups without a rare or without a frequent answer are left out.
     """
     answers, answer = np.unique([one["answer"] for one in records.values()], return_inverse=True)
     groups, group = np.unique(
@@ -207,7 +205,7 @@ def head_and_tail(records: Records) -> tuple[Records, Records]:
 def _write_features(world: WorldParameters, parts: Mapping[str, Scenes], folder: Path) -> None:
     """Files of features, and which image is where in them.
 
-    Images are in an order of their own, and so are the boxes of each: neither tells anything.
+    Images and their boxes are shuffled, so that their order carries no information.
     """
     import h5py
 
@@ -243,9 +241,9 @@ def _write_features(world: WorldParameters, parts: Mapping[str, Scenes], folder:
 
 
 def things_shown(features: int) -> dict[str, np.ndarray]:
-    """Which numbers of the features of a box show which thing, bool ``[thing, number]``.
+    """Which features of a box show which thing, bool ``[thing, number]`` by kind of thing.
 
-    Things take turns, so that each has as many numbers as any other, but for one.
+    Things have equally many features, up to one.
     """
     kinds = {"toy": TOYS, "furniture": FURNITURE, **ASPECTS}
     ends = np.cumsum([len(names) for names in kinds.values()])

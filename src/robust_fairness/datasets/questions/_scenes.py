@@ -1,9 +1,8 @@
-"""A world of toys about whose images questions are asked: draws, and what can be known of it.
+"""A world of toys about whose images questions are asked, with its best possible accuracies.
 
-Toys stand beside pieces of furniture. Of every toy there is at most one in an image. Its color,
-its material and what stands to its left are drawn each for itself, given which toy it is: so the
-answers of a local group have a known distribution, and the best accuracy that a model can have
-follows from the parameters, whether it sees all or only the question or only the image.
+Toys stand beside pieces of furniture; of every toy there is at most one in an image. Its color,
+its material and what stands to its left are drawn independently, given the toy: so the answers
+of a local group have a known distribution, and the best accuracy follows from the parameters.
 """
 
 from dataclasses import dataclass
@@ -36,18 +35,14 @@ class WorldParameters(BaseModel, extra="forbid", frozen=True):
 
     Attributes:
         train_scenes: images of the training questions.
-        val_scenes: images of the validation questions.
-        test_scenes: images of the test questions.
         questions: questions on every image.
         objects: toys in an image, each with a piece of furniture: twice as many boxes.
-        features: width of the features of a box, at least one number for each of the 26 things
-            that a box can show.
-        noise: standard deviation of what is added to every number of the features, which is 1
-            where a box shows a thing and else 0. Up to 0.1 a reader at 0.5 errs in fewer than one
-            of a million numbers, so that noise takes nothing from the best accuracy.
+        features: width of the features of a box, at least 26: one for each thing that it can show.
+        noise: standard deviation of what is added to the features, which are 1 where a box shows a
+            thing and else 0; up to 0.1 it takes nothing from the best accuracy.
         mistakes: probability that a box shows another color, material or left neighbour than the
-            true one, any other alike.
-        bias: how far values follow the long tail of their toy: 0 draws all alike, 1 each three
+            true one, with equal probabilities.
+        bias: how far values follow the long tail of their toy: 0 draws uniformly, 1 each three
             times as rare as the one before it.
         seed: of all draws.
     """
@@ -85,7 +80,7 @@ class Scenes:
 
 
 class Question(NamedTuple):
-    """What is asked of one image.
+    """A question on one image.
 
     Attributes:
         scene: number of the image in its part.
@@ -107,13 +102,7 @@ class Question(NamedTuple):
 
 
 class Accuracies(NamedTuple):
-    """Best expected accuracies on questions as they are drawn, over all worlds of a kind.
-
-    Attributes:
-        both: of a model that sees the image and the question.
-        question: of one that sees the question only.
-        image: of one that sees the image only.
-    """
+    """Best expected accuracies of models that see image and question, or one of them."""
 
     both: float
     question: float
@@ -121,7 +110,7 @@ class Accuracies(NamedTuple):
 
 
 def long_tail(values: int, bias: float) -> np.ndarray:
-    """Probabilities of values from the commonest to the rarest, float64 ``[values]``."""
+    """Probabilities from the most to the least frequent value, float64 ``[values]``."""
     tail = float(FALL) ** -np.arange(values)
     probabilities: np.ndarray = bias * tail / tail.sum() + (1 - bias) / values
     return probabilities
@@ -142,7 +131,7 @@ def priors(world: WorldParameters) -> dict[str, np.ndarray]:
 
 
 def yes_share(world: WorldParameters) -> float:
-    """Probability that a question for yes or no is drawn to be answered by yes."""
+    """Probability that the answer to a yes or no question is yes."""
     return float(long_tail(2, world.bias)[0])
 
 
@@ -167,7 +156,6 @@ def _scenes(world: WorldParameters, count: int, generator: np.random.Generator) 
 
 
 def _other(drawn: np.ndarray, values: int, generator: np.random.Generator) -> np.ndarray:
-    """Any other value than the one that was drawn, int64 of the same shape."""
     moved: np.ndarray = (drawn + generator.integers(1, values, drawn.shape)) % values
     return moved
 
@@ -198,12 +186,12 @@ def _questions(
 
 
 def best_accuracies(world: WorldParameters) -> Accuracies:
-    """Accuracies of the best guesses, summed over all that can be drawn.
+    """Expected accuracies of the best guesses over all that can be drawn.
 
     Every family and every toy is asked about equally often. A question for a value is answered
-    best by the value with the largest probability, given the toy and, where the image is seen,
-    given what its box shows. Which toys are there is always shown truly. Of an image alone
-    nothing tells what is asked: no answer is likelier than yes.
+    best by its most probable value, given the toy and, where the image is seen, what its box
+    shows. The toys of an image are always shown correctly. From an image alone no answer is more
+    probable than yes.
     """
     both, question = {EXIST: 1.0}, {EXIST: yes_share(world)}
     for aspect, probabilities in priors(world).items():

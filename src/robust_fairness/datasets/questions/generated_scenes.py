@@ -39,10 +39,9 @@ class GeneratedScenes(QuestionDataset):
         """A world, and how its questions are read.
 
         Attributes:
-            folder: where worlds are kept, each in a folder of its own; a relative path starts where
-                the command is run.
-            tokens: words of a question that are kept.
-            sensitive: attributes that methods mitigate unless they name others.
+            folder: where worlds are kept, each in a folder of its own; a relative path starts
+                where the command is run.
+            tokens: number of words of a question that are kept.
         """
 
         folder: str = "data/01_raw/generated_scenes"
@@ -65,7 +64,7 @@ class GeneratedScenes(QuestionDataset):
 
 
 def written(parameters: GeneratedScenes.Parameters) -> Path:
-    """The folder of a world, complete: it is written aside and then renamed."""
+    """The folder of a world, written atomically if it does not exist."""
     folder = Path(parameters.folder).absolute() / key(parameters)
     if folder.is_dir():
         return folder
@@ -79,7 +78,7 @@ def written(parameters: GeneratedScenes.Parameters) -> Path:
 
 
 def key(world: WorldParameters) -> str:
-    """What the folder of a world is called: 16 digits of a hash of all that it is drawn from."""
+    """Name of the folder of a world: 16 digits of a hash of all that it is drawn from."""
     drawn_from = WorldParameters(**world.model_dump(include=set(WorldParameters.model_fields)))
     content = f"{EDITION} {drawn_from.model_dump_json()}"
     return hashlib.sha256(content.encode()).hexdigest()[:16]

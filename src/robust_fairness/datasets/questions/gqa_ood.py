@@ -59,12 +59,7 @@ Sensitive = Annotated[
 
 @dataclass(frozen=True)
 class _Part:
-    """Questions of a part of the splits.
-
-    Attributes:
-        rows: the questions.
-        tail: whether the answer of each is rare in its local group, bool ``[n]``.
-    """
+    """Questions of a part, and whether the answer of each is rare, bool ``[n]``."""
 
     rows: QuestionRows
     tail: np.ndarray
@@ -78,35 +73,32 @@ class GqaOod(QuestionDataset):
     """Questions with their words, the row of their image, and the answer as the class.
 
     Classes are the answers of the training questions, sorted; a last one, ``<unseen>``, stands
-    for all other answers of validation and test questions, where there are any: it has no
-    training question, so that these are never answered right. The vocabulary is the words of
-    the training questions, sorted, behind padding and the unknown word.
+    for all other answers of validation and test questions, if any, which are therefore never
+    answered correctly. The vocabulary is the sorted words of the training questions, after padding
+    and the unknown word.
 
-    Attributes are ``head_tail``, ``answer`` (the class), ``global_group`` and ``local_group``;
-    a group that is null in the files is called ``none``, an empty one ``unnamed``. ``id`` is that
-    of the question. Training questions that no split draws are left out.
+    Attributes are ``head_tail``, ``answer`` (the class), ``global_group`` and ``local_group``; a
+    group that is null in the files is called ``none``, an empty one ``unnamed``. ``id`` is that of
+    the question. Training questions that no split draws are left out.
     """
 
     class Parameters(BaseModel, extra="forbid", frozen=True):
-        """Parameters of GQA-OOD.
-
-        Folders are below the data root unless they are absolute.
+        """Parameters of GQA-OOD. Folders are below the data root unless they are absolute.
 
         Attributes:
-            folder: holds ``train_balanced_questions.json`` and, where files of GQA-OOD are absent,
-                ``val_balanced_questions.json`` and ``testdev_balanced_questions.json``.
-            ood_folder: holds ``ood_val_head.json``, ``ood_val_tail.json`` and the two of testdev. A
-                part of which neither is there is the balanced questions, labelled by the rule.
-            features_folder: holds ``gqa_objects_info.json`` and the files that it names.
-            boxes_folder: where features are kept once they are converted (12 GB for all of GQA); a
-                relative path starts where the command is run, as that of checkpoints.
-            boxes: features of so many boxes of an image are kept, the first ones.
-            tokens: so many words of a question are kept, the first ones.
-            train_share: share of the training questions that is used, drawn anew for every split.
-                Words, answers and the rule are those of all of them.
+            folder: contains ``train_balanced_questions.json`` and, where files of GQA-OOD are
+                missing, ``val_balanced_questions.json`` and ``testdev_balanced_questions.json``.
+            ood_folder: contains ``ood_val_head.json``, ``ood_val_tail.json`` and the two of
+                testdev. A part without both is the balanced questions, labelled by the rule.
+            features_folder: contains ``gqa_objects_info.json`` and the files that it names.
+            boxes_folder: where converted features are kept (12 GB for all of GQA); a relative path
+                starts where the command is run.
+            boxes: number of boxes of an image that are kept, the first ones.
+            tokens: number of words of a question that are kept, the first ones.
+            train_share: fraction of the training questions used, drawn anew for every split. Words,
+                answers and the rule are those of all of them.
             beta: size of the tail by the rule: of training questions, and of parts without files of
                 GQA-OOD, whose own labels are of 0.2.
-            sensitive: attributes that methods mitigate unless they name others.
             seed: seed of the draws; that of split k depends on it and on k only.
         """
 
@@ -175,11 +167,7 @@ class GqaOod(QuestionDataset):
 
 
 def _boxes_of(images: tuple[str, ...], parameters: GqaOod.Parameters, files: Files) -> Boxes:
-    """Features of the images, converted unless they are there.
-
-    They are those of all questions, whatever share of them trains, so that searches and full
-    training share them.
-    """
+    """Features of the images of all questions, so that every ``train_share`` uses the same ones."""
     features = files.root / parameters.features_folder
     target = Path(parameters.boxes_folder).absolute()
     boxes = convert(features, images, parameters.boxes, target)
@@ -188,13 +176,11 @@ def _boxes_of(images: tuple[str, ...], parameters: GqaOod.Parameters, files: Fil
 
 
 def _training(parameters: GqaOod.Parameters, files: Files, book: Book) -> _Part:
-    """All training questions, labelled by the rule."""
     rows = _balanced(parameters, files, book, "train")
     return _Part(rows, _rare(rows, book, parameters.beta))
 
 
 def _balanced(parameters: GqaOod.Parameters, files: Files, book: Book, part: str) -> QuestionRows:
-    """A file of balanced questions of GQA."""
     name = f"{parameters.folder}/{part}_balanced_questions.json"
     return questions_from(files, name, book, parameters.tokens)
 
@@ -229,15 +215,9 @@ def _evaluation(parameters: GqaOod.Parameters, files: Files, book: Book, part: s
 
 
 def _sorted(names: Names, count: int, fixed: int = 0) -> tuple[tuple[str, ...], np.ndarray]:
-    """The first names, sorted, and the place of each by its number.
+    """The first ``count`` names, sorted after ``fixed`` ones, and the place of each by its number.
 
-    Args:
-        names: names by number.
-        count: how many are sorted.
-        fixed: how many of them stay in front.
-
-    Returns:
-        ``count`` names, and int64 ``[number]``, of which those from ``count`` on are to be set.
+    Places of the other numbers are to be set.
     """
     kept = np.array(list(names), dtype=object)[:count]
     order = np.concatenate([np.arange(fixed), fixed + np.argsort(kept[fixed:])]).astype(np.int64)

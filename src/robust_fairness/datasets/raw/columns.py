@@ -151,7 +151,7 @@ def _parsed(values: np.ndarray) -> np.ndarray:
 
 
 def _name(value: object, place: str) -> str:
-    """Name of a value as a category; whole numbers have no decimal point."""
+    """Name of a category; whole numbers have no decimal point."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool | np.bool_ | int | np.integer):

@@ -55,19 +55,16 @@ class RawTableParameters(SplitParameters, extra="forbid", frozen=True):
     """Parameters shared by all datasets that are made of a user's own table.
 
     Attributes:
-        file: path of the table (``.csv``, ``.csv.gz`` or ``.parquet``) below the data root. Paths
-            out of it are refused, so that a configuration works on every machine and no report
-            shows the folders of one.
+        file: path of the table (``.csv``, ``.csv.gz`` or ``.parquet``) below the data root, so that
+            a configuration works on every machine.
         delimiter: column separator of a CSV file.
         missing: texts of missing values, besides the missing values of Parquet.
-        incomplete: what to do with rows that lack a value in a column that is used: ``refuse``
-            (an error) or ``drop`` (logged). Sensitive attributes may be missing; those rows belong
-            to no group.
+        incomplete: rows that lack a value in a column that is used: ``refuse`` (an error) or
+            ``drop`` (logged). Sensitive attributes may be missing; those rows belong to no group.
         target: the column to predict.
         outcome: ``binary``: class 1 is ``positive``, class 0 all other values; ``classes``: every
             value is a class, in order; ``continuous``: a number.
         positive: the value, or values, of class 1 of a binary target.
-        sensitive: columns of the sensitive attributes that methods mitigate, at least one.
         types: ``number`` or ``category`` by column, where the rules of ``columns`` decide
             otherwise or cannot decide.
         bins: bins of numeric attributes: increasing edges, or a number of quantile bins.
@@ -111,13 +108,12 @@ class RawTableParameters(SplitParameters, extra="forbid", frozen=True):
         return tuple(dict.fromkeys(filter(None, named)))
 
     def place(self, column: str) -> str:
-        """File and column, for error messages."""
         return f"{self.file}, column {column}"
 
     def read(
         self, files: Files, columns: Sequence[str] | None, text: Sequence[str] = ()
     ) -> pd.DataFrame:
-        """Columns of the table, see ``read_columns``."""
+        """Columns of the table, all if None; ``text`` columns are kept as text."""
         named = (self.id, self.split, self.unit)
         kept = {*text, *filter(None, named), *(k for k, v in self.types.items() if v == "category")}
         return read_columns(files, self.file, columns, self.delimiter, self.missing, kept)

@@ -37,15 +37,8 @@ def read_columns(
 
     A CSV file has a header and quoted cells (RFC 4180). Its cells are text without any change,
     spaces included; empty lines are skipped. A text column with more than ``MOST_TEXTS`` distinct
-    values must be numeric and becomes float64.
-
-    Args:
-        files: finds the file.
-        name: path of the file below the root of ``files``.
-        columns: the columns to read, in this order; None for all.
-        delimiter: column separator of a CSV file.
-        missing: texts of missing values.
-        text: columns kept as text whatever the number of distinct values, such as row names.
+    values must be numeric and becomes float64, unless it is one of ``text``. ``missing`` are texts
+    of missing values.
     """
     if not name.endswith((*CSV, PARQUET)):
         raise InputError(f"{name}: allowed: a file .csv, .csv.gz or .parquet")
@@ -76,7 +69,6 @@ def read_columns(
 
 
 def _size(files: Files, name: str) -> int:
-    """Bytes of the file ``name`` or ``name.gz`` on disk; 0 if neither exists."""
     paths = (files.root / name, files.root / f"{name}.gz")
     return next((path.stat().st_size for path in paths if path.is_file()), 0)
 
@@ -258,7 +250,6 @@ def _parquet_batches(files: Files, name: str, columns: Sequence[str] | None) -> 
 
 
 def _uncompressed(metadata: Any, columns: Sequence[str]) -> int:
-    """Uncompressed bytes of these columns of a Parquet file."""
     chunks = (
         metadata.row_group(group).column(place)
         for group in range(metadata.num_row_groups)
@@ -278,7 +269,6 @@ def _is_text(kind: Any) -> bool:
 
 
 def _encoded(batch: Any) -> Any:
-    """The batch with text as dictionaries."""
     import pyarrow as pa
 
     cells = [one.dictionary_encode() if _is_text(one.type) else one for one in batch.columns]

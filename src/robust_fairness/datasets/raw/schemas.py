@@ -1,8 +1,7 @@
-"""Schemas of raw tables: what each field may hold, checked by pandera, told in one line.
+"""Schemas of raw tables: what each field may hold, checked by pandera, reported in one line.
 
-A dataset declares its fields as a constant, ``{"age": Number(18, 96), "sex": Category(("Male",
-"Female"))}``; ``validated`` turns cells (strings) into a typed table or names the first cell that
-does not fit.
+A dataset declares its fields, ``{"age": Number(18, 96), "sex": Category(("Male", "Female"))}``;
+``validated`` turns cells (strings) into a typed table or names the first cell that does not fit.
 """
 
 import sys
@@ -20,13 +19,11 @@ LARGEST = sys.float_info.max
 
 @dataclass(frozen=True)
 class Number:
-    """A finite number, float64.
+    """A finite number from ``low`` to ``high``, float64.
 
     Attributes:
-        low: smallest allowed value.
-        high: largest allowed value.
         whole: only whole numbers.
-        missing: cells that stand for an unknown value, which becomes NaN; none by default.
+        missing: cells of an unknown value, which becomes NaN.
     """
 
     low: float = -LARGEST
@@ -41,7 +38,6 @@ class Number:
         return values.fillna(np.inf).mask(missing)
 
     def column(self) -> Any:
-        """Bounds, and no fraction where only whole numbers are allowed."""
         import pandera.pandas as pa
 
         checks = [pa.Check.in_range(self.low, self.high)]
@@ -50,7 +46,6 @@ class Number:
         return pa.Column("float64", checks, nullable=bool(self.missing))
 
     def problem(self, cell: str) -> str:
-        """The cell, and the range."""
         kind = "whole number" if self.whole else "number"
         if (self.low, self.high) == (-LARGEST, LARGEST):
             allowed = f"a {kind}" if self.whole else "a finite number"
@@ -69,8 +64,8 @@ class Category:
     """One of the listed categories, categorical in their order.
 
     Attributes:
-        allowed: the categories, for example from the codebook; or a mapping from the codes of the
-            file to readable names, several codes of one name being one category.
+        allowed: the categories; or a mapping from the codes of the file to readable names, several
+            codes of one name being one category.
     """
 
     allowed: tuple[str, ...] | Mapping[str, str]
@@ -92,13 +87,11 @@ class Category:
         return cells.astype("object").map(self.names).astype(self.kind)
 
     def column(self) -> Any:
-        """The categories, all known."""
         import pandera.pandas as pa
 
         return pa.Column(self.kind)
 
     def problem(self, cell: str) -> str:
-        """The cell, the nearest categories and all of them."""
         return str(unknown_name("category", cell, self.names))
 
 
@@ -106,11 +99,7 @@ Field = Number | Category
 
 
 def validated(cells: pd.DataFrame, fields: Mapping[str, Field], file: str) -> pd.DataFrame:
-    """Typed columns of a raw table that fits its schema.
-
-    Returns:
-        The columns of ``fields`` in their order, float64 or categorical, indexed as before.
-    """
+    """The columns of ``fields``, float64 or categorical, indexed as ``cells`` by line number."""
     import pandera.errors
     import pandera.pandas as pa
 
@@ -133,5 +122,4 @@ def validated(cells: pd.DataFrame, fields: Mapping[str, Field], file: str) -> pd
 
 
 def _is_whole(values: pd.Series) -> pd.Series:
-    """Which values have no fraction."""
     return values == values.round()

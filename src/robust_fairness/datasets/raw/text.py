@@ -14,13 +14,10 @@ from robust_fairness.datasets.files import Files
 def read_table(
     files: Files, name: str, columns: Sequence[str], rows: int, delimiter: str = ","
 ) -> pd.DataFrame:
-    """File without header, every cell a string.
+    """File without header, every cell a string, indexed by line number from 1.
 
-    Empty lines and lines that begin with ``|`` (comments of the C4.5 format) are left out, and so
-    are spaces after a delimiter.
-
-    Returns:
-        One row a line, indexed by the line's number in the file, from 1.
+    Empty lines, lines that begin with ``|`` (comments of the C4.5 format) and spaces after a
+    delimiter are skipped. ``rows`` is the documented number of rows.
     """
     records = _records(
         files, name, delimiter=delimiter, skipinitialspace=True, quoting=csv.QUOTE_NONE
@@ -35,20 +32,17 @@ def read_csv(
     """Some columns of a file with a header and quoted cells (RFC 4180), every cell a string.
 
     Cells are taken as they are, spaces and empty ones included; a quoted cell may hold the
-    delimiter, doubled quotes and line ends. Empty lines are left out.
+    delimiter, doubled quotes and line ends. Empty lines are skipped.
 
     Args:
-        files: where raw files are found.
+        files: finds the file.
         name: the file, by its path below the data root.
-        columns: the columns to read, by their names in the header; a name may stand there twice
-            if both columns are equal.
-        rows: how many rows the file is documented to have, the header not counted; None if that
-            is not documented.
-        delimiter: what stands between two cells.
+        columns: names in the header; a name may occur twice if both columns are equal.
+        rows: the documented number of rows without the header; None if unknown.
+        delimiter: what separates two cells.
 
     Returns:
-        The columns, one row a record, indexed by the number of the line (from 1) in which the
-        record ends; the header is line 1.
+        The columns, indexed by the number of the line in which the record ends; the header is 1.
     """
     records = _records(files, name, delimiter=delimiter, strict=True)
     _, header = next(records, (1, []))

@@ -19,9 +19,10 @@ DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotIm
 def read_archive(
     files: Files, archive: str, member: str, columns: Sequence[str], rows: int | None = None
 ) -> pd.DataFrame:
-    """Some columns of a CSV file in a zip file, every cell a string.
+    """Some columns of a CSV file in a zip file, every cell a string, indexed by line number.
 
     Where only the CSV file exists, unpacked in the folder of the zip file, it is read instead.
+    ``rows`` is the documented number of rows.
     """
     place = f"{archive}, {member}"
     unpacked = PurePosixPath(archive).parent.joinpath(member).as_posix()

@@ -23,7 +23,9 @@ KEY = Number(0, 2**53, whole=True)
 
 
 def stays(files: Files, folder: str) -> pd.DataFrame:
-    """Patient, gender and age of every ICU stay.
+    """Patient, gender and age of every ICU stay, from ``PATIENTS.csv`` and ``ICUSTAYS.csv``.
+
+    Headers may be in capitals (full database) or not (demo).
 
     Returns:
         ``subject_id``, ``gender`` (F or M) and ``age`` (years at the beginning of the stay, 91.4

@@ -8,6 +8,7 @@ import pandas as pd
 from pydantic import AfterValidator, BaseModel
 
 from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.datasets.base import TableParameters
 from robust_fairness.datasets.raw.columns import require_two_values
 from robust_fairness.samples.splits import Fraction
 
@@ -33,14 +34,19 @@ def only_of(kind: str, allowed: Collection[str]) -> AfterValidator:
     return AfterValidator(check)
 
 
+class FaircoccoParameters(TableParameters):
+    """Parameters of tables that FairCOCCO splits 60 / 20 / 20."""
+
+    val_fraction: Fraction = 0.25
+
+
 class TopShareParameters(BaseModel, extra="forbid", frozen=True):
     """How numbers become two categories: the top share and the rest.
 
     Attributes:
         share: the top share.
-        ties: what becomes of values equal to the threshold. ``rank``: the first of them in the
-            file are top, so that the share is exact, as the source's footnote has it.
-            ``threshold``: all are top, so that equal values stay together and the share is larger.
+        ties: values equal to the threshold. ``rank``: the first of them in the file are top, so
+            that the share is exact, as in the source's footnote; ``threshold``: all are top.
         top_class: number of the top category: 0 as in the source's footnote, or 1.
     """
 
@@ -50,9 +56,7 @@ class TopShareParameters(BaseModel, extra="forbid", frozen=True):
 
 
 def top_share(values: pd.Series, file: str, parameters: TopShareParameters) -> pd.Series:
-    """Which values are among the largest, as a categorical column.
-
-    The categories are called ``top 30 %`` (for a share of 0.3) and ``rest``.
+    """Which values are among the largest, as categories such as ``top 30 %`` and ``rest``.
 
     Source: "Equalized Robustness" (under review, ICLR 2022), 5.1 and footnote 4.
     """
@@ -71,7 +75,7 @@ def top_share(values: pd.Series, file: str, parameters: TopShareParameters) -> p
 
 
 def coded(codes: pd.Series, names: Mapping[int, str], missing: str = "") -> pd.Series:
-    """Numeric codes as categories, in the order of ``names``."""
+    """Numeric codes as categories in the order of ``names``, and ``missing`` unless it is empty."""
     kinds = [*dict.fromkeys(names.values()), *([missing] if missing else [])]
     values = codes.map(dict(names)).astype("object")
     if missing:
@@ -90,12 +94,9 @@ def two_categories(second: pd.Series, names: tuple[str, str]) -> pd.Series:
 
 
 def grouped(codes: pd.Series, first: Mapping[str, int], missing: str) -> pd.Series:
-    """Numeric codes as categories of consecutive codes.
+    """Numeric codes as categories of consecutive codes, then one of missing cells.
 
-    Args:
-        codes: whole numbers; NaN where a cell is missing.
-        first: the smallest code of each category, ascending.
-        missing: name of the additional category of missing cells.
+    ``first`` has the smallest code of each category, ascending.
     """
     kinds = [*first, missing]
     index = np.searchsorted(list(first.values()), codes.to_numpy(), side="right") - 1
@@ -108,8 +109,7 @@ def grouped(codes: pd.Series, first: Mapping[str, int], missing: str) -> pd.Seri
 def with_indicators(table: pd.DataFrame, incomplete: Iterable[str]) -> pd.DataFrame:
     """The table with 0 for missing numbers and one 0/1 column ``name=missing`` per such column.
 
-    The indicator columns exist whether or not a cell is missing, so that features do not depend
-    on the rows.
+    The indicators of ``incomplete`` columns exist whether or not a cell is missing.
     """
     names = [name for name in incomplete if name in table]
     indicators = table[names].isna().astype("uint8").add_suffix(f"={MISSING}")
@@ -120,7 +120,7 @@ def with_indicators(table: pd.DataFrame, incomplete: Iterable[str]) -> pd.DataFr
 
 
 def frequent(values: pd.Series, share: float) -> pd.Series:
-    """Categories with rare ones merged into ``infrequent``, the last category."""
+    """Categories with those below ``share`` of the rows merged into ``infrequent``, the last."""
     codes, names = pd.factorize(values, sort=True)
     kept = np.bincount(codes, minlength=len(names)) >= share * len(values)
     index = np.where(kept, kept.cumsum() - 1, kept.sum())[codes]

@@ -53,14 +53,12 @@ class Acs(TableDataset):
         """Parameters of the ACS tasks.
 
         Attributes:
-            task: the prediction task.
             states: states by their two letters.
             threshold: the label of Income (dollars) and TravelTime (minutes) is positive above it;
                 None: 50,000 and 20, as in the source.
             drop: features left out, for example POBP, the place of birth, which reveals the state.
             sensitive: ``race`` is White or other, ``race_full`` the nine codes of RAC1P.
-            train_rows: fraction of the households for training, validation included; no household
-                is in two parts.
+            train_rows: fraction of the households for training, validation included.
         """
 
         task: Literal["Income", "PublicCoverage", "Mobility", "Employment", "TravelTime"] = "Income"
@@ -140,7 +138,6 @@ def read_state(files: Files, state: str, task: Task) -> pd.DataFrame:
 
 
 def _kept(table: pd.DataFrame, task: Task) -> pd.Series:
-    """Which rows belong to a task."""
     kept = pd.Series(True, index=table.index)
     for column, (low, high) in task.rows.items():
         kept &= table[column].between(low, high)

@@ -41,8 +41,7 @@ class Adult(TableDataset):
             missing: ``keep`` all 48,842 rows, an unknown value being a category of its own (as
                 "Equalized Robustness" counts them), or ``drop`` rows with one, which leaves 45,222.
             drop: columns left out of the features, such as ``fnlwgt`` (the census weight of the
-                row) or ``education-num`` (the order of ``education``). None by default: the source
-                names none, and all columns together give the 108 features usual in the field.
+                row). None by default: all columns give the 108 features usual in the field.
             train_rows: 30,000 of 48,842 in the source, validation included.
         """
 

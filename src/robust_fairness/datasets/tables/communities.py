@@ -48,8 +48,7 @@ class Communities(TableDataset):
 
     Fields 1 to 5 (where the community is) and every field that lacks a value for some community
     (``OtherPerCap`` for one, 22 on the police for 1,675) are left out, so that nothing has to be
-    imputed. Class 0 and group 0 are the top 30 %. The attributes are the two that are cut, the
-    same two as numbers, and whichever other ethnic proportions ``sensitive`` names.
+    imputed. Class 0 and group 0 are the top 30 %.
 
     Source: "Equalized Robustness" (under review, ICLR 2022), 5.1 and footnote 4; "FairCOCCO",
     B.1.2 and Table 7.
@@ -59,12 +58,11 @@ class Communities(TableDataset):
         """Parameters of Communities and Crime.
 
         Attributes:
-            target: violent crime, cut at its top share, or ``ViolentCrimesPerPop`` itself, a number
-                from 0 to 1 (FairCOCCO, B.1.2).
-            sensitive: attributes that methods mitigate: those of the name ``..._group`` are cut at
-                the top share like the target, the others are the numbers themselves. FairCOCCO
-                takes four ethnic proportions together (its tables; its text names three of them,
-                without ``racePctHisp``).
+            target: violent crime, cut at its top share, or ``ViolentCrimesPerPop`` itself
+                (FairCOCCO, B.1.2).
+            sensitive: names ``..._group`` are cut at the top share like the target, the others are
+                numbers. FairCOCCO takes four ethnic proportions together (its tables; its text
+                names three of them, without ``racePctHisp``).
             train_rows: 1,500 of 1,994 in the source, validation included.
         """
 

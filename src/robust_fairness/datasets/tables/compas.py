@@ -4,12 +4,15 @@ from typing import ClassVar, Literal
 
 import pandas as pd
 
-from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
+from robust_fairness.datasets.base import TableDataset, TypedTable
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
 from robust_fairness.datasets.raw.text import read_csv
-from robust_fairness.datasets.tables._tables import require_rows, two_categories
-from robust_fairness.samples.splits import Fraction
+from robust_fairness.datasets.tables._tables import (
+    FaircoccoParameters,
+    require_rows,
+    two_categories,
+)
 
 DATA = "compas/compas-scores-two-years.csv"
 ROWS = 7214
@@ -46,11 +49,9 @@ class Compas(TableDataset):
     """What was known of a defendant when COMPAS was filled in, and recidivism afterwards.
 
     ProPublica's filters keep rows screened within 30 days of the arrest, with a known outcome, an
-    ordinary charge and a score: 6,172 of 7,214. The ten features that the source counts but does
-    not name are taken to be sex, age, age category, race, the three counts of juvenile offences,
-    the count of priors, the degree of the charge and the days between arrest and screening: what
-    the file contains about the defendant and the case at the time of the screening. Left out are
-    names, dates, the free text of the charge, times in jail (which reach past the screening),
+    ordinary charge and a score: 6,172 of 7,214. The source counts ten features without naming them;
+    these are what the file has on the defendant and the case at the time of the screening. Left out
+    are names, dates, the free text of the charge, times in jail (which reach past the screening),
     everything about later offences, and COMPAS's own scores unless ``scores`` is set.
     Class 0 is no recidivism.
 
@@ -58,25 +59,19 @@ class Compas(TableDataset):
     COMPAS Recidivism Algorithm", ProPublica (2016).
     """
 
-    class Parameters(TableParameters):
+    class Parameters(FaircoccoParameters):
         """Parameters of COMPAS.
 
         Attributes:
             target: a violent offence after the screening, as in the source, or any within two
                 years.
-            scores: add COMPAS's own outputs, ``decile_score`` and ``v_decile_score``, to the
-                features.
-            sensitive: attributes that methods mitigate; ``race`` is Caucasian or not, ``race_full``
-                has six categories.
-            drop_sensitive: leave the columns of the sensitive attributes out of the features; with
-                ``age``, ``age_cat`` goes as well.
-            val_fraction: the source splits 60 / 20 / 20.
+            scores: add COMPAS's own ``decile_score`` and ``v_decile_score`` to the features.
+            sensitive: ``race`` is Caucasian or not, ``race_full`` has six categories.
         """
 
         target: Literal["is_violent_recid", "two_year_recid"] = "is_violent_recid"
         scores: bool = False
         sensitive: tuple[Literal["race", "race_full", "sex", "age"], ...] = ("race",)
-        val_fraction: Fraction = 0.25
 
     raw_files = (DATA,)
     feature_columns: ClassVar = {"race_full": ("race",), "age": ("age", "age_cat")}

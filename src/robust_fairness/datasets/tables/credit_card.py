@@ -5,11 +5,11 @@ from typing import Literal
 import pandas as pd
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
+from robust_fairness.datasets.base import TableDataset, TypedTable
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
 from robust_fairness.datasets.raw.text import header, read_csv
-from robust_fairness.samples.splits import Fraction
+from robust_fairness.datasets.tables._tables import FaircoccoParameters
 
 DATA = "credit_card/default_of_credit_card_clients.csv"
 ROWS = 30_000
@@ -48,15 +48,13 @@ class CreditCard(TableDataset):
     Source: "FairCOCCO", Table 7.
     """
 
-    class Parameters(TableParameters):
+    class Parameters(FaircoccoParameters):
         """Parameters of the credit card clients.
 
         Attributes:
-            undocumented: what becomes of the codes 0, 5 and 6 of ``EDUCATION`` and 0 of
-                ``MARRIAGE``. ``others``: they join the documented category of that name. ``own``:
-                they are a category ``undocumented``, which may be too small for rates. ``drop``:
-                the rows are left out.
-            val_fraction: the source splits 60 / 20 / 20.
+            undocumented: the codes 0, 5 and 6 of ``EDUCATION`` and 0 of ``MARRIAGE`` join the
+                documented category ``others``, are a category of their ``own``, which may be too
+                small for rates, or their rows are left out (``drop``).
         """
 
         undocumented: Literal["others", "own", "drop"] = "others"
@@ -65,7 +63,6 @@ class CreditCard(TableDataset):
             "MARRIAGE",
             "EDUCATION",
         )
-        val_fraction: Fraction = 0.25
 
     raw_files = (DATA,)
 

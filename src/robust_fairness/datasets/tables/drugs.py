@@ -2,12 +2,11 @@
 
 from typing import Literal
 
-from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
+from robust_fairness.datasets.base import TableDataset, TypedTable
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
 from robust_fairness.datasets.raw.text import read_table
-from robust_fairness.datasets.tables._tables import require_rows
-from robust_fairness.samples.splits import Fraction
+from robust_fairness.datasets.tables._tables import FaircoccoParameters, require_rows
 
 DATA = "drug_consumption/drug_consumption.data"
 ROWS = 1885
@@ -57,31 +56,27 @@ OUTCOMES: dict[str, Field] = {
 class Drugs(TableDataset):
     """Personality and demography of the respondents, and whether they ever used heroin.
 
-    The features are numbers as they stand in the file: age, gender, education, country and
-    ethnicity as its authors quantified them, five traits (neuroticism, extraversion, openness,
-    agreeableness, conscientiousness), impulsiveness and sensation seeking. The eight who claim to
-    have used Semeron, a drug that does not exist, are left out. "Used" includes over a decade ago.
-    Class 0 is ``never used``. Attributes are categories: two of ``ethnicity``, two of ``gender``,
-    six ranges of ``age``.
+    The features are numbers as they are in the file: age, gender, education, country and
+    ethnicity as its authors quantified them, five traits, impulsiveness and sensation seeking. The
+    eight who claim to have used Semeron, a drug that does not exist, are left out. "Used" includes
+    over a decade ago. Class 0 is ``never used``. Attributes are categories: two of ``ethnicity``,
+    two of ``gender``, six ranges of ``age``.
 
     Source: "FairCOCCO", B.1.2 and Table 7; the meaning of the numbers is that of the dataset's
     page at UCI.
     """
 
-    class Parameters(TableParameters):
+    class Parameters(FaircoccoParameters):
         """Parameters of the drug consumption data.
 
         Attributes:
-            sensitive: attributes that methods mitigate: ``ethnicity`` (White or other) in the
-                tables of the source, all three in its Figure 4.
-            drop_sensitive: leave the columns of the sensitive attributes out of the features. The
-                source counts 11 features where the file has 12: without ethnicity they are 11.
-            val_fraction: the source splits 60 / 20 / 20.
+            sensitive: ``ethnicity`` (White or other) in the tables of the source, all three in
+                Figure 4.
+            drop_sensitive: the source counts 11 features: the file has 12 with ethnicity.
         """
 
         sensitive: tuple[Literal["ethnicity", "gender", "age"], ...] = ("ethnicity",)
         drop_sensitive: bool = True
-        val_fraction: Fraction = 0.25
 
     raw_files = (DATA,)
 

@@ -5,11 +5,11 @@ from typing import ClassVar, Literal
 
 import pandas as pd
 
-from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
+from robust_fairness.datasets.base import TableDataset, TypedTable
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
 from robust_fairness.datasets.raw.text import read_csv, read_table
-from robust_fairness.samples.splits import Fraction
+from robust_fairness.datasets.tables._tables import FaircoccoParameters
 
 SOUTH_GERMAN = "german_credit/SouthGermanCredit.asc"
 STATLOG = "german_credit/german.data"
@@ -44,29 +44,26 @@ class German(TableDataset):
     file. Class 0 is ``bad`` (300 rows; the sample holds far more of them than the bank had). The
     source's table counts 1,700 rows; its text, and the file, 1,000.
 
-    Attributes are ``foreign_worker``, ``age`` in years and ``sex`` as far as the file has it: one
-    code of ``personal_status_sex`` stands for women who are not single *and* for single men, so
-    that ``south_german`` has a third category (310 rows) between ``male`` and ``female``. The
-    codebook of ``statlog`` calls all 310 women and nobody a single woman, which is wrong. It also
-    exchanges who is foreign: 37 rows are, and it says 963.
+    One code of ``personal_status_sex`` stands for women who are not single *and* for single men, so
+    that the attribute ``sex`` of ``south_german`` has a third category (310 rows). The codebook of
+    ``statlog`` calls all 310 women and nobody a single woman, which is wrong. It also exchanges who
+    is foreign: 37 rows are, and it says 963.
 
     Source: "FairCOCCO", B.1.2 and Table 7; codes of U. Groemping, "South German Credit Data:
     Correcting a Widely Used Data Set", Beuth University of Applied Sciences Berlin (2019).
     """
 
-    class Parameters(TableParameters):
+    class Parameters(FaircoccoParameters):
         """Parameters of German credit.
 
         Attributes:
-            coding: ``south_german``, corrected from the original documents (Groemping 2019), as the
-                name in the source has it, or ``statlog``, the older one, whose codebook exchanges
-                the meaning of many codes.
-            val_fraction: the source splits 60 / 20 / 20.
+            coding: ``south_german``, corrected from the original documents (Groemping 2019), as
+                the name in the source has it, or ``statlog``, whose codebook exchanges the meaning
+                of many codes.
         """
 
         coding: Literal["south_german", "statlog"] = "south_german"
         sensitive: tuple[Literal["foreign_worker", "sex", "age"], ...] = ("foreign_worker",)
-        val_fraction: Fraction = 0.25
 
     feature_columns: ClassVar = {"sex": ("personal_status_sex",)}
 
@@ -117,9 +114,9 @@ def _fields(coding: str) -> dict[str, Field]:
 
 def _codes(name: str, coding: str) -> tuple[str, ...]:
     """Codes of a categorical field, in the order of their numbers."""
-    field = CODEBOOK.loc[name]
-    letters = field["letters"] if coding == "statlog" else ""
-    return tuple(f"{letters}{code}" for code in range(int(field["first"]), int(field["last"]) + 1))
+    first, last, letters = CODEBOOK.loc[name, ["first", "last", "letters"]].tolist()
+    letters = letters if coding == "statlog" else ""
+    return tuple(f"{letters}{code}" for code in range(int(first), int(last) + 1))
 
 
 def _renamed(codes: pd.Series, names: tuple[str, ...]) -> pd.Series:

@@ -6,12 +6,11 @@ fairness-aware machine learning; ranges are those of its table of attributes.
 
 from typing import Literal
 
-from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
+from robust_fairness.datasets.base import TableDataset, TypedTable
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
 from robust_fairness.datasets.raw.text import read_csv
-from robust_fairness.datasets.tables._tables import two_categories
-from robust_fairness.samples.splits import Fraction
+from robust_fairness.datasets.tables._tables import FaircoccoParameters, two_categories
 
 DATA = "law_school/law_school_clean.csv"
 ROWS = 20_798
@@ -45,15 +44,10 @@ class LawSchool(TableDataset):
     Source: "FairCOCCO", Table 7.
     """
 
-    class Parameters(TableParameters):
-        """Parameters of the law school data.
-
-        Attributes:
-            val_fraction: the source splits 60 / 20 / 20.
-        """
+    class Parameters(FaircoccoParameters):
+        """Parameters of the law school data."""
 
         sensitive: tuple[Literal["male", "race"], ...] = ("male", "race")
-        val_fraction: Fraction = 0.25
 
     raw_files = (DATA,)
 

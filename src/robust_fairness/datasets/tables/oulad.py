@@ -62,8 +62,7 @@ class Oulad(TableDataset):
         Attributes:
             domain: the domain column, which is left out of the features.
             withdrawn: students who withdraw are negative (``keep``) or left out (``drop``).
-            train_rows: fraction of the students for training, validation included; no student is in
-                two parts.
+            train_rows: fraction of the students for training, validation included.
         """
 
         domain: Literal["presentation", "module", "region"] = "presentation"

@@ -78,13 +78,12 @@ class Readmission(TableDataset):
 
         Attributes:
             target: ``any`` readmission, as in TableShift, or one within 30 days (``early``).
-            unit: what is split. ``patient``: no patient is in two parts; ``encounter``: row by row,
-                as in TableShift, where 9,233 patients are in several parts.
+            unit: what is split. ``patient``: no patient is in two parts; ``encounter``: row by
+                row, as in TableShift, where 9,233 patients are in several parts.
             encounters: ``all``, or the ``first`` one of each patient in the file.
-            died: encounters that ended in death or hospice care: ``keep`` them, as in TableShift,
-                or ``drop`` them.
+            died: keep encounters that ended in death or hospice care, as in TableShift, or drop
+                them.
             sensitive: ``race`` is Caucasian or other, ``race_full`` has five categories.
-            train_rows: fraction of the units for training, validation included.
         """
 
         target: Literal["any", "early"] = "any"
@@ -119,7 +118,6 @@ class Readmission(TableDataset):
         )
 
     def _selected(self, table: pd.DataFrame) -> pd.DataFrame:
-        """The encounters that the parameters ask for."""
         if self.parameters.encounters == "first":
             table = table.drop_duplicates("patient_nbr")
         if self.parameters.died == "drop":

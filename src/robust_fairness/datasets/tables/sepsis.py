@@ -13,13 +13,13 @@ import pandas as pd
 from pydantic import Field
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
+from robust_fairness.datasets.base import TableDataset, TypedTable
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.schemas import Category, Number, validated
 from robust_fairness.datasets.raw.schemas import Field as Cell
 from robust_fairness.datasets.raw.text import read_csv
 from robust_fairness.datasets.tables import _mimic
-from robust_fairness.datasets.tables._tables import only_of
+from robust_fairness.datasets.tables._tables import FaircoccoParameters, only_of
 from robust_fairness.samples.splits import Fraction, unit_splits
 
 logger = logging.getLogger(__name__)
@@ -73,15 +73,14 @@ class Sepsis(TableDataset):
     """States of 4 hours and whether the clinicians treated: behavioural cloning of their policy.
 
     A row is a window; class 1 is the action ``treatment``, IV fluid or a vasopressor or both.
-    Attributes are ``gender`` (F, M), ``age`` in years and ``outcome``, the treatment outcome that
-    equalised odds conditions on (continuous, never a feature). The last window of a patient has
-    no next one and so no outcome: it is left out and counted in the log. ``id`` is the number of
-    the row in the files, taken one after the other, from 0.
+    ``outcome`` is the treatment outcome that equalised odds conditions on (never a feature). The
+    last window of a patient has no next one and so no outcome: it is left out. ``id`` is the number
+    of the row in all files, from 0.
 
     Source: FairCOCCO, B.2 and Table 8.
     """
 
-    class Parameters(TableParameters):
+    class Parameters(FaircoccoParameters):
         """Parameters of the sepsis trajectories.
 
         Attributes:
@@ -89,13 +88,12 @@ class Sepsis(TableDataset):
             outcome: second term of the treatment outcome. ``cited``: the change of SOFA to the next
                 window, as in Raghu et al. (2017), whom FairCOCCO cites. ``as_printed``: the next
                 SOFA less the one of the last window (T), as B.2 prints it.
-            demographics: folder below the data root that holds PATIENTS.csv and ICUSTAYS.csv of
-                MIMIC-III, open demo or full. If given, ``patient`` is an ICU stay, its gender and
-                age have to agree with those tables, and all stays of a person are in one part.
-            drop: features left out. ``fluid_intake_4h`` tells of the action in the same window.
+            demographics: folder of PATIENTS.csv and ICUSTAYS.csv of MIMIC-III, open demo or full.
+                If given, ``patient`` is an ICU stay, its gender and age have to agree with those
+                tables, and all stays of a person are in one part.
+            drop: features left out. ``fluid_intake_4h`` reveals the action in the same window.
             train_rows: fraction of the patients for training, validation included (60-20-20 in the
-                source); no patient is in two parts.
-            val_fraction: fraction of those for validation.
+                source).
         """
 
         trajectories: tuple[str, ...] = Field((DATA,), min_length=1)
@@ -104,7 +102,6 @@ class Sepsis(TableDataset):
         drop: Annotated[tuple[str, ...], only_of("feature", FEATURES)] = ()
         sensitive: tuple[Literal["gender", "age"], ...] = ("gender",)
         train_rows: Fraction = 0.8
-        val_fraction: Fraction = 0.25
 
     def required_files(self) -> tuple[str, ...]:
         folder = self.parameters.demographics
@@ -152,10 +149,6 @@ def outcome(table: pd.DataFrame, second_term: Literal["cited", "as_printed"]) ->
     where s is SOFA, l the arterial lactate, and s' the SOFA of t (``cited``) or of the patient's
     last window (``as_printed``). The print lost the form of the indicator; it is that of the
     cited reward.
-
-    Args:
-        table: ``patient``, ``sofa`` and ``arterial_lactate``, windows in order.
-        second_term: which SOFA is subtracted.
 
     Source: FairCOCCO, B.2; Raghu et al. 2017, "Deep reinforcement learning for sepsis treatment".
     """
@@ -232,6 +225,5 @@ def _persons(table: pd.DataFrame, files: Files, folder: str) -> np.ndarray:
 
 
 def _wrong(table: pd.DataFrame, rows: pd.Series) -> list[dict[str, Any]]:
-    """The marked rows, cells by column."""
     cells = table[rows].itertuples(index=False, name=None)
     return [dict(zip(map(str, table.columns), row, strict=True)) for row in cells]

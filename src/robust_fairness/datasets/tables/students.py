@@ -2,11 +2,11 @@
 
 from typing import Literal
 
-from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
+from robust_fairness.datasets.base import TableDataset, TypedTable
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
 from robust_fairness.datasets.raw.text import read_csv
-from robust_fairness.samples.splits import Fraction
+from robust_fairness.datasets.tables._tables import FaircoccoParameters
 
 DATA = {"portuguese": "student/student-por.csv", "maths": "student/student-mat.csv"}
 ROWS = {"portuguese": 649, "maths": 395}
@@ -55,22 +55,19 @@ class Students(TableDataset):
     Source: "FairCOCCO", B.1.2 and Table 7.
     """
 
-    class Parameters(TableParameters):
+    class Parameters(FaircoccoParameters):
         """Parameters of student performance.
 
         Attributes:
-            subject: the course: Portuguese (649 students), as in the source, or maths (395, of whom
-                382 take both courses).
-            past_grades: keep the grades of the first and second period among the features. The
-                source has "past academic information" there; with them the final grade is nearly
-                known.
-            val_fraction: the source splits 60 / 20 / 20.
+            subject: the course: Portuguese (649 students), as in the source, or maths (395, of
+                whom 382 take both courses).
+            past_grades: keep the grades of the first and second period among the features, as in
+                the source; with them the final grade is nearly known.
         """
 
         subject: Literal["portuguese", "maths"] = "portuguese"
         past_grades: bool = True
         sensitive: tuple[Literal["age", "sex"], ...] = ("age", "sex")
-        val_fraction: Fraction = 0.25
 
     def required_files(self) -> tuple[str, ...]:
         return (DATA[self.parameters.subject],)

@@ -19,10 +19,9 @@ class Table(TableDataset):
         """Parameters of a table.
 
         Attributes:
-            features: the columns that are features, in this order; unless given all but the target,
+            features: the columns that are features, in this order; by default all but the target,
                 the id, the split and the unit.
             drop: columns that are no features, where ``features`` is not given.
-            drop_sensitive: leave the sensitive columns out of the features as well.
             most_categories: how many categories a feature may have, each a column of 0 and 1.
         """
 
