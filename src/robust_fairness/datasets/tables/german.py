@@ -1,7 +1,7 @@
 """German credit: 1,000 loans of a bank in southern Germany, 1973 to 1975 (Hofmann 1994)."""
 
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import pandas as pd
 
@@ -18,11 +18,12 @@ ROWS = 1000
 TARGET = "credit_risk"
 # One row per field in the order of the files: its names in the headers of the South German file
 # and of german.csv, and its first and last code; Statlog puts letters before most codes.
-CODEBOOK = pd.read_csv(
+_CODEBOOK = pd.read_csv(
     Path(__file__).with_name("german.csv"), index_col="name", dtype=str, keep_default_na=False
 )
-FIELDS = tuple(CODEBOOK.index)
-GERMAN_NAMES, STATLOG_NAMES = tuple(CODEBOOK["south_german"]), tuple(CODEBOOK["statlog"])
+CODEBOOK: dict[Any, Any] = _CODEBOOK.to_dict("index")
+FIELDS = tuple(CODEBOOK)
+GERMAN_NAMES, STATLOG_NAMES = tuple(_CODEBOOK["south_german"]), tuple(_CODEBOOK["statlog"])
 NUMBERS: dict[str, Field] = {
     "duration": Number(1, 120, whole=True),  # months
     "amount": Number(1, whole=True),  # Deutsche Mark
@@ -114,9 +115,9 @@ def _fields(coding: str) -> dict[str, Field]:
 
 def _codes(name: str, coding: str) -> tuple[str, ...]:
     """Codes of a categorical field, in the order of their numbers."""
-    first, last, letters = CODEBOOK.loc[name, ["first", "last", "letters"]].tolist()
-    letters = letters if coding == "statlog" else ""
-    return tuple(f"{letters}{code}" for code in range(int(first), int(last) + 1))
+    field = CODEBOOK[name]
+    letters = field["letters"] if coding == "statlog" else ""
+    return tuple(f"{letters}{code}" for code in range(int(field["first"]), int(field["last"]) + 1))
 
 
 def _renamed(codes: pd.Series, names: tuple[str, ...]) -> pd.Series:
