@@ -1,15 +1,14 @@
 """The five prediction tasks of folktables on ACS person records of 2018, and their columns."""
 
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
+from pydantic import BaseModel
 
 from robust_fairness.datasets.raw.schemas import Field, Number
 
 
-@dataclass(frozen=True)
-class Task:
+class Task(BaseModel, frozen=True):
     """One prediction task.
 
     Attributes:
@@ -25,7 +24,7 @@ class Task:
     target: str
     classes: tuple[str, str]
     features: tuple[str, ...]
-    rows: dict[str, tuple[float, float]] = field(default_factory=dict)
+    rows: dict[str, tuple[float, float]] = {}
     threshold: float | None = None
     incomplete: tuple[str, ...] = ()
 
