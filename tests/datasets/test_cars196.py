@@ -14,20 +14,12 @@ from torchvision import transforms
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images import cars196
+from tests.datasets.images import framed, write
 
 MODELS = ("Acura RL Sedan 2012", "Ram C/V Cargo Van Minivan 2012", "smart fortwo 2012")
 FIELDS = ("bbox_x1", "bbox_y1", "bbox_x2", "bbox_y2", "class", "fname")
 PARTS = {"cars_train": "cars_train_annos.mat", "cars_test": "cars_test_annos_withlabels.mat"}
-
-
-def jpeg(brightness: int, size: tuple[int, int] = (30, 20)) -> bytes:
-    """An image of one colour with a black frame left and right of the central square."""
-    image = Image.new("RGB", size)
-    left = (size[0] - size[1]) // 2
-    image.paste((brightness, 100, 200), (left, 0, size[0] - left, size[1]))
-    content = BytesIO()
-    image.save(content, format="JPEG", quality=95)
-    return content.getvalue()
+SIZE = (30, 20)
 
 
 def annotations(path, names, numbers, fields=FIELDS) -> None:
@@ -61,15 +53,8 @@ def make(root, zipped: bool = False) -> dict[str, tuple[int, int]]:
         for place, (name, number) in enumerate(zip(names, numbers, strict=True)):
             brightness = 120 * first + 6 * place
             found[f"{part}/{name}"] = (number, brightness)
-            contents[name] = jpeg(brightness)
-        if zipped:
-            with zipfile.ZipFile(folder / f"{part}.zip", "w") as archive:
-                for name, content in contents.items():
-                    archive.writestr(f"{part}/{name}", content)
-        else:
-            (folder / part).mkdir()
-            for name, content in contents.items():
-                (folder / part / name).write_bytes(content)
+            contents[name] = framed((brightness, 100, 200), SIZE)
+        write(folder / part, contents, zipped)
     return found
 
 
@@ -240,13 +225,13 @@ def test_grey_tiny_and_damaged_images(tmp_path):
     content = BytesIO()
     Image.new("L", (30, 20), 77).save(content, format="JPEG")
     (folder / "00001.jpg").write_bytes(content.getvalue())
-    (folder / "00002.jpg").write_bytes(jpeg(130, (1, 1)))
+    (folder / "00002.jpg").write_bytes(framed((130, 100, 200), (1, 1)))
     samples = load(tmp_path, **TRAINING)
     assert (samples.x[0] == 77).all()
     assert abs(samples.x[1].astype(int) - np.array([130, 100, 200])[:, None, None]).max() < 6
     with pytest.raises(InputError, match=r"image cars_train/00002.jpg \(row 1\): 1 x 1 pixels"):
         load(tmp_path, **TRAINING, crop=(2, 2))
-    for damaged in (b"", b"no image", jpeg(9)[:-30]):
+    for damaged in (b"", b"no image", framed((9, 100, 200), SIZE)[:-30]):
         (folder / "00003.jpg").write_bytes(damaged)
         with pytest.raises(InputError, match=r"image cars_train/00003.jpg \(row 2\): "):
             load(tmp_path, **TRAINING)

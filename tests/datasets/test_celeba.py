@@ -21,18 +21,10 @@ from robust_fairness.datasets.images._skin_tone import (
     measure,
     skin_tones,
 )
+from tests.datasets.images import framed, write
 
 NAMES = ("Attractive", "Blond_Hair", "Male", "Smiling")
-
-
-def jpeg(color: tuple[int, int, int], size: tuple[int, int] = (20, 30)) -> bytes:
-    """An image of one colour with a black frame above and below the central square."""
-    image = Image.new("RGB", size)
-    top = (size[1] - size[0]) // 2
-    image.paste(color, (0, top, size[0], size[1] - top))
-    content = BytesIO()
-    image.save(content, format="JPEG", quality=95)
-    return content.getvalue()
+SIZE = (20, 30)
 
 
 def noise(seed: int) -> bytes:
@@ -61,15 +53,10 @@ def make(root, rows: int = 60, zipped: bool = False) -> pd.DataFrame:
     (folder / "identity_CelebA.txt").write_text(
         "\n".join(f"{n} {p}" for n, p in zip(names, people, strict=True))
     )
-    contents = {name: jpeg((int(4 * number), 100, 200)) for number, name in enumerate(names)}
-    if zipped:
-        with zipfile.ZipFile(folder / "img_align_celeba.zip", "w") as archive:
-            for name, content in contents.items():
-                archive.writestr(f"inside/{name}", content)
-    else:
-        (folder / "img_align_celeba").mkdir()
-        for name, content in contents.items():
-            (folder / "img_align_celeba" / name).write_bytes(content)
+    contents = {
+        name: framed((int(4 * number), 100, 200), SIZE) for number, name in enumerate(names)
+    }
+    write(folder / "img_align_celeba", contents, zipped, "inside")
     return table.assign(person=people, part=parts)
 
 
@@ -145,7 +132,7 @@ def test_a_missing_image_is_named_or_left_out(tmp_path):
 def test_a_image_without_annotation_is_named(tmp_path):
     """Nothing is guessed."""
     make(tmp_path)
-    (tmp_path / "celeba" / "img_align_celeba" / "999999.jpg").write_bytes(jpeg((0, 0, 0)))
+    (tmp_path / "celeba" / "img_align_celeba" / "999999.jpg").write_bytes(framed((0, 0, 0), SIZE))
     with pytest.raises(InputError, match="1 images without a row in .*, first 999999.jpg"):
         load(tmp_path)
 
@@ -187,7 +174,7 @@ def test_two_images_of_one_name_are_refused(tmp_path):
     """Which one is meant is not guessed."""
     make(tmp_path, zipped=True)
     with zipfile.ZipFile(tmp_path / "celeba" / "img_align_celeba.zip", "a") as archive:
-        archive.writestr("elsewhere/000003.jpg", jpeg((1, 2, 3)))
+        archive.writestr("elsewhere/000003.jpg", framed((1, 2, 3), SIZE))
     with pytest.raises(InputError, match="two images 000003.jpg, allowed: one of a name"):
         load(tmp_path)
 
@@ -309,7 +296,7 @@ def make_faces(root, landmarks: str | None = None, rows: int = 60) -> pd.DataFra
     """Images of half the aligned crop, each of one colour, and a file of landmarks."""
     table = make(root, rows)
     for number, name in enumerate(table.index):
-        content = jpeg((100 + 2 * number, 150, 130), (89, 109))
+        content = framed((100 + 2 * number, 150, 130), (89, 109))
         (root / "celeba" / "img_align_celeba" / name).write_bytes(content)
     if landmarks is not None:
         (root / "celeba" / "list_landmarks_align_celeba.txt").write_text(landmarks)

@@ -2,7 +2,6 @@
 
 import gzip
 from collections import Counter
-from io import BytesIO
 
 import numpy as np
 import pandas as pd
@@ -13,6 +12,7 @@ from pydantic import ValidationError
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images import celeba, celeba_identity
+from tests.datasets.images import encoded
 
 # Images of every person, in no order.
 PEOPLE = {7: 6, 12: 4, 101: 9, 30: 3, 5: 1, 44: 4}
@@ -29,9 +29,7 @@ SKINS = {"I": (233, 203, 167), "VI": (115, 82, 68)}
 def jpeg(colour: tuple[int, int, int] | int, size: tuple[int, int] = (89, 109)) -> bytes:
     """An image of one colour, or of one grey."""
     mode = "L" if isinstance(colour, int) else "RGB"
-    content = BytesIO()
-    Image.new(mode, size, colour).save(content, format="JPEG", quality=95)
-    return content.getvalue()
+    return encoded(Image.new(mode, size, colour))
 
 
 def make(root, people: dict[int, int] | None = None) -> dict[str, int]:

@@ -1,8 +1,6 @@
 """CUB-200-2011 in its official layout, with generated images: the data are not at hand."""
 
-import zipfile
 from collections import Counter
-from io import BytesIO
 
 import numpy as np
 import pytest
@@ -14,6 +12,7 @@ from pydantic import ValidationError
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images import cub200
+from tests.datasets.images import encoded, write
 
 SPECIES = ("001.Black_footed_Albatross", "002.Laysan_Albatross", "017.Cardinal")
 COLORS = ("blue", "grey", "red")
@@ -27,11 +26,8 @@ ATTRIBUTES = [
 ]
 
 
-def jpeg(pixels: np.ndarray, quality: int = 95) -> bytes:
-    """A JPEG file, of a colour or a grey image."""
-    content = BytesIO()
-    Image.fromarray(pixels).save(content, format="JPEG", quality=quality)
-    return content.getvalue()
+def jpeg(pixels: np.ndarray) -> bytes:
+    return encoded(Image.fromarray(pixels))
 
 
 def numbered(texts, start: int = 1) -> str:
@@ -67,15 +63,7 @@ def make(root, counts=(12, 10, 8), seen=None, beside: bool = True, zipped: bool 
         name: jpeg(np.full((12, 16, 3), (8 * row, 100, 200), dtype=np.uint8))
         for row, name in enumerate(names)
     }
-    if zipped:
-        with zipfile.ZipFile(folder / "images.zip", "w") as archive:
-            for name, content in contents.items():
-                archive.writestr(f"CUB_200_2011/images/{name}", content)
-    else:
-        for name, content in contents.items():
-            path = folder / "images" / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+    write(folder / "images", contents, zipped, "CUB_200_2011/images")
     return names, species, seen
 
 

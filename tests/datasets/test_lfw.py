@@ -17,6 +17,7 @@ from torchvision import transforms
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images import lfw
+from tests.datasets.images import framed, write
 
 PEOPLE = {"Ada_Lovelace": 12, "Alan_M_Turing": 4, "Grace_Hopper": 12, "Only_Once": 1}
 NAMES = [
@@ -26,16 +27,7 @@ NAMES = [
 ]
 # the first columns of the file of Kumar et al., and one that is not read
 COLUMNS = ("Male", "Asian", "White", "Black", "Indian", "Strong Nose-Mouth Lines")
-
-
-def jpeg(brightness: int, size: tuple[int, int] = (20, 30)) -> bytes:
-    """An image of one colour with a black frame above and below the central square."""
-    image = Image.new("RGB", size)
-    top = (size[1] - size[0]) // 2
-    image.paste((brightness, 100, 200), (0, top, size[0], size[1] - top))
-    content = BytesIO()
-    image.save(content, format="JPEG", quality=95)
-    return content.getvalue()
+SIZE = (20, 30)
 
 
 def row(name: str, scores) -> str:
@@ -57,16 +49,8 @@ def make(root, scores=None, zipped: bool = False) -> np.ndarray:
     folder = root / "lfw"
     folder.mkdir()
     (folder / "lfw_attributes.txt").write_text(kumar(NAMES, scores.tolist()))
-    contents = {name: jpeg(8 * place) for place, name in enumerate(NAMES)}
-    if zipped:
-        with zipfile.ZipFile(folder / "lfw-deepfunneled.zip", "w") as archive:
-            for name, content in contents.items():
-                archive.writestr(f"lfw-deepfunneled/{name}", content)
-    else:
-        for name, content in contents.items():
-            path = folder / "lfw-deepfunneled" / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+    contents = {name: framed((8 * place, 100, 200), SIZE) for place, name in enumerate(NAMES)}
+    write(folder / "lfw-deepfunneled", contents, zipped)
     return scores
 
 
@@ -264,7 +248,7 @@ def test_two_faces_of_one_name_are_refused(tmp_path):
     """Wherever in a zip file they are."""
     make(tmp_path, zipped=True)
     with zipfile.ZipFile(tmp_path / "lfw" / "lfw-deepfunneled.zip", "a") as archive:
-        archive.writestr(f"elsewhere/{NAMES[0]}", jpeg(9))
+        archive.writestr(f"elsewhere/{NAMES[0]}", framed((9, 100, 200), SIZE))
     with pytest.raises(InputError, match=f"two images {NAMES[0]}, allowed: one of a name"):
         load(tmp_path)
 
@@ -273,7 +257,7 @@ def test_two_faces_of_one_name_are_refused(tmp_path):
 def test_a_image_of_another_name_is_refused(tmp_path, stranger):
     """Whose it is is not guessed."""
     make(tmp_path)
-    (tmp_path / "lfw" / "lfw-deepfunneled" / stranger).write_bytes(jpeg(0))
+    (tmp_path / "lfw" / "lfw-deepfunneled" / stranger).write_bytes(framed((0, 100, 200), SIZE))
     with pytest.raises(InputError, match=f"image {stranger}, allowed: Person/Person_0001.jpg"):
         load(tmp_path)
 
@@ -285,11 +269,11 @@ def test_grey_tiny_and_damaged_faces(tmp_path):
     content = BytesIO()
     Image.new("L", (20, 30), 77).save(content, format="JPEG")
     (folder / NAMES[1]).write_bytes(content.getvalue())
-    (folder / NAMES[2]).write_bytes(jpeg(130, (1, 1)))
+    (folder / NAMES[2]).write_bytes(framed((130, 100, 200), (1, 1)))
     samples = load(tmp_path)
     assert (samples.x[1] == 77).all()
     assert abs(samples.x[2].astype(int) - np.array([130, 100, 200])[:, None, None]).max() < 6
-    (folder / NAMES[3]).write_bytes(jpeg(0)[:-50])
+    (folder / NAMES[3]).write_bytes(framed((0, 100, 200), SIZE)[:-50])
     with pytest.raises(InputError, match=rf"image {NAMES[3]} \(row 3\): .*truncated"):
         load(tmp_path)
 

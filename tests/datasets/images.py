@@ -1,0 +1,35 @@
+"""Small images in folders and zip files, as official datasets have them."""
+
+import zipfile
+from io import BytesIO
+
+from PIL import Image
+
+
+def encoded(image: Image.Image, quality: int = 95) -> bytes:
+    """The JPEG file of an image."""
+    content = BytesIO()
+    image.save(content, format="JPEG", quality=quality)
+    return content.getvalue()
+
+
+def framed(color: tuple[int, int, int], size: tuple[int, int]) -> bytes:
+    """A JPEG file of one colour, black outside of its central square."""
+    image = Image.new("RGB", size)
+    side = min(size)
+    left, top = (size[0] - side) // 2, (size[1] - side) // 2
+    image.paste(color, (left, top, left + side, top + side))
+    return encoded(image)
+
+
+def write(folder, contents: dict[str, bytes], zipped: bool = False, inside: str = "") -> None:
+    """Write files into a folder, or below ``inside`` into a zip file of its name."""
+    if zipped:
+        with zipfile.ZipFile(folder.with_name(f"{folder.name}.zip"), "w") as archive:
+            for name, content in contents.items():
+                archive.writestr(f"{inside or folder.name}/{name}", content)
+        return
+    for name, content in contents.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
