@@ -14,8 +14,15 @@ from pydantic import ValidationError
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.tables._acs_tasks import FIELDS, FIPS, GROUPED_CODES, TASKS
-from robust_fairness.datasets.tables.acs import Acs, archive, read_state
+from robust_fairness.datasets.tables.acs import (
+    FIELDS,
+    FIPS,
+    GROUPED_CODES,
+    TASKS,
+    Acs,
+    archive,
+    read_state,
+)
 from robust_fairness.samples import Samples
 
 GOLDEN = json.loads((Path(__file__).parent / "natural_golden.json").read_text())["acs"]

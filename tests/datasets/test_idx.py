@@ -8,7 +8,7 @@ import pytest
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.images._idx import read_idx
+from robust_fairness.datasets.images.biased_mnist import read_idx
 
 CONTENT = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
 WHOLE = bytes([0, 0, 8, 3]) + struct.pack(">III", 2, 3, 4) + CONTENT.tobytes()

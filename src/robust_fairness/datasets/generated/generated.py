@@ -168,7 +168,7 @@ def _chunks(
 
 
 def _device(generator: Decoder) -> str:
-    """Name of the device that decodes, by which chunks of different ones are told apart."""
+    """Name of the device that decodes; its chunks are distinct from those of other devices."""
     device = getattr(generator, "device", torch.device("cpu"))
     if device.type == "cuda":
         return f"cuda {torch.cuda.get_device_name(device)}"

@@ -98,10 +98,7 @@ def _layers() -> tuple[np.ndarray, np.ndarray]:
             distractors[shape, cell] = np.where(everywhere, WHITE, BLACK)
             distractors[shape, cell][_place(cell)] = BLACK
     textures = np.stack([np.where(texture_mask(name), WHITE, BLACK) for name in TEXTURES])
-    return (
-        distractors.reshape(len(SHAPES), CELLS, -1),
-        textures.reshape(len(TEXTURES), -1),
-    )
+    return (distractors.reshape(len(SHAPES), CELLS, -1), textures.reshape(len(TEXTURES), -1))
 
 
 def _place(cell: int) -> tuple[slice, slice]:

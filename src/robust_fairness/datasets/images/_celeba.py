@@ -123,7 +123,7 @@ def landmarks_of(
 
 def skin_tone_attributes(colours: Colours, parameters: SkinToneParameters) -> pd.DataFrame:
     """Skin tone of the images that ``colours`` has seen, as attributes; flags as categories."""
-    table = skin_tones(Patches.joined(colours.blocks), parameters)
+    table = skin_tones(Patches(*map(np.concatenate, zip(*colours.blocks, strict=True))), parameters)
     missing = int(table["ita"].isna().sum())
     if missing:
         logger.warning("skin_tone: missing for %d of %d images", missing, len(table))

@@ -21,7 +21,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
 
 JPEG = {".jpg": "JPEG"}
-# the formats of images that users bring, by the end of a file's name in small letters
+# formats of users' images, by suffix in lower case
 COMMON = {".jpg": "JPEG", ".jpeg": "JPEG", ".png": "PNG"}
 CHANNELS = 3
 AT_ONCE = 512  # images decoded before the next are read
@@ -103,7 +103,7 @@ def opened(
     Args:
         files: finds the folder.
         place: the folder, by its path below the data root.
-        formats: Pillow's names of the formats that images may have, by suffix in small letters;
+        formats: Pillow's names of the formats that images may have, by suffix in lower case;
             files of other suffixes are ignored.
         depth: number of last parts of its path that name an image; 1 takes the files of the
             folder, 2 those of its folders (``person/person_0001.jpg``).

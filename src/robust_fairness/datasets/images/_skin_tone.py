@@ -6,15 +6,11 @@ Source: "Is Fairness Only Metric Deep?" (ICLR 2022), appendix D.2 and Table 23, 
 V. Cheng et al., "Can You Fake It Until You Make It?" (FAccT 2021) for the cuts.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from pydantic import BaseModel, Field, model_validator
-
-from robust_fairness.datasets.images._colours import lab, skin_like
 
 HEIGHT, WIDTH = 218, 178  # of the aligned crop of CelebA, whose coordinates landmarks have
 PATCH = 20  # height and width of a patch there
@@ -30,6 +26,12 @@ CUTS = (10.0, 20.0, 30.0, 40.0, 50.0)  # of Table 23; a value at a cut is in the
 LIGHT_CATEGORIES = 3
 MIDDLE_LIGHTNESS = 50
 LIGHTNESS_CODES, YELLOW_OFFSET = 255, 128  # of CIELAB in 8 bits
+
+LEVELS = 256
+# ITU-R BT.601, 8 bits: Cb and Cr of red, green and blue from 0 to 255.
+LUMA = np.array([0.299, 0.587, 0.114])
+CHROMA_RANGE, CHROMA_ZERO = 224, 128
+SKIN_CB, SKIN_CR = (77, 127), (133, 173)
 
 Arctangent = Literal["two_arguments", "as_printed"]
 Encoding = Literal["cielab", "eight_bits"]
@@ -70,8 +72,7 @@ class SkinToneParameters(BaseModel, extra="forbid", frozen=True):
         return {"positions": given} if isinstance(given, str) else given
 
 
-@dataclass(frozen=True)
-class Patches:
+class Patches(NamedTuple):
     """Colours of the patches of some faces, each ``[n, 3]`` in the order of ``PLACES``.
 
     Attributes:
@@ -87,16 +88,6 @@ class Patches:
     skin: np.ndarray
     pixels: np.ndarray
     whole: np.ndarray
-
-    @classmethod
-    def joined(cls, parts: Sequence["Patches"]) -> "Patches":
-        """The faces of several, at least one, in order."""
-        return cls(
-            *(
-                np.concatenate([getattr(part, name) for part in parts])
-                for name in ("lightness", "yellow", "skin", "pixels", "whole")
-            )
-        )
 
 
 def measure(images: np.ndarray, landmarks: np.ndarray) -> Patches:
@@ -151,6 +142,45 @@ def _mean(values: np.ndarray, where: np.ndarray) -> np.ndarray:
     count = where.sum(axis=-1)
     total = np.where(where, values, 0).sum(axis=-1)
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def lab(pixels: np.ndarray) -> np.ndarray:
+    """CIELAB (CIE 1976) of uint8 sRGB colours ``[n, ..., 3]``, relative to D65 and 2 degrees.
+
+    L* is from 0 to 100. Greys have a* and b* of exactly 0; scikit-image's have up to 0.005, since
+    it rounds matrix and white apart.
+
+    Source: CIE 15:2004, 8.2.1; IEC 61966-2-1 for the light of the channels.
+    """
+    from skimage.color import rgb2lab  # only faces whose skin tone is measured need it
+
+    red, green, blue = np.moveaxis(pixels, -1, 0)
+    found: np.ndarray = rgb2lab(pixels)
+    found[(red == green) & (green == blue), 1:] = 0
+    return found
+
+
+def skin_like(pixels: np.ndarray) -> np.ndarray:
+    """Whether Cb is from 77 to 127 and Cr from 133 to 173, of uint8 RGB ``[n, ..., 3]``.
+
+    The rule ignores luminance. Near black every colour is close to grey, so that dark skin in poor
+    light fails it: a reason to look at an image, never to leave a person out.
+
+    Source: D. Chai and K. Ngan, "Face Segmentation Using Skin-Color Map in Videophone
+    Applications", IEEE Transactions on Circuits and Systems for Video Technology 9 (1999).
+    """
+    luma = pixels @ LUMA
+    cb, cr = (
+        CHROMA_ZERO + CHROMA_RANGE / (LEVELS - 1) * (pixels[..., of] - luma) / (2 * (1 - LUMA[of]))
+        for of in (2, 0)
+    )
+    return _within(cb, SKIN_CB) & _within(cr, SKIN_CR)
+
+
+def _within(values: np.ndarray, limits: tuple[int, int]) -> np.ndarray:
+    """Which values are between two limits, both included, rounded as codes of 8 bits are."""
+    codes = np.rint(values)
+    return (codes >= limits[0]) & (codes <= limits[1])
 
 
 def typology_angle(
@@ -220,10 +250,7 @@ def skin_tones(patches: Patches, parameters: SkinToneParameters) -> pd.DataFrame
     table = pd.DataFrame(
         {f"ita_{place}": angles[:, column] for column, place in enumerate(PLACES)}
         | {f"ita_{name}": values for name, values in ita.items()}
-        | {
-            "ita_disagreement": disagreement,
-            "least_skin": np.fmin.reduce(patches.skin, axis=1),
-        }
+        | {"ita_disagreement": disagreement, "least_skin": np.fmin.reduce(patches.skin, axis=1)}
     )
     flags = pd.DataFrame(
         {

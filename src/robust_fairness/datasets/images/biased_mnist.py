@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Annotated, Literal
 
 import numpy as np
@@ -28,7 +29,6 @@ from robust_fairness.datasets.images._biased_mnist_factors import (
     draw_factors,
 )
 from robust_fairness.datasets.images._biased_mnist_rendering import CANVAS, CELL, render
-from robust_fairness.datasets.images._idx import read_idx
 from robust_fairness.samples import PARTS, Samples
 
 PAPER_BIAS = 0.7
@@ -38,6 +38,7 @@ MNIST_FILES = tuple(
     for part in ("train", "t10k")
     for kind in ("images-idx3", "labels-idx1")
 )
+UNSIGNED_BYTES = 0x08  # of the header of an idx file
 MNIST_HALF = 127  # brighter pixels belong to the digit
 MNIST_SIZE = 28
 OVERLAP = 8  # a new pixel is 28 / 32 = 7 / 8 of an old one
@@ -56,7 +57,7 @@ def _known_variable(name: str) -> str:
 
 VariableName = Annotated[str, AfterValidator(_known_variable)]
 
-# One probability for all, or one each; told apart first, so that an error names one mistake.
+# One probability for all, or one each; a discriminated union reports one mistake, not two.
 Bias = Annotated[
     Annotated[Probability, Tag("all")] | Annotated[dict[VariableName, Probability], Tag("each")],
     Discriminator(lambda given: "each" if isinstance(given, Mapping) else "all"),
@@ -192,7 +193,7 @@ def _read_mnist(files: Files, name: str) -> tuple[np.ndarray, np.ndarray]:
         )
     if len(images) != len(labels):
         raise InputError(
-            f"{labels_name}: {len(labels)} labels, allowed: {len(images)}, one an image"
+            f"{labels_name}: {len(labels)} labels, allowed: {len(images)}, one per image"
         )
     wrong = np.flatnonzero(labels >= DIGITS)
     if len(wrong):
@@ -201,6 +202,25 @@ def _read_mnist(files: Files, name: str) -> tuple[np.ndarray, np.ndarray]:
             f"allowed: 0 to {DIGITS - 1}"
         )
     return images, labels
+
+
+def read_idx(files: Files, name: str, axes: int) -> np.ndarray:
+    """Content of an idx file of unsigned bytes, uint8, read-only."""
+    content = files.content(name)
+    expected = bytes([0, 0, UNSIGNED_BYTES, axes])
+    if content[:4] != expected:
+        raise InputError(
+            f"{name}: begins with {content[:4].hex(' ')}, allowed: {expected.hex(' ')}, "
+            f"an idx file of unsigned bytes with {axes} axes"
+        )
+    header = 4 + 4 * axes
+    shape = tuple(map(int, np.frombuffer(content[4:header].ljust(4 * axes, b"\0"), ">u4")))
+    if len(content) - header != prod(shape):
+        raise InputError(
+            f"{name}: holds {max(0, len(content) - header)} bytes after its header, "
+            f"allowed: {' x '.join(map(str, shape))} as the header says"
+        )
+    return np.frombuffer(content, np.uint8, offset=header).reshape(shape)
 
 
 def _bundled(files: Files, parameters: BiasedMnist.Parameters) -> _Digits:

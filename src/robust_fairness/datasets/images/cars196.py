@@ -14,11 +14,7 @@ from pydantic import Field, field_validator, model_validator
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.base import ImageDataset
 from robust_fairness.datasets.files import Files, RawPath
-from robust_fairness.datasets.images._class_images import (
-    CLASS,
-    ClassImageParameters,
-    samples_of,
-)
+from robust_fairness.datasets.images._class_images import CLASS, ClassImageParameters, samples_of
 from robust_fairness.datasets.images._image_files import joined, opened, with_images
 from robust_fairness.datasets.raw.text import read_csv
 from robust_fairness.samples import Samples
@@ -129,7 +125,7 @@ def _annotations(files: Files, name: str, names: list[str]) -> pd.DataFrame:
 
 
 def _fields(files: Files, name: str) -> tuple[list[str], list[Any]]:
-    """File names and class numbers of all images, as they stand there."""
+    """File names and class numbers of all images, not yet checked."""
     if name.endswith(".csv"):
         table = read_csv(files, name, (NAME, NUMBER), None)
         return list(table[NAME]), list(table[NUMBER])

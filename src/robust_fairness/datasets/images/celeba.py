@@ -10,12 +10,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import (
-    Field,
-    NonNegativeInt,
-    PositiveInt,
-    model_validator,
-)
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.datasets.base import ImageDataset, labelled

@@ -19,11 +19,7 @@ from robust_fairness.datasets.images._celeba import (
     skin_tone_attributes,
     whole_numbers,
 )
-from robust_fairness.datasets.images._class_images import (
-    CLASS,
-    ClassImageParameters,
-    large_classes,
-)
+from robust_fairness.datasets.images._class_images import CLASS, ClassImageParameters, large_classes
 from robust_fairness.datasets.images._image_files import decode, opened, with_images
 from robust_fairness.datasets.images._skin_tone import SkinToneParameters
 from robust_fairness.samples import Samples
@@ -49,9 +45,7 @@ class CelebaIdentity(ImageDataset):
         """
 
         sensitive: Annotated[
-            tuple[Literal["skin_tone", "light_or_dark", "ita"], ...],
-            EACH_ONCE,
-            Field(min_length=1),
+            tuple[Literal["skin_tone", "light_or_dark", "ita"], ...], EACH_ONCE, Field(min_length=1)
         ] = ("skin_tone",)
         images: str = IMAGES
         min_images: PositiveInt = 4

@@ -1,7 +1,7 @@
 """The bundled digits in colours of unequal frequency: class and attribute without any download.
 
 Real handwriting, made-up colours. The stand-in for faces and birds whose attribute is in the
-image and partly tells the class.
+image and partly predicts the class.
 """
 
 from typing import Annotated, Literal

@@ -1,4 +1,4 @@
-"""Images that a user brings, a folder beside a table, made a dataset by parameters alone."""
+"""A user's images and the table of their attributes, described by parameters alone."""
 
 import numpy as np
 import pandas as pd

@@ -42,7 +42,7 @@ class Imbalanced(Dataset):
 
     Test and validation rows are those of the dataset, or of ``split``. Where the dataset has fewer
     named splits than are asked for, they are used again in turn, each time with other classes cut.
-    The attribute ``class_size`` tells for each split which rows belong to what is cut; it is the
+    The attribute ``class_size`` marks for each split the rows of what is cut; it is the
     same in the control. Rows whose attribute is missing stay in training, and belong to neither.
     """
 
@@ -185,8 +185,8 @@ def _of_split(
     sizes = _sizes(available, minority, parameters)
     kept = (sizes[0] == sizes[1])[minority].sum()
     if kept and not parameters.is_control:
-        told = (f"split_{k}", kept, minority.sum(), parameters.by)
-        logger.warning("%s: %d of %d values of %s are cut by no row: they have too few", *told)
+        counts = (f"split_{k}", kept, minority.sum(), parameters.by)
+        logger.warning("%s: %d of %d values of %s are cut by no row: they have too few", *counts)
     rank = ranks(codes, generator)
     found = []
     for size in sizes:

@@ -14,11 +14,7 @@ import pandas as pd
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.base import ImageDataset
 from robust_fairness.datasets.files import Files, RawPath
-from robust_fairness.datasets.images._class_images import (
-    CLASS,
-    ClassImageParameters,
-    samples_of,
-)
+from robust_fairness.datasets.images._class_images import CLASS, ClassImageParameters, samples_of
 from robust_fairness.datasets.images._image_files import Source, opened, present
 from robust_fairness.datasets.raw.text import read_csv
 from robust_fairness.samples import Samples

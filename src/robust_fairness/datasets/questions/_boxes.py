@@ -38,7 +38,7 @@ MANIFEST_FILE, PROGRESS_FILE = "boxes.json", "progress.json"
 FORMAT = 1  # of what is written; a change of it makes old maps unfit
 HALF, COUNT = np.dtype("<f2"), np.dtype("<i2")
 BLOCK_BYTES = 2**26  # of rows that are read at once; shapes no number
-PIECES, PIECE_BYTES = 64, 2**16  # of a large file, that tell it from others
+PIECES, PIECE_BYTES = 64, 2**16  # of a large file, that identify it
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ def convert(features: Path, images: Sequence[str], boxes: int, target: Path) -> 
     except OSError as error:
         raise InputError(
             f"{conversion.folder}: not written ({error.strerror or error}); what is there is "
-            "kept, the same work goes on from it"
+            "kept; the same command resumes"
         ) from error
 
 
@@ -112,7 +112,7 @@ def _places(info: Path, images: Sequence[str]) -> _Places:
     except ValueError as error:  # no JSON, or no text
         raise InputError(f"{info}: no JSON: {error}") from error
     if not isinstance(table, dict):
-        raise InputError(f"{info}: allowed: an object with an entry an image")
+        raise InputError(f"{info}: allowed: an object with an entry per image")
     missing = [image for image in dict.fromkeys(images) if image not in table]
     if missing:
         raise InputError(
@@ -159,8 +159,8 @@ def _width(sources: Mapping[int, Path], places: _Places, images: Sequence[str]) 
                 )
         widths.setdefault(width, path)
     if len(widths) > 1:
-        told = ", ".join(f"{width} in {path.name}" for width, path in widths.items())
-        raise InputError(f"{FEATURES}: different widths ({told}), allowed: the same in all files")
+        found = ", ".join(f"{width} in {path.name}" for width, path in widths.items())
+        raise InputError(f"{FEATURES}: different widths ({found}), allowed: the same in all files")
     return next(iter(widths))
 
 

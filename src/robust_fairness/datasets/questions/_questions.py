@@ -242,7 +242,7 @@ class _Text:
             try:
                 value, end = self._scan(self._text, self._at)
             except json.JSONDecodeError as error:
-                # incomplete text and damaged text look alike: the end or the length tells
+                # only the end or the length distinguishes incomplete from damaged text
                 if len(self._text) - self._at > LONGEST_QUESTION or not self._more():
                     raise InputError(
                         f"{self._name}, character {self._before + error.pos + 1}: {error.msg}, "

@@ -155,7 +155,7 @@ def _full_answer(question: Question) -> str:
 
 def _types(question: Question) -> tuple[str, str, str]:
     detailed, semantic, structural = TYPES[question.family]
-    # GQA tells questions for what is not there apart
+    # GQA marks questions for objects that are not in the image
     return detailed + "C" * (question.place < 0), semantic, structural
 
 

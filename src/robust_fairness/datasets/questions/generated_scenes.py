@@ -70,8 +70,8 @@ def written(parameters: GeneratedScenes.Parameters) -> Path:
         return folder
     logger.info("%s: generated scenes are written", folder)
     try:
-        with atomic_folder(folder) as aside:
-            write(parameters, aside)
+        with atomic_folder(folder) as temporary:
+            write(parameters, temporary)
     except OSError as error:
         raise InputError(f"{folder}: cannot be written: {error}") from error
     return folder

@@ -12,13 +12,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    Field,
-    NonNegativeInt,
-    PositiveInt,
-)
+from pydantic import AfterValidator, BaseModel, Field, NonNegativeInt, PositiveInt
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.base import EACH_ONCE, QuestionDataset

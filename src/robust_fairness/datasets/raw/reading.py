@@ -182,11 +182,7 @@ class _Stream(io.RawIOBase):
 
 
 def _csv_batches(
-    blocks: Iterator[bytes],
-    first: bytes,
-    name: str,
-    columns: Sequence[str] | None,
-    delimiter: str,
+    blocks: Iterator[bytes], first: bytes, name: str, columns: Sequence[str] | None, delimiter: str
 ) -> Iterator[Any]:
     """Batches of a CSV file, text as dictionaries."""
     import pyarrow as pa

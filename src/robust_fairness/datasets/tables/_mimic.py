@@ -14,7 +14,7 @@ PATIENTS = "PATIENTS.csv"
 STAYS = "ICUSTAYS.csv"
 GENDERS = ("F", "M")
 # The birth of patients older than 89 is moved to 300 years before their first admission, so that
-# nobody can be told by age; the median of their ages is documented.
+# nobody can be identified by age; the median of their ages is documented.
 OLD, OLDEST = 89, 91.4
 SHIFTED = 150.0  # years: above every real age, below every shifted one
 YEAR = np.timedelta64(31_557_600, "s")  # 365.25 days

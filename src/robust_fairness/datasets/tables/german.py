@@ -30,7 +30,7 @@ NUMBERS: dict[str, Field] = {
     "age": Number(18, 120, whole=True),
 }
 CLASSES = {"south_german": {"0": "bad", "1": "good"}, "statlog": {"2": "bad", "1": "good"}}
-# What the codes of two fields, in their order, tell of two attributes.
+# Attributes by the codes of two fields, in their order.
 FOREIGN = ("foreign", "not foreign")
 SEXES = {
     "south_german": ("male", "female or single male", "male", "female"),

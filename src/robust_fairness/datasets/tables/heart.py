@@ -12,12 +12,7 @@ from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTa
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.schemas import Number, validated
 from robust_fairness.datasets.raw.text import read_table
-from robust_fairness.datasets.tables._tables import (
-    MISSING,
-    coded,
-    two_categories,
-    with_indicators,
-)
+from robust_fairness.datasets.tables._tables import MISSING, coded, two_categories, with_indicators
 
 BUNDLED = Path(__file__).parent  # the files are below it as they are below a data root
 HOSPITALS = {"cleveland": 303, "hungarian": 294, "switzerland": 123, "va": 200}  # rows

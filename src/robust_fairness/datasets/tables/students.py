@@ -48,7 +48,7 @@ FIELDS: dict[str, Field] = {
 class Students(TableDataset):
     """Thirty facts about a student and two earlier grades, and the final grade.
 
-    The outcome is ``G3``, from 0 to 20, as it stands in the file. Of the 33 columns that the
+    The outcome is ``G3``, from 0 to 20, as in the file. Of the 33 columns that the
     source counts 32 are features. Attributes are ``age`` in years (15 to 22, continuous) and
     ``sex``.
 
