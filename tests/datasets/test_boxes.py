@@ -372,7 +372,7 @@ def test_a_full_disk_is_one_line_and_keeps_what_is_done(tmp_path, monkeypatch):
 
     monkeypatch.setattr(module, "BLOCK_BYTES", 1)
     monkeypatch.setattr(module._Array, "write", full)
-    with pytest.raises(InputError, match="No space left on device.*the same work goes on") as no:
+    with pytest.raises(InputError, match="No space left on device.*the same command resumes") as no:
         convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept")
     assert "\n" not in str(no.value)
     assert noted(tmp_path / "kept") == 5

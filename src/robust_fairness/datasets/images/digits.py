@@ -22,8 +22,8 @@ WHITE = 255
 class Digits(ImageDataset):
     """1,797 digits as images of one channel; ``id`` is the place in the bundled file.
 
-    The rows are the test file of the UCI Machine Learning Repository; who wrote a digit is not
-    told, so that the parts of a split may share writers.
+    The rows are the test file of the UCI Machine Learning Repository; writers are not recorded, so
+    that the parts of a split may share them.
     """
 
     class Parameters(SplitParameters):

@@ -26,9 +26,7 @@ YES, NO = "yes", "no"
 
 PARTS = ("train", "val", "testdev")
 FALL = 3  # the long tail: each value is this much rarer than the one before
-WIDTH = (
-    len(TOYS) + len(FURNITURE) + sum(map(len, ASPECTS.values()))
-)  # one feature per thing that a box can show
+WIDTH = len(TOYS) + len(FURNITURE) + sum(map(len, ASPECTS.values()))  # things that a box can show
 PRIORS_STREAM = len(PARTS)  # draws of the parts have the streams before
 
 
