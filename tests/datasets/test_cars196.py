@@ -206,7 +206,7 @@ def test_annotations_of_another_kind_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["a", "a"], "class_names: 'a' twice, allowed: each class once"),
+        (["a", "a"], "class_names: two rows of a, allowed: one"),
         ([1, 2], "class_names: allowed: one text or several"),
     ],
 )

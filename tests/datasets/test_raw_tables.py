@@ -169,7 +169,7 @@ def edit(text: str, replacement: str) -> object:
         ({"sensitive": ["number"]}, r"column number: 120 distinct values, .* at most 100 .* bins"),
         ({"split": "job"}, r"column job: unknown part"),
         ({"split": "part", "unit": "person"}, r"column part: person \d+ is in several parts"),
-        ({"id": "person"}, r"column person: \d+ occurs twice, allowed: once"),
+        ({"id": "person"}, r"column person: two rows of \d+, allowed: one"),
         ({"bins": {"sex": [1.0]}}, r"column sex, row 1: '[fm]', allowed: a finite number"),
         ({"sensitive": ["age"], "bins": {"age": [10]}}, r"no row has age < 10"),
         ({"sensitive": ["age"], "bins": {"age": [40, 30]}}, r"allowed: increasing edges"),

@@ -19,6 +19,7 @@ from robust_fairness.datasets.images._skin_tone import (
     measure,
     skin_tones,
 )
+from robust_fairness.datasets.raw.columns import require_distinct
 
 IDENTITIES = "celeba/identity_CelebA.txt"
 IMAGES = "celeba/img_align_celeba"
@@ -57,9 +58,7 @@ def _table(name: str, text: str, header: int | None) -> pd.DataFrame:
         table = pd.read_csv(io.StringIO(text), sep=r"\s+", header=header, index_col=0)
     except ValueError as error:  # pandas' own errors among them
         raise InputError(f"{name}: no table: {str(error).strip()}") from error
-    twice = table.index[table.index.duplicated()]
-    if len(twice):
-        raise InputError(f"{name}: two rows of {twice[0]}, allowed: one")
+    require_distinct(table.index, name)
     return table
 
 

@@ -16,6 +16,7 @@ from robust_fairness.datasets.base import ImageDataset
 from robust_fairness.datasets.files import Files, RawPath
 from robust_fairness.datasets.images._class_images import CLASS, ClassImageParameters, samples_of
 from robust_fairness.datasets.images._image_files import joined, opened, with_images
+from robust_fairness.datasets.raw.columns import require_distinct
 from robust_fairness.datasets.raw.text import read_csv
 from robust_fairness.samples import Samples
 
@@ -99,9 +100,7 @@ def _class_names(files: Files, name: str) -> list[str]:
     if not len(found) or not all(isinstance(text, str) for text in found):
         raise InputError(f"{name}, class_names: allowed: one text or several")
     names = [str(text) for text in found]
-    for text in names:
-        if names.count(text) > 1:
-            raise InputError(f"{name}, class_names: {text!r} twice, allowed: each class once")
+    require_distinct(pd.Index(names), f"{name}, class_names")
     return names
 
 
@@ -116,9 +115,7 @@ def _annotations(files: Files, name: str, names: list[str]) -> pd.DataFrame:
             f"{name}, class of {images[first]}: {str(numbers[first])!r}, allowed: 1 to "
             f"{len(names)}, as many as there are names of classes"
         )
-    twice = codes.index[codes.index.duplicated()]
-    if len(twice):
-        raise InputError(f"{name}: two rows of {twice[0]}, allowed: one")
+    require_distinct(codes.index, name)
     categories = pd.Index(names, dtype=object)
     classes = pd.Categorical.from_codes(codes.to_numpy(np.int64) - 1, categories)
     return pd.DataFrame({CLASS: classes}, index=codes.index)

@@ -16,6 +16,7 @@ from robust_fairness.datasets.base import EACH_ONCE, ImageDataset
 from robust_fairness.datasets.files import Files, RawPath
 from robust_fairness.datasets.images._class_images import CLASS, ClassImageParameters, samples_of
 from robust_fairness.datasets.images._image_files import opened, with_images
+from robust_fairness.datasets.raw.columns import require_distinct
 from robust_fairness.samples import Samples
 
 COLOR = "color"
@@ -85,9 +86,7 @@ def _images(files: Files, folder: str) -> pd.DataFrame:
         raise InputError(
             f"{labels}: image {missing[0]} is there or in images.txt only, allowed: in both"
         )
-    if classes.duplicated().any():
-        again = classes[classes.duplicated()].iloc[0]
-        raise InputError(f"{folder}/classes.txt: two rows of {again}, allowed: each class once")
+    require_distinct(classes, f"{folder}/classes.txt")
     by_text = dict(zip(classes.index.astype(str), classes, strict=True))
     of_image = [by_text.get(number, "no class") for number in numbers.loc[names.index]]
     folders = [PurePosixPath(name).parent.name for name in names]
@@ -97,9 +96,7 @@ def _images(files: Files, folder: str) -> pd.DataFrame:
                 f"{labels}, image {image}: class {numbers[image]} ({found}), allowed: the "
                 f"class that its folder {expected!r} is called by in classes.txt"
             )
-    twice = names[names.duplicated()]
-    if len(twice):
-        raise InputError(f"{folder}/images.txt: two rows of {twice.iloc[0]}, allowed: one")
+    require_distinct(names, f"{folder}/images.txt")
     species = pd.Categorical(of_image, pd.Index(classes, dtype=object))
     return pd.DataFrame({"name": names, CLASS: species}, index=names.index)
 

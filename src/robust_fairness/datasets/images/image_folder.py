@@ -15,6 +15,7 @@ from robust_fairness.datasets.images._image_files import (
     opened,
     present,
 )
+from robust_fairness.datasets.raw.columns import require_distinct
 from robust_fairness.datasets.raw.labels import RawTableParameters, complete_rows, typed_table
 from robust_fairness.samples import Samples
 
@@ -53,7 +54,10 @@ class ImageFolder(ImageDataset):
         table = parameters.read(files, wanted, [parameters.image])
         needed = [name for name in wanted if name not in parameters.sensitive]
         rows = complete_rows(table, needed, parameters)
-        _require_names(rows[parameters.image], parameters)
+        place = parameters.place(parameters.image)
+        if is_numeric_dtype(rows[parameters.image].dtype):
+            raise InputError(f"{place}: numbers, allowed: names of files")
+        require_distinct(rows[parameters.image], place)
         with opened(files, parameters.images, COMMON) as source:
             wanted = pd.Index(rows[parameters.image])
             rows = rows[present(wanted, source, parameters.file, parameters)]
@@ -70,13 +74,3 @@ class ImageFolder(ImageDataset):
             files,
             id=names if parameters.id is None else labels.id,
         )
-
-
-def _require_names(names: pd.Series, parameters: ImageFolder.Parameters) -> None:
-    """File names are text, each once."""
-    place = f"{parameters.file}, column {parameters.image}"
-    if is_numeric_dtype(names.dtype):
-        raise InputError(f"{place}: numbers, allowed: names of files")
-    twice = names[names.duplicated()]
-    if len(twice):
-        raise InputError(f"{place}: two rows of {twice.iloc[0]}, allowed: one")

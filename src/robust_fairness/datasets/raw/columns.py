@@ -135,6 +135,13 @@ def require_two_values(values: pd.Series, place: str) -> pd.Series:
     return values
 
 
+def require_distinct(names: pd.Series | pd.Index, place: str) -> None:
+    """Refuse two rows of one name."""
+    twice = names[names.duplicated()]
+    if len(twice):
+        raise InputError(f"{place}: two rows of {list(twice)[0]}, allowed: one")
+
+
 def _numbers(cells: pd.Series) -> np.ndarray:
     """Cells as float64 ``[n]``; NaN where they are missing or not a number."""
     if is_numeric_dtype(cells.dtype) and not is_bool_dtype(cells.dtype):

@@ -17,6 +17,7 @@ from robust_fairness.datasets.raw.columns import (
     as_categories,
     as_numbers,
     attribute,
+    require_distinct,
     require_two_values,
     row_of,
 )
@@ -246,10 +247,7 @@ def _id(table: pd.DataFrame, parameters: RawTableParameters) -> np.ndarray:
     if parameters.id is None:
         return table["row"].to_numpy(np.int64)
     cells = table[parameters.id]
-    twice = cells.duplicated().to_numpy()
-    if twice.any():
-        name = cells[twice].iloc[0]
-        raise InputError(f"{parameters.place(parameters.id)}: {name} occurs twice, allowed: once")
+    require_distinct(cells, parameters.place(parameters.id))
     if pd.api.types.is_integer_dtype(cells.dtype):
         return cells.to_numpy(np.int64)
     return cells.astype(str).to_numpy(dtype=np.str_)
