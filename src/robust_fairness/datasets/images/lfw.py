@@ -16,6 +16,8 @@ from robust_fairness.datasets.base import ImageDataset
 from robust_fairness.datasets.files import Files, RawPath
 from robust_fairness.datasets.images._class_images import CLASS, ClassImageParameters, samples_of
 from robust_fairness.datasets.images._image_files import Source, opened, present
+from robust_fairness.datasets.raw.columns import require_distinct
+from robust_fairness.datasets.raw.schemas import Category, validated
 from robust_fairness.datasets.raw.text import read_csv
 from robust_fairness.samples import Samples
 
@@ -157,18 +159,8 @@ def _scores(name: str, line: int, header: list[str], cells: list[str]) -> tuple[
 def _predicted(files: Files, name: str) -> pd.Series:
     """Predicted race of every row, by the name of the image; of other races it is missing."""
     table = read_csv(files, name, (NAME, PREDICTION), None)
-    unknown = table[~table[PREDICTION].isin(PREDICTIONS)]
-    if len(unknown):
-        raise InputError(
-            f"{name}, line {unknown.index[0]}, {PREDICTION}: {unknown[PREDICTION].iloc[0]!r}, "
-            f"allowed: {', '.join(PREDICTIONS)}"
-        )
-    twice = table[table[NAME].duplicated()]
-    if len(twice):
-        raise InputError(
-            f"{name}, line {twice.index[0]}: a second row of {twice[NAME].iloc[0]}, allowed: one"
-        )
-    named = table[PREDICTION].str.capitalize()
-    races = pd.Categorical(named.where(named.isin(RACES)), pd.Index(RACES, dtype=object))
+    require_distinct(table[NAME], name)
+    named = validated(table, {PREDICTION: Category(PREDICTIONS)}, name)[PREDICTION]
+    races = pd.Categorical(named.astype(object).str.capitalize(), pd.Index(RACES, dtype=object))
     people = table[NAME].str.rpartition("_")[0]
     return pd.Series(races, index=pd.Index(people + "/" + table[NAME], dtype=object))
