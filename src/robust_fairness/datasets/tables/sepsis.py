@@ -6,7 +6,7 @@ that ``COLUMNS`` names and ``docs/data/tables.md`` describes.
 """
 
 import logging
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
@@ -176,54 +176,47 @@ def _require_whole_trajectories(table: pd.DataFrame) -> None:
     same = (table["patient"] == before["patient"]) & (table["file"] == before["file"])
     first = table.drop_duplicates("patient").set_index("patient").loc[table["patient"]]
     known = {"other_file": first["file"].array, "other_line": first["line"].array}
-    for row in _wrong(table.assign(**known), ~same & table["patient"].duplicated()):
-        raise InputError(
-            f"{row['file']}, line {row['line']}, column patient: {row['patient']:.0f} again, after "
-            f"{row['other_file']}, line {row['other_line']}; allowed: all windows of a patient in "
-            "one block of one file"
-        )
+    _refuse(
+        table.assign(**known), ~same & table["patient"].duplicated(), "patient",
+        "{patient:.0f} again, after {other_file}, line {other_line}; allowed: all windows of a "
+        "patient in one block of one file",
+    )  # fmt: skip
     expected = before["window"] + 1
-    for row in _wrong(table.assign(expected=expected), same & (table["window"] != expected)):
-        raise InputError(
-            f"{row['file']}, line {row['line']}, column window: {row['window']:.0f}, allowed: "
-            f"{row['expected']:.0f}, since windows of a patient are in order, none missing and "
-            "none twice"
-        )
+    _refuse(
+        table.assign(expected=expected), same & (table["window"] != expected), "window",
+        "{window:.0f}, allowed: {expected:.0f}, since windows of a patient are in order, none "
+        "missing and none twice",
+    )  # fmt: skip
     for name in STATIC:
-        changed = same & (table[name] != before[name])
-        for row in _wrong(table.assign(before=before[name]), changed):
-            raise InputError(
-                f"{row['file']}, line {row['line']}, column {name}: {row[name]} after "
-                f"{row['before']}, allowed: one value in all windows of a patient"
-            )
+        _refuse(
+            table.assign(value=table[name], before=before[name]),
+            same & (table[name] != before[name]), name,
+            "{value} after {before}, allowed: one value in all windows of a patient",
+        )  # fmt: skip
 
 
 def _persons(table: pd.DataFrame, files: Files, folder: str) -> np.ndarray:
     """Whose stay each row is of, int64 ``[n]``, gender and age being those of that person."""
     stays = _mimic.stays(files, folder)
-    for row in _wrong(table, ~table["patient"].isin(stays.index)):
-        raise InputError(
-            f"{row['file']}, line {row['line']}, column patient: {row['patient']:.0f}, allowed: an "
-            f"icustay_id of {folder}/{_mimic.STAYS}"
-        )
+    allowed = f"{{patient:.0f}}, allowed: an icustay_id of {folder}/{_mimic.STAYS}"
+    _refuse(table, ~table["patient"].isin(stays.index), "patient", allowed)
     stay = stays.loc[table["patient"].astype("int64")]
     both = table.assign(official_gender=stay["gender"].array, official_age=stay["age"].array)
-    for row in _wrong(both, both["gender"].astype("object") != both["official_gender"]):
-        raise InputError(
-            f"{row['file']}, line {row['line']}, column gender: {row['gender']!r}, allowed: "
-            f"{row['official_gender']!r}, as in {folder}/{_mimic.PATIENTS}"
-        )
+    source = f"as in {folder}/{_mimic.PATIENTS}"
+    differs = both["gender"].astype("object") != both["official_gender"]
+    _refuse(both, differs, "gender", f"{{gender!r}}, allowed: {{official_gender!r}}, {source}")
     # the true age of the oldest is not known
     old = (both["official_age"] == _mimic.OLDEST) & (both["age"] >= _mimic.OLD)
     far = (both["age"] - both["official_age"]).abs() > AGE_TOLERANCE
-    for row in _wrong(both, far & ~old):
-        raise InputError(
-            f"{row['file']}, line {row['line']}, column age: {row['age']:g}, allowed: within "
-            f"{AGE_TOLERANCE} year of {row['official_age']:.1f}, as in {folder}/{_mimic.PATIENTS}"
-        )
+    within = f"{{age:g}}, allowed: within {AGE_TOLERANCE} year of {{official_age:.1f}}, {source}"
+    _refuse(both, far & ~old, "age", within)
     return stay["subject_id"].to_numpy()
 
 
-def _wrong(table: pd.DataFrame, rows: pd.Series) -> list[dict[str, Any]]:
-    cells = table[rows].itertuples(index=False, name=None)
-    return [dict(zip(map(str, table.columns), row, strict=True)) for row in cells]
+def _refuse(table: pd.DataFrame, wrong: pd.Series, column: str, problem: str) -> None:
+    """Report the first wrong row; ``problem`` is a format string of its cells."""
+    for row in table[wrong].head(1).to_dict("records"):
+        cells = {str(name): cell for name, cell in row.items()}
+        raise InputError(
+            f"{cells['file']}, line {cells['line']}, column {column}: {problem.format(**cells)}"
+        )
