@@ -5,7 +5,6 @@ ones. Images are decoded once.
 """
 
 import hashlib
-import zipfile
 from typing import Annotated, Literal
 
 import numpy as np
@@ -32,6 +31,7 @@ from robust_fairness.datasets.images._image_files import (
     with_images,
 )
 from robust_fairness.datasets.images._skin_tone import SkinToneParameters
+from robust_fairness.datasets.raw.archives import unzipped
 from robust_fairness.samples import REQUIRED_PARTS, Samples
 from robust_fairness.samples.splits import require_every_class
 
@@ -143,11 +143,7 @@ def _attribute_text(files: Files) -> str:
     archive = (files.root / ATTRIBUTES).with_suffix(".zip")
     if (files.root / ATTRIBUTES).exists() or not archive.exists():
         return files.text(ATTRIBUTES)
-    try:
-        with zipfile.ZipFile(archive) as content:
-            found = content.read(ATTRIBUTES.rpartition("/")[2])
-    except (zipfile.BadZipFile, KeyError) as error:
-        raise InputError(f"{archive}: damaged, or without {ATTRIBUTES}: {error}") from error
+    found = unzipped(archive.read_bytes(), str(archive), ATTRIBUTES.rpartition("/")[2])
     files.sources[ATTRIBUTES] = hashlib.sha256(found).hexdigest()
     return found.decode()
 

@@ -13,9 +13,9 @@ from pydantic import BaseModel, Field, model_validator
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
 from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.raw.archives import read_archive
 from robust_fairness.datasets.raw.schemas import Field as Cell
 from robust_fairness.datasets.raw.schemas import Number, validated
-from robust_fairness.datasets.tables._archives import read_archive
 from robust_fairness.datasets.tables._tables import (
     coded,
     grouped,

@@ -9,8 +9,8 @@ import pandas as pd
 
 from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
 from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.raw.archives import read_archive
 from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
-from robust_fairness.datasets.tables._archives import read_archive
 from robust_fairness.datasets.tables._tables import MISSING, frequent, two_categories
 from robust_fairness.samples.splits import Fraction, unit_splits
 

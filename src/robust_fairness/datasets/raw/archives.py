@@ -29,7 +29,7 @@ def read_archive(
     if files.has(unpacked) and not files.has(archive):
         content = io.BytesIO(files.content(unpacked))
     else:
-        content = io.BytesIO(_member(files.content(archive), archive, member))
+        content = io.BytesIO(unzipped(files.content(archive), archive, member))
     with _readable(place):
         header = pd.read_csv(content, nrows=0).columns
     missing = [column for column in columns if column not in header]
@@ -47,7 +47,7 @@ def read_archive(
     return table[list(columns)]
 
 
-def _member(content: bytes, archive: str, member: str) -> bytes:
+def unzipped(content: bytes, archive: str, member: str) -> bytes:
     """Bytes of a file in a zip file."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as members:
