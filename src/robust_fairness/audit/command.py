@@ -18,13 +18,7 @@ from robust_fairness.datasets.raw.reading import read_columns
 
 @dataclass(frozen=True)
 class FileAudit:
-    """Result of the audit of a file.
-
-    Attributes:
-        rows: the scores, see ``audit.report.audit``.
-        files: contents of the files to write, by name.
-        failures: why gates failed, one line per reason.
-    """
+    """Result of the audit of a file."""
 
     rows: pd.DataFrame
     files: Mapping[str, str]
@@ -51,9 +45,6 @@ def audit_file(
         small: groups with fewer rows are flagged.
         missing: texts of missing values, besides empty cells.
         delimiter: column separator of a CSV file.
-
-    Raises:
-        InputError: a gate is not valid, the file cannot be read or a column does not fit.
     """
     parsed = [gate_texts.parse(gate) for gate in gates]
     for gate in parsed:
@@ -91,7 +82,7 @@ def summary(rows: pd.DataFrame) -> str:
     """Text for the terminal: values with intervals, without those of single groups."""
     shown = rows[(rows["group"] == "") & ~rows["metric"].isin(P_VALUES)]
     shown = shown[~((shown["metric"] == MISSING) & (shown["value"] == 0))]
-    shown = shown[~shown["note"].str.startswith("not applicable")]
+    shown = shown[shown["applies"]]
     lines = []
     for row in shown.to_dict("records"):
         value = "n/a" if pd.isna(row["value"]) else f"{row['value']:.4f}"

@@ -21,15 +21,7 @@ COMPARED = {">": np.greater, ">=": np.greater_equal, "<": np.less, "<=": np.less
 
 @dataclass(frozen=True)
 class Gate:
-    """A condition that fails an audit.
-
-    Attributes:
-        text: its text.
-        metric: name of the metric.
-        attribute: name of the attribute; "" for all.
-        sign: key of ``COMPARED``.
-        limit: the number to compare with.
-    """
+    """A condition that fails an audit."""
 
     text: str
     metric: str
@@ -38,11 +30,7 @@ class Gate:
     limit: float
 
     def failures(self, rows: pd.DataFrame) -> list[str]:
-        """One line for each value that meets the condition or is missing.
-
-        Args:
-            rows: rows of an audit.
-        """
+        """One line for each value that meets the condition or is missing."""
         own = rows[rows["metric"] == self.metric]
         if self.attribute:
             own = own[own["attribute"] == self.attribute]
@@ -60,11 +48,7 @@ class Gate:
 
 
 def parse(text: str) -> Gate:
-    """The gate of a text: a metric, optionally an attribute, a comparison and a number.
-
-    Raises:
-        InputError: the text has another form.
-    """
+    """The gate of a text: a metric, optionally an attribute, a comparison and a number."""
     found = FORM.fullmatch(text)
     if found is None or not np.isfinite(float(found["limit"])):
         raise InputError(
@@ -78,16 +62,7 @@ def parse(text: str) -> Gate:
 
 
 def require_known(gate: Gate, metrics: Collection[str], attributes: Collection[str]) -> None:
-    """Check that an audit has the metric and the attribute of a gate.
-
-    Args:
-        gate: the gate.
-        metrics: metrics of the audit.
-        attributes: attributes of the audit and their intersections.
-
-    Raises:
-        InputError: the audit lacks one of them.
-    """
+    """Check that an audit has the metric and the attribute of a gate."""
     if gate.metric in RENAMED:
         raise InputError(
             f"gate {gate.text!r}: metric {gate.metric!r} is now called {RENAMED[gate.metric]!r}"

@@ -194,11 +194,7 @@ def norm(name: str, values: np.ndarray) -> np.ndarray:
 
 
 def differences(counts: np.ndarray) -> Mapping[str, np.ndarray]:
-    """Signed differences ``[draws, group, class]`` by name of the measure made of them.
-
-    Args:
-        counts: rows by group, class and predicted class, ``[draws, group, class, class]``.
-    """
+    """Signed differences ``[draws, group, class]`` by name of the measure made of them."""
     rows = counts.sum((2, 3))[..., None]
     hits = counts.diagonal(axis1=2, axis2=3)
     of_class, predicted = counts.sum(3), counts.sum(2)

@@ -25,16 +25,7 @@ def audit_page(
     small: int,
     failures: Mapping[Gate, Sequence[str]],
 ) -> str:
-    """The page as HTML; the same arguments give the same text.
-
-    Args:
-        rows: rows of the audit.
-        predictions: the predictions.
-        roles: the columns of the table.
-        name: name of the table.
-        small: number of rows below which a group is flagged.
-        failures: for each gate the reasons why it failed, empty if it held.
-    """
+    """The page as HTML; the same arguments give the same text."""
     order = {one: number for number, one in enumerate(roles.attributes)}
     names = {str(one) for one in rows["attribute"] if one}
     return rendered(

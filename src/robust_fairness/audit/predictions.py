@@ -51,14 +51,7 @@ class Roles:
 
 @dataclass(frozen=True)
 class Predictions:
-    """Checked predictions in the form that metrics take.
-
-    Attributes:
-        samples: target and attributes of the rows, without features.
-        prediction: class index int64 ``[n]``, or float64 ``[n]``.
-        outputs: log probabilities ``[n, classes]``, or numbers ``[n, 1]``.
-        kind: kind of the predictions.
-    """
+    """Checked predictions in the form that metrics take."""
 
     samples: Samples
     prediction: np.ndarray
@@ -67,17 +60,7 @@ class Predictions:
 
 
 def check(table: pd.DataFrame, roles: Roles, name: str = "table") -> Predictions:
-    """The predictions of a table.
-
-    Args:
-        table: one row per prediction.
-        roles: what its columns are.
-        name: name of the table, for error messages.
-
-    Raises:
-        InputError: a column does not exist, is constant or has cells that do not fit, or a row
-            lacks target or prediction.
-    """
+    """The predictions of a table."""
     _require_columns(table, roles, name)
     _require_values(table, roles, name)
     attributes = {

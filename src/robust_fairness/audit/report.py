@@ -29,7 +29,7 @@ from robust_fairness.samples import Groups, Samples, groups_of
 AUDIT = {
     "dataset": "str", "attribute": "str", "group": "str", "metric": "str", "value": "float64",
     "low": "float64", "high": "float64", "interval": "str", "n": "int64", "small": "bool",
-    "note": "str",
+    "note": "str", "applies": "bool",
 }  # fmt: skip
 SMALL = 30  # rows below which a group is flagged: a share has a standard error of up to 9 points
 KERNEL_ROWS = 16_384  # rows from which the kernel scores take theirs
@@ -158,7 +158,7 @@ def score(
         row.update(_interval(row, bounds))
         row.update(_small_group(row, predictions, groups, small))
     rows += _dependence(OF_DEPENDENCE, predictions, small)
-    empty = {"low": np.nan, "high": np.nan, "interval": "", "small": False}
+    empty = {"low": np.nan, "high": np.nan, "interval": "", "small": False, "applies": True}
     return tables.table(AUDIT, [{**empty, **row, "dataset": name} for row in rows])
 
 

@@ -6,13 +6,13 @@ attributes of samples. The functions themselves are pure and in the modules of t
 ``fairness.equalized_odds_difference(y_true, y_pred, sensitive_features=sex)``.
 """
 
-from robust_fairness.metrics.base import NOT_APPLICABLE, Score, Undefined, measure, quantity
+from robust_fairness.metrics.base import NotApplicable, Score, Undefined, measure, quantity
 from robust_fairness.metrics.evaluation import evaluate
 from robust_fairness.metrics.find import Metric, find_metric, metric_names, parse_metrics
 
 __all__ = [
-    "NOT_APPLICABLE",
     "Metric",
+    "NotApplicable",
     "Score",
     "Undefined",
     "evaluate",

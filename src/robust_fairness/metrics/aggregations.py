@@ -19,15 +19,15 @@ import numpy as np
 
 from robust_fairness.metrics.base import (
     DEFINITIONS,
-    NO_OPTIONS,
     NO_ROWS,
-    NOT_APPLICABLE,
+    Array,
     Arrays,
     Better,
+    NotApplicable,
     Options,
     Quantity,
     Score,
-    rows_by_group,
+    Weights,
 )
 from robust_fairness.metrics.groups import as_groups, listed, missing, subgroups
 from robust_fairness.samples import Groups
@@ -41,29 +41,17 @@ FEW = "fewer than two groups with rows"
 
 def by_group(
     function: Callable[..., float | Score],
-    *arrays: np.ndarray,
+    *arrays: Array,
     sensitive_features: Any,
-    sample_weight: np.ndarray | None = None,
+    sample_weight: Weights = None,
     **options: float,
 ) -> dict[str, Score]:
-    """Value of a quantity on the rows of each group.
-
-    Args:
-        function: any function with scikit-learn's signature.
-        arrays: its arrays ``[n, ...]``, such as ``y_true, y_pred``.
-        sensitive_features: one label per row ``[n]``.
-        sample_weight: weight of every row ``[n]``.
-        options: further arguments of the function.
-    """
+    """Value of a quantity on the rows of each group."""
     groups, one = as_groups(sensitive_features), _quantity(function, len(arrays))
     own = dict(zip(one.needs, arrays, strict=True))
     if sample_weight is None:
         return one.by_group(own, groups, options)
-    own["sample_weight"] = sample_weight
-    return {
-        name: one.score({key: array[rows] for key, array in own.items()}, options)
-        for name, rows in rows_by_group(groups).items()
-    }
+    return one.group_by_group(own | {"sample_weight": sample_weight}, groups, options)
 
 
 def _quantity(function: Callable[..., Any], arrays: int) -> Quantity:
@@ -76,7 +64,7 @@ def _quantity(function: Callable[..., Any], arrays: int) -> Quantity:
     def called(**rows: Any) -> Any:
         return function(*(rows.pop(need) for need in needs), **rows)
 
-    return Quantity(function.__name__, called, "higher", "any", needs, NO_OPTIONS, False, False)
+    return Quantity(name=function.__name__, function=called, better="higher", needs=needs)
 
 
 def difference(scores: Scores) -> Score:
@@ -108,10 +96,6 @@ def worst_group(scores: Scores, higher: bool) -> Score:
     """The worst value of a group; n is that group's, and the note names it.
 
     Source: Sagawa et al. 2020, whose groups are the subgroups of group and class.
-
-    Args:
-        scores: one per group.
-        higher: whether higher values are better.
     """
     present = _present(scores)
     if not present:
@@ -182,7 +166,7 @@ def light_dark_gap(scores: Scores) -> Score:
     Types count alike, however many rows they have.
     """
     if not set(scores) <= {*LIGHT, *DARK}:
-        return Score(None, 0, f"{NOT_APPLICABLE}groups that are no skin types I to VI")
+        return NotApplicable("groups that are no skin types I to VI").score()
     present = _present(scores)
     light, dark = ([name for name in side if name in present] for side in (LIGHT, DARK))
     for side, found in ((LIGHT, light), (DARK, dark)):

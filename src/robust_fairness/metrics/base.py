@@ -17,9 +17,8 @@ Both say by ``needs`` which arrays they are called with, by keyword. ``n`` is th
 - any further array of rows that predictions keep, such as ``embedding`` or ``curvature``.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -27,16 +26,15 @@ import numpy as np
 from robust_fairness.core.errors import InputError
 from robust_fairness.samples import Groups
 
-NOT_APPLICABLE = "not applicable: "
 NO_ROWS = "no rows"
 
 Better = Literal["higher", "lower"]
 Task = Literal["classification", "regression", "any"]
+Array = np.ndarray
+Weights = np.ndarray | None  # of rows; equal ones if None
 Arrays = Mapping[str, Any]
 Options = Mapping[str, float]
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-NO_OPTIONS: Options = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -47,18 +45,31 @@ class Score:
         value: the value; None where it is not defined.
         n: number of rows that it rests on.
         note: why the value is missing, or what it leaves out.
+        applies: whether the metric can have a value for such data.
     """
 
     value: float | None
     n: int
     note: str = ""
+    applies: bool = True
 
 
 class Undefined(InputError):
     """A metric is not defined for these rows; the text says why."""
 
+    def score(self, n: int = 0) -> Score:
+        """The missing value of so many rows."""
+        return Score(None, n, str(self))
 
-@dataclass(frozen=True)
+
+class NotApplicable(Undefined):
+    """A metric does not apply to such data; the text says why."""
+
+    def score(self, n: int = 0) -> Score:
+        return Score(None, n, f"not applicable: {self}", applies=False)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Definition:
     """A quantity or a named measure, with what selection and evaluation must know of it.
 
@@ -76,31 +87,33 @@ class Definition:
     name: str
     function: Callable[..., Any]
     better: Better
-    task: Task
-    needs: tuple[str, ...]
-    options: Options
-    binary: bool
-    unshifted_only: bool
+    task: Task = "classification"
+    needs: tuple[str, ...] = ("y_true", "y_pred")
+    options: Options = field(default_factory=dict)
+    binary: bool = False
+    unshifted_only: bool = False
 
     def scores(self, arrays: Arrays, options: Options) -> dict[str, Score]:
         """Scores by group; that of all rows has the name ``""``."""
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Measure(Definition):
     """A named measure, whose function returns a ``Score`` or one per group."""
+
+    needs: tuple[str, ...] = ("y_true", "y_pred", "sensitive_features")
 
     def scores(self, arrays: Arrays, options: Options) -> dict[str, Score]:
         """Scores by group."""
         try:
             found = self.function(**{need: arrays[need] for need in self.needs}, **options)
         except Undefined as reason:
-            found = Score(None, 0, str(reason))
+            found = reason.score()
         return found if isinstance(found, dict) else {"": found}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Quantity(Definition):
     """A quantity, whose function returns a number or a ``Score``.
 
@@ -111,7 +124,7 @@ class Quantity(Definition):
             is faster than group by group or depends on the other rows too.
     """
 
-    among: Callable[..., np.ndarray] | None = None
+    among: Callable[..., Array] | None = None
     of_groups: Callable[..., dict[str, Score]] | None = None
 
     def scores(self, arrays: Arrays, options: Options) -> dict[str, Score]:
@@ -126,7 +139,7 @@ class Quantity(Definition):
         try:
             found = self.function(**rows, **options)
         except Undefined as reason:
-            return Score(None, count, str(reason))
+            return reason.score(count)
         if isinstance(found, Score):
             return found
         if self.among is None:
@@ -139,62 +152,35 @@ class Quantity(Definition):
         own = {need: arrays[need] for need in self.needs}
         if self.of_groups is not None:
             return self.of_groups(**own, sensitive_features=groups, **options)
+        return self.group_by_group(own, groups, options)
+
+    def group_by_group(self, arrays: Arrays, groups: Groups, options: Options) -> dict[str, Score]:
+        """The score of every group from the arrays of its rows."""
+        order = np.argsort(groups.index, kind="stable")
+        rows_by_group = np.split(order, np.cumsum(groups.counts))[:-1]
         return {
-            name: self.score({need: array[rows] for need, array in own.items()}, options)
-            for name, rows in rows_by_group(groups).items()
+            name: self.score({key: array[rows] for key, array in arrays.items()}, options)
+            for name, rows in zip(groups.names, rows_by_group, strict=True)
         }
 
 
 DEFINITIONS: dict[str, Definition] = {}
 
 
-def quantity(
-    better: Better,
-    task: Task = "classification",
-    needs: Sequence[str] = ("y_true", "y_pred"),
-    options: Options = NO_OPTIONS,
-    binary: bool = False,
-    unshifted_only: bool = False,
-    among: Callable[..., np.ndarray] | None = None,
-    of_groups: Callable[..., dict[str, Score]] | None = None,
-) -> Callable[[Function], Function]:
-    """Register a function as a quantity under its own name; see ``Quantity``."""
-
-    def register(function: Function) -> Function:
-        facts = (better, task, tuple(needs), options, binary, unshifted_only)
-        return _register(Quantity(function.__name__, function, *facts, among, of_groups))
-
-    return register
+def quantity(**facts: Any) -> Callable[[Function], Function]:
+    """Register a function as a quantity under its own name, with these fields of ``Quantity``."""
+    return lambda one: _registered(Quantity(name=one.__name__, function=one, **facts))
 
 
-def measure(
-    better: Better,
-    task: Task = "classification",
-    needs: Sequence[str] = ("y_true", "y_pred", "sensitive_features"),
-    options: Options = NO_OPTIONS,
-    binary: bool = False,
-    unshifted_only: bool = False,
-) -> Callable[[Function], Function]:
-    """Register a function as a named measure under its own name; see ``Measure``."""
-
-    def register(function: Function) -> Function:
-        facts = (better, task, tuple(needs), options, binary, unshifted_only)
-        return _register(Measure(function.__name__, function, *facts))
-
-    return register
+def measure(**facts: Any) -> Callable[[Function], Function]:
+    """Register a function as a named measure, with these fields of ``Measure``."""
+    return lambda one: _registered(Measure(name=one.__name__, function=one, **facts))
 
 
-def _register(one: Definition) -> Any:
+def _registered(one: Definition) -> Any:
     known = DEFINITIONS.get(one.name)
     if known and known.function.__module__ != one.function.__module__:
         places = f"{known.function.__module__}, {one.function.__module__}"
         raise InputError(f"metric {one.name!r}: two metrics have this name ({places})")
     DEFINITIONS[one.name] = one
     return one.function
-
-
-def rows_by_group(groups: Groups) -> dict[str, np.ndarray]:
-    """Row numbers of every group, in order."""
-    order = np.argsort(groups.index, kind="stable")
-    ends = np.cumsum(groups.counts)
-    return dict(zip(groups.names, np.split(order, ends)[:-1], strict=True))

@@ -5,9 +5,11 @@ Source: "An Investigation of Critical Issues in Bias Mitigation Techniques" (WAC
 A *subgroup* (a class group in the paper) is a value of an attribute together with a class, such as
 blue sevens. Subgroups are those that occur, never all that could. The *majority* of an attribute
 are the rows whose value is the most frequent one of their class in training, the *minority* are
-all others
-(section 6.3: "if most 0s are blue and most 1s are green, the majority comprises blue 0s, green
-1s").
+all others (section 6.3: "if most 0s are blue and most 1s are green, the majority comprises blue 0s,
+green 1s").
+
+Measures of the majority and the minority take ``sensitive_features``, ``y_train`` and
+``sensitive_features_train``, means over attributes the arrays of ``OF_ALL``.
 """
 
 from collections.abc import Callable
@@ -16,7 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from robust_fairness.metrics.base import NO_ROWS, NOT_APPLICABLE, Score, measure
+from robust_fairness.metrics.base import NO_ROWS, Array, NotApplicable, Score, measure
 from robust_fairness.metrics.evaluation import by_attribute
 from robust_fairness.metrics.groups import (
     as_groups_of_both,
@@ -34,11 +36,11 @@ OF_ALL = ("y_true", "y_pred", "attributes", "y_train", "attributes_train")
 
 @measure(better="higher", needs=TRAINED, options={"alpha": 0})
 def accuracy_at(
-    y_true: np.ndarray,
-    y_pred: np.ndarray,
+    y_true: Array,
+    y_pred: Array,
     *,
     sensitive_features: Any,
-    y_train: np.ndarray,
+    y_train: Array,
     sensitive_features_train: Any,
     alpha: float = 0,
 ) -> Score:
@@ -65,107 +67,53 @@ def accuracy_at(
 
 
 @measure(better="higher", needs=OF_ALL, options={"alpha": 0})
-def mean_accuracy_at(
-    y_true: np.ndarray,
-    y_pred: np.ndarray,
-    *,
-    attributes: pd.DataFrame,
-    y_train: np.ndarray,
-    attributes_train: pd.DataFrame,
-    alpha: float = 0,
-) -> Score:
+def mean_accuracy_at(*, alpha: float = 0, **arrays: Any) -> Score:
     """Mean of ``accuracy_at`` over all categorical attributes."""
-    arrays = {"y_true": y_true, "y_pred": y_pred}
-    return _mean(accuracy_at, arrays, attributes, y_train, attributes_train, alpha=alpha)
+    return _mean(accuracy_at, **arrays, alpha=alpha)
 
 
 @measure(better="higher", needs=OF_ALL)
-def unbiased_accuracy(
-    y_true: np.ndarray,
-    y_pred: np.ndarray,
-    *,
-    attributes: pd.DataFrame,
-    y_train: np.ndarray,
-    attributes_train: pd.DataFrame,
-) -> Score:
+def unbiased_accuracy(**arrays: Any) -> Score:
     """Acc(0), the mean over subgroups, averaged over all categorical attributes (section 2).
 
     The source does not say how several attributes combine. All at once would leave nearly every
     test row out: 9,997 of 10,000 combinations of the seven of Biased MNIST have no training row.
     """
-    arrays = {"y_true": y_true, "y_pred": y_pred}
-    return _mean(accuracy_at, arrays, attributes, y_train, attributes_train)
+    return _mean(accuracy_at, **arrays)
 
 
 @measure(better="higher", needs=TRAINED)
-def majority_accuracy(
-    y_true: np.ndarray,
-    y_pred: np.ndarray,
-    *,
-    sensitive_features: Any,
-    y_train: np.ndarray,
-    sensitive_features_train: Any,
-) -> Score:
+def majority_accuracy(y_true: Array, y_pred: Array, **groups: Any) -> Score:
     """Accuracy within the majority (section 6.3)."""
-    sides = _sides(y_true, sensitive_features, y_train, sensitive_features_train)
+    sides = _sides(y_true, **groups)
     return means_by_group(y_pred == y_true, sides)["majority"]
 
 
 @measure(better="higher", needs=TRAINED)
-def minority_accuracy(
-    y_true: np.ndarray,
-    y_pred: np.ndarray,
-    *,
-    sensitive_features: Any,
-    y_train: np.ndarray,
-    sensitive_features_train: Any,
-) -> Score:
+def minority_accuracy(y_true: Array, y_pred: Array, **groups: Any) -> Score:
     """Accuracy within the minority (section 6.3)."""
-    sides = _sides(y_true, sensitive_features, y_train, sensitive_features_train)
+    sides = _sides(y_true, **groups)
     return means_by_group(y_pred == y_true, sides)["minority"]
 
 
 @measure(better="lower", needs=TRAINED)
-def majority_minority_difference(
-    y_true: np.ndarray,
-    y_pred: np.ndarray,
-    *,
-    sensitive_features: Any,
-    y_train: np.ndarray,
-    sensitive_features_train: Any,
-) -> Score:
+def majority_minority_difference(y_true: Array, y_pred: Array, **groups: Any) -> Score:
     """Accuracy within the majority minus that within the minority (MMD of section 2)."""
-    sides = _sides(y_true, sensitive_features, y_train, sensitive_features_train)
+    sides = _sides(y_true, **groups)
     (minor, major), counts = rates(y_pred == y_true, sides.index, len(SIDES))
     return missing(counts, SIDES) or Score(float(major - minor), len(y_true))
 
 
 @measure(better="lower", needs=OF_ALL)
-def mean_majority_minority_difference(
-    y_true: np.ndarray,
-    y_pred: np.ndarray,
-    *,
-    attributes: pd.DataFrame,
-    y_train: np.ndarray,
-    attributes_train: pd.DataFrame,
-) -> Score:
+def mean_majority_minority_difference(**arrays: Any) -> Score:
     """Mean of ``majority_minority_difference`` over all categorical attributes."""
-    arrays = {"y_true": y_true, "y_pred": y_pred}
-    return _mean(majority_minority_difference, arrays, attributes, y_train, attributes_train)
+    return _mean(majority_minority_difference, **arrays)
 
 
-def in_majority(
-    y: np.ndarray, group: np.ndarray, y_train: np.ndarray, group_train: np.ndarray
-) -> np.ndarray:
-    """Whether each row's value is the most frequent one of its class in training, bool ``[n]``.
+def in_majority(y: Array, group: Array, y_train: Array, group_train: Array) -> Array:
+    """Whether each row's group is the most frequent one of its class in training, bool ``[n]``.
 
-    The first of equally frequent values counts; a class without training rows has no majority.
-
-    Args:
-        y: class of every row ``[n]``.
-        group: number of its value ``[n]``.
-        y_train: classes of the training rows ``[m]``.
-        group_train: their values ``[m]``.
+    The first of equally frequent groups counts; a class without training rows has no majority.
     """
     classes = int(max(y.max(initial=0), y_train.max(initial=0))) + 1
     width = int(group_train.max(initial=0)) + 1
@@ -179,9 +127,9 @@ def in_majority(
 
 
 def _sides(
-    y_true: np.ndarray,
+    y_true: Array,
     sensitive_features: Any,
-    y_train: np.ndarray,
+    y_train: Array,
     sensitive_features_train: Any,
 ) -> Groups:
     groups, groups_train = as_groups_of_both(sensitive_features, sensitive_features_train)
@@ -198,9 +146,10 @@ def _absent(from_training: int, from_these: int) -> str:
 
 def _mean(
     function: Callable[..., Score],
-    arrays: dict[str, np.ndarray],
+    y_true: Array,
+    y_pred: Array,
     attributes: pd.DataFrame,
-    y_train: np.ndarray,
+    y_train: Array,
     attributes_train: pd.DataFrame,
     **options: float,
 ) -> Score:
@@ -208,12 +157,11 @@ def _mean(
 
     It rests on as many rows as the attribute with the fewest.
     """
-    scores = {
-        name: function(**own, **options)
-        for name, own in by_attribute(arrays, attributes, y_train, attributes_train).items()
-    }
+    arrays = {"y_true": y_true, "y_pred": y_pred}
+    by_name = by_attribute(arrays, attributes, y_train, attributes_train)
+    scores = {name: function(**own, **options) for name, own in by_name.items()}
     if not scores:
-        return Score(None, 0, f"{NOT_APPLICABLE}no categorical attribute")
+        return NotApplicable("no categorical attribute").score()
     values = [score.value for score in scores.values() if score.value is not None]
     note = "; ".join(f"{name}: {score.note}" for name, score in scores.items() if score.note)
     if len(values) < len(scores):

@@ -5,17 +5,22 @@ Names and definitions are those of scikit-learn and fairlearn, ``sample_weight``
 
 import numpy as np
 
-from robust_fairness.metrics.base import NO_ROWS, Score, Undefined, measure, quantity
+from robust_fairness.metrics.base import (
+    NO_ROWS,
+    Array,
+    Score,
+    Undefined,
+    Weights,
+    measure,
+    quantity,
+)
 from robust_fairness.metrics.groups import means_by_group
-from robust_fairness.samples import Groups
 
 BINS = 10
 SCORED = ("y_true", "y_score")
 
 
-def _mean(
-    values: np.ndarray, among: np.ndarray, sample_weight: np.ndarray | None, what: str
-) -> float:
+def _mean(values: Array, among: Array, sample_weight: Weights, what: str) -> float:
     """Mean of some values; a reason where there are none."""
     if not among.any():
         raise Undefined(f"{NO_ROWS} {what}")
@@ -23,84 +28,55 @@ def _mean(
     return float(np.average(values[among], weights=weights))
 
 
-def _positive(y_true: np.ndarray, y_pred: np.ndarray) -> np.ndarray:
-    return y_true == 1
-
-
-def _negative(y_true: np.ndarray, y_pred: np.ndarray) -> np.ndarray:
-    return y_true == 0
-
-
-def _selected(y_true: np.ndarray, y_pred: np.ndarray) -> np.ndarray:
-    return y_pred == 1
-
-
-def _hits_by_group(
-    y_true: np.ndarray, y_pred: np.ndarray, sensitive_features: Groups
-) -> dict[str, Score]:
-    return means_by_group(y_pred == y_true, sensitive_features)
-
-
-@quantity(better="higher", of_groups=_hits_by_group)
-def accuracy(
-    y_true: np.ndarray, y_pred: np.ndarray, *, sample_weight: np.ndarray | None = None
-) -> float:
+@quantity(
+    better="higher",
+    of_groups=lambda y_true, y_pred, sensitive_features: means_by_group(
+        y_pred == y_true, sensitive_features
+    ),
+)
+def accuracy(y_true: Array, y_pred: Array, *, sample_weight: Weights = None) -> float:
     """Share of rows whose class is predicted."""
     return float(np.average(y_pred == y_true, weights=sample_weight))
 
 
 @quantity(better="higher", binary=True)
-def selection_rate(
-    y_true: np.ndarray, y_pred: np.ndarray, *, sample_weight: np.ndarray | None = None
-) -> float:
+def selection_rate(y_true: Array, y_pred: Array, *, sample_weight: Weights = None) -> float:
     """Share of positive predictions, P(Y'=1)."""
     return float(np.average(y_pred == 1, weights=sample_weight))
 
 
-@quantity(better="higher", binary=True, among=_positive)
-def true_positive_rate(
-    y_true: np.ndarray, y_pred: np.ndarray, *, sample_weight: np.ndarray | None = None
-) -> float:
+@quantity(better="higher", binary=True, among=lambda y_true, y_pred: y_true == 1)
+def true_positive_rate(y_true: Array, y_pred: Array, *, sample_weight: Weights = None) -> float:
     """P(Y'=1 | Y=1), recall of the positive class."""
     return _mean(y_pred == 1, y_true == 1, sample_weight, "of class 1")
 
 
-@quantity(better="lower", binary=True, among=_positive)
-def false_negative_rate(
-    y_true: np.ndarray, y_pred: np.ndarray, *, sample_weight: np.ndarray | None = None
-) -> float:
+@quantity(better="lower", binary=True, among=lambda y_true, y_pred: y_true == 1)
+def false_negative_rate(y_true: Array, y_pred: Array, *, sample_weight: Weights = None) -> float:
     """P(Y'=0 | Y=1)."""
     return _mean(y_pred == 0, y_true == 1, sample_weight, "of class 1")
 
 
-@quantity(better="lower", binary=True, among=_negative)
-def false_positive_rate(
-    y_true: np.ndarray, y_pred: np.ndarray, *, sample_weight: np.ndarray | None = None
-) -> float:
+@quantity(better="lower", binary=True, among=lambda y_true, y_pred: y_true == 0)
+def false_positive_rate(y_true: Array, y_pred: Array, *, sample_weight: Weights = None) -> float:
     """P(Y'=1 | Y=0)."""
     return _mean(y_pred == 1, y_true == 0, sample_weight, "of class 0")
 
 
-@quantity(better="higher", binary=True, among=_negative)
-def true_negative_rate(
-    y_true: np.ndarray, y_pred: np.ndarray, *, sample_weight: np.ndarray | None = None
-) -> float:
+@quantity(better="higher", binary=True, among=lambda y_true, y_pred: y_true == 0)
+def true_negative_rate(y_true: Array, y_pred: Array, *, sample_weight: Weights = None) -> float:
     """P(Y'=0 | Y=0)."""
     return _mean(y_pred == 0, y_true == 0, sample_weight, "of class 0")
 
 
-@quantity(better="higher", binary=True, among=_selected)
-def precision(
-    y_true: np.ndarray, y_pred: np.ndarray, *, sample_weight: np.ndarray | None = None
-) -> float:
+@quantity(better="higher", binary=True, among=lambda y_true, y_pred: y_pred == 1)
+def precision(y_true: Array, y_pred: Array, *, sample_weight: Weights = None) -> float:
     """P(Y=1 | Y'=1); undefined without a positive prediction."""
     return _mean(y_true == 1, y_pred == 1, sample_weight, "predicted as class 1")
 
 
 @quantity(better="higher", needs=SCORED, binary=True)
-def roc_auc(
-    y_true: np.ndarray, y_score: np.ndarray, *, sample_weight: np.ndarray | None = None
-) -> float:
+def roc_auc(y_true: Array, y_score: Array, *, sample_weight: Weights = None) -> float:
     """Area under the ROC curve; undefined where rows are of one class."""
     from sklearn.metrics import roc_auc_score
 
@@ -111,17 +87,13 @@ def roc_auc(
 
 
 @quantity(better="lower", needs=SCORED, binary=True)
-def brier_score(
-    y_true: np.ndarray, y_score: np.ndarray, *, sample_weight: np.ndarray | None = None
-) -> float:
+def brier_score(y_true: Array, y_score: Array, *, sample_weight: Weights = None) -> float:
     """Mean squared difference of the probability of class 1 and the class (Brier 1950)."""
     return float(np.average(np.square(y_score - y_true), weights=sample_weight))
 
 
 @quantity(better="lower", needs=SCORED, binary=True)
-def log_loss(
-    y_true: np.ndarray, y_score: np.ndarray, *, sample_weight: np.ndarray | None = None
-) -> float:
+def log_loss(y_true: Array, y_score: Array, *, sample_weight: Weights = None) -> float:
     """Mean negative log-likelihood of the classes, probabilities clipped as in scikit-learn."""
     from sklearn.metrics import log_loss as of_sklearn
 
@@ -130,10 +102,10 @@ def log_loss(
 
 @quantity(better="lower", needs=SCORED, binary=True, options={"bins": BINS})
 def expected_calibration_error(
-    y_true: np.ndarray,
-    y_score: np.ndarray,
+    y_true: Array,
+    y_score: Array,
     *,
-    sample_weight: np.ndarray | None = None,
+    sample_weight: Weights = None,
     bins: float = BINS,
 ) -> float:
     """Mean over rows of how far the probability of class 1 is from its frequency in the row's bin.
@@ -148,7 +120,7 @@ def expected_calibration_error(
 
 
 @measure(better="higher", needs=("y_true", "y_train"), unshifted_only=True)
-def constant_accuracy(y_true: np.ndarray, y_train: np.ndarray) -> Score:
+def constant_accuracy(y_true: Array, y_train: Array) -> Score:
     """Accuracy of always predicting the most frequent class of the training rows.
 
     A model below it has learned nothing that accuracy can show.

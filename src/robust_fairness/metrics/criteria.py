@@ -44,11 +44,7 @@ class Scored:
 
     @classmethod
     def parse(cls, text: str) -> "Scored":
-        """From its text.
-
-        Raises:
-            InputError: no such metric.
-        """
+        """From its text."""
         metric, _, part = text.partition("@")
         find_metric(metric)
         return cls(metric, part or VALIDATION)
@@ -64,12 +60,7 @@ class Scored:
 
 @dataclass(frozen=True)
 class Constraint:
-    """At least a share of the best trial's value of a metric.
-
-    Attributes:
-        scored: the metric.
-        share: the share, above 0 and at most 1.
-    """
+    """At least a share of the best trial's value of a metric."""
 
     scored: Scored
     share: float
@@ -77,23 +68,14 @@ class Constraint:
 
 @dataclass(frozen=True)
 class Criterion:
-    """What the selected trial is best in, and what it must keep.
-
-    Attributes:
-        objective: the metric whose best value is selected.
-        constraint: only trials that satisfy it can be selected.
-    """
+    """What the selected trial is best in, and what it must keep."""
 
     objective: Scored
     constraint: Constraint | None = None
 
     @classmethod
     def parse(cls, value: str | Mapping[str, object]) -> "Criterion":
-        """From its text, or from a mapping with the keys objective and subject_to.
-
-        Raises:
-            InputError: not such a text or mapping, or no such metric.
-        """
+        """From its text, or from a mapping with the keys objective and subject_to."""
         return _of_mapping(value) if isinstance(value, Mapping) else _of_text(value)
 
     @property

@@ -1,16 +1,16 @@
 r"""Dependence of variables by normalised cross-covariance operators (FairCOCCO, appendix A).
 
-A variable X is seen through a Gaussian kernel. With the centred kernel matrix G of n rows its
-*proxy* is :math:`R_X = G (G + \epsilon n I)^{-1}`, symmetric with eigenvalues in [0, 1), and the
-dependence of X and Z, given Y or not, is (Eqs. 13 and 15)
+:math:`G` is the centred Gaussian kernel matrix of n rows of a variable X. Its *proxy*
+:math:`R_X = G (G + \epsilon n I)^{-1}` is symmetric with eigenvalues in [0, 1), and the dependence
+of X and Z, given Y or not, is (Eqs. 13 and 15)
 
 .. math:: Tr[R_X (I - R_Y) R_Z (I - R_Y)], \qquad Tr[R_X R_Z]
 
-``exact_score`` says so in matrices of n x n. ``low_rank_dependence`` replaces every kernel
-matrix by its incomplete Cholesky decomposition on few rows, the *pivots*, so that time is linear
-in n and memory bounded: all that is ever needed of two variables is the small matrix
-:math:`K_{PX}^T H K_{QZ}` between their pivots, a sum over blocks of rows. Both divide by the norms
-of the two factors, so that the score lies in [0, 1] (A.2).
+``exact_score`` computes it from n x n matrices. ``low_rank_dependence`` replaces every kernel
+matrix by its incomplete Cholesky decomposition on few rows, the *pivots*: time is linear in n and
+memory bounded, since two variables only need the small matrix :math:`K_{PX}^T H K_{QZ}` between
+their pivots, a sum over blocks of rows. Both divide by the norms of the two factors, so that the
+score lies in [0, 1] (A.2).
 """
 
 from collections.abc import Sequence
@@ -26,17 +26,12 @@ MOST_PIVOTS = 400
 WIDTH_ROWS = 1024  # rows whose distances give the width of the kernel
 EXACT_DISTANCES = "donot_use_mm_for_euclid_dist"
 BLOCK = 8192  # rows of the kernel matrix at once
-JITTER = 1e-6  # on the diagonal of the kernel between rows that were chosen without looking
+JITTER = 1e-6  # on the diagonal of the kernel between evenly spaced rows
 
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable through its kernel.
-
-    Attributes:
-        x: values ``[..., n, d]``.
-        width: width of the Gaussian kernel ``[...]``.
-    """
+    """A variable: values ``[..., n, d]`` and the width of its Gaussian kernel ``[...]``."""
 
     x: Tensor
     width: Tensor
@@ -44,8 +39,8 @@ class Variable:
     def kernel(self, rows: Tensor, others: Tensor) -> Tensor:
         """Gaussian kernel between values ``[..., n, d]`` and ``[..., m, d]``, ``[..., n, m]``.
 
-        Distances are taken of differences: by products of the values, nearly equal rows far from
-        the origin of a narrow kernel would give a matrix that is not positive definite.
+        Distances are computed from differences: from products of the values, nearly equal rows far
+        from the origin of a narrow kernel would give a matrix that is not positive definite.
         """
         distances = torch.cdist(rows, others, compute_mode=EXACT_DISTANCES)
         return torch.exp(-0.5 * (distances / self.width[..., None, None]).square())
@@ -57,14 +52,11 @@ class Variable:
 
 @dataclass(frozen=True)
 class Dependence:
-    """A dependence score.
+    """A dependence score ``[...]`` between 0 and 1, and the largest number of pivots of a variable.
 
-    Attributes:
-        score: between 0 and 1, ``[...]``.
-        error: what the score changes by when the pivots are cut back until they leave ten times as
-            much of the kernel matrices, ``[...]``: an estimate of the error of the low-rank
-            approximation, mostly from above, since that falls about in proportion to the rest.
-        rank: largest number of pivots of a variable.
+    ``error`` ``[...]`` is the change of the score if pivots are dropped until they leave ten times
+    as much of the kernel matrices: an estimate of the error of the low-rank approximation, usually
+    from above.
     """
 
     score: Tensor
@@ -73,13 +65,11 @@ class Dependence:
 
 
 def variable(*columns: Tensor, standardise: bool = True, rows: int = WIDTH_ROWS) -> Variable:
-    """One variable of several blocks of columns side by side, in float64.
+    """One variable of several blocks of columns ``[..., n, d_k]``, in float64.
 
-    Args:
-        columns: values ``[..., n, d_k]``; of several, the *extended* variable of A.1.
-        standardise: give every column mean 0 and standard deviation 1 first. The paper does not
-            say; without it the scale of A decides how much of (A, Y) is A.
-        rows: see ``median_distance``.
+    Several blocks make the *extended* variable of A.1. ``standardise`` gives every column mean 0
+    and standard deviation 1 first: the paper does not say; without it the scale of A decides how
+    much of (A, Y) is A.
     """
     x = torch.cat([column.double() for column in columns], dim=-1)
     if standardise:
@@ -94,9 +84,7 @@ def median_distance(x: Tensor, rows: int = WIDTH_ROWS) -> Tensor:
     Where it is 0, as for a binary variable of two unequal halves, it is the median of the
     distances that are not, and 1 for a constant. The paper leaves that case open.
 
-    Args:
-        x: values ``[..., n, d]``.
-        rows: take at most so many rows, evenly spaced.
+    At most ``rows`` rows of ``x`` ``[..., n, d]`` are used, evenly spaced.
     """
     count = x.shape[-2]
     places = torch.linspace(0, count - 1, min(rows, count), device=x.device).long()
@@ -113,10 +101,7 @@ def median_distance(x: Tensor, rows: int = WIDTH_ROWS) -> Tensor:
 def exact_score(variables: Sequence[Variable], epsilon: float = EPSILON) -> Tensor:
     """The score ``[...]`` from whole matrices: time grows with n cubed (Eqs. 12 to 15 and A.2).
 
-    Args:
-        variables: two variables of the same rows and, as the third, what is given; the second is
-            then the extended one.
-        epsilon: regularisation, times the number of rows.
+    A third variable conditions; the second is then the extended one.
     """
     left, right, *given = (proxy(one, epsilon) for one in variables)
     for rest in given:
@@ -138,14 +123,11 @@ def proxy(one: Variable, epsilon: float = EPSILON) -> Tensor:
 
 @dataclass(frozen=True)
 class Pivots:
-    """Rows that span a kernel matrix but for a small rest.
+    """Rows int64 ``[..., r]`` that span a kernel matrix up to a small rest, in order of choice.
 
-    Attributes:
-        rows: row numbers in the order of their choice, int64 ``[..., r]``.
-        rest: share of the trace that was left before each was chosen, ``[..., r]``; 0 where a
-            matrix needed fewer pivots than its neighbours.
-        jitter: what is added to the diagonal of the kernel between them, so that equal rows may be
-            among them.
+    ``rest`` ``[..., r]`` is the share of the trace that was left before each was chosen, 0 where a
+    matrix needed fewer pivots than others of the batch. ``jitter`` is added to the diagonal of the
+    kernel between them, so that equal rows may be among them.
     """
 
     rows: Tensor
@@ -161,10 +143,7 @@ class Pivots:
 def pivots(one: Variable, tolerance: float = TOLERANCE, most: int = MOST_PIVOTS) -> Pivots:
     """Choose pivots greedily: always the row that is explained least (Harbrecht et al. 2012).
 
-    Args:
-        one: the variable.
-        tolerance: stop when this share of the trace is left.
-        most: and at so many.
+    Stops when this share of the trace is left, or at ``most`` pivots.
     """
     x = one.x.detach()
     count = x.shape[-2]
@@ -196,7 +175,7 @@ def pivots(one: Variable, tolerance: float = TOLERANCE, most: int = MOST_PIVOTS)
 
 
 def evenly(one: Variable, count: int) -> Pivots:
-    """So many rows at even distances, chosen without looking: random ones of a shuffled batch."""
+    """Evenly spaced rows as pivots: random ones of a shuffled batch."""
     rows = one.x.shape[-2]
     places = torch.linspace(0, rows - 1, min(count, rows), device=one.x.device).long()
     leading = one.x.shape[:-2]
@@ -210,14 +189,7 @@ def low_rank_dependence(
     tolerance: float = TOLERANCE,
     most: int = MOST_PIVOTS,
 ) -> Dependence:
-    """The score from incomplete Cholesky decompositions, with an estimate of its error.
-
-    Args:
-        variables: two variables of the same rows and, as the third, what is given.
-        epsilon: regularisation, times the number of rows.
-        tolerance: pivots are added until they leave this share of a kernel matrix's trace.
-        most: and at most so many.
-    """
+    """The score of ``exact_score`` from incomplete Cholesky decompositions, with its error."""
     chosen = [pivots(one, tolerance, most) for one in variables]
     score = low_rank_score(variables, chosen, epsilon)
     with torch.no_grad():
@@ -235,15 +207,10 @@ def _coarser(chosen: Pivots, tolerance: float) -> Pivots:
 def low_rank_score(
     variables: Sequence[Variable], chosen: Sequence[Pivots], epsilon: float = EPSILON
 ) -> Tensor:
-    """The score ``[...]`` of the first two variables, given the third where there is one.
+    """The score ``[...]`` of the first two variables, conditioned on a third if there is one.
 
     Time grows with n times the square of the number of pivots; differentiable in the values, the
     choice of the pivots and the widths held fixed.
-
-    Args:
-        variables: variables of the same rows.
-        chosen: pivots of each.
-        epsilon: regularisation, times the number of rows.
     """
     a = _inner_products(variables, chosen, epsilon)
     x, z, shared = a[0, 0], a[1, 1], a[0, 1]
@@ -262,7 +229,7 @@ def _inner_products(
 ) -> dict[tuple[int, int], Tensor]:
     """``F_u^T F_v`` of every two variables u <= v, where ``R_u = F_u F_u^T``, ``[..., r_u, r_v]``.
 
-    They are apart, so that nothing is differentiated that does not depend on the predictions.
+    Kept apart, so that nothing is differentiated that does not depend on the predictions.
     """
     count = variables[0].x.shape[-2]
     pairs = list(combinations_with_replacement(range(len(variables)), 2))
@@ -305,12 +272,6 @@ def _factor(one: Variable, few: Pivots, gram: Tensor, ridge: float) -> Tensor:
     """Lower triangular C with :math:`C C^T = K_{Pn} H K_{nP} + ridge K_{PP}`, ``[..., r, r]``.
 
     With it :math:`F = H K_{nP} C^{-T}` for the kernel matrix that the pivots span.
-
-    Args:
-        one: the variable.
-        few: its pivots.
-        gram: the first term.
-        ridge: epsilon times the number of rows.
     """
     at = one.at(few.rows)
     needed = few.rest > 0
@@ -321,13 +282,7 @@ def _factor(one: Variable, few: Pivots, gram: Tensor, ridge: float) -> Tensor:
 
 
 def features(one: Variable, chosen: Pivots, epsilon: float = EPSILON) -> Tensor:
-    """Features F ``[n, r]`` of all rows at once, with :math:`R = F F^T`.
-
-    Args:
-        one: the variable, of no leading axes.
-        chosen: its pivots.
-        epsilon: regularisation, times the number of rows.
-    """
+    """Features F ``[n, r]`` of a variable without leading axes, with :math:`R = F F^T`."""
     kernel = one.kernel(one.x, one.at(chosen.rows))
     centred = kernel - kernel.mean(0)
     factor = _factor(one, chosen, centred.mT @ centred, epsilon * len(kernel))

@@ -10,13 +10,7 @@ from torch import Tensor
 
 
 def input_gradient(losses: Tensor, x: Tensor, create_graph: bool = False) -> Tensor:
-    """Gradient of every row's own loss in its inputs, of the shape of ``x``.
-
-    Args:
-        losses: loss of every row ``[..., n]``, computed from ``x``.
-        x: inputs that require gradients.
-        create_graph: whether the gradient will be differentiated again.
-    """
+    """Gradient of every row's loss ``[..., n]`` in its inputs, of the shape of ``x``."""
     (gradient,) = torch.autograd.grad(losses.sum(), x, create_graph=create_graph)
     return gradient
 
@@ -76,11 +70,7 @@ def exact_curvature(outputs: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     :math:`J^T S J` with S = diag(p) - p p^T, whatever the label. For two classes that is
     :math:`p(1-p) g g^T` with g = grad(z1 - z0), of norm p(1-p)|g|^2; for more, the largest
     eigenvalue of :math:`S^{1/2} J J^T S^{1/2}`. For the squared error (f - y)^2 of one continuous
-    output it is 2|grad f|^2.
-
-    Args:
-        outputs: logits ``[..., n, classes]``, or predictions ``[..., n, 1]``, from inputs.
-        x: inputs.
+    output it is 2|grad f|^2. ``outputs`` maps inputs to logits or predictions.
     """
     x = x.detach().requires_grad_()
     z = outputs(x)
@@ -114,15 +104,8 @@ def power_iteration_curvature(
 ) -> Tensor:
     """Spectral norm of the loss's Hessian for any network, ``[..., n]`` (Eq. 4).
 
-    Power iteration on exact Hessian-vector products from a random direction, until no row's
-    value changes by more than ``tolerance`` of it.
-
-    Args:
-        loss: loss of every row ``[..., n]`` from inputs.
-        x: inputs.
-        tolerance: relative change at which a row has converged.
-        iterations: most products to take.
-        seed: of the first direction.
+    Power iteration on exact Hessian-vector products of the loss ``[..., n]`` from a random
+    direction, until no row's value has a relative change above ``tolerance``.
     """
     x = x.detach().requires_grad_()
     losses = loss(x)

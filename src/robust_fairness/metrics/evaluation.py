@@ -1,13 +1,13 @@
 """From predictions to rows of the tidy table."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from robust_fairness.metrics.base import NOT_APPLICABLE, Arrays, Score
+from robust_fairness.metrics.base import Array, Arrays, NotApplicable, Score
 from robust_fairness.metrics.find import Metric, find_metric
 from robust_fairness.samples import Groups, Samples, groups_of, numbers_of, width_of
 
@@ -21,12 +21,12 @@ OF_COLUMNS = frozenset((COLUMNS, "conditioning_columns"))
 def evaluate(
     names: Sequence[str],
     samples: Samples,
-    outputs: np.ndarray,
-    per_row: Mapping[str, np.ndarray] | None = None,
+    outputs: Array,
+    per_row: Mapping[str, Array] | None = None,
     train: Samples | None = None,
     groupings: Sequence[Sequence[str]] = (),
 ) -> list[dict[str, Any]]:
-    """Rows attribute, group, metric, value, n, note of every metric.
+    """Rows attribute, group, metric, value, n, note, applies of every metric.
 
     A metric of groups is computed for every categorical attribute and every combination of
     ``groupings``, sensitive attributes first; one of columns for every attribute, for the sensitive
@@ -67,8 +67,7 @@ def evaluate(
     rows = []
     for metric in metrics:
         if reason := _not_applicable(metric, samples, available):
-            score = Score(None, len(samples), NOT_APPLICABLE + reason)
-            rows += _rows(metric.name, "", {"": score})
+            rows += _rows(metric.name, "", {"": NotApplicable(reason).score(len(samples))})
             continue
         by_attributes: Mapping[str, Arrays] = {"": arrays}
         if OF_GROUPS.intersection(metric.needs):
@@ -83,7 +82,7 @@ def evaluate(
 def _scores(metric: Metric, arrays: Arrays) -> dict[str, Score]:
     classes = len(arrays["classes"])
     if metric.definition.binary and classes != BINARY:
-        return {"": Score(None, 0, f"{NOT_APPLICABLE}{classes} classes, defined for two")}
+        return {"": NotApplicable(f"{classes} classes, defined for two").score()}
     return metric.scores(arrays)
 
 
@@ -93,7 +92,7 @@ def _sensitive_first(samples: Samples) -> Samples:
     return replace(samples, attributes=samples.attributes[list(names)])
 
 
-def _arrays(samples: Samples, outputs: np.ndarray) -> dict[str, np.ndarray]:
+def _arrays(samples: Samples, outputs: Array) -> dict[str, Array]:
     """Arrays of rows that every prediction has."""
     prediction = outputs.argmax(-1) if samples.classes else outputs[:, 0]
     found = {"y_true": samples.y, "y_pred": prediction, "outputs": outputs}
@@ -102,7 +101,7 @@ def _arrays(samples: Samples, outputs: np.ndarray) -> dict[str, np.ndarray]:
     return found
 
 
-def probability_of_second(outputs: np.ndarray) -> np.ndarray:
+def probability_of_second(outputs: Array) -> Array:
     """Probability of class 1, float64 ``[n]``, from logits of two classes ``[n, 2]``."""
     # exp(-logaddexp(0, x)) is 1 / (1 + exp(x)) without overflow
     return np.exp(-np.logaddexp(0, outputs[:, 0].astype(np.float64) - outputs[:, 1]))
@@ -118,9 +117,9 @@ def _not_applicable(metric: Metric, samples: Samples, available: Iterable[str]) 
 
 
 def by_attribute(
-    arrays: Mapping[str, np.ndarray],
+    arrays: Mapping[str, Array],
     attributes: pd.DataFrame,
-    y_train: np.ndarray | None = None,
+    y_train: Array | None = None,
     attributes_train: pd.DataFrame | None = None,
     groupings: Sequence[Sequence[str]] = (),
 ) -> dict[str, dict[str, Any]]:
@@ -128,13 +127,6 @@ def by_attribute(
 
     Beside the arrays there are ``sensitive_features`` and, of the training rows whose group is
     known, ``y_train`` and ``sensitive_features_train``. A number means the same group in both.
-
-    Args:
-        arrays: arrays ``[n, ...]`` by name.
-        attributes: attributes of these rows.
-        y_train: labels of the training rows ``[m]``.
-        attributes_train: attributes of the training rows.
-        groupings: combinations of categorical attributes.
     """
     together = pd.concat([attributes, attributes_train])
     alone = ((str(name),) for name in attributes.select_dtypes("category"))
@@ -154,16 +146,11 @@ def by_attribute(
 
 
 def by_columns(
-    arrays: Mapping[str, np.ndarray], samples: Samples, groupings: Sequence[Sequence[str]] = ()
+    arrays: Mapping[str, Array], samples: Samples, groupings: Sequence[Sequence[str]] = ()
 ) -> dict[str, dict[str, Any]]:
     """Arrays of the rows whose attribute is known, by attribute, with attributes as numbers.
 
-    An attribute of more than ``MOST_GROUPS`` categories is left out: it would take as many columns.
-
-    Args:
-        arrays: arrays ``[n, ...]`` by name.
-        samples: the rows.
-        groupings: combinations of attributes, beside each alone and the sensitive ones together.
+    An attribute of more than ``MOST_GROUPS`` categories, each a column, is left out.
     """
     narrow = [
         str(name) for name, values in samples.attributes.items() if width_of(values) <= MOST_GROUPS
@@ -187,15 +174,11 @@ def by_columns(
 
 @dataclass(frozen=True)
 class Columns:
-    """Attributes as numbers, which are made of the rows that are taken only.
-
-    Attributes:
-        values: the attributes, a row per row.
-    """
+    """Attributes as numbers, which are made of the rows that are taken only."""
 
     values: pd.DataFrame
 
-    def __getitem__(self, rows: np.ndarray) -> np.ndarray:
+    def __getitem__(self, rows: Array) -> Array:
         """Numbers of these rows, float64 ``[rows, columns]``."""
         some = self.values.iloc[rows]
         return np.concatenate([numbers_of(some[name]) for name in some], axis=1)
@@ -204,16 +187,9 @@ class Columns:
 def _rows(name: str, attribute: str, scores: Mapping[str, Score]) -> list[dict[str, Any]]:
     if len(scores) > MOST_GROUPS:
         rows = sum(score.n for score in scores.values())
-        note = f"{NOT_APPLICABLE}{len(scores):,} groups, at most {MOST_GROUPS} are listed"
-        scores = {"": Score(None, rows, note)}
+        reason = f"{len(scores):,} groups, at most {MOST_GROUPS} are listed"
+        scores = {"": NotApplicable(reason).score(rows)}
     return [
-        {
-            "attribute": attribute,
-            "group": group,
-            "metric": name,
-            "value": score.value,
-            "n": score.n,
-            "note": score.note,
-        }
+        {"attribute": attribute, "group": group, "metric": name, **asdict(score)}
         for group, score in scores.items()
     ]

@@ -12,7 +12,7 @@ with the number of rows, so that only scores of equal numbers of rows compare, a
 what a small score means.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from robust_fairness.metrics.base import Score, measure
+from robust_fairness.metrics.base import Array, Score, measure
 from robust_fairness.metrics.cross_covariance import (
     WIDTH_ROWS,
     Variable,
@@ -30,20 +30,19 @@ from robust_fairness.metrics.cross_covariance import (
 from robust_fairness.metrics.permutation import PERMUTATIONS, permutation_test, strata_of
 
 Notion = Literal["dp", "eo", "cal"]
+NOTIONS: tuple[Notion, ...] = ("dp", "eo", "cal")
 Extended = Literal["attribute", "both"]
 
 LEAST_ROWS = 4
 ROWS = 4096
 NEEDS = ("outputs", "classes", "sensitive_columns", "conditioning_columns")
-SCORE_OPTIONS = {"rows": ROWS}
-TEST_OPTIONS = {"rows": ROWS, "permutations": PERMUTATIONS}
 
 
 @runtime_checkable
 class Columns(Protocol):
     """Numbers of an attribute: an array ``[n, columns]``, or what makes them of chosen rows."""
 
-    def __getitem__(self, rows: np.ndarray) -> np.ndarray: ...
+    def __getitem__(self, rows: Array) -> Array: ...
 
 
 def variables_of(
@@ -82,12 +81,9 @@ def variables_of(
 
 
 def probabilities(outputs: Tensor, classes: int) -> Tensor:
-    """Predictions whose dependence is scored, ``[..., n, d]``.
+    """Predictions whose dependence is scored ``[..., n, d]``, from logits or outcomes.
 
-    Args:
-        outputs: logits ``[..., n, classes]`` or outcomes ``[..., n, 1]``.
-        classes: number of classes; 0 for a continuous outcome. Of two classes the probability of
-            the second tells all.
+    Of two classes the probability of the second tells all; a continuous outcome has none.
     """
     if not classes:
         return outputs
@@ -109,7 +105,7 @@ class _Rows:
     def variables(self, notion: Notion) -> list[Variable]:
         return variables_of(notion, self.prediction, self.attribute, self.outcome)
 
-    def strata(self, notion: Notion) -> np.ndarray:
+    def strata(self, notion: Notion) -> Array:
         """Stratum of every row, int64 ``[n]``: rows of equal or near given values."""
         if notion == "dp":
             return np.zeros(len(self), dtype=np.int64)
@@ -134,7 +130,7 @@ class _Rows:
 
 
 def _rows(
-    outputs: np.ndarray,
+    outputs: Array,
     classes: Sequence[str],
     sensitive_columns: Columns,
     conditioning_columns: Columns,
@@ -149,107 +145,59 @@ def _rows(
     return _Rows(prediction, attribute, outcome)
 
 
-def subset(count: int, most: int) -> np.ndarray:
+def subset(count: int, most: int) -> Array:
     """Row numbers of at most ``most`` of ``count`` rows, always the same ones, in order."""
     if count <= most:
         return np.arange(count)
     return np.sort(np.random.default_rng(count).choice(count, most, replace=False))
 
 
-def _score(notion: Notion, rows: _Rows) -> Score:
-    if flaw := rows.flaw(notion):
-        return Score(None, len(rows), flaw)
-    found = low_rank_dependence(rows.variables(notion))
-    return Score(float(found.score), len(rows))
+def _score_of(notion: Notion) -> Callable[..., Score]:
+    """The score of a notion, as the measure ``faircocco_<notion>``."""
+
+    def score(
+        outputs: Array,
+        classes: Sequence[str],
+        sensitive_columns: Columns,
+        conditioning_columns: Columns,
+        *,
+        rows: float = ROWS,
+    ) -> Score:
+        """FairCOCCO score, between 0 and 1, of at most ``rows`` rows (A.2)."""
+        used = _rows(outputs, classes, sensitive_columns, conditioning_columns, rows)
+        if flaw := used.flaw(notion):
+            return Score(None, len(used), flaw)
+        return Score(float(low_rank_dependence(used.variables(notion)).score), len(used))
+
+    score.__name__ = f"faircocco_{notion}"
+    return measure(better="lower", task="any", needs=NEEDS, options={"rows": ROWS})(score)
 
 
-def _p_value(notion: Notion, rows: _Rows, permutations: float) -> Score:
-    if flaw := rows.flaw(notion):
-        return Score(None, len(rows), flaw)
-    variables = rows.variables(notion)
-    strata = rows.strata(notion)
-    return Score(permutation_test(variables, strata, int(permutations)), len(rows))
+def _p_value_of(notion: Notion) -> Callable[..., Score]:
+    """The test of a notion, as the measure ``faircocco_<notion>_p_value``."""
+
+    def p_value(
+        outputs: Array,
+        classes: Sequence[str],
+        sensitive_columns: Columns,
+        conditioning_columns: Columns,
+        *,
+        rows: float = ROWS,
+        permutations: float = PERMUTATIONS,
+    ) -> Score:
+        """Permutation p-value of a score: small where the notion is violated (C.3)."""
+        used = _rows(outputs, classes, sensitive_columns, conditioning_columns, rows)
+        if flaw := used.flaw(notion):
+            return Score(None, len(used), flaw)
+        strata = used.strata(notion)
+        found = permutation_test(used.variables(notion), strata, int(permutations))
+        return Score(found, len(used))
+
+    p_value.__name__ = f"faircocco_{notion}_p_value"
+    options = {"rows": ROWS, "permutations": PERMUTATIONS}
+    facts = {"needs": NEEDS, "options": options, "unshifted_only": True}
+    return measure(better="higher", task="any", **facts)(p_value)
 
 
-@measure(better="lower", task="any", needs=NEEDS, options=SCORE_OPTIONS)
-def faircocco_dp(
-    outputs: np.ndarray,
-    classes: Sequence[str],
-    sensitive_columns: Columns,
-    conditioning_columns: Columns,
-    *,
-    rows: float = ROWS,
-) -> Score:
-    """FairCOCCO score for demographic parity, between 0 and 1, of at most ``rows`` rows (A.2)."""
-    return _score("dp", _rows(outputs, classes, sensitive_columns, conditioning_columns, rows))
-
-
-@measure(better="higher", task="any", needs=NEEDS, options=TEST_OPTIONS, unshifted_only=True)
-def faircocco_dp_p_value(
-    outputs: np.ndarray,
-    classes: Sequence[str],
-    sensitive_columns: Columns,
-    conditioning_columns: Columns,
-    *,
-    rows: float = ROWS,
-    permutations: float = PERMUTATIONS,
-) -> Score:
-    """Permutation p-value of ``faircocco_dp``: small where demographic parity is violated (C.3)."""
-    found = _rows(outputs, classes, sensitive_columns, conditioning_columns, rows)
-    return _p_value("dp", found, permutations)
-
-
-@measure(better="lower", task="any", needs=NEEDS, options=SCORE_OPTIONS)
-def faircocco_eo(
-    outputs: np.ndarray,
-    classes: Sequence[str],
-    sensitive_columns: Columns,
-    conditioning_columns: Columns,
-    *,
-    rows: float = ROWS,
-) -> Score:
-    """FairCOCCO score for equalised odds, between 0 and 1, of at most ``rows`` rows (A.2)."""
-    return _score("eo", _rows(outputs, classes, sensitive_columns, conditioning_columns, rows))
-
-
-@measure(better="higher", task="any", needs=NEEDS, options=TEST_OPTIONS, unshifted_only=True)
-def faircocco_eo_p_value(
-    outputs: np.ndarray,
-    classes: Sequence[str],
-    sensitive_columns: Columns,
-    conditioning_columns: Columns,
-    *,
-    rows: float = ROWS,
-    permutations: float = PERMUTATIONS,
-) -> Score:
-    """Permutation p-value of ``faircocco_eo``: small where equalised odds is violated (C.3)."""
-    found = _rows(outputs, classes, sensitive_columns, conditioning_columns, rows)
-    return _p_value("eo", found, permutations)
-
-
-@measure(better="lower", task="any", needs=NEEDS, options=SCORE_OPTIONS)
-def faircocco_cal(
-    outputs: np.ndarray,
-    classes: Sequence[str],
-    sensitive_columns: Columns,
-    conditioning_columns: Columns,
-    *,
-    rows: float = ROWS,
-) -> Score:
-    """FairCOCCO score for calibration, between 0 and 1, of at most ``rows`` rows (A.2)."""
-    return _score("cal", _rows(outputs, classes, sensitive_columns, conditioning_columns, rows))
-
-
-@measure(better="higher", task="any", needs=NEEDS, options=TEST_OPTIONS, unshifted_only=True)
-def faircocco_cal_p_value(
-    outputs: np.ndarray,
-    classes: Sequence[str],
-    sensitive_columns: Columns,
-    conditioning_columns: Columns,
-    *,
-    rows: float = ROWS,
-    permutations: float = PERMUTATIONS,
-) -> Score:
-    """Permutation p-value of ``faircocco_cal``: small where calibration is violated (C.3)."""
-    found = _rows(outputs, classes, sensitive_columns, conditioning_columns, rows)
-    return _p_value("cal", found, permutations)
+faircocco_dp, faircocco_eo, faircocco_cal = map(_score_of, NOTIONS)
+faircocco_dp_p_value, faircocco_eo_p_value, faircocco_cal_p_value = map(_p_value_of, NOTIONS)

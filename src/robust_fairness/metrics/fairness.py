@@ -5,13 +5,13 @@ The positive class is class 1. fairlearn's are defined for any number of groups;
 ``disparate_impact``) for two, with one-vs-rest variants for more, which are the same for two.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from robust_fairness.metrics.aggregations import by_group, difference, ratio
-from robust_fairness.metrics.base import NOT_APPLICABLE, Score, Undefined, measure
+from robust_fairness.metrics.base import Array, NotApplicable, Score, Weights, measure
 from robust_fairness.metrics.classification import (
     false_positive_rate,
     selection_rate,
@@ -27,68 +27,45 @@ WITH_CLASSES = ("y_true", "y_pred", "sensitive_features", "classes")
 
 @measure(better="lower", binary=True)
 def demographic_parity_difference(
-    y_true: np.ndarray,
-    y_pred: np.ndarray,
-    *,
-    sensitive_features: Any,
-    sample_weight: np.ndarray | None = None,
+    y_true: Array, y_pred: Array, *, sensitive_features: Any, sample_weight: Weights = None
 ) -> Score:
     """Largest difference of selection rates, P(Y'=1 | A=a), between two groups."""
-    groups = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
-    return difference(by_group(selection_rate, y_true, y_pred, **groups))
+    return difference(_by_group(selection_rate, y_true, y_pred, sensitive_features, sample_weight))
 
 
 @measure(better="higher", binary=True)
 def demographic_parity_ratio(
-    y_true: np.ndarray,
-    y_pred: np.ndarray,
-    *,
-    sensitive_features: Any,
-    sample_weight: np.ndarray | None = None,
+    y_true: Array, y_pred: Array, *, sensitive_features: Any, sample_weight: Weights = None
 ) -> Score:
     """Lowest selection rate of a group over the highest one."""
-    groups = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
-    return ratio(by_group(selection_rate, y_true, y_pred, **groups))
+    return ratio(_by_group(selection_rate, y_true, y_pred, sensitive_features, sample_weight))
 
 
 @measure(better="lower", binary=True)
 def equal_opportunity_difference(
-    y_true: np.ndarray,
-    y_pred: np.ndarray,
-    *,
-    sensitive_features: Any,
-    sample_weight: np.ndarray | None = None,
+    y_true: Array, y_pred: Array, *, sensitive_features: Any, sample_weight: Weights = None
 ) -> Score:
     """Largest difference of true positive rates between two groups (Hardt et al. 2016)."""
-    groups = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
-    return difference(by_group(true_positive_rate, y_true, y_pred, **groups))
+    return difference(
+        _by_group(true_positive_rate, y_true, y_pred, sensitive_features, sample_weight)
+    )
 
 
 @measure(better="higher", binary=True)
 def equal_opportunity_ratio(
-    y_true: np.ndarray,
-    y_pred: np.ndarray,
-    *,
-    sensitive_features: Any,
-    sample_weight: np.ndarray | None = None,
+    y_true: Array, y_pred: Array, *, sensitive_features: Any, sample_weight: Weights = None
 ) -> Score:
     """Lowest true positive rate of a group over the highest one."""
-    groups = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
-    return ratio(by_group(true_positive_rate, y_true, y_pred, **groups))
+    return ratio(_by_group(true_positive_rate, y_true, y_pred, sensitive_features, sample_weight))
 
 
 @measure(better="lower", binary=True)
 def equalized_odds_difference(
-    y_true: np.ndarray,
-    y_pred: np.ndarray,
-    *,
-    sensitive_features: Any,
-    sample_weight: np.ndarray | None = None,
+    y_true: Array, y_pred: Array, *, sensitive_features: Any, sample_weight: Weights = None
 ) -> Score:
     """The *larger* of the differences of true and of false positive rates between groups."""
-    groups = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
     both = [
-        difference(by_group(rate, y_true, y_pred, **groups))
+        difference(_by_group(rate, y_true, y_pred, sensitive_features, sample_weight))
         for rate in (true_positive_rate, false_positive_rate)
     ]
     return _first_missing(both) or max(both, key=lambda score: score.value or 0)
@@ -96,19 +73,20 @@ def equalized_odds_difference(
 
 @measure(better="higher", binary=True)
 def equalized_odds_ratio(
-    y_true: np.ndarray,
-    y_pred: np.ndarray,
-    *,
-    sensitive_features: Any,
-    sample_weight: np.ndarray | None = None,
+    y_true: Array, y_pred: Array, *, sensitive_features: Any, sample_weight: Weights = None
 ) -> Score:
     """The *smaller* of the ratios of true and of false positive rates between groups."""
-    groups = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
     both = [
-        ratio(by_group(rate, y_true, y_pred, **groups))
+        ratio(_by_group(rate, y_true, y_pred, sensitive_features, sample_weight))
         for rate in (true_positive_rate, false_positive_rate)
     ]
     return _first_missing(both) or min(both, key=lambda score: score.value or 0)
+
+
+def _by_group(
+    rate: Callable[..., float], y_true: Array, y_pred: Array, groups: Any, weights: Weights
+) -> dict[str, Score]:
+    return by_group(rate, y_true, y_pred, sensitive_features=groups, sample_weight=weights)
 
 
 def _first_missing(scores: Sequence[Score]) -> Score | None:
@@ -116,18 +94,14 @@ def _first_missing(scores: Sequence[Score]) -> Score | None:
 
 
 @measure(better="lower", binary=True)
-def delta_dp(y_true: np.ndarray, y_pred: np.ndarray, *, sensitive_features: Any) -> Score:
+def delta_dp(y_true: Array, y_pred: Array, *, sensitive_features: Any) -> Score:
     """Demographic parity gap of two groups, |P(Y'=1 | A=0) - P(Y'=1 | A=1)| (Eq. 1)."""
     return _gap(y_pred == 1, as_groups(sensitive_features))
 
 
 @measure(better="lower", needs=WITH_CLASSES, binary=True)
 def delta_eo(
-    y_true: np.ndarray,
-    y_pred: np.ndarray,
-    *,
-    sensitive_features: Any,
-    classes: Sequence[str] = CLASSES,
+    y_true: Array, y_pred: Array, *, sensitive_features: Any, classes: Sequence[str] = CLASSES
 ) -> Score:
     """Equalised odds gap: the *sum* over y of |P(Y'=y | A=0, y) - P(Y'=y | A=1, y)| (Eq. 2).
 
@@ -144,13 +118,13 @@ def delta_eo(
 
 
 @measure(better="lower", binary=True)
-def delta_eopp(y_true: np.ndarray, y_pred: np.ndarray, *, sensitive_features: Any) -> Score:
+def delta_eopp(y_true: Array, y_pred: Array, *, sensitive_features: Any) -> Score:
     """Equal opportunity gap as printed: on y = 0 (Eq. 3), a gap of true negative rates."""
     return _gap(y_pred == 0, as_groups(sensitive_features), y_true == 0)
 
 
 @measure(better="higher", binary=True)
-def disparate_impact(y_true: np.ndarray, y_pred: np.ndarray, *, sensitive_features: Any) -> Score:
+def disparate_impact(y_true: Array, y_pred: Array, *, sensitive_features: Any) -> Score:
     """Folded: the lower positive rate over the higher; below 0.8 fails the 80 % rule.
 
     Missing where no group has a positive prediction (0/0).
@@ -165,9 +139,7 @@ def disparate_impact(y_true: np.ndarray, y_pred: np.ndarray, *, sensitive_featur
 
 
 @measure(better="lower")
-def delta_dp_one_vs_rest(
-    y_true: np.ndarray, y_pred: np.ndarray, *, sensitive_features: Any
-) -> Score:
+def delta_dp_one_vs_rest(y_true: Array, y_pred: Array, *, sensitive_features: Any) -> Score:
     """Largest gap over classes c and groups a of |P(Y'=c | A=a) - P(Y'=c | A!=a)|."""
     groups = as_groups(sensitive_features)
     gaps = []
@@ -181,11 +153,7 @@ def delta_dp_one_vs_rest(
 
 @measure(better="lower", needs=WITH_CLASSES)
 def delta_eo_one_vs_rest(
-    y_true: np.ndarray,
-    y_pred: np.ndarray,
-    *,
-    sensitive_features: Any,
-    classes: Sequence[str] = CLASSES,
+    y_true: Array, y_pred: Array, *, sensitive_features: Any, classes: Sequence[str] = CLASSES
 ) -> Score:
     """Largest over groups a of the sum over y of |P(Y'=y | A=a, y) - P(Y'=y | A!=a, y)|."""
     groups = as_groups(sensitive_features)
@@ -200,11 +168,11 @@ def delta_eo_one_vs_rest(
 
 def _two(groups: Groups) -> Groups:
     if len(groups.names) != TWO:
-        raise Undefined(f"{NOT_APPLICABLE}{len(groups.names)} groups, defined for two")
+        raise NotApplicable(f"{len(groups.names)} groups, defined for two")
     return groups
 
 
-def _gap(hits: np.ndarray, groups: Groups, where: np.ndarray | None = None) -> Score:
+def _gap(hits: Array, groups: Groups, where: Array | None = None) -> Score:
     """Absolute difference of two groups' means."""
     means, counts = rates(hits, _two(groups).index, TWO, where)
     absent = missing(counts, groups.names)
@@ -212,8 +180,8 @@ def _gap(hits: np.ndarray, groups: Groups, where: np.ndarray | None = None) -> S
 
 
 def _gaps_to_rest(
-    hits: np.ndarray, groups: Groups, where: np.ndarray | None = None, among: str = ""
-) -> np.ndarray | Score:
+    hits: Array, groups: Groups, where: Array | None = None, among: str = ""
+) -> Array | Score:
     """Absolute difference of each group's mean and that of the others; or why it is missing."""
     inside, counts = rates(hits, groups.index, len(groups.names), where)
     outside, rest = rates_outside(hits, groups.index, len(groups.names), where)

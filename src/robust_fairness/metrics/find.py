@@ -26,14 +26,7 @@ from robust_fairness.metrics.renamed import RENAMED
 
 @dataclass(frozen=True)
 class Metric:
-    """A quantity with an aggregation, or a named measure, and its options.
-
-    Attributes:
-        name: as it is written in configuration and tables.
-        definition: the quantity or measure.
-        how: the aggregation.
-        options: all options with their values.
-    """
+    """A quantity with an aggregation, or a named measure, and its options."""
 
     name: str
     definition: Definition
@@ -104,12 +97,7 @@ def _all_names() -> dict[str, tuple[Definition, Aggregation]]:
 
 @cache
 def find_metric(name: str) -> Metric:
-    """The metric of that name, with the options in its brackets: ``accuracy_at(alpha=-0.5)``.
-
-    Raises:
-        InputError: no such metric or option (the message has the nearest ones), or an option that
-            appears twice or is no finite number.
-    """
+    """The metric of that name, with the options in its brackets: ``accuracy_at(alpha=-0.5)``."""
     plain, bracket, text = name.partition("(")
     if plain in RENAMED:
         raise InputError(f"metric {plain!r} is called {RENAMED[plain]!r} now")

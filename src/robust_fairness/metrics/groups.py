@@ -15,11 +15,7 @@ ALL = "all"
 
 
 def as_groups(sensitive_features: Any) -> Groups:
-    """Groups of rows, from themselves or from one label per row.
-
-    Raises:
-        InputError: a label is missing.
-    """
+    """Groups of rows, from themselves or from one label per row; none may be missing."""
     if isinstance(sensitive_features, Groups):
         return sensitive_features
     labels = pd.Categorical(sensitive_features)
@@ -53,16 +49,9 @@ def listed(names: Sequence[str], between: str = ", ") -> str:
 def rates(
     hits: np.ndarray, group: np.ndarray, groups: int, where: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean of ``hits`` within each group and the number of rows there.
+    """Mean of ``hits`` ``[n]`` within each group, NaN without rows, and the number of rows there.
 
-    Args:
-        hits: numbers or booleans ``[n]``.
-        group: int64 group of every row ``[n]``.
-        groups: number of groups.
-        where: rows that count, bool ``[n]``; all unless given.
-
-    Returns:
-        Means float64 ``[groups]``, NaN where a group has no row, and counts int64 ``[groups]``.
+    Only rows ``where`` count, bool ``[n]``.
     """
     rows = slice(None) if where is None else where
     counts = np.bincount(group[rows], minlength=groups)
@@ -109,7 +98,7 @@ def subgroups(
 
     Returns:
         Group and class of every subgroup ``[subgroups, 2]``, and the subgroup of each of these
-        rows and of each training row, int64.
+        rows and of each training row.
     """
     classes = int(max(y.max(initial=0), y_train.max(initial=0))) + 1
     here, there = group * classes + y, group_train * classes + y_train

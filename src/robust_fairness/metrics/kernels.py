@@ -14,13 +14,8 @@ BLOCK = 256  # rows of float64 that stay in the cache of a core: larger ones are
 def mixed_rbf(a: Tensor, b: Tensor, bandwidths: Sequence[float] = BANDWIDTHS) -> Tensor:
     r"""Sum over the bandwidths s of exp(-(a - b)^2 / 2 s^2), ``[..., n, m]`` (Eq. 7).
 
-    Where each bandwidth is twice the one before, the exponential of the widest serves all: that
-    of half the width is its fourth power.
-
-    Args:
-        a: scalars ``[..., n]``.
-        b: scalars ``[..., m]``.
-        bandwidths: widths, rising.
+    Args are scalars ``[..., n]`` and ``[..., m]`` and rising bandwidths. Of a bandwidth of half the
+    width the exponential is the fourth power.
     """
     square = (a.unsqueeze(-1) - b.unsqueeze(-2)).square()
     widest = bandwidths[-1]
@@ -36,7 +31,7 @@ def mixed_rbf(a: Tensor, b: Tensor, bandwidths: Sequence[float] = BANDWIDTHS) ->
 
 
 def indicators(group: Tensor, groups: int, dtype: torch.dtype) -> Tensor:
-    """One column a group, 1 for its rows, ``[..., n, groups]``; a missing group (-1) has none."""
+    """One column per group, 1 for its rows, ``[..., n, groups]``; 0 for a missing group (-1)."""
     return functional.one_hot(group + 1, groups + 1)[..., 1:].to(dtype)
 
 
@@ -48,15 +43,9 @@ def group_mmd(
     With K the kernel matrix and W the indicators divided by the groups' counts,
     :math:`M = W^T K W` holds all the means of Eq. 7: MMD^2(g, h) = M_gg - 2 M_gh + M_hh.
 
-    Args:
-        values: scalars ``[..., n]``; differentiable.
-        group: int64 group of every value ``[..., n]``, -1 where missing.
-        groups: number of groups.
-        bandwidths: widths of the kernel.
-
     Returns:
-        Squared distances ``[..., groups, groups]`` (without meaning where a group has no row,
-        but finite), and counts ``[..., groups]``.
+        Squared distances ``[..., groups, groups]`` (finite but meaningless where a group has no
+        row) of values ``[..., n]``, and counts ``[..., groups]``; group -1 is missing.
     """
     members = indicators(group, groups, values.dtype)
     counts = members.sum(-2)
@@ -92,10 +81,10 @@ def blocked_group_mmd(
     bandwidths: Sequence[float] = BANDWIDTHS,
     block: int = BLOCK,
 ) -> tuple[Tensor, Tensor]:
-    """What ``group_mmd`` gives for one large set of values ``[n]``, in float64.
+    """``group_mmd`` of one large set of values ``[n]``, in float64.
 
-    Values are gathered at interpolation nodes first, wherever these are fewer (to 1e-11 of the
-    kernel), and kernel matrices are never larger than ``block`` squared.
+    Values are moved to interpolation nodes first if these are fewer (error 1e-11 of the kernel);
+    kernel matrices are at most ``block`` by ``block``.
     """
     values = values.double()
     members = indicators(group, groups, torch.float64)
@@ -109,19 +98,11 @@ def blocked_group_mmd(
 
 
 def gathered_at_nodes(values: Tensor, weights: Tensor, bandwidth: float) -> tuple[Tensor, Tensor]:
-    """Fewer points that stand for all values in sums of a Gaussian kernel.
+    """Points ``[m]`` and weights ``[m, groups]`` that replace all values in Gaussian kernel sums.
 
-    The line is cut into bins of half a bandwidth, in which the kernel is a polynomial of degree
-    9 but for 1e-12; a value's weight is spread over the ten Chebyshev nodes of its bin by its
-    Lagrange polynomials.
-
-    Args:
-        values: scalars ``[n]``, float64.
-        weights: weights of every value ``[n, groups]``.
-        bandwidth: standard deviation of the kernel.
-
-    Returns:
-        Points ``[m]`` and weights ``[m, groups]``; the values themselves where m is not smaller.
+    Values ``[n]`` are in bins of half a bandwidth, in which the kernel is a polynomial of degree 9
+    up to 1e-12; a value's weight is distributed over the ten Chebyshev nodes of its bin by its
+    Lagrange polynomials. The values themselves are returned where m is not smaller.
     """
     width = bandwidth / 2
     bins, place = torch.unique(torch.floor(values / width), return_inverse=True)

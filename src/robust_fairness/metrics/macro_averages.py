@@ -46,12 +46,10 @@ def balanced_accuracy(y_true: np.ndarray, y_pred: np.ndarray) -> float:
 
 
 def _mean_share(one: np.ndarray, among: np.ndarray, counted: np.ndarray) -> float:
-    """Share of the rows of each class in ``among`` that are so in ``one``: mean over classes.
+    """Mean over classes of the share of rows of a class in ``among`` that have it in ``one``.
 
-    Args:
-        one: class of every row ``[n]``.
-        among: the other class of every row ``[n]``: predicted for precision, true for recall.
-        counted: classes that are averaged over, any number of times each.
+    ``among`` has predicted classes for precision, true ones for recall; ``counted`` names the
+    classes that are averaged over, any number of times each.
     """
     classes = np.sort(pd.unique(counted))  # hashed: np.unique sorts the rows
     number, occurring = pd.factorize(among, sort=True)

@@ -7,8 +7,8 @@ correlation is the second singular value of Q (Witsenhausen 1975; the first is 1
 .. math:: HGR^2 \le \sum_{u, v} Q(u, v)^2 - 1 = \chi^2(P_{UV}, P_U \times P_V)
 
 Numbers enter by a Gaussian kernel density on a grid, categories as they are: every variable is
-given by its *cover* ``[..., cell, row]``, how much of each row lies in each cell. Everything is
-differentiable and works over leading axes.
+given by its *cover* ``[..., cell, row]``, how much of each row lies in each cell. ``known`` marks
+the rows that count, bool ``[..., row]``. Everything is differentiable and works over leading axes.
 """
 
 import torch
@@ -16,38 +16,26 @@ from torch import Tensor
 
 REACH = 2.5  # standard deviations that the grid spans on either side of the mean
 MOST_CELLS = 50  # of a grid
-SMALLEST_VARIANCE = 1e-8  # a number that varies less is as good as constant
-NOTHING = 1e-30  # products of marginals below it count as no mass; float32 can hold it
+SMALLEST_VARIANCE = 1e-8  # a number that varies less counts as constant
+NOTHING = 1e-30  # products of marginals below it count as no mass; a float32
 
 
 def grid_cells(rows: int, numbers: int) -> int:
-    """Points of the grid: about one a bandwidth, 50 at most.
+    """Points of the grid: about one per bandwidth, at most 50.
 
-    Args:
-        rows: number of rows; those that are missing count, so that replicas share a grid.
-        numbers: number of variables that need a density.
+    Missing rows count, so that replicas share a grid.
     """
     width = bandwidth(torch.tensor(rows, dtype=torch.float64), numbers)
     return int(min(MOST_CELLS, 2 * REACH / width.item()))
 
 
 def bandwidth(rows: Tensor, numbers: int) -> Tensor:
-    r"""Silverman's rule for standardised numbers, :math:`(n (d + 2) / 4)^{-1 / (d + 4)}`.
-
-    Args:
-        rows: number of rows n ``[...]``; none counts as one.
-        numbers: number of variables d of the density.
-    """
+    r"""Silverman's rule for d standardised numbers, :math:`(n (d + 2) / 4)^{-1 / (d + 4)}`."""
     return (rows.clamp(min=1) * ((numbers + 2) / 4)) ** (-1 / (numbers + 4))
 
 
 def standardised(values: Tensor, known: Tensor) -> Tensor:
-    """Mean 0 and standard deviation 1 over the known rows, ``[..., row]``; constants become 0.
-
-    Args:
-        values: finite numbers ``[..., row]``.
-        known: bool, the rows that count ``[..., row]``.
-    """
+    """Mean 0 and standard deviation 1 over the known rows, ``[..., row]``; constants become 0."""
     weights = known.to(values.dtype)
     weights = weights / weights.sum(-1, keepdim=True).clamp(min=1)
     centred = values - (weights * values).sum(-1, keepdim=True)
@@ -59,11 +47,6 @@ def density_cover(values: Tensor, known: Tensor, numbers: int) -> Tensor:
     """Cover of a number: a Gaussian of every row at the points of a grid, ``[..., cell, row]``.
 
     The grid spans 2.5 standard deviations on either side of the mean, as in the source.
-
-    Args:
-        values: finite numbers ``[..., row]``; differentiable.
-        known: bool, the rows that tell mean, deviation and bandwidth ``[..., row]``.
-        numbers: number of variables of the joint density, see ``bandwidth``.
     """
     cells = grid_cells(values.shape[-1], numbers)
     points = torch.linspace(-REACH, REACH, cells, dtype=values.dtype, device=values.device)
@@ -73,13 +56,9 @@ def density_cover(values: Tensor, known: Tensor, numbers: int) -> Tensor:
 
 
 def joint_distribution(known: Tensor, *covers: Tensor) -> Tensor:
-    """Joint distribution of two or three variables, ``[..., cell, cell]`` or with one axis more.
+    """Joint distribution of two or three covers, ``[..., cell, cell]`` or with one axis more.
 
     Sums to 1; all 0 where no row is known.
-
-    Args:
-        known: bool, the rows that count ``[..., row]``.
-        covers: what lies where ``[..., cell, row]``, one a variable.
     """
     first, *others = covers
     letters = "abc"[: len(covers)]
@@ -111,13 +90,9 @@ def maximal_correlation(joint: Tensor) -> Tensor:
 
 
 def conditional(joint: Tensor) -> tuple[Tensor, Tensor]:
-    """Distributions of the first two variables given the third ``[..., w, u, v]``.
+    """Distributions given the third variable ``[..., w, u, v]``, and whether it has mass there.
 
-    Args:
-        joint: joint distribution ``[..., u, v, w]``.
-
-    Returns:
-        The distributions, and whether the third variable has any mass there, ``[..., w]``.
+    The joint distribution is ``[..., u, v, w]``, the mass ``[..., w]``.
     """
     given = joint.movedim(-1, -3)
     mass = given.sum((-2, -1))
@@ -126,14 +101,10 @@ def conditional(joint: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def hgr(a: Tensor, b: Tensor) -> Tensor:
-    """Maximal correlation of two numbers from their kernel density ``[...]``.
+    """Maximal correlation of two numbers ``[..., row]`` from their kernel density, ``[...]``.
 
-    The kernel blurs both numbers, so the estimate lies below the truth: for a Gaussian pair by
-    the factor 1 / (1 + h^2), h the bandwidth.
-
-    Args:
-        a: numbers ``[..., row]``.
-        b: numbers ``[..., row]``.
+    The kernel smooths both, so the estimate is too low: for a Gaussian pair by the factor
+    1 / (1 + h^2), h the bandwidth.
     """
     known = torch.ones_like(a, dtype=torch.bool)
     covers = [density_cover(values, known, 2) for values in (a, b)]

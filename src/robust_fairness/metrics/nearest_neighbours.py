@@ -1,15 +1,14 @@
 """Distance of one set of rows to another by nearest neighbours (Control+Shift, Eq. 3).
 
-Squared distances are products of matrices, ``|x|^2 + |y|^2 - 2 x.y``, in blocks, so that neither
-the sets as numbers nor the distances of all pairs are ever held.
+Squared distances are matrix products, ``|x|^2 + |y|^2 - 2 x.y``, of blocks of rows, which bounds
+memory.
 
-- **Pixels** (uint8) are whole numbers, and so are all their products: these are exact in float32 as
-  long as no sum exceeds 2^24, which 1,024 columns of numbers up to 128 do not. The distance is
-  that of exact arithmetic, in units of [0, 1].
-- **Other numbers** are multiplied in float64 around the mean of the set of neighbours, and the
-  distance to the winner is computed anew from the difference of the two rows. With N the largest
-  distance of a row from that mean, distances above N / 10,000 are right to 1e-6 of themselves; of
-  neighbours that are closer another one of these may be taken.
+- **Pixels** (uint8) are integers, and so are their products: exact in float32 up to sums of 2^24,
+  which 1,024 columns of numbers up to 128 do not exceed. Distances are exact, in units of [0, 1].
+- **Other numbers** are multiplied in float64 after subtracting the mean of the neighbours, and the
+  distance to the nearest one is computed again from the difference of the two rows. With N the
+  largest distance of a row from that mean, distances above N / 10,000 have a relative error below
+  1e-6; of neighbours closer than that another one may be taken.
 """
 
 from collections.abc import Iterator
@@ -21,9 +20,9 @@ from torch import Tensor
 from robust_fairness.core.errors import InputError
 
 LEVELS = 255  # of a pixel above 0
-MIDDLE = 128  # so that a pixel less this is at most 128 in size
+MIDDLE = 128  # subtracted from pixels
 EXACT_COLUMNS = 2**24 // MIDDLE**2  # whose products sum exactly in float32
-# A block of rows is larger than those of the others, which become numbers anew for each of it.
+# Blocks of rows are larger than those of the others, which are converted for each of them.
 BLOCK_BYTES, OTHER_BLOCK_BYTES = 2**27, 2**25  # as float64
 MOST_ROWS = 4096  # of a block
 
@@ -31,19 +30,9 @@ MOST_ROWS = 4096  # of a block
 def mean_nearest_distance(
     rows: np.ndarray, others: np.ndarray | None = None, device: str = "cpu"
 ) -> float:
-    """1-NN distance (Eq. 3): the mean over the rows of the distance to the nearest other one.
+    """1-NN distance (Eq. 3): the mean of ``nearest_distances``.
 
-    It is not symmetric: the paper's ``1NN(D_train, D_shift)`` has the shifted set as the rows.
-
-    Args:
-        rows: what is looked from, for example shifted test rows ``[n, ...]``; see
-            ``nearest_distances``.
-        others: what is looked for, for example training rows ``[m, ...]``; None for the other
-            rows of the same set.
-        device: torch device that computes.
-
-    Raises:
-        InputError: see ``nearest_distances``.
+    It is not symmetric: in the paper's ``1NN(D_train, D_shift)`` the rows are the shifted set.
     """
     return float(nearest_distances(rows, others, device).mean())
 
@@ -54,30 +43,27 @@ def nearest_distances(
     """Euclidean distance of every row to the nearest row of another set.
 
     Args:
-        rows: uint8 pixels ``[n, ...]``, whose distance is that of numbers in [0, 1], or other
-            numbers ``[n, ...]``; all axes but the first are one vector.
+        rows: uint8 pixels ``[n, ...]``, which are scaled to [0, 1], or other numbers.
         others: rows of the same kind and width ``[m, ...]``; None for the other rows of the same
-            set (leave-one-out). Given a set itself, every distance is 0.
-        device: torch device that computes, with float64; the arrays stay where they are, a
-            few hundred MB at most of them go there.
+            set (leave-one-out).
+        device: torch device with float64, to which a few hundred MB at most are copied at once.
 
     Returns:
         float64 ``[n]``.
 
     Raises:
-        InputError: a set is empty, or has a single row whose neighbours it should itself be;
-            widths differ; pixels against other numbers; a value that is not finite, or whose
-            square is not.
+        InputError: a set is empty or has no other row; widths or kinds differ; a value or its
+            square is not finite.
     """
     among = others is not None
     rows = _flat("rows", rows)
     others = _flat("others", others) if others is not None else rows
     if not among and len(rows) == 1:
-        raise InputError("1-NN distance: rows has a single row, which has no other; allowed: 2")
+        raise InputError("1-NN distance: a single row has no other one, allowed: 2 rows or more")
     if rows.shape[1] != others.shape[1]:
         raise InputError(
             f"1-NN distance: rows have {rows.shape[1]} columns and others {others.shape[1]}, "
-            "allowed: as many"
+            "allowed: equal numbers"
         )
     if (rows.dtype == np.uint8) != (others.dtype == np.uint8):
         raise InputError(
@@ -111,7 +97,7 @@ def _flat(name: str, array: np.ndarray) -> np.ndarray:
 
 
 def _blocks(flat: np.ndarray, most_bytes: int = BLOCK_BYTES) -> Iterator[slice]:
-    """Slices of rows that fill no more than so many bytes as float64, but hold one at least."""
+    """Slices of at least one row, of at most so many bytes as float64."""
     size = max(1, min(MOST_ROWS, most_bytes // (8 * flat.shape[1])))
     return (slice(first, min(first + size, len(flat))) for first in range(0, len(flat), size))
 
@@ -121,12 +107,8 @@ def _nearest(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Squared distance to the nearest other row ``[n]`` and its number.
 
-    Args:
-        rows: ``[n, d]``.
-        others: ``[m, d]``.
-        centre: float64 ``[d]`` that is subtracted; None for pixels.
-        among: whether a row's own place counts.
-        device: torch device.
+    The centre is subtracted; None for pixels. ``among`` says whether a row may be its own
+    neighbour.
     """
     squares = np.empty(len(rows))
     winners = np.empty(len(rows), dtype=np.int64)
@@ -137,12 +119,12 @@ def _nearest(
         winner = torch.zeros(len(x), dtype=torch.int64, device=device)
         for other in _blocks(others, OTHER_BLOCK_BYTES):
             y = _numbers(others[other], middle, device)
-            # |x|^2 is the same for all of a row: left out until the end
+            # |x|^2 is constant in a row: added at the end
             square = _less_twice_products(_square_lengths(y), x, y)
             if not among:
                 _leave_out_own(square, block, other)
             found, place = square.min(1)
-            # the first of several that are equal, whatever the blocks
+            # the first of several equal ones, whatever the blocks are
             better = found < best
             best = torch.where(better, found, best)
             winner = torch.where(better, place + other.start, winner)
@@ -178,7 +160,7 @@ def _square_lengths(x: Tensor) -> Tensor:
 
 
 def _leave_out_own(square: Tensor, block: slice, other: slice) -> None:
-    """Put the distances of rows to themselves out of reach."""
+    """Set the distances of rows to themselves to infinity."""
     first, last = max(block.start, other.start), min(block.stop, other.stop)
     if first < last:
         own = torch.arange(first, last, device=square.device)

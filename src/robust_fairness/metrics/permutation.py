@@ -1,11 +1,11 @@
 """Permutation tests of (conditional) independence with the FairCOCCO statistic (C.3).
 
-The null distribution is not known, so rows of one variable are exchanged. Under equalised odds
-with discrete outcomes they are exchanged within each class, which leaves the given variable, and
-with it both norms of the score, as they are: only the inner product is computed anew, and the
-test is exact. Where what is given is continuous, rows are exchanged within *strata* of nearly
-equal values (the local permutation of Kim, Neykov, Balakrishnan and Wasserman 2022). That is
-approximate: its measured type-I error stands in docs/measures.md.
+The null distribution is not known, so rows of one variable are permuted. Under equalised odds with
+discrete outcomes they are permuted within each class, which does not change the conditioning
+variable and both norms of the score: only the inner product is computed again, and the test is
+exact. If the conditioning variable is continuous, rows are permuted within *strata* of nearly equal
+values (the local permutation of Kim, Neykov, Balakrishnan and Wasserman 2022), which is
+approximate: docs/measures.md has the measured type-I error.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ import torch
 from robust_fairness.metrics.cross_covariance import EPSILON, Variable, features, pivots
 
 PERMUTATIONS = 1000
-STRATUM_ROWS = 5  # of a stratum of a continuous variable: more err more, see docs/measures.md
+STRATUM_ROWS = 5  # of a stratum of a continuous variable; more rows, more type-I errors
 NUMBERS_AT_ONCE = 2**22
 
 
@@ -27,12 +27,12 @@ def permutation_test(
     seed: int = 0,
     epsilon: float = EPSILON,
 ) -> float:
-    """Share of permutations, itself counted, whose dependence is as large as the one found.
+    """Share of permutations, the identity included, with at least the observed dependence.
 
     Args:
-        variables: two variables of n rows and, as the third, what is given.
+        variables: two variables of n rows and, as the third, the conditioning one.
         strata: int64 stratum of every row ``[n]``; a row alone in its stratum stays in place.
-        permutations: how many to draw; no p-value is below ``1 / (permutations + 1)``.
+        permutations: number of permutations; no p-value is below ``1 / (permutations + 1)``.
         seed: of the permutations.
         epsilon: regularisation, times the number of rows.
     """
@@ -48,7 +48,7 @@ def permutation_test(
         count = min(at_once, permutations - start)
         rows = torch.from_numpy(permutations_within(strata, count, generator))
         products = torch.einsum("ns,pnm->psm", still, moved[rows])
-        # the identity drawn anew may differ in the last digits
+        # the identity, drawn again, may differ in the last digits
         as_large += int((products.square().sum((1, 2)) >= found * (1 - 1e-12)).sum())
     return as_large / (permutations + 1)
 
@@ -56,16 +56,7 @@ def permutation_test(
 def permutations_within(
     strata: np.ndarray, count: int, generator: np.random.Generator
 ) -> np.ndarray:
-    """Random permutations of row numbers that keep every row in its stratum.
-
-    Args:
-        strata: int64 stratum of every row ``[n]``.
-        count: how many.
-        generator: source of the random numbers.
-
-    Returns:
-        int64 ``[count, n]``.
-    """
+    """Random permutations ``[count, n]`` that keep every row in its stratum ``[n]``."""
     keys = strata + generator.random((count, len(strata)))
     drawn = np.empty((count, len(strata)), dtype=np.int64)
     drawn[:, np.argsort(strata, kind="stable")] = np.argsort(keys, axis=1)
@@ -73,15 +64,11 @@ def permutations_within(
 
 
 def strata_of(given: np.ndarray, rows: int = STRATUM_ROWS) -> np.ndarray:
-    """Stratum of every row, int64 ``[n]``.
+    """Stratum of every row by its values ``[n, d]``, int64 ``[n]``.
 
     Rows of equal values are a stratum where values repeat that often. Otherwise the rows are
     halved at the median of the column that varies most, and the halves again, until strata are of
     at most so many rows.
-
-    Args:
-        given: values ``[n, d]``.
-        rows: most rows of a stratum of a continuous variable.
     """
     distinct, codes = np.unique(given, axis=0, return_inverse=True)
     if len(distinct) * rows <= len(given):
@@ -103,10 +90,7 @@ def strata_of(given: np.ndarray, rows: int = STRATUM_ROWS) -> np.ndarray:
 def holm(p_values: Sequence[float]) -> np.ndarray:
     """P-values adjusted for their number, float64 (Holm 1979).
 
-    Rejecting those below a level keeps the chance of any false rejection below it.
-
-    Args:
-        p_values: one a test.
+    Rejecting those below a level keeps the probability of any false rejection below it.
     """
     values = np.asarray(p_values, dtype=np.float64)
     order = values.argsort(kind="stable")

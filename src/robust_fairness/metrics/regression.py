@@ -2,33 +2,28 @@
 
 import numpy as np
 
-from robust_fairness.metrics.base import Score, Undefined, quantity
+from robust_fairness.metrics.base import Array, Undefined, Weights, quantity
 from robust_fairness.metrics.groups import means_by_group
-from robust_fairness.samples import Groups
 
 
-def _squared_errors(y_true: np.ndarray, y_pred: np.ndarray) -> np.ndarray:
+def _squared_errors(y_true: Array, y_pred: Array) -> Array:
     return np.square(y_pred - y_true, dtype=np.float64)
 
 
-def _squared_errors_by_group(
-    y_true: np.ndarray, y_pred: np.ndarray, sensitive_features: Groups
-) -> dict[str, Score]:
-    return means_by_group(_squared_errors(y_true, y_pred), sensitive_features)
-
-
-@quantity(better="lower", task="regression", of_groups=_squared_errors_by_group)
-def mean_squared_error(
-    y_true: np.ndarray, y_pred: np.ndarray, *, sample_weight: np.ndarray | None = None
-) -> float:
+@quantity(
+    better="lower",
+    task="regression",
+    of_groups=lambda y_true, y_pred, sensitive_features: means_by_group(
+        _squared_errors(y_true, y_pred), sensitive_features
+    ),
+)
+def mean_squared_error(y_true: Array, y_pred: Array, *, sample_weight: Weights = None) -> float:
     """Mean squared error, in squared units of the outcome."""
     return float(np.average(_squared_errors(y_true, y_pred), weights=sample_weight))
 
 
 @quantity(better="lower", task="regression")
-def mean_absolute_error(
-    y_true: np.ndarray, y_pred: np.ndarray, *, sample_weight: np.ndarray | None = None
-) -> float:
+def mean_absolute_error(y_true: Array, y_pred: Array, *, sample_weight: Weights = None) -> float:
     """Mean absolute error, in units of the outcome."""
     errors = np.abs(y_pred - y_true)
     if sample_weight is None:
@@ -37,9 +32,7 @@ def mean_absolute_error(
 
 
 @quantity(better="lower", task="regression")
-def unexplained_variance(
-    y_true: np.ndarray, y_pred: np.ndarray, *, sample_weight: np.ndarray | None = None
-) -> float:
+def unexplained_variance(y_true: Array, y_pred: Array, *, sample_weight: Weights = None) -> float:
     """Mean squared error over the variance of the outcome in these rows: 1 minus R squared.
 
     1 is the best constant; undefined where the outcome does not vary.

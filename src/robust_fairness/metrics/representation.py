@@ -3,14 +3,14 @@ r"""How good an embedding is, overall and for the rows of each group.
 Source: Dullerud et al., "Is Fairness Only Metric Deep? Evaluating and Addressing Subgroup Gaps in
 Deep Metric Learning" (ICLR 2022): Eq. 1, Definitions 1 to 3, 14 and 15, D.4.
 
-Neighbours and clusters are those of the whole set of rows (D.4); a group's value is that of its own
-rows. So both are found once, as arrays of rows, and a metric of groups only averages them.
+Neighbours and clusters are those of the whole set of rows (D.4) and are computed once, as arrays of
+rows, which metrics of groups average over the rows of a group.
 
-**Numbers.** Distances are those of float64 products around the mean row, in blocks: beside copies
-of the embedding nothing grows faster than the number of rows. On the CPU products are made in
-float32 first, and those rows of a block anew whose answer the rounding could change; the result is
-that of float64. Two squared distances count as equal where they differ by less than ``TIE`` of the
-largest squared distance of a row from that mean.
+Distances are computed in blocks from float64 products around the mean row, so that memory grows
+linearly with the rows. On the CPU products are computed in float32 first, and those rows of a block
+again whose result the rounding could change; the result is that of float64. Two squared distances
+count as equal if they differ by less than ``TIE`` of the largest squared distance of a row from
+that mean.
 """
 
 from collections.abc import Iterator
@@ -30,23 +30,15 @@ TIE = 1e-12
 ITERATIONS = 20  # of k-means
 SEED = 0  # of its first centres
 CLUSTERING = f"k-means from random rows, at most {ITERATIONS} iterations, seed {SEED}"
-LEAST_VALUES = 2  # singular values of which a distribution can be other than uniform
+LEAST_VALUES = 2  # singular values of a distribution that may not be uniform
 
 
 def same_class_rank(embedding: np.ndarray, y: np.ndarray, device: str = "cpu") -> np.ndarray:
-    """Place of the nearest other row of the same class among all other rows, by distance.
+    """Rank by distance of the nearest other row of a row's class among all other rows.
 
-    That is 1 and the number of rows of other classes that are at most as far away. Rows at the
-    same distance count as nearer: an embedding that puts all rows into one place is not close.
-
-    Args:
-        embedding: numbers ``[n, d]``.
-        y: class of every row ``[n]``.
-        device: torch device that computes, with float64.
-
-    Returns:
-        int64 ``[n]``; 0 where a class has no other row. A row with a value that is not finite is
-        left out as if it were not there, and has 0 itself.
+    That is 1 plus the number of rows of other classes that are at most as far away, int64 ``[n]``;
+    0 where a class has no other row or the row of the embedding ``[n, d]`` is not finite. Ties
+    count as nearer: an embedding that maps all rows to one point is not close.
     """
     rank = np.zeros(len(embedding), dtype=np.int64)
     rows = _finite(embedding)
@@ -62,7 +54,7 @@ def _finite(embedding: np.ndarray) -> np.ndarray:
 
 
 def _around_mean(embedding: np.ndarray, rows: np.ndarray, device: str) -> Tensor:
-    """Some rows around their mean, of length 1 at most, float64 ``[m, d]``."""
+    """Some rows minus their mean, scaled to lengths of at most 1, float64 ``[m, d]``."""
     x = torch.from_numpy(embedding[rows]).to(device, torch.float64)
     x.sub_(x.mean(0))
     longest = float(torch.linalg.vecdot(x, x).max()) ** 0.5
@@ -70,23 +62,23 @@ def _around_mean(embedding: np.ndarray, rows: np.ndarray, device: str) -> Tensor
 
 
 def _quick(x: Tensor) -> Tensor:
-    """The same in the numbers that a device multiplies fastest, and exactly enough to tell."""
+    """The same in the type of numbers that the device multiplies fastest."""
     return x.float() if x.is_cpu else x
 
 
 def _slack(x: Tensor) -> float:
-    """Bound of the error of a squared distance of quick numbers of length 1 at most."""
+    """Bound of the error of a squared distance of ``_quick`` rows."""
     return (x.shape[1] + 8) * torch.finfo(torch.float32).eps
 
 
 def _sides(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows ``[m, d + 2]`` twice, whose products are the squared distances of the rows of x."""
+    """Two matrices ``[m, d + 2]`` whose product has the squared distances of the rows of x."""
     lengths, ones = torch.linalg.vecdot(x, x)[:, None], torch.ones_like(x[:, :1])
     return torch.cat([-2 * x, lengths, ones], 1), torch.cat([x, ones, lengths], 1)
 
 
 def _ranks(x: Tensor, y: Tensor) -> Tensor:
-    """``same_class_rank`` of rows that are sorted by class, int64 ``[n]``."""
+    """``same_class_rank`` of finite rows sorted by class, int64 ``[n]``."""
     nearest = _nearest_of_class(x, y)
     limit = torch.where(nearest < torch.inf, nearest + TIE, -torch.inf)
     quick, slack = _quick(x), _slack(x)
@@ -109,7 +101,7 @@ def _ranks(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _count(where: Tensor) -> Tensor:
-    """How many are true in each row, int32 ``[m]``."""
+    """Number of true values in each row, int32 ``[m]``."""
     return where.view(torch.uint8).sum(1, dtype=torch.int32)
 
 
@@ -117,7 +109,7 @@ def _nearest_of_class(x: Tensor, y: Tensor) -> Tensor:
     """Squared distance to the nearest other row of the class; infinite where there is none."""
     nearest = torch.full_like(x[:, 0], torch.inf)
     for a, b in _block_pairs(len(x)):
-        if y[b.start] <= y[a.stop - 1]:  # else no class is in both, for they are sorted
+        if y[b.start] <= y[a.stop - 1]:  # sorted: otherwise no class is in both
             square = _squares(x[a], x[b]).masked_fill_(y[a, None] != y[b], torch.inf)
             if a == b:
                 square.fill_diagonal_(torch.inf)
@@ -143,27 +135,15 @@ def _squares(a: Tensor, b: Tensor) -> Tensor:
 def clusters(
     embedding: np.ndarray, number: int, seed: int = SEED, device: str = "cpu"
 ) -> np.ndarray:
-    """Cluster of every row by k-means (Lloyd 1982), int64 ``[n]``.
+    """Cluster of every row by k-means (Lloyd 1982), int64 ``[n]``; -1 for rows that are not finite.
 
-    The first centres are rows drawn without replacement, and ``ITERATIONS`` steps are the most
-    that are taken: what the authors' toolbox takes (faiss, 20 iterations, one start). A centre
-    without rows stays where it is, so that some clusters may be empty. Own code, since the same
-    numbers are to come out whatever the number of threads and the release of a library.
-
-    Args:
-        embedding: numbers ``[n, d]``.
-        number: number of clusters; at most one a row.
-        seed: of the first centres.
-        device: torch device that computes, with float64.
-
-    Returns:
-        0 to ``number - 1``, or -1 for a row with a value that is not finite.
-
-    Raises:
-        InputError: fewer than one cluster.
+    The first centres are rows drawn without replacement, and there are at most ``ITERATIONS``
+    steps, as in the authors' toolbox (faiss, 20 iterations, one start). A centre without rows stays
+    where it is, so clusters may be empty. Own code, so that results do not depend on the number of
+    threads or the version of a library.
     """
     if number < 1:
-        raise InputError(f"clusters: {number} of them, allowed: 1 or more")
+        raise InputError(f"number of clusters: {number}, allowed: 1 or more")
     cluster = np.full(len(embedding), -1, dtype=np.int64)
     rows = _finite(embedding)
     if len(rows):
@@ -220,9 +200,8 @@ def recall_at(same_class_rank: np.ndarray, *, k: float = 1) -> Score:
 def nmi(y_true: np.ndarray, cluster: np.ndarray) -> Score:
     """Normalised mutual information of classes and clusters (Definition 15).
 
-    Of a group: of clusters that were found among all rows (D.4). D.4 prints it without the factor 2
-    of Definition 15, which is taken here. Rows of a single class have 1 where they are in a single
-    cluster, else 0: their classes have no entropy.
+    Of a group: of clusters of all rows (D.4). D.4 prints it without the factor 2 of Definition 15,
+    which is used here. Rows of a single class have 1 in a single cluster, else 0.
     """
     from sklearn.metrics import normalized_mutual_info_score
 
@@ -237,11 +216,10 @@ def u_kl(embedding: np.ndarray) -> Score:
 
     .. math:: D_{KL}(U, S) = -\log m - \frac{1}{m} \sum_{i=1}^m \log \frac{s_i}{\sum_j s_j}
 
-    Here s are the m = min(n, d) singular values of the rows as they are (neither centred nor
-    squared). 0 means that all directions count alike. It is infinite, and so missing, where the
-    rows lie in fewer than m dimensions. With fewer rows than dimensions the value is of as many
-    directions as there are rows, which the note says: it does not compare with that of a larger
-    group.
+    Here s are the m = min(n, d) singular values of the rows, neither centred nor squared. 0 means
+    that all directions have equal weight. It is infinite, and so missing, if the rows lie in fewer
+    than m dimensions. With fewer rows than dimensions, as the note says, the value is of as many
+    directions as there are rows and not comparable with that of a larger group.
     """
     count, dimensions = embedding.shape
     if min(count, dimensions) < LEAST_VALUES:
@@ -250,7 +228,7 @@ def u_kl(embedding: np.ndarray) -> Score:
     if not np.isfinite(triangle).all():
         raise Undefined("the embedding is not finite")
     values = np.linalg.svd(triangle, compute_uv=False)
-    # what the numbers of the embedding were rounded to is no direction of theirs
+    # rounding errors of the embedding are no direction
     rounding = np.finfo(np.result_type(embedding, np.float32)).eps
     rank = int((values > values[0] * max(count, dimensions) * rounding).sum())
     if rank < len(values):
@@ -261,7 +239,7 @@ def u_kl(embedding: np.ndarray) -> Score:
 
 
 def _triangle(embedding: np.ndarray) -> np.ndarray:
-    """Factor R of the rows, which has their singular values, from blocks of them."""
+    """Factor R of the QR decomposition of the rows, computed in blocks."""
     dimensions = embedding.shape[1]
     triangle = np.empty((0, dimensions))
     size = max(1, VALUES // dimensions)
@@ -304,20 +282,13 @@ def negative_alignment(embedding: np.ndarray, y_true: np.ndarray) -> Score:
 def _pair_sums(
     embedding: np.ndarray, y: np.ndarray, sensitive_features: Groups
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""Sums of squared distances over pairs of one class of which one row or both are in a group.
+    r"""Sums of squared distances over pairs of one class with one row or both in a group.
 
     With A the rows of a subgroup, C those of its class, n their numbers, Q sums of squared
     lengths and S sums around the class's mean (so that the class's S is 0), the ordered
     pairs of A and C sum to ``n_A Q_C + n_C Q_A`` and those of A and A to ``2 n_A Q_A - 2 |S_A|^2``.
-    Each pair within A is twice in both, and is taken off once.
-
-    Args:
-        embedding: numbers ``[n, d]``.
-        y: class of every row ``[n]``.
-        sensitive_features: the groups.
-
-    Returns:
-        Sums float64 ``[groups]`` and numbers of pairs int64 ``[groups]``.
+    Each pair within A is in both twice and is subtracted once. Returns sums float64 ``[groups]``
+    and numbers of pairs int64 ``[groups]``.
     """
     group, groups = sensitive_features.index, len(sensitive_features.names)
     classes, y = np.unique(y, return_inverse=True)
@@ -325,7 +296,7 @@ def _pair_sums(
     class_of, group_of = np.divmod(keys, groups)
     rows, members = np.bincount(cell, minlength=len(keys)), np.bincount(y, minlength=len(classes))
     squares, square_of_sums = np.zeros(len(keys)), np.zeros(len(keys))
-    with np.errstate(invalid="ignore"):  # a row that is not finite: no value, and the note says so
+    with np.errstate(invalid="ignore"):  # the note names values that are not finite
         for column in embedding.T:
             x = column.astype(np.float64)
             x -= (np.bincount(y, x, len(classes)) / members)[y]

@@ -6,17 +6,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from robust_fairness.metrics.base import Score, measure, quantity
+from robust_fairness.metrics.base import Array, Score, Weights, measure, quantity
 from robust_fairness.metrics.groups import as_groups, means_by_group
 from robust_fairness.metrics.kernels import BANDWIDTHS, blocked_group_mmd, mean_over_pairs
-from robust_fairness.samples import Groups
 
 SMALL_BANDWIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)  # S1 of Table 6
 LARGE_BANDWIDTHS = (4.0, 8.0, 16.0, 32.0, 64.0)  # S3 of Table 6
 LEAST_ROWS = 2
 
 
-def _distance(values: np.ndarray, sensitive_features: Any, bandwidths: Sequence[float]) -> Score:
+def _distance(values: Array, sensitive_features: Any, bandwidths: Sequence[float]) -> Score:
     """Mean squared MMD over the pairs of groups with at least two rows each (Eqs. 5 to 7)."""
     groups = as_groups(sensitive_features)
     if (groups.counts >= LEAST_ROWS).sum() < LEAST_ROWS:
@@ -33,7 +32,7 @@ ONE_SHOT = ("curvature_one_shot", "sensitive_features")
 
 
 @measure(better="lower", task="any", needs=CURVATURE, unshifted_only=True)
-def delta_er(curvature: np.ndarray, *, sensitive_features: Any) -> Score:
+def delta_er(curvature: Array, *, sensitive_features: Any) -> Score:
     """Squared MMD between the groups' exact loss curvatures (Eqs. 5 to 7).
 
     The kernel is the sum over S = {1, 2, 4, 8, 16}, so that it lies between 0 and 10. With more
@@ -44,25 +43,21 @@ def delta_er(curvature: np.ndarray, *, sensitive_features: Any) -> Score:
 
 
 @measure(better="lower", task="any", needs=ONE_SHOT, unshifted_only=True)
-def delta_er_one_shot(curvature_one_shot: np.ndarray, *, sensitive_features: Any) -> Score:
+def delta_er_one_shot(curvature_one_shot: Array, *, sensitive_features: Any) -> Score:
     """Squared MMD between the groups' one-shot curvatures (Eqs. 5 to 8)."""
     return _distance(curvature_one_shot, sensitive_features, BANDWIDTHS)
 
 
 @measure(better="lower", task="any", needs=CURVATURE, unshifted_only=True)
-def delta_er_small_bandwidths(curvature: np.ndarray, *, sensitive_features: Any) -> Score:
+def delta_er_small_bandwidths(curvature: Array, *, sensitive_features: Any) -> Score:
     """``delta_er`` with the narrow kernels S1 of Table 6."""
     return _distance(curvature, sensitive_features, SMALL_BANDWIDTHS)
 
 
 @measure(better="lower", task="any", needs=CURVATURE, unshifted_only=True)
-def delta_er_large_bandwidths(curvature: np.ndarray, *, sensitive_features: Any) -> Score:
+def delta_er_large_bandwidths(curvature: Array, *, sensitive_features: Any) -> Score:
     """``delta_er`` with the wide kernels S3 of Table 6."""
     return _distance(curvature, sensitive_features, LARGE_BANDWIDTHS)
-
-
-def _curvature_by_group(curvature: np.ndarray, sensitive_features: Groups) -> dict[str, Score]:
-    return means_by_group(curvature, sensitive_features)
 
 
 @quantity(
@@ -70,8 +65,8 @@ def _curvature_by_group(curvature: np.ndarray, sensitive_features: Groups) -> di
     task="any",
     needs=("curvature",),
     unshifted_only=True,
-    of_groups=_curvature_by_group,
+    of_groups=lambda curvature, sensitive_features: means_by_group(curvature, sensitive_features),
 )
-def curvature(curvature: np.ndarray, *, sample_weight: np.ndarray | None = None) -> float:
+def curvature(curvature: Array, *, sample_weight: Weights = None) -> float:
     """Mean exact loss curvature."""
     return float(np.average(curvature, weights=sample_weight))

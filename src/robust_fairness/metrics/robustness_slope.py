@@ -1,14 +1,13 @@
 """Robustness slope: how fast accuracy falls with the strength of a shift (Control+Shift, 4.2).
 
-A slope of 0 is complete robustness, a very negative one a fast decline. The paper says neither
-whether its lines have an intercept nor how sure a slope is: here the intercept is free, and R
-squared and a bootstrap interval stand beside the slope.
+A slope of 0 is complete robustness, a very negative one a fast decline. The paper does not say
+whether its lines have an intercept, and gives no uncertainty: here the intercept is free, and the
+slope has R squared and a bootstrap interval.
 
-**What is resampled.** Test sets are no independent draws: their strengths are chosen, and they hold
-the same latent rows at every strength. What varies is the training: a seed gives a *curve*, all of
-whose points move together. So the *unit* of the bootstrap is the seed, drawn with all its test
-sets; for a line through the curves of many networks the unit is the network, with all its seeds.
-The interval tells what another seed (or network) would give, for the same pictures.
+Test sets are not independent draws: their severities are chosen, and they contain the same latent
+rows at every severity. The *unit* of the bootstrap is therefore the seed, with all its test sets;
+for a line through the curves of many networks it is the network, with all its seeds. The interval
+says what another seed (or network) would give on the same images.
 """
 
 from dataclasses import dataclass
@@ -19,23 +18,16 @@ from robust_fairness.core.errors import InputError
 
 CONFIDENCE = 0.95
 DRAWS = 2000
-FEWEST_UNITS = 3  # of two units there are but three resamples
-SAME = 1e-12  # relative spread below which numbers are one number
+FEWEST_UNITS = 3  # two units have only three resamples
+SAME = 1e-12  # relative spread below which numbers are equal
 
 
 @dataclass(frozen=True)
 class Slope:
-    """A least-squares line with intercept.
+    """A least-squares line with intercept, from some points of so many resampled units.
 
-    Attributes:
-        slope: change for a unit of x; missing where x takes one value only.
-        intercept: value at x = 0.
-        r_squared: share of the variance that the line explains; missing for a constant.
-        low: lower end of the bootstrap interval of the slope; missing for fewer than three units.
-        high: its upper end.
-        points: points that the line was fitted to.
-        units: units that were resampled.
-        note: why something is missing.
+    Missing are the slope where x takes one value only, ``r_squared`` for a constant, and the
+    bootstrap interval ``low`` to ``high`` of the slope below ``FEWEST_UNITS``; the note says why.
     """
 
     slope: float
@@ -49,28 +41,12 @@ class Slope:
 
 
 def change_of_accuracy(shifted: np.ndarray, unshifted: np.ndarray | float) -> np.ndarray:
-    """Delta-accuracy ``[n]``: accuracy on the shifted less that on the unshifted test set (4.2).
-
-    Args:
-        shifted: accuracies ``[n]``.
-        unshifted: of the same model on the unshifted set, one or ``[n]``.
-    """
+    """Delta-accuracy ``[n]``: accuracy on the shifted less that on the unshifted test set (4.2)."""
     return np.asarray(shifted, np.float64) - np.asarray(unshifted, np.float64)
 
 
 def fit(x: np.ndarray, y: np.ndarray, unit: np.ndarray, draws: int = DRAWS, seed: int = 0) -> Slope:
-    """Line through points by least squares with intercept, and how sure its slope is.
-
-    Args:
-        x: strength of the shift, ``[n]``.
-        y: Delta-accuracy, ``[n]``.
-        unit: what a point belongs to ``[n]``; a unit is drawn with all its points.
-        draws: bootstrap resamples of the percentile interval.
-        seed: of the bootstrap.
-
-    Raises:
-        InputError: lengths differ, or a number is not finite.
-    """
+    """Least-squares line through points ``[n]`` of units ``[n]``, with a percentile interval."""
     x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
     if not len(x) == len(y) == len(unit):
         raise InputError(f"slope: {len(x)} strengths, {len(y)} values and {len(unit)} units")
@@ -106,7 +82,7 @@ def _one_number(values: np.ndarray) -> bool:
 
 
 def _sums(x: np.ndarray, y: np.ndarray, number: np.ndarray, units: int) -> np.ndarray:
-    """Of every unit the sums of 1, x, y, x^2 and xy, ``[units, 5]``: all that a line needs."""
+    """Sums of 1, x, y, x^2 and xy of every unit, ``[units, 5]``."""
     terms = (np.ones_like(x), x, y, x * x, x * y)
     return np.stack([np.bincount(number, term, units) for term in terms], axis=-1)
 

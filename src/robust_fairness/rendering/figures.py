@@ -103,15 +103,7 @@ def panelled(
     columns: int = COLUMNS,
     row: int = ROW,
 ) -> go.Figure:
-    """A figure of panels, filled row by row.
-
-    Args:
-        title: title of the figure.
-        panels: the panels.
-        traces: traces of all panels, see ``in_panel``; adding them one by one is much slower.
-        columns: largest number of panels in a row.
-        row: height of a row in pixels.
-    """
+    """A figure of panels, filled row by row."""
     columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)
     axes: Trace = {}

@@ -48,11 +48,6 @@ def table(frame: pd.DataFrame, caption: str, headed: bool = False) -> Markup:
 
     Cells are escaped, numbers have four digits, missing values are n/a; only the first
     ``MOST_ROWS`` rows are shown.
-
-    Args:
-        frame: the rows.
-        caption: description for screen readers.
-        headed: whether the first column has row headers, which stay visible.
     """
     shown = frame.head(MOST_ROWS)
     head = "".join(f"<th scope='col'>{escape(str(name))}</th>" for name in frame.columns)
@@ -82,12 +77,7 @@ def _cell(value: Any) -> str:
 
 
 def figure(drawn: go.Figure, name: str) -> dict[str, Any]:
-    """A figure for a page: HTML, alternative text, and whether its panels may be rearranged.
-
-    Args:
-        drawn: the figure; it is not changed.
-        name: suffix of its id, ``figure-{name}``.
-    """
+    """A figure for a page: HTML, alternative text, and whether its panels may be rearranged."""
     # one small template instead of plotly's, which takes 7 kB per figure
     parts = drawn.to_plotly_json()
     # the page shows the title, since plotly's does not wrap
@@ -149,12 +139,7 @@ def _numbers(trace: Any) -> np.ndarray:
 
 
 def image(shown: np.ndarray, caption: str) -> dict[str, str]:
-    """A PNG image as base64 text, with its caption.
-
-    Args:
-        shown: uint8 ``[height, width, 3]``.
-        caption: alternative text.
-    """
+    """A PNG image as base64 text, with its caption."""
     content = BytesIO()
     Image.fromarray(shown).save(content, format="PNG")
     return {"content": base64.b64encode(content.getvalue()).decode(), "shows": caption}

@@ -14,18 +14,7 @@ GROUP_AWARE = (*EXPLICIT, "adv_debias", "laftr", "cuma")
 def with_variables(
     results: Results, rows: pd.DataFrame, default: str, hparams: tuple[str, ...] = ()
 ) -> pd.DataFrame:
-    """Rows of the trials that change only the bias variables given to a method, with these.
-
-    Args:
-        results: the tables of the run.
-        rows: rows of its scores.
-        default: variable of a trial that names none.
-        hparams: further hyperparameters that a trial may change, each a column.
-
-    Returns:
-        Column ``explicit`` has the variables given to a group-aware method, joined by ``+``, and
-        is empty for other methods.
-    """
+    """Rows of the trials that change only the bias variables given to a method, with these."""
     found = results.with_hparams(rows, ["explicit", *hparams])
     aware = found["method"].isin(GROUP_AWARE)
     explicit = found["explicit"].astype(object).fillna(default).where(aware, "")

@@ -18,14 +18,7 @@ UNKNOWN = "nothing noted: add it to citations.csv"
 
 @dataclass(frozen=True)
 class Source:
-    """The sources of a plug-in.
-
-    Attributes:
-        kind: kind of the plug-in, such as "method".
-        name: its name.
-        keys: keys of BibTeX entries; none if there is nothing to cite.
-        note: why there is none, or a remark on the entries.
-    """
+    """The sources of a plug-in."""
 
     kind: str
     name: str
@@ -51,12 +44,7 @@ def known() -> dict[tuple[str, str], Source]:
 
 
 def source_of(kind: str, name: str) -> Source:
-    """The sources of a plug-in.
-
-    Args:
-        kind: kind of the plug-in, such as "method".
-        name: its name; of a metric also with options.
-    """
+    """The sources of a plug-in."""
     if kind != "metric":
         return known().get((kind, name), Source(kind, name, (), UNKNOWN))
     metric = find_metric(name)
@@ -70,11 +58,7 @@ def source_of(kind: str, name: str) -> Source:
 
 
 def sources(used: Mapping[str, Iterable[str]]) -> list[Source]:
-    """The sources of everything that a run used, each once.
-
-    Args:
-        used: names by kind, as in the manifest.
-    """
+    """The sources of everything that a run used, each once."""
     found = [source_of(kind, name) for kind, names in used.items() for name in names]
     return list(dict.fromkeys(found))
 

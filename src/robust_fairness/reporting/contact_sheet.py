@@ -20,30 +20,12 @@ def contact_sheet(samples: Samples, columns: int = 10) -> np.ndarray:
         samples: samples of images, uint8 ``[n, 1 or 3, height, width]``; their first split
             defines the training rows.
         columns: images of each class.
-
-    Returns:
-        uint8 ``[height, width, 3]``; small images are enlarged by an integer factor.
-
-    Raises:
-        InputError: the samples are not images.
     """
     return _first_rows(samples, samples.y, len(samples.classes), columns)
 
 
 def attribute_sheet(samples: Samples, attribute: str, columns: int = 10) -> np.ndarray:
-    """The first training rows of every value of an attribute, one row per value.
-
-    Args:
-        samples: see ``contact_sheet``.
-        attribute: a categorical attribute, as the first split sees it.
-        columns: images of each value.
-
-    Returns:
-        See ``contact_sheet``; a value without training rows has an empty row.
-
-    Raises:
-        InputError: the samples are not images, or the attribute does not exist or is continuous.
-    """
+    """The first training rows of every value of an attribute, one row per value."""
     groups = groups_of(samples.of_split(samples.split_names[0]).attributes, [attribute])
     return _first_rows(samples, groups.index, len(groups.names), columns)
 
@@ -60,17 +42,6 @@ def _first_rows(samples: Samples, labels: np.ndarray, count: int, columns: int) 
 
 def family_sheet(images: Mapping[float, np.ndarray], rows: int = 10) -> np.ndarray:
     """The same draws z at every severity: one row per draw, one column per severity.
-
-    Args:
-        images: from severity, the training one first, to uint8 ``[n, 1 or 3, height, width]``
-            of the same rows in the same order.
-        rows: how many of the first rows are shown.
-
-    Returns:
-        uint8 ``[height, width, 3]``; small images are enlarged by an integer factor.
-
-    Raises:
-        InputError: there is no severity, or not images of one shape.
 
     Source: Friedman and Chowers, "Control+Shift", Figures 2 and 7 to 9.
     """

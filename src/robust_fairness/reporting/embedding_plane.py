@@ -23,11 +23,7 @@ SEED = 0  # of the points drawn and of t-SNE
 
 
 def selected(selection: pd.DataFrame) -> tuple[str, int]:
-    """Trial and seed of the replica that is drawn: of the first criterion, the first seed.
-
-    Args:
-        selection: ``tables.SELECTION``; the first trial if no criterion selects one.
-    """
+    """Trial and seed of the replica that is drawn: of the first criterion, the first seed."""
     by_criterion = selection[selection["selection"] != EVERY]
     rows = by_criterion if len(by_criterion) else selection
     trial = str(rows["trial"].iloc[0])
@@ -42,23 +38,7 @@ def planes(
     rows: np.ndarray,
     values: Mapping[str, np.ndarray],
 ) -> pd.DataFrame:
-    """The embeddings of a replica as ``tables.PLANES``, in every space that it has.
-
-    Args:
-        dataset: name of the dataset.
-        method: label of the cell.
-        samples: the dataset as the replica's split sees it.
-        seed: the replica's.
-        rows: int64 ``[n]`` row numbers of the embeddings in ``samples``.
-        values: quantities of these rows; those of ``SPACES``, each ``[n, d]``, are drawn.
-
-    Returns:
-        A row per point, space and categorical sensitive attribute; the attribute is empty if
-        there is none, and its group if the value is missing.
-
-    Raises:
-        InputError: there is no embedding, too few rows, or one that is not finite.
-    """
+    """The embeddings of a replica as ``tables.PLANES``, in every space that it has."""
     cell = f"{dataset}.{method}"
     spaces = {name: values[name] for name in SPACES if name in values}
     if SPACES[0] not in spaces:

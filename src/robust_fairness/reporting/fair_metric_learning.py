@@ -70,12 +70,7 @@ def gaps(results: Results) -> pd.DataFrame:
 
 
 def classified(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
-    """Gaps of the embedding, or of a classifier of it alone, with columns upstream and classifier.
-
-    Args:
-        results: the tables of the run.
-        rows: rows with the column quantity.
-    """
+    """Gaps of the embedding, or of a classifier of it alone, with columns upstream and classifier."""
     rows = results.with_hparams(rows, ["classifier"])
     rows["classifier"] = rows["classifier"].astype(object).fillna(DEFAULT_CLASSIFIER)
     upstream = rows["quantity"].isin(UPSTREAM)
@@ -325,12 +320,7 @@ def projected_points(datasets: Sequence[str], results: Results) -> pd.DataFrame:
 
 
 def draw_projections(by: str, rows: pd.DataFrame) -> go.Figure:
-    """A row per cell, a column per space; a point per validation row.
-
-    Args:
-        by: ``label`` for colours by class, ``group`` for colours by attribute.
-        rows: ``tables.PLANES``.
-    """
+    """A row per cell, a column per space; a point per validation row."""
     cell = rows["dataset"] + ", " + rows["method"]
     if by == "group":
         shown = rows.assign(panel=cell + ", " + rows["attribute"])

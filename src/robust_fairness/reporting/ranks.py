@@ -22,13 +22,7 @@ LEVEL = 0.05
 
 @dataclass(frozen=True)
 class Friedman:
-    """Friedman's test of equal average ranks.
-
-    Attributes:
-        chi_squared: the statistic, corrected for ties.
-        f: that of Iman and Davenport; infinite where all datasets rank alike.
-        p: its p-value; 1 where every dataset is one tie.
-    """
+    """Friedman's test of equal average ranks."""
 
     chi_squared: float
     f: float
@@ -77,11 +71,6 @@ def scores(metrics: pd.DataFrame, metric: str, shifted: bool) -> pd.DataFrame:
     That is the trial that the first criterion of the dataset selects, or else the default one.
     Under shift a score is the mean over shifts, each at its largest severity. A metric of groups
     is that of the first sensitive attribute.
-
-    Args:
-        metrics: rows of the tidy table.
-        metric: name of the metric.
-        shifted: whether the scores are those under shift.
     """
     rows = compared(metrics, metric)
     rows = rows[(rows["shift"] != UNSHIFTED) == shifted]
@@ -90,12 +79,7 @@ def scores(metrics: pd.DataFrame, metric: str, shifted: bool) -> pd.DataFrame:
 
 
 def compared(metrics: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """The rows that methods are compared by: values of one trial and of one attribute a dataset.
-
-    Args:
-        metrics: rows of the tidy table.
-        metric: name of the metric.
-    """
+    """The rows that methods are compared by: values of one trial and of one attribute a dataset."""
     rows = metrics[
         (metrics["metric"] == metric) & (metrics["group"] == "") & metrics["value"].notna()
     ]
@@ -138,12 +122,7 @@ def complete(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
 
 
 def compare(table: pd.DataFrame, better: str) -> Comparison:
-    """Rank methods on every dataset and test whether the average ranks differ.
-
-    Args:
-        table: scores, datasets by methods; missing where a method was not run.
-        better: whether ``higher`` or ``lower`` scores are better.
-    """
+    """Rank methods on every dataset and test whether the average ranks differ."""
     had = table.shape
     table, left_out = complete(table)
     datasets = tuple(map(str, table.index))
@@ -161,12 +140,7 @@ def comparison_of(metrics: pd.DataFrame, metric: str, shifted: bool) -> Comparis
 
 
 def ranked(values: np.ndarray, better: str) -> np.ndarray:
-    """Ranks within each row, 1 the best; ties share the mean of their ranks. ``[rows, methods]``.
-
-    Args:
-        values: scores ``[rows, methods]``.
-        better: ``higher`` or ``lower``.
-    """
+    """Ranks within each row, 1 the best; ties share the mean of their ranks. ``[rows, methods]``."""
     signed = -values if better == "higher" else values
     found: np.ndarray = stats.rankdata(signed, axis=1)
     return found
@@ -179,9 +153,6 @@ def friedman(ranks: np.ndarray) -> Friedman:
 
     with :math:`k - 1` and :math:`(k - 1)(N - 1)` degrees of freedom (Iman and Davenport 1980;
     Demsar 2006, 3.2.2). :math:`\chi^2` is divided by the share that ties leave of it.
-
-    Args:
-        ranks: ranks ``[N datasets, k methods]``, at least two of each.
     """
     n, k = ranks.shape
     spread = ((ranks.mean(axis=0) - (k + 1) / 2) ** 2).sum()

@@ -36,12 +36,7 @@ def with_intervals(rows: pd.DataFrame, value: str, keys: Sequence[str]) -> pd.Da
 
 
 def paired_difference(first: pd.Series, second: pd.Series) -> Interval:
-    """Interval of first minus second over the seeds that both have.
-
-    Args:
-        first: values by seed.
-        second: values by seed.
-    """
+    """Interval of first minus second over the seeds that both have."""
     return mean_interval((first - second).dropna().to_numpy())
 
 
@@ -57,14 +52,7 @@ def verdict(difference: Interval) -> str:
 
 
 def rank_correlation(a: np.ndarray, b: np.ndarray, seed: int = 0, draws: int = 2000) -> Interval:
-    """Spearman's rank correlation with a bootstrap interval over pairs.
-
-    Args:
-        a: numbers ``[n]``.
-        b: numbers ``[n]``.
-        seed: of the bootstrap.
-        draws: resamples.
-    """
+    """Spearman's rank correlation with a bootstrap interval over pairs."""
     n = len(a)
     if n < 3 or np.ptp(a) == 0 or np.ptp(b) == 0:  # noqa: PLR2004 - no correlation of two points
         return Interval(np.nan, np.nan, np.nan, n)
@@ -88,10 +76,6 @@ def kendall_tau(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     .. math:: \tau_b = \sum_{i<j} s_{ij} t_{ij} / \sqrt{\sum_{i<j} s_{ij}^2 \sum_{i<j} t_{ij}^2}
 
     with the signs s and t of the differences between i and j, 0 for a tie (Kendall 1945).
-
-    Args:
-        a: numbers ``[..., n]``.
-        b: numbers ``[..., n]``.
     """
     one, other = np.triu_indices(a.shape[-1], 1)
     # means of the same numbers in another order are a tie, but for rounding
@@ -110,16 +94,6 @@ def rank_agreement(a: np.ndarray, b: np.ndarray, seed: int = 0, draws: int = 200
     Methods are given, seeds are a sample: each resample draws seeds, the same ones of both tables,
     and ranks the methods anew. Since resampled means spread more than the means themselves, the
     interval lies nearer to 0 than the value where many methods are close to one another.
-
-    Args:
-        a: numbers ``[seeds, methods]``.
-        b: numbers ``[seeds, methods]``.
-        seed: of the bootstrap.
-        draws: resamples.
-
-    Returns:
-        Its ``n`` is the number of methods. Missing below three methods, without an interval of a
-        single seed.
     """
     seeds, methods = a.shape
     if methods < 3:  # noqa: PLR2004 - two can only agree or not

@@ -43,10 +43,6 @@ def by_variables(results: Results, hparams: tuple[str, ...] = ()) -> pd.DataFram
     """Unshifted rows of questions, of trials that change only the given variable.
 
     Column ``explicit`` has the variable, empty for a method that is given none.
-
-    Args:
-        results: the tables of the run.
-        hparams: further hyperparameters that a trial may change, each a column.
     """
     rows = results.unshifted
     rows = rows[rows["dataset"].isin(DATASETS)]

@@ -28,11 +28,7 @@ class Groups:
 
 
 def require_categorical(attributes: pd.DataFrame, columns: Sequence[str]) -> None:
-    """Check that some attributes define groups.
-
-    Raises:
-        InputError: no column is given, or one does not exist or is continuous.
-    """
+    """Check that some attributes define groups."""
     if not columns:
         raise InputError(f"groups of no attribute, allowed: {', '.join(map(str, attributes))}")
     for column in columns:
@@ -47,9 +43,6 @@ def groups_of(attributes: pd.DataFrame, columns: Sequence[str]) -> Groups:
 
     A single attribute keeps all its categories, also those without rows, in their order; of
     several, the combinations found in the data are counted, never enumerated.
-
-    Raises:
-        InputError: no column is given, or one does not exist or is continuous.
     """
     require_categorical(attributes, columns)
     if len(columns) == 1:

@@ -38,20 +38,12 @@ class Boxes:
 
     @cached_property
     def features(self) -> np.ndarray:
-        """Features of all images, float16 ``[image, box, feature]``, mapped.
-
-        Raises:
-            InputError: the file is missing, or holds something else.
-        """
+        """Features of all images, float16 ``[image, box, feature]``, mapped."""
         return self._mapped(FEATURES_FILE, self.shape)
 
     @cached_property
     def counts(self) -> np.ndarray:
-        """Boxes of all images, int16 ``[image]``, mapped.
-
-        Raises:
-            InputError: the file is missing, or holds something else.
-        """
+        """Boxes of all images, int16 ``[image]``, mapped."""
         return self._mapped(COUNTS_FILE, self.shape[:1])
 
     def _mapped(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
@@ -73,10 +65,6 @@ class Questions:
 
     Their ``x`` holds ``tokens`` int32 ``[n, word]``, places in ``words``, and ``image`` int32
     ``[n]``, rows of the boxes.
-
-    Attributes:
-        words: the vocabulary; the first one pads a question.
-        boxes: features of the images.
     """
 
     words: tuple[str, ...]
@@ -115,12 +103,6 @@ def in_tail(y: np.ndarray, group: np.ndarray, classes: int, beta: float) -> np.n
     |a| counts the class in the group, mu is the mean count of the classes that occur there. A.1
     prints <=, the published labels follow <. The comparison is exact: beta is the decimal number
     that was written, not the nearest binary one.
-
-    Args:
-        y: class of every row ``[n]``.
-        group: group of every row ``[n]``.
-        classes: number of classes.
-        beta: size of the tail, 0.2 in the source.
     """
     keys, index, counts = np.unique(group * classes + y, return_inverse=True, return_counts=True)
     _, group_of, present = np.unique(keys // classes, return_inverse=True, return_counts=True)

@@ -67,12 +67,7 @@ class Samples:
     questions: Questions | None = None
 
     def __post_init__(self) -> None:
-        """Check that all parts describe the same rows.
-
-        Raises:
-            InputError: lengths differ, a label is out of range or missing, or an attribute that
-                is named does not exist.
-        """
+        """Check that all parts describe the same rows."""
         parts: dict[str, Any] = {
             **self.arrays,
             "y": self.y,
@@ -118,21 +113,13 @@ class Samples:
         return [str(name) for name in self.splits.columns]
 
     def rows(self, split: str, part: str) -> np.ndarray:
-        """Row numbers of one part (of ``PARTS``) of a named split, int64 ``[m]``.
-
-        Raises:
-            InputError: no split of that name.
-        """
+        """Row numbers of one part (of ``PARTS``) of a named split, int64 ``[m]``."""
         if split not in self.splits:
             raise unknown_name("split", split, self.splits.columns)
         return np.flatnonzero((self.splits[split] == part).to_numpy())
 
     def downstream_rows(self, split: str) -> np.ndarray:
-        """Row numbers that classifiers of frozen embeddings are fitted on, int64 ``[m]``.
-
-        Raises:
-            InputError: no split of that name.
-        """
+        """Row numbers that classifiers of frozen embeddings are fitted on, int64 ``[m]``."""
         if self.downstream is None:
             return self.rows(split, "train")
         if split not in self.downstream:

@@ -44,19 +44,7 @@ class ClassSplitParameters(BaseModel, extra="forbid", frozen=True):
 
 
 def random_splits(rows: int, count: int, parameters: SplitParameters) -> pd.DataFrame:
-    """Named random splits ``split_0``, ``split_1``, ... of exact sizes.
-
-    Args:
-        rows: number of rows to split.
-        count: number of splits.
-        parameters: sizes and seed.
-
-    Returns:
-        ``rows`` rows and ``count`` categorical columns with categories ``REQUIRED_PARTS``.
-
-    Raises:
-        InputError: no split is asked for, or a part would have no row.
-    """
+    """Named random splits ``split_0``, ``split_1``, ... of exact sizes."""
     training = parameters.train_rows
     if isinstance(training, float):
         training = round(training * rows)
@@ -64,19 +52,7 @@ def random_splits(rows: int, count: int, parameters: SplitParameters) -> pd.Data
 
 
 def unit_splits(units: pd.Series, count: int, parameters: SplitParameters) -> pd.DataFrame:
-    """Named random splits in which all rows of a unit, such as a person, are in the same part.
-
-    Args:
-        units: the unit of every row.
-        count: number of splits.
-        parameters: sizes, in units, and seed.
-
-    Returns:
-        One row for every row of ``units``, as of ``random_splits``.
-
-    Raises:
-        InputError: no split is asked for, or a part would have no unit.
-    """
+    """Named random splits in which all rows of a unit, such as a person, are in the same part."""
     numbers, names = pd.factorize(units)
     return random_splits(len(names), count, parameters).iloc[numbers].reset_index(drop=True)
 
@@ -84,20 +60,7 @@ def unit_splits(units: pd.Series, count: int, parameters: SplitParameters) -> pd
 def official_splits(
     training: int, test: int, count: int, parameters: SplitParameters
 ) -> pd.DataFrame:
-    """Named splits of a training file, followed by a test file that is the test part of each.
-
-    Args:
-        training: number of rows of the training file, of which random ones validate.
-        test: number of rows of the test file.
-        count: number of splits.
-        parameters: share of validation and seed.
-
-    Returns:
-        ``training + test`` rows, as of ``random_splits``.
-
-    Raises:
-        InputError: no split is asked for, or a part would have no row.
-    """
+    """Named splits of a training file, followed by a test file that is the test part of each."""
     return _splits(training + test, training, training, count, parameters)
 
 
@@ -107,17 +70,6 @@ def class_splits(labels: pd.Series, count: int, parameters: ClassSplitParameters
     A class's only row trains. One of two rows trains and the other is tested, whatever the
     fractions are; a class of three or more is validated where ``val_fraction`` of its rows that
     are not tested is nearer to one than to none. Halves of a row go to training.
-
-    Args:
-        labels: class of every row, categorical; a class may have no row.
-        count: number of splits.
-        parameters: fractions and seed.
-
-    Returns:
-        One row for every row of ``labels``, as of ``random_splits``.
-
-    Raises:
-        InputError: no split is asked for, a row has no class, or a part would have no row.
     """
     if count < 1:
         raise InputError(f"splits: {count} asked for, allowed: 1 or more")
@@ -146,15 +98,7 @@ def class_splits(labels: pd.Series, count: int, parameters: ClassSplitParameters
 
 
 def ranks(codes: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """Place of every row in a random order of the rows that have its code.
-
-    Args:
-        codes: int64 ``[n]``.
-        generator: draws one order of all rows.
-
-    Returns:
-        int64 ``[n]``, from 0 within every code.
-    """
+    """Place of every row in a random order of the rows that have its code."""
     order = generator.permutation(len(codes))
     rank = np.empty(len(codes), dtype=np.int64)
     rank[order] = pd.Series(order).groupby(codes[order]).cumcount()
@@ -192,16 +136,7 @@ def _splits(
 
 
 def described(dataset: str, splits: pd.DataFrame) -> pd.DataFrame:
-    """Sizes of splits, and how much of what one of them tests others train on.
-
-    Args:
-        dataset: what the rows are called.
-        splits: named splits, as of ``random_splits``.
-
-    Returns:
-        Columns of ``tables.SPLITS``, a row a split. ``reused`` is the mean, over the other splits,
-        of the share of the test rows that these train on; 0 where there is no other one.
-    """
+    """Sizes of splits, and how much of what one of them tests others train on."""
     tested, trained = (
         np.column_stack([splits[split] == part for split in splits]).astype(np.float64)
         for part in ("test", "train")
@@ -220,15 +155,7 @@ def described(dataset: str, splits: pd.DataFrame) -> pd.DataFrame:
 
 
 def require_every_class(splits: pd.DataFrame, labels: pd.Series) -> None:
-    """Check that each part of each split has rows of every class.
-
-    Args:
-        splits: named splits, as of ``random_splits``.
-        labels: class of every row, categorical.
-
-    Raises:
-        InputError: a class is missing from a part.
-    """
+    """Check that each part of each split has rows of every class."""
     for split in splits:
         for part in REQUIRED_PARTS:
             counts = labels[(splits[split] == part).to_numpy()].value_counts()
