@@ -44,7 +44,10 @@ def calls(monkeypatch) -> list[dict]:
         return Score(scale, len(y_true))
 
     needs = ("y_true", "sensitive_features", "y_train", "sensitive_features_train")
-    one = Measure("recorded", recorded, "higher", "any", needs, {"scale": 1}, False, False)
+    one = Measure(
+        name="recorded", function=recorded, better="higher", task="any", needs=needs,
+        options={"scale": 1},
+    )  # fmt: skip
     monkeypatch.setitem(DEFINITIONS, "recorded", one)
     return found
 

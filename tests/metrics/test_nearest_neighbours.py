@@ -173,5 +173,5 @@ def test_distances_without_an_origin_or_of_numbers_are_refused():
     training = np.zeros((4, 1, 2, 2), np.uint8)
     with pytest.raises(InputError, match="distances of d: no unshifted test set"):
         set_distances("d", training, {("extend", 15.0): training})
-    with pytest.raises(InputError, match="distances of d: pictures that are not uint8"):
+    with pytest.raises(InputError, match="distances of d: images that are not uint8"):
         set_distances("d", training, {("none", 0.0): training / 255})

@@ -230,7 +230,7 @@ def test_more_clusters_than_places_leave_some_empty(blocks):
     assert 2 <= len(set(found.tolist())) <= 3
     assert all(len(set(found[place : place + 4].tolist())) == 1 for place in (0, 4, 8))
     assert sorted(clusters(np.eye(3, dtype=np.float32), 10)) == [0, 1, 2]
-    with pytest.raises(InputError, match="clusters: 0 of them, allowed: 1 or more"):
+    with pytest.raises(InputError, match="number of clusters: 0, allowed: 1 or more"):
         clusters(x, 0)
 
 

@@ -51,7 +51,11 @@ class Roles:
 
 @dataclass(frozen=True)
 class Predictions:
-    """Checked predictions in the form that metrics take."""
+    """Checked predictions of some kind, in the form that metrics take.
+
+    The samples have no features. ``prediction`` ``[n]`` has class indices or numbers, ``outputs``
+    log probabilities ``[n, classes]`` or numbers ``[n, 1]``.
+    """
 
     samples: Samples
     prediction: np.ndarray
@@ -60,7 +64,12 @@ class Predictions:
 
 
 def check(table: pd.DataFrame, roles: Roles, name: str = "table") -> Predictions:
-    """The predictions of a table."""
+    """The predictions of a table with a row per prediction.
+
+    Raises:
+        InputError: a column does not exist, is constant or has cells that do not fit, or a row
+            lacks target or prediction.
+    """
     _require_columns(table, roles, name)
     _require_values(table, roles, name)
     attributes = {

@@ -21,7 +21,7 @@ from robust_fairness.audit.predictions import PredictionKind, Predictions, Roles
 from robust_fairness.core import tables
 from robust_fairness.core.intervals import mean_interval, wilson_interval
 from robust_fairness.datasets.raw.columns import Bins, Kind
-from robust_fairness.metrics import evaluate
+from robust_fairness.metrics import all_metrics, evaluate
 from robust_fairness.metrics.faircocco import subset
 from robust_fairness.metrics.permutation import holm
 from robust_fairness.samples import Groups, Samples, groups_of
@@ -36,36 +36,17 @@ KERNEL_ROWS = 16_384  # rows from which the kernel scores take theirs
 MISSING, SHARE = "missing_attribute", "group_share"
 SHARES = (
     "accuracy", "accuracy_by_group", "selection_rate_by_group", "true_positive_rate_by_group",
-    "true_negative_rate_by_group", "false_positive_rate_by_group", "head_accuracy",
-    "tail_accuracy", SHARE,
+    "true_negative_rate_by_group", "false_positive_rate_by_group", "false_negative_rate_by_group",
+    "precision_by_group", "head_accuracy", "tail_accuracy", SHARE,
 )  # fmt: skip
 OF_CLASSES = (
     "delta_eo", "delta_eopp", "delta_eo_one_vs_rest", "equal_opportunity_difference",
     "equalized_odds_difference",
 )  # fmt: skip
-OF_CLASSIFICATION = (
-    "accuracy", "accuracy_by_group", "accuracy_halves_gap", "accuracy_light_dark_gap",
-    "accuracy_worst_gap", "balanced_accuracy", "balanced_accuracy_by_group",
-    "balanced_accuracy_halves_gap", "balanced_accuracy_light_dark_gap",
-    "balanced_accuracy_worst_gap", "delta_dp", "delta_dp_one_vs_rest", "delta_eo",
-    "delta_eo_one_vs_rest", "delta_eopp", "demographic_parity_difference",
-    "demographic_parity_ratio", "disparate_impact", "equal_opportunity_difference",
-    "equalized_odds_difference", "false_positive_rate_by_group", "head_accuracy",
-    "head_tail_difference", "macro_precision", "macro_precision_by_group",
-    "macro_precision_halves_gap", "macro_precision_light_dark_gap", "macro_precision_present",
-    "macro_precision_present_by_group", "macro_precision_present_halves_gap",
-    "macro_precision_present_light_dark_gap", "macro_precision_present_worst_gap",
-    "macro_precision_worst_gap", "macro_recall", "macro_recall_by_group",
-    "macro_recall_halves_gap", "macro_recall_light_dark_gap", "macro_recall_worst_gap",
-    "mean_group_accuracy", "probability_shares_by_group", "probability_shares_by_subgroup",
-    "selection_rate_by_group", "tail_accuracy", "true_negative_rate_by_group",
-    "true_positive_rate_by_group", "worst_group_accuracy", "worst_group_balanced_accuracy",
-    "worst_group_macro_precision", "worst_group_macro_precision_present",
-    "worst_group_macro_recall",
-)  # fmt: skip
-OF_REGRESSION = (
-    "mean_absolute_error", "mean_squared_error", "mean_squared_error_by_group",
-    "unexplained_variance", "worst_group_mean_squared_error",
+# Arrays that an audit has, and aggregations of quantities that it shows.
+ARRAYS = frozenset(("y_true", "y_pred", "y_score", "outputs", "classes", "sensitive_features"))
+AGGREGATIONS = (
+    "", "by_group", "mean_group", "worst_group", "worst_gap", "halves_gap", "light_dark_gap",
 )  # fmt: skip
 SCORES = ("faircocco_cal", "faircocco_dp", "faircocco_eo")
 P_VALUES = tuple(f"{name}_p_value" for name in SCORES)
@@ -112,8 +93,8 @@ def audit(
 
     Returns:
         One row per value, with the columns ``AUDIT``. ``value`` is missing if the metric is not
-        defined, and ``note`` says why; ``small`` flags values of a group with fewer than ``small``
-        rows.
+        defined, and ``note`` says why; ``applies`` is false if no such table defines it; ``small``
+        flags values of a group with fewer than ``small`` rows.
 
     Raises:
         InputError: a column does not exist, is constant or has cells that do not fit, or a row
@@ -127,8 +108,22 @@ def audit(
 
 
 def metrics_of(continuous: bool) -> list[str]:
-    """Names of the metrics of an audit, sorted."""
-    return sorted((*(OF_REGRESSION if continuous else OF_CLASSIFICATION), *OF_DEPENDENCE))
+    """Names of the metrics of an audit, sorted.
+
+    All measures of groups, and ``AGGREGATIONS`` of all quantities of classes or outcomes; those of
+    the positive class by group only.
+    """
+    task = "regression" if continuous else "classification"
+    found = [one for one in all_metrics() if one.task in (task, "any")]
+    measures = [one for one in found if one.is_measure and ARRAYS.issuperset(one.definition.needs)]
+    quantities = [
+        one
+        for one in found
+        if one.definition.needs == ("y_true", "y_pred")
+        and not one.is_measure
+        and one.aggregation in (("by_group",) if one.definition.binary else AGGREGATIONS)
+    ]
+    return sorted([*OF_DEPENDENCE, *(one.name for one in (*measures, *quantities))])
 
 
 def offered_names(continuous: bool) -> list[str]:

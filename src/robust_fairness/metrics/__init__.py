@@ -8,13 +8,20 @@ attributes of samples. The functions themselves are pure and in the modules of t
 
 from robust_fairness.metrics.base import NotApplicable, Score, Undefined, measure, quantity
 from robust_fairness.metrics.evaluation import evaluate
-from robust_fairness.metrics.find import Metric, find_metric, metric_names, parse_metrics
+from robust_fairness.metrics.find import (
+    Metric,
+    all_metrics,
+    find_metric,
+    metric_names,
+    parse_metrics,
+)
 
 __all__ = [
     "Metric",
     "NotApplicable",
     "Score",
     "Undefined",
+    "all_metrics",
     "evaluate",
     "find_metric",
     "measure",

@@ -67,19 +67,19 @@ def accuracy_at(
 
 
 @measure(better="higher", needs=OF_ALL, options={"alpha": 0})
-def mean_accuracy_at(*, alpha: float = 0, **arrays: Any) -> Score:
+def mean_accuracy_at(y_true: Array, y_pred: Array, *, alpha: float = 0, **frames: Any) -> Score:
     """Mean of ``accuracy_at`` over all categorical attributes."""
-    return _mean(accuracy_at, **arrays, alpha=alpha)
+    return _mean(accuracy_at, y_true, y_pred, alpha=alpha, **frames)
 
 
 @measure(better="higher", needs=OF_ALL)
-def unbiased_accuracy(**arrays: Any) -> Score:
+def unbiased_accuracy(y_true: Array, y_pred: Array, **frames: Any) -> Score:
     """Acc(0), the mean over subgroups, averaged over all categorical attributes (section 2).
 
     The source does not say how several attributes combine. All at once would leave nearly every
     test row out: 9,997 of 10,000 combinations of the seven of Biased MNIST have no training row.
     """
-    return _mean(accuracy_at, **arrays)
+    return _mean(accuracy_at, y_true, y_pred, **frames)
 
 
 @measure(better="higher", needs=TRAINED)
@@ -105,9 +105,9 @@ def majority_minority_difference(y_true: Array, y_pred: Array, **groups: Any) ->
 
 
 @measure(better="lower", needs=OF_ALL)
-def mean_majority_minority_difference(**arrays: Any) -> Score:
+def mean_majority_minority_difference(y_true: Array, y_pred: Array, **frames: Any) -> Score:
     """Mean of ``majority_minority_difference`` over all categorical attributes."""
-    return _mean(majority_minority_difference, **arrays)
+    return _mean(majority_minority_difference, y_true, y_pred, **frames)
 
 
 def in_majority(y: Array, group: Array, y_train: Array, group_train: Array) -> Array:

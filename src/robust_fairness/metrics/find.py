@@ -16,6 +16,7 @@ from robust_fairness.metrics.base import (
     Arrays,
     Better,
     Definition,
+    Measure,
     Options,
     Quantity,
     Score,
@@ -42,6 +43,11 @@ class Metric:
     def aggregation(self) -> str:
         """Name of the aggregation; empty for all rows together and for a measure."""
         return self.how.name
+
+    @property
+    def is_measure(self) -> bool:
+        """Whether it is a named measure."""
+        return isinstance(self.definition, Measure)
 
     @property
     def better(self) -> Better:
@@ -93,6 +99,11 @@ def _all_names() -> dict[str, tuple[Definition, Aggregation]]:
         for how in AGGREGATIONS
     }
     return found | {one.name: (one, OVERALL) for one in quantities}
+
+
+def all_metrics() -> list[Metric]:
+    """All metrics with their default options; measures, and all aggregations of all quantities."""
+    return [Metric(name, one, how, one.options) for name, (one, how) in _all_names().items()]
 
 
 @cache

@@ -216,7 +216,18 @@ def _with_and_without(values: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]
 
 
 def all_tests(results: Results, ratio: pd.Series | None) -> pd.DataFrame:
-    """Tests of every method on every test set: with plain training, and with itself unshifted."""
+    """Tests of every method on every test set: with plain training, and with itself unshifted.
+
+    Args:
+        results: the tables of the run.
+        ratio: as of ``paired_tests``, by dataset.
+
+    Returns:
+        Columns metric, compared (``WITH_PLAIN`` or ``WITH_UNSHIFTED``), ``PLACE``, method, those
+        of ``paired_tests`` (a positive difference is better; p-values adjusted by Holm over all
+        rows of a metric and comparison) and verdict: "better", "worse" or "inconclusive" at the
+        5 % level.
+    """
     found = []
     for metric in COMPARED:
         values = by_seed(results, metric)

@@ -18,7 +18,7 @@ UNKNOWN = "nothing noted: add it to citations.csv"
 
 @dataclass(frozen=True)
 class Source:
-    """The sources of a plug-in."""
+    """Keys of BibTeX entries of a plug-in, and a note, which says why if there are none."""
 
     kind: str
     name: str

@@ -16,16 +16,14 @@ COLOURS = 3
 def contact_sheet(samples: Samples, columns: int = 10) -> np.ndarray:
     """The first training rows of every class, one row per class (Figure A10 of the study).
 
-    Args:
-        samples: samples of images, uint8 ``[n, 1 or 3, height, width]``; their first split
-            defines the training rows.
-        columns: images of each class.
+    The images, uint8 ``[n, 1 or 3, height, width]``, are of the training rows of the first split.
+    Small images are enlarged by an integer factor. The sheet is uint8 ``[height, width, 3]``.
     """
     return _first_rows(samples, samples.y, len(samples.classes), columns)
 
 
 def attribute_sheet(samples: Samples, attribute: str, columns: int = 10) -> np.ndarray:
-    """The first training rows of every value of an attribute, one row per value."""
+    """``contact_sheet`` with a row per value of a categorical attribute of the first split."""
     groups = groups_of(samples.of_split(samples.split_names[0]).attributes, [attribute])
     return _first_rows(samples, groups.index, len(groups.names), columns)
 
@@ -41,7 +39,7 @@ def _first_rows(samples: Samples, labels: np.ndarray, count: int, columns: int) 
 
 
 def family_sheet(images: Mapping[float, np.ndarray], rows: int = 10) -> np.ndarray:
-    """The same draws z at every severity: one row per draw, one column per severity.
+    """The same draws z at every severity, up to ``rows``: a row per draw, a column per severity.
 
     Source: Friedman and Chowers, "Control+Shift", Figures 2 and 7 to 9.
     """

@@ -23,7 +23,10 @@ SEED = 0  # of the points drawn and of t-SNE
 
 
 def selected(selection: pd.DataFrame) -> tuple[str, int]:
-    """Trial and seed of the replica that is drawn: of the first criterion, the first seed."""
+    """Trial and seed of the replica that is drawn: the first seed of the first criterion.
+
+    The first trial if no criterion of the table ``tables.SELECTION`` selects one.
+    """
     by_criterion = selection[selection["selection"] != EVERY]
     rows = by_criterion if len(by_criterion) else selection
     trial = str(rows["trial"].iloc[0])
@@ -38,7 +41,12 @@ def planes(
     rows: np.ndarray,
     values: Mapping[str, np.ndarray],
 ) -> pd.DataFrame:
-    """The embeddings of a replica as ``tables.PLANES``, in every space that it has."""
+    """The embeddings of a replica as ``tables.PLANES``, in every space that it has.
+
+    ``values`` has the embeddings of ``rows`` of the samples, as the replica's split sees them. A
+    row is a point in a space with a categorical sensitive attribute; the attribute is empty if
+    there is none, the group if the value is missing.
+    """
     cell = f"{dataset}.{method}"
     spaces = {name: values[name] for name in SPACES if name in values}
     if SPACES[0] not in spaces:

@@ -11,7 +11,7 @@ A gap is in the units of its quantity. Majority minus minority may have any sign
 where lower is better, a positive gap means that the majority is worse.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -70,7 +70,7 @@ def gaps(results: Results) -> pd.DataFrame:
 
 
 def classified(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
-    """Gaps of the embedding, or of a classifier of it alone, with columns upstream and classifier."""
+    """Gaps of the embedding or of a classifier of it, with columns upstream and classifier."""
     rows = results.with_hparams(rows, ["classifier"])
     rows["classifier"] = rows["classifier"].astype(object).fillna(DEFAULT_CLASSIFIER)
     upstream = rows["quantity"].isin(UPSTREAM)
@@ -93,10 +93,7 @@ def gaps_of_groups(
     rows = rows[(rows["attribute"] == attribute) & (rows["aggregation"] == "by_group")]
     keys = [column for column in rows if column not in ("group", "value", "n", "note")]
     found = [
-        {
-            **dict(zip(keys, names, strict=True)),
-            "value": gap(dict(zip(part["group"], part["value"], strict=True))),
-        }
+        [*names, gap(dict(zip(part["group"], part["value"], strict=True)))]
         for names, part in rows.groupby(keys, sort=False)
     ]
     made = pd.DataFrame(found, columns=[*keys, "value"]).assign(group="", n=0, note="")
@@ -117,8 +114,7 @@ def against_white(values: Mapping) -> float:
 
 def numbers(view: str, results: Results) -> pd.DataFrame:
     """The numbers of a table beside ours; gaps between races also as they were printed."""
-    theirs = published(PAPER)
-    theirs = theirs[theirs["view"] == view]
+    theirs = published(PAPER).query("view == @view")
     rows = results.unshifted
     rows = with_metrics(rows[rows["dataset"].isin(theirs["dataset"])], FACTS)
     if rows.empty:
@@ -142,8 +138,7 @@ def shares(view: str, results: Results) -> pd.DataFrame:
 
     The table of scores has no training rows.
     """
-    theirs = published(PAPER)
-    theirs = theirs[theirs["view"] == view]
+    theirs = published(PAPER).query("view == @view")
     keys = ["dataset", "attribute"]
     rows = results.unshifted
     rows = rows[rows["metric"] == "accuracy_by_group"].merge(
@@ -155,8 +150,7 @@ def shares(view: str, results: Results) -> pd.DataFrame:
     share = rows["n"] / rows.groupby([*keys, "seed"])["n"].transform("sum")
     place = [*keys, "group", "metric"]
     ours = over_seeds(rows.assign(value=share, metric="test_share"), place)
-    joined = joined_published(theirs, ours, place)
-    return joined[[*place, "published", "ours", "std", "seeds"]]
+    return joined_published(theirs, ours, place)[[*place, "published", "ours", "std", "seeds"]]
 
 
 def table_22(results: Results) -> pd.DataFrame:
@@ -166,8 +160,7 @@ def table_22(results: Results) -> pd.DataFrame:
     rows = with_metrics(results.metrics, FACTS)
     rows = rows[rows["aggregation"] == "by_group"]
     found = []
-    for names, part in theirs.groupby(["dataset", "attribute"], sort=False):
-        dataset, attribute = names
+    for (dataset, attribute), part in theirs.groupby(["dataset", "attribute"], sort=False):
         own = rows[(rows["dataset"] == dataset) & (rows["attribute"] == attribute)]
         if len(own):
             values = [", ".join(dict.fromkeys(one["group"])) for one in (part, own)]
@@ -213,12 +206,10 @@ def by_imbalance(results: Results) -> pd.DataFrame:
     return rows.astype({"percent": float})
 
 
-def figure_by_imbalance(
-    studies: Sequence[str], measured: Sequence[str], results: Results
-) -> pd.DataFrame:
+def figure_by_imbalance(study: str, measured: Sequence[str], results: Results) -> pd.DataFrame:
     """Gaps by the share of the majority, of methods that were trained at several shares."""
     rows = by_imbalance(results)
-    rows = rows[rows["study"].isin(studies) & rows["measured on"].isin(measured)]
+    rows = rows[(rows["study"] == study) & rows["measured on"].isin(measured)]
     several = rows.groupby(["study", "method"])["percent"].transform("nunique") > 1
     keys = ["study", "method", "measured on", "quantity", "percent"]
     return over_seeds(rows[several], keys).sort_values(keys, ignore_index=True)
@@ -320,7 +311,7 @@ def projected_points(datasets: Sequence[str], results: Results) -> pd.DataFrame:
 
 
 def draw_projections(by: str, rows: pd.DataFrame) -> go.Figure:
-    """A row per cell, a column per space; a point per validation row."""
+    """A row per cell, a column per space; a point per validation row, coloured by a column."""
     cell = rows["dataset"] + ", " + rows["method"]
     if by == "group":
         shown = rows.assign(panel=cell + ", " + rows["attribute"])
@@ -343,13 +334,16 @@ def draw_projections(by: str, rows: pd.DataFrame) -> go.Figure:
     )
 
 
-def _of_table(number: int, title: str, note: str = "") -> View:
-    return View(
-        f"dml_table_{number}",
-        f"Table {number}: {title}",
-        partial(numbers, f"table_{number}"),
-        note=note,
-    )
+def _of_table(number: int, title: str, note: str = "", make: Any = numbers) -> View:
+    name = f"table_{number}"
+    return View(f"dml_{name}", f"Table {number}: {title}", partial(make, name), note=note)
+
+
+def _by_imbalance(
+    name: str, title: str, study: str, measured: Sequence[str], note: str = ""
+) -> View:
+    make = partial(figure_by_imbalance, study, measured)
+    return View(f"dml_{name}", title, make, draw_by_imbalance, note=note)
 
 
 def _projections(name: str, title: str, datasets: tuple[str, ...]) -> list[View]:
@@ -381,9 +375,9 @@ VIEWS = (
         "The control's numbers differ from those of Table 10 for the same cells.",
     ),
     _of_table(2, "PARADE against the same loss alone", RACES),
-    View("dml_table_3", "Table 3: bird colours of CUB200", partial(shares, "table_3")),
-    View("dml_table_4", "Table 4: skin tones of CelebA", partial(shares, "table_4")),
-    View("dml_table_5", "Table 5: races of LFW", partial(shares, "table_5")),
+    _of_table(3, "bird colours of CUB200", make=shares),
+    _of_table(4, "skin tones of CelebA", make=shares),
+    _of_table(5, "races of LFW", make=shares),
     _of_table(6, "overall results on CARS196"),
     _of_table(7, "gaps of CARS196 by class size", REPEATED),
     _of_table(8, "downstream mitigation on CARS196"),
@@ -402,17 +396,13 @@ VIEWS = (
     _of_table(21, "downstream mitigation on LFW"),
     View("dml_table_22", "Table 22: attributes and their values", table_22),
     *_projections("figure_2", "Figure 2: both embeddings of CUB200", (COLOUR,)),
-    View(
-        "dml_figure_3",
+    _by_imbalance(
+        "figure_3",
         "Figure 3: gaps by imbalance, CARS196",
-        partial(
-            figure_by_imbalance,
-            ("cars196",),
-            ("embedding", CLASSIFIERS[FOREST]),
-        ),
-        draw_by_imbalance,
-        note="The paper: gaps increase both upstream and downstream with more imbalance (6.2). "
-        "It prints no numbers and does not name the loss.",
+        "cars196",
+        ("embedding", CLASSIFIERS[FOREST]),
+        "The paper: gaps increase both upstream and downstream with more imbalance (6.2). It "
+        "prints no numbers and does not name the loss.",
     ),
     View(
         "dml_figures_4_to_7",
@@ -421,31 +411,23 @@ VIEWS = (
         draw_class_sizes,
         note="The table of scores has no training rows.",
     ),
-    View(
-        "dml_figure_8",
+    _by_imbalance(
+        "figure_8",
         "Figure 8: gaps of classifiers by imbalance, CARS196",
-        partial(
-            figure_by_imbalance,
-            ("cars196",),
-            tuple(CLASSIFIERS.values()),
-        ),
-        draw_by_imbalance,
+        "cars196",
+        tuple(CLASSIFIERS.values()),
     ),
-    View(
-        "dml_figure_9",
+    _by_imbalance(
+        "figure_9",
         "Figure 9: gaps of classifiers by imbalance, CUB200",
-        partial(figure_by_imbalance, ("cub200",), tuple(CLASSIFIERS.values())),
-        draw_by_imbalance,
+        "cub200",
+        tuple(CLASSIFIERS.values()),
     ),
-    View(
-        "dml_imbalance_digits",
+    _by_imbalance(
+        "imbalance_digits",
         "Gaps by imbalance, digits",
-        partial(
-            figure_by_imbalance,
-            ("digits",),
-            ("embedding", *CLASSIFIERS.values()),
-        ),
-        draw_by_imbalance,
+        "digits",
+        ("embedding", *CLASSIFIERS.values()),
     ),
     *_projections("figure_10", "Figure 10: both embeddings of CelebA", (FACES,)),
     *_projections("figure_11", "Figure 11: both embeddings of LFW", (NAMES,)),
@@ -475,15 +457,15 @@ def claims(results: Results) -> pd.DataFrame:
     """
     rows = classified(results, gaps(results))
     rows = rows[rows["quantity"].isin([*UPSTREAM, *DOWNSTREAM])]
-    found = _imbalance(results, rows) + _degree(by_imbalance(results)) + _parade(rows)
-    return claimed.table(found + _cost(results.unshifted))
+    further = [*_degree(by_imbalance(results)), *_parade(rows), *_cost(results.unshifted)]
+    return claimed.table([*_imbalance(results, rows), *further])
 
 
 def _measured_on(upstream: Any, classifier: Any) -> str:
     return "" if upstream else f", {CLASSIFIERS[classifier]}"
 
 
-def _imbalance(results: Results, rows: pd.DataFrame) -> list[dict]:
+def _imbalance(results: Results, rows: pd.DataFrame) -> Iterator[dict]:
     """Imbalance widens gaps, of the embedding (6.1) and of what is fitted on it (6.2).
 
     Gaps are compared with their sign, as the paper does.
@@ -492,7 +474,6 @@ def _imbalance(results: Results, rows: pd.DataFrame) -> list[dict]:
     rows = results.with_facets(rows, ["study", "balance"])
     rows = rows[rows["balance"].isin([BALANCED, IMBALANCED])]
     keys = ["method", "quantity", "metric", "upstream", "classifier"]
-    found = []
     for study in STUDIES:
         for names, part in rows[rows["study"] == study].groupby(keys, sort=False):
             method, _, metric, upstream, classifier = names
@@ -505,13 +486,11 @@ def _imbalance(results: Results, rows: pd.DataFrame) -> list[dict]:
                 on = _measured_on(upstream, classifier)
                 ordering = f"{metric} of {method}{on}: balanced < imbalanced"
                 places = ({"balance": BALANCED}, {"balance": IMBALANCED})
-                found.append(claimed.compared(part, claim, study, ordering, *places))
-    return found
+                yield claimed.compared(part, claim, study, ordering, *places)
 
 
-def _degree(rows: pd.DataFrame) -> list[dict]:
+def _degree(rows: pd.DataFrame) -> Iterator[dict]:
     """Gaps grow with imbalance (6.2, Figures 3, 8 and 9): their slope by seed is above 0."""
-    found = []
     keys = ["study", "method", "measured on", "metric"]
     for names, part in rows.groupby(keys, sort=False):
         study, method, measured, metric = map(str, names)
@@ -523,13 +502,11 @@ def _degree(rows: pd.DataFrame) -> list[dict]:
             second = pd.Series(slopes, dtype=float)
             ordering = f"{metric} of {method}, {measured}: 0 < slope per per cent of the majority"
             claim = "3: gaps grow with imbalance"
-            found.append(claimed.difference(claim, study, ordering, second * 0, second))
-    return found
+            yield claimed.difference(claim, study, ordering, second * 0, second)
 
 
-def _parade(rows: pd.DataFrame) -> list[dict]:
+def _parade(rows: pd.DataFrame) -> Iterator[dict]:
     """PARADE reduces gaps (6.3)."""
-    found = []
     keys = ["quantity", "metric", "upstream", "classifier"]
     for dataset, (attribute, kind) in ATTRIBUTES.items():
         own = rows[(rows["dataset"] == dataset) & (rows["attribute"] == attribute)]
@@ -537,8 +514,7 @@ def _parade(rows: pd.DataFrame) -> list[dict]:
             quantity, metric, upstream, classifier = names
             if (dataset, quantity) != SINGLETONS:
                 what = f"{metric}{_measured_on(upstream, classifier)}"
-                found += _pairs(part, "4: PARADE reduces gaps", dataset, what)
-    return found
+                yield from _pairs(part, "4: PARADE reduces gaps", dataset, what)
 
 
 def _pairs(rows: pd.DataFrame, claim: str, dataset: str, what: str) -> list[dict]:
@@ -554,17 +530,15 @@ def _pairs(rows: pd.DataFrame, claim: str, dataset: str, what: str) -> list[dict
     ]  # fmt: skip
 
 
-def _cost(rows: pd.DataFrame) -> list[dict]:
+def _cost(rows: pd.DataFrame) -> Iterator[dict]:
     """PARADE costs a little overall (section 7)."""
     rows = rows[(rows["trial"] == "default") & (rows["group"] == "") & (rows["attribute"] == "")]
     claim = "5: PARADE costs overall performance"
-    found = []
     for dataset in ATTRIBUTES:
         for metric in ("recall_at", "nmi", "accuracy"):
             own = rows[(rows["dataset"] == dataset) & (rows["metric"] == metric)]
             if (dataset, metric) != SINGLETONS:
-                found += _pairs(own, claim, dataset, metric)
-    return found
+                yield from _pairs(own, claim, dataset, metric)
 
 
 SECTION = Section(PAPER, "Fair deep metric learning: finDML and PARADE", VIEWS, claims)

@@ -8,7 +8,7 @@ needs a linear model: its datasets have the facets ``linear`` and ``study``, the
 and splits they share.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -392,9 +392,8 @@ def has_own(rows: pd.DataFrame, dataset: str) -> bool:
     return bool(((rows["dataset"] == dataset) & (rows["method"] == OWN)).any())
 
 
-def _first_claim(rows: pd.DataFrame, notion: str) -> list[dict]:
+def _first_claim(rows: pd.DataFrame, notion: str) -> Iterator[dict]:
     """Superior fair and predictive outcomes (C.1), against every other method that was run."""
-    found = []
     for dataset, attribute in SENSITIVE.items():
         present = set(rows[rows["dataset"] == dataset]["method"])
         regression = dataset in REGRESSION
@@ -413,11 +412,10 @@ def _first_claim(rows: pd.DataFrame, notion: str) -> list[dict]:
                 ordering = f"{metric}: {pair[0]} < {pair[1]}"
                 place = {"dataset": dataset, "metric": metric, "attribute": of, "group": ""}
                 places = [{**place, "method": name} for name in pair]
-                found.append(claimed.compared(rows, claim, dataset, ordering, *places))
-    return found
+                yield claimed.compared(rows, claim, dataset, ordering, *places)
 
 
-def _second_claim(results: Results) -> list[dict]:
+def _second_claim(results: Results) -> Iterator[dict]:
     """That anything was learned: the printed accuracies, and ours, above the best constant.
 
     The paper does not say so, but its comparisons rest on it. A printed number has no interval
@@ -427,7 +425,6 @@ def _second_claim(results: Results) -> list[dict]:
     plain = plain[(plain["method"] == PLAIN) & (plain["group"] == "")]
     theirs = published(PAPER).query("view == 'table_9' and metric == 'accuracy'")
     claim = "2: accuracy is above that of a constant"
-    rows = []
     for dataset in (name for name in SENSITIVE if name not in REGRESSION):
         constant, ours = (
             claimed.by_seed(plain, dataset=dataset, metric=metric, attribute="")
@@ -436,16 +433,15 @@ def _second_claim(results: Results) -> list[dict]:
         if constant.empty:
             continue
         ordering = f"accuracy: constant < our {PLAIN}"
-        rows.append(claimed.difference(claim, dataset, ordering, constant, ours))
+        yield claimed.difference(claim, dataset, ordering, constant, ours)
         own = theirs[theirs["dataset"] == dataset]
         for method, value in own[["method", "value"]].itertuples(index=False, name=None):
             ordering = f"accuracy: constant < published {method}, {value:.2f}"
             printed = pd.Series(float(value), constant.index)
-            rows.append(claimed.difference(claim, dataset, ordering, constant, printed))
-    return rows
+            yield claimed.difference(claim, dataset, ordering, constant, printed)
 
 
-def _third_claim(rows: pd.DataFrame, notion: str) -> list[dict]:
+def _third_claim(rows: pd.DataFrame, notion: str) -> Iterator[dict]:
     """Stronger regularisation leads to less unfairness and larger p-values (C.3, Table 13)."""
     falling, rising = (LARGEST, 0.0), (0.0, LARGEST)
     score, gap, p_value = score_name(notion), GAPS[notion], p_value_name(notion)
@@ -455,7 +451,6 @@ def _third_claim(rows: pd.DataFrame, notion: str) -> list[dict]:
         ("costs accuracy", "accuracy", falling),
         ("gives a larger p-value", p_value, rising),
     ]
-    found = []
     for dataset in TRADE_OFF:
         if not has_own(rows[rows["weight"] == LARGEST], dataset):
             continue
@@ -465,13 +460,11 @@ def _third_claim(rows: pd.DataFrame, notion: str) -> list[dict]:
             places = [{**place, "weight": weight} for weight in weights]
             claim = f"3: a larger weight {what} ({NOTIONS[notion]})"
             ordering = f"{metric}: lambda {weights[0]:g} < lambda {weights[1]:g}"
-            found.append(claimed.compared(rows, claim, dataset, ordering, *places))
-    return found
+            yield claimed.compared(rows, claim, dataset, ordering, *places)
 
 
-def _fourth_claim(results: Results) -> list[dict]:
+def _fourth_claim(results: Results) -> Iterator[dict]:
     """The estimate is stable from 256 rows (C.2): it moves less above than below."""
-    rows = []
     for names, part in estimates(results).groupby(["dataset", "method", "notion"], sort=False):
         dataset, _, notion = map(str, names)
         sizes = sorted(part["rows"].unique())
@@ -486,13 +479,11 @@ def _fourth_claim(results: Results) -> list[dict]:
         )
         claim = "4: the score is stable from 256 rows"
         changes = ((some - many).abs(), (few - some).abs())
-        rows.append(claimed.difference(claim, dataset, ordering, *changes))
-    return rows
+        yield claimed.difference(claim, dataset, ordering, *changes)
 
 
-def _fifth_claim(rows: pd.DataFrame, notion: str) -> list[dict]:
+def _fifth_claim(rows: pd.DataFrame, notion: str) -> Iterator[dict]:
     """Similar trade-offs for any number of attributes (C.4): the score falls for each."""
-    found = []
     for numbers in FRONTIERS.values():
         for number, (dataset, attribute) in numbers.items():
             own = rows[(rows["dataset"] == dataset) & (rows["group"] == "")]
@@ -503,8 +494,7 @@ def _fifth_claim(rows: pd.DataFrame, notion: str) -> list[dict]:
             claim = f"5: fairer for any number of attributes ({NOTIONS[notion]})"
             ordering = f"joint score of {number}: lambda {largest:g} < lambda 0"
             places = [{**place, "weight": weight} for weight in (largest, 0.0)]
-            found.append(claimed.compared(own, claim, dataset, ordering, *places))
-    return found
+            yield claimed.compared(own, claim, dataset, ordering, *places)
 
 
 SECTION = Section(PAPER, "FairCOCCO", VIEWS, claims)

@@ -10,7 +10,7 @@ training set is; a training set of the whole latent space has no angle, and the 
 is not in the table of scores, so that these lines rest on shifted test sets only.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -527,7 +527,7 @@ def slopes_by_seed(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(found, columns=[*keys, "value"])
 
 
-def _augmentation(rows: pd.DataFrame, lines: pd.DataFrame) -> list[dict]:
+def _augmentation(rows: pd.DataFrame, lines: pd.DataFrame) -> Iterator[dict]:
     """Augmentation raises the accuracy and the slope (4.2.1)."""
     unshifted = rows.drop_duplicates([*CELL, "seed"])
     unshifted = unshifted.assign(value=unshifted["unshifted"])
@@ -537,7 +537,6 @@ def _augmentation(rows: pd.DataFrame, lines: pd.DataFrame) -> list[dict]:
         on=["dataset", "shift", "classifier"],
         suffixes=("", "_augmented"),
     )
-    found = []
     for dataset, shift, *methods in pairs[
         ["dataset", "shift", "method", "method_augmented"]
     ].itertuples(index=False, name=None):
@@ -548,13 +547,11 @@ def _augmentation(rows: pd.DataFrame, lines: pd.DataFrame) -> list[dict]:
             ("slope", lines, f"slope under {shift}"),
         ):
             claim = f"2: augmentation raises the {quantity}"
-            found.append(claimed.compared(values, claim, dataset, f"{what}: {ordering}", *places))
-    return found
+            yield claimed.compared(values, claim, dataset, f"{what}: {ordering}", *places)
 
 
-def _training_sets(rows: pd.DataFrame, lines: pd.DataFrame) -> list[dict]:
+def _training_sets(rows: pd.DataFrame, lines: pd.DataFrame) -> Iterator[dict]:
     """The support of the training set makes a network robust, more than its size (4.2.2)."""
-    found = []
     known = set(lines[["study", "training_set", "shift", "method"]].itertuples(index=False))
     for study, method in rows[["study", "method"]].drop_duplicates().itertuples(index=False):
         for less in ("", LARGE):
@@ -565,13 +562,11 @@ def _training_sets(rows: pd.DataFrame, lines: pd.DataFrame) -> list[dict]:
             if all(tuple(place.values()) in known for place in places):
                 ordering = f"slope of {method}: {TRAINING_SETS[less]} < {TRAINING_SETS[FULL]}"
                 claim = "3: the support of the training set makes robust"
-                found.append(claimed.compared(lines, claim, study, ordering, *places))
-    return found
+                yield claimed.compared(lines, claim, study, ordering, *places)
 
 
-def _biases(rows: pd.DataFrame, lines: pd.DataFrame) -> list[dict]:
+def _biases(rows: pd.DataFrame, lines: pd.DataFrame) -> Iterator[dict]:
     """Networks of weaker inductive biases have lower slopes (4.2.3)."""
-    found = []
     known = set(lines[["dataset", "shift", "method"]].itertuples(index=False))
     for dataset in dict.fromkeys(rows[rows["shift"] == OVERLAP]["dataset"]):
         for method in WEAKER_BIASES:
@@ -582,8 +577,7 @@ def _biases(rows: pd.DataFrame, lines: pd.DataFrame) -> list[dict]:
             if all(tuple(place.values()) in known for place in places):
                 ordering = f"slope: {method} < {STRONGEST_BIAS}"
                 claim = "4: a stronger inductive bias makes robust"
-                found.append(claimed.compared(lines, claim, dataset, ordering, *places))
-    return found
+                yield claimed.compared(lines, claim, dataset, ordering, *places)
 
 
 SECTION = Section(PAPER, "Control+Shift", VIEWS, claims)

@@ -22,7 +22,11 @@ LEVEL = 0.05
 
 @dataclass(frozen=True)
 class Friedman:
-    """Friedman's test of equal average ranks."""
+    """Friedman's test of equal average ranks.
+
+    ``chi_squared`` is corrected for ties; ``f`` is the statistic of Iman and Davenport, infinite if
+    all datasets rank alike, and ``p`` its p-value, 1 if every dataset is one tie.
+    """
 
     chi_squared: float
     f: float
@@ -36,7 +40,7 @@ class Comparison:
     Attributes:
         ranks: average rank by method, best first; 1 is best. Empty where there is not enough.
         datasets: names of the datasets that were used.
-        had: how many datasets and methods have a score at all.
+        had: numbers of datasets and methods with any score.
         left_out: methods and datasets that lack scores of each other.
         test: None where there is not enough to test.
         critical_difference: that of Nemenyi at ``LEVEL``; missing without a test.
@@ -140,7 +144,7 @@ def comparison_of(metrics: pd.DataFrame, metric: str, shifted: bool) -> Comparis
 
 
 def ranked(values: np.ndarray, better: str) -> np.ndarray:
-    """Ranks within each row, 1 the best; ties share the mean of their ranks. ``[rows, methods]``."""
+    """Ranks within each row ``[rows, methods]``, 1 the best; ties have their mean rank."""
     signed = -values if better == "higher" else values
     found: np.ndarray = stats.rankdata(signed, axis=1)
     return found
@@ -177,7 +181,7 @@ def critical_difference(methods: int, datasets: int, level: float = LEVEL) -> fl
 
 
 def cliques(ranks: pd.Series, difference: float) -> list[tuple[str, ...]]:
-    """The largest runs of sorted ranks that span less than a difference, of two and more."""
+    """The longest runs of at least two sorted ranks that differ by less than ``difference``."""
     names, values = [str(name) for name in ranks.index], ranks.to_numpy()
     found: list[tuple[str, ...]] = []
     end = 0

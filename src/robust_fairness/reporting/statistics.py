@@ -36,7 +36,7 @@ def with_intervals(rows: pd.DataFrame, value: str, keys: Sequence[str]) -> pd.Da
 
 
 def paired_difference(first: pd.Series, second: pd.Series) -> Interval:
-    """Interval of first minus second over the seeds that both have."""
+    """Interval of first minus second, values by seed, over the seeds that both have."""
     return mean_interval((first - second).dropna().to_numpy())
 
 
@@ -71,7 +71,7 @@ def rank_correlation(a: np.ndarray, b: np.ndarray, seed: int = 0, draws: int = 2
 def kendall_tau(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     r"""Kendall's rank correlation tau-b of the last axis; missing where one of them is constant.
 
-    Numbers that are missing are left out; they have to be missing from both.
+    Missing numbers are left out; they must be missing from both.
 
     .. math:: \tau_b = \sum_{i<j} s_{ij} t_{ij} / \sqrt{\sum_{i<j} s_{ij}^2 \sum_{i<j} t_{ij}^2}
 
@@ -89,11 +89,12 @@ def kendall_tau(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def rank_agreement(a: np.ndarray, b: np.ndarray, seed: int = 0, draws: int = 2000) -> Interval:
-    """Kendall's tau between the means of two tables, with a bootstrap interval over seeds.
+    """Kendall's tau between the means of two tables ``[seeds, methods]``, with its interval.
 
-    Methods are given, seeds are a sample: each resample draws seeds, the same ones of both tables,
-    and ranks the methods anew. Since resampled means spread more than the means themselves, the
-    interval lies nearer to 0 than the value where many methods are close to one another.
+    Methods are fixed, seeds are a sample: a bootstrap resample draws seeds, the same of both
+    tables, and ranks the methods again. Resampled means vary more than the means themselves, so
+    the interval is nearer to 0 than the value if many methods are similar. ``n`` is the number of
+    methods; tau is missing below three, the interval for a single seed.
     """
     seeds, methods = a.shape
     if methods < 3:  # noqa: PLR2004 - two can only agree or not
@@ -120,16 +121,14 @@ def paired_tests(
     .. math:: s^2 (1 / n + n_{test} / n_{train})
 
     Args:
-        differences: what to test, rows of named levels by columns of one name; missing values are
-            left out.
-        by: levels that part the rows into tests.
-        ratio: rows tested by rows trained on, where splits overlap and 0 elsewhere, by value of the
-            first level of ``by``; all 0 unless given.
+        differences: rows of named levels by columns of one name; missing values are left out.
+        by: levels of which each combination is a test.
+        ratio: test by training rows, 0 where splits do not overlap, by value of the first level of
+            ``by``; all 0 by default.
 
     Returns:
-        A row a test and column that has any value: ``by``, the column, ``TESTED``. Without interval
-        and p-value for a single value; the p-value is 1 where all differences are 0, and 0 where
-        they are all the same otherwise.
+        A row per test and column with values: ``by``, the column, ``TESTED``. Interval and p-value
+        are missing for a single value; the p-value is 1 if all differences are 0.
     """
     groups = differences.groupby(level=by, sort=False)
     columns = {"difference": groups.mean(), "deviation": groups.std(), "n": groups.count()}

@@ -1,7 +1,7 @@
 """Questions on images: what all rows share, the shape of one row, and which answers are rare.
 
-A row of such a dataset holds the numbers of its words and of its image, never the image's
-features: these lie in one file for all rows, which is mapped and read where it is looked at.
+A row has the numbers of its words and of its image; the features of all images are in one
+memory-mapped file.
 """
 
 from dataclasses import dataclass
@@ -21,15 +21,11 @@ FEATURES_FILE, COUNTS_FILE = "features.npy", "counts.npy"
 
 @dataclass(frozen=True)
 class Boxes:
-    """Features of the boxes of many images, in a folder of arrays that are mapped.
+    """Features of the boxes of many images, memory-mapped arrays in a folder.
 
-    ``features.npy`` is float16 ``[image, box, feature]`` with zeros behind an image's last
-    box, ``counts.npy`` int16 ``[image]`` the number of its boxes.
-
-    Attributes:
-        folder: where the arrays are.
-        shape: images, boxes, features.
-        sha256: tells what they hold.
+    ``features.npy`` is float16 ``[image, box, feature]`` with zeros after an image's last box,
+    ``counts.npy`` int16 ``[image]`` the number of its boxes; ``shape`` is that of the features,
+    ``sha256`` of both.
     """
 
     folder: str
@@ -76,8 +72,8 @@ class QuestionShape(NamedTuple):
 
     Attributes:
         words: the vocabulary.
-        tokens: words of a question.
-        boxes: most boxes of an image.
+        tokens: number of words of a question.
+        boxes: largest number of boxes of an image.
         features: width of the features of a box.
     """
 

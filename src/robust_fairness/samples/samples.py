@@ -73,11 +73,12 @@ class Samples:
             "y": self.y,
             "attributes": self.attributes,
             "id": self.id,
+            "splits": self.splits,
+            **self.split_attributes,
+            "downstream": self.downstream,
+            "sample_weight": self.sample_weight,
         }
-        parts |= {"splits": self.splits, **self.split_attributes}
-        optional = {"downstream": self.downstream, "sample_weight": self.sample_weight}
-        parts |= {name: part for name, part in optional.items() if part is not None}
-        lengths = {name: len(part) for name, part in parts.items()}
+        lengths = {name: len(part) for name, part in parts.items() if part is not None}
         if len(set(lengths.values())) != 1:
             raise InputError(f"samples: parts differ in length: {lengths}")
         known = set(map(str, chain(self.attributes, *self.split_attributes.values())))
@@ -148,13 +149,17 @@ class Samples:
         return np.asarray(self.sample_weight, dtype=np.float64)
 
     def table(self) -> pd.DataFrame:
-        """All but the inputs as a table, ``n`` rows: id, y, splits and attributes.
+        """All but the inputs as a table: id, y, splits and attributes.
 
-        The attributes of a split have the suffix ``@`` and its name.
+        Attributes that differ by split make a row per row and split, with a column ``split``.
         """
         own = pd.DataFrame({"id": self.id, "y": self.y})
-        of_splits = (frame.add_suffix(f"@{name}") for name, frame in self.split_attributes.items())
-        return pd.concat([own, self.splits, self.attributes, *of_splits], axis=1)
+        whole = pd.concat([own, self.splits, self.attributes], axis=1)
+        by_split = [
+            pd.concat([whole.assign(split=name), frame], axis=1)
+            for name, frame in self.split_attributes.items()
+        ]
+        return pd.concat(by_split, ignore_index=True) if by_split else whole
 
     def without_inputs(self) -> "Samples":
         """The samples without ``x``: what scoring needs, cheap to take rows of."""

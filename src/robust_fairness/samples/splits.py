@@ -44,7 +44,14 @@ class ClassSplitParameters(BaseModel, extra="forbid", frozen=True):
 
 
 def random_splits(rows: int, count: int, parameters: SplitParameters) -> pd.DataFrame:
-    """Named random splits ``split_0``, ``split_1``, ... of exact sizes."""
+    """Named random splits ``split_0``, ``split_1``, ... of exact sizes.
+
+    Returns:
+        ``rows`` rows and ``count`` categorical columns with categories ``REQUIRED_PARTS``.
+
+    Raises:
+        InputError: no split is asked for, or a part would have no row.
+    """
     training = parameters.train_rows
     if isinstance(training, float):
         training = round(training * rows)
@@ -52,7 +59,10 @@ def random_splits(rows: int, count: int, parameters: SplitParameters) -> pd.Data
 
 
 def unit_splits(units: pd.Series, count: int, parameters: SplitParameters) -> pd.DataFrame:
-    """Named random splits in which all rows of a unit, such as a person, are in the same part."""
+    """As ``random_splits``, with all rows of a unit, such as a person, in the same part.
+
+    The sizes of ``parameters`` are in units.
+    """
     numbers, names = pd.factorize(units)
     return random_splits(len(names), count, parameters).iloc[numbers].reset_index(drop=True)
 
@@ -60,22 +70,22 @@ def unit_splits(units: pd.Series, count: int, parameters: SplitParameters) -> pd
 def official_splits(
     training: int, test: int, count: int, parameters: SplitParameters
 ) -> pd.DataFrame:
-    """Named splits of a training file, followed by a test file that is the test part of each."""
+    """As ``random_splits``, of a training file followed by a test file, the test part of each."""
     return _splits(training + test, training, training, count, parameters)
 
 
 def class_splits(labels: pd.Series, count: int, parameters: ClassSplitParameters) -> pd.DataFrame:
-    """Named random splits of the rows of every class: each class is in training and test.
+    """As ``random_splits``, of the rows of every class: each class is in training and test.
 
-    A class's only row trains. One of two rows trains and the other is tested, whatever the
-    fractions are; a class of three or more is validated where ``val_fraction`` of its rows that
-    are not tested is nearer to one than to none. Halves of a row go to training.
+    A class's only row is in training, one of two rows in training and the other in test, whatever
+    the fractions are. A class of three or more rows has validation rows if ``val_fraction`` of its
+    rows outside test rounds to one or more. Halves of a row go to training.
     """
     if count < 1:
         raise InputError(f"splits: {count} asked for, allowed: 1 or more")
     codes = labels.cat.codes.to_numpy().astype(np.int64)
     if (codes < 0).any():
-        raise InputError(f"row {np.flatnonzero(codes < 0)[0]} has no class, allowed: one of every")
+        raise InputError(f"row {np.flatnonzero(codes < 0)[0]} has no class, allowed: one per row")
     sizes = np.bincount(codes, minlength=len(labels.cat.categories))
     tested = _nearest(parameters.test_fraction * sizes).clip(min=1).clip(max=(sizes - 1).clip(0))
     left = sizes - tested
@@ -98,7 +108,7 @@ def class_splits(labels: pd.Series, count: int, parameters: ClassSplitParameters
 
 
 def ranks(codes: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """Place of every row in a random order of the rows that have its code."""
+    """Place, from 0, of every row in a random order of the rows that have its code ``[n]``."""
     order = generator.permutation(len(codes))
     rank = np.empty(len(codes), dtype=np.int64)
     rank[order] = pd.Series(order).groupby(codes[order]).cumcount()
@@ -113,7 +123,7 @@ def _nearest(values: np.ndarray) -> np.ndarray:
 def _splits(
     rows: int, training: int, shuffled: int, count: int, parameters: SplitParameters
 ) -> pd.DataFrame:
-    """Splits with so many training rows, validation included, of which the first are shuffled."""
+    """Splits of rows of which the first ones are shuffled; ``training`` includes validation."""
     if count < 1:
         raise InputError(f"splits: {count} asked for, allowed: 1 or more")
     validation = round(parameters.val_fraction * training)
@@ -136,7 +146,10 @@ def _splits(
 
 
 def described(dataset: str, splits: pd.DataFrame) -> pd.DataFrame:
-    """Sizes of splits, and how much of what one of them tests others train on."""
+    """Sizes of splits, as ``tables.SPLITS``, a row per split.
+
+    ``reused`` is the mean over the other splits of the share of its test rows that they train on.
+    """
     tested, trained = (
         np.column_stack([splits[split] == part for split in splits]).astype(np.float64)
         for part in ("test", "train")
