@@ -123,7 +123,8 @@ def test_a_table_by_hand() -> None:
     assert value(found, "delta_dp", "sex")["note"] == "small group: f has 4 rows"
     assert value(found, "delta_eo", "sex")["note"] == "small group: f, class no has 2 rows"
     plenty = audit(frame, "truth", "said", ["sex"], positive="yes", small=2)
-    assert not plenty["small"].any()
+    small = plenty[plenty["small"]]
+    assert small[["metric", "group", "n"]].to_numpy().tolist() == [["precision_by_group", "f", 1]]
 
 
 @pytest.mark.parametrize(("groups", "classes", "count"), [(2, 2, 11), (4, 2, 6), (4, 3, 3)])

@@ -12,10 +12,16 @@ from scipy import stats
 from robust_fairness.core import tables
 from robust_fairness.core.intervals import mean_interval
 from robust_fairness.rendering.figures import bar_style, line_style, style
-from robust_fairness.reporting import Results, equalized_robustness, report, summary_table
+from robust_fairness.reporting import (
+    VIEWS,
+    Results,
+    equalized_robustness,
+    report,
+    summary_table,
+)
 from robust_fairness.reporting.figures import group_bars, pareto_front, trade_off
 from robust_fairness.reporting.statistics import paired_difference, rank_correlation, verdict
-from robust_fairness.reporting.views import published
+from robust_fairness.reporting.views import published, texts
 
 METHODS = ("erm", "adv_debias", "laftr", "cuma")
 
@@ -115,6 +121,11 @@ def test_published_numbers_are_fractions_with_a_place():
     cuma = frame[(frame["view"] == "table_1") & (frame["method"] == "cuma")]
     assert cuma[cuma["metric"] == "delta_er"]["value"].item() == pytest.approx(0.0759)
     assert cuma["std"].notna().all()
+
+
+def test_every_view_has_a_title():
+    """And ``views.yml`` has no others."""
+    assert list(texts()) == list(VIEWS)
 
 
 def test_view_stands_beside_the_published_numbers():

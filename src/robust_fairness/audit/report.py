@@ -41,7 +41,7 @@ SHARES = (
 )  # fmt: skip
 OF_CLASSES = (
     "delta_eo", "delta_eopp", "delta_eo_one_vs_rest", "equal_opportunity_difference",
-    "equalized_odds_difference",
+    "equal_opportunity_ratio", "equalized_odds_difference", "equalized_odds_ratio",
 )  # fmt: skip
 # Arrays that an audit has, and aggregations of quantities that it shows.
 ARRAYS = frozenset(("y_true", "y_pred", "y_score", "outputs", "classes", "sensitive_features"))

@@ -38,11 +38,6 @@ MEASURES = (
 )
 PLACE = ["dataset", "shift", "severity"]  # a test set
 WITH_PLAIN, WITH_UNSHIFTED = "with erm", "with itself, unshifted"  # comparisons
-HOW_TESTED = (
-    "paired over seeds, at the 5 % level after Holm's adjustment over all methods, datasets and "
-    "test sets of a metric. Seeds that split the same rows again are not independent of each "
-    "other: the last table corrects for it."
-)
 
 
 @lru_cache(maxsize=16)
@@ -358,58 +353,12 @@ def certainty(results: Results) -> pd.DataFrame:
 
 
 VIEWS = (
-    View(
-        "agreement",
-        "Do the measures rank methods alike? Mean of Kendall's tau over datasets",
-        kendall_over_datasets,
-        draw_kendall,
-        note="1 is the same order, 0 none in common, -1 the reverse; each measure in its better "
-        "direction. Intervals are Student's over datasets. Delta-ER is of unshifted rows.",
-    ),
-    View(
-        "agreement_of_proposed",
-        "The papers' own measures, dataset by dataset",
-        kendall_of_proposed,
-        note="Intervals are bootstraps over seeds.",
-    ),
-    View(
-        "survival",
-        "Does fairness survive each shift?",
-        survival,
-        note="tau compares the order of methods without and with the shift. Worse and better count "
-        f"methods that change, {HOW_TESTED} Few seeds are inconclusive.",
-    ),
-    View(
-        "kept",
-        "Do methods that are fair without shift stay so under it?",
-        kept,
-        note="Methods, counted by dataset, that are fairer than erm without shift, and what is "
-        f"left of that: {HOW_TESTED}",
-    ),
-    View(
-        "winners",
-        "Which method wins where: against plain training",
-        winners,
-        note="Tests are of datasets, or under shift of their shifted test sets; better and worse "
-        f"are those in which a method differs from erm, {HOW_TESTED}",
-    ),
-    View(
-        "sizes_of_splits",
-        "How seeds split the rows",
-        sizes_of_splits,
-        needs=("splits",),
-        note="Means over splits; reused is the share of the tested rows that another split trains "
-        "on. Where it is above 0, results of two seeds depend on each other.",
-    ),
-    View(
-        "certainty",
-        "What stays significant if seeds share rows",
-        certainty,
-        needs=("splits",),
-        note="Counts of tests as above, and with the variance of the mean that Nadeau and Bengio "
-        "(Machine Learning 52, 2003) give for overlapping splits: 1/n + tested/trained on, instead "
-        "of 1/n for n seeds. It was derived for splits that test fewer rows than they "
-        "train on; if more are tested, it is too strict.",
-    ),
+    View("agreement", kendall_over_datasets, draw_kendall),
+    View("agreement_of_proposed", kendall_of_proposed),
+    View("survival", survival),
+    View("kept", kept),
+    View("winners", winners),
+    View("sizes_of_splits", sizes_of_splits, needs=("splits",)),
+    View("certainty", certainty, needs=("splits",)),
 )
-SECTION = Section("", "Across the papers", VIEWS, published=False)
+SECTION = Section("Across the papers", VIEWS)

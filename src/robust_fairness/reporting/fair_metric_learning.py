@@ -39,6 +39,7 @@ CLASSIFIERS = {
     "k_means": "k-means",
 }
 DEFAULT_CLASSIFIER, FOREST = "logistic_regression", "random_forest"
+TABLES_OF_SHARES = (3, 4, 5)
 STUDIES = ("cub200", "cars196", "digits")
 BALANCED, IMBALANCED = "balanced", "imbalanced"
 # How the gaps of a dataset with a sensitive attribute are measured (D.4), and which it is. The
@@ -156,7 +157,7 @@ def shares(view: str, results: Results) -> pd.DataFrame:
 def table_22(results: Results) -> pd.DataFrame:
     """Attributes and their values, printed and found."""
     theirs = published(PAPER)
-    theirs = theirs[theirs["view"].isin(["table_3", "table_4", "table_5"])]
+    theirs = theirs[theirs["view"].isin([f"table_{number}" for number in TABLES_OF_SHARES])]
     rows = with_metrics(results.metrics, FACTS)
     rows = rows[rows["aggregation"] == "by_group"]
     found = []
@@ -334,118 +335,38 @@ def draw_projections(by: str, rows: pd.DataFrame) -> go.Figure:
     )
 
 
-def _of_table(number: int, title: str, note: str = "", make: Any = numbers) -> View:
-    name = f"table_{number}"
-    return View(f"dml_{name}", f"Table {number}: {title}", partial(make, name), note=note)
+def _by_imbalance(name: str, study: str, *measured: str) -> View:
+    return View(f"dml_{name}", partial(figure_by_imbalance, study, measured), draw_by_imbalance)
 
 
-def _by_imbalance(
-    name: str, title: str, study: str, measured: Sequence[str], note: str = ""
-) -> View:
-    make = partial(figure_by_imbalance, study, measured)
-    return View(f"dml_{name}", title, make, draw_by_imbalance, note=note)
-
-
-def _projections(name: str, title: str, datasets: tuple[str, ...]) -> list[View]:
+def _projections(name: str, *datasets: str) -> list[View]:
     """Two views of the same points, coloured by class and by attribute."""
+    points = partial(projected_points, datasets)
     return [
-        View(
-            f"dml_{name}_{column}",
-            f"{title}, coloured by {what}",
-            partial(projected_points, datasets),
-            partial(draw_projections, column),
-            needs=("planes",),
-            note="Validation rows of the replica that the first criterion selected; t-SNE with a "
-            "fixed seed. Distances between clusters mean nothing.",
-        )
-        for column, what in (("label", "class"), ("group", "attribute"))
+        View(f"dml_{name}_{column}", points, partial(draw_projections, column), needs=("planes",))
+        for column in ("label", "group")
     ]
 
 
-RACES = (
-    "The paper's text takes the worst group against each other one (D.4); the printed numbers of "
-    "margin loss and PARADE are |White - mean of the others| of Table 20, but for one of twelve, "
-    "also where White is best. Both are shown."
-)
-REPEATED = "The recall@1 of this gap table repeats the overall values of Table 6."
+MEASURED = tuple(CLASSIFIERS.values())
 VIEWS = (
-    _of_table(
-        1,
-        "gaps of CUB200 by class size",
-        "The control's numbers differ from those of Table 10 for the same cells.",
+    *(
+        View(f"dml_table_{n}", partial(shares if n in TABLES_OF_SHARES else numbers, f"table_{n}"))
+        for n in range(1, 22)
     ),
-    _of_table(2, "PARADE against the same loss alone", RACES),
-    _of_table(3, "bird colours of CUB200", make=shares),
-    _of_table(4, "skin tones of CelebA", make=shares),
-    _of_table(5, "races of LFW", make=shares),
-    _of_table(6, "overall results on CARS196"),
-    _of_table(7, "gaps of CARS196 by class size", REPEATED),
-    _of_table(8, "downstream mitigation on CARS196"),
-    _of_table(9, "overall results on CUB200"),
-    _of_table(10, "gaps of CUB200 by class size"),
-    _of_table(11, "downstream mitigation on CUB200, class size"),
-    _of_table(12, "downstream mitigation on CUB200, bird colour"),
-    _of_table(13, "CUB200 by bird colour"),
-    _of_table(14, "overall results on CelebA"),
-    _of_table(15, "gaps of CelebA, light against dark skin"),
-    _of_table(16, "gaps of CelebA without skin tone VI"),
-    _of_table(17, "CelebA by skin tone"),
-    _of_table(18, "overall results on LFW"),
-    _of_table(19, "gaps of LFW by race", RACES),
-    _of_table(20, "LFW by race"),
-    _of_table(21, "downstream mitigation on LFW"),
-    View("dml_table_22", "Table 22: attributes and their values", table_22),
-    *_projections("figure_2", "Figure 2: both embeddings of CUB200", (COLOUR,)),
-    _by_imbalance(
-        "figure_3",
-        "Figure 3: gaps by imbalance, CARS196",
-        "cars196",
-        ("embedding", CLASSIFIERS[FOREST]),
-        "The paper: gaps increase both upstream and downstream with more imbalance (6.2). It "
-        "prints no numbers and does not name the loss.",
-    ),
-    View(
-        "dml_figures_4_to_7",
-        "Figures 4 to 7: test rows of the classes",
-        class_sizes,
-        draw_class_sizes,
-        note="The table of scores has no training rows.",
-    ),
-    _by_imbalance(
-        "figure_8",
-        "Figure 8: gaps of classifiers by imbalance, CARS196",
-        "cars196",
-        tuple(CLASSIFIERS.values()),
-    ),
-    _by_imbalance(
-        "figure_9",
-        "Figure 9: gaps of classifiers by imbalance, CUB200",
-        "cub200",
-        tuple(CLASSIFIERS.values()),
-    ),
-    _by_imbalance(
-        "imbalance_digits",
-        "Gaps by imbalance, digits",
-        "digits",
-        ("embedding", *CLASSIFIERS.values()),
-    ),
-    *_projections("figure_10", "Figure 10: both embeddings of CelebA", (FACES,)),
-    *_projections("figure_11", "Figure 11: both embeddings of LFW", (NAMES,)),
-    *_projections("planes", "Embeddings of the other datasets", ()),
-    View(
-        "dml_figure_12",
-        "Figure 12: PARADE by alpha and rho",
-        figure_12,
-        draw_figure_12,
-        note="The paper: alpha 0.1 and rho 500 is an optimal choice by recall@1 (C.5).",
-    ),
-    View(
-        "dml_choices",
-        "Hyperparameters of PARADE by criterion",
-        selected,
-        note="The paper selects by the performance of the worst group (4, D.3).",
-    ),
-    View("dml_gaps", "Gaps of all datasets of metric learning", every_gap),
+    View("dml_table_22", table_22),
+    *_projections("figure_2", COLOUR),
+    _by_imbalance("figure_3", "cars196", "embedding", CLASSIFIERS[FOREST]),
+    View("dml_figures_4_to_7", class_sizes, draw_class_sizes),
+    _by_imbalance("figure_8", "cars196", *MEASURED),
+    _by_imbalance("figure_9", "cub200", *MEASURED),
+    _by_imbalance("imbalance_digits", "digits", "embedding", *MEASURED),
+    *_projections("figure_10", FACES),
+    *_projections("figure_11", NAMES),
+    *_projections("planes"),
+    View("dml_figure_12", figure_12, draw_figure_12),
+    View("dml_choices", selected),
+    View("dml_gaps", every_gap),
 )
 
 
@@ -541,4 +462,4 @@ def _cost(rows: pd.DataFrame) -> Iterator[dict]:
                 yield from _pairs(own, claim, dataset, metric)
 
 
-SECTION = Section(PAPER, "Fair deep metric learning: finDML and PARADE", VIEWS, claims)
+SECTION = Section("Fair deep metric learning: finDML and PARADE", VIEWS, claims)

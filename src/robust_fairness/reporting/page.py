@@ -140,7 +140,7 @@ def _section(results: Results, section: Section) -> dict[str, Any]:
     claims = section.claims(results) if section.claims else pd.DataFrame()
     return {
         "title": section.title,
-        "published": section.published,
+        "published": section.claims is not None,
         "views": [
             {
                 "id": view.id,

@@ -24,19 +24,7 @@ def agreement(results: Results) -> pd.DataFrame:
 
 
 VIEWS = (
-    View(
-        "choices",
-        "The trial that each criterion selects",
-        selected_trials,
-        needs=("choices",),
-        note="Scores are means over seeds on validation rows. Test rows select nothing.",
-    ),
-    View(
-        "choices_agreement",
-        "Cells in which a criterion selects the trial that the run used",
-        agreement,
-        needs=("choices",),
-        note="If several criteria were used, the first of them counts.",
-    ),
+    View("choices", selected_trials, needs=("choices",)),
+    View("choices_agreement", agreement, needs=("choices",)),
 )
-SECTION = Section("", "Model selection", VIEWS, published=False)
+SECTION = Section("Model selection", VIEWS)

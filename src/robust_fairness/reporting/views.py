@@ -7,6 +7,7 @@ from importlib.resources import files
 
 import pandas as pd
 import plotly.graph_objects as go
+import yaml
 
 from robust_fairness.core.intervals import wilson_interval
 from robust_fairness.reporting.results import Results
@@ -24,23 +25,29 @@ PLACE = ["dataset", "method", "trial", "shift", "severity", "attribute", "group"
 
 @dataclass(frozen=True)
 class View:
-    """A table or figure of a paper.
+    """A table or figure of a paper; ``views.yml`` has its title and note by ``id``.
 
     Attributes:
         id: short name, for links.
-        title: what the paper calls it and what it shows.
         make: returns its rows; none if nothing of it was run.
         draw: draws these rows, for what the paper shows as a figure.
         needs: tables of ``Results`` without which it has no rows.
-        note: what the paper says about it and where.
     """
 
     id: str
-    title: str
     make: Callable[[Results], pd.DataFrame]
     draw: Callable[[pd.DataFrame], go.Figure] | None = None
     needs: tuple[str, ...] = ()
-    note: str = ""
+
+    @property
+    def title(self) -> str:
+        """What the paper calls it and what it shows."""
+        return texts()[self.id]["title"]
+
+    @property
+    def note(self) -> str:
+        """What the paper says about it, or how to read it."""
+        return texts()[self.id].get("note", "")
 
     def rows(self, results: Results) -> pd.DataFrame:
         """The rows shown."""
@@ -51,21 +58,19 @@ class View:
 
 @dataclass(frozen=True)
 class Section:
-    """The views of a paper, or of a question across papers, and its claims.
+    """The views of a paper and its claims, or the views of a question across papers."""
 
-    Attributes:
-        name: name of the paper's published numbers.
-        title: heading of the section.
-        views: its tables and figures.
-        claims: what the paper claims, as a table of ``claims``.
-        published: whether the views belong to a paper.
-    """
-
-    name: str
     title: str
     views: tuple[View, ...]
     claims: Callable[[Results], pd.DataFrame] | None = None
-    published: bool = True
+
+
+@cache
+def texts() -> dict[str, dict[str, str]]:
+    """The title and, possibly, the note of every view."""
+    text = (files("robust_fairness.reporting") / "views.yml").read_text(encoding="utf-8")
+    found: dict[str, dict[str, str]] = yaml.safe_load(text)
+    return found
 
 
 @cache

@@ -154,13 +154,9 @@ def draw_figure_a9(rows: pd.DataFrame) -> go.Figure:
     return faceted(figure, "Tail accuracy by the size of the tail")
 
 
-TABLE_2 = View(
-    "bias_table_2", "Table 2: mean of head and tail accuracy by the explicit variable", table_2
-)
-HEAD_AND_TAIL = View("bias_head_tail", "Accuracy of head and tail questions", accuracies)
-FIGURE_A9 = View(
-    "bias_figure_a9", "Figure A9: tail accuracy by the size of the tail", figure_a9, draw_figure_a9
-)
+TABLE_2 = View("bias_table_2", table_2)
+HEAD_AND_TAIL = View("bias_head_tail", accuracies)
+FIGURE_A9 = View("bias_figure_a9", figure_a9, draw_figure_a9)
 
 
 def claims(results: Results) -> list[dict]:
