@@ -13,7 +13,7 @@ from robust_fairness.catalog.schemas import Schema
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import nearest_neighbours as module
-from robust_fairness.metrics.nearest_neighbours import mean_nearest_distance, nearest_distances
+from robust_fairness.metrics.nearest_neighbours import nearest_distances
 from robust_fairness.metrics.set_distances import set_distances
 
 
@@ -37,9 +37,9 @@ def test_pixels_equal_scikit_learn_on_real_digits(blocks):
     search = NearestNeighbors(n_neighbors=1, algorithm="brute").fit(as_numbers[1])
     expected = search.kneighbors(as_numbers[0])[0][:, 0]
     np.testing.assert_allclose(nearest_distances(rows, others), expected, rtol=1e-12)
-    found = mean_nearest_distance(rows, others)
+    found = nearest_distances(rows, others).mean()
     assert found == pytest.approx(expected.mean(), rel=1e-12)
-    assert found != pytest.approx(mean_nearest_distance(others, rows), rel=1e-3)
+    assert found != pytest.approx(nearest_distances(others, rows).mean(), rel=1e-3)
 
 
 def test_numbers_equal_a_tree_of_scipy(blocks):

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.metrics.robustness_slope import change_of_accuracy, fit
+from robust_fairness.metrics.robustness_slope import fit
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e6])
@@ -108,9 +108,3 @@ def test_bad_numbers_are_refused():
         fit(x, np.array([0.0, np.nan]), x)
     with pytest.raises(InputError, match="slope: strengths hold"):
         fit(np.array([0.0, np.inf]), x, x)
-
-
-def test_change_of_accuracy_is_negative_where_accuracy_falls():
-    found = change_of_accuracy(np.array([0.8, 0.9]), np.array([0.9, 0.9]))
-    np.testing.assert_allclose(found, [-0.1, 0.0])
-    np.testing.assert_allclose(change_of_accuracy(np.array([0.5]), 0.75), [-0.25])

@@ -98,14 +98,3 @@ def conditional(joint: Tensor) -> tuple[Tensor, Tensor]:
     mass = given.sum((-2, -1))
     smallest = torch.finfo(mass.dtype).tiny
     return given / mass[..., None, None].clamp(min=smallest), mass > smallest
-
-
-def hgr(a: Tensor, b: Tensor) -> Tensor:
-    """Maximal correlation of two numbers ``[..., row]`` from their kernel density, ``[...]``.
-
-    The kernel smooths both, so the estimate is too low: for a Gaussian pair by the factor
-    1 / (1 + h^2), h the bandwidth.
-    """
-    known = torch.ones_like(a, dtype=torch.bool)
-    covers = [density_cover(values, known, 2) for values in (a, b)]
-    return maximal_correlation(joint_distribution(known, *covers))

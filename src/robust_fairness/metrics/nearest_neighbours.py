@@ -27,20 +27,12 @@ BLOCK_BYTES, OTHER_BLOCK_BYTES = 2**27, 2**25  # as float64
 MOST_ROWS = 4096  # of a block
 
 
-def mean_nearest_distance(
-    rows: np.ndarray, others: np.ndarray | None = None, device: str = "cpu"
-) -> float:
-    """1-NN distance (Eq. 3): the mean of ``nearest_distances``.
-
-    It is not symmetric: in the paper's ``1NN(D_train, D_shift)`` the rows are the shifted set.
-    """
-    return float(nearest_distances(rows, others, device).mean())
-
-
 def nearest_distances(
     rows: np.ndarray, others: np.ndarray | None = None, device: str = "cpu"
 ) -> np.ndarray:
-    """Euclidean distance of every row to the nearest row of another set.
+    """Euclidean distance of every row to the nearest row of another set; Eq. 3 is the mean.
+
+    In the paper's ``1NN(D_train, D_shift)`` the rows are the shifted set.
 
     Args:
         rows: uint8 pixels ``[n, ...]``, which are scaled to [0, 1], or other numbers.

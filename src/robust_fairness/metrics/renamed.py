@@ -1,44 +1,31 @@
 """Names that metrics had before, and what they are called now."""
 
+BY_GROUP = (
+    "accuracy", "mean_squared_error", "curvature", "true_positive_rate", "true_negative_rate",
+    "recall_at", "nmi", "u_kl", "positive_alignment", "negative_alignment", "probability_shares",
+)  # fmt: skip
+AVERAGES = {
+    "precision": "macro_precision",
+    "recall": "macro_recall",
+    "precision_present": "macro_precision_present",
+    "recall_present": "balanced_accuracy",
+}
+GAPS = ("majority_gap", "worst_gap", "halves_gap", "light_dark_gap")
+FORMS = {
+    "group_{}": "{}_by_group",
+    "worst_group_{}": "worst_group_{}",
+    **{f"{{}}_{gap}": f"{{}}_{gap}" for gap in GAPS},
+}
 RENAMED = {
-    "group_accuracy": "accuracy_by_group",
-    "group_mean_squared_error": "mean_squared_error_by_group",
-    "group_curvature": "curvature_by_group",
-    "group_true_positive_rate": "true_positive_rate_by_group",
-    "group_true_negative_rate": "true_negative_rate_by_group",
-    "group_recall_at": "recall_at_by_group",
-    "group_nmi": "nmi_by_group",
-    "group_u_kl": "u_kl_by_group",
-    "group_positive_alignment": "positive_alignment_by_group",
-    "group_negative_alignment": "negative_alignment_by_group",
-    "group_probability_shares": "probability_shares_by_group",
+    **{f"group_{name}": f"{name}_by_group" for name in BY_GROUP},
     "group_positive_rate": "selection_rate_by_group",
     "class_group_accuracy": "accuracy_by_subgroup",
     "class_group_probability_shares": "probability_shares_by_subgroup",
     "equal_opportunity": "equal_opportunity_difference",
     "macro_recall_present": "balanced_accuracy",
-    "group_precision": "macro_precision_by_group",
-    "worst_group_precision": "worst_group_macro_precision",
-    "precision_majority_gap": "macro_precision_majority_gap",
-    "precision_worst_gap": "macro_precision_worst_gap",
-    "precision_halves_gap": "macro_precision_halves_gap",
-    "precision_light_dark_gap": "macro_precision_light_dark_gap",
-    "group_recall": "macro_recall_by_group",
-    "worst_group_recall": "worst_group_macro_recall",
-    "recall_majority_gap": "macro_recall_majority_gap",
-    "recall_worst_gap": "macro_recall_worst_gap",
-    "recall_halves_gap": "macro_recall_halves_gap",
-    "recall_light_dark_gap": "macro_recall_light_dark_gap",
-    "group_precision_present": "macro_precision_present_by_group",
-    "worst_group_precision_present": "worst_group_macro_precision_present",
-    "precision_present_majority_gap": "macro_precision_present_majority_gap",
-    "precision_present_worst_gap": "macro_precision_present_worst_gap",
-    "precision_present_halves_gap": "macro_precision_present_halves_gap",
-    "precision_present_light_dark_gap": "macro_precision_present_light_dark_gap",
-    "group_recall_present": "balanced_accuracy_by_group",
-    "worst_group_recall_present": "worst_group_balanced_accuracy",
-    "recall_present_majority_gap": "balanced_accuracy_majority_gap",
-    "recall_present_worst_gap": "balanced_accuracy_worst_gap",
-    "recall_present_halves_gap": "balanced_accuracy_halves_gap",
-    "recall_present_light_dark_gap": "balanced_accuracy_light_dark_gap",
+    **{
+        before.format(old): now.format(new)
+        for old, new in AVERAGES.items()
+        for before, now in FORMS.items()
+    },
 }

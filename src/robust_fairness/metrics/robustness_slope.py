@@ -40,11 +40,6 @@ class Slope:
     note: str = ""
 
 
-def change_of_accuracy(shifted: np.ndarray, unshifted: np.ndarray | float) -> np.ndarray:
-    """Delta-accuracy ``[n]``: accuracy on the shifted less that on the unshifted test set (4.2)."""
-    return np.asarray(shifted, np.float64) - np.asarray(unshifted, np.float64)
-
-
 def fit(x: np.ndarray, y: np.ndarray, unit: np.ndarray, draws: int = DRAWS, seed: int = 0) -> Slope:
     """Least-squares line through points ``[n]`` of units ``[n]``, with a percentile interval."""
     x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)

@@ -39,16 +39,9 @@ def _no_rows(name: str) -> Any:
 class Results:
     """The tables of a run, each as declared in ``core.tables``.
 
-    Attributes:
-        metrics: the tidy table; a row may occur under several selections.
-        cells: one row per cell, with a column ``facets.<name>`` per facet.
-        trials: one row per trial, with a column ``hparams.<field>`` per hyperparameter that some
-            trial changes; missing if the trial does not change it.
-        choices: the trial that each criterion selects.
-        distances: distances of test sets to the training set.
-        generator_quality: accuracy of classifiers of real rows on generated rows.
-        planes: 2-D projections of validation embeddings.
-        splits: sizes of splits.
+    ``metrics`` may repeat a row under several selections. ``cells`` has a column ``facets.<name>``
+    per facet, ``trials`` a column ``hparams.<field>`` per hyperparameter that some trial changes,
+    missing in the others.
     """
 
     metrics: pd.DataFrame
