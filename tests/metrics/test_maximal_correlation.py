@@ -19,7 +19,7 @@ from robust_fairness.metrics.maximal_correlation import (
 )
 
 
-def hgr(a: Tensor, b: Tensor) -> Tensor:
+def hgr(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Maximal correlation of two numbers from their kernel density, which smooths both."""
     known = torch.ones_like(a, dtype=torch.bool)
     covers = [density_cover(values, known, 2) for values in (a, b)]
