@@ -222,21 +222,23 @@ class Aggregation:
         name: name of the aggregation.
         form: name of the metric, with ``{}`` for the quantity.
         function: scores by group from a quantity, arrays and options; ``""`` is of all groups.
+        better: of the aggregate; None if it is that of the quantity.
         needs: arrays beside those of the quantity.
-        better: of the aggregate; None where it is as of the quantity.
     """
 
     name: str
     form: str
     function: Callable[[Any, Arrays, Options], dict[str, Score]]
-    needs: tuple[str, ...] = ()
     better: Better | None = None
+    needs: tuple[str, ...] = ("sensitive_features",)
+
+    @property
+    def of_classes(self) -> bool:
+        """Whether it is defined for classification only."""
+        return "classes" in self.needs
 
 
-GROUPED = ("sensitive_features",)
-OF_SUBGROUPS = (*GROUPED, "y_true", "classes")
-TRAINED = ("y_train", "sensitive_features_train")
-OVERALL = Aggregation("", "{}", lambda one, arrays, options: one.scores(arrays, options))
+OVERALL = Aggregation("", "{}", lambda one, arrays, options: one.scores(arrays, options), needs=())
 
 
 def _by_group(one: Quantity, arrays: Arrays, options: Options) -> dict[str, Score]:
@@ -286,21 +288,29 @@ def _ranking(summary: Callable[[Scores, bool], Score]) -> Callable[..., dict[str
     }
 
 
+SUBGROUPS = ("sensitive_features", "y_true", "classes")
 AGGREGATIONS = (
-    Aggregation("by_group", "{}_by_group", _by_group, GROUPED),
-    Aggregation("by_subgroup", "{}_by_subgroup", _by_subgroup, (*OF_SUBGROUPS, *TRAINED)),
-    Aggregation("worst_group", "worst_group_{}", _ranking(worst_group), GROUPED),
-    Aggregation("worst_subgroup", "worst_subgroup_{}", _worst_subgroup, OF_SUBGROUPS),
-    Aggregation("mean_group", "mean_group_{}", _summary(mean_group), GROUPED),
-    Aggregation("difference", "{}_difference", _summary(difference), GROUPED, "lower"),
-    Aggregation("ratio", "{}_ratio", _summary(ratio), GROUPED, "higher"),
+    Aggregation("by_group", "{}_by_group", _by_group),
     Aggregation(
-        "one_vs_rest_difference", "{}_one_vs_rest_difference", _one_vs_rest, GROUPED, "lower"
+        "by_subgroup",
+        "{}_by_subgroup",
+        _by_subgroup,
+        needs=(*SUBGROUPS, "y_train", "sensitive_features_train"),
     ),
+    Aggregation("worst_group", "worst_group_{}", _ranking(worst_group)),
+    Aggregation("worst_subgroup", "worst_subgroup_{}", _worst_subgroup, needs=SUBGROUPS),
+    Aggregation("mean_group", "mean_group_{}", _summary(mean_group)),
+    Aggregation("difference", "{}_difference", _summary(difference), "lower"),
+    Aggregation("ratio", "{}_ratio", _summary(ratio), "higher"),
+    Aggregation("one_vs_rest_difference", "{}_one_vs_rest_difference", _one_vs_rest, "lower"),
     Aggregation(
-        "majority_gap", "{}_majority_gap", _majority_gap, (*GROUPED, *TRAINED[1:]), "lower"
+        "majority_gap",
+        "{}_majority_gap",
+        _majority_gap,
+        "lower",
+        ("sensitive_features", "sensitive_features_train"),
     ),
-    Aggregation("worst_gap", "{}_worst_gap", _ranking(worst_gap), GROUPED, "lower"),
-    Aggregation("halves_gap", "{}_halves_gap", _ranking(halves_gap), GROUPED, "lower"),
-    Aggregation("light_dark_gap", "{}_light_dark_gap", _summary(light_dark_gap), GROUPED, "lower"),
+    Aggregation("worst_gap", "{}_worst_gap", _ranking(worst_gap), "lower"),
+    Aggregation("halves_gap", "{}_halves_gap", _ranking(halves_gap), "lower"),
+    Aggregation("light_dark_gap", "{}_light_dark_gap", _summary(light_dark_gap), "lower"),
 )

@@ -27,7 +27,10 @@ from robust_fairness.metrics.renamed import RENAMED
 
 @dataclass(frozen=True)
 class Metric:
-    """A quantity with an aggregation, or a named measure, and its options."""
+    """A quantity with an aggregation, or a named measure, with the values of all its options.
+
+    ``name`` is as it is written in configuration and tables.
+    """
 
     name: str
     definition: Definition
@@ -57,7 +60,7 @@ class Metric:
     @property
     def task(self) -> Task:
         """The task that it is defined for."""
-        return self.definition.task
+        return "classification" if self.how.of_classes else self.definition.task
 
     @property
     def unshifted_only(self) -> bool:
@@ -97,6 +100,7 @@ def _all_names() -> dict[str, tuple[Definition, Aggregation]]:
         for one in quantities
         if isinstance(one, Quantity)
         for how in AGGREGATIONS
+        if not (how.of_classes and one.task == "regression")
     }
     return found | {one.name: (one, OVERALL) for one in quantities}
 
@@ -108,7 +112,12 @@ def all_metrics() -> list[Metric]:
 
 @cache
 def find_metric(name: str) -> Metric:
-    """The metric of that name, with the options in its brackets: ``accuracy_at(alpha=-0.5)``."""
+    """The metric of that name, with the options in its brackets: ``accuracy_at(alpha=-0.5)``.
+
+    Raises:
+        InputError: no such metric or option (the message has the nearest ones), or an option that
+            appears twice or is not a finite number.
+    """
     plain, bracket, text = name.partition("(")
     if plain in RENAMED:
         raise InputError(f"metric {plain!r} is called {RENAMED[plain]!r} now")

@@ -1,6 +1,6 @@
 """Tables of claims: what a paper says, our paired difference, and a verdict."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pandas as pd
@@ -28,6 +28,20 @@ def compared(
 ) -> dict[str, Any]:
     """The claim that first < second, each the values of ``by_seed`` at that place."""
     return difference(claim, dataset, ordering, by_seed(rows, **first), by_seed(rows, **second))
+
+
+def where_run(
+    rows: pd.DataFrame,
+    claim: str,
+    dataset: str,
+    ordering: str,
+    first: Mapping[str, object],
+    second: Mapping[str, object],
+) -> Iterator[dict[str, Any]]:
+    """``compared`` if both places have rows, else nothing."""
+    values = by_seed(rows, **first), by_seed(rows, **second)
+    if all(map(len, values)):
+        yield difference(claim, dataset, ordering, *values)
 
 
 def difference(

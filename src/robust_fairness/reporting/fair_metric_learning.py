@@ -398,16 +398,15 @@ def _imbalance(results: Results, rows: pd.DataFrame) -> Iterator[dict]:
     for study in STUDIES:
         for names, part in rows[rows["study"] == study].groupby(keys, sort=False):
             method, _, metric, upstream, classifier = names
-            if part["balance"].nunique() > 1:
-                claim = (
-                    "1: imbalance widens the gaps of the embedding"
-                    if upstream
-                    else "2: balanced data downstream do not remove the gaps"
-                )
-                on = _measured_on(upstream, classifier)
-                ordering = f"{metric} of {method}{on}: balanced < imbalanced"
-                places = ({"balance": BALANCED}, {"balance": IMBALANCED})
-                yield claimed.compared(part, claim, study, ordering, *places)
+            claim = (
+                "1: imbalance widens the gaps of the embedding"
+                if upstream
+                else "2: balanced data downstream do not remove the gaps"
+            )
+            on = _measured_on(upstream, classifier)
+            ordering = f"{metric} of {method}{on}: balanced < imbalanced"
+            places = ({"balance": BALANCED}, {"balance": IMBALANCED})
+            yield from claimed.where_run(part, claim, study, ordering, *places)
 
 
 def _degree(rows: pd.DataFrame) -> Iterator[dict]:
@@ -438,17 +437,12 @@ def _parade(rows: pd.DataFrame) -> Iterator[dict]:
                 yield from _pairs(part, "4: PARADE reduces gaps", dataset, what)
 
 
-def _pairs(rows: pd.DataFrame, claim: str, dataset: str, what: str) -> list[dict]:
+def _pairs(rows: pd.DataFrame, claim: str, dataset: str, what: str) -> Iterator[dict]:
     """PARADE below the same loss alone, wherever both were run."""
-    present = set(rows["method"])
-    return [
-        claimed.compared(
-            rows, claim, dataset, f"{what}: {method} < {partner}",
-            {"method": method}, {"method": partner},
-        )
-        for method, partner in PARTNERS.items()
-        if {method, partner} <= present
-    ]  # fmt: skip
+    for pair in PARTNERS.items():
+        places = [{"method": method} for method in pair]
+        ordering = f"{what}: {' < '.join(pair)}"
+        yield from claimed.where_run(rows, claim, dataset, ordering, *places)
 
 
 def _cost(rows: pd.DataFrame) -> Iterator[dict]:
