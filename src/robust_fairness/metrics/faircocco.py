@@ -14,7 +14,7 @@ what a small score means.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -36,13 +36,6 @@ Extended = Literal["attribute", "both"]
 LEAST_ROWS = 4
 ROWS = 4096
 NEEDS = ("outputs", "classes", "sensitive_columns", "conditioning_columns")
-
-
-@runtime_checkable
-class Columns(Protocol):
-    """Numbers of an attribute: an array ``[n, columns]``, or what makes them of chosen rows."""
-
-    def __getitem__(self, rows: Array) -> Array: ...
 
 
 def variables_of(
@@ -132,11 +125,14 @@ class _Rows:
 def _rows(
     outputs: Array,
     classes: Sequence[str],
-    sensitive_columns: Columns,
-    conditioning_columns: Columns,
+    sensitive_columns: Any,
+    conditioning_columns: Any,
     most: float,
 ) -> _Rows:
-    """At most so many rows, always the same ones of a set of so many."""
+    """At most so many rows, always the same ones of a set of so many.
+
+    Columns are numbers ``[n, columns]``, or an object that makes them of chosen rows.
+    """
     rows = subset(len(outputs), int(most))
     prediction = probabilities(torch.from_numpy(outputs[rows]).double(), len(classes))
     attribute, outcome = (
@@ -158,8 +154,8 @@ def _score_of(notion: Notion) -> Callable[..., Score]:
     def score(
         outputs: Array,
         classes: Sequence[str],
-        sensitive_columns: Columns,
-        conditioning_columns: Columns,
+        sensitive_columns: Any,
+        conditioning_columns: Any,
         *,
         rows: float = ROWS,
     ) -> Score:
@@ -179,8 +175,8 @@ def _p_value_of(notion: Notion) -> Callable[..., Score]:
     def p_value(
         outputs: Array,
         classes: Sequence[str],
-        sensitive_columns: Columns,
-        conditioning_columns: Columns,
+        sensitive_columns: Any,
+        conditioning_columns: Any,
         *,
         rows: float = ROWS,
         permutations: float = PERMUTATIONS,

@@ -19,29 +19,18 @@ def by_seed(rows: pd.DataFrame, /, **place: object) -> pd.Series:
 
 
 def compared(
-    rows: pd.DataFrame,
-    claim: str,
-    dataset: str,
-    ordering: str,
-    first: Mapping[str, object],
-    second: Mapping[str, object],
+    rows: pd.DataFrame, claim: str, dataset: str, ordering: str, *places: Mapping[str, object]
 ) -> dict[str, Any]:
-    """The claim that first < second, each the values of ``by_seed`` at that place."""
-    return difference(claim, dataset, ordering, by_seed(rows, **first), by_seed(rows, **second))
+    """The claim that first < second, each the values of ``by_seed`` at one of two places."""
+    return difference(claim, dataset, ordering, *(by_seed(rows, **place) for place in places))
 
 
 def where_run(
-    rows: pd.DataFrame,
-    claim: str,
-    dataset: str,
-    ordering: str,
-    first: Mapping[str, object],
-    second: Mapping[str, object],
+    rows: pd.DataFrame, claim: str, dataset: str, ordering: str, *places: Mapping[str, object]
 ) -> Iterator[dict[str, Any]]:
     """``compared`` if both places have rows, else nothing."""
-    values = by_seed(rows, **first), by_seed(rows, **second)
-    if all(map(len, values)):
-        yield difference(claim, dataset, ordering, *values)
+    if all(len(by_seed(rows, **place)) for place in places):
+        yield compared(rows, claim, dataset, ordering, *places)
 
 
 def difference(
