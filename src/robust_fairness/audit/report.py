@@ -128,8 +128,7 @@ def metrics_of(continuous: bool) -> list[str]:
 
 def offered_names(continuous: bool) -> list[str]:
     """All values that the column ``metric`` of an audit may have."""
-    names = metrics_of(continuous)
-    return [*names, *CORRECTED.values(), MISSING, SHARE]
+    return [*metrics_of(continuous), *CORRECTED.values(), MISSING, SHARE]
 
 
 def score(
@@ -139,8 +138,7 @@ def score(
     samples = predictions.samples
     categorical = [str(one) for one in samples.attributes.select_dtypes("category")]
     groupings = [tuple(categorical)] if intersections and len(categorical) > 1 else []
-    names = metrics_of(not samples.classes)
-    plain = [one for one in names if one not in OF_DEPENDENCE]
+    plain = [one for one in metrics_of(not samples.classes) if one not in OF_DEPENDENCE]
     groups = {
         " & ".join(one): groups_of(samples.attributes, one)
         for one in [*((each,) for each in categorical), *groupings]
@@ -152,7 +150,7 @@ def score(
     for row in rows:
         row.update(_interval(row, bounds))
         row.update(_small_group(row, predictions, groups, small))
-    rows += _dependence(OF_DEPENDENCE, predictions, small)
+    rows += _dependence(predictions, small)
     empty = {"low": np.nan, "high": np.nan, "interval": "", "small": False, "applies": True}
     return tables.table(AUDIT, [{**empty, **row, "dataset": name} for row in rows])
 
@@ -181,10 +179,10 @@ def _share_rows(groups: Mapping[str, Groups]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _dependence(names: Sequence[str], predictions: Predictions, small: int) -> list[dict[str, Any]]:
+def _dependence(predictions: Predictions, small: int) -> list[dict[str, Any]]:
     """FairCOCCO scores and p-values, and the p-values after Holm's correction."""
     some = subset(len(predictions.samples), KERNEL_ROWS)
-    rows = evaluate(names, predictions.samples.take(some), predictions.outputs[some])
+    rows = evaluate(OF_DEPENDENCE, predictions.samples.take(some), predictions.outputs[some])
     for row in rows:
         row["small"] = row["n"] < small
     tests = [row for row in rows if row["metric"] in CORRECTED]

@@ -55,7 +55,7 @@ def by_group(
 
 
 def _quantity(function: Callable[..., Any], arrays: int) -> Quantity:
-    """The quantity that a function is, or one made of any function of so many arrays."""
+    """The quantity of a function: its registered one, or one that calls it with its arrays."""
     known = DEFINITIONS.get(function.__name__)
     if isinstance(known, Quantity) and known.function is function:
         return known

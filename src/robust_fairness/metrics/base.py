@@ -58,7 +58,7 @@ class Undefined(InputError):
     """A metric is not defined for these rows; the text says why."""
 
     def score(self, n: int = 0) -> Score:
-        """The missing value of so many rows."""
+        """The missing value, of ``n`` rows."""
         return Score(None, n, str(self))
 
 

@@ -3,13 +3,13 @@
 0 is fair and 1 the largest dependence that the score can tell, for three notions: *demographic
 parity* (dp) asks that predictions be independent of the attributes, *equalised odds* (eo) that
 they be so given the outcome, and *calibration* (cal) that the outcome be independent of the
-attributes given the predictions.
+attributes given the predictions. The measures are ``faircocco_dp``, ``faircocco_eo`` and
+``faircocco_cal`` (A.2), and ``faircocco_dp_p_value`` and so on, their permutation tests (C.3).
 
-What the score is not: it reaches 1 only where the two kernel matrices are proportional, that is
-for affine maps; other deterministic relations score less (a cube .5 to .7, a sign .3). In its
-printed conditional form it does not reach 1 at all. It grows with the number of columns and falls
-with the number of rows, so that only scores of equal numbers of rows compare, and a p-value says
-what a small score means.
+The score reaches 1 only if the two kernel matrices are proportional, as for affine maps; other
+deterministic relations score less (a cube .5 to .7, a sign .3), and the printed conditional form
+never reaches 1. It grows with the number of columns and falls with the number of rows: compare
+scores of equal numbers of rows only, and use p-values to interpret small ones.
 """
 
 from collections.abc import Callable, Sequence
@@ -47,7 +47,7 @@ def variables_of(
     standardise: bool = True,
     width_rows: int = WIDTH_ROWS,
 ) -> list[Variable]:
-    """The two variables whose dependence a notion forbids, and the one that is given.
+    """The two variables whose dependence a notion forbids, and the conditioning one.
 
     Args:
         notion: ``dp``: predictions and attributes; ``eo``: the same given the outcome; ``cal``:
@@ -55,8 +55,8 @@ def variables_of(
         prediction: predictions ``[..., n, d]``.
         attribute: attributes ``[..., n, k]``.
         outcome: classes as columns of 0 and 1, or an outcome, ``[..., n, c]``.
-        extended: what the given variable is joined to. ``attribute`` as printed; ``both`` makes 1
-            reachable: a prediction that is the attribute itself scores 1 in place of some .65.
+        extended: what the conditioning variable is joined to. ``attribute`` as printed; with
+            ``both`` a prediction that is the attribute itself scores 1 instead of about .65.
         standardise: give every column standard deviation 1, see ``variable``.
         width_rows: rows whose distances give the width of the kernels.
 
@@ -76,7 +76,7 @@ def variables_of(
 def probabilities(outputs: Tensor, classes: int) -> Tensor:
     """Predictions whose dependence is scored ``[..., n, d]``, from logits or outcomes.
 
-    Of two classes the probability of the second tells all; a continuous outcome has none.
+    Of two classes only the probability of the second is needed.
     """
     if not classes:
         return outputs
@@ -129,7 +129,7 @@ def _rows(
     conditioning_columns: Any,
     most: float,
 ) -> _Rows:
-    """At most so many rows, always the same ones of a set of so many.
+    """At most ``most`` rows, the same ones for every set of this size.
 
     Columns are numbers ``[n, columns]``, or an object that makes them of chosen rows.
     """

@@ -89,7 +89,7 @@ def _flat(name: str, array: np.ndarray) -> np.ndarray:
 
 
 def _blocks(flat: np.ndarray, most_bytes: int = BLOCK_BYTES) -> Iterator[slice]:
-    """Slices of at least one row, of at most so many bytes as float64."""
+    """Slices of rows, at least one, with a limit of bytes as float64."""
     size = max(1, min(MOST_ROWS, most_bytes // (8 * flat.shape[1])))
     return (slice(first, min(first + size, len(flat))) for first in range(0, len(flat), size))
 

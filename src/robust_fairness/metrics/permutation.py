@@ -68,7 +68,7 @@ def strata_of(given: np.ndarray, rows: int = STRATUM_ROWS) -> np.ndarray:
 
     Rows of equal values are a stratum where values repeat that often. Otherwise the rows are
     halved at the median of the column that varies most, and the halves again, until strata are of
-    at most so many rows.
+    at most ``rows`` rows.
     """
     distinct, codes = np.unique(given, axis=0, return_inverse=True)
     if len(distinct) * rows <= len(given):

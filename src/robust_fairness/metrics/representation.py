@@ -322,6 +322,6 @@ def _means_of_pairs(
         elif not np.isfinite(total):
             scores[name] = Score(None, int(n), "the embedding is not finite")
         else:
-            # a difference of sums may be 0 but for rounding
+            # a difference of sums that is 0 may be negative by rounding
             scores[name] = Score(max(float(total / number), 0.0), int(n))
     return scores

@@ -24,7 +24,7 @@ SAME = 1e-12  # relative spread below which numbers are equal
 
 @dataclass(frozen=True)
 class Slope:
-    """A least-squares line with intercept, from some points of so many resampled units.
+    """A least-squares line with intercept, and the numbers of points and of resampled units.
 
     Missing are the slope where x takes one value only, ``r_squared`` for a constant, and the
     bootstrap interval ``low`` to ``high`` of the slope below ``FEWEST_UNITS``; the note says why.

@@ -1,7 +1,7 @@
 """Style of all figures, and figures made of several panels.
 
-Panels stand in plotly's own grid, so that a page can put them below each other where it is narrow:
-``layout.meta`` holds the number of panels and the largest number of columns.
+Panels are in plotly's grid, so that a narrow page can stack them: ``layout.meta`` has the number
+of panels and the largest number of columns.
 """
 
 from collections.abc import Sequence

@@ -27,7 +27,7 @@ from robust_fairness.reporting.views import Section, View
 PLAIN = "erm"
 UNFAIRNESS = ("delta_eo", "faircocco_eo", "worst_group_accuracy")  # followed under shift
 COMPARED = ("accuracy", *UNFAIRNESS)
-PROPOSED = ("delta_er", "faircocco_eo", "mean_accuracy_at(alpha=0)")  # one a paper
+PROPOSED = ("delta_er", "faircocco_eo", "mean_accuracy_at(alpha=0)")  # one per paper
 MEASURES = (
     "accuracy",
     "worst_group_accuracy",

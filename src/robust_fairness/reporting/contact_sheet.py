@@ -29,7 +29,7 @@ def attribute_sheet(samples: Samples, attribute: str, columns: int = 10) -> np.n
 
 
 def _first_rows(samples: Samples, labels: np.ndarray, count: int, columns: int) -> np.ndarray:
-    """A sheet of the first training rows of each of so many labels."""
+    """A sheet of the first training rows of each of ``count`` labels."""
     x = samples.arrays.get("x")
     if x is None or not _are_images(x):
         raise InputError("contact_sheet: the samples are not images, allowed: uint8 (n, 3, h, w)")

@@ -328,7 +328,6 @@ def draw_projections(by: str, rows: pd.DataFrame) -> go.Figure:
     figure.update_traces(marker_size=5)
     what = "class" if by == "label" else "attribute"
     figure = faceted(figure, f"Validation rows in two dimensions, coloured by {what}")
-    # a legend names only so many
     return figure.update_layout(
         showlegend=shown[by].nunique() <= MOST_NAMED,
         height=120 + 420 * shown["panel"].nunique(),

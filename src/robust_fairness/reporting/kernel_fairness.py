@@ -226,7 +226,7 @@ def p_values(results: Results) -> pd.DataFrame:
 
 
 def estimates(results: Results) -> pd.DataFrame:
-    """The score by the number of rows that it is estimated from, if the test part has so many.
+    """The score by the number of rows that it is estimated from, where there are enough rows.
 
     With the columns notion and rows.
     """

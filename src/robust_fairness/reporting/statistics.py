@@ -78,7 +78,7 @@ def kendall_tau(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     with the signs s and t of the differences between i and j, 0 for a tie (Kendall 1945).
     """
     one, other = np.triu_indices(a.shape[-1], 1)
-    # means of the same numbers in another order are a tie, but for rounding
+    # means of the same numbers in another order differ by rounding only: a tie
     differences = (values[..., one] - values[..., other] for values in (a, b))
     s, t = (np.sign(np.round(difference, TIE)) for difference in differences)
     scale = np.sqrt(np.nansum(s**2, -1) * np.nansum(t**2, -1))

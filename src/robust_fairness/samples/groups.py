@@ -15,7 +15,7 @@ class Groups:
 
     Attributes:
         index: int64 ``[n]``, 0 to ``len(names) - 1``; -1 where an attribute is missing.
-        names: one a group, for example ``"female"`` or ``"female & black"``.
+        names: one per group, for example ``"female"`` or ``"female & black"``.
     """
 
     index: np.ndarray
@@ -88,7 +88,7 @@ def width_of(values: pd.Series) -> int:
 
 
 def values_of(values: pd.Series) -> np.ndarray:
-    """What tells an attribute of rows apart from another, ``[n]``: numbers, or places of names."""
+    """Values of an attribute to compare rows by, ``[n]``: numbers, or codes of categories."""
     if not isinstance(values.dtype, pd.CategoricalDtype):
         return values.to_numpy(np.float64)
     return values.cat.codes.to_numpy()
