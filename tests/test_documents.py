@@ -19,6 +19,7 @@ from sklearn.datasets import load_wine
 from torch.nn import functional
 
 from robust_fairness import training
+from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
 from robust_fairness.datasets.files import Files
@@ -252,6 +253,10 @@ def test_the_search_of_the_page_runs(tmp_path):
     assert all(best < one for one in later)
     rates = [float(re.search(r"learning_rate=([^,]+)", one)[1]) for one in first["trial"]]
     assert all(1e-4 <= rate <= 0.1 for rate in rates)
+
+
+def test_the_tables_of_a_run_are_documented_as_declared():
+    assert tables.described() in (DOCUMENTS / "architecture.md").read_text()
 
 
 def test_tables_of_cross_md_are_those_of_the_scores_beside_it():

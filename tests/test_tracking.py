@@ -12,6 +12,7 @@ from mlflow import MlflowClient
 from robust_fairness import training
 from robust_fairness.core import tables
 from robust_fairness.core.errors import Failure
+from robust_fairness.experiment.experiment import Cell
 from robust_fairness.runs import provenance
 from robust_fairness.runs.runners import RunFailed
 from robust_fairness.runs.tracking import EXPERIMENT, SWITCH, MlflowTracking, key
@@ -19,7 +20,7 @@ from tests.training.conftest import make_cell, make_samples
 
 PARAMS = {"run_id": "one"}
 SETTINGS = make_cell(seeds=(0, 1)).model_copy(
-    update={"dataset": "adult", "label": "x" * 7000, "selections": ("every", "accuracy")}
+    update={"facets": {"long": "x" * 7000}, "selections": ("every", "accuracy")}
 )
 PIPELINE = SimpleNamespace(all_outputs=lambda: {"report"})
 
@@ -68,19 +69,26 @@ def runs(client: MlflowClient) -> dict:
     return {run.info.run_name: run for run in found}
 
 
+def settings_of(cell: str) -> Cell:
+    """The settings of a cell of this name."""
+    dataset, label = cell.split(".")
+    return SETTINGS.model_copy(update={"dataset": dataset, "label": label})
+
+
+def node(cell: str, step: str) -> SimpleNamespace:
+    return SimpleNamespace(namespace=cell, short_name=step)
+
+
 def train(hook: MlflowTracking, cell: str) -> None:
     """A training node has run."""
-    node = SimpleNamespace(name=f"{cell}.train")
-    hook.after_node_run(
-        node, {f"params:{cell}.cell": SETTINGS}, {f"{cell}.history": HISTORY}, "one"
-    )
+    given = {f"params:{cell}.cell": settings_of(cell)}
+    hook.after_node_run(node(cell, "train"), given, {f"{cell}.history": HISTORY}, "one")
 
 
 def evaluate(hook: MlflowTracking, cell: str, *rows: dict) -> None:
     """An evaluation node has run."""
-    node = SimpleNamespace(name=f"{cell}.evaluate")
-    given = {f"params:{cell}.cell": SETTINGS}
-    hook.after_node_run(node, given, {f"{cell}.metrics": scores(*rows)}, "one")
+    given = {f"params:{cell}.cell": settings_of(cell)}
+    hook.after_node_run(node(cell, "evaluate"), given, {f"{cell}.metrics": scores(*rows)}, "one")
 
 
 def catalog() -> DataCatalog:
@@ -125,7 +133,7 @@ def test_parent_and_children_hold_parameters_curves_scores_and_the_report(client
     }
     assert tags.items() <= child.data.tags.items()
     told = {"protocol.epochs": "4", "network.name": "mlp", "method.name": "erm"}
-    assert (told | {"label": "x" * 6000}).items() <= child.data.params.items()
+    assert (told | {"facets.long": "x" * 6000}).items() <= child.data.params.items()
     assert child.data.metrics == pytest.approx(
         {
             "loss/alpha_0.1": 0.6,
@@ -147,7 +155,7 @@ def test_parent_and_children_hold_parameters_curves_scores_and_the_report(client
 def predict(hook: MlflowTracking, cell: str) -> None:
     """A prediction node has run, after a real training."""
     samples = make_samples()
-    settings = SETTINGS.model_copy(update={"trials": ({"epochs": 1},), "label": "erm"})
+    settings = settings_of(cell).model_copy(update={"trials": ({"epochs": 1},)})
     models, validation, *_ = training.train(samples, settings)
     given = {
         f"params:{cell}.cell": settings,
@@ -155,7 +163,7 @@ def predict(hook: MlflowTracking, cell: str) -> None:
         f"{cell}.models": models,
         f"{cell}.selection": training.select(samples, validation, settings),
     }
-    hook.after_node_run(SimpleNamespace(name=f"{cell}.predict"), given, {}, "one")
+    hook.after_node_run(node(cell, "predict"), given, {}, "one")
 
 
 def test_the_model_is_kept_once_a_cell_and_left_out_on_demand(client, monkeypatch, tmp_path):
@@ -183,8 +191,14 @@ def test_failed_cells_are_closed_with_their_reason_and_finished_when_completed(c
     for cell in ("adult.erm", "adult.cuma"):
         train(hook, cell)
     evaluate(hook, "adult.erm", {"value": 1})
-    failures = [Failure("adult.cuma.select", "no score"), Failure("german.erm.train", "no rows")]
-    hook.on_pipeline_error(RunFailed(failures, "one"), PARAMS, PIPELINE, DataCatalog())
+    cells = {cell: settings_of(cell) for cell in ("adult.cuma", "german.erm")}
+    failures = [
+        Failure("adult.cuma.select", "no score", "adult.cuma"),
+        Failure("german.erm.train", "no rows", "german.erm"),
+        Failure("german.ingest", "no file", "german"),
+    ]
+    parameters = {f"params:{cell}.cell": MemoryDataset(one) for cell, one in cells.items()}
+    hook.on_pipeline_error(RunFailed(failures, "one"), PARAMS, PIPELINE, DataCatalog(parameters))
     found = runs(client)
     states = {name: run.info.status for name, run in found.items()}
     failed = dict.fromkeys(("one", "adult.cuma", "german.erm"), "FAILED")

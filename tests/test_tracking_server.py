@@ -29,7 +29,7 @@ from types import SimpleNamespace
 from kedro.io import DataCatalog, MemoryDataset
 from robust_fairness.core import tables
 from robust_fairness.runs.tracking import MlflowTracking
-from tests.test_tracking import SETTINGS
+from tests.test_tracking import node, settings_of
 import mlflow, numpy, pandas, requests, sqlalchemy
 writers, cells, metrics = map(int, sys.argv[1:])
 children = []
@@ -43,19 +43,18 @@ for number in range(writers):
     hook.before_pipeline_run({"run_id": run})
     for place in range(cells):
         cell = f"adult.m{place}"
-        told = {f"params:{cell}.cell": SETTINGS}
-        node = lambda name: SimpleNamespace(name=f"{cell}.{name}")
+        told = {f"params:{cell}.cell": settings_of(cell)}
         history = [
             {"trial": "default", "seed": 0, "epoch": k, "quantity": "loss", "value": k + number}
             for k in range(metrics)
         ]
         made = {f"{cell}.history": tables.table(tables.HISTORY, history)}
-        hook.after_node_run(node("train"), told, made, run)
+        hook.after_node_run(node(cell, "train"), told, made, run)
         plain = {name: 0 if kind != "str" else "" for name, kind in tables.METRICS.items()}
         plain |= {"shift": "none", "trial": "default", "selection": "accuracy", "network": "mlp"}
         rows = [plain | {"metric": f"m{k}", "value": 100 * number + k} for k in range(metrics)]
         made = {f"{cell}.metrics": tables.table(tables.METRICS, rows)}
-        hook.after_node_run(node("evaluate"), told, made, run)
+        hook.after_node_run(node(cell, "evaluate"), told, made, run)
     pipeline = SimpleNamespace(all_outputs=lambda: {"report"})
     catalog = DataCatalog({"report": MemoryDataset(f"<h1>{run}</h1>")})
     hook.after_pipeline_run({"run_id": run}, pipeline, catalog)

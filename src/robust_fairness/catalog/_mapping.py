@@ -24,9 +24,6 @@ def mapped(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     read when it is looked at, and shared with other processes. They are writable, as torch wants
     them, but what is written stays in the process (copy on write). A file that is renamed to
     this path is another one, so arrays stay as they are; the file itself must not be cut.
-
-    Raises:
-        InputError: the file is truncated, or its header is none or does not fit the file.
     """
     from safetensors import SafetensorError, safe_open
 

@@ -22,16 +22,7 @@ def protocol_of(filepath: str) -> str:
 
 
 class Remote:
-    """A file system that fsspec knows.
-
-    Args:
-        protocol: its name there.
-        options: what its constructor takes, credentials among them.
-
-    Raises:
-        InputError: there is no such protocol, its library is not installed, or it does not take
-            the options.
-    """
+    """A file system that fsspec knows."""
 
     def __init__(self, protocol: str, options: dict[str, Any]) -> None:
         self.protocol = protocol

@@ -33,14 +33,12 @@ class ArraysDataset(AtomicDataset):
         """The object again."""
 
     def read(self, path: Path) -> Any:
-        """Read the header and map the arrays; nothing else is read before it is looked at."""
         arrays, metadata = mapped(path)
         if HEADER not in metadata:
             raise InputError(f"{path}: corrupted file (its header lacks {HEADER})")
         return self.join(arrays, json.loads(metadata[HEADER]))
 
     def write(self, data: Any, path: Path) -> None:
-        """Write arrays and header."""
         from safetensors.numpy import save_file
 
         arrays, rest = self.split(data)
@@ -53,7 +51,6 @@ class SamplesDataset(ArraysDataset):
     """``Samples`` in one file; categories are codes there and names in the header."""
 
     def split(self, data: Any) -> tuple[Arrays, Any]:
-        """Arrays of x, y, id, attributes and splits."""
         arrays = {f"x/{name}": array for name, array in data.arrays.items()}
         arrays |= {"y": data.y, "id": _text_to_bytes(data.id)}
         for name in OPTIONAL:
@@ -88,7 +85,6 @@ class SamplesDataset(ArraysDataset):
         return arrays, rest
 
     def join(self, arrays: Arrays, rest: Any) -> Any:
-        """The samples again."""
         from robust_fairness.samples import Samples
 
         x = {name.removeprefix("x/"): array for name, array in arrays.items() if name[:2] == "x/"}
@@ -145,13 +141,11 @@ class ModelsDataset(ArraysDataset):
     """The fitted replicas of a cell, ``list[Fitted]``."""
 
     def split(self, data: Any) -> tuple[Arrays, Any]:
-        """Weights and fitted preprocessing, replica by replica."""
         from robust_fairness.training.records import to_arrays
 
         return to_arrays(data)
 
     def join(self, arrays: Arrays, rest: Any) -> Any:
-        """The fitted replicas again."""
         from robust_fairness.training.records import Fitted, from_arrays
 
         return from_arrays(Fitted, arrays, rest)
@@ -161,7 +155,6 @@ class PredictionsDataset(ModelsDataset):
     """Predictions of a cell's replicas, ``list[Prediction]``."""
 
     def join(self, arrays: Arrays, rest: Any) -> Any:
-        """The predictions again."""
         from robust_fairness.training.records import Prediction, from_arrays
 
         return from_arrays(Prediction, arrays, rest)

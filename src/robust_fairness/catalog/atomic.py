@@ -18,16 +18,6 @@ class AtomicDataset(AbstractVersionedDataset[Any, Any]):
 
     Kedro's own savers leave a truncated file behind a failed save, which then counts as the
     newest version.
-
-    Args:
-        filepath: path of the file, or its URL in a file system that fsspec knows.
-        version: version to load and save; None for a file without versions.
-        credentials: options of that file system that are secret.
-        fs_args: its other options.
-        metadata: ignored; Kedro-Viz reads it.
-
-    Raises:
-        InputError: there is no such file system.
     """
 
     def __init__(
@@ -83,11 +73,7 @@ class AtomicDataset(AbstractVersionedDataset[Any, Any]):
                 yield copy
 
     def load(self) -> Any:
-        """Content of the version to load.
-
-        Raises:
-            DatasetError: the file is missing or corrupted; the message names it.
-        """
+        """Content of the version to load."""
         place = self.place
         if not self._exists():
             raise DatasetError(f"{place}: no such file")

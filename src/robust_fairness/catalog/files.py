@@ -12,17 +12,14 @@ class TableDataset(AtomicDataset):
     """A data frame in a Parquet file."""
 
     def read(self, path: Path) -> Any:
-        """Read the data frame."""
         import pandas as pd
 
         return pd.read_parquet(path)
 
     def write(self, data: Any, path: Path) -> None:
-        """Write the data frame."""
         data.to_parquet(path, index=False)
 
     def preview(self, nrows: int = 10) -> TablePreview:
-        """First rows, for Kedro-Viz."""
         frame = self.load().head(nrows)
         content: TablePreview = frame.to_dict(orient="split")
         return content
@@ -32,11 +29,9 @@ class TextDataset(AtomicDataset):
     """Text in UTF-8, for example the report."""
 
     def read(self, path: Path) -> str:
-        """Read the text."""
         return path.read_text(encoding="utf-8")
 
     def write(self, data: Any, path: Path) -> None:
-        """Write the text."""
         path.write_text(data, encoding="utf-8")
 
 
@@ -44,7 +39,6 @@ class PictureDataset(AtomicDataset):
     """A picture, uint8 ``[height, width, 3]`` red, green, blue, in a PNG file."""
 
     def read(self, path: Path) -> Any:
-        """Read the picture."""
         import numpy as np
         from PIL import Image
 
@@ -52,13 +46,11 @@ class PictureDataset(AtomicDataset):
             return np.asarray(picture)
 
     def write(self, data: Any, path: Path) -> None:
-        """Write the picture."""
         from PIL import Image
 
         Image.fromarray(data).save(path, format="PNG")
 
     def preview(self) -> ImagePreview:
-        """The picture, for Kedro-Viz."""
         import base64
 
         with self.local() as path:
@@ -70,19 +62,16 @@ class FigureDataset(AtomicDataset):
     """A plotly figure in a JSON file."""
 
     def read(self, path: Path) -> Any:
-        """Read the figure."""
         from plotly import io
 
         return io.read_json(path)
 
     def write(self, data: Any, path: Path) -> None:
-        """Write the figure."""
         from plotly import io
 
         io.write_json(data, path)
 
     def preview(self) -> PlotlyPreview:
-        """The figure, for Kedro-Viz."""
         import json
 
         with self.local() as path:

@@ -17,9 +17,7 @@ class GeneratorDataset(AtomicDataset):
     """
 
     def read(self, path: Path) -> Any:
-        """Read the generator."""
         return import_module(MODULE).load(path)
 
     def write(self, data: Any, path: Path) -> None:
-        """Write the generator."""
         data.save(path)

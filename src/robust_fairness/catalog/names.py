@@ -74,15 +74,3 @@ def parse(name: str) -> Name:
         if dataset != name:
             return Name(part, dataset)
     return Name(name)
-
-
-def parse_node(node: str) -> tuple[str, str]:
-    """The namespace of a node, such as a cell's name, and the name of the step."""
-    namespace, _, step = node.rpartition(".")
-    return namespace, step
-
-
-def parse_cell(cell: str) -> tuple[str, str]:
-    """Dataset and label of a cell."""
-    dataset, _, label = cell.partition(".")
-    return dataset, label

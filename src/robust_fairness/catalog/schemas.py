@@ -2,15 +2,11 @@
 
 from typing import Any
 
-from robust_fairness.core.tables import TABLES, Table
+from robust_fairness.core.tables import TABLES
 
 
 class Schema:
-    """A validator of the catalog: exactly the declared columns, of the declared types.
-
-    Args:
-        table: name of the table.
-    """
+    """A validator of the catalog: exactly the declared columns, of the declared types."""
 
     def __init__(self, table: str) -> None:
         self.declared = TABLES[table]
@@ -20,7 +16,7 @@ class Schema:
         import pandera.pandas as pa
 
         columns = {
-            name: pa.Column(one.kind, nullable=one.missing)
+            name: pa.Column(one.kind, nullable=bool(one.missing))
             for name, one in self.declared.columns.items()
         }
         prefix = self.declared.fields
@@ -31,25 +27,22 @@ class Schema:
 
 def table_entries() -> dict[str, dict[str, Any]]:
     """The catalog entries of all tables, by name or pattern."""
-    return {
-        name: _entry(one, path) for one in TABLES.values() for name, path in one.entries.items()
-    }
-
-
-def _entry(table: Table, path: str) -> dict[str, Any]:
-    viz: dict[str, Any] = {"layer": table.layer}
-    if table.preview:
-        viz["preview_args"] = {"nrows": table.preview}
-    validator = {
-        "class": f"{Schema.__module__}.{Schema.__name__}",
-        "on": ["load", "save"],
-        "skip_load_after_save": True,
-        "options": {"table": table.name},
-    }
-    return {
-        "type": "robust_fairness.catalog.files.TableDataset",
-        "filepath": f"data/{path}",
-        "versioned": True,
-        "validator": validator,
-        "metadata": {"kedro-viz": viz},
-    }
+    found = {}
+    for table in TABLES.values():
+        preview = {"preview_args": {"nrows": table.preview}} if table.preview else {}
+        validator = {
+            "class": f"{Schema.__module__}.{Schema.__name__}",
+            "on": ["load", "save"],
+            "skip_load_after_save": True,
+            "options": {"table": table.name},
+        }
+        for name, folder in table.entries.items():
+            file = name.replace("}.", "}/").replace("}_", "}/")
+            found[name] = {
+                "type": "robust_fairness.catalog.files.TableDataset",
+                "filepath": f"data/{folder}/{file}.parquet",
+                "versioned": True,
+                "validator": validator,
+                "metadata": {"kedro-viz": {"layer": table.layer, **preview}},
+            }
+    return found

@@ -16,7 +16,6 @@ class Command(click.Command):
     """A command that reports a user's mistake in one line instead of a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command."""
         from kedro.io import DatasetError
         from kedro.validation.exceptions import ParameterValidationError
 
@@ -38,17 +37,12 @@ class ProjectCommand(Command):
     """A command that runs in the folder of the project, from any folder below it."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command."""
         with chdir(find_kedro_project(Path.cwd()) or Path.cwd()):
             return super().invoke(ctx)
 
 
 def write_files(texts: dict[Path, str]) -> None:
-    """Write all files, or none where one cannot be written.
-
-    Raises:
-        InputError: a file cannot be written.
-    """
+    """Write all files, or none where one cannot be written."""
     try:
         with ExitStack() as files:
             for path, text in texts.items():

@@ -35,13 +35,7 @@ def root() -> Path:
 def key(
     arrays: Mapping[str, np.ndarray], settings: Mapping[str, Any], packages: Sequence[str]
 ) -> str:
-    """SHA-256 over input arrays, settings, source code and versions of torch and torchvision.
-
-    Args:
-        arrays: training data by name.
-        settings: all settings that the result depends on.
-        packages: packages whose code the result depends on.
-    """
+    """SHA-256 over input arrays, settings, source code and versions of torch and torchvision."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
@@ -56,12 +50,7 @@ def key(
 
 
 class Checkpoint:
-    """The newest state of a training.
-
-    Args:
-        cell: name of the cell, a folder that is deleted when its models are saved.
-        content: result of ``key``.
-    """
+    """The newest state of a training."""
 
     def __init__(self, cell: str, content: str) -> None:
         self.content = content
@@ -74,11 +63,7 @@ class Checkpoint:
             save_file(copies, file, metadata={"content": self.content})
 
     def load(self) -> dict[str, Tensor] | None:
-        """The newest state, or None.
-
-        Raises:
-            InputError: the file is corrupted, or belongs to another training.
-        """
+        """The newest state, or None."""
         if not self.path.exists():
             return None
         try:

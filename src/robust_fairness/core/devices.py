@@ -6,11 +6,7 @@ from robust_fairness.core.errors import InputError
 
 
 def device_named(name: str, field: str) -> torch.device:
-    """The device ``cpu``, ``cuda`` or ``auto``: the GPU if there is one.
-
-    Raises:
-        InputError: no GPU is available for ``cuda``; the message begins with ``field``.
-    """
+    """The device ``cpu``, ``cuda`` or ``auto``: the GPU if there is one."""
     if name == "cuda" and not torch.cuda.is_available():
         raise InputError(f"{field}: no cuda device available; allowed: auto, cpu")
     if name == "auto":

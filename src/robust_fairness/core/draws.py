@@ -11,14 +11,6 @@ def normal_rows(seed: int, places: np.ndarray, shape: Sequence[int]) -> np.ndarr
 
     Each row has its own stream, the seed's jumped by its row number, since the number of words
     that a normal draw consumes is random.
-
-    Args:
-        seed: seed of the noise.
-        places: row numbers in the whole dataset, int64 ``[n]``.
-        shape: shape of a row.
-
-    Returns:
-        float32 ``[n, *shape]``.
     """
     first = np.random.PCG64(seed)
     draws = np.empty((len(places), *shape), dtype=np.float32)
@@ -32,14 +24,6 @@ def uniform_rows(seed: int | Sequence[int], places: np.ndarray, shape: Sequence[
     """Draws of U(0, 1) for some rows of a dataset.
 
     All rows share one stream, in which each draw consumes half a word.
-
-    Args:
-        seed: seed of the noise.
-        places: row numbers in the whole dataset, int64 ``[n]``.
-        shape: shape of a row.
-
-    Returns:
-        float32 ``[n, *shape]``.
     """
     words = np.random.PCG64(seed)
     start, stream = words.state, np.random.Generator(words)

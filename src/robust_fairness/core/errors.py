@@ -23,15 +23,11 @@ def unknown_name(kind: str, name: str, allowed: Iterable[str]) -> InputError:
 
 @dataclass(frozen=True)
 class Failure:
-    """Replaces an output of a failed node.
-
-    Attributes:
-        node: name of the node.
-        message: first line of its error.
-    """
+    """Replaces an output of a failed node, with the first line of its error."""
 
     node: str
     message: str
+    namespace: str = ""
 
     def __str__(self) -> str:
         return f"{self.node}: {self.message}"

@@ -15,14 +15,7 @@ Item = TypeVar("Item")
 
 
 def progress(items: Iterable[Item], description: str, total: int, start: int = 0) -> Iterator[Item]:
-    """Yield the items and show rate and remaining time.
-
-    Args:
-        items: the items.
-        description: start of the bar or line.
-        total: number of all items.
-        start: number of items that were done before.
-    """
+    """Yield the items and show rate and remaining time."""
     if sys.stderr.isatty():
         yield from tqdm(items, desc=description, total=total, initial=start, leave=False)
         return

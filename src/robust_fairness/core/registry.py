@@ -92,11 +92,7 @@ def _installed(group: str) -> tuple[EntryPoint, ...]:
 
 
 def _found(kind: str) -> dict[str, tuple[Path, str] | EntryPoint]:
-    """Where the plug-ins of a kind are, by name.
-
-    Raises:
-        InputError: two of them have one name.
-    """
+    """Where the plug-ins of a kind are, by name."""
     files = [(path.stem, (path, module)) for path, module in _files(kind)]
     offered: list[tuple[str, Any]] = [one for one in files if one[0][0] != "_" and one[0] != BASE]
     offered += [(one.name, one) for one in _installed(f"{ROOT.name}.{_group(kind)}")]
@@ -123,20 +119,12 @@ def outside_files(kind: str) -> list[Path]:
 
 
 def names(kind: str) -> list[str]:
-    """Names of all plug-ins of one kind, sorted.
-
-    Args:
-        kind: key of ``PACKAGES``, such as "method".
-    """
+    """Names of all plug-ins of one kind, sorted."""
     return sorted(_found(kind))
 
 
 def find_module(kind: str, name: str) -> ModuleType:
-    """Import the file of a plug-in.
-
-    Raises:
-        InputError: unknown name; the message contains the nearest ones.
-    """
+    """Import the file of a plug-in."""
     found = _found(kind)
     if (kind, name) in RENAMED and name not in found:
         raise InputError(f"{kind} {name!r} is called {RENAMED[kind, name]!r} now")
@@ -149,11 +137,7 @@ def find_module(kind: str, name: str) -> ModuleType:
 
 
 def find(kind: str, name: str) -> Any:
-    """The class of the plug-in ``name``: the one ``Plugin`` that its file defines.
-
-    Raises:
-        InputError: unknown name (the message has the nearest ones), or no plug-in in its file.
-    """
+    """The class of the plug-in ``name``: the one ``Plugin`` that its file defines."""
     place = _found(kind).get(name)
     if isinstance(place, EntryPoint):
         return place.load()

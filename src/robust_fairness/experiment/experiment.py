@@ -164,14 +164,7 @@ class Cell(Settings):
         return f"{self.dataset}.{self.label}"
 
     def replicas(self, overrides: Sequence[Mapping[str, Any]] | None = None) -> list["Replica"]:
-        """Replicas of the given overrides, each with every seed in order.
-
-        Args:
-            overrides: what each trial changes; the default trial and ``trials`` unless given.
-
-        Raises:
-            InputError: a trial changes what does not exist, or to what is not allowed.
-        """
+        """Replicas of the given overrides, each with every seed in order."""
         if overrides is None:
             overrides = [{}, *(trial for trial in self.trials if trial)]
         return [self._replica(override, seed) for override in overrides for seed in self.seeds]
@@ -321,9 +314,6 @@ class Experiment(Settings):
         Args:
             selected: names of ``datasets``, ``methods`` (labels of cells) and ``shifts`` (comma
                 separated or lists) and the number of ``seeds``; the default is everything.
-
-        Raises:
-            InputError: a name is not in the experiment, or nothing is left.
         """
         for axis in selected:
             if axis not in AXES:
@@ -386,16 +376,7 @@ def trial_name(override: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Replica:
-    """One training: a trial and a seed.
-
-    Attributes:
-        trial: name of the trial.
-        seed: the seed; it also names the split.
-        method: hyperparameters of the method.
-        network: sizes of the network.
-        protocol: how it is trained.
-        changes: what the trial changes.
-    """
+    """One training: a trial and a seed."""
 
     trial: str
     seed: int

@@ -30,11 +30,7 @@ class Settings(BaseModel):
 
     @classmethod
     def model_validate(cls, obj: Any, **options: Any) -> Any:
-        """The model of a dictionary.
-
-        Raises:
-            InputError: a field is unknown, missing or invalid; one line names every such field.
-        """
+        """The model of a dictionary."""
         try:
             return super().model_validate(obj, **options)
         except ValidationError as error:
@@ -56,24 +52,13 @@ def message(found: Any) -> str:
 
 
 def parameters_of(kind: str, name: str, options: dict[str, Any]) -> BaseModel:
-    """The parameters of a plug-in, validated.
-
-    Raises:
-        InputError: no such plug-in.
-        ValidationError: an option is unknown or invalid.
-    """
+    """The parameters of a plug-in, validated."""
     found: BaseModel = registry.find(kind, name).Parameters.model_validate(options)
     return found
 
 
 class Named(BaseModel):
-    """A plug-in by name.
-
-    Attributes:
-        kind: kind of the plug-in, as the registry calls it.
-        name: its name.
-        options: its parameters as they are written; the others have their defaults.
-    """
+    """A plug-in by name."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -83,11 +68,7 @@ class Named(BaseModel):
 
     @cached_property
     def parameters(self) -> Any:
-        """Its parameters, of its class ``Parameters``.
-
-        Raises:
-            InputError: there is no such plug-in, or an option is unknown or invalid.
-        """
+        """Its parameters, of its class ``Parameters``."""
         try:
             return parameters_of(self.kind, self.name, self.options)
         except ValidationError as error:

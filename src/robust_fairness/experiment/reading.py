@@ -91,17 +91,7 @@ def _with_defaults(fields: Node, defaults: Mapping[str, Node]) -> Node:
 def read(
     experiment: Node, parameters: Mapping[str, Any], places: Node, *, fully: bool
 ) -> Experiment:
-    """The experiment.
-
-    Args:
-        experiment: its sections, as ``layered`` returns them.
-        parameters: the parameters that its names refer to.
-        places: the same parameters as they are written.
-        fully: whether plug-ins are imported, so that they check their parameters.
-
-    Raises:
-        InputError: there are mistakes; it has one line for each of them.
-    """
+    """The experiment."""
     reader = Reader(experiment, parameters, places, fully)
     found = reader.experiment()
     if reader.mistakes and not fully:

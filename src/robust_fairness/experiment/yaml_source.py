@@ -51,11 +51,7 @@ class Node:
 
 
 def parse(text: str, file: str) -> Node:
-    """The content of a YAML file.
-
-    Raises:
-        InputError: it is not YAML, or a key stands twice in a mapping.
-    """
+    """The content of a YAML file."""
     loader = yaml.SafeLoader(text)
     try:
         root = loader.get_single_node()

@@ -45,13 +45,7 @@ class Name:
 
 @dataclass(eq=False)
 class Made:
-    """What a pickle would have made by a call.
-
-    Attributes:
-        of: what it names.
-        arguments: of the call.
-        state: what it would have been given afterwards.
-    """
+    """What a pickle would have made by a call."""
 
     of: str
     arguments: tuple[Any, ...]
@@ -59,15 +53,7 @@ class Made:
 
 
 def read(path: Path) -> Any:
-    """What a pickle holds: plain values, and ``Made`` for whatever is made by a call.
-
-    Args:
-        path: the file; nothing may follow the pickle.
-
-    Raises:
-        InputError: the file cannot be read, is truncated, or names or does anything that stored
-            networks do not.
-    """
+    """What a pickle holds: plain values, and ``Made`` for whatever is made by a call."""
     try:
         with path.open("rb") as file:
             found = _Machine(str(path)).run(file)
@@ -201,23 +187,14 @@ _ACTS: dict[str, Callable[[_Machine, Any], None]] = {
 
 @dataclass(frozen=True)
 class Module:
-    """A stored module.
-
-    Attributes:
-        name: of its class.
-        state: its attributes.
-    """
+    """A stored module."""
 
     name: str
     state: dict[str, Any]
 
 
 def module_of(value: Any, file: Path) -> Module:
-    """A module among the values of a pickle.
-
-    Raises:
-        InputError: it is none.
-    """
+    """A module among the values of a pickle."""
     if isinstance(value, Made) and value.of == PERSISTENT and len(value.arguments) == 1:
         described = value.arguments[0]
         if isinstance(described, dict) and isinstance(described.get("state"), dict):
@@ -228,11 +205,7 @@ def module_of(value: Any, file: Path) -> Module:
 
 
 def weights_of(value: Any, file: Path) -> dict[str, Tensor]:
-    """Parameters and buffers of a module and of all modules in it, by their dotted names.
-
-    Raises:
-        InputError: a part is no module or no tensor, is there twice, or is larger than the file.
-    """
+    """Parameters and buffers of a module and of all modules in it, by their dotted names."""
     found: dict[str, Tensor] = {}
     left, seen, size = [("", value)], set[int](), 0
     while left:

@@ -108,9 +108,6 @@ def from_openai(weights: Weights, head_width: int, file: str) -> tuple[Shape, di
             and another order of queries, keys and values, which no file tells.
         head_width: channels of a head of the attention.
         file: its name, for errors.
-
-    Raises:
-        InputError: the weights are not those of a class-conditional network of this architecture.
     """
     outputs = 1 + max(
         (int(name.split(".")[1]) for name in _of(weights, "output_blocks")), default=-1
@@ -156,16 +153,7 @@ def from_openai(weights: Weights, head_width: int, file: str) -> tuple[Shape, di
 
 
 def from_nvlabs(weights: Weights, head_width: int, file: str) -> tuple[Shape, dict[str, Tensor]]:
-    """Shape and weights of NVlabs' stored modules.
-
-    Args:
-        weights: by the names of the module DhariwalUNet.
-        head_width: channels of a head of the attention.
-        file: its name, for errors.
-
-    Raises:
-        InputError: as of ``from_openai``, or the levels are narrower than 128 channels.
-    """
+    """Shape and weights of NVlabs' stored modules."""
     sides = sorted(
         {int(name.split(".")[1].split("x")[0]) for name in _of(weights, "enc") if "_block" in name},
         reverse=True,
@@ -299,13 +287,7 @@ def _attention(
 
 
 def network_settings(shape: Shape, size: int, head_width: int) -> dict[str, Any]:
-    """Fields of the generator's network that describe a published one.
-
-    Args:
-        shape: what the weights tell.
-        size: height and width of an image.
-        head_width: channels of a head of the attention.
-    """
+    """Fields of the generator's network that describe a published one."""
     return {
         "channels": list(shape.widths),
         "layers": shape.layers,

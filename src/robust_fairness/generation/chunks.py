@@ -34,13 +34,7 @@ SOURCES = ("core/draws.py", "generation/*.py", "shifts/*.py")
 
 @runtime_checkable
 class Decoder(Protocol):
-    """A generator, as far as chunks know it.
-
-    Attributes:
-        classes: names of its classes.
-        shape: channels, height, width of its images.
-        fingerprint: hash of its settings and weights.
-    """
+    """A generator, as far as chunks know it."""
 
     @property
     def classes(self) -> tuple[str, ...]: ...  # noqa: D102
@@ -56,11 +50,7 @@ class Decoder(Protocol):
 
 
 def require_sizes(batch: int, chunk: int) -> None:
-    """Check the numbers of rows of a batch and of a chunk.
-
-    Raises:
-        InputError: there is no batch, or no whole number of them in a chunk.
-    """
+    """Check the numbers of rows of a batch and of a chunk."""
     if batch < 1:
         raise InputError(f"batch: {batch} rows, allowed: 1 and more")
     if chunk < 1 or chunk % batch:
@@ -91,11 +81,7 @@ class Chunks:
     device: str = "cpu float32"
 
     def __post_init__(self) -> None:
-        """Check the sizes.
-
-        Raises:
-            InputError: there is no batch, or no whole number of them in a chunk.
-        """
+        """Check the sizes."""
         require_sizes(self.batch, self.chunk)
 
     @cached_property
@@ -132,9 +118,6 @@ class Chunks:
 
         Returns:
             uint8 ``[n, channels, height, width]``.
-
-        Raises:
-            InputError: as ``make`` does.
         """
         self.make(places)
         found = np.empty((len(places), *self.decoder.shape), dtype=np.uint8)
@@ -153,13 +136,6 @@ class Chunks:
         """Make the images at some places that are not on disk yet, chunk by chunk.
 
         A chunk is written when it is complete, and stays whatever happens to later ones.
-
-        Args:
-            places: int64 ``[n]``.
-
-        Raises:
-            InputError: a place is negative, a chunk cannot be written or is corrupted, or the
-                decoder gives other than images of its shape.
         """
         if places.min(initial=0) < 0:
             raise InputError(f"places: {places.min()}, allowed: 0 and larger")
@@ -230,11 +206,7 @@ class Chunks:
             ) from error
 
     def _opened(self, number: int) -> safe_open:
-        """An open chunk.
-
-        Raises:
-            InputError: it is corrupted, or another set's.
-        """
+        """An open chunk."""
         path = self._path(number)
         try:
             file = safe_open(path, framework="np")

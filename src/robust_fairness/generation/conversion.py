@@ -59,11 +59,7 @@ class Configuration(BaseModel, extra="forbid", frozen=True):
 
 
 def read_configuration(path: Path) -> dict[str, Any]:
-    """Content of a JSON file.
-
-    Raises:
-        InputError: it cannot be read or is no JSON object.
-    """
+    """Content of a JSON file."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -84,16 +80,6 @@ def convert(
     generator in the metadata, or else in ``configuration``. ``.pt`` and ``.pth``: a plain state
     dictionary by the names of OpenAI's consistency models. ``.pkl``: a module DhariwalUNet of
     NVlabs. Of the last two ``configuration`` has the fields of ``Configuration``.
-
-    Args:
-        path: the published file; what it is has to agree with its suffix.
-        output: the file to write, ``.safetensors``; not written where anything is wrong.
-        configuration: what the weights do not tell.
-        write: writes a generator's file from its settings and weights.
-
-    Raises:
-        InputError: one of the files is not as it has to be, or cannot be read or written; weights
-            and configuration do not fit.
     """
     if output.suffix != ".safetensors":
         raise InputError(f"{output}: allowed: a name that ends in .safetensors")

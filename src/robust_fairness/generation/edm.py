@@ -82,13 +82,7 @@ class Denoiser(nn.Module):
         sigma: Float[Tensor, "..."],
         labels: Int[Tensor, " n"],
     ) -> Float[Tensor, "n c h w"]:
-        """The expected images behind noisy ones.
-
-        Args:
-            x: images with noise.
-            sigma: its standard deviation, one ``[]`` or one an image ``[n]``.
-            labels: class of every image.
-        """
+        """The expected images behind noisy ones."""
         data = self.preconditioning.sigma_data
         sigma = sigma.expand(len(x))
         time = sigma.log() * (self.preconditioning.noise_factor / 4)
@@ -100,16 +94,7 @@ class Denoiser(nn.Module):
 
 
 def training_sigmas(normal: Float[Tensor, " n"], mean: float, deviation: float) -> Tensor:
-    """Noise levels to train at: ln(sigma) ~ N(mean, deviation^2) (Table 1, "Training").
-
-    Args:
-        normal: draws of N(0, 1).
-        mean: P_mean.
-        deviation: P_std.
-
-    Returns:
-        ``[n]``.
-    """
+    """Noise levels to train at: ln(sigma) ~ N(mean, deviation^2) (Table 1, "Training")."""
     return (normal * deviation + mean).exp()
 
 
@@ -124,13 +109,6 @@ def loss(
 
     The weight (sigma^2 + sigma_data^2) / (sigma sigma_data)^2 is 1 / c_out^2, so that the loss is
     the plain squared error of the network's own output (Eq. 8).
-
-    Args:
-        denoiser: what is trained.
-        images: without noise, in [-1, 1].
-        labels: class of every image.
-        sigmas: noise levels, one an image.
-        normal: draws of N(0, 1).
     """
     data = denoiser.preconditioning.sigma_data
     each = sigmas[:, None, None, None]

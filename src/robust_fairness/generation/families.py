@@ -33,12 +33,7 @@ class Family:
     target_seed: int = 0
 
     def __post_init__(self) -> None:
-        """Check that the shift is a subset of latent space, and its severity.
-
-        Raises:
-            InputError: there is no such shift, it is a shift of samples, or the severity is not
-                allowed.
-        """
+        """Check that the shift is a subset of latent space, and its severity."""
         shift = find("shift", self.shift)
         if not shift.latent:
             raise InputError(
@@ -47,11 +42,7 @@ class Family:
         shift(self.parameters).check(self.severity)
 
     def latents(self, places: np.ndarray, dimension: int) -> np.ndarray:
-        """Latents of the rows at some places, int64 ``[n]``, as float32 ``[n, dimension]``.
-
-        Raises:
-            InputError: the dimension is less than 2.
-        """
+        """Latents of the rows at some places, int64 ``[n]``, as float32 ``[n, dimension]``."""
         z = latents.draws(self.seed, places, dimension)
         return self.moved(z)
 

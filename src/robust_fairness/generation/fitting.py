@@ -78,15 +78,6 @@ class Training:
 
     Random numbers of a step are drawn from the seed and the step's number, so that a checkpoint
     need not hold any generator's state.
-
-    Args:
-        parameters: how it is trained.
-        images: what it learns.
-        labels: class of every image.
-        classes: names of the classes.
-
-    Raises:
-        InputError: images, labels and classes do not fit one another or the network.
     """
 
     def __init__(
@@ -185,11 +176,7 @@ class Training:
         self.losses[: self.step] = state["losses"].to(self.device)
 
     def train_to_end(self, checkpoint: Checkpoint, name: str) -> None:
-        """Train all steps, going on from the checkpoint where there is one.
-
-        Raises:
-            InputError: the loss is not finite any more; the last checkpoint before it is kept.
-        """
+        """Train all steps, going on from the checkpoint where there is one."""
         state = checkpoint.load()
         if state is not None:
             self.restore(state)
@@ -238,20 +225,6 @@ def fit(
     """Train a generator, or go on where a killed training stopped.
 
     On the CPU a resumed training ends with the same bits as an undisturbed one.
-
-    Args:
-        parameters: how it is trained.
-        images: what it learns.
-        labels: class of every image.
-        classes: names of the classes, in the order of the labels.
-        name: folder of its checkpoints, which ``checkpoints.drop`` deletes once the generator is
-            saved; also the name of its progress bar.
-
-    Returns:
-        The generator, and the loss of every step as ``HISTORY``.
-
-    Raises:
-        InputError: see ``Training``; or its checkpoint is corrupted, or the loss is not finite.
     """
     with threads(parameters.threads):
         training = Training(parameters, images, labels, classes)
@@ -280,11 +253,7 @@ def stream(seed: int, purpose: Literal["step", "order"], number: int) -> int:
 
 
 def _require_images(images: Tensor, labels: Tensor, classes: Sequence[str]) -> None:
-    """Check that images, labels and classes tell of the same.
-
-    Raises:
-        InputError: there is no image, lengths differ, or a class has no image.
-    """
+    """Check that images, labels and classes tell of the same."""
     if not len(images) or len(images) != len(labels):
         raise InputError(
             f"generator: {len(images)} images and {len(labels)} labels, "

@@ -29,15 +29,7 @@ Device = Literal["auto", "cpu", "cuda"]
 
 
 class Settings(BaseModel):
-    """Everything that a generator is but its weights.
-
-    Attributes:
-        classes: names of the classes, in the order of their labels.
-        shape: channels, height and width of an image.
-        network: sizes of the network.
-        preconditioning: how the network is scaled.
-        sampler: how latents become images.
-    """
+    """Everything that a generator is but its weights."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -48,26 +40,13 @@ class Settings(BaseModel):
     sampler: edm.Sampler = edm.Sampler()
 
     def build(self, seed: int = 0) -> unet.Network:
-        """The network with fresh weights.
-
-        Raises:
-            InputError: sizes and images do not fit, see ``unet.options``.
-        """
+        """The network with fresh weights."""
         channels, height, width = self.shape
         return unet.build(self.network, channels, (height, width), len(self.classes), seed)
 
 
 class Generator:
-    """Decodes latents to images of a class, always in the same way.
-
-    Args:
-        settings: what it is.
-        weights: of the network, by diffusers' own names; their averages over the training.
-        device: ``auto`` takes the GPU where there is one.
-
-    Raises:
-        InputError: weights are missing, unknown or of another shape, or there is no such device.
-    """
+    """Decodes latents to images of a class, always in the same way."""
 
     def __init__(
         self, settings: Settings, weights: Mapping[str, Tensor], device: Device = "auto"
@@ -124,17 +103,6 @@ class Generator:
 
         An image's last bits may depend on the size of the batch, since libraries choose their
         algorithms by it; whoever needs the same image gives batches of the same size.
-
-        Args:
-            latents: at the scale of N(0, I), float32.
-            labels: class of every image.
-
-        Returns:
-            On the latents' device.
-
-        Raises:
-            InputError: latents are of another shape than images, a label is out of range, or
-                the images are not finite.
         """
         if latents.shape[1:] != self.shape:
             raise InputError(
@@ -158,12 +126,7 @@ class Generator:
             return edm.to_pixels(images).to(latents.device)
 
     def grid(self, columns: int, seed: int = 0) -> UInt8[Tensor, "classes columns c h w"]:
-        """Some images of every class, from the same latents in every class.
-
-        Args:
-            columns: images of each class.
-            seed: of the latents.
-        """
+        """Some images of every class, from the same latents in every class."""
         draws = torch.Generator().manual_seed(seed)
         latents = torch.randn(columns, *self.shape, generator=draws)
         count = len(self.classes)
@@ -178,17 +141,7 @@ class Generator:
 
 
 def load(path: Path, device: Device = "auto", classes: Sequence[str] | None = None) -> Generator:
-    """Read a generator from its file; nothing in it is ever executed.
-
-    Args:
-        path: what ``Generator.save`` wrote.
-        device: ``auto`` takes the GPU where there is one.
-        classes: names of the classes that the generator has to have, in order.
-
-    Raises:
-        InputError: no such file, no safetensors file, no generator, settings or weights that do
-            not fit one another, or other classes.
-    """
+    """Read a generator from its file; nothing in it is ever executed."""
     _require_safetensors(path)
     try:
         with safe_open(path, framework="pt") as file:
@@ -214,11 +167,7 @@ def same_every_time() -> Any:
 
 
 def _require_safetensors(path: Path) -> None:
-    """Refuse what is no safetensors file by how it begins.
-
-    Raises:
-        InputError: no such file, or one of another kind; the message says which.
-    """
+    """Refuse what is no safetensors file by how it begins."""
     try:
         with path.open("rb") as file:
             start = file.read(9)
@@ -234,11 +183,7 @@ def _require_safetensors(path: Path) -> None:
 
 
 def _settings(text: str, path: Path) -> Settings:
-    """Settings from the header of a file.
-
-    Raises:
-        InputError: they are missing, or not those of a generator.
-    """
+    """Settings from the header of a file."""
     try:
         described = json.loads(text)
         kind = described.pop("kind")
@@ -255,11 +200,7 @@ def _settings(text: str, path: Path) -> Settings:
 
 
 def _require_fit(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> None:
-    """Check that weights are those of the network.
-
-    Raises:
-        InputError: some are missing, unknown or of another shape.
-    """
+    """Check that weights are those of the network."""
     for problem, names in (
         ("missing", sorted(wanted.keys() - given.keys())),
         ("unknown", sorted(given.keys() - wanted.keys())),

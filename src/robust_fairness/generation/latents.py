@@ -39,11 +39,7 @@ class Targets:
 
 
 def check_dimension(dimension: int) -> None:
-    """Check that latents of some dimension have angles.
-
-    Raises:
-        InputError: it is less than 2.
-    """
+    """Check that latents of some dimension have angles."""
     if dimension < LOWEST_DIMENSION:
         raise InputError(
             f"latents of dimension {dimension}: a sphere of it has no angles, "
@@ -52,28 +48,13 @@ def check_dimension(dimension: int) -> None:
 
 
 def draws(seed: int, places: np.ndarray, dimension: int) -> np.ndarray:
-    """The draws z of N(0, I) of the rows at some places, float32 ``[n, dimension]``.
-
-    Args:
-        seed: seed of the family.
-        places: int64 ``[n]``.
-        dimension: channels times height times width.
-
-    Raises:
-        InputError: the dimension is less than 2.
-    """
+    """The draws z of N(0, I) of the rows at some places, float32 ``[n, dimension]``."""
     check_dimension(dimension)
     return normal_rows(seed, places, (dimension,))
 
 
 def labels(seed: int, places: np.ndarray, classes: int) -> np.ndarray:
-    """Labels of the rows at some places, uniform on 0 to ``classes - 1``, int64 ``[n]``.
-
-    Args:
-        seed: seed of the family.
-        places: int64 ``[n]``.
-        classes: number of classes.
-    """
+    """Labels of the rows at some places, uniform on 0 to ``classes - 1``, int64 ``[n]``."""
     chance = uniform_rows([seed, LABELS], places, (1,))[:, 0]
     return (chance.astype(np.float64) * classes).astype(np.int64)
 
@@ -82,9 +63,6 @@ def targets(seed: int, dimension: int) -> Targets:
     """The directions of two draws of N(0, I) of a seed (Control+Shift, appendix A).
 
     Their stream is none of those of z, so that no row of a family of the same seed is a target.
-
-    Raises:
-        InputError: the dimension is less than 2.
     """
     check_dimension(dimension)
     stream = np.random.Generator(np.random.PCG64([seed, TARGETS]))
@@ -97,9 +75,6 @@ def directions(vectors: np.ndarray) -> np.ndarray:
     """Vectors ``[..., d]`` divided by their norms, float64.
 
     Every row is summed on its own, whatever rows stand beside it.
-
-    Raises:
-        InputError: one is zero or not finite, and has no direction.
     """
     exact = np.ascontiguousarray(vectors, dtype=np.float64)
     norms = np.sqrt((exact * exact).sum(axis=-1, keepdims=True))
@@ -117,11 +92,7 @@ def on_sphere(units: np.ndarray) -> np.ndarray:
 
 
 def angles(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Angles between vectors ``[..., d]`` in degrees, float64 ``[...]``.
-
-    Raises:
-        InputError: a vector is zero or not finite.
-    """
+    """Angles between vectors ``[..., d]`` in degrees, float64 ``[...]``."""
     return np.asarray(np.degrees(_angles(directions(first), directions(second))))
 
 
@@ -155,10 +126,6 @@ def slerp(start: np.ndarray, end: np.ndarray, share: float) -> np.ndarray:
 
     Returns:
         Unit vectors, float64 ``[n, d]``, or ``[d]`` for two vectors.
-
-    Raises:
-        InputError: the share is not between 0 and 1, or a vector is zero or not finite, or two
-            are opposite.
     """
     if not 0 <= share <= 1:
         raise InputError(f"slerp: share {share} of the way, allowed: 0 to 1")

@@ -37,21 +37,10 @@ def angle_table(
 ) -> pd.DataFrame:
     """Angles of a shift's latents to the targets, and their norms, at every severity.
 
-    Args:
-        shift: name of a latent shift.
-        parameters: its parameters.
-        severities: in its own unit.
-        dimension: of the latents.
-        rows: latents that are measured, the same draws at every severity.
-        seed: seed of draws and targets.
-
     Returns:
         A frame of ``ANGLES``: mean and standard deviation over rows of the angle to t1 and to t2
         and of the angle between any two latents of neighbouring rows, all in degrees, and of the
         norm in units of sqrt(d).
-
-    Raises:
-        InputError: fewer than two rows, a severity out of its range, or a dimension below 2.
     """
     if rows <= 1:
         raise InputError(f"angle_table: {rows} rows, allowed: 2 and more")
@@ -90,21 +79,9 @@ def intensity_table(
 
     The supports are estimated from one half of the rows, what is counted from the other.
 
-    Args:
-        shift: name of a latent shift that offers ``support``.
-        parameters: its parameters.
-        training_severity: of its training set.
-        severities: of the shifted sets.
-        dimension: of the latents.
-        rows: draws for the supports, and as many for what is counted.
-        seed: seed of draws and targets.
-
     Returns:
         A frame of ``INTENSITIES``, for each severity by volume and by mass (see
         ``supports.intensity``).
-
-    Raises:
-        InputError: no rows, a severity out of its range, or a dimension below 2.
     """
     if rows <= 0:
         raise InputError(f"intensity_table: {rows} rows, allowed: 1 and more")

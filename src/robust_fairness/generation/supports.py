@@ -38,12 +38,7 @@ class Support(Protocol):
 
 @dataclass(frozen=True)
 class Cap:
-    """All points of the sphere of radius sqrt(d) within an angle of a direction.
-
-    Attributes:
-        axis: the direction, float64 ``[d]``.
-        half_angle: the angle in degrees.
-    """
+    """All points of the sphere of radius sqrt(d) within an angle of a direction."""
 
     axis: np.ndarray
     half_angle: float
@@ -80,11 +75,7 @@ class Cap:
 
 @dataclass(frozen=True)
 class Ball:
-    """All points within a distance of 0.
-
-    Attributes:
-        radius: the distance.
-    """
+    """All points within a distance of 0."""
 
     radius: float
 
@@ -154,9 +145,6 @@ def intensity(
         chance: draws of U(0, 1), ``[n]``, that are independent of the latents.
         measure: ``volume``, or ``mass``: the latents themselves are counted, those within the
             shifted support.
-
-    Raises:
-        InputError: no latent lies in the shifted support.
 
     Source: Friedman and Chowers, "Control+Shift", Eq. 2.
     """

@@ -62,16 +62,6 @@ def options(
 
     A learned Fourier embedding of time is not on offer: the library's takes the logarithm of its
     input, and divides the output by it, which is not EDM.
-
-    Args:
-        parameters: sizes.
-        channels: of an image.
-        size: height and width of an image.
-        classes: how many there are.
-
-    Raises:
-        InputError: there is no class, height or width cannot be halved often enough, or the
-            groups or heads do not divide the channels.
     """
     p, levels = parameters, len(parameters.channels)
     if classes < 1:
@@ -129,16 +119,6 @@ def build(
 
     The last convolution begins at zero, as in Karras et al.'s networks: the untrained denoiser
     then answers with the best guess that knows nothing but means and variances.
-
-    Args:
-        parameters: sizes.
-        channels: of an image.
-        size: height and width of an image.
-        classes: how many there are.
-        seed: of the weights.
-
-    Raises:
-        InputError: see ``options``.
     """
     made_with = options(parameters, channels, size, classes)
     from diffusers import UNet2DModel

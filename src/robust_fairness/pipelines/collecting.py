@@ -11,12 +11,7 @@ from robust_fairness.experiment.experiment import Cell, Dataset
 
 
 def collect(name: str, /, **parts: Any) -> Any:
-    """The rows of all parts of a table; a part that failed has none.
-
-    Args:
-        name: of the table, as in ``core.tables.TABLES``.
-        parts: tables, or the failures of the nodes that should have made them.
-    """
+    """The rows of all parts of a table; a part that failed has none."""
     import pandas as pd
 
     from robust_fairness.core import tables
@@ -26,14 +21,7 @@ def collect(name: str, /, **parts: Any) -> Any:
 
 
 def collector(name: str, parts: Iterable[str], output: str, **options: Any) -> Node:
-    """A node that joins parts of the catalog.
-
-    Args:
-        name: of the table.
-        parts: names of the parts in the catalog.
-        output: name of the joined table in the catalog.
-        options: of the node, such as its namespace.
-    """
+    """A node that joins parts of the catalog."""
     function = partial(collect, name)
     update_wrapper(function, collect)
     inputs = {part: part for part in parts}

@@ -172,11 +172,7 @@ def _table_entries() -> dict[str, Any]:
 
 
 def loader_of(environment: str | None) -> ConfigLoader:
-    """A loader of the project in the current folder.
-
-    Args:
-        environment: its name; None for the default one.
-    """
+    """A loader of the project in the current folder."""
     from kedro.framework.project import settings
     from kedro.utils import find_kedro_project
 

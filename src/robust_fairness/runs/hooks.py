@@ -41,12 +41,7 @@ class RunRecord:
 
     @hook_impl
     def before_pipeline_run(self, run_params: dict[str, Any], pipeline: Any, catalog: Any) -> None:
-        """Check that raw files are available, pin the versions and write the first manifest.
-
-        Raises:
-            InputError: a raw file is missing, or the run id exists, and the run is not its
-                completion.
-        """
+        """Check that raw files are available, pin the versions and write the first manifest."""
         if not run_params["only_missing_outputs"]:  # those may need no raw files
             nodes = [names.parse_node(node.name) for node in pipeline.nodes]
             self._loader.require_raw_files({dataset for dataset, name in nodes if name == "ingest"})

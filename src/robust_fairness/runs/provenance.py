@@ -54,11 +54,7 @@ def known_runs() -> list[str]:
 
 
 def load_manifest(run_id: str) -> dict[str, Any]:
-    """The manifest of a run.
-
-    Raises:
-        InputError: the run is unknown, or its manifest is corrupted.
-    """
+    """The manifest of a run."""
     path = manifest_path(run_id)
     if not path.exists():
         raise unknown_name("run", run_id, (one.stem for one in path.parent.glob("*.json")))
@@ -83,11 +79,7 @@ def update_manifest(run_id: str, **fields: Any) -> None:
 
 
 def newest_finished_run() -> str:
-    """Id of the newest run that finished with a metrics table.
-
-    Raises:
-        InputError: there is no such run.
-    """
+    """Id of the newest run that finished with a metrics table."""
     for run_id in reversed(known_runs()):
         manifest = load_manifest(run_id)
         if manifest["state"] == "finished" and "metrics" in manifest["outputs"]:
@@ -96,11 +88,7 @@ def newest_finished_run() -> str:
 
 
 def output(run_id: str, name: str) -> Path | str:
-    """Path, or URL, of an output of a run.
-
-    Raises:
-        InputError: the run has no such output.
-    """
+    """Path, or URL, of an output of a run."""
     outputs = load_manifest(run_id)["outputs"]
     if name not in outputs:
         raise unknown_name(f"output of run {run_id}", name, outputs)
@@ -109,17 +97,7 @@ def output(run_id: str, name: str) -> Path | str:
 
 
 def load(run_id: str, name: str, kind: type[AtomicDataset]) -> Any:
-    """Load a dataset that a run saved or read.
-
-    Args:
-        run_id: id of the run.
-        name: name of the dataset in the catalog.
-        kind: class of the dataset.
-
-    Raises:
-        InputError: the run neither saved nor read it.
-        DatasetError: the file is missing or corrupted.
-    """
+    """Load a dataset that a run saved or read."""
     manifest = load_manifest(run_id)
     if name in manifest["outputs"]:
         place = output(run_id, name)
@@ -151,11 +129,7 @@ def _options(environment: str, name: str) -> dict[str, Any]:
 
 
 def used(run_id: str) -> dict[str, list[str]]:
-    """Names of the datasets, shifts, methods and metrics of a run, by kind.
-
-    Raises:
-        InputError: the run is unknown, or its version did not record them.
-    """
+    """Names of the datasets, shifts, methods and metrics of a run, by kind."""
     names: dict[str, list[str]] | None = load_manifest(run_id).get("used")
     if names is None:
         raise InputError(
@@ -167,13 +141,7 @@ def used(run_id: str) -> dict[str, list[str]]:
 def new_manifest(
     run_params: Mapping[str, Any], loader: Any, outputs: Iterable[str]
 ) -> dict[str, Any]:
-    """The manifest of a run before its first node.
-
-    Args:
-        run_params: parameters of the run from Kedro's session.
-        loader: the configuration loader in use.
-        outputs: names of the run's outputs.
-    """
+    """The manifest of a run before its first node."""
     experiment = loader.selected_experiment
     configuration = {"parameters": loader.written_parameters, "experiment": repr(experiment)}
     manifest = {
@@ -211,15 +179,7 @@ def new_manifest(
 
 
 def completed(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """The manifest with which a run is completed under its id.
-
-    Args:
-        old: manifest of the interrupted or failed run.
-        new: manifest of the completing run.
-
-    Raises:
-        InputError: a field of ``IDENTITY`` differs.
-    """
+    """The manifest with which a run is completed under its id."""
     for field in IDENTITY:
         if old.get(field) != new[field]:
             raise InputError(
@@ -231,15 +191,7 @@ def completed(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def note_inputs(run_id: str, sources: Mapping[str, Mapping[str, str]]) -> None:
-    """Record the raw files of samples in the manifest; safe for concurrent processes.
-
-    Args:
-        run_id: id of the run.
-        sources: SHA-256 by file name, by name of the samples.
-
-    Raises:
-        InputError: the run started with other files.
-    """
+    """Record the raw files of samples in the manifest; safe for concurrent processes."""
     with locked(manifest_path(run_id).parent):
         _note_inputs(run_id, sources)
 
@@ -263,12 +215,6 @@ def require_same_samples(versions: Mapping[str, str]) -> None:
     """Require that all inputs from other runs were made from the samples that are read.
 
     Otherwise splits may differ: test rows of one run may be training rows of the other.
-
-    Args:
-        versions: id of the run by name of the input.
-
-    Raises:
-        InputError: the samples differ, or no manifest shows that they are equal.
     """
     for name, run_id in versions.items():
         samples = names.of_dataset(names.parse(name).dataset, "samples")

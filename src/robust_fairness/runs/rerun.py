@@ -18,17 +18,7 @@ NOT_COMPARED = ("report",)
 
 
 def rerun(run_id: str) -> str:
-    """Repeat a run without checkpoints and compare the content of every output.
-
-    Args:
-        run_id: id of a finished run.
-
-    Returns:
-        One line with the number of equal outputs.
-
-    Raises:
-        InputError: the code differs from the run's, or outputs differ (they are named).
-    """
+    """Repeat a run without checkpoints and compare the content of every output."""
     old = load_manifest(run_id)
     if old["state"] != "finished":
         raise InputError(f"run {run_id} is {old['state']}, allowed: a finished one")
@@ -75,15 +65,7 @@ def _require_same_code(old: Mapping[str, Any]) -> None:
 
 
 def comparison(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """One line about the outputs of two runs.
-
-    Args:
-        old: manifest of the first run.
-        new: manifest of the second run.
-
-    Raises:
-        InputError: the content of an output differs, or only one run has it.
-    """
+    """One line about the outputs of two runs."""
     contents = [
         {name: one["content"] for name, one in run["outputs"].items() if name not in NOT_COMPARED}
         for run in (old, new)

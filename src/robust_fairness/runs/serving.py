@@ -28,20 +28,7 @@ GREY = 128  # of the example image
 
 
 class About(BaseModel):
-    """Content of ``model.json``.
-
-    Attributes:
-        dataset: name of the dataset in the grid.
-        method: label of the cell.
-        network: name of the network in tables.
-        selection: the criterion that selected the trial.
-        trial: name of the trial.
-        seeds: seed of every replica, in the order of the outputs.
-        classes: names of the classes; empty for a continuous outcome.
-        features: names of the columns; empty for images.
-        shape: shape of one row.
-        package: version of ``robust_fairness`` that wrote it.
-    """
+    """Content of ``model.json``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -72,16 +59,7 @@ class About(BaseModel):
 
 
 class Served:
-    """The replicas of one trial, one per seed, with their preprocessing.
-
-    Args:
-        fitted: the replicas, in the order of ``about.seeds``.
-        about: description of the model.
-        device: device of the predictions: ``auto``, ``cpu`` or ``cuda``.
-
-    Raises:
-        InputError: the device is not available.
-    """
+    """The replicas of one trial, one per seed, with their preprocessing."""
 
     def __init__(self, fitted: Sequence[Fitted], about: About, device: str = "cpu") -> None:
         from robust_fairness.training.prediction import Predictor
@@ -106,10 +84,6 @@ class Served:
         Returns:
             float32 probabilities ``[n, replica, class]``, or outcomes ``[n, replica]``; the mean
             over replicas has no replica axis.
-
-        Raises:
-            InputError: a column is missing, the shape or type of rows is wrong, or a value is not
-                finite.
         """
         from scipy.special import softmax
 
@@ -150,15 +124,7 @@ class Served:
 
 
 def _load_pyfunc(path: str, model_config: Mapping[str, Any] | None = None) -> Served:
-    """Load the model; called by MLflow.
-
-    Args:
-        path: the folder ``data/replicas`` of the model.
-        model_config: ``device`` of the predictions; default: the CPU.
-
-    Raises:
-        InputError: a file is missing or corrupted.
-    """
+    """Load the model; called by MLflow."""
     try:
         about = About.model_validate_json((Path(path) / ABOUT).read_bytes())
     except (OSError, ValidationError) as error:
@@ -178,16 +144,6 @@ def save(
 
     The input example is synthetic: no row of the dataset is saved. Networks that answer questions
     are not saved, since their inputs are separate files.
-
-    Args:
-        folder: the new folder of the model.
-        cell: settings of the cell.
-        samples: the dataset that it was trained on.
-        models: all replicas of the cell.
-        chosen: ``tables.SELECTION``.
-
-    Returns:
-        Whether a model was saved.
     """
     if samples.questions is not None or isinstance(samples.x, dict):
         return False

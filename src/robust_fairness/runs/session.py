@@ -31,11 +31,7 @@ class Session(KedroServiceSession):
         runtime_params: dict[str, Any] | None = None,
         **options: Any,
     ) -> dict[str, Any]:
-        """Run pipelines; the manifest of an interrupted run says so.
-
-        Raises:
-            InputError: the run id cannot be part of a file name.
-        """
+        """Run pipelines; the manifest of an interrupted run says so."""
         parameters = dict(runtime_params or {})
         run_id = parameters.pop("run_id", run_id)
         if run_id is not None and not RUN_ID.fullmatch(str(run_id)):

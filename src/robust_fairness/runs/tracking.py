@@ -82,22 +82,17 @@ class MlflowTracking:
         self, node: Any, inputs: Mapping[str, Any], outputs: Mapping[str, Any], run_id: str
     ) -> None:
         """Log hyperparameters and curves of a training, models, and scores."""
-        cell, name = names.parse_node(node.name)
-        settings: Any = inputs.get(f"params:{cell}.cell")
-        if name == "train":
-            history = outputs[f"{cell}.history"]
-            self._attempt(
-                run_id, lambda record: record.training(cell, settings.model_dump(), history)
-            )
-        elif name == "predict" and os.environ.get(SWITCH, "").lower() != NO_MODELS:
-            samples = inputs[f"{settings.dataset}.samples"]
-            models, chosen = inputs[f"{cell}.models"], inputs[f"{cell}.selection"]
-            self._attempt(
-                run_id, lambda record: record.model(cell, settings, samples, models, chosen)
-            )
-        elif name == "evaluate":
-            metrics = outputs[f"{cell}.metrics"]
-            self._attempt(run_id, lambda record: record.scores(cell, settings, metrics))
+        cell: Any = inputs.get(f"params:{node.namespace}.cell")
+        if cell is None:
+            return
+        made = {names.parse(name).part: one for name, one in {**inputs, **outputs}.items()}
+        if node.short_name == "train":
+            self._attempt(run_id, lambda record: record.training(cell, made["history"]))
+        elif node.short_name == "evaluate":
+            self._attempt(run_id, lambda record: record.scores(cell, made["metrics"]))
+        elif node.short_name == "predict" and os.environ.get(SWITCH, "").lower() != NO_MODELS:
+            parts = made["samples"], made["models"], made["selection"]
+            self._attempt(run_id, lambda record: record.model(cell, *parts))
 
     @hook_impl
     def after_pipeline_run(
@@ -119,16 +114,19 @@ class MlflowTracking:
     ) -> None:
         made = "report" in pipeline.all_outputs() and catalog.exists("report")
         report = catalog.load("report") if made else None
-        self._attempt(run_id, lambda record: record.close(state, failures, report))
+        cells = [f"params:{failure.namespace}.cell" for failure in failures]
+        failed = [
+            (catalog.load(cell), failure)
+            for cell, failure in zip(cells, failures, strict=True)
+            if cell in catalog
+        ]
+        note = "\n".join(map(str, failures))
+        self._attempt(run_id, lambda record: record.close(state, note, failed, report))
         self._records.pop(run_id, None)
 
 
 class Record:
-    """The MLflow runs of one Kedro run.
-
-    Args:
-        run_id: id of the Kedro run.
-    """
+    """The MLflow runs of one Kedro run."""
 
     def __init__(self, run_id: str) -> None:
         for name, value in SILENCE.items():
@@ -201,29 +199,23 @@ class Record:
             if not page:
                 return found
 
-    def _child(self, cell: str) -> str:
+    def _child(self, cell: Cell) -> str:
         """Id of the run of a cell."""
-        dataset, method = names.parse_cell(cell)
-        tags = {"cell": cell, "dataset": dataset, "method": method}
-        return self._run(cell, {"mlflow.parentRunId": self._parent, **tags})
+        tags = {"cell": cell.name, "dataset": cell.dataset, "method": cell.label}
+        return self._run(cell.name, {"mlflow.parentRunId": self._parent, **tags})
 
     def reopen(self) -> None:
         """Set the parent run to running, also if it had ended before."""
         self._client.update_run(self._parent, status="RUNNING")
 
-    def training(self, cell: str, settings: Mapping[str, Any], history: Any) -> None:
-        """Log the settings of a cell and its curves: means over replicas, one step per epoch.
-
-        Args:
-            cell: name of the cell.
-            settings: its settings, nested.
-            history: ``tables.HISTORY``.
-        """
+    def training(self, cell: Cell, history: Any) -> None:
+        """Log the settings of a cell and its curves: means over replicas, one step per epoch."""
         from mlflow.entities import Metric, Param
 
         run = self._child(cell)
         self._client.update_run(run, status="RUNNING")
-        params = [Param(name, str(value)[:LONGEST_PARAMETER]) for name, value in flat(settings)]
+        settings = flat(cell.model_dump())
+        params = [Param(name, str(value)[:LONGEST_PARAMETER]) for name, value in settings]
         for some in batches(params, PARAMETERS_PER_REQUEST):
             self._client.log_batch(run, params=some)
         curves = history.groupby(["trial", "quantity", "epoch"], sort=False)["value"].mean()
@@ -235,38 +227,25 @@ class Record:
             ],
         )
 
-    def model(self, cell: str, settings: Cell, samples: Any, models: Any, chosen: Any) -> None:
-        """Log the trained replicas of a cell as an MLflow model in the folder ``model``.
-
-        Args:
-            cell: name of the cell.
-            settings: its settings.
-            samples: the dataset.
-            models: all its replicas.
-            chosen: ``tables.SELECTION``.
-        """
+    def model(self, cell: Cell, samples: Any, models: Any, chosen: Any) -> None:
+        """Log the trained replicas of a cell as an MLflow model in the folder ``model``."""
         from robust_fairness.runs.serving import save
 
         with TemporaryDirectory() as folder:
             made = Path(folder) / MODEL
-            if save(made, settings, samples, models, chosen):
+            if save(made, cell, samples, models, chosen):
                 self._client.log_artifacts(self._child(cell), str(made), MODEL)
 
-    def scores(self, cell: str, settings: Cell, metrics: Any) -> None:
+    def scores(self, cell: Cell, metrics: Any) -> None:
         """Log the scores of a cell, means over seeds, and close its run.
 
         A replica that several criteria selected counts once.
-
-        Args:
-            cell: name of the cell.
-            settings: its settings.
-            metrics: ``tables.METRICS``.
         """
         from mlflow.entities import Metric, RunTag
 
         from robust_fairness.metrics.criteria import EVERY
 
-        criterion = settings.criterion
+        criterion = cell.criterion
         rows = metrics[metrics["group"] == ""].dropna(subset="value")
         chosen = rows[rows["selection"] == criterion]
         trials = "" if criterion == EVERY else ", ".join(chosen["trial"].unique())
@@ -287,24 +266,18 @@ class Record:
         )
         self._end(run, "FINISHED")
 
-    def close(self, state: str, failures: Sequence[Failure], report: str | None) -> None:
-        """Close all runs that are still open.
-
-        Args:
-            state: how the Kedro run ended, "FINISHED" or "FAILED".
-            failures: failures of nodes; those of a cell are also set in its run.
-            report: the HTML page, an artifact of the parent run.
-        """
-        for failure in failures:
-            cell = names.parse_node(failure.node)[0]
-            if all(names.parse_cell(cell)):
-                self._end(self._child(cell), "FAILED", str(failure))
+    def close(
+        self, state: str, note: str, failed: Sequence[tuple[Cell, Failure]], report: str | None
+    ) -> None:
+        """Close all runs that are still open, those of failed cells with their failures."""
+        for cell, failure in failed:
+            self._end(self._child(cell), "FAILED", str(failure))
         children = f"tags.`mlflow.parentRunId` = '{self._parent}'"
         for run in self._search(f"{children} and attributes.status = 'RUNNING'"):
             self._end(run.info.run_id, state)
         if report is not None:
             self._client.log_text(self._parent, report, "report.html")
-        self._end(self._parent, state, "\n".join(map(str, failures)))
+        self._end(self._parent, state, note)
 
     def _end(self, run: str, state: str, note: str = "") -> None:
         """Close a run; MLflow shows the note as its description."""
@@ -346,11 +319,7 @@ def locked_store(store: str) -> Iterator[None]:
 
 
 def by_trial(rows: Any) -> dict[str, float]:
-    """Means over seeds, by name of the metric in MLflow.
-
-    Args:
-        rows: rows of ``tables.METRICS`` with values.
-    """
+    """Means over seeds, by name of the metric in MLflow."""
     columns = ["metric", "attribute", "shift", "severity", "trial"]
     means = rows.drop_duplicates([*columns, "seed"]).groupby(columns, sort=False)["value"].mean()
     return {

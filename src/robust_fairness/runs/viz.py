@@ -48,17 +48,7 @@ class RunTimes(PipelineRunStatusHook):
 
 
 def build_site(root: Path) -> int:
-    """Build the site in ``build/``, with previews of the newest outputs.
-
-    Args:
-        root: the project's folder.
-
-    Returns:
-        Number of files of the site.
-
-    Raises:
-        InputError: Kedro-Viz could not build the site.
-    """
+    """Build the site in ``build/``, with previews of the newest outputs."""
     from kedro_viz.launchers.cli.utils import create_shareableviz_process
 
     folder = root / SITE
@@ -75,12 +65,7 @@ def build_site(root: Path) -> int:
 
 
 def remove_local_paths(folder: Path, root: Path) -> None:
-    """Remove the folders of the project, the environment and the user from paths in a site.
-
-    Args:
-        folder: the files that Kedro-Viz wrote about the project.
-        root: the project's folder.
-    """
+    """Remove the folders of the project, the environment and the user from paths in a site."""
     packages = [*site.getsitepackages(), sys.prefix, sys.base_prefix, str(Path.home())]
     places = [f"{place}/" for place in dict.fromkeys([str(root), str(root.resolve()), *packages])]
     for path in (path for path in folder.rglob("*") if path.is_file()):

@@ -38,11 +38,9 @@ class Noise(ImageShift):
     Parameters = NoiseParameters
 
     def check(self, severity: float) -> None:
-        """Check that the severity is a standard deviation."""
         check_standard_deviation(severity)
 
     def shifted(self, samples: Samples, severity: float, places: np.ndarray) -> Samples:
-        """The samples with noisy images, or with a perturbation of their features."""
         if are_images(samples):
             return super().shifted(samples, severity, places)
         if isinstance(samples.x, dict) or samples.x.dtype != np.float32 or samples.x.ndim != 2:
@@ -56,7 +54,6 @@ class Noise(ImageShift):
         return replace(samples, perturbation=perturbation)
 
     def shifted_images(self, images: np.ndarray, severity: float, places: np.ndarray) -> np.ndarray:
-        """Noisy images."""
         change = np.float32(severity) * self.pixel_draws(places, images.shape[1:])
         return np.clip(np.rint(images + BRIGHTEST * change), 0, BRIGHTEST).astype(np.uint8)
 

@@ -44,11 +44,7 @@ class Shift(Plugin, ABC):
 
     @abstractmethod
     def check(self, severity: float) -> None:
-        """Check a severity; called when the configuration is read.
-
-        Raises:
-            InputError: the severity is not allowed.
-        """
+        """Check a severity; called when the configuration is read."""
 
 
 class SampleShift(Shift):
@@ -62,9 +58,6 @@ class SampleShift(Shift):
             severity: severity in the shift's own unit.
             places: row numbers of the samples in the whole dataset, int64 ``[n]``; 0, 1, ... by
                 default. Random numbers of a row depend on the seed and on its place alone.
-
-        Raises:
-            InputError: the severity is not allowed, or the shift cannot be applied to ``x``.
         """
         self.check(severity)
         if places is None:
@@ -124,20 +117,11 @@ class LatentShift(Shift):
 
         Returns:
             float32 ``[n, d]``.
-
-        Raises:
-            InputError: the severity is not allowed, d is less than 2, or a draw has no point.
         """
 
     @abstractmethod
     def support(self, latents: np.ndarray, severity: float, targets: Targets) -> Support:
-        """The smallest set that holds 99 % of the mass of the subset.
-
-        Args:
-            latents: points of ``subset``, float32 ``[n, d]``.
-            severity: severity of the shift.
-            targets: the directions t1 and t2 of the study.
-        """
+        """The smallest set that holds 99 % of the mass of the subset."""
 
 
 def are_images(samples: Samples) -> bool:

@@ -25,11 +25,9 @@ class Brightness(ImageShift):
     }
 
     def check(self, severity: float) -> None:
-        """Check that the severity is a fraction."""
         check_fraction(severity, self.name, "the full brightness")
 
     def shifted_images(self, images: np.ndarray, severity: float, places: np.ndarray) -> np.ndarray:
-        """Brighter images."""
         values = np.arange(BRIGHTEST + 1)
         raised = np.minimum(values + BRIGHTEST * severity, BRIGHTEST).astype(np.float32)
         factors = raised / np.maximum(values, 1).astype(np.float32)

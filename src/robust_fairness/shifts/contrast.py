@@ -25,11 +25,9 @@ class Contrast(ImageShift):
     }
 
     def check(self, severity: float) -> None:
-        """Check that the severity is a fraction."""
         check_fraction(severity, self.name, "the contrast")
 
     def shifted_images(self, images: np.ndarray, severity: float, places: np.ndarray) -> np.ndarray:
-        """Images with less contrast."""
         # a sum of whole numbers, so that the mean does not depend on the order of summation
         mean = images.mean(axis=(2, 3), dtype=np.float64, keepdims=True).astype(np.float32)
         return np.rint(images + np.float32(severity) * (mean - images)).astype(np.uint8)

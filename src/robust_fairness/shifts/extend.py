@@ -40,11 +40,9 @@ class Extend(LatentShift):
         form: Literal["consistent", "as_printed"] = "consistent"
 
     def check(self, severity: float) -> None:
-        """Check that the severity is an angle."""
         check_angle(severity, self.name)
 
     def subset(self, z: np.ndarray, severity: float, targets: Targets) -> np.ndarray:
-        """Points of norm sqrt(d)."""
         self.check(severity)
         check_dimension(z.shape[1])
         share = (severity + RIGHT_ANGLE) / STRAIGHT_ANGLE

@@ -28,12 +28,10 @@ class FullSupport(LatentShift):
         form: Literal["normal", "sphere"] = "normal"
 
     def check(self, severity: float) -> None:
-        """Check that the severity is 0."""
         if severity != 0:
             raise InputError(f"full_support severity {severity}: there is one set only, allowed: 0")
 
     def subset(self, z: np.ndarray, severity: float, targets: Targets) -> np.ndarray:
-        """The draws, or their directions times sqrt(d)."""
         self.check(severity)
         check_dimension(z.shape[1])
         return z if self.parameters.form == "normal" else on_sphere(directions(z))

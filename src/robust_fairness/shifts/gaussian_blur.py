@@ -33,7 +33,6 @@ class GaussianBlur(ImageShift):
     }
 
     def check(self, severity: float) -> None:
-        """Check that the severity is a standard deviation in pixels, from 0 to 100."""
         if not 0 <= severity <= LARGEST:
             raise InputError(
                 f"gaussian_blur severity {severity}: a standard deviation in pixels, "
@@ -41,7 +40,6 @@ class GaussianBlur(ImageShift):
             )
 
     def shifted_images(self, images: np.ndarray, severity: float, places: np.ndarray) -> np.ndarray:
-        """Blurred images."""
         from scipy.ndimage import gaussian_filter
 
         smooth = gaussian_filter(

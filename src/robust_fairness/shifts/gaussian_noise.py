@@ -18,5 +18,4 @@ class GaussianNoise(Noise):
         return generator.standard_normal(shape).astype(np.float32)
 
     def pixel_draws(self, places: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """Draws of N(0, 1)."""
         return normal_rows(self.parameters.seed, places, shape)

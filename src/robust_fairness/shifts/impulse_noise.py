@@ -21,11 +21,9 @@ class ImpulseNoise(ImageShift):
     Parameters = NoiseParameters
 
     def check(self, severity: float) -> None:
-        """Check that the severity is a fraction."""
         check_fraction(severity, self.name, "the pixels")
 
     def shifted_images(self, images: np.ndarray, severity: float, places: np.ndarray) -> np.ndarray:
-        """Images with impulses."""
         # one stream each, so that no probability depends on how many values change
         chance, side = (
             uniform_rows([self.parameters.seed, stream], places, images.shape[1:])

@@ -32,7 +32,6 @@ class JpegCompression(ImageShift):
     }
 
     def check(self, severity: float) -> None:
-        """Check that the severity is a whole number from 0 to 99."""
         if not (0 <= severity < BEST and severity == int(severity)):
             raise InputError(
                 f"jpeg_compression severity {severity}: 100 less the quality, "
@@ -40,7 +39,6 @@ class JpegCompression(ImageShift):
             )
 
     def shifted_images(self, images: np.ndarray, severity: float, places: np.ndarray) -> np.ndarray:
-        """Compressed images."""
         channels, quality = images.shape[1], BEST - int(severity)
         if channels not in CHANNELS:
             raise InputError(

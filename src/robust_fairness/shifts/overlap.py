@@ -37,28 +37,18 @@ class Overlap(LatentShift):
         second_target: Literal["orthogonal", "as_drawn"] = "orthogonal"
 
     def check(self, severity: float) -> None:
-        """Check that the severity is an angle."""
         check_angle(severity, self.name)
 
     def axis(self, severity: float, targets: Targets) -> np.ndarray:
-        r"""The axis of the cap, :math:`\tilde t = \text{slerp}(t_1, t_2; 2 \theta / \pi)` (Eq. 8).
-
-        Returns:
-            A unit vector, float64 ``[d]``.
-
-        Raises:
-            InputError: the angle is not between 0 and 90, or t1 and t2 are opposite.
-        """
+        r"""The axis :math:`\tilde t = \text{slerp}(t_1, t_2; 2 \theta / \pi)` (Eq. 8), ``[d]``."""
         self.check(severity)
         as_drawn = self.parameters.second_target == "as_drawn"
         second = targets.second if as_drawn else targets.orthogonal_second
         return slerp(targets.first, second, severity / RIGHT_ANGLE)
 
     def subset(self, z: np.ndarray, severity: float, targets: Targets) -> np.ndarray:
-        """Points of norm sqrt(d)."""
         check_dimension(z.shape[1])
         return on_sphere(slerp(z, self.axis(severity, targets), HALF))
 
     def support(self, latents: np.ndarray, severity: float, targets: Targets) -> Cap:
-        """A cap about the axis."""
         return cap_of(latents, self.axis(severity, targets))

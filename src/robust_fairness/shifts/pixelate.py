@@ -41,7 +41,6 @@ class Pixelate(ImageShift):
     }
 
     def check(self, severity: float) -> None:
-        """Check that the severity is at least 1 and finite."""
         if not (math.isfinite(severity) and severity >= 1):
             raise InputError(
                 f"pixelate severity {severity}: the side of a block in pixels, "
@@ -49,7 +48,6 @@ class Pixelate(ImageShift):
             )
 
     def shifted_images(self, images: np.ndarray, severity: float, places: np.ndarray) -> np.ndarray:
-        """Images of blocks."""
         (top, heights), (left, widths) = (
             _blocks(images.shape[axis], severity) for axis in (HEIGHT, WIDTH)
         )

@@ -19,7 +19,6 @@ class Truncation(LatentShift):
     """
 
     def check(self, severity: float) -> None:
-        """Check that the severity is greater than 0 and finite."""
         if not (math.isfinite(severity) and severity > 0):
             raise InputError(
                 f"truncation severity {severity}: the radius R that latents are multiplied by, "
@@ -27,11 +26,9 @@ class Truncation(LatentShift):
             )
 
     def subset(self, z: np.ndarray, severity: float, targets: Targets) -> np.ndarray:
-        """The scaled draws."""
         self.check(severity)
         check_dimension(z.shape[1])
         return np.float32(severity) * z
 
     def support(self, latents: np.ndarray, severity: float, targets: Targets) -> Ball:
-        """A ball, since density falls with the norm."""
         return ball_of(latents)

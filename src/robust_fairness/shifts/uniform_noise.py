@@ -15,11 +15,9 @@ class UniformNoise(Noise):
     """
 
     def feature_draws(self, generator: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
-        """Draws of the uniform distribution."""
         return _standardised(generator.random(shape, dtype=np.float32))
 
     def pixel_draws(self, places: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """Draws of the uniform distribution."""
         return _standardised(uniform_rows(self.parameters.seed, places, shape))
 
 

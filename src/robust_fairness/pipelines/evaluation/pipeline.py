@@ -28,11 +28,7 @@ def evaluate(samples: Any, predictions: Any, selection: Any, cell: Cell, **shift
 
 
 def collect(**parts: Any) -> tuple[Any, Any]:
-    """The metrics of a dataset's cells, and which of them failed and what they trained.
-
-    Args:
-        parts: of every cell those of ``COLLECTED``, by their names in the catalog.
-    """
+    """The metrics of a dataset's cells, and which of them failed and what they trained."""
     from robust_fairness.core import tables
     from robust_fairness.pipelines.collecting import collect as joined
 
@@ -46,11 +42,7 @@ def collect(**parts: Any) -> tuple[Any, Any]:
 
 
 def state(cell: Mapping[str, Any]) -> dict[str, Any]:
-    """State of a cell: done, or failed and why; and how much it has trained.
-
-    Args:
-        cell: its metrics, history and trials, or the failures of the nodes that make them.
-    """
+    """State of a cell: done, or failed and why; and how much it has trained."""
     import pandas as pd
 
     metrics, history, trials = (cell[part] for part in COLLECTED)

@@ -17,11 +17,7 @@ IMAGE_AXES = 4
 
 
 def fit(samples: Any, generator: GeneratorConfig) -> tuple[Any, Any]:
-    """Train a generator on the training rows of real images.
-
-    Raises:
-        InputError: the dataset has no images or no classes, or see ``generation.fitting.fit``.
-    """
+    """Train a generator on the training rows of real images."""
     import torch
 
     from robust_fairness.generation import fitting
@@ -39,15 +35,7 @@ def fit(samples: Any, generator: GeneratorConfig) -> tuple[Any, Any]:
 
 
 def read(generator: GeneratorConfig, real: Any = None) -> Any:
-    """A generator that was trained elsewhere.
-
-    Args:
-        generator: names its file.
-        real: the real images, if there are any.
-
-    Raises:
-        InputError: no such file, no generator, or other classes or sizes than the real images.
-    """
+    """A generator that was trained elsewhere."""
     from robust_fairness.generation.generator import load
 
     file: Any = generator.file
@@ -63,11 +51,7 @@ def read(generator: GeneratorConfig, real: Any = None) -> Any:
 
 
 def _require_images(samples: Any, generator: str) -> None:
-    """Check that a source has what a generator makes.
-
-    Raises:
-        InputError: it has no images, or no classes.
-    """
+    """Check that a source has what a generator makes."""
     x = samples.arrays.get("x")
     if x is None or x.dtype != "uint8" or x.ndim != IMAGE_AXES or not samples.classes:
         raise InputError(
@@ -104,15 +88,7 @@ def train_reference(samples: Any, cell: Cell) -> Any:
 def measure(
     samples: Any, dataset: Dataset, reference: Any = None, real: Any = None, **shifted: Any
 ) -> tuple[Any, Any]:
-    """Distances of test sets from the training images, and accuracy of the classifier.
-
-    Args:
-        samples: the generated dataset.
-        dataset: its configuration.
-        reference: a classifier of real images, if there are any.
-        real: the real images.
-        shifted: shifted test sets by name.
-    """
+    """Distances of test sets from the training images, and accuracy of the classifier."""
     from robust_fairness.core import tables
     from robust_fairness.core.checkpoints import threads
     from robust_fairness.training.reference import ReferenceClassifier, distances, quality

@@ -59,14 +59,7 @@ def summarise(metrics: Any) -> tuple[Any, Any]:
 
 
 def report(metrics: Any, manifest: dict[str, Any], **parts: Any) -> str:
-    """The HTML page.
-
-    Args:
-        metrics: the tidy table.
-        manifest: the manifest of the run.
-        parts: states and contact sheets of datasets by their names in the catalog, and the tables
-            of ``FURTHER``; a failure instead of what could not be made.
-    """
+    """The HTML page."""
     from robust_fairness import reporting
 
     experiment = full_experiment()

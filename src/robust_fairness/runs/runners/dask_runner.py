@@ -58,10 +58,6 @@ class DaskRunner(FaultTolerantRunner):
             cores, and with an address the setting of its workers.
         timeout: seconds to wait for the scheduler and its first worker, and without any worker
             until the first warning.
-
-    Raises:
-        InputError: an option is unknown or invalid, Dask is not installed, the scheduler cannot
-            be reached, or its workers differ from this process.
     """
 
     def __init__(
@@ -105,11 +101,7 @@ class DaskRunner(FaultTolerantRunner):
         hook_manager: PluginManager | None = None,
         run_id: str | None = None,
     ) -> None:
-        """Run all nodes that can run.
-
-        Raises:
-            InputError: a dataset in memory cannot be sent to workers.
-        """
+        """Run all nodes that can run."""
         self._files, self._setup = Files.of(catalog), None
         require_sendable(pipeline, catalog, self._files)
         super()._run(pipeline, catalog, hook_manager, run_id)
@@ -173,11 +165,7 @@ def _configuration() -> dict[str, Any]:
 
 
 def _require_dask() -> None:
-    """Require Dask, an optional dependency.
-
-    Raises:
-        InputError: Dask is not installed.
-    """
+    """Require Dask, an optional dependency."""
     try:
         import distributed
     except ModuleNotFoundError as error:
@@ -199,13 +187,7 @@ def visible_gpus() -> list[str]:
 
 
 def local_cluster(workers: int, threads: int, devices: list[str]) -> Any:
-    """A scheduler and workers on this machine that only processes of this run can reach.
-
-    Args:
-        workers: number of workers; each runs one node at a time.
-        threads: CPU threads of a node.
-        devices: GPUs, assigned to workers cyclically; may be empty.
-    """
+    """A scheduler and workers on this machine that only processes of this run can reach."""
     import dask
     from distributed import Nanny, Scheduler, Security, SpecCluster
 
@@ -240,15 +222,7 @@ def local_cluster(workers: int, threads: int, devices: list[str]) -> Any:
 
 
 def connected(where: Any, timeout: float) -> Any:
-    """A client of a scheduler.
-
-    Args:
-        where: address of the scheduler, or a cluster of this process.
-        timeout: seconds to wait.
-
-    Raises:
-        InputError: the scheduler cannot be reached.
-    """
+    """A client of a scheduler."""
     from distributed import Client
 
     try:
@@ -262,11 +236,6 @@ def connected(where: Any, timeout: float) -> Any:
 
 def require_fit(client: Any, address: str, timeout: float) -> None:
     """Require a scheduler whose workers can run the nodes of this process.
-
-    Args:
-        client: client of the scheduler.
-        address: address of the scheduler, for messages.
-        timeout: seconds to wait for its first worker.
 
     Raises:
         InputError: there is no worker, or a worker runs several nodes at the same time or has
@@ -330,13 +299,7 @@ def _release(python: str) -> str:
 
 
 class Workers(Executor):
-    """Dask workers as an executor; shutting it down cancels running calls.
-
-    Args:
-        client: client of the scheduler.
-        cluster: cluster to stop at the end; None for workers that were started by others.
-        timeout: seconds without any worker until the first warning.
-    """
+    """Dask workers as an executor; shutting it down cancels running calls."""
 
     def __init__(self, client: Any, cluster: Any, timeout: float) -> None:
         self._client, self._cluster = client, cluster

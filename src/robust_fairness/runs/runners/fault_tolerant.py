@@ -29,11 +29,7 @@ FAN_IN = "fan_in"  # tag of nodes that accept failed inputs and name them
 
 
 class RunFailed(click.ClickException):
-    """Some nodes failed; all nodes that do not depend on them have run.
-
-    Attributes:
-        failures: one per failed node, in order of failure.
-    """
+    """Some nodes failed; all nodes that do not depend on them have run."""
 
     def __init__(self, failures: list[Failure], run_id: str | None) -> None:
         self.failures = failures
@@ -43,11 +39,7 @@ class RunFailed(click.ClickException):
 
 
 class Stopped(click.ClickException):
-    """The run had to stop early; finished outputs are kept.
-
-    Attributes:
-        failures: as of ``RunFailed``.
-    """
+    """The run had to stop early; finished outputs are kept."""
 
     def __init__(self, reason: str, failures: list[Failure], run_id: str | None) -> None:
         self.failures = failures
@@ -106,7 +98,7 @@ class Failures:
 
     def failed(self, node: Node, error: BaseException) -> None:
         """Add the failure of a node."""
-        failure = Failure(node.name, first_line(error))
+        failure = Failure(node.name, first_line(error), node.namespace or "")
         self.failures.append(failure)
         self.skipped(node, failure)
         logger.error("%s", failure)
@@ -118,12 +110,7 @@ class Failures:
 
 
 class CatalogWithFailures:
-    """A catalog that returns a failure instead of each missing dataset.
-
-    Args:
-        catalog: the catalog of all other datasets.
-        failures: failures by name of the missing dataset.
-    """
+    """A catalog that returns a failure instead of each missing dataset."""
 
     def __init__(self, catalog: Any, failures: Mapping[str, Failure]) -> None:
         self._catalog, self._failures = catalog, failures
@@ -139,11 +126,7 @@ class CatalogWithFailures:
 
 
 class Queue:
-    """The nodes of a pipeline whose dependencies have run, in the order of the pipeline.
-
-    Attributes:
-        ready: heap of their positions in the pipeline.
-    """
+    """The nodes of a pipeline whose dependencies have run, in the order of the pipeline."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._nodes = pipeline.nodes
@@ -217,12 +200,7 @@ class FaultTolerantRunner(AbstractRunner):
         hook_manager: PluginManager | None = None,
         run_id: str | None = None,
     ) -> None:
-        """Run all nodes that can run.
-
-        Raises:
-            RunFailed: a node has failed.
-            Stopped: the executor was lost.
-        """
+        """Run all nodes that can run."""
         failures = Failures()
         queue, uses = Queue(pipeline), Uses(pipeline)
         running: dict[Future[Any], Node] = {}

@@ -68,13 +68,7 @@ class WorkerSetup:
 
 @dataclass(frozen=True)
 class Files:
-    """Configuration of the file datasets of a run.
-
-    Attributes:
-        catalog: configuration by name of the dataset.
-        credentials: credentials that it refers to.
-        versions: load and save versions by name of the dataset.
-    """
+    """Configuration of the file datasets of a run."""
 
     catalog: Mapping[str, dict[str, Any]]
     credentials: Mapping[str, Any]
@@ -114,16 +108,7 @@ class Files:
 
 @dataclass(frozen=True)
 class Job:
-    """A node that another process can run.
-
-    Attributes:
-        node: the node.
-        files: the file datasets that it reads and saves.
-        values: its other inputs, such as parameters.
-        missing: failures by name of missing inputs.
-        run_id: id of the run.
-        setup: setup of the worker.
-    """
+    """A node that another process can run."""
 
     node: Node
     files: Files
@@ -205,9 +190,6 @@ class Attempt:
         """Call, unless the call has ended before or too many workers died.
 
         Errors are raised, because a returned value would stay on the worker.
-
-        Raises:
-            NodeFailed: the call failed; errors of libraries may not be picklable.
         """
         logging.getLogger("distributed.worker").setLevel(logging.CRITICAL)  # it prints errors
         try:
@@ -239,11 +221,7 @@ class Attempt:
 
 @lru_cache(maxsize=1)  # a worker may serve one run after another
 def set_up(setup: WorkerSetup) -> Any:
-    """Set up this process as a worker; returns the manager of the hooks.
-
-    Raises:
-        InputError: this process has other code or packages than the one that started the run.
-    """
+    """Set up this process as a worker; returns the manager of the hooks."""
     from kedro.framework.hooks.manager import _create_hook_manager, _register_hooks
     from kedro.framework.project import configure_project, settings
     from threadpoolctl import threadpool_limits
@@ -289,11 +267,7 @@ def identity() -> dict[str, str]:
 def require_same_versions(
     here: Mapping[str, str], there: Mapping[str, str | None], who: str
 ) -> None:
-    """Require a process with the versions of this one.
-
-    Raises:
-        InputError: a package is missing there, or has another version.
-    """
+    """Require a process with the versions of this one."""
     for name, wanted in here.items():
         found = there.get(name)
         if found is None:
@@ -303,11 +277,7 @@ def require_same_versions(
 
 
 def require_sendable(pipeline: Pipeline, catalog: Any, files: Files) -> None:
-    """Require datasets that other processes can read.
-
-    Raises:
-        InputError: an output is in memory, or an input in memory cannot be sent.
-    """
+    """Require datasets that other processes can read."""
     kept = sorted(pipeline.all_outputs() - files.catalog.keys())
     kept += sorted(
         name
