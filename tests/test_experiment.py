@@ -215,6 +215,28 @@ protocols: {fast: {epochs: 2}}
     assert "(base.yml:8). Download" in missing_files(found, ["acs"], written, places, files)[0]
 
 
+def test_an_invalid_value_of_a_search_is_reported_with_its_own_line():
+    text = """\
+protocol: fast
+network: mlp
+datasets:
+  one:
+    methods:
+      cuma:
+        search:
+          - gamma:
+              - 1
+              - -1
+          - {sampler: random, trials: 2, space: {
+              learning_rate: {low: -1.0, high: 1.0}}}
+"""
+    with pytest.raises(InputError) as caught:
+        experiment(text, fully=True)
+    _, gamma, rate = str(caught.value).splitlines()
+    assert "gamma: Input should be greater than or equal to 0 (got -1) (base.yml:10)" in gamma
+    assert "learning_rate: Input should be greater than 0 (got -1.0) (base.yml:12)" in rate
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -15,7 +15,7 @@ import torch
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.generation import _pickles
-from robust_fairness.generation.conversion import convert, write_safetensors
+from robust_fairness.generation.conversion import convert
 
 
 class Call:
@@ -79,7 +79,7 @@ def test_harm_is_done_by_python_and_not_here(tmp_path, name, protocol) -> None:
         path = folder / f"network.{suffix}"
         path.write_bytes(content)
         with pytest.raises(InputError, match=f"network.{suffix}") as error:
-            convert(path, folder / "out.safetensors", write=write_safetensors)
+            convert(path, folder / "out.safetensors")
         assert "\n" not in str(error.value)
         path.unlink()
     assert not marker.exists()
@@ -96,7 +96,7 @@ def test_files_of_pytorch_with_harm_are_refused_by_name(tmp_path, zipped) -> Non
     assert marker.exists()
     marker.unlink()
     with pytest.raises(InputError, match=r"network.pt: names '(os|posix).system'.*executed"):
-        convert(path, tmp_path / "out.safetensors", write=write_safetensors)
+        convert(path, tmp_path / "out.safetensors")
     assert not marker.exists()
     assert [found.name for found in tmp_path.iterdir()] == ["network.pt"]
 
@@ -174,7 +174,7 @@ def test_broken_and_odd_pickles_are_one_line(tmp_path, content, words) -> None:
     path = tmp_path / "network.pkl"
     path.write_bytes(content)
     with pytest.raises(InputError, match=words) as error:
-        convert(path, tmp_path / "out.safetensors", write=write_safetensors)
+        convert(path, tmp_path / "out.safetensors")
     assert "\n" not in str(error.value)
     assert str(path) in str(error.value)
 
@@ -208,4 +208,4 @@ def test_compressed_and_lying_archives_are_refused_before_they_are_read(tmp_path
         for name in whole.namelist():
             packed.writestr(name, whole.read(name))
     with pytest.raises(InputError, match="packed.pt: has compressed members"):
-        convert(again, tmp_path / "out.safetensors", write=write_safetensors)
+        convert(again, tmp_path / "out.safetensors")

@@ -28,8 +28,8 @@ def fetch(name: str) -> None:
 )
 def convert_edm(path: Path, output: Path, configuration: Path | None) -> None:
     """Convert published EDM weights to a generator's file without executing code of FILE."""
-    from robust_fairness.generation.conversion import convert, read_configuration, write_safetensors
+    from robust_fairness.generation.conversion import convert, read_configuration
 
     settings = None if configuration is None else read_configuration(configuration)
-    convert(path, output, settings, write=write_safetensors)
+    convert(path, output, settings)
     click.echo(output)

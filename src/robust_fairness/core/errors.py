@@ -1,7 +1,7 @@
 """The exception for users' mistakes, and failures of nodes."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 
@@ -27,7 +27,7 @@ class Failure:
 
     node: str
     message: str
-    namespace: str = ""
+    namespace: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         return f"{self.node}: {self.message}"

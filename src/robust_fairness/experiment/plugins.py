@@ -51,12 +51,6 @@ def message(found: Any) -> str:
     return text if isinstance(found["input"], dict) else f"{text} (got {found['input']!r:.80})"
 
 
-def parameters_of(kind: str, name: str, options: dict[str, Any]) -> BaseModel:
-    """The parameters of a plug-in, validated."""
-    found: BaseModel = registry.find(kind, name).Parameters.model_validate(options)
-    return found
-
-
 class Named(BaseModel):
     """A plug-in by name."""
 
@@ -70,7 +64,7 @@ class Named(BaseModel):
     def parameters(self) -> Any:
         """Its parameters, of its class ``Parameters``."""
         try:
-            return parameters_of(self.kind, self.name, self.options)
+            return registry.find(self.kind, self.name).Parameters.model_validate(self.options)
         except ValidationError as error:
             raise InputError(f"{self.kind} {self.name}: {one_line(error)}") from None
 

@@ -1,6 +1,6 @@
 """YAML files as values that know file and line."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,8 +37,8 @@ class Node:
         """The nodes of a mapping; an empty value has none."""
         return self.value or {}
 
-    def place_of(self, keys: Sequence[Any]) -> str:
-        """The place of a nested value, or of the innermost one around it that is written."""
+    def at(self, keys: Sequence[Any]) -> "Node":
+        """A nested node, or the innermost one around it that is written."""
         node = self
         for key in keys:
             children = node.value
@@ -47,7 +47,11 @@ class Node:
             if not isinstance(children, dict) or key not in children:
                 break
             node = children[key]
-        return node.place
+        return node
+
+    def place_of(self, keys: Sequence[Any]) -> str:
+        """The place of ``at``."""
+        return self.at(keys).place
 
 
 def parse(text: str, file: str) -> Node:
@@ -111,12 +115,3 @@ def merged_files(files: Sequence[Node]) -> Node:
 def without(node: Node, names: Sequence[str]) -> dict[str, Node]:
     """The fields of a mapping but some."""
     return {name: one for name, one in node.fields.items() if name not in names}
-
-
-def as_node(value: Any) -> Node:
-    """A value that is not written in a file."""
-    if isinstance(value, Mapping):
-        return Node({str(name): as_node(one) for name, one in value.items()})
-    if isinstance(value, list | tuple):
-        return Node([as_node(one) for one in value])
-    return Node(value)

@@ -6,24 +6,27 @@ imported or called: pickles are read by ``_pickles`` or by PyTorch as weights on
 
 import json
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from pydantic import BaseModel, PositiveFloat, PositiveInt, ValidationError
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors import SafetensorError
 from torch import Tensor
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.files import atomic_path
-from robust_fairness.generation import _pickles
+from robust_fairness.generation import _pickles, generator
 from robust_fairness.generation._published import Shape, from_nvlabs, from_openai, network_settings
+from robust_fairness.generation.generator import (
+    HEADER,
+    LONGEST_MESSAGE,
+    read,
+    require_fit,
+    write,
+    written_settings,
+)
 
-HEADER = "robust_fairness"  # entry of the metadata of a generator's file, its settings as JSON
-KIND = "generator"
 SUFFIXES = (".safetensors", ".pt", ".pth", ".pkl")
 OPENAI_NOISE_FACTOR = 1000.0  # its network counts time in thousandths of ln(sigma) / 4
 DENOISER, NETWORK, OTHER_NETWORK = "EDMPrecond", "DhariwalUNet", "SongUNet"
@@ -31,7 +34,6 @@ ZIP, PICKLE = b"PK", b"\x80"
 
 Weights = Mapping[str, Tensor]
 Settings = dict[str, Any]
-Write = Callable[[Path, Settings, Weights], None]
 
 
 class Configuration(BaseModel, extra="forbid", frozen=True):
@@ -71,10 +73,8 @@ def read_configuration(path: Path) -> dict[str, Any]:
     return content
 
 
-def convert(
-    path: Path, output: Path, configuration: Mapping[str, Any] | None = None, *, write: Write
-) -> None:
-    """Write a generator's file from a published one.
+def convert(path: Path, output: Path, configuration: Mapping[str, Any] | None = None) -> None:
+    """Write a generator's file from a published one; nothing is written where anything is wrong.
 
     ``.safetensors``: weights by the names of diffusers' UNet2DModel, with the settings of a
     generator in the metadata, or else in ``configuration``. ``.pt`` and ``.pth``: a plain state
@@ -92,8 +92,10 @@ def convert(
     else:
         settings, weights = _state_dictionary(path, given)
     _require_fit(path, settings, weights)
-    with _aside(output) as aside:
-        write(aside, settings, weights)
+    try:
+        write(output, settings, weights)
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"{output}: cannot be written: {error}") from error
 
 
 def _require_form(path: Path) -> None:
@@ -119,26 +121,14 @@ def _require_form(path: Path) -> None:
 
 def _own(path: Path, given: Settings) -> tuple[Settings, dict[str, Tensor]]:
     """Settings and weights of a safetensors file."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
-        raise InputError(f"{path}: truncated or damaged safetensors: {error}") from error
+    metadata, weights = read(path)
     if HEADER not in metadata:
         if not given:
             raise InputError(f"{path}: has no settings, allowed: with them in a configuration")
         return given, weights
     if given:
         raise InputError(f"{path}: has settings, allowed: no other configuration")
-    try:
-        settings = json.loads(metadata[HEADER])
-        kind = settings.pop("kind")
-    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
-        kind = ""
-    if kind != KIND:
-        raise InputError(f"{path}: its settings are not those of a generator")
-    return settings, weights
+    return written_settings(metadata, path), weights
 
 
 def _state_dictionary(path: Path, given: Settings) -> tuple[Settings, dict[str, Tensor]]:
@@ -244,11 +234,6 @@ def _settings(path: Path, configured: Configuration, shape: Shape, factor: float
         raise InputError(
             f"{path}: weights of {shape.classes} classes, configured: {len(classes)} names"
         )
-    if configured.size % 2 ** (len(shape.widths) - 1):
-        raise InputError(
-            f"{path}: {len(shape.widths)} levels, configured size {configured.size}, "
-            f"allowed: multiples of {2 ** (len(shape.widths) - 1)}"
-        )
     return {
         "network": network_settings(shape, configured.size, configured.head_width),
         "preconditioning": {"sigma_data": configured.sigma_data, "noise_factor": factor},
@@ -271,62 +256,10 @@ def _floats(path: Path, weights: Weights) -> dict[str, Tensor]:
 
 def _require_fit(path: Path, settings: Settings, weights: Weights) -> None:
     """Weights have the names and shapes of the network that the settings describe."""
-    expected = _expected(path, settings)
-    for name in sorted(set(expected) | set(weights)):
-        found = tuple(weights[name].shape) if name in weights else "missing"
-        wanted = tuple(expected[name]) if name in expected else "no such weight"
-        if found != wanted:
-            raise InputError(f"{path}: {name} is {found}, by the settings: {wanted}")
-
-
-def _expected(path: Path, settings: Settings) -> dict[str, torch.Size]:
-    """Shape of every weight of the network, which is described and not built."""
-    from diffusers import UNet2DModel
-
     try:
-        network, shape = settings["network"], settings["shape"]
-        sides = [shape[1] // 2**level for level in range(len(network["channels"]))]
-        attends = [side in network["attention"] for side in sides]
-        plain = {"conv": ("Down", "Up"), "resnet": ("ResnetDownsample", "ResnetUpsample")}
-        down, up = plain[network["resampling"]]
-        with torch.device("meta"):
-            described = UNet2DModel(
-                sample_size=tuple(shape[1:]),
-                in_channels=shape[0],
-                out_channels=shape[0],
-                freq_shift=network["frequency_shift"],
-                flip_sin_to_cos=network["cosine_first"],
-                block_out_channels=tuple(network["channels"]),
-                layers_per_block=network["layers"],
-                down_block_types=tuple(f"{'AttnDown' if a else down}Block2D" for a in attends),
-                up_block_types=tuple(f"{'AttnUp' if a else up}Block2D" for a in attends[::-1]),
-                add_attention=network["middle_attention"],
-                attention_head_dim=network["head_width"],
-                norm_num_groups=network["groups"],
-                attn_norm_num_groups=network["groups"],
-                resnet_time_scale_shift=network["conditioning"],
-                downsample_type=network["resampling"],
-                upsample_type=network["resampling"],
-                num_class_embeds=len(settings["classes"]),
-            )
-    # whatever wrong settings make of the library's constructor
-    except Exception as error:
-        reason = " ".join(str(error).split())[:120]
-        raise InputError(f"{path}: its settings describe no network: {reason}") from error
-    return {name: tensor.shape for name, tensor in cast(Any, described).state_dict().items()}
-
-
-def write_safetensors(path: Path, settings: Settings, weights: Weights) -> None:
-    """Write settings, as JSON in the metadata, and weights as one safetensors file."""
-    described = json.dumps({"kind": KIND, **settings}, sort_keys=True)
-    save_file(dict(weights), path, metadata={HEADER: described})
-
-
-@contextmanager
-def _aside(output: Path) -> Iterator[Path]:
-    """A path to write to, which becomes ``output``; what goes wrong is told in one line."""
-    try:
-        with atomic_path(output) as aside:
-            yield aside
-    except (OSError, SafetensorError) as error:
-        raise InputError(f"{output}: cannot be written: {error}") from error
+        with torch.device("meta"):  # no weight is computed
+            network = generator.Settings.model_validate(settings).build()
+        require_fit(network.unet.state_dict(), weights)
+    except (InputError, ValidationError) as error:
+        reason = " ".join(str(error).split())[:LONGEST_MESSAGE]
+        raise InputError(f"{path}: {reason}") from error

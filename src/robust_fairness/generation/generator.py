@@ -58,7 +58,7 @@ class Generator:
             for name in sorted(weights)
         }
         network = settings.build()
-        _require_fit(network.unet.state_dict(), self.weights)
+        require_fit(network.unet.state_dict(), self.weights)
         network.unet.load_state_dict(self.weights)
         self._denoiser = self._prepared(network)
 
@@ -82,14 +82,12 @@ class Generator:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 over settings and weights: the same latents and labels, the same images."""
-        digest = hashlib.sha256(self._described().encode())
+        described = _as_json(self.settings.model_dump(mode="json"))
+        digest = hashlib.sha256(described.encode())
         for name, weight in self.weights.items():
             digest.update(f"{name} {tuple(weight.shape)}".encode())
             digest.update(weight.numpy().data)
         return digest.hexdigest()
-
-    def _described(self) -> str:
-        return json.dumps({"kind": KIND, **self.settings.model_dump(mode="json")}, sort_keys=True)
 
     def with_sampler(self, sampler: edm.Sampler) -> "Generator":
         """The same network behind another sampler."""
@@ -135,21 +133,20 @@ class Generator:
         return images.unflatten(0, (count, columns))
 
     def save(self, path: Path) -> None:
-        """Write one safetensors file: weights, and settings as JSON in its header."""
-        with atomic_path(path) as aside:
-            save_file(self.weights, aside, metadata={HEADER: self._described()})
+        """Write one safetensors file, see ``write``."""
+        write(path, self.settings.model_dump(mode="json"), self.weights)
 
 
 def load(path: Path, device: Device = "auto", classes: Sequence[str] | None = None) -> Generator:
     """Read a generator from its file; nothing in it is ever executed."""
     _require_safetensors(path)
+    metadata, weights = read(path)
     try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
-        raise InputError(f"{path}: corrupted safetensors file ({error})") from error
-    settings = _settings(metadata.get(HEADER, ""), path)
+        settings = Settings.model_validate(written_settings(metadata, path))
+    except ValidationError as error:
+        found = error.errors(include_url=False)[0]
+        where = ".".join(map(str, found["loc"])) or "settings"
+        raise InputError(f"{path}: {where}: {found['msg']}"[:LONGEST_MESSAGE]) from None
     if classes is not None and settings.classes != tuple(classes):
         raise InputError(
             f"{path}: {len(settings.classes)} classes ({', '.join(settings.classes):.80}), "
@@ -182,24 +179,39 @@ def _require_safetensors(path: Path) -> None:
             )
 
 
-def _settings(text: str, path: Path) -> Settings:
-    """Settings from the header of a file."""
+def read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """Metadata and tensors of a safetensors file."""
     try:
-        described = json.loads(text)
-        kind = described.pop("kind")
-    except (ValueError, KeyError, AttributeError, TypeError):
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            return metadata, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"{path}: corrupted safetensors file ({error})") from error
+
+
+def write(path: Path, settings: Mapping[str, Any], weights: Mapping[str, Tensor]) -> None:
+    """Write one safetensors file: weights, and settings as JSON in its header."""
+    with atomic_path(path) as aside:
+        save_file(dict(weights), aside, metadata={HEADER: _as_json(settings)})
+
+
+def _as_json(settings: Mapping[str, Any]) -> str:
+    return json.dumps({"kind": KIND, **settings}, sort_keys=True)
+
+
+def written_settings(metadata: Mapping[str, str], path: Path) -> dict[str, Any]:
+    """Settings in the header of a generator's file, not validated."""
+    try:
+        settings: dict[str, Any] = json.loads(metadata.get(HEADER, ""))
+        kind = settings.pop("kind")
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
         kind = ""
     if kind != KIND:
         raise InputError(f"{path}: no settings of a generator in its header, allowed: a generator")
-    try:
-        return Settings.model_validate(described)
-    except ValidationError as error:
-        found = error.errors(include_url=False)[0]
-        where = ".".join(map(str, found["loc"])) or "settings"
-        raise InputError(f"{path}: {where}: {found['msg']}"[:LONGEST_MESSAGE]) from None
+    return settings
 
 
-def _require_fit(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> None:
+def require_fit(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> None:
     """Check that weights are those of the network."""
     for problem, names in (
         ("missing", sorted(wanted.keys() - given.keys())),

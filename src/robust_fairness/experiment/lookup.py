@@ -1,0 +1,114 @@
+"""What the names of an experiment mean: plug-ins with their parameters, and protocols."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from robust_fairness.core import registry
+from robust_fairness.experiment.experiment import Protocol
+from robust_fairness.experiment.mistakes import Mistakes
+from robust_fairness.experiment.plugins import Named
+from robust_fairness.experiment.yaml_source import Node
+
+QUESTION = "question"  # the kind of data that only some networks read
+
+
+class Lookup:
+    """Finds names in the parameters and in the registry, and notes those that are in neither.
+
+    Args:
+        parameters: the parameters.
+        places: the same parameters with their lines.
+        mistakes: what wrong names and parameters are added to.
+    """
+
+    def __init__(self, parameters: Mapping[str, Any], places: Node, mistakes: Mistakes) -> None:
+        self.parameters, self.places, self.mistakes = parameters, places, mistakes
+        self.names = cache(registry.names)
+        self.plugin = cache(self._plugin)
+
+    def section(self, name: str) -> dict[str, Any]:
+        """A section of the parameters, such as ``methods``."""
+        found = self.parameters.get(name) or {}
+        if isinstance(found, dict):
+            return found
+        place = self.places.place_of([name])
+        self.mistakes.note(f"{name}: {found!r}, allowed: names with fields", place)
+        return {}
+
+    def known(self, kind: str) -> set[str]:
+        """All names of a kind."""
+        return {*self.section(f"{kind}s"), *self.names(kind)}
+
+    def _plugin(self, kind: str, name: str, of: str, place: str) -> Named | None:
+        configured = self.section(f"{kind}s")
+        node = self.places.at([f"{kind}s", name])
+        options = configured.get(name) or {}
+        if not isinstance(options, dict):
+            self.mistakes.note(f"{kind} {name!r}: {options!r}, allowed: fields", node.place)
+            return None
+        options = dict(options)
+        original = str(options.pop("source" if kind == "dataset" else "name", name))
+        if name not in configured and name not in self.names(kind):
+            self.mistakes.unknown(kind, name, of, place, self.known(kind))
+            return None
+        own = f"{kind} {name!r}"
+        if original not in self.names(kind):
+            self.mistakes.unknown(kind, original, own, node.place, self.names(kind))
+            return None
+        if self.mistakes.fully:
+            parameters = registry.find(kind, original).Parameters
+            if self.mistakes.validated(parameters, options, own, node) is None:
+                return None
+        return Named(kind=kind, name=original, options=options)
+
+    def data_kind(self, source: Named | None) -> str:
+        """The kind of data of a source; "" where it is not known."""
+        if source is None or not self.mistakes.fully:
+            return ""
+        found: str = registry.find("dataset", source.name)(source.parameters).data_kind
+        return found
+
+    def shift(self, name: str, source: Named | None, of: str, place: str) -> Named | None:
+        """A shift that applies to a source."""
+        found, kind = self.plugin("shift", name, of, place), self.data_kind(source)
+        if found is None or not kind:
+            return found
+        allowed = registry.find("shift", found.name).applies_to
+        if kind in allowed:
+            return found
+        text = f"Shift {name!r} does not apply to {of}, whose data are of kind {kind!r}"
+        self.mistakes.note(text, place, f"Allowed: {', '.join(allowed)}.")
+        return None
+
+    def network(self, node: Node, source: Named | None, of: str, place: str) -> Named | None:
+        """A network that reads the data of a source."""
+        if node.plain is None:
+            allowed = ", ".join(sorted(self.known("network")))
+            self.mistakes.note(f"{of} has no network", place, f"Allowed: {allowed}.")
+            return None
+        found = self.plugin("network", str(node.plain), of, node.place)
+        kind = self.data_kind(source)
+        if found is None or not kind:
+            return found
+        if registry.find("network", found.name).reads_questions == (kind == QUESTION):
+            return found
+        text = f"Network {node.plain!r} of {of} does not fit data of kind {kind!r}"
+        self.mistakes.note(text, node.place)
+        return None
+
+    def protocol(self, node: Node, of: str, place: str) -> Protocol | None:
+        """The protocol that is named."""
+        configured, name = self.section("protocols"), str(node.plain)
+        if node.plain is None:
+            allowed = ", ".join(configured)
+            self.mistakes.note(f"{of} has no protocol", place, f"Allowed: {allowed}.")
+            return None
+        if name not in configured:
+            self.mistakes.unknown("protocol", name, of, node.place, configured)
+            return None
+        where = self.places.at(["protocols", name])
+        found: Protocol | None = self.mistakes.validated(
+            Protocol, configured[name] or {}, f"protocol {name!r}", where
+        )
+        return found

@@ -1,0 +1,87 @@
+"""The mistakes of a configuration, collected so that they are reported together."""
+
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from robust_fairness.core.errors import InputError
+from robust_fairness.experiment.plugins import OUTLINE, message
+from robust_fairness.experiment.yaml_source import Node
+
+RENAMED = {"referee": "reference"}
+
+
+class Mistakes:
+    """Mistakes with file and line.
+
+    Attributes:
+        fully: whether models are validated with their plug-ins.
+    """
+
+    def __init__(self, fully: bool) -> None:
+        self.fully = fully
+        self.found: list[str] = []
+
+    def error(self) -> InputError:
+        """All mistakes as one error, a line each."""
+        lines = list(dict.fromkeys(self.found))
+        if len(lines) == 1:
+            return InputError(lines[0])
+        return InputError("\n".join([f"{len(lines)} mistakes in the configuration:", *lines]))
+
+    def note(self, text: str, place: str, hint: str = "") -> None:
+        """Note a mistake."""
+        where = f" ({place})" if place else ""
+        self.found.append(f"{text}{where}{'. ' if hint else ''}{hint}")
+
+    def unknown(self, kind: str, name: str, of: str, place: str, allowed: Collection[str]) -> None:
+        """Note a name that is not one of ``allowed``, with the nearest of them, or all."""
+        near = get_close_matches(name, list(allowed), n=3, cutoff=0.65)
+        hint = (
+            f"Did you mean {' or '.join(map(repr, near))}?"
+            if near
+            else f"Allowed: {', '.join(sorted(allowed))}."
+        )
+        self.note(f"Unknown {kind} {name!r}{f' for {of}' if of else ''}", place, hint)
+
+    def unknown_fields(
+        self, fields: Mapping[str, Node], of: str, allowed: Collection[str], kind: str = "field"
+    ) -> None:
+        """Note fields that do not exist."""
+        for name, node in fields.items():
+            if name in RENAMED and RENAMED[name] in allowed:
+                self.note(f"Field {name!r} of {of} is now {RENAMED[name]!r}", node.place)
+            elif name not in allowed:
+                self.unknown(kind, name, of, node.place, allowed)
+
+    def mapping(self, node: Node, what: str) -> dict[str, Node]:
+        """The fields of a mapping; none, and a mistake, where it is something else."""
+        if isinstance(node.value, dict | None):
+            return node.fields
+        self.note(f"{what}: {node.plain!r}, allowed: names with fields", node.place)
+        return {}
+
+    def elements(self, node: Node, what: str) -> list[Node]:
+        """The nodes of a list; none, and a mistake, where it is something else."""
+        if isinstance(node.value, list | None):
+            return node.value or []
+        self.note(f"{what}: {node.plain!r}, allowed: a list", node.place)
+        return []
+
+    def validated(self, model: type[BaseModel], written: Any, of: str, node: Node) -> Any:
+        """The model of a dictionary; None, and mistakes, where it is invalid."""
+        context = None if self.fully else OUTLINE
+        try:
+            # not ``model_validate``, which raises an error without the fields' places
+            return TypeAdapter(model).validate_python(written, context=context)
+        except ValidationError as error:
+            for found in error.errors(include_url=False):
+                keys, place = [str(key) for key in found["loc"]], node.place_of(found["loc"])
+                if found["type"] == "extra_forbidden" and len(keys) == 1:
+                    self.unknown("field", keys[0], of, place, model.model_fields)
+                else:
+                    field = f"{'.'.join(keys)} of {of}" if keys else of
+                    self.note(f"{field}: {message(found)}", place)
+            return None
