@@ -29,10 +29,10 @@ from robust_fairness.pipelines import (
     shifts,
     training,
 )
-from robust_fairness.pipelines.collecting import collect
 from robust_fairness.pipelines.evaluation.pipeline import state
 from robust_fairness.pipelines.generation.pipeline import fit as fit_generator
 from robust_fairness.pipelines.generation.pipeline import read as read_generator
+from robust_fairness.pipelines.nodes import collect
 from robust_fairness.pipelines.reporting.pipeline import FURTHER, report
 from robust_fairness.pipelines.shifts.pipeline import shift
 from robust_fairness.runs.configuration import ConfigLoader

@@ -1,4 +1,4 @@
-"""Atomic writes: a crash leaves the old or the new file."""
+"""Atomic writes, where a crash leaves the old or the new file, and locks."""
 
 import os
 import platform

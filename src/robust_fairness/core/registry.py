@@ -123,8 +123,8 @@ def names(kind: str) -> list[str]:
     return sorted(_found(kind))
 
 
-def find_module(kind: str, name: str) -> ModuleType:
-    """Import the file of a plug-in."""
+def find(kind: str, name: str) -> Any:
+    """The class of the plug-in ``name``: the one ``Plugin`` that its file defines."""
     found = _found(kind)
     if (kind, name) in RENAMED and name not in found:
         raise InputError(f"{kind} {name!r} is called {RENAMED[kind, name]!r} now")
@@ -132,16 +132,8 @@ def find_module(kind: str, name: str) -> ModuleType:
         raise unknown_name(kind, name, found)
     place = found[name]
     if isinstance(place, EntryPoint):
-        return import_module(place.module)
-    return _imported(*place)
-
-
-def find(kind: str, name: str) -> Any:
-    """The class of the plug-in ``name``: the one ``Plugin`` that its file defines."""
-    place = _found(kind).get(name)
-    if isinstance(place, EntryPoint):
         return place.load()
-    file = find_module(kind, name)
+    file = _imported(*place)
     classes = [
         value
         for value in vars(file).values()

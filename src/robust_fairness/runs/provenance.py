@@ -191,24 +191,23 @@ def completed(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def note_inputs(run_id: str, sources: Mapping[str, Mapping[str, str]]) -> None:
-    """Record the raw files of samples in the manifest; safe for concurrent processes."""
+    """Record the raw files of samples, SHA-256 by file name, in the manifest.
+
+    Safe for concurrent processes.
+    """
     with locked(manifest_path(run_id).parent):
-        _note_inputs(run_id, sources)
-
-
-def _note_inputs(run_id: str, sources: Mapping[str, Mapping[str, str]]) -> None:
-    manifest = load_manifest(run_id)
-    known = manifest["inputs"]
-    for name, files in sources.items():
-        before = known.get(name, files)
-        changed = sorted(file for file in {*before, *files} if before.get(file) != files.get(file))
-        if changed:
-            raise InputError(
-                f"{name}: {', '.join(changed)} changed since run {run_id} started; "
-                "use another --run-id"
-            )
-    if not sources.keys() <= known.keys():
-        write_manifest(manifest | {"inputs": {**known, **sources}})
+        manifest = load_manifest(run_id)
+        known = manifest["inputs"]
+        for name, files in sources.items():
+            before = known.get(name, files)
+            changed = sorted({file for file, _ in before.items() ^ files.items()})
+            if changed:
+                raise InputError(
+                    f"{name}: {', '.join(changed)} changed since run {run_id} started; "
+                    "use another --run-id"
+                )
+        if not sources.keys() <= known.keys():
+            write_manifest(manifest | {"inputs": {**known, **sources}})
 
 
 def require_same_samples(versions: Mapping[str, str]) -> None:

@@ -1,17 +1,15 @@
 """Repeating a run and comparing its outputs bit by bit."""
 
-import os
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from robust_fairness.core.checkpoints import ROOT_VARIABLE
 from robust_fairness.core.errors import InputError
 from robust_fairness.runs.provenance import git_state, load_manifest
 from robust_fairness.runs.runners import SequentialRunner
-from robust_fairness.runs.session import Session
+from robust_fairness.runs.session import Session, environment
 
 # Outputs that contain the run's id or time.
 NOT_COMPARED = ("report",)
@@ -25,7 +23,8 @@ def rerun(run_id: str) -> str:
     _require_same_code(old)
     new_id = f"{run_id}-rerun-{datetime.now(UTC):%Y%m%dT%H%M%S}"
     session = Session.create(env=old["environment"])
-    with _no_checkpoints(), session:
+    # an empty folder of checkpoints, so that everything is computed again
+    with TemporaryDirectory() as empty, environment({ROOT_VARIABLE: empty}), session:
         session.run(
             new_id,
             runner=SequentialRunner(),
@@ -36,20 +35,6 @@ def rerun(run_id: str) -> str:
             **old["filters"],
         )
     return comparison(old, load_manifest(new_id))
-
-
-@contextmanager
-def _no_checkpoints() -> Iterator[None]:
-    """Use an empty folder of checkpoints, so that everything is computed again."""
-    before = os.environ.get(ROOT_VARIABLE)
-    with tempfile.TemporaryDirectory() as empty:
-        os.environ[ROOT_VARIABLE] = empty
-        try:
-            yield
-        finally:
-            del os.environ[ROOT_VARIABLE]
-            if before is not None:
-                os.environ[ROOT_VARIABLE] = before
 
 
 def _require_same_code(old: Mapping[str, Any]) -> None:

@@ -1,6 +1,9 @@
-"""The session that Kedro's commands run in."""
+"""The session that Kedro's commands run in, and its environment variables."""
 
+import os
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from kedro.framework.session import KedroServiceSession
@@ -46,3 +49,17 @@ class Session(KedroServiceSession):
                 provenance.update_manifest(run_id, state="interrupted", ended=provenance.now())
             raise
         return result
+
+
+@contextmanager
+def environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables for the block."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value

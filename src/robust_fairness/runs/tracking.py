@@ -14,7 +14,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -26,6 +26,7 @@ from robust_fairness.core.errors import Failure
 from robust_fairness.experiment.experiment import Cell
 from robust_fairness.runs import provenance
 from robust_fairness.runs.runners import first_line
+from robust_fairness.runs.session import environment
 
 logger = logging.getLogger(__name__)
 
@@ -289,16 +290,9 @@ class Record:
             self._client.log_batch(run, metrics=some)
 
 
-@contextmanager
-def waiting(limits: Mapping[str, str]) -> Iterator[None]:
+def waiting(limits: Mapping[str, str]) -> AbstractContextManager[None]:
     """Set the timeouts of MLflow's client, unless the user has set them."""
-    added = {name: value for name, value in limits.items() if name not in os.environ}
-    os.environ |= added
-    try:
-        yield
-    finally:
-        for name in added:
-            os.environ.pop(name, None)
+    return environment({name: os.environ.get(name, value) for name, value in limits.items()})
 
 
 @contextmanager

@@ -8,6 +8,8 @@ from kedro.pipeline import Node, Pipeline
 
 from robust_fairness.catalog import names
 from robust_fairness.experiment.experiment import Cell, Dataset
+from robust_fairness.pipelines import nodes
+from robust_fairness.pipelines.nodes import cell_node, dataset_node
 from robust_fairness.runs.configuration import selected_experiment
 
 COLLECTED = ("metrics", "history", "trials")  # parts of a cell
@@ -30,7 +32,6 @@ def evaluate(samples: Any, predictions: Any, selection: Any, cell: Cell, **shift
 def collect(**parts: Any) -> tuple[Any, Any]:
     """The metrics of a dataset's cells, and which of them failed and what they trained."""
     from robust_fairness.core import tables
-    from robust_fairness.pipelines.collecting import collect as joined
 
     cells: dict[str, dict[str, Any]] = {}
     for name, part in parts.items():
@@ -38,7 +39,7 @@ def collect(**parts: Any) -> tuple[Any, Any]:
         cells.setdefault(found.label, {})[found.part] = part
     metrics = {label: cell["metrics"] for label, cell in cells.items()}
     rows = [{"method": label, **state(cell)} for label, cell in cells.items()]
-    return joined("metrics", **metrics), tables.STATES.table(rows)
+    return nodes.collect("metrics", **metrics), tables.STATES.table(rows)
 
 
 def state(cell: Mapping[str, Any]) -> dict[str, Any]:
@@ -72,9 +73,6 @@ def shifted_inputs(dataset: Dataset) -> dict[str, str]:
 
 def _nodes(dataset: Dataset, cell: Cell) -> list[Node]:
     own = partial(names.of_cell, cell.name)
-    place: Any = {
-        "namespace": cell.name, "tags": [f"dataset.{cell.dataset}", f"method.{cell.label}"]
-    }  # fmt: skip
     shared = {
         "samples": names.of_dataset(dataset.name, "samples"),
         "selection": own("selection"),
@@ -83,18 +81,13 @@ def _nodes(dataset: Dataset, cell: Cell) -> list[Node]:
     }
     models, predictions = {"models": own("models")}, {"predictions": own("predictions")}
     return [
-        Node(predict, shared | models, own("predictions"), name="predict", **place),
-        Node(evaluate, shared | predictions, own("metrics"), name="evaluate", **place),
+        cell_node(cell, predict, shared | models, own("predictions"), "predict"),
+        cell_node(cell, evaluate, shared | predictions, own("metrics"), "evaluate"),
     ]
 
 
 def _collecting(dataset: Dataset) -> Node:
     parts = [names.of_cell(cell.name, part) for cell in dataset.cells for part in COLLECTED]
-    return Node(
-        collect,
-        {name: name for name in parts},
-        [names.of_dataset(dataset.name, part) for part in ("table", "states")],
-        name="collect",
-        namespace=dataset.name,
-        tags=[f"dataset.{dataset.name}", "fan_in"],
-    )
+    outputs = [names.of_dataset(dataset.name, part) for part in ("table", "states")]
+    inputs = {name: name for name in parts}
+    return dataset_node(dataset.name, collect, inputs, outputs, "collect", "fan_in")

@@ -7,9 +7,9 @@ from kedro.pipeline import Node, Pipeline
 
 from robust_fairness.catalog import names
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import find
 from robust_fairness.experiment.experiment import Cell, Dataset, GeneratorConfig
 from robust_fairness.pipelines.evaluation.pipeline import shifted_inputs
+from robust_fairness.pipelines.nodes import dataset_node, source_of
 from robust_fairness.runs.configuration import selected_experiment
 
 COLUMNS = 10  # images per class of a sample grid
@@ -51,7 +51,6 @@ def read(generator: GeneratorConfig, real: Any = None) -> Any:
 
 
 def _require_images(samples: Any, generator: str) -> None:
-    """Check that a source has what a generator makes."""
     x = samples.arrays.get("x")
     if x is None or x.dtype != "uint8" or x.ndim != IMAGE_AXES or not samples.classes:
         raise InputError(
@@ -74,7 +73,7 @@ def ingest(generator: GeneratorConfig) -> tuple[Any, Any]:
     from robust_fairness.datasets.files import Files, default_root
 
     source: Any = generator.source
-    samples = find("dataset", source.name)(source.parameters).load(Files(default_root()), 1)
+    samples = source_of(source).load(Files(default_root()), 1)
     return samples, samples.table()
 
 
@@ -150,8 +149,7 @@ def _of_generator(generator: GeneratorConfig) -> list[Node]:
 def _of_dataset(dataset: Dataset) -> list[Node]:
     if dataset.generator is None:
         return []
-    own = partial(names.of_dataset, dataset.name)
-    place: Any = {"namespace": dataset.name, "tags": [f"dataset.{dataset.name}"]}
+    own, node = partial(names.of_dataset, dataset.name), partial(dataset_node, dataset.name)
     inputs = {
         "samples": own("samples"),
         "dataset": f"params:{dataset.name}.dataset",
@@ -160,8 +158,7 @@ def _of_dataset(dataset: Dataset) -> list[Node]:
     parts = ("reference", "real") if dataset.generator.source else ()
     real = {part: names.of_dataset(dataset.generator.name, part) for part in parts}
     measured = [own("distances"), own("generator_quality")]
-    nodes = [Node(measure, inputs | real, measured, name="measure", **place)]
+    nodes = [node(measure, inputs | real, measured, "measure")]
     if dataset.contact_sheet:
-        sheet = own("contact_sheet")
-        nodes.append(Node(draw_family, inputs, sheet, name="draw_contact_sheet", **place))
+        nodes.append(node(draw_family, inputs, own("contact_sheet"), "draw_contact_sheet"))
     return nodes

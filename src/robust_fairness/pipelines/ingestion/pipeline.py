@@ -6,8 +6,8 @@ from typing import Any
 from kedro.pipeline import Node, Pipeline
 
 from robust_fairness.catalog import names
-from robust_fairness.core.registry import find
 from robust_fairness.experiment.experiment import Dataset
+from robust_fairness.pipelines.nodes import dataset_node, source_of
 from robust_fairness.runs.configuration import selected_experiment
 
 
@@ -15,15 +15,14 @@ def ingest(dataset: Dataset) -> tuple[Any, Any]:
     """Samples of a dataset with its named splits, and their attributes as a table."""
     from robust_fairness.datasets.files import Files, default_root
 
-    source = find("dataset", dataset.source.name)(dataset.source.parameters)
-    samples = source.load(Files(default_root()), dataset.seeds)
+    samples = source_of(dataset.source).load(Files(default_root()), dataset.seeds)
     return samples, samples.table()
 
 
 def generate(dataset: Dataset, generator: Any) -> tuple[Any, Any]:
     """Samples of a dataset of generated images, and their attributes as a table."""
-    source = find("dataset", dataset.source.name)(dataset.source.parameters)
-    samples = source.generate(generator, dataset.seeds, names.of_dataset(dataset.name, "samples"))
+    folder = names.of_dataset(dataset.name, "samples")
+    samples = source_of(dataset.source).generate(generator, dataset.seeds, folder)
     return samples, samples.table()
 
 
@@ -50,18 +49,15 @@ def create_pipeline() -> Pipeline:
 
 
 def _nodes(dataset: Dataset) -> list[Node]:
-    own = partial(names.of_dataset, dataset.name)
-    place: Any = {"namespace": dataset.name, "tags": [f"dataset.{dataset.name}"]}
+    own, node = partial(names.of_dataset, dataset.name), partial(dataset_node, dataset.name)
     settings, samples = f"params:{dataset.name}.dataset", own("samples")
-    made = [samples, own("attributes")]
+    made, inputs = [samples, own("attributes")], [samples, settings]
     if dataset.generator:
         generator = names.of_dataset(dataset.generator.name, "generator")
-        source = Node(generate, [settings, generator], made, name="generate", **place)
+        source = node(generate, [settings, generator], made, "generate")
     else:
-        source = Node(ingest, settings, made, name="ingest", **place)
-    inputs = [samples, settings]
-    nodes = [source, Node(describe_splits, inputs, own("splits"), name="describe_splits", **place)]
+        source = node(ingest, settings, made, "ingest")
+    nodes = [source, node(describe_splits, inputs, own("splits"), "describe_splits")]
     if dataset.contact_sheet and not dataset.generator:
-        sheet = own("contact_sheet")
-        nodes.append(Node(draw, inputs, sheet, name="draw_contact_sheet", **place))
+        nodes.append(node(draw, inputs, own("contact_sheet"), "draw_contact_sheet"))
     return nodes

@@ -8,7 +8,7 @@ from kedro.pipeline import Node, Pipeline
 from robust_fairness.catalog import names
 from robust_fairness.core.errors import Failure
 from robust_fairness.experiment.experiment import Cell, Dataset, Experiment
-from robust_fairness.pipelines.collecting import of_cells, of_datasets
+from robust_fairness.pipelines.nodes import cell_node, of_cells, of_datasets
 from robust_fairness.runs.configuration import full_experiment, selected_experiment
 
 # Captions of contact sheets: of a dataset that is read, and of one that is generated.
@@ -59,7 +59,7 @@ def summarise(metrics: Any) -> tuple[Any, Any]:
 
 
 def report(metrics: Any, manifest: dict[str, Any], **parts: Any) -> str:
-    """The HTML page."""
+    """The HTML page, of tables, states and contact sheets by their names in the catalog."""
     from robust_fairness import reporting
 
     experiment = full_experiment()
@@ -112,13 +112,7 @@ def create_pipeline() -> Pipeline:
             *_collectors(experiment),
             Node(describe_cells, None, "cells", name="describe_cells"),
             Node(summarise, "metrics", ["summary", "trade_off"], name="summarise"),
-            Node(
-                report,
-                {name: name for name in inputs},
-                "report",
-                name="report",
-                tags=["fan_in"],
-            ),
+            Node(report, {name: name for name in inputs}, "report", name="report", tags=["fan_in"]),
         ]
     )
 
@@ -129,14 +123,7 @@ def _plane(cell: Cell) -> Node:
         "samples": names.of_dataset(cell.dataset, "samples"),
         "cell": f"params:{cell.name}.cell",
     }
-    return Node(
-        draw,
-        inputs,
-        names.of_cell(cell.name, PLANE),
-        name="draw_embedding_plane",
-        namespace=cell.name,
-        tags=[f"dataset.{cell.dataset}", f"method.{cell.label}"],
-    )
+    return cell_node(cell, draw, inputs, names.of_cell(cell.name, PLANE), "draw_embedding_plane")
 
 
 def _collectors(experiment: Experiment) -> Iterator[Node]:

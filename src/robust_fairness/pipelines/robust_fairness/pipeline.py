@@ -7,5 +7,5 @@ from robust_fairness.pipelines import evaluation, generation, ingestion, reporti
 
 def create_pipeline() -> Pipeline:
     """From raw files to the report, for everything in the grid."""
-    rooms = (generation, ingestion, shifts, training, evaluation, reporting)
-    return Pipeline([room.create_pipeline() for room in rooms])
+    parts = (generation, ingestion, shifts, training, evaluation, reporting)
+    return Pipeline([part.create_pipeline() for part in parts])

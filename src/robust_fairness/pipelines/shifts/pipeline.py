@@ -7,6 +7,7 @@ from kedro.pipeline import Node, Pipeline
 from robust_fairness.catalog import names
 from robust_fairness.core.registry import find
 from robust_fairness.experiment.experiment import Dataset, TestSet
+from robust_fairness.pipelines.nodes import dataset_node, source_of
 from robust_fairness.runs.configuration import selected_experiment
 
 
@@ -24,9 +25,10 @@ def shift_generated(samples: Any, test_set: TestSet, dataset: Dataset, generator
     """Shift the test rows of a generated dataset: in latent space, or their images."""
     if not find("shift", test_set.shift.name).latent:
         return shift(samples, test_set)
-    source = find("dataset", dataset.source.name)(dataset.source.parameters)
     folder = names.of_test_set(dataset.name, test_set.name)
-    return source.shifted(samples.take(_tested(samples)), test_set, generator, folder)
+    return source_of(dataset.source).shifted(
+        samples.take(_tested(samples)), test_set, generator, folder
+    )
 
 
 def _tested(samples: Any) -> Any:
@@ -50,11 +52,7 @@ def _node(dataset: Dataset, test_set: TestSet) -> Node:
     if dataset.generator:
         generator = names.of_dataset(dataset.generator.name, "generator")
         inputs += [f"params:{dataset.name}.dataset", generator]
-    return Node(
-        shift_generated if dataset.generator else shift,
-        inputs,
-        names.of_test_set(dataset.name, test_set.name),
-        name=f"shift_{test_set.name}",
-        namespace=dataset.name,
-        tags=[f"dataset.{dataset.name}", f"shift.{test_set.called}"],
-    )
+    function = shift_generated if dataset.generator else shift
+    output, name = names.of_test_set(dataset.name, test_set.name), f"shift_{test_set.name}"
+    tag = f"shift.{test_set.called}"
+    return dataset_node(dataset.name, function, inputs, output, name, tag)

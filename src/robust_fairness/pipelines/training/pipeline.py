@@ -7,6 +7,7 @@ from kedro.pipeline import Node, Pipeline
 
 from robust_fairness.catalog import names
 from robust_fairness.experiment.experiment import Cell
+from robust_fairness.pipelines.nodes import cell_node
 from robust_fairness.runs.configuration import selected_experiment
 
 
@@ -33,12 +34,10 @@ def create_pipeline() -> Pipeline:
 def _nodes(cell: Cell) -> list[Node]:
     own = partial(names.of_cell, cell.name)
     samples, settings = names.of_dataset(cell.dataset, "samples"), f"params:{cell.name}.cell"
-    place: Any = {
-        "namespace": cell.name, "tags": [f"dataset.{cell.dataset}", f"method.{cell.label}"]
-    }  # fmt: skip
     trained = [own(part) for part in ("models", "validation", "history", "trials")]
     selected = [own("selection"), own("choices")]
+    validated = [samples, own("validation"), settings]
     return [
-        Node(train, [samples, settings], trained, name="train", **place),
-        Node(select, [samples, own("validation"), settings], selected, name="select", **place),
+        cell_node(cell, train, [samples, settings], trained, "train"),
+        cell_node(cell, select, validated, selected, "select"),
     ]

@@ -9,17 +9,21 @@ import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from kedro.io import CatalogProtocol
 from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 from pluggy import PluginManager
 
 from robust_fairness.core.errors import Failure, InputError, unknown_name
-from robust_fairness.runs.runners.fault_tolerant import FaultTolerantRunner, Unreachable, first_line
+from robust_fairness.runs.runners.fault_tolerant import (
+    Calls,
+    FaultTolerantRunner,
+    Unreachable,
+    first_line,
+)
 from robust_fairness.runs.runners.jobs import (
     PACKAGES,
     SETTINGS,
@@ -40,6 +44,7 @@ BACKLOG = 2  # nodes per worker, running or waiting
 BACKOFF = 4  # factor between the times of warnings that there are no workers
 OPTIONS = ("address", "workers", "threads", "timeout")
 SECONDS_BETWEEN_COUNTS = 1.0  # of the workers
+LOADER = ("conf_source", "env", "runtime_params")  # arguments of the configuration loader
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
@@ -75,11 +80,11 @@ class DaskRunner(FaultTolerantRunner):
         if is_async:
             raise InputError("runner parameter is_async: True, allowed with Dask: False")
         for name, value in (("workers", workers), ("threads", threads)):
-            if value is not None and (not _is_whole(value) or value < 1):
+            if value is not None and (type(value) is not int or value < 1):
                 raise InputError(
                     f"runner parameter {name}: {value!r}, allowed: a whole number from 1"
                 )
-        if isinstance(timeout, bool) or not isinstance(timeout, int | float) or timeout <= 0:
+        if type(timeout) not in (int, float) or timeout <= 0:
             raise InputError(f"runner parameter timeout: {timeout!r}, allowed: seconds above 0")
         if address is not None and workers is not None:
             raise InputError(
@@ -88,23 +93,9 @@ class DaskRunner(FaultTolerantRunner):
         _require_dask()
         self._address = None if address is None else str(address)
         self._workers, self._threads, self._timeout = workers, threads, float(timeout)
-        self._files: Files | None = None
-        self._setup: WorkerSetup | None = None
         if self._address is not None:  # checked before the run starts
             with connected(self._address, self._timeout) as client:
                 require_fit(client, self._address, self._timeout)
-
-    def _run(
-        self,
-        pipeline: Pipeline,
-        catalog: CatalogProtocol,
-        hook_manager: PluginManager | None = None,
-        run_id: str | None = None,
-    ) -> None:
-        """Run all nodes that can run."""
-        self._files, self._setup = Files.of(catalog), None
-        require_sendable(pipeline, catalog, self._files)
-        super()._run(pipeline, catalog, hook_manager, run_id)
 
     def _get_executor(self, max_workers: int) -> Executor:
         if self._address is not None:
@@ -121,47 +112,32 @@ class DaskRunner(FaultTolerantRunner):
         assert isinstance(executor, Workers)
         return executor.capacity
 
-    def _call(
-        self,
-        node: Node,
-        catalog: Any,
-        missing: Mapping[str, Failure],
-        hook_manager: PluginManager | None,
-        run_id: str | None,
-    ) -> Callable[[], Any]:
-        assert self._files is not None
-        self._setup = self._setup or self._worker_setup()  # the same for all nodes
-        return Job.of(node, self._files, catalog, missing, run_id, self._setup).run
+    def _calls(
+        self, pipeline: Pipeline, catalog: Any, hooks: PluginManager | None, run_id: str | None
+    ) -> Calls:
+        files, setup = Files.of(catalog), cache(self._worker_setup)
+        require_sendable(pipeline, catalog, files)
+
+        def call(node: Node, missing: Mapping[str, Failure]) -> Callable[[], Any]:
+            return Job.of(node, files, catalog, missing, run_id, setup()).run
+
+        return call
 
     def _worker_setup(self) -> WorkerSetup:
         from kedro.framework.project import PACKAGE_NAME
 
+        from robust_fairness.runs import configuration
         from robust_fairness.runs.provenance import root
 
         settings = {name: os.environ[name] for name in SETTINGS if name in os.environ}
-        configuration: dict[str, Any] = {} if PACKAGE_NAME is None else _configuration()
-        return WorkerSetup(root(), PACKAGE_NAME, self._threads, settings, configuration, identity())
+        loader = None if PACKAGE_NAME is None else configuration.loader()
+        arguments = {name: getattr(loader, name) for name in LOADER if loader is not None}
+        return WorkerSetup(root(), PACKAGE_NAME, self._threads, settings, arguments, identity())
 
     def _threads_here(self, workers: int) -> int:
         variable = os.environ.get("OMP_NUM_THREADS", "")
         number = int(variable) if variable.isdigit() else 0
         return self._threads or number or max(1, (os.cpu_count() or 1) // workers)
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _configuration() -> dict[str, Any]:
-    """Arguments of the configuration loader of this run."""
-    from robust_fairness.runs import configuration
-
-    loader = configuration.loader()
-    return {
-        "conf_source": loader.conf_source,
-        "env": loader.env,
-        "runtime_params": loader.runtime_params,
-    }
 
 
 def _require_dask() -> None:
@@ -252,7 +228,8 @@ def require_fit(client: Any, address: str, timeout: float) -> None:
     wanted = {name: here[name] for name in ("python", *PACKAGES)}
     found = client.get_versions(packages=list(PACKAGES))
     for name, process in {"its scheduler": found["scheduler"], **found["workers"]}.items():
-        packages = {**process["packages"], "python": _release(process["packages"]["python"])}
+        release = ".".join(process["packages"]["python"].split(".")[:3])  # of 3.11.7.final.0
+        packages = {**process["packages"], "python": release}
         who = name if name == "its scheduler" else f"its worker {name}"
         require_same_versions(wanted, packages, f"{address}: {who}")
     for name, threads in client.nthreads().items():
@@ -291,11 +268,6 @@ def _shared_folder() -> Path:
 def inspect_worker(path: str) -> tuple[dict[str, str], bool]:
     """The worker's identity, and whether it sees a file."""
     return identity(), Path(path).exists()
-
-
-def _release(python: str) -> str:
-    """``3.11.7`` for ``3.11.7.final.0``."""
-    return ".".join(python.split(".")[:3])
 
 
 class Workers(Executor):

@@ -25,6 +25,8 @@ from robust_fairness.core.errors import Failure
 logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 1.0
+# A node and the failures of its missing inputs become the call that runs it.
+Calls = Callable[[Node, Mapping[str, Failure]], Callable[[], Any]]
 FAN_IN = "fan_in"  # tag of nodes that accept failed inputs and name them
 
 
@@ -174,24 +176,23 @@ class FaultTolerantRunner(AbstractRunner):
     """Runs every node that does not depend on a failed one, on any executor.
 
     Subclasses define the executor (``_get_executor``), how many nodes run at the same time
-    (``_capacity``) and the call that runs a node (``_call``).
+    (``_capacity``) and the calls that run nodes (``_calls``).
     """
 
     def _capacity(self, executor: Executor, pipeline: Pipeline) -> int:
         """How many nodes may be submitted; read again before each one."""
         return self._get_required_workers_count(pipeline)
 
-    def _call(
-        self,
-        node: Node,
-        catalog: Any,
-        missing: Mapping[str, Failure],
-        hook_manager: PluginManager | None,
-        run_id: str | None,
-    ) -> Callable[[], Any]:
-        """The call that runs a node, with failures instead of its missing inputs."""
-        inputs: Any = CatalogWithFailures(catalog, missing) if missing else catalog
-        return Task(node, inputs, self._is_async, hook_manager, run_id).execute
+    def _calls(
+        self, pipeline: Pipeline, catalog: Any, hooks: PluginManager | None, run_id: str | None
+    ) -> Calls:
+        """What makes the call that runs a node, with failures instead of its missing inputs."""
+
+        def call(node: Node, missing: Mapping[str, Failure]) -> Callable[[], Any]:
+            inputs: Any = CatalogWithFailures(catalog, missing) if missing else catalog
+            return Task(node, inputs, self._is_async, hooks, run_id).execute
+
+        return call
 
     def _run(
         self,
@@ -201,7 +202,7 @@ class FaultTolerantRunner(AbstractRunner):
         run_id: str | None = None,
     ) -> None:
         """Run all nodes that can run."""
-        failures = Failures()
+        calls, failures = self._calls(pipeline, catalog, hook_manager, run_id), Failures()
         queue, uses = Queue(pipeline), Uses(pipeline)
         running: dict[Future[Any], Node] = {}
         executor = self._get_executor(self._get_required_workers_count(pipeline))
@@ -216,8 +217,7 @@ class FaultTolerantRunner(AbstractRunner):
                         failures.skipped(node, next(iter(missing.values())))
                         queue.done(node)
                         continue
-                    call = self._call(node, catalog, missing, hook_manager, run_id)
-                    running[executor.submit(call)] = node
+                    running[executor.submit(calls(node, missing))] = node
                     continue
                 for future in wait(running, POLL_SECONDS, FIRST_COMPLETED).done:
                     node = running.pop(future)

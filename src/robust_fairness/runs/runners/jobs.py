@@ -240,13 +240,9 @@ def set_up(setup: WorkerSetup) -> Any:
         configure_project(setup.package)
         settings.CONFIG_LOADER_CLASS(**setup.configuration, **settings.CONFIG_LOADER_ARGS)
         # Hooks of plugins expect events of the process that started the run.
-        own = (hook for hook in settings.HOOKS if _is_of(setup.package, hook))
+        own = [one for one in settings.HOOKS if type(one).__module__.split(".")[0] == setup.package]
         _register_hooks(hooks, own)
     return hooks
-
-
-def _is_of(package: str, hook: Any) -> bool:
-    return type(hook).__module__.partition(".")[0] == package
 
 
 @cache
