@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from robust_fairness.cli.commands import Command, write_files
+from robust_fairness.cli.commands import write_files
 from robust_fairness.core.errors import InputError
 
 
@@ -15,7 +15,17 @@ class BadInput(click.ClickException):
     exit_code = 2
 
 
-@click.command(cls=Command)
+class AuditCommand(click.Command):
+    """A command that ends with status 2 where the input is wrong."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            raise BadInput(str(error)) from None
+
+
+@click.command(cls=AuditCommand)
 @click.argument("path", metavar="TABLE", type=click.Path(path_type=Path))
 @click.option("--target", required=True, help="Column of the true values.")
 @click.option("--prediction", required=True, help="Column of the predictions.")
@@ -53,23 +63,7 @@ class BadInput(click.ClickException):
 @click.option(
     "--fail-if", "gates", multiple=True, help="Exit with status 1 if true: delta_eo[sex]>0.1"
 )
-def audit(path: Path, **options: Any) -> None:
-    """Score the predictions in a table, CSV or Parquet, without training.
-
-    Writes TABLE_audit.html and TABLE_audit.csv. Exit status: 0, 1 if a gate of --fail-if failed,
-    2 if the input is wrong (nothing is written).
-    """
-    try:
-        failed = _audited(path, **options)
-    except InputError as error:
-        raise BadInput(str(error)) from None
-    for failure in failed:
-        click.echo(f"failed: {failure}", err=True)
-    if failed:
-        raise SystemExit(1)
-
-
-def _audited(
+def audit(
     path: Path,
     *,
     target: str,
@@ -82,14 +76,14 @@ def _audited(
     bins: tuple[str, ...],
     numbers: tuple[str, ...],
     categories: tuple[str, ...],
-    intersections: bool,
-    small: int,
-    missing: tuple[str, ...],
-    delimiter: str,
     output: Path | None,
-    gates: tuple[str, ...],
-) -> list[str]:
-    """Read, score and write; returns the reasons why gates failed."""
+    **options: Any,
+) -> None:
+    """Score the predictions in a table, CSV or Parquet, without training.
+
+    Writes TABLE_audit.html and TABLE_audit.csv. Exit status: 0, 1 if a gate of --fail-if failed,
+    2 if the input is wrong (nothing is written).
+    """
     from robust_fairness.audit.command import audit_file, summary
     from robust_fairness.audit.predictions import Roles
 
@@ -97,16 +91,16 @@ def _audited(
         target, prediction, _names(attributes), positive, continuous, prediction_is, threshold,
         _types(numbers, categories), dict(map(_cut, bins)),
     )  # fmt: skip
-    found = audit_file(
-        path, roles, gates=gates, intersections=intersections, small=small, missing=missing,
-        delimiter=delimiter,
-    )  # fmt: skip
+    found = audit_file(path, roles, **options)
     files = {(output or Path.cwd()) / name: text for name, text in found.files.items()}
     write_files(files)
     click.echo(summary(found.rows))
     for file in files:
         click.echo(f"wrote {file}")
-    return found.failures
+    for failure in found.failures:
+        click.echo(f"failed: {failure}", err=True)
+    if found.failures:
+        raise SystemExit(1)
 
 
 def _names(text: str) -> list[str]:

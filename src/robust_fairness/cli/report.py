@@ -76,14 +76,19 @@ def answers(
 
     A JSON list of questionId and prediction, for one replica of DATASET and METHOD (its label).
     """
+    from robust_fairness.catalog import names
     from robust_fairness.catalog.arrays import PredictionsDataset, SamplesDataset
     from robust_fairness.runs import provenance
     from robust_fairness.training.answers import official_answers, prediction_of
 
     run_id = run_id or provenance.newest_finished_run()
-    predictions = provenance.load(run_id, f"{dataset}.{method}.predictions", PredictionsDataset)
+    predictions = provenance.load(
+        run_id, names.of_cell(f"{dataset}.{method}", "predictions"), PredictionsDataset
+    )
     prediction = prediction_of(predictions, trial, seed, test_set)
-    samples = f"{dataset}.shifted.{test_set}" if test_set else f"{dataset}.samples"
+    samples = names.of_dataset(dataset, "samples")
+    if test_set:
+        samples = names.of_test_set(dataset, test_set)
     rows = official_answers(prediction, provenance.load(run_id, samples, SamplesDataset))
     text = json.dumps(rows, ensure_ascii=False)
     if output is None:

@@ -10,8 +10,8 @@ from robust_fairness.samples import Samples
 from robust_fairness.shifts.base import (
     BRIGHTEST,
     ImageShift,
+    Severities,
     are_images,
-    check_standard_deviation,
     not_applicable,
 )
 
@@ -35,10 +35,8 @@ class Noise(ImageShift):
     """
 
     applies_to = ("table", "image", "generated")
+    severities = Severities("a standard deviation")
     Parameters = NoiseParameters
-
-    def check(self, severity: float) -> None:
-        check_standard_deviation(severity)
 
     def shifted(self, samples: Samples, severity: float, places: np.ndarray) -> Samples:
         if are_images(samples):

@@ -4,13 +4,13 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from math import prod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import Plugin
+from robust_fairness.core.registry import Plugin, PluginParameters
 from robust_fairness.generation.latents import Targets
 from robust_fairness.generation.supports import Support
 from robust_fairness.samples import Samples
@@ -21,8 +21,12 @@ IMAGE_AXES = 4  # row, channel, height, width
 RIGHT_ANGLE = 90.0  # degrees
 
 
-class NoParameters(BaseModel, extra="forbid", frozen=True):
-    """Parameters of a shift that has none."""
+class Severities(NamedTuple):
+    """The severities that are allowed, and what they are."""
+
+    unit: str
+    low: float = 0
+    high: float = math.inf
 
 
 class Shift(Plugin, ABC):
@@ -31,20 +35,24 @@ class Shift(Plugin, ABC):
     Attributes:
         applies_to: the kinds of data (see ``datasets.base.Dataset``) that it can be applied to.
         latent: whether it is a subset of latent space (``LatentShift``).
-        parameters: its parameters.
+        severities: the allowed severities, for ``check``.
     """
 
     applies_to: ClassVar[tuple[str, ...]]
     latent: ClassVar[bool] = False
-    Parameters: ClassVar[type[BaseModel]] = NoParameters
+    severities: ClassVar[Severities] = Severities("a number", -math.inf)
+    Parameters: ClassVar[type[BaseModel]] = PluginParameters
     parameters: Any
 
     def __init__(self, parameters: BaseModel | None = None) -> None:
         self.parameters = self.Parameters() if parameters is None else parameters
 
-    @abstractmethod
     def check(self, severity: float) -> None:
-        """Check a severity; called when the configuration is read."""
+        """Raise an error if a severity is not allowed; called when the configuration is read."""
+        unit, low, high = self.severities
+        if not (math.isfinite(severity) and low <= severity <= high):
+            allowed = f"to {high:g}" if math.isfinite(high) else "and larger finite numbers"
+            raise InputError(f"{self.name} severity {severity}: {unit}, allowed: {low:g} {allowed}")
 
 
 class SampleShift(Shift):
@@ -134,23 +142,3 @@ def not_applicable(shift: str, samples: Samples, allowed: str) -> InputError:
     """An error for samples that a shift cannot be applied to."""
     kinds = ", ".join(f"{array.dtype} {array.shape}" for array in samples.arrays.values())
     return InputError(f"{shift} is not applicable to x of {kinds}, allowed: {allowed}")
-
-
-def check_standard_deviation(severity: float) -> None:
-    """Check that the severity of a noise is a standard deviation."""
-    if not (math.isfinite(severity) and severity >= 0):
-        raise InputError(
-            f"noise severity {severity}: a standard deviation, allowed: 0 and larger finite numbers"
-        )
-
-
-def check_fraction(severity: float, shift: str, unit: str) -> None:
-    """Check that a severity is a fraction of ``unit``."""
-    if not 0 <= severity <= 1:
-        raise InputError(f"{shift} severity {severity}: a fraction of {unit}, allowed: 0 to 1")
-
-
-def check_angle(severity: float, shift: str) -> None:
-    """Check that a severity is an angle from 0 to 90 degrees."""
-    if not 0 <= severity <= RIGHT_ANGLE:
-        raise InputError(f"{shift} severity {severity}: an angle in degrees, allowed: 0 to 90")

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from robust_fairness.shifts.base import BRIGHTEST, ImageShift, check_fraction
+from robust_fairness.shifts.base import BRIGHTEST, ImageShift, Severities
 
 
 class Brightness(ImageShift):
@@ -17,15 +17,13 @@ class Brightness(ImageShift):
     truncates decimals that are rounded here.
     """
 
+    severities = Severities("a fraction of the full brightness", high=1)
     # Levels 1 to 5 of ImageNet-C, of its 64 x 64 version and of CIFAR-10-C, by side of the images.
     LEVELS: ClassVar = {
         224: (0.1, 0.2, 0.3, 0.4, 0.5),
         64: (0.1, 0.2, 0.3, 0.4, 0.5),
         32: (0.05, 0.1, 0.15, 0.2, 0.3),
     }
-
-    def check(self, severity: float) -> None:
-        check_fraction(severity, self.name, "the full brightness")
 
     def shifted_images(self, images: np.ndarray, severity: float, places: np.ndarray) -> np.ndarray:
         values = np.arange(BRIGHTEST + 1)

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from robust_fairness.shifts.base import ImageShift, check_fraction
+from robust_fairness.shifts.base import ImageShift, Severities
 
 
 class Contrast(ImageShift):
@@ -16,6 +16,7 @@ class Contrast(ImageShift):
     truncates decimals that are rounded here.
     """
 
+    severities = Severities("a fraction of the contrast", high=1)
     # Levels 1 to 5 of ImageNet-C, of its 64 x 64 version and of CIFAR-10-C, by side of the images.
     # The published numbers are the fraction that is left.
     LEVELS: ClassVar = {
@@ -23,9 +24,6 @@ class Contrast(ImageShift):
         64: (0.6, 0.7, 0.8, 0.9, 0.95),
         32: (0.25, 0.5, 0.6, 0.7, 0.85),
     }
-
-    def check(self, severity: float) -> None:
-        check_fraction(severity, self.name, "the contrast")
 
     def shifted_images(self, images: np.ndarray, severity: float, places: np.ndarray) -> np.ndarray:
         # a sum of whole numbers, so that the mean does not depend on the order of summation

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from robust_fairness.generation.latents import Targets, check_dimension, on_sphere, slerp
 from robust_fairness.generation.supports import Cap, cap_of
-from robust_fairness.shifts.base import RIGHT_ANGLE, LatentShift, check_angle
+from robust_fairness.shifts.base import RIGHT_ANGLE, LatentShift, Severities
 
 STRAIGHT_ANGLE = 180.0  # degrees
 
@@ -27,6 +27,8 @@ class Extend(LatentShift):
     norm sqrt(d), without which the generator gets latents that it never saw.
     """
 
+    severities = Severities("an angle in degrees", high=RIGHT_ANGLE)
+
     class Parameters(BaseModel, extra="forbid", frozen=True):
         """Parameters of the subset.
 
@@ -38,9 +40,6 @@ class Extend(LatentShift):
         """
 
         form: Literal["consistent", "as_printed"] = "consistent"
-
-    def check(self, severity: float) -> None:
-        check_angle(severity, self.name)
 
     def subset(self, z: np.ndarray, severity: float, targets: Targets) -> np.ndarray:
         self.check(severity)

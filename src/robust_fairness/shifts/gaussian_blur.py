@@ -4,10 +4,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from robust_fairness.core.errors import InputError
-from robust_fairness.shifts.base import ImageShift
+from robust_fairness.shifts.base import ImageShift, Severities
 
-LARGEST = 100  # the kernel is 8 times as wide
 HEIGHT, WIDTH = 2, 3
 
 
@@ -25,19 +23,13 @@ class GaussianBlur(ImageShift):
     Corruptions and Perturbations", with the levels of the authors' published code.
     """
 
+    severities = Severities("a standard deviation in pixels", high=100)  # the kernel is 8 as wide
     # Levels 1 to 5 of ImageNet-C, of its 64 x 64 version and of CIFAR-10-C, by side of the images.
     LEVELS: ClassVar = {
         224: (1, 2, 3, 4, 6),
         64: (0.5, 0.75, 1, 1.25, 1.5),
         32: (0.4, 0.6, 0.7, 0.8, 1),
     }
-
-    def check(self, severity: float) -> None:
-        if not 0 <= severity <= LARGEST:
-            raise InputError(
-                f"gaussian_blur severity {severity}: a standard deviation in pixels, "
-                f"allowed: 0 to {LARGEST}"
-            )
 
     def shifted_images(self, images: np.ndarray, severity: float, places: np.ndarray) -> np.ndarray:
         from scipy.ndimage import gaussian_filter

@@ -4,7 +4,7 @@ import numpy as np
 
 from robust_fairness.core.draws import uniform_rows
 from robust_fairness.shifts._noise import NoiseParameters
-from robust_fairness.shifts.base import BRIGHTEST, ImageShift, check_fraction
+from robust_fairness.shifts.base import BRIGHTEST, ImageShift, Severities
 
 HALF = np.float32(0.5)
 
@@ -18,10 +18,8 @@ class ImpulseNoise(ImageShift):
     Source: "Equalized Robustness" (under review, ICLR 2022), 5.1: p = 0.03.
     """
 
+    severities = Severities("a fraction of the pixels", high=1)
     Parameters = NoiseParameters
-
-    def check(self, severity: float) -> None:
-        check_fraction(severity, self.name, "the pixels")
 
     def shifted_images(self, images: np.ndarray, severity: float, places: np.ndarray) -> np.ndarray:
         # one stream each, so that no probability depends on how many values change

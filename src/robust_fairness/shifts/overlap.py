@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from robust_fairness.generation.latents import Targets, check_dimension, on_sphere, slerp
 from robust_fairness.generation.supports import Cap, cap_of
-from robust_fairness.shifts.base import RIGHT_ANGLE, LatentShift, check_angle
+from robust_fairness.shifts.base import RIGHT_ANGLE, LatentShift, Severities
 
 HALF = 0.5
 
@@ -24,6 +24,8 @@ class Overlap(LatentShift):
     to t1 here (``second_target``), and the norm is sqrt(d).
     """
 
+    severities = Severities("an angle in degrees", high=RIGHT_ANGLE)
+
     class Parameters(BaseModel, extra="forbid", frozen=True):
         """Parameters of the subset.
 
@@ -35,9 +37,6 @@ class Overlap(LatentShift):
         """
 
         second_target: Literal["orthogonal", "as_drawn"] = "orthogonal"
-
-    def check(self, severity: float) -> None:
-        check_angle(severity, self.name)
 
     def axis(self, severity: float, targets: Targets) -> np.ndarray:
         r"""The axis :math:`\tilde t = \text{slerp}(t_1, t_2; 2 \theta / \pi)` (Eq. 8), ``[d]``."""

@@ -5,8 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from robust_fairness.core.errors import InputError
-from robust_fairness.shifts.base import ImageShift
+from robust_fairness.shifts.base import ImageShift, Severities
 
 HEIGHT, WIDTH = 2, 3
 DECIMALS = 9  # of a quotient, so that 33 pixels have 30 blocks of 1.1
@@ -29,6 +28,7 @@ class Pixelate(ImageShift):
     Source: Hendrycks and Dietterich 2019, with the levels of the authors' published code.
     """
 
+    severities = Severities("the side of a block in pixels", low=1)
     # Levels 1 to 5 of ImageNet-C, of its 64 x 64 version and of CIFAR-10-C, by side of the images.
     # The published numbers are the number of blocks as a fraction of the side.
     LEVELS: ClassVar = {
@@ -39,13 +39,6 @@ class Pixelate(ImageShift):
             32: (0.95, 0.9, 0.85, 0.75, 0.65),
         }.items()
     }
-
-    def check(self, severity: float) -> None:
-        if not (math.isfinite(severity) and severity >= 1):
-            raise InputError(
-                f"pixelate severity {severity}: the side of a block in pixels, "
-                "allowed: 1 and larger finite numbers"
-            )
 
     def shifted_images(self, images: np.ndarray, severity: float, places: np.ndarray) -> np.ndarray:
         (top, heights), (left, widths) = (
