@@ -201,6 +201,8 @@ class Cell(Settings):
     def _search_fits(self, info: Any) -> "Cell":
         if is_outline(info):
             return self
+        for stage in self.search:
+            self.replicas(stage.samples)
         if self.search and not self.decides:
             raise InputError("search_by: none given and no selection is one, allowed: a criterion")
         from robust_fairness.metrics.criteria import Criterion

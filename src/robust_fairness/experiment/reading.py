@@ -3,7 +3,7 @@
 All mistakes are collected and reported together, each with file and line.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from robust_fairness.core.errors import InputError
@@ -18,6 +18,7 @@ from robust_fairness.experiment.experiment import (
 from robust_fairness.experiment.lookup import Lookup
 from robust_fairness.experiment.mistakes import Mistakes
 from robust_fairness.experiment.plugins import Named
+from robust_fairness.experiment.search import Stage
 from robust_fairness.experiment.yaml_source import Node, deep_merged, without
 
 GENERATED = "generated"  # the dataset plug-in whose images a generator makes
@@ -258,15 +259,20 @@ class Reader:
             "network": network,
             "settings": settings.plain or {},
             "trials": [one.plain for one in trials],
-            "search": [one.plain for one in search],
             "facets": texts(dataset.fields.get("facets", NOTHING))
             | texts(fields.get("facets", NOTHING)),
         }
-        places = {**dataset.fields, **fields, "trials": Node(trials), "search": Node(search)}
-        found: Cell | None = self.mistakes.validated(Cell, written, of, Node(places, node.place))
-        if found is not None and self.mistakes.fully:
-            self.values(found, settings, trials, spaces)
-        return found if len(self.mistakes.found) == before else None
+        places = Node({**dataset.fields, **fields, "trials": Node(trials)}, node.place)
+        found: Cell | None = self.mistakes.validated(Cell, written, of, places)
+        stages = [
+            self.mistakes.validated(Stage, one.plain, f"search of {of}", one) for one in search
+        ]
+        if len(self.mistakes.found) == before and found is not None and self.mistakes.fully:
+            self.values(found, settings, trials, zip(stages, spaces, strict=True))
+        if len(self.mistakes.found) > before:
+            return None
+        complete = {**written, "search": stages}
+        return self.mistakes.validated(Cell, complete, of, places) if search else found
 
     def expanded(self, node: Node, section: str, of: str) -> list[Node]:
         """The trials or stages of a cell; a name stands for those of a section of the file."""
@@ -283,11 +289,15 @@ class Reader:
         return [one for one in found if self.mistakes.mapping(one, what)]
 
     def values(
-        self, cell: Cell, settings: Node, trials: Sequence[Node], spaces: Sequence[Node]
+        self,
+        cell: Cell,
+        settings: Node,
+        trials: Sequence[Node],
+        search: Iterable[tuple[Stage, Node]],
     ) -> None:
         """Note invalid values of settings, trials and searches."""
         written = [({}, settings.place), *((trial.plain, trial.place) for trial in trials)]
-        for stage, space in zip(cell.search, spaces, strict=True):
+        for stage, space in search:
             for sample in stage.samples:
                 for name, value in sample.items():
                     written.append((sample, place_of_value(space.fields[name], value)))
