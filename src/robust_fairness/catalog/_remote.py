@@ -1,4 +1,4 @@
-"""Files that lie elsewhere, in a bucket for example, by fsspec."""
+"""Files of other file systems of fsspec, such as buckets."""
 
 import tempfile
 import uuid
@@ -11,7 +11,7 @@ import fsspec
 
 from robust_fairness.core.errors import InputError, unknown_name
 
-# Stores in which an object is there whole or not at all; elsewhere a file grows in its place.
+# Stores whose uploads are atomic.
 OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oci", "oss", "hf"}
 
 
@@ -29,7 +29,7 @@ class Remote:
         if protocol not in fsspec.available_protocols():
             raise unknown_name("protocol", protocol, fsspec.available_protocols())
         try:
-            # Other processes write, too: what was listed before says nothing.
+            # other processes write as well, so listings are not cached
             self.system = fsspec.filesystem(protocol, use_listings_cache=False, **options)
         except (ImportError, TypeError, ValueError) as error:
             raise InputError(f"{protocol}://: {error}") from error
@@ -59,10 +59,7 @@ class Remote:
 
     @contextmanager
     def fetched(self, path: PurePosixPath) -> Iterator[Path]:
-        """A copy on this machine, for as long as the block lasts.
-
-        What is mapped within the block stays readable after it.
-        """
+        """A temporary local copy; what is mapped within the block stays readable after it."""
         with tempfile.TemporaryDirectory(prefix="robust_fairness_") as folder:
             copy = Path(folder) / path.name
             self.system.get_file(str(path), str(copy))
@@ -70,24 +67,21 @@ class Remote:
 
     @contextmanager
     def written(self, path: PurePosixPath) -> Iterator[Path]:
-        """A path to write to on this machine; the file is sent when the block ends without error.
-
-        It appears whole or not at all, also where a write fails half way.
-        """
+        """A local path, uploaded atomically when the block ends without error."""
         with tempfile.TemporaryDirectory(prefix="robust_fairness_") as folder:
             copy = Path(folder) / path.name
             yield copy
             if self.protocol in OBJECT_STORES:
                 self.system.put_file(str(copy), str(path))
                 return
-            aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+            temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
             self.system.makedirs(str(path.parent), exist_ok=True)
             try:
-                self.system.put_file(str(copy), str(aside))
-                self.system.mv(str(aside), str(path))
+                self.system.put_file(str(copy), str(temporary))
+                self.system.mv(str(temporary), str(path))
             finally:
                 with suppress(FileNotFoundError):
-                    self.system.rm_file(str(aside))
+                    self.system.rm_file(str(temporary))
 
     def remove(self, path: PurePosixPath) -> None:
         """Delete a file."""

@@ -10,6 +10,7 @@ from typing import Any
 from kedro.io import AbstractVersionedDataset, DatasetError, Version
 
 from robust_fairness.catalog._remote import Remote, protocol_of
+from robust_fairness.core.errors import first_line
 from robust_fairness.core.files import atomic_path
 
 
@@ -30,11 +31,8 @@ class AtomicDataset(AbstractVersionedDataset[Any, Any]):
         metadata: dict[str, Any] | None = None,
     ) -> None:
         self.metadata = metadata
-        self._options = {
-            name: value
-            for name, value in (("credentials", credentials), ("fs_args", fs_args))
-            if value
-        }
+        options = {"credentials": credentials, "fs_args": fs_args}
+        self._options = {name: value for name, value in options.items() if value}
         self._remote: Remote | None = None
         if protocol_of(filepath) == "file":
             super().__init__(PurePosixPath(filepath.removeprefix("file://")), version)
@@ -54,7 +52,7 @@ class AtomicDataset(AbstractVersionedDataset[Any, Any]):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The arguments that tell how its file system is reached."""
+        """The arguments of its file system."""
         return dict(self._options)
 
     @property
@@ -81,19 +79,18 @@ class AtomicDataset(AbstractVersionedDataset[Any, Any]):
             try:
                 return self.read(path)
             except Exception as error:
-                first = str(error).splitlines()[0] if str(error) else type(error).__name__
-                first = first.replace(str(path), place)
+                first = first_line(error).replace(str(path), place)
                 named = first.startswith(f"{place}: ")
                 raise DatasetError(
                     first if named else f"{place}: corrupted file ({first})"
                 ) from error
 
     def save(self, data: Any) -> None:
-        """Write aside, flush to the disk, rename; or write here and send."""
+        """Write to a temporary file and rename it, or write here and upload."""
         path = self._get_save_path()
         remote = self._remote
-        with atomic_path(Path(path)) if remote is None else remote.written(path) as aside:
-            self.write(data, aside)
+        with atomic_path(Path(path)) if remote is None else remote.written(path) as temporary:
+            self.write(data, temporary)
 
     def remove(self) -> None:
         """Delete the version to load."""
@@ -106,14 +103,14 @@ class AtomicDataset(AbstractVersionedDataset[Any, Any]):
         return str(path) if self._remote is None else self._remote.url(path)
 
     def _get_versions(self) -> list[str]:
-        """Newest file first; Kedro goes by name, which tells nothing where run ids are given."""
+        """Newest file first; Kedro sorts by name, but users may choose run ids."""
         found = super()._get_versions()
         if self._remote is not None:
             return self._remote.newest_first(found)
         return sorted(found, key=os.path.getmtime, reverse=True)
 
     def _init_config(self) -> dict[str, Any]:
-        """What makes this dataset again elsewhere; Kedro's own fails for classes that inherit."""
+        """The configuration of this dataset; Kedro's own method fails for subclasses."""
         kind = type(self)
         configuration: dict[str, Any] = {
             "type": f"{kind.__module__}.{kind.__name__}",

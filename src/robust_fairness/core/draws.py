@@ -1,4 +1,8 @@
-"""Random numbers of some rows of a dataset, equal to those of a draw for all rows."""
+"""Random numbers of some rows of a dataset, equal to those of a draw for all rows.
+
+The seed and the row number in the dataset (``places``, int64 ``[n]``) determine the draws of a
+row, float32 ``[n, *shape]``.
+"""
 
 from collections.abc import Sequence
 from math import prod

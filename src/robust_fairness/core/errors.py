@@ -21,6 +21,11 @@ def unknown_name(kind: str, name: str, allowed: Iterable[str]) -> InputError:
     return InputError(f"unknown {kind} {name!r}{hint}Allowed: {', '.join(options)}")
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message; its type if there is none."""
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
 @dataclass(frozen=True)
 class Failure:
     """Replaces an output of a failed node, with the first line of its error."""

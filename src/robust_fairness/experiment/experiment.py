@@ -33,18 +33,15 @@ class Protocol(BaseModel):
     """The training protocol that all methods of a dataset share.
 
     The defaults are those of Equalized Robustness, 5.1: Adam at 1e-3 with weight decay 1e-5,
-    cosine to zero, 50 epochs. The paper does not give the batch size (128 here, the size of the
-    other papers), nor the kind of whitening (``standardise``: each feature on its own; ``pca``
-    and ``zca`` decorrelate, which on one-hot columns amplifies directions of almost no
-    variance), nor whether weight decay is an L2 term (Adam's own, the default) or decoupled.
+    cosine to zero, 50 epochs. The paper does not give the batch size (128 here, as in the other
+    papers), the kind of whitening (``standardise``: each feature on its own; ``pca`` and ``zca``
+    decorrelate, which amplifies directions of almost no variance in one-hot columns), nor whether
+    weight decay is an L2 term (``adam``) or decoupled (``adamw``).
 
-    ``augmentation`` changes the pictures of training batches, never those that are predicted,
-    drawn for every picture anew in every epoch: ``randaugment``; ``crop_and_flip``, a random part
-    at the size of the whole and in half of the cases its mirror image; ``flip``, the mirror image
-    alone; all with torchvision's defaults.
-
-    ``two_steps`` multiplies the learning rate by 0.3 after 40 % and again after 80 % of the epochs
-    (epochs 50 and 100 of 125, "Is Fairness Only Metric Deep?", D.3).
+    ``augmentation`` draws new changes of every training image in every epoch, with torchvision's
+    defaults: ``randaugment``; ``crop_and_flip``, a random crop at the original size, flipped with
+    probability one half; ``flip`` alone. ``two_steps`` multiplies the learning rate by 0.3 after
+    40 % and after 80 % of the epochs ("Is Fairness Only Metric Deep?", D.3).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -85,13 +82,7 @@ CriterionText = Annotated[str, BeforeValidator(_criterion)]
 
 
 class TestSet(Settings):
-    """A shift and its severity.
-
-    Attributes:
-        shift: the shift and its parameters.
-        severity: its severity, in the shift's own unit.
-        label: what the shift is called in the experiment; the plug-in's name by default.
-    """
+    """A shift and its severity; ``label`` is the name of the shift in the experiment."""
 
     __test__ = False  # not a test case
 
@@ -120,25 +111,15 @@ class Cell(Settings):
     """The complete settings of one cell, dataset x method.
 
     Attributes:
-        dataset: name of the dataset in the grid.
-        label: what the cell is called in the grid, and wherever methods are shown.
-        method: the method and its hyperparameters.
-        network: the network and its sizes.
-        protocol: how all methods are trained.
-        settings: fields of the method, the network or the protocol that are other than given
-            above, in every trial.
-        trials: what each further trial changes, beside the default one: fields of the method,
-            the network or the protocol.
-        search: stages of a search; each tries its values with what the stages before it found
-            best.
-        search_by: the criterion that decides between stages; the first of ``selections`` that
-            is one unless given.
-        seeds: one replica each and trial.
-        metrics: what the predictions are scored by.
-        selections: criteria by which trials are chosen on validation rows: a metric, one with a
-            constraint (see ``metrics.criteria``), or ``every``.
+        label: name of the cell in its dataset; the column ``method`` of tables.
+        settings: fields of the method, the network or the protocol that are changed in all trials.
+        trials: fields of the same that each further trial changes, beside the default trial.
+        search: stages of a search; each starts from the best trial of the stages before.
+        search_by: the criterion that decides between stages; by default the first of
+            ``selections`` that is one.
+        selections: criteria that select trials on validation rows (see ``metrics.criteria``).
         test_sets: shift and severity of every shifted test set, by its name.
-        groupings: combinations of attributes that group metrics are scored for as well.
+        groupings: combinations of attributes whose groups are scored as well.
         facets: facts by which reports filter and group, those of its dataset among them.
     """
 
@@ -164,7 +145,7 @@ class Cell(Settings):
         return f"{self.dataset}.{self.label}"
 
     def replicas(self, overrides: Sequence[Mapping[str, Any]] | None = None) -> list["Replica"]:
-        """Replicas of the given overrides, each with every seed in order."""
+        """Replicas of overrides, by default of all configured trials, each with every seed."""
         if overrides is None:
             overrides = [{}, *(trial for trial in self.trials if trial)]
         return [self._replica(override, seed) for override in overrides for seed in self.seeds]
@@ -243,11 +224,10 @@ class GeneratorConfig(Settings):
     """A generator of images, trained on a dataset or read from a file.
 
     Attributes:
-        name: what it is called; folder of its checkpoints.
         training: how it is trained, ``generation.fitting.GeneratorParameters``.
-        file: the safetensors file of one that was trained elsewhere.
+        file: the safetensors file of a generator that was trained elsewhere.
         source: the dataset of real images, if there is one.
-        reference: the classifier of the real images by which generated ones are assessed; None
+        reference: the classifier of real images that is used to assess generated images; None
             without a source.
     """
 
@@ -264,16 +244,11 @@ class Dataset(Settings):
     """A dataset with everything that runs on it.
 
     Attributes:
-        name: what it is called in the experiment.
         source: the plug-in that reads or generates it.
-        seeds: number of seeds; each has a split of its own where the source has several.
-        test_sets: its shifted test sets.
-        cells: its cells.
-        contact_sheet: whether some images of every class are drawn, or the attribute of which
-            some images of every value are.
+        seeds: number of seeds; each has its own split where the source has several.
+        contact_sheet: whether images of every class are drawn, or the attribute whose values are.
         embedding_planes: labels of cells whose embeddings of validation rows are drawn.
         generator: what makes its images, if they are generated.
-        facets: facts by which reports filter and group.
     """
 
     name: str
@@ -386,12 +361,12 @@ class Replica:
     changes: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def split(self, splits: Sequence[str]) -> str:
-        """Name of the split that this replica uses; seeds go round the splits there are."""
+        """Name of the split of this replica; splits are assigned to seeds cyclically."""
         return splits[self.seed % len(splits)]
 
 
 def require_replicas(replicas: Sequence[Replica]) -> None:
-    """Raise where two trials carry the same name, since their rows could not be told apart."""
+    """Raise an error if two trials have the same name."""
     keys = [(replica.trial, replica.seed) for replica in replicas]
     twice = sorted(
         {f"{trial} (seed {seed})" for trial, seed in keys if keys.count((trial, seed)) > 1}

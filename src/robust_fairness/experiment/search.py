@@ -1,4 +1,4 @@
-"""The stages of a search: what is drawn, how, and when a trial is given up."""
+"""The stages of a search: what is drawn, how, and when a trial is pruned."""
 
 from typing import Any, Literal
 
@@ -37,23 +37,20 @@ class Stage(BaseModel):
     A mapping from fields to lists, without ``space``, is a grid.
 
     Attributes:
-        space: the values of every field that is searched: a list, or a range where values are
-            drawn.
-        sampler: ``grid`` takes every combination in order; ``random`` draws each field by itself;
-            ``tpe`` draws where earlier trials were good (tree-structured Parzen estimator,
-            Bergstra et al. 2011).
-        trials: how many are drawn; a grid has as many as it has combinations.
-        at_once: trials that are drawn together and train together: all unless given, of ``tpe``
-            four. Only what was told before can guide a draw.
-        seed: of the draws. Each depends on it, on the field's name and on the trial's number
-            alone, so that all methods are given the same values, and a further field changes none
-            of the others (but for what ``tpe`` learns).
-        pruner: ``median`` gives a trial up whose validation loss is above the median of the
-            finished ones at the same epoch; ``successive_halving`` one that is not among the best
-            half of those that came as far (Jamieson and Talwalkar 2016, in its asynchronous
-            form).
+        space: the values of every searched field: a list, or a range where values are drawn.
+        sampler: ``grid`` takes every combination in order; ``random`` draws each field
+            independently; ``tpe`` draws where earlier trials were good (tree-structured Parzen
+            estimator, Bergstra et al. 2011).
+        trials: number of drawn trials.
+        at_once: number of trials that are drawn and trained together; by default all, with
+            ``tpe`` four. Only finished trials guide a draw.
+        seed: of the draws. A draw depends on it, the field's name and the trial's number only,
+            so that all methods get the same values (but for what ``tpe`` learns).
+        pruner: ``median`` prunes a trial whose validation loss is above the median of the
+            finished trials at the same epoch; ``successive_halving`` one that is not in the best
+            half of those that reached the epoch (asynchronous, Jamieson and Talwalkar 2016).
         first_trials: trials that ``median`` lets finish before it compares.
-        first_epochs: epochs that no trial is given up in.
+        first_epochs: epochs in which no trial is pruned.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -83,8 +80,8 @@ class Stage(BaseModel):
             )
         ranges = [name for name, values in self.space.items() if isinstance(values, Range)]
         if self.sampler == "grid" and (ranges or self.trials):
-            told = f"a range of {ranges[0]}" if ranges else f"trials {self.trials}"
-            raise ValueError(f"a grid with {told}, allowed: lists; or sampler random or tpe")
+            found = f"a range of {ranges[0]}" if ranges else f"trials {self.trials}"
+            raise ValueError(f"a grid with {found}, allowed: lists; or sampler random or tpe")
         if self.sampler != "grid" and not self.trials:
             raise ValueError(f"sampler {self.sampler} without trials, allowed: a number of them")
         return self

@@ -1,9 +1,8 @@
-"""Images of a family in chunks on disk: resumable, and the same whatever was made before.
+"""Images of a family in chunks on disk: resumable, and independent of what was decoded before.
 
-A network's numbers may depend on the size of a batch, on the place in it and on the rows beside.
-So the network is always given the same batches: number b holds the rows at places
-``b * batch`` to ``(b + 1) * batch - 1`` of the family, all of them, whether they are asked for or
-not. There is a row at every place, so that no batch has to be filled up with anything else.
+The last bits of a network's outputs may depend on the size and the rows of a batch. So the network
+always gets the same batches: number b has the rows at places ``b * batch`` to
+``(b + 1) * batch - 1`` of the family, all of them, whether they are requested or not.
 """
 
 import hashlib
@@ -23,18 +22,18 @@ from safetensors.numpy import save_file
 from torch import Tensor
 
 import robust_fairness
-from robust_fairness.core.errors import InputError
+from robust_fairness.core.errors import InputError, first_line
 from robust_fairness.core.files import atomic_path
 from robust_fairness.core.progress import progress
 from robust_fairness.generation.families import Family
 
-# The code that decides latents and labels; a change of it makes old chunks unfit.
+# The code that determines latents and labels; a change of it invalidates old chunks.
 SOURCES = ("core/draws.py", "generation/*.py", "shifts/*.py")
 
 
 @runtime_checkable
 class Decoder(Protocol):
-    """A generator, as far as chunks know it."""
+    """The part of a generator that chunks use."""
 
     @property
     def classes(self) -> tuple[str, ...]: ...  # noqa: D102
@@ -50,7 +49,7 @@ class Decoder(Protocol):
 
 
 def require_sizes(batch: int, chunk: int) -> None:
-    """Check the numbers of rows of a batch and of a chunk."""
+    """Raise an error unless a chunk has a whole number of batches."""
     if batch < 1:
         raise InputError(f"batch: {batch} rows, allowed: 1 and more")
     if chunk < 1 or chunk % batch:
@@ -59,18 +58,16 @@ def require_sizes(batch: int, chunk: int) -> None:
 
 @dataclass(frozen=True)
 class Chunks:
-    """The images at some places of a family, made when asked for and kept on disk.
+    """The images at some places of a family, decoded on request and kept on disk.
 
     Attributes:
-        decoder: makes images of latents and labels.
-        family: which latents and labels.
-        root: folder of all sets of chunks; each has a folder of its own, named by the hash of
-            everything that shapes its numbers.
-        batch: rows that the decoder is given at once; it shapes the numbers.
-        chunk: places of a file, a multiple of ``batch``; it bounds the memory and how much work
-            an interruption costs, and shapes no number.
-        device: name of the device and of the numbers' type that the decoder works in, such as
-            ``cpu float32``; it stands in the hash, since others round otherwise.
+        root: folder of all sets of chunks; each has a folder named by the hash of everything that
+            determines its numbers.
+        batch: rows that the decoder gets together; it affects the numbers.
+        chunk: places of a file, a multiple of ``batch``; it bounds the memory and the work that
+            an interruption costs, and affects no number.
+        device: name of the device and of the decoder's number type, such as ``cpu float32``,
+            part of the hash.
     """
 
     decoder: Decoder = field(repr=False)
@@ -81,12 +78,11 @@ class Chunks:
     device: str = "cpu float32"
 
     def __post_init__(self) -> None:
-        """Check the sizes."""
         require_sizes(self.batch, self.chunk)
 
     @cached_property
     def content(self) -> str:
-        """SHA-256 of everything that shapes the numbers: what the set's folder is called."""
+        """SHA-256 of everything that determines the numbers, the name of the set's folder."""
         described = {
             "generator": self.decoder.fingerprint,
             "classes": self.decoder.classes,
@@ -106,15 +102,15 @@ class Chunks:
 
     @property
     def folder(self) -> Path:
-        """Where the chunks of this set lie."""
+        """Folder of the chunks of this set."""
         return self.root / self.content
 
     def images(self, places: np.ndarray) -> np.ndarray:
-        """Images at some places of the family, in the order asked for; missing ones are made.
+        """Images at some places of the family, in the same order; missing ones are decoded.
 
         Args:
-            places: int64 ``[n]``, in any order, also repeated. A batch of which one row is
-                asked for is decoded as a whole: ranges are cheap, scattered places are not.
+            places: int64 ``[n]``, in any order, also repeated. Batches are decoded as a whole, so
+                ranges cost less than scattered places.
 
         Returns:
             uint8 ``[n, channels, height, width]``.
@@ -133,9 +129,9 @@ class Chunks:
         return self.family.labels(places, len(self.decoder.classes))
 
     def make(self, places: np.ndarray) -> None:
-        """Make the images at some places that are not on disk yet, chunk by chunk.
+        """Decode the images at some places that are not on disk yet, chunk by chunk.
 
-        A chunk is written when it is complete, and stays whatever happens to later ones.
+        A chunk is written when it is complete, and kept if a later one fails.
         """
         if places.min(initial=0) < 0:
             raise InputError(f"places: {places.min()}, allowed: 0 and larger")
@@ -147,7 +143,7 @@ class Chunks:
             pass
 
     def drop(self) -> None:
-        """Delete the set from the disk, once its images are kept elsewhere."""
+        """Delete the set from the disk."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _path(self, number: int) -> Path:
@@ -155,7 +151,7 @@ class Chunks:
         return self.folder / f"{number * self.chunk}+{self.chunk}.safetensors"
 
     def _missing(self, places: np.ndarray) -> dict[int, np.ndarray]:
-        """Places that chunks will have to hold, sorted, of those that lack one asked for."""
+        """Sorted places of the chunks that have to be written, by number of the chunk."""
         missing = {}
         for number in np.unique(places // self.chunk).tolist():
             asked = np.unique(places[places // self.chunk == number])
@@ -168,7 +164,7 @@ class Chunks:
         return missing
 
     def _made(self, missing: dict[int, np.ndarray]) -> Iterator[None]:
-        """Decode batch by batch and write chunk by chunk; one step a batch."""
+        """Decode batch by batch and write chunk by chunk; yields after each batch."""
         for number, wanted in missing.items():
             images = np.empty((len(wanted), *self.decoder.shape), dtype=np.uint8)
             for batch in np.unique(wanted // self.batch).tolist():
@@ -195,18 +191,17 @@ class Chunks:
     def _write(self, number: int, places: np.ndarray, images: np.ndarray) -> None:
         path = self._path(number)
         try:
-            with atomic_path(path) as aside:
+            with atomic_path(path) as temporary:
                 arrays = {"places": places, "images": images}
-                save_file(arrays, aside, metadata={"content": self.content})
+                save_file(arrays, temporary, metadata={"content": self.content})
         except (OSError, SafetensorError) as error:
-            first = str(error).splitlines()[0]
             raise InputError(
-                f"{path}: chunk not written ({first}); finished chunks are kept, "
-                "the same work goes on from there"
+                f"{path}: chunk not written ({first_line(error)}); finished chunks are kept, "
+                "and the next attempt continues from there"
             ) from error
 
     def _opened(self, number: int) -> safe_open:
-        """An open chunk."""
+        """An open chunk of this set."""
         path = self._path(number)
         try:
             file = safe_open(path, framework="np")

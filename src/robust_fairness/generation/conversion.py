@@ -1,7 +1,7 @@
-"""Published weights of a denoiser become a generator's file: read as data, checked, written anew.
+"""Conversion of published weights of a denoiser to a generator's file.
 
-The pipeline reads safetensors only; this is the separate step before. Nothing that a file names is
-imported or called: pickles are read by ``_pickles`` or by PyTorch as weights only.
+The pipeline reads safetensors only. Nothing that a file names is imported or called: pickles are
+read by ``_pickles`` or by PyTorch as weights only.
 """
 
 import json
@@ -37,7 +37,7 @@ Settings = dict[str, Any]
 
 
 class Configuration(BaseModel, extra="forbid", frozen=True):
-    """What weights do not tell; the defaults are those of the published ImageNet-64 networks.
+    """Settings that weights do not contain; the defaults are those of the ImageNet-64 networks.
 
     Attributes:
         size: height and width of an image.

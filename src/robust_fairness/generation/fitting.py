@@ -22,17 +22,17 @@ from robust_fairness.generation import edm, unet
 from robust_fairness.generation.generator import Device, Generator, Settings, same_every_time
 
 HISTORY = {"step": "int64", "images": "int64", "loss": "float64"}
-# The code that decides a training's numbers.
-ROOMS = ("generation",)
+# The code that determines a training's numbers.
+PACKAGES = ("generation",)
 
 
 class GeneratorParameters(BaseModel):
     """How a generator is trained.
 
-    Noise levels, Adam's constants and the averaging are Karras et al.'s (Tables 1 and 7); the
-    sizes are those of 8 x 8 digits on a CPU, see docs/generation.md. Averages of weights have a
-    half-life of ``half_life`` images, but never more than ``half_life_share`` of those seen so
-    far: without that, averages of a short training would still hold its first weights.
+    Noise levels, Adam's constants and the averaging are those of Karras et al. (Tables 1 and 7);
+    the sizes are for 8 x 8 digits on a CPU, see docs/generation.md. Averages of weights have a
+    half-life of ``half_life`` images, but at most ``half_life_share`` of the images seen so far:
+    otherwise the averages of a short training would still contain its initial weights.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -49,7 +49,7 @@ class GeneratorParameters(BaseModel):
     schedule: Literal["constant", "cosine"] = "cosine"
     half_life: int = Field(500_000, ge=1)
     half_life_share: float = Field(0.05, gt=0)
-    mirrored: bool = Field(False, description="whether images may be seen left to right")
+    mirrored: bool = Field(False, description="whether images are flipped horizontally at random")
     seed: int = Field(0, ge=0)
     device: Device = "auto"
     precision: Literal["float32", "bfloat16"] = "float32"
@@ -76,8 +76,8 @@ class GeneratorParameters(BaseModel):
 class Training:
     """A generator in training: network, averages, optimiser and losses.
 
-    Random numbers of a step are drawn from the seed and the step's number, so that a checkpoint
-    need not hold any generator's state.
+    Random numbers of a step depend on the seed and the step's number only, so that checkpoints
+    contain no state of random number generators.
     """
 
     def __init__(
@@ -116,8 +116,8 @@ class Training:
             torch.manual_seed(stream(p.seed, "step", self.step))
             x = edm.from_pixels(self.images[rows])
             if p.mirrored:
-                turned = torch.rand(len(x), 1, 1, 1, device=self.device) < 0.5  # noqa: PLR2004
-                x = torch.where(turned, x.flip(3), x)
+                flipped = torch.rand(len(x), 1, 1, 1, device=self.device) < 0.5  # noqa: PLR2004
+                x = torch.where(flipped, x.flip(3), x)
             normal = torch.randn(len(x), device=self.device)
             sigmas = edm.training_sigmas(normal, p.noise_mean, p.noise_deviation)
             with torch.autocast(
@@ -136,7 +136,7 @@ class Training:
         self.step += 1
 
     def rows(self) -> Tensor:
-        """Numbers of the images of the next batch, int64: round after round in a new order."""
+        """Row numbers of the next batch, int64; the order is drawn anew in each round."""
         count, size = len(self.images), self.parameters.batch_size
         first = self.step * size
         rounds = range(first // count, (first + size - 1) // count + 1)
@@ -159,7 +159,7 @@ class Training:
         return self.denoiser.network.state_dict()
 
     def restore(self, state: dict[str, Tensor]) -> None:
-        """Go on where ``state`` was taken."""
+        """Continue from ``state``."""
         parts: dict[str, dict[str, Tensor]] = {"weights": {}, "average": {}}
         moments: dict[int, dict[str, Tensor]] = {}
         for name, value in state.items():
@@ -222,9 +222,10 @@ def fit(
     classes: Sequence[str],
     name: str,
 ) -> tuple[Generator, pd.DataFrame]:
-    """Train a generator, or go on where a killed training stopped.
+    """Train a generator, or continue an interrupted training; returns it and ``HISTORY``.
 
-    On the CPU a resumed training ends with the same bits as an undisturbed one.
+    On the CPU a resumed training ends with the same bits as an uninterrupted one. ``name`` is the
+    folder of its checkpoints, for ``checkpoints.drop``, and the label of its progress bar.
     """
     with threads(parameters.threads):
         training = Training(parameters, images, labels, classes)
@@ -243,7 +244,7 @@ def training_key(
         "classes": list(classes),
         "device": str(device_named(parameters.device, "generator")),
     }
-    return checkpoints.key(arrays, settings, ROOMS)
+    return checkpoints.key(arrays, settings, PACKAGES)
 
 
 def stream(seed: int, purpose: Literal["step", "order"], number: int) -> int:
@@ -253,7 +254,7 @@ def stream(seed: int, purpose: Literal["step", "order"], number: int) -> int:
 
 
 def _require_images(images: Tensor, labels: Tensor, classes: Sequence[str]) -> None:
-    """Check that images, labels and classes tell of the same."""
+    """Raise an error unless every image has a label and every class an image."""
     if not len(images) or len(images) != len(labels):
         raise InputError(
             f"generator: {len(images)} images and {len(labels)} labels, "

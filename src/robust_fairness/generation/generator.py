@@ -29,7 +29,7 @@ Device = Literal["auto", "cpu", "cuda"]
 
 
 class Settings(BaseModel):
-    """Everything that a generator is but its weights."""
+    """Everything about a generator except its weights."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -46,7 +46,10 @@ class Settings(BaseModel):
 
 
 class Generator:
-    """Decodes latents to images of a class, always in the same way."""
+    """Decodes latents to images of a class, deterministically.
+
+    Weights have the names of diffusers; they are averages over the training.
+    """
 
     def __init__(
         self, settings: Settings, weights: Mapping[str, Tensor], device: Device = "auto"
@@ -90,17 +93,17 @@ class Generator:
         return digest.hexdigest()
 
     def with_sampler(self, sampler: edm.Sampler) -> "Generator":
-        """The same network behind another sampler."""
+        """The same network with another sampler."""
         settings = self.settings.model_copy(update={"sampler": sampler})
         return Generator(settings, self.weights, self.device.type)  # type: ignore[arg-type]
 
     def decode(
         self, latents: Float[Tensor, "n c h w"], labels: Int[Tensor, " n"]
     ) -> UInt8[Tensor, "n c h w"]:
-        """Images of latents, all in one batch.
+        """Images of latents at the scale of N(0, I), decoded in one batch.
 
-        An image's last bits may depend on the size of the batch, since libraries choose their
-        algorithms by it; whoever needs the same image gives batches of the same size.
+        The last bits of an image may depend on the size of the batch, by which libraries choose
+        their algorithms.
         """
         if latents.shape[1:] != self.shape:
             raise InputError(
@@ -159,12 +162,12 @@ def load(path: Path, device: Device = "auto", classes: Sequence[str] | None = No
 
 
 def same_every_time() -> Any:
-    """A block in which cuDNN takes only algorithms that give the same bits every time."""
+    """A block in which cuDNN uses deterministic algorithms only."""
     return torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True)
 
 
 def _require_safetensors(path: Path) -> None:
-    """Refuse what is no safetensors file by how it begins."""
+    """Raise an error for other kinds of files, by their first bytes."""
     try:
         with path.open("rb") as file:
             start = file.read(9)
@@ -191,8 +194,8 @@ def read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
 
 def write(path: Path, settings: Mapping[str, Any], weights: Mapping[str, Tensor]) -> None:
     """Write one safetensors file: weights, and settings as JSON in its header."""
-    with atomic_path(path) as aside:
-        save_file(dict(weights), aside, metadata={HEADER: _as_json(settings)})
+    with atomic_path(path) as temporary:
+        save_file(dict(weights), temporary, metadata={HEADER: _as_json(settings)})
 
 
 def _as_json(settings: Mapping[str, Any]) -> str:
@@ -212,7 +215,7 @@ def written_settings(metadata: Mapping[str, str], path: Path) -> dict[str, Any]:
 
 
 def require_fit(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> None:
-    """Check that weights are those of the network."""
+    """Raise an error unless weights have the names and shapes of the network's."""
     for problem, names in (
         ("missing", sorted(wanted.keys() - given.keys())),
         ("unknown", sorted(given.keys() - wanted.keys())),

@@ -1,7 +1,6 @@
 """Latents of single rows, and the geometry of the sphere that subsets of latent space share.
 
-A row of a generated dataset is its place: its draw z, its label and therefore everything made of
-them follow from a seed and that place alone.
+The draw z and the label of a row depend on a seed and on its place in the dataset only.
 """
 
 import math
@@ -39,7 +38,7 @@ class Targets:
 
 
 def check_dimension(dimension: int) -> None:
-    """Check that latents of some dimension have angles."""
+    """Raise an error for latents of a dimension without angles."""
     if dimension < LOWEST_DIMENSION:
         raise InputError(
             f"latents of dimension {dimension}: a sphere of it has no angles, "
@@ -72,10 +71,7 @@ def targets(seed: int, dimension: int) -> Targets:
 
 
 def directions(vectors: np.ndarray) -> np.ndarray:
-    """Vectors ``[..., d]`` divided by their norms, float64.
-
-    Every row is summed on its own, whatever rows stand beside it.
-    """
+    """Vectors ``[..., d]`` divided by their norms, float64; rows do not affect one another."""
     exact = np.ascontiguousarray(vectors, dtype=np.float64)
     norms = np.sqrt((exact * exact).sum(axis=-1, keepdims=True))
     if not (np.isfinite(norms) & (norms > 0)).all():
@@ -86,7 +82,7 @@ def directions(vectors: np.ndarray) -> np.ndarray:
 def on_sphere(units: np.ndarray) -> np.ndarray:
     """Unit vectors ``[n, d]`` on the sphere of radius sqrt(d), float32.
 
-    That is where draws of N(0, I) lie in high dimension, and what the generator was trained for.
+    Draws of N(0, I) are near it in high dimension.
     """
     return (math.sqrt(units.shape[-1]) * units).astype(np.float32)
 
@@ -115,14 +111,13 @@ def slerp(start: np.ndarray, end: np.ndarray, share: float) -> np.ndarray:
         \Omega = \arccos(a^T b), \quad \text{slerp}(a, b; \tau)
         = \frac{\sin((1 - \tau) \Omega)}{\sin \Omega} a + \frac{\sin(\tau \Omega)}{\sin \Omega} b
 
-    Both are normalised first, as the paper does. Where they are the same (:math:`\Omega = 0`) the
-    result is the limit, that direction. Where they are opposite there are many great circles and
-    no limit.
+    Both are normalised first, as in the paper. For equal directions the result is that direction,
+    the limit; opposite directions are an error.
 
     Args:
-        start: a, of any norm, ``[n, d]`` or ``[d]``.
-        end: b, likewise.
-        share: :math:`\tau`, of the way from a to b.
+        start: a, ``[n, d]`` or ``[d]``.
+        end: b, ``[n, d]`` or ``[d]``.
+        share: :math:`\tau`, between 0 and 1.
 
     Returns:
         Unit vectors, float64 ``[n, d]``, or ``[d]`` for two vectors.

@@ -1,4 +1,4 @@
-"""What latents of a shift measure: angles, norms and Eq. 2 of Control+Shift, as tables."""
+"""Measures of the latents of a shift, as tables: angles, norms and Eq. 2 of Control+Shift."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -77,7 +77,7 @@ def intensity_table(
 ) -> pd.DataFrame:
     """Eq. 2 between a shift's training set and each of its shifted sets, by Monte Carlo.
 
-    The supports are estimated from one half of the rows, what is counted from the other.
+    The supports are estimated from ``rows`` draws, the shares from as many others.
 
     Returns:
         A frame of ``INTENSITIES``, for each severity by volume and by mass (see

@@ -14,8 +14,8 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.generation.latents import LOWEST_DIMENSION, angles, directions, on_sphere
 
 MASS = 0.99
-# Points of the grid on which the distribution of an angle is added up, and how far below its
-# largest density (natural logarithm) that has to reach to leave nothing out.
+# Points of the grid that a density of angles is summed on, and its smallest density relative to
+# the largest (natural logarithm).
 GRID = 4096
 NEGLIGIBLE = 40.0
 
@@ -25,14 +25,14 @@ class Support(Protocol):
     """A region of latent space."""
 
     def holds(self, latents: np.ndarray) -> np.ndarray:
-        """Whether each latent, float32 ``[n, d]``, lies in it, bool ``[n]``."""
+        """Whether each latent, float32 ``[n, d]``, is in it, bool ``[n]``."""
 
     def uniform(self, z: np.ndarray, chance: np.ndarray) -> np.ndarray:
         """Points drawn uniformly in it, float32 ``[n, d]``.
 
         Args:
-            z: draws of N(0, I), float32 ``[n, d]``: where they lie around its middle.
-            chance: draws of U(0, 1), ``[n]``: how far from its middle.
+            z: draws of N(0, I), float32 ``[n, d]``, for the direction from its centre.
+            chance: draws of U(0, 1), ``[n]``, for the distance from its centre.
         """
 
 
@@ -57,8 +57,8 @@ class Cap:
     def _angles_of(self, chance: np.ndarray, dimension: int) -> np.ndarray:
         """Quantiles of the angle to the axis, radians ``[n]``.
 
-        In high dimension all of a cap lies at its rim (or at the equator): the grid covers the
-        angles that have a density to speak of.
+        The grid covers the angles whose density is not negligible: in high dimension, those near
+        the rim or the equator.
         """
         widest = math.radians(self.half_angle)
         peak = min(widest, math.pi / 2)
@@ -110,9 +110,9 @@ class Intensity:
     """Eq. 2, estimated.
 
     Attributes:
-        value: 0 where the shifted support lies in the training one, 1 where they do not meet.
-        error: standard error of the points drawn; it does not tell of the supports' own.
-        n: points that it rests on.
+        value: 0 if the shifted support is in the training support, 1 if they are disjoint.
+        error: standard error over the drawn points, for given supports.
+        n: number of points.
     """
 
     value: float
@@ -133,18 +133,16 @@ def intensity(
         \mathcal I = 1 - \frac{|\text{supp}(p_{train}) \cap \text{supp}(p_{shift})|}
         {|\text{supp}(p_{shift})|}
 
-    Sizes are volumes of the space that the shifted support has (the area of the sphere, or the
-    volume of balls): points are drawn uniformly in it and counted. The paper writes of
-    distributions that are uniform on their supports, for which the shares of their own mass are
-    the same; those of the latents are not uniform, so that ``mass`` gives another number.
+    Sizes are volumes (of a part of the sphere, or of balls): points are drawn uniformly in the
+    shifted support and counted. For distributions that are uniform on their supports, as in the
+    paper, shares of mass are the same; latents are not uniform, and ``mass`` differs.
 
     Args:
         training: support of the training set.
         shifted: support of the shifted set.
         latents: latents of the shifted set, float32 ``[n, d]``.
-        chance: draws of U(0, 1), ``[n]``, that are independent of the latents.
-        measure: ``volume``, or ``mass``: the latents themselves are counted, those within the
-            shifted support.
+        chance: draws of U(0, 1), ``[n]``, independent of the latents.
+        measure: ``volume``; or ``mass``, which counts the latents in the shifted support.
 
     Source: Friedman and Chowers, "Control+Shift", Eq. 2.
     """

@@ -1,4 +1,4 @@
-"""The generator's network: diffusers' UNet2DModel, told of noise and class."""
+"""The generator's network: diffusers' UNet2DModel, conditioned on noise and class."""
 
 from typing import Any, Literal
 
@@ -58,10 +58,10 @@ class Network(nn.Module):
 def options(
     parameters: Parameters, channels: int, size: tuple[int, int], classes: int
 ) -> dict[str, Any]:
-    """What UNet2DModel is made with.
+    """The arguments of UNet2DModel; raises an error if sizes do not divide one another.
 
-    A learned Fourier embedding of time is not on offer: the library's takes the logarithm of its
-    input, and divides the output by it, which is not EDM.
+    A learned Fourier embedding of time is not offered: the library's takes the logarithm of its
+    input and divides the output by it, unlike EDM.
     """
     p, levels = parameters, len(parameters.channels)
     if classes < 1:
@@ -115,10 +115,10 @@ def options(
 def build(
     parameters: Parameters, channels: int, size: tuple[int, int], classes: int, seed: int
 ) -> Network:
-    """The network with fresh weights, which depend on the seed alone.
+    """The network with initial weights, which depend on the seed only.
 
-    The last convolution begins at zero, as in Karras et al.'s networks: the untrained denoiser
-    then answers with the best guess that knows nothing but means and variances.
+    The last convolution starts at zero, as in the networks of Karras et al., so that the untrained
+    denoiser predicts from means and variances only.
     """
     made_with = options(parameters, channels, size, classes)
     from diffusers import UNet2DModel

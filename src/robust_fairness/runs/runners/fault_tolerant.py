@@ -20,6 +20,7 @@ from kedro.runner.task import Task
 from pluggy import PluginManager
 
 from robust_fairness.catalog.atomic import AtomicDataset
+from robust_fairness.core import errors
 from robust_fairness.core.errors import Failure
 
 logger = logging.getLogger(__name__)
@@ -70,8 +71,8 @@ def completion(run_id: str | None) -> str:
 def first_line(error: BaseException) -> str:
     """An error's message in one line; the second line of a ``DatasetError`` is its reason."""
     lines = [line for line in str(error).splitlines() if line.strip()]
-    shown = lines[: 2 if isinstance(error, DatasetError) else 1]
-    return " ".join(shown) or type(error).__name__
+    is_shown = lines and isinstance(error, DatasetError)
+    return " ".join(lines[:2]) if is_shown else errors.first_line(error)
 
 
 def remove(dataset: Any) -> None:
