@@ -23,7 +23,7 @@ Weights = Mapping[str, Tensor]
 
 @dataclass(frozen=True)
 class Shape:
-    """What the weights tell of the architecture.
+    """The architecture, as far as weights determine it.
 
     Attributes:
         widths: channels of every level.
@@ -105,7 +105,7 @@ def from_openai(weights: Weights, head_width: int, file: str) -> tuple[Shape, di
 
     Args:
         weights: by the names of OpenAI's consistency models. Guided diffusion has the same names
-            and another order of queries, keys and values, which no file tells.
+            and another order of queries, keys and values, which files do not mention.
         head_width: channels of a head of the attention.
         file: its name, for errors.
     """
@@ -271,7 +271,7 @@ def _converted(
 def _attention(
     target: str, source: str, left: dict[str, Tensor], form: Form, head_width: int, file: str
 ) -> dict[str, Tensor]:
-    """Queries, keys and values, each by itself: weights ``[channels, channels]``, biases."""
+    """Queries, keys and values, separated: weights ``[channels, channels]``, biases."""
     found = {}
     for part in ("weight", "bias"):
         joint = _taken(left, f"{source}.qkv.{part}", file).flatten(1 if part == "weight" else 0)
