@@ -36,13 +36,13 @@ class Decoder(Protocol):
     """The part of a generator that chunks use."""
 
     @property
-    def classes(self) -> tuple[str, ...]: ...  # noqa: D102
+    def classes(self) -> tuple[str, ...]: ...
 
     @property
-    def shape(self) -> tuple[int, int, int]: ...  # noqa: D102
+    def shape(self) -> tuple[int, int, int]: ...
 
     @property
-    def fingerprint(self) -> str: ...  # noqa: D102
+    def fingerprint(self) -> str: ...
 
     def decode(self, latents: Tensor, labels: Tensor) -> Tensor:
         """Images, uint8 ``[n, *shape]``, of float32 ``[n, *shape]`` and int64 ``[n]``."""

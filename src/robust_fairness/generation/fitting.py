@@ -149,14 +149,13 @@ class Training:
 
     def state(self) -> dict[str, Tensor]:
         """Everything that the next step depends on, by name."""
-        tensors = {f"weights/{name}": one for name, one in self._network().items()}
+        tensors = {
+            f"weights/{name}": one for name, one in self.denoiser.network.state_dict().items()
+        }
         tensors |= {f"average/{name}": one for name, one in self.average.state_dict().items()}
         for number, moments in self.optimiser.state_dict()["state"].items():
             tensors |= {f"adam/{number}/{name}": one for name, one in moments.items()}
         return tensors | {"losses": self.losses[: self.step]}
-
-    def _network(self) -> dict[str, Tensor]:
-        return self.denoiser.network.state_dict()
 
     def restore(self, state: dict[str, Tensor]) -> None:
         """Continue from ``state``."""

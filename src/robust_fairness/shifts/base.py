@@ -2,6 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 from typing import Any, ClassVar, NamedTuple
@@ -78,9 +79,15 @@ class SampleShift(Shift):
 
 
 class ImageShift(SampleShift):
-    """A shift of the pixels of images, block by block."""
+    """A shift of the pixels of images, block by block.
+
+    Attributes:
+        LEVELS: severities of the published levels 1 to 5, by side of the images: of ImageNet-C
+            (224), of its 64 x 64 version and of CIFAR-10-C (32).
+    """
 
     applies_to: ClassVar[tuple[str, ...]] = ("image", "generated")
+    LEVELS: ClassVar[Mapping[int, tuple[float, ...]]] = {}
 
     def shifted(self, samples: Samples, severity: float, places: np.ndarray) -> Samples:
         """The samples with shifted images."""

@@ -1,7 +1,5 @@
 """More brightness of images (Hendrycks and Dietterich 2019)."""
 
-from typing import ClassVar
-
 import numpy as np
 
 from robust_fairness.shifts.base import BRIGHTEST, ImageShift, Severities
@@ -18,8 +16,7 @@ class Brightness(ImageShift):
     """
 
     severities = Severities("a fraction of the full brightness", high=1)
-    # Levels 1 to 5 of ImageNet-C, of its 64 x 64 version and of CIFAR-10-C, by side of the images.
-    LEVELS: ClassVar = {
+    LEVELS = {
         224: (0.1, 0.2, 0.3, 0.4, 0.5),
         64: (0.1, 0.2, 0.3, 0.4, 0.5),
         32: (0.05, 0.1, 0.15, 0.2, 0.3),

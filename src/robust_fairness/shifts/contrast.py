@@ -1,7 +1,5 @@
 """Less contrast of images (Hendrycks and Dietterich 2019)."""
 
-from typing import ClassVar
-
 import numpy as np
 
 from robust_fairness.shifts.base import ImageShift, Severities
@@ -17,9 +15,8 @@ class Contrast(ImageShift):
     """
 
     severities = Severities("a fraction of the contrast", high=1)
-    # Levels 1 to 5 of ImageNet-C, of its 64 x 64 version and of CIFAR-10-C, by side of the images.
     # The published numbers are the fraction that is left.
-    LEVELS: ClassVar = {
+    LEVELS = {
         224: (0.6, 0.7, 0.8, 0.9, 0.95),
         64: (0.6, 0.7, 0.8, 0.9, 0.95),
         32: (0.25, 0.5, 0.6, 0.7, 0.85),

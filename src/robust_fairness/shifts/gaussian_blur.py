@@ -1,7 +1,5 @@
 """Gaussian blur of images (Hendrycks and Dietterich 2019)."""
 
-from typing import ClassVar
-
 import numpy as np
 
 from robust_fairness.shifts.base import ImageShift, Severities
@@ -24,8 +22,7 @@ class GaussianBlur(ImageShift):
     """
 
     severities = Severities("a standard deviation in pixels", high=100)  # the kernel is 8 as wide
-    # Levels 1 to 5 of ImageNet-C, of its 64 x 64 version and of CIFAR-10-C, by side of the images.
-    LEVELS: ClassVar = {
+    LEVELS = {
         224: (1, 2, 3, 4, 6),
         64: (0.5, 0.75, 1, 1.25, 1.5),
         32: (0.4, 0.6, 0.7, 0.8, 1),

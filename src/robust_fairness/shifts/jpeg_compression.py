@@ -1,7 +1,6 @@
 """JPEG compression of images (Hendrycks and Dietterich 2019)."""
 
 import io
-from typing import ClassVar
 
 import numpy as np
 
@@ -23,9 +22,8 @@ class JpegCompression(ImageShift):
     Source: Hendrycks and Dietterich 2019, with the levels of the authors' published code.
     """
 
-    # Levels 1 to 5 of ImageNet-C, of its 64 x 64 version and of CIFAR-10-C, by side of the images.
     # The published numbers are the quality.
-    LEVELS: ClassVar = {
+    LEVELS = {
         224: (75, 82, 85, 90, 93),
         64: (35, 42, 50, 60, 75),
         32: (20, 35, 42, 50, 60),

@@ -1,7 +1,6 @@
 """Images of fewer, larger pixels (Hendrycks and Dietterich 2019)."""
 
 import math
-from typing import ClassVar
 
 import numpy as np
 
@@ -29,9 +28,8 @@ class Pixelate(ImageShift):
     """
 
     severities = Severities("the side of a block in pixels", low=1)
-    # Levels 1 to 5 of ImageNet-C, of its 64 x 64 version and of CIFAR-10-C, by side of the images.
     # The published numbers are the number of blocks as a fraction of the side.
-    LEVELS: ClassVar = {
+    LEVELS = {
         side: tuple(1 / fraction for fraction in fractions)
         for side, fractions in {
             224: (0.6, 0.5, 0.4, 0.3, 0.25),

@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from graphlib import TopologicalSorter
 from heapq import heappop, heappush
 from itertools import chain
 from pathlib import Path
@@ -132,27 +133,24 @@ class Queue:
     """The nodes of a pipeline whose dependencies have run, in the order of the pipeline."""
 
     def __init__(self, pipeline: Pipeline) -> None:
-        self._nodes = pipeline.nodes
-        positions = {node.name: position for position, node in enumerate(self._nodes)}
-        dependencies = pipeline.node_dependencies
-        self._pending = {node.name: len(dependencies[node]) for node in self._nodes}
-        self._children: dict[str, list[int]] = {name: [] for name in positions}
-        for node in self._nodes:
-            for parent in dependencies[node]:
-                self._children[parent.name].append(positions[node.name])
-        self.ready = [positions[name] for name, count in self._pending.items() if count == 0]
+        self._positions = {node.name: position for position, node in enumerate(pipeline.nodes)}
+        self._sorter = TopologicalSorter(pipeline.node_dependencies)
+        self._sorter.prepare()
+        self.ready: list[tuple[int, Node]] = []
+        self._add()
+
+    def _add(self) -> None:
+        for node in self._sorter.get_ready():
+            heappush(self.ready, (self._positions[node.name], node))
 
     def take(self) -> Node:
         """Remove and return the first ready node."""
-        return self._nodes[heappop(self.ready)]
+        return heappop(self.ready)[1]
 
     def done(self, node: Node) -> None:
         """Add the nodes that were waiting only for this one."""
-        for position in self._children[node.name]:
-            name = self._nodes[position].name
-            self._pending[name] -= 1
-            if self._pending[name] == 0:
-                heappush(self.ready, position)
+        self._sorter.done(node)
+        self._add()
 
 
 class Uses:
