@@ -35,21 +35,17 @@ class Remote:
             raise InputError(f"{protocol}://: {error}") from error
 
     def path(self, filepath: str) -> PurePosixPath:
-        """The path of a URL within this file system."""
         return PurePosixPath(self.system._strip_protocol(filepath))
 
     def url(self, path: PurePosixPath) -> str:
-        """The URL of a path."""
         url: str = self.system.unstrip_protocol(str(path))
         return url
 
     def exists(self, path: str) -> bool:
-        """Whether there is such a file."""
         found: bool = self.system.exists(path)
         return found
 
     def glob(self, pattern: str) -> list[str]:
-        """Paths that match."""
         found: list[str] = self.system.glob(pattern)
         return found
 
@@ -84,5 +80,4 @@ class Remote:
                     self.system.rm_file(str(temporary))
 
     def remove(self, path: PurePosixPath) -> None:
-        """Delete a file."""
         self.system.rm_file(str(path))

@@ -71,7 +71,6 @@ class AtomicDataset(AbstractVersionedDataset[Any, Any]):
                 yield copy
 
     def load(self) -> Any:
-        """Content of the version to load."""
         place = self.place
         if not self._exists():
             raise DatasetError(f"{place}: no such file")

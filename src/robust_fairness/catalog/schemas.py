@@ -12,7 +12,6 @@ class Schema:
         self.declared = TABLES[table]
 
     def validate(self, data: Any) -> Any:
-        """The data frame; raises where it does not fit."""
         import pandera.pandas as pa
 
         columns = {

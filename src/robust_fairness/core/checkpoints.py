@@ -57,13 +57,11 @@ class Checkpoint:
         self.path = root() / cell / content / STATE
 
     def save(self, state: Mapping[str, Tensor]) -> None:
-        """Write the state atomically."""
         copies = {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
         with atomic_path(self.path) as file:
             save_file(copies, file, metadata={"content": self.content})
 
     def load(self) -> dict[str, Tensor] | None:
-        """The newest state, or None."""
         if not self.path.exists():
             return None
         try:

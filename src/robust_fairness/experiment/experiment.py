@@ -274,7 +274,6 @@ class Experiment(Settings):
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        """All cells, dataset by dataset."""
         return tuple(cell for dataset in self.datasets for cell in dataset.cells)
 
     @property

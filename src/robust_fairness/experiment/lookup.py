@@ -37,7 +37,6 @@ class Lookup:
         return {}
 
     def known(self, kind: str) -> set[str]:
-        """All names of a kind."""
         return {*self.section(f"{kind}s"), *self.names(kind)}
 
     def _plugin(self, kind: str, name: str, of: str, place: str) -> Named | None:

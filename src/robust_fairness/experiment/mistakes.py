@@ -32,7 +32,6 @@ class Mistakes:
         return InputError("\n".join([f"{len(lines)} mistakes in the configuration:", *lines]))
 
     def note(self, text: str, place: str, hint: str = "") -> None:
-        """Note a mistake."""
         where = f" ({place})" if place else ""
         self.found.append(f"{text}{where}{'. ' if hint else ''}{hint}")
 

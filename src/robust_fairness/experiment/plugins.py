@@ -30,7 +30,6 @@ class Settings(BaseModel):
 
     @classmethod
     def model_validate(cls, obj: Any, **options: Any) -> Any:
-        """The model of a dictionary."""
         try:
             return super().model_validate(obj, **options)
         except ValidationError as error:

@@ -172,7 +172,6 @@ class Reader:
         return found if len(self.mistakes.found) == before else None
 
     def test_sets(self, node: Node, of: str, source: Named | None) -> list[TestSet]:
-        """The shifted test sets of a dataset."""
         found: dict[str, TestSet] = {}
         for name, severities in self.mistakes.mapping(node, f"shifts of {of}").items():
             shift = self.lookup.shift(name, source, of, severities.place)

@@ -87,7 +87,6 @@ class _Machine:
         return result
 
     def take(self, name: str, argument: Any) -> None:
-        """One instruction."""
         if name in VALUES:
             self.stack.append(argument)
             return

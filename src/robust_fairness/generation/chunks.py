@@ -102,7 +102,6 @@ class Chunks:
 
     @property
     def folder(self) -> Path:
-        """Folder of the chunks of this set."""
         return self.root / self.content
 
     def images(self, places: np.ndarray) -> np.ndarray:

@@ -33,7 +33,6 @@ class Family:
     target_seed: int = 0
 
     def __post_init__(self) -> None:
-        """Check that the shift is a subset of latent space, and its severity."""
         shift = find("shift", self.shift)
         if not shift.latent:
             raise InputError(

@@ -74,12 +74,10 @@ class Generator:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Names of the classes, in the order of their labels."""
         return self.settings.classes
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Channels, height and width of an image."""
         return self.settings.shape
 
     @cached_property
@@ -93,7 +91,6 @@ class Generator:
         return digest.hexdigest()
 
     def with_sampler(self, sampler: edm.Sampler) -> "Generator":
-        """The same network with another sampler."""
         settings = self.settings.model_copy(update={"sampler": sampler})
         return Generator(settings, self.weights, self.device.type)  # type: ignore[arg-type]
 

@@ -36,7 +36,6 @@ class RunRecord:
 
     @hook_impl
     def after_context_created(self, context: Any) -> None:
-        """Keep the configuration loader of the run."""
         self._loader = context.config_loader
 
     @hook_impl
@@ -83,7 +82,6 @@ class RunRecord:
 
     @hook_impl
     def after_pipeline_run(self, run_params: dict[str, Any], pipeline: Any, catalog: Any) -> None:
-        """Complete the manifest of a finished run."""
         _close(run_params["run_id"], "finished", [], pipeline, catalog)
 
     @hook_impl

@@ -94,7 +94,6 @@ class Served:
         return result
 
     def _inputs(self, data: Any) -> np.ndarray:
-        """The rows as a checked array."""
         about = self.about
         if isinstance(data, pd.DataFrame) and about.features:
             missing = [name for name in about.features if name not in data]

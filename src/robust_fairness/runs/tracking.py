@@ -99,7 +99,6 @@ class MlflowTracking:
     def after_pipeline_run(
         self, run_params: Mapping[str, Any], pipeline: Any, catalog: Any
     ) -> None:
-        """Close all runs."""
         self._end(run_params["run_id"], [], "FINISHED", pipeline, catalog)
 
     @hook_impl
@@ -201,7 +200,6 @@ class Record:
                 return found
 
     def _child(self, cell: Cell) -> str:
-        """Id of the run of a cell."""
         tags = {"cell": cell.name, "dataset": cell.dataset, "method": cell.label}
         return self._run(cell.name, {"mlflow.parentRunId": self._parent, **tags})
 

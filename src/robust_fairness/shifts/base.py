@@ -90,7 +90,6 @@ class ImageShift(SampleShift):
     LEVELS: ClassVar[Mapping[int, tuple[float, ...]]] = {}
 
     def shifted(self, samples: Samples, severity: float, places: np.ndarray) -> Samples:
-        """The samples with shifted images."""
         if not are_images(samples):
             raise not_applicable(self.name, samples, "uint8 (n, c, h, w)")
         images = np.asarray(samples.x)

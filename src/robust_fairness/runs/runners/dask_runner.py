@@ -324,7 +324,6 @@ class Workers(Executor):
                 self._cluster.scale(len(self._cluster.worker_spec))
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Send a call; returns the future of its result."""
         result: Future[Any] = Future()
         begun = Path(self._attempts.name) / uuid.uuid4().hex
         try:
@@ -347,7 +346,6 @@ class Workers(Executor):
         sent.add_done_callback(partial(self._finish, attempt=attempt, result=result))
 
     def _finish(self, done: Any, attempt: Attempt, result: "Future[Any]") -> None:
-        """Set the result of a call."""
         from distributed import KilledWorker
 
         self._sent.discard(done)

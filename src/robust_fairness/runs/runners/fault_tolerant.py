@@ -101,7 +101,6 @@ class Failures:
         return {name: self._outputs[name] for name in node.inputs if name in self._outputs}
 
     def failed(self, node: Node, error: BaseException) -> None:
-        """Add the failure of a node."""
         failure = Failure(node.name, first_line(error), node.namespace or "")
         self.failures.append(failure)
         self.skipped(node, failure)
@@ -120,7 +119,6 @@ class CatalogWithFailures:
         self._catalog, self._failures = catalog, failures
 
     def load(self, name: str) -> Any:
-        """Return the data, or the failure."""
         return self._failures[name] if name in self._failures else self._catalog.load(name)
 
     def __getattr__(self, name: str) -> Any:
@@ -144,7 +142,6 @@ class Queue:
             heappush(self.ready, (self._positions[node.name], node))
 
     def take(self) -> Node:
-        """Remove and return the first ready node."""
         return heappop(self.ready)[1]
 
     def done(self, node: Node) -> None:
@@ -200,7 +197,6 @@ class FaultTolerantRunner(AbstractRunner):
         hook_manager: PluginManager | None = None,
         run_id: str | None = None,
     ) -> None:
-        """Run all nodes that can run."""
         calls, failures = self._calls(pipeline, catalog, hook_manager, run_id), Failures()
         queue, uses = Queue(pipeline), Uses(pipeline)
         running: dict[Future[Any], Node] = {}
@@ -253,7 +249,6 @@ class ThisThread(Executor):
     """Runs each call immediately in this thread; an interrupt is not caught."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Run the call; the future is done."""
         future: Future[Any] = Future()
         try:
             future.set_result(fn(*args, **kwargs))

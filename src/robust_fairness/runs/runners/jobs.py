@@ -76,7 +76,6 @@ class Files:
 
     @classmethod
     def of(cls, catalog: Any) -> "Files":
-        """All file datasets of a catalog."""
         configuration, credentials, *_ = catalog.to_config()
         found = {name: catalog.get(name) for name in configuration}
         versions = {
@@ -87,7 +86,6 @@ class Files:
         return cls(configuration, credentials, versions)
 
     def only(self, names: set[str]) -> "Files":
-        """The file datasets with these names."""
         some = {name: self.catalog[name] for name in sorted(names & self.catalog.keys())}
         credentials = {one["credentials"] for one in some.values() if one.get("credentials")}
         return Files(
@@ -97,7 +95,6 @@ class Files:
         )
 
     def to_catalog(self) -> DataCatalog:
-        """A catalog of these datasets, with their versions."""
         catalog = DataCatalog.from_config(dict(self.catalog), dict(self.credentials))
         for name, pinned in self.versions.items():
             dataset = catalog.get(name)
@@ -181,7 +178,6 @@ class Attempt:
 
     @classmethod
     def at(cls, call: Callable[[], str | None], begun: Path) -> "Attempt":
-        """An attempt at a call."""
         from distributed.protocol.pickle import dumps
 
         return cls(dumps(call), begun)
