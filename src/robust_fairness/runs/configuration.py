@@ -73,7 +73,11 @@ class ConfigLoader(OmegaConfigLoader):
             self._layers(key)  # reports mistakes of YAML with file and line
         if key != "parameters":
             found: dict[str, Any] = super().__getitem__(key)
-            return _table_entries() | found if key == "catalog" else found
+            if key != "catalog":
+                return found
+            from robust_fairness.catalog.schemas import table_entries
+
+            return table_entries() | found
         written = {name: one for name, one in self.written_parameters.items() if name != "grid"}
         return written | (node_parameters(self.validated_experiment) if written else {})
 
@@ -162,13 +166,6 @@ class ConfigLoader(OmegaConfigLoader):
     def used(self) -> dict[str, list[str]]:
         """Names of everything that this run uses, by kind."""
         return used_by(self.validated_experiment)
-
-
-def _table_entries() -> dict[str, Any]:
-    """The catalog entries of the tables; pandas is imported only where the catalog is read."""
-    from robust_fairness.catalog.schemas import table_entries
-
-    return table_entries()
 
 
 def loader_of(environment: str | None) -> ConfigLoader:

@@ -53,7 +53,9 @@ class RunRecord:
                     "or choose another --run-id"
                 )
             manifest = provenance.completed(provenance.load_manifest(run_id), manifest)
-        _pin_outputs(run_id, pipeline, catalog)
+        for name in pipeline.all_outputs():
+            if dataset := _versioned(catalog, name):
+                dataset._version = Version(run_id, run_id)
         manifest["loaded"] = _pin_inputs(manifest["loaded"], pipeline, catalog)
         provenance.write_manifest(manifest)
         if "manifest" in catalog:
@@ -98,13 +100,6 @@ def _versioned(catalog: Any, name: str) -> AbstractVersionedDataset | None:
     dataset = catalog.get(name)
     is_versioned = isinstance(dataset, AbstractVersionedDataset) and dataset._version is not None
     return dataset if is_versioned else None
-
-
-def _pin_outputs(run_id: str, pipeline: Any, catalog: Any) -> None:
-    for name in pipeline.all_outputs():
-        dataset = _versioned(catalog, name)
-        if dataset is not None:
-            dataset._version = Version(run_id, run_id)
 
 
 def _pin_inputs(pinned: Mapping[str, str], pipeline: Any, catalog: Any) -> dict[str, str]:
