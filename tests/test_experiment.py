@@ -8,7 +8,7 @@ import yaml
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
 from robust_fairness.experiment.experiment import Experiment, GeneratorConfig
-from robust_fairness.experiment.reading import layered, missing_files, read
+from robust_fairness.experiment.reading import layered, read, require_files
 from robust_fairness.experiment.yaml_source import parse
 from robust_fairness.runs.configuration import ConfigLoader
 from robust_fairness.settings import CONFIG_LOADER_ARGS
@@ -200,7 +200,9 @@ protocols: {fast: {epochs: 2}}
         "Download it with `robust-fairness fetch",
         "`, or let ROBUST_FAIRNESS_DATA",
     )
-    lines = missing_files(found, ["grown_ups", "faces", "cut", "heart"], written, places, files)
+    with pytest.raises(InputError) as caught:
+        require_files(found, ["grown_ups", "faces", "cut", "heart"], written, places, files)
+    lines = str(caught.value).splitlines()[1:]
     assert [line.partition(otherwise)[0] for line in lines[:1]] == [
         "Raw file 'adult/adult.test' of dataset 'grown_ups' is missing (parameters.yml:2). "
         f"{download} adult",
@@ -212,7 +214,8 @@ protocols: {fast: {epochs: 2}}
     assert lines[3].startswith("Raw file 'cifar10/cifar-10-binary.tar' of dataset 'cut'")
     assert f"{download} cifar10{otherwise}" in lines[3]
     assert len(lines) == 4
-    assert "(base.yml:8). Download" in missing_files(found, ["acs"], written, places, files)[0]
+    with pytest.raises(InputError, match=r"\(base.yml:8\)\. Download"):
+        require_files(found, ["acs"], written, places, files)
 
 
 def test_an_invalid_value_of_a_search_is_reported_with_its_own_line():

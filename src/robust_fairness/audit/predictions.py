@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.datasets.labels import two_classes
 from robust_fairness.datasets.raw.columns import (
     MOST_CODES,
     Bins,
@@ -19,7 +20,6 @@ from robust_fairness.datasets.raw.columns import (
     row_of,
     typed_as_number,
 )
-from robust_fairness.datasets.raw.labels import two_classes
 from robust_fairness.samples import Samples
 
 TWO = 2

@@ -3,9 +3,10 @@
 All mistakes are collected and reported together, each with file and line.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from robust_fairness.core import registry
 from robust_fairness.core.errors import InputError
 from robust_fairness.experiment.experiment import (
     Cell,
@@ -93,10 +94,10 @@ def read(
     return found
 
 
-def missing_files(
+def require_files(
     experiment: Experiment, names: Collection[str], written: Node, places: Node, files: Any
-) -> list[str]:
-    """A line for each raw file that is missing, with its dataset and how to get it.
+) -> None:
+    """Check that raw files are available; the error has a line for each one that is missing.
 
     Args:
         experiment: its datasets and generators.
@@ -110,15 +111,16 @@ def missing_files(
         nodes |= places.fields.get(section, NOTHING).fields
     sources: dict[str, Named | None] = {one.name: one.source for one in experiment.datasets}
     sources |= {one.name: one.source for one in experiment.generators}
-    found = []
+    mistakes = Mistakes(fully=True)
     for name, source in sources.items():
         if name not in names or source is None:
             continue
         for file in registry.find("dataset", source.name)(source.parameters).missing_files(files):
             keys = [key for key, value in source.options.items() if file in _listed(value)][:1]
             of, place = " of ".join([*keys, f"dataset {name!r}"]), nodes[name].place_of(keys)
-            found.append(f"Raw file {file!r} of {of} is missing ({place}). {files.remedy(file)}")
-    return found
+            mistakes.note(f"Raw file {file!r} of {of} is missing", place, files.remedy(file))
+    if mistakes.found:
+        raise mistakes.error()
 
 
 class Reader:

@@ -22,7 +22,7 @@ from omegaconf import OmegaConf
 import robust_fairness
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.experiment.experiment import Experiment
-from robust_fairness.experiment.reading import layered, missing_files, mistakes_of, read
+from robust_fairness.experiment.reading import layered, read, require_files
 from robust_fairness.experiment.used import used_by
 from robust_fairness.experiment.yaml_source import Node, merged_files, parse
 
@@ -157,10 +157,8 @@ class ConfigLoader(OmegaConfigLoader):
         """Check that the raw files of these datasets, and sources of generators, are available."""
         from robust_fairness.datasets.files import Files, default_root
 
-        files = Files(default_root())
-        written = self._written_experiment
-        if missing := missing_files(self.validated_experiment, names, *written, files):
-            raise mistakes_of(missing)
+        written, files = self._written_experiment, Files(default_root())
+        require_files(self.validated_experiment, names, *written, files)
 
     @property
     def used(self) -> dict[str, list[str]]:

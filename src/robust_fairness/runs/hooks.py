@@ -42,8 +42,9 @@ class RunRecord:
     def before_pipeline_run(self, run_params: dict[str, Any], pipeline: Any, catalog: Any) -> None:
         """Check that raw files are available, pin the versions and write the first manifest."""
         if not run_params["only_missing_outputs"]:  # those may need no raw files
-            nodes = [names.parse_node(node.name) for node in pipeline.nodes]
-            self._loader.require_raw_files({dataset for dataset, name in nodes if name == "ingest"})
+            nodes = {node.name: node.namespace for node in pipeline.nodes}
+            read = {of for name, of in nodes.items() if name == names.of_dataset(of, "ingest")}
+            self._loader.require_raw_files(read)
         run_id = run_params["run_id"]
         manifest = provenance.new_manifest(run_params, self._loader, pipeline.all_outputs())
         if provenance.manifest_path(run_id).exists():

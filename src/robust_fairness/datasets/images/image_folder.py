@@ -15,8 +15,8 @@ from robust_fairness.datasets.images._image_files import (
     opened,
     present,
 )
+from robust_fairness.datasets.labels import RawTableParameters, complete_rows, typed_table
 from robust_fairness.datasets.raw.columns import require_distinct
-from robust_fairness.datasets.raw.labels import RawTableParameters, complete_rows, typed_table
 from robust_fairness.samples import Samples
 
 

@@ -8,8 +8,8 @@ from pydantic import PositiveInt
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.datasets.base import TableDataset, TypedTable
 from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.labels import RawTableParameters, complete_rows, typed_table
 from robust_fairness.datasets.raw import columns as raw_columns
-from robust_fairness.datasets.raw.labels import RawTableParameters, complete_rows, typed_table
 
 
 class Table(TableDataset):
