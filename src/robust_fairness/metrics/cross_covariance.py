@@ -6,7 +6,7 @@ of X and Z, given Y or not, is (Eqs. 13 and 15)
 
 .. math:: Tr[R_X (I - R_Y) R_Z (I - R_Y)], \qquad Tr[R_X R_Z]
 
-``exact_score`` computes it from n x n matrices. ``low_rank_dependence`` replaces every kernel
+``exact_score`` computes it from n x n matrices. ``low_rank_score`` replaces every kernel
 matrix by its incomplete Cholesky decomposition on few rows, the *pivots*: time is linear in n and
 memory bounded, since two variables only need the small matrix :math:`K_{PX}^T H K_{QZ}` between
 their pivots, a sum over blocks of rows. Both divide by the norms of the two factors, so that the
@@ -14,7 +14,7 @@ score lies in [0, 1] (A.2).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
 import torch
@@ -48,20 +48,6 @@ class Variable:
     def at(self, rows: Tensor) -> Tensor:
         """Values ``[..., r, d]`` of the rows ``[..., r]``."""
         return self.x.gather(-2, rows.unsqueeze(-1).expand(*rows.shape, self.x.shape[-1]))
-
-
-@dataclass(frozen=True)
-class Dependence:
-    """A dependence score ``[...]`` between 0 and 1, and the largest number of pivots of a variable.
-
-    ``error`` ``[...]`` is the change of the score if pivots are dropped until they leave ten times
-    as much of the kernel matrices: an estimate of the error of the low-rank approximation, usually
-    from above.
-    """
-
-    score: Tensor
-    error: Tensor
-    rank: int
 
 
 def variable(*columns: Tensor, standardise: bool = True, rows: int = WIDTH_ROWS) -> Variable:
@@ -98,12 +84,12 @@ def median_distance(x: Tensor, rows: int = WIDTH_ROWS) -> Tensor:
     return torch.where(median > 0, median, apart).nan_to_num(1.0)
 
 
-def exact_score(variables: Sequence[Variable], epsilon: float = EPSILON) -> Tensor:
+def exact_score(variables: Sequence[Variable]) -> Tensor:
     """The score ``[...]`` from whole matrices: time grows with n cubed (Eqs. 12 to 15 and A.2).
 
     A third variable conditions; the second is then the extended one.
     """
-    left, right, *given = (proxy(one, epsilon) for one in variables)
+    left, right, *given = map(proxy, variables)
     for rest in given:
         identity = torch.eye(rest.shape[-1], dtype=rest.dtype, device=rest.device)
         left, right = left @ (identity - rest), right @ (identity - rest)
@@ -111,13 +97,13 @@ def exact_score(variables: Sequence[Variable], epsilon: float = EPSILON) -> Tens
     return _ratio(shared, left.square().sum((-2, -1)) * right.square().sum((-2, -1)))
 
 
-def proxy(one: Variable, epsilon: float = EPSILON) -> Tensor:
+def proxy(one: Variable) -> Tensor:
     """R of A.1, ``[..., n, n]``."""
     kernel = one.kernel(one.x, one.x)
     centred = kernel - kernel.mean(-1, keepdim=True)
     centred = centred - centred.mean(-2, keepdim=True)
     count = kernel.shape[-1]
-    ridge = epsilon * count * torch.eye(count, dtype=kernel.dtype, device=kernel.device)
+    ridge = EPSILON * count * torch.eye(count, dtype=kernel.dtype, device=kernel.device)
     return torch.linalg.solve(centred + ridge, centred)
 
 
@@ -133,10 +119,6 @@ class Pivots:
     rows: Tensor
     rest: Tensor
     jitter: float = 0.0
-
-    def until(self, tolerance: float | Tensor) -> "Pivots":
-        """The first ones only, which leave no more than this share of the trace."""
-        return replace(self, rest=torch.where(self.rest > tolerance, self.rest, 0.0))
 
 
 @torch.no_grad()
@@ -183,36 +165,13 @@ def evenly(one: Variable, count: int) -> Pivots:
     return Pivots(places.expand(*leading, -1), rest, JITTER)
 
 
-def low_rank_dependence(
-    variables: Sequence[Variable],
-    epsilon: float = EPSILON,
-    tolerance: float = TOLERANCE,
-    most: int = MOST_PIVOTS,
-) -> Dependence:
-    """The score of ``exact_score`` from incomplete Cholesky decompositions, with its error."""
-    chosen = [pivots(one, tolerance, most) for one in variables]
-    score = low_rank_score(variables, chosen, epsilon)
-    with torch.no_grad():
-        coarse = low_rank_score(variables, [_coarser(one, tolerance) for one in chosen], epsilon)
-    rank = max(one.rows.shape[-1] for one in chosen)
-    return Dependence(score, (score.detach() - coarse).abs(), rank)
-
-
-def _coarser(chosen: Pivots, tolerance: float) -> Pivots:
-    """The first pivots only, which leave ten times as much as all of them, or as the tolerance."""
-    reached = torch.where(chosen.rest > 0, chosen.rest, torch.inf).amin(-1, keepdim=True)
-    return chosen.until(10 * reached.clamp(min=tolerance))
-
-
-def low_rank_score(
-    variables: Sequence[Variable], chosen: Sequence[Pivots], epsilon: float = EPSILON
-) -> Tensor:
+def low_rank_score(variables: Sequence[Variable], chosen: Sequence[Pivots]) -> Tensor:
     """The score ``[...]`` of the first two variables, conditioned on a third if there is one.
 
     Time grows with n times the square of the number of pivots; differentiable in the values, the
     choice of the pivots and the widths held fixed.
     """
-    a = _inner_products(variables, chosen, epsilon)
+    a = _inner_products(variables, chosen)
     x, z, shared = a[0, 0], a[1, 1], a[0, 1]
     left, right = x, z
     if len(variables) > 2:  # noqa: PLR2004
@@ -225,7 +184,7 @@ def low_rank_score(
 
 
 def _inner_products(
-    variables: Sequence[Variable], chosen: Sequence[Pivots], epsilon: float
+    variables: Sequence[Variable], chosen: Sequence[Pivots]
 ) -> dict[tuple[int, int], Tensor]:
     """``F_u^T F_v`` of every two variables u <= v, where ``R_u = F_u F_u^T``, ``[..., r_u, r_v]``.
 
@@ -243,7 +202,7 @@ def _inner_products(
         for (u, v), product in products.items()
     }
     factors = [
-        _factor(one, few, centred[u, u], epsilon * count)
+        _factor(one, few, centred[u, u], count)
         for u, (one, few) in enumerate(zip(variables, chosen, strict=True))
     ]
     inner = {}
@@ -268,8 +227,8 @@ def _column_products(
     return products, [one.sum(-2) for one in columns]
 
 
-def _factor(one: Variable, few: Pivots, gram: Tensor, ridge: float) -> Tensor:
-    """Lower triangular C with :math:`C C^T = K_{Pn} H K_{nP} + ridge K_{PP}`, ``[..., r, r]``.
+def _factor(one: Variable, few: Pivots, gram: Tensor, count: int) -> Tensor:
+    r"""Lower triangular C, ``[..., r, r]``: :math:`C C^T = K_{Pn} H K_{nP} + \epsilon n K_{PP}`.
 
     With it :math:`F = H K_{nP} C^{-T}` for the kernel matrix that the pivots span.
     """
@@ -278,14 +237,14 @@ def _factor(one: Variable, few: Pivots, gram: Tensor, ridge: float) -> Tensor:
     identity = torch.eye(at.shape[-2], dtype=at.dtype, device=at.device)
     both = needed.unsqueeze(-1) & needed.unsqueeze(-2)
     kernel = torch.where(both, one.kernel(at, at), identity)
-    return torch.linalg.cholesky(gram + ridge * (kernel + few.jitter * identity))
+    return torch.linalg.cholesky(gram + EPSILON * count * (kernel + few.jitter * identity))
 
 
-def features(one: Variable, chosen: Pivots, epsilon: float = EPSILON) -> Tensor:
+def features(one: Variable, chosen: Pivots) -> Tensor:
     """Features F ``[n, r]`` of a variable without leading axes, with :math:`R = F F^T`."""
     kernel = one.kernel(one.x, one.at(chosen.rows))
     centred = kernel - kernel.mean(0)
-    factor = _factor(one, chosen, centred.mT @ centred, epsilon * len(kernel))
+    factor = _factor(one, chosen, centred.mT @ centred, len(kernel))
     return torch.linalg.solve_triangular(factor, centred.mT, upper=False).mT
 
 

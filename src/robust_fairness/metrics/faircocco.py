@@ -24,7 +24,8 @@ from robust_fairness.metrics.base import Array, Score, measure
 from robust_fairness.metrics.cross_covariance import (
     WIDTH_ROWS,
     Variable,
-    low_rank_dependence,
+    low_rank_score,
+    pivots,
     variable,
 )
 from robust_fairness.metrics.permutation import PERMUTATIONS, permutation_test, strata_of
@@ -163,7 +164,8 @@ def _score_of(notion: Notion) -> Callable[..., Score]:
         used = _rows(outputs, classes, sensitive_columns, conditioning_columns, rows)
         if flaw := used.flaw(notion):
             return Score(None, len(used), flaw)
-        return Score(float(low_rank_dependence(used.variables(notion)).score), len(used))
+        variables = used.variables(notion)
+        return Score(float(low_rank_score(variables, list(map(pivots, variables)))), len(used))
 
     score.__name__ = f"faircocco_{notion}"
     return measure(better="lower", task="any", needs=NEEDS, options={"rows": ROWS})(score)

@@ -11,14 +11,17 @@ memory.
   1e-6; of neighbours closer than that another one may be taken.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
+from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 
+UNSHIFTED = ("none", 0.0)
 LEVELS = 255  # of a pixel above 0
 MIDDLE = 128  # subtracted from pixels
 EXACT_COLUMNS = 2**24 // MIDDLE**2  # whose products sum exactly in float32
@@ -27,65 +30,57 @@ BLOCK_BYTES, OTHER_BLOCK_BYTES = 2**27, 2**25  # as float64
 MOST_ROWS = 4096  # of a block
 
 
-def nearest_distances(
-    rows: np.ndarray, others: np.ndarray | None = None, device: str = "cpu"
-) -> np.ndarray:
-    """Euclidean distance of every row to the nearest row of another set; Eq. 3 is the mean.
+def set_distances(
+    dataset: str,
+    training: np.ndarray,
+    test_sets: Mapping[tuple[str, float], np.ndarray],
+    features: Callable[[np.ndarray], np.ndarray] | None = None,
+    device: str = "cpu",
+) -> pd.DataFrame:
+    """Mean 1-NN distance of every test set to the training set, ``tables.DISTANCES``.
 
-    In the paper's ``1NN(D_train, D_shift)`` the rows are the shifted set.
+    The distance of the unshifted test set is that of new rows of the training distribution.
+
+    Args:
+        dataset: name of the dataset.
+        training: training images, uint8 ``[n, channels, height, width]``.
+        test_sets: images by shift and severity; the unshifted ones are at ``UNSHIFTED``.
+        features: from images to features ``[n, ...]``, for distances in their space too.
+        device: torch device that computes.
+    """
+    spaces: dict[str, Callable[[np.ndarray], np.ndarray]] = {"pixels": lambda images: images}
+    if features is not None:
+        spaces["features"] = features
+    rows = []
+    for space, seen in spaces.items():
+        origin = seen(training)
+        for (shift, severity), images in test_sets.items():
+            found = nearest_distances(seen(images), origin, device)
+            rows.append((dataset, shift, severity, space, float(found.mean()), len(found)))
+    return pd.DataFrame(rows, columns=list(tables.DISTANCES)).astype(dict(tables.DISTANCES))
+
+
+def nearest_distances(rows: np.ndarray, others: np.ndarray, device: str = "cpu") -> np.ndarray:
+    """Euclidean distance of every row to the nearest row of another set, float64 ``[n]``.
+
+    Eq. 3 is the mean; in the paper's ``1NN(D_train, D_shift)`` the rows are the shifted set.
 
     Args:
         rows: uint8 pixels ``[n, ...]``, which are scaled to [0, 1], or other numbers.
-        others: rows of the same kind and width ``[m, ...]``; None for the other rows of the same
-            set (leave-one-out).
+        others: rows of the same kind and width ``[m, ...]``.
         device: torch device with float64, to which a few hundred MB at most are copied at once.
 
-    Returns:
-        float64 ``[n]``.
-
     Raises:
-        InputError: a set is empty or has no other row; widths or kinds differ; a value or its
-            square is not finite.
+        InputError: a number is not finite.
     """
-    among = others is not None
-    rows = _flat("rows", rows)
-    others = _flat("others", others) if others is not None else rows
-    if not among and len(rows) == 1:
-        raise InputError("1-NN distance: a single row has no other one, allowed: 2 rows or more")
-    if rows.shape[1] != others.shape[1]:
-        raise InputError(
-            f"1-NN distance: rows have {rows.shape[1]} columns and others {others.shape[1]}, "
-            "allowed: equal numbers"
-        )
-    if (rows.dtype == np.uint8) != (others.dtype == np.uint8):
-        raise InputError(
-            f"1-NN distance: rows are {rows.dtype} and others {others.dtype}, allowed: both uint8 "
-            "pixels, or neither"
-        )
+    rows, others = (array.reshape(len(array), -1) for array in (rows, others))
     if rows.dtype == np.uint8:
-        square, _ = _nearest(rows, others, None, among, device)
+        square, _ = _nearest(rows, others, None, device)
         return np.sqrt(square) / LEVELS
-    square, winner = _nearest(rows, others, others.mean(0, dtype=np.float64), among, device)
-    if not np.isfinite(square).all():
-        raise InputError("1-NN distance: values whose squares are too large for a number")
+    if not (np.isfinite(rows).all() and np.isfinite(others).all()):
+        raise InputError("1-NN distance: a number is not finite, allowed: finite numbers")
+    _, winner = _nearest(rows, others, others.mean(0, dtype=np.float64), device)
     return _direct(rows, others, winner)
-
-
-def _flat(name: str, array: np.ndarray) -> np.ndarray:
-    """The array as ``[rows, columns]``, uint8 or of numbers that are all finite."""
-    if array.ndim == 0 or array.size == 0:
-        raise InputError(f"1-NN distance: {name} is empty (shape {array.shape})")
-    flat = array.reshape(len(array), -1)
-    if flat.dtype == np.uint8:
-        return flat
-    if not (np.issubdtype(flat.dtype, np.floating) or np.issubdtype(flat.dtype, np.integer)):
-        raise InputError(f"1-NN distance: {name} is {flat.dtype}, allowed: numbers")
-    for block in _blocks(flat):
-        finite = np.isfinite(flat[block]).all(1)
-        if not finite.all():
-            bad = block.start + int(finite.argmin())
-            raise InputError(f"1-NN distance: row {bad} of {name} holds a value that is not finite")
-    return flat
 
 
 def _blocks(flat: np.ndarray, most_bytes: int = BLOCK_BYTES) -> Iterator[slice]:
@@ -95,12 +90,11 @@ def _blocks(flat: np.ndarray, most_bytes: int = BLOCK_BYTES) -> Iterator[slice]:
 
 
 def _nearest(
-    rows: np.ndarray, others: np.ndarray, centre: np.ndarray | None, among: bool, device: str
+    rows: np.ndarray, others: np.ndarray, centre: np.ndarray | None, device: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Squared distance to the nearest other row ``[n]`` and its number.
 
-    The centre is subtracted; None for pixels. ``among`` says whether a row may be its own
-    neighbour.
+    The centre is subtracted; None for pixels.
     """
     squares = np.empty(len(rows))
     winners = np.empty(len(rows), dtype=np.int64)
@@ -113,8 +107,6 @@ def _nearest(
             y = _numbers(others[other], middle, device)
             # |x|^2 is constant in a row: added at the end
             square = _less_twice_products(_square_lengths(y), x, y)
-            if not among:
-                _leave_out_own(square, block, other)
             found, place = square.min(1)
             # the first of several equal ones, whatever the blocks are
             better = found < best
@@ -149,14 +141,6 @@ def _square_lengths(x: Tensor) -> Tensor:
         return torch.linalg.vecdot(x, x)
     parts = x.split(EXACT_COLUMNS, 1)
     return torch.stack([torch.linalg.vecdot(part, part).double() for part in parts]).sum(0)
-
-
-def _leave_out_own(square: Tensor, block: slice, other: slice) -> None:
-    """Set the distances of rows to themselves to infinity."""
-    first, last = max(block.start, other.start), min(block.stop, other.stop)
-    if first < last:
-        own = torch.arange(first, last, device=square.device)
-        square[own - block.start, own - other.start] = torch.inf
 
 
 def _direct(rows: np.ndarray, others: np.ndarray, winner: np.ndarray) -> np.ndarray:

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robust_fairness.core.errors import InputError
+from robust_fairness.core.intervals import CONFIDENCE
 
-CONFIDENCE = 0.95
 DRAWS = 2000
 FEWEST_UNITS = 3  # two units have only three resamples
 SAME = 1e-12  # relative spread below which numbers are equal
@@ -31,45 +30,38 @@ class Slope:
     """
 
     slope: float
-    intercept: float
-    r_squared: float
     low: float
     high: float
+    intercept: float
+    r_squared: float
     points: int
     units: int
     note: str = ""
 
 
-def fit(x: np.ndarray, y: np.ndarray, unit: np.ndarray, draws: int = DRAWS, seed: int = 0) -> Slope:
+def fit(x: np.ndarray, y: np.ndarray, unit: np.ndarray) -> Slope:
     """Least-squares line through points ``[n]`` of units ``[n]``, with a percentile interval."""
     x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
-    if not len(x) == len(y) == len(unit):
-        raise InputError(f"slope: {len(x)} strengths, {len(y)} values and {len(unit)} units")
-    for name, values in (("strengths", x), ("values", y)):
-        if not np.isfinite(values).all():
-            raise InputError(f"slope: {name} hold a number that is not finite")
     names, number = np.unique(unit, return_inverse=True)
-    missing = np.nan
     if len(x) == 0 or _one_number(x):
-        note = "no slope: fewer than two strengths"
+        missing, note = np.nan, "no slope: fewer than two strengths"
         return Slope(missing, missing, missing, missing, missing, len(x), len(names), note)
     # around the middle, where sums of squares lose no digits
     middle_x, middle_y = x.mean(), y.mean()
     sums = _sums(x - middle_x, y - middle_y, number, len(names))
     slope = float(_slopes(sums.sum(0)))
-    low, high, notes = missing, missing, []
+    low, high, r_squared, notes = np.nan, np.nan, np.nan, []
     if len(names) < FEWEST_UNITS:
         notes.append(f"no interval: fewer than {FEWEST_UNITS} units")
     else:
-        low, high = _interval(sums, draws, seed)
-    r_squared = missing
+        low, high = _interval(sums)
     if _one_number(y):
         notes.append("no R squared: all values are equal")
     else:
         error = y - middle_y - slope * (x - middle_x)
         r_squared = float(1 - np.sum(error**2) / np.sum((y - middle_y) ** 2))
     intercept = float(middle_y - slope * middle_x)
-    return Slope(slope, intercept, r_squared, low, high, len(x), len(names), "; ".join(notes))
+    return Slope(slope, low, high, intercept, r_squared, len(x), len(names), "; ".join(notes))
 
 
 def _one_number(values: np.ndarray) -> bool:
@@ -90,10 +82,10 @@ def _slopes(sums: np.ndarray) -> np.ndarray:
     return np.where(varies, (n * xy - x * y) / np.where(varies, spread, 1), np.nan)
 
 
-def _interval(sums: np.ndarray, draws: int, seed: int) -> tuple[float, float]:
+def _interval(sums: np.ndarray) -> tuple[float, float]:
     """Percentile interval of the slope over resampled units."""
     units = len(sums)
-    counts = np.random.default_rng(seed).multinomial(units, np.full(units, 1 / units), draws)
+    counts = np.random.default_rng(0).multinomial(units, np.full(units, 1 / units), DRAWS)
     tail = (1 - CONFIDENCE) / 2
     low, high = np.nanquantile(_slopes(counts @ sums), [tail, 1 - tail])
     return float(low), float(high)

@@ -5,20 +5,33 @@ ours are shown beside them for any size of a dataset of that name, which the man
 of a dataset: ``study``, the dataset of the paper that it varies, and ``p_bias``.
 """
 
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import pandas as pd
 import plotly.express as px
 import plotly.graph_objects as go
 
-from robust_fairness.metrics.criteria import EVERY
 from robust_fairness.rendering.figures import by_column, faceted
 from robust_fairness.reporting import claims as claimed
 from robust_fairness.reporting import visual_question_answering as questions
 from robust_fairness.reporting.bias_variables import EXPLICIT, PAPER, STANDARD, with_variables
-from robust_fairness.reporting.results import UNSHIFTED, Results, objectives, with_metrics
-from robust_fairness.reporting.statistics import over_seeds
-from robust_fairness.reporting.views import Section, View, beside_published, published, subgroups
+from robust_fairness.reporting.results import (
+    UNSHIFTED,
+    Results,
+    objectives,
+    where,
+    with_metrics,
+)
+from robust_fairness.reporting.statistics import over_seeds, over_trials
+from robust_fairness.reporting.views import (
+    Section,
+    View,
+    beside_published,
+    published,
+    selected_beside,
+    subgroups,
+)
 
 DEFAULT_VARIABLE = "distractor_shape"
 VARIABLES = (
@@ -44,13 +57,20 @@ def by_variables(results: Results, metric: str) -> pd.DataFrame:
     ``given``, whether the attribute of the row is one of them. The default trial mitigates the
     dataset's own choice, the shape of the distractors, with which the paper tunes (A.2).
     """
-    rows = results.unshifted
-    rows = with_variables(results, rows[rows["metric"] == metric], DEFAULT_VARIABLE)
+    rows = where(results.unshifted, metric=metric)
+    rows = with_variables(results, rows, DEFAULT_VARIABLE)
     names = [set(text.split("+")) - {""} for text in rows["explicit"]]
     return rows.assign(
         variables=[len(some) for some in names],
         given=[attribute in some for attribute, some in zip(rows["attribute"], names, strict=True)],
     )
+
+
+def of_studies(
+    results: Results, rows: pd.DataFrame, studies: Sequence[str] = (*STUDIES, CELEBA)
+) -> pd.DataFrame:
+    """The rows of datasets that vary one of these datasets of the paper, as column ``study``."""
+    return where(results.with_facets(rows, ["study"], {"study": "dataset"}), study=studies)
 
 
 def with_single_variables(results: Results, metric: str) -> pd.DataFrame:
@@ -60,11 +80,7 @@ def with_single_variables(results: Results, metric: str) -> pd.DataFrame:
     method (6.1).
     """
     rows = by_variables(results, metric)
-    return (
-        rows[rows["variables"] <= 1]
-        .groupby(["dataset", "method", "seed"], as_index=False, sort=False)
-        .agg(value=("value", "mean"), trials=("trial", "nunique"))
-    )
+    return over_trials(rows[rows["variables"] <= 1])
 
 
 def table_1(results: Results) -> pd.DataFrame:
@@ -72,12 +88,11 @@ def table_1(results: Results) -> pd.DataFrame:
 
     For questions it is the mean of head and tail accuracy, over the given variables.
     """
-    images = with_single_variables(results, UNBIASED)
-    images = images[images["dataset"].isin([*STUDIES, CELEBA])]
+    images = where(with_single_variables(results, UNBIASED), dataset=[*STUDIES, CELEBA])
     rows = pd.concat([images, questions.over_variables(results)])
     keys = ["dataset", "method"]
     trials = rows.groupby(keys, as_index=False, sort=False).agg(trials=("trials", "max"))
-    theirs = published(PAPER).query("view == 'table_1'")[[*keys, "value"]]
+    theirs = where(published(PAPER), view="table_1")[[*keys, "value"]]
     joined = over_seeds(rows, keys).merge(trials, on=keys)
     joined = joined.merge(theirs.rename(columns={"value": "published"}), how="left")
     return joined[[*keys, "published", "ours", "std", "seeds", "trials"]]
@@ -86,9 +101,9 @@ def table_1(results: Results) -> pd.DataFrame:
 def table_a3(results: Results) -> pd.DataFrame:
     """Accuracy of the four subgroups of CelebA with their numbers of rows."""
     ours = subgroups(CELEBA, "Male", results)
-    theirs = published(PAPER).query("view == 'table_a3' and attribute == 'Male'")
+    theirs = where(published(PAPER), view="table_a3", attribute="Male")
     theirs = theirs[["method", "group", "value"]].rename(columns={"value": "published"})
-    ours = ours[ours["shift"] == UNSHIFTED].drop(columns=["shift", "severity"])
+    ours = where(ours, shift=UNSHIFTED).drop(columns=["shift", "severity"])
     return ours.merge(theirs, "left")
 
 
@@ -97,20 +112,9 @@ def table_a6(results: Results) -> pd.DataFrame:
 
     The paper tunes on one run, or a tenth of the rows, and uses the values for the whole study.
     """
-    selected = results.metrics[results.metrics["selection"] != EVERY]
-    selected = selected[["dataset", "method", "selection", "trial"]].drop_duplicates()
-    selected = results.with_facets(selected, ["study"], otherwise={"study": "dataset"})
     theirs = published("bias_mitigation_hyperparameters").rename(columns={"dataset": "study"})
-    selected = selected[selected["study"].isin([*STUDIES, *theirs["study"]])]
-    shown = (
-        theirs.assign(published=theirs["field"] + " = " + theirs["published"])
-        .groupby(["study", "method"], as_index=False, sort=False)
-        .agg(
-            published=("published", ", ".join),
-            note=("note", lambda notes: "; ".join(filter(None, dict.fromkeys(notes)))),
-        )
-    )
-    return selected.merge(shown, "left").drop(columns="study")
+    rows = of_studies(results, results.metrics, [*STUDIES, *theirs["study"]])
+    return selected_beside(theirs, rows, ["study", "method"]).drop(columns="study")
 
 
 def figure_3(results: Results) -> pd.DataFrame:
@@ -132,8 +136,8 @@ def draw_figure_3(rows: pd.DataFrame) -> go.Figure:
 def figure_4(results: Results) -> pd.DataFrame:
     """Improvement over the standard model of the same seed, by subgroup of CelebA (IOSM)."""
     rows = by_variables(results, "accuracy_by_subgroup")
-    rows = rows[(rows["dataset"] == CELEBA) & (rows["attribute"] == "Male")]
-    standard = rows[rows["method"] == STANDARD][["seed", "group", "value"]]
+    rows = where(rows, dataset=CELEBA, attribute="Male")
+    standard = where(rows, method=STANDARD)[["seed", "group", "value"]]
     paired = rows[rows["method"] != STANDARD].merge(standard, on=["seed", "group"])
     paired = paired.assign(value=paired["value_x"] - paired["value_y"])
     return over_seeds(paired, ["method", "group"])
@@ -141,8 +145,7 @@ def figure_4(results: Results) -> pd.DataFrame:
 
 def figure_5(results: Results) -> pd.DataFrame:
     """Unbiased accuracy by the number of explicit variables, and their names."""
-    rows = by_variables(results, UNBIASED)
-    rows = rows[rows["dataset"].isin(STUDIES)]
+    rows = where(by_variables(results, UNBIASED), dataset=STUDIES)
     rows = rows.assign(explicit=[text.replace("+", " + ") for text in rows["explicit"]])
     found = over_seeds(rows, ["dataset", "method", "variables", "explicit"])
     several = found.groupby("dataset")["variables"].transform("max") > 1
@@ -155,12 +158,11 @@ def order_of_variables(results: Results) -> pd.DataFrame:
     The paper says that it sorts them by the standard model's majority/minority difference (6.3),
     but its own Table A4 gives digit color, background color, texture, distractor shape and so on.
     """
-    ours = figure_3(results).query("method == @STANDARD")
+    ours = where(figure_3(results), method=STANDARD)
     if ours.empty:
         return pd.DataFrame()
-    theirs = published(PAPER).query(
-        "view == 'table_a4' and method == @STANDARD and attribute != ''"
-    )
+    theirs = where(published(PAPER), view="table_a4", method=STANDARD)
+    theirs = theirs[theirs["attribute"] != ""]
     wide = theirs.pivot_table(index="attribute", columns="metric", values="value")
     difference = wide["majority_accuracy"] - wide["minority_accuracy"]
     columns = {
@@ -175,9 +177,7 @@ def order_of_variables(results: Results) -> pd.DataFrame:
 
 def figure_6(results: Results) -> pd.DataFrame:
     """Test accuracy of majority and minority when trials are selected by other alphas."""
-    rows = results.metrics
-    rows = results.with_facets(rows[rows["shift"] == UNSHIFTED], ["study"], {"study": "dataset"})
-    rows = rows[rows["study"].isin([*STUDIES, CELEBA])]
+    rows = of_studies(results, where(results.metrics, shift=UNSHIFTED))
     criteria = pd.DataFrame({"metric": objectives(rows["selection"]).to_list()}, rows.index)
     criteria = with_metrics(criteria.dropna().reset_index(), ["quantity", "alpha"])
     criteria = criteria[criteria["quantity"].isin(ALPHAS)].set_index("index")
@@ -197,10 +197,9 @@ def figure_6(results: Results) -> pd.DataFrame:
 
 def figure_a7(results: Results) -> pd.DataFrame:
     """Unbiased accuracy by p_bias; explicit methods mitigate the shape of the distractors."""
-    rows = results.unshifted
-    rows = rows[(rows["metric"] == UNBIASED) & (rows["trial"] == "default")]
-    rows = results.with_facets(rows, ["study", "p_bias"], otherwise={"study": "dataset"})
-    rows = rows[rows["study"].isin(STUDIES) & rows["p_bias"].ne("")]
+    rows = where(results.unshifted, metric=UNBIASED, trial="default")
+    rows = results.with_facets(of_studies(results, rows, STUDIES), ["p_bias"])
+    rows = rows[rows["p_bias"] != ""]
     rows = rows.assign(dataset=rows["study"], p_bias=rows["p_bias"].astype(float))
     found = over_seeds(rows, ["dataset", "method", "p_bias"])
     several = found.groupby("dataset")["p_bias"].transform("nunique") > 1
@@ -215,9 +214,7 @@ def draw_by(x: str, title: str, rows: pd.DataFrame) -> go.Figure:
 
 def figure_a8(results: Results) -> pd.DataFrame:
     """Unbiased accuracy by learning rate and weight decay, of cells that search both."""
-    rows = results.unshifted
-    rows = results.with_facets(rows[rows["metric"] == UNBIASED], ["study"], {"study": "dataset"})
-    rows = rows[rows["study"].isin([*STUDIES, CELEBA])]
+    rows = of_studies(results, where(results.unshifted, metric=UNBIASED))
     searched = ["learning_rate", "weight_decay"]
     rows = results.with_hparams(rows, searched)
     rows = rows[rows[searched].notna().all(axis=1) | (rows["trial"] == "default")]
@@ -260,19 +257,18 @@ def claims(results: Results) -> pd.DataFrame:
 
     ``holds`` if the whole 95 % interval of first minus second, paired over seeds, is below 0.
     """
-    present = set(results.metrics["dataset"])
     rows: list[dict] = []
-    for dataset in [name for name in (*STUDIES, CELEBA) if name in present]:
-        rows += _first_question(results, dataset)
-        if dataset in STUDIES:
-            rows += _second_question(results, dataset) + _third_question(results, dataset)
-    return claimed.table(rows + questions.claims(results))
+    for dataset in (*STUDIES, CELEBA):
+        if dataset in set(results.metrics["dataset"]):
+            rows += _first_question(results, dataset)
+            if dataset in STUDIES:
+                rows += [*_second_question(results, dataset), *_third_question(results, dataset)]
+    return claimed.table([*rows, *questions.claims(results)])
 
 
-def _first_question(results: Results, dataset: str) -> list[dict]:
+def _first_question(results: Results, dataset: str) -> Iterator[dict]:
     """Explicit methods fail with many biases, and work on CelebA."""
-    rows = with_single_variables(results, UNBIASED)
-    rows = rows[rows["dataset"] == dataset]
+    rows = where(with_single_variables(results, UNBIASED), dataset=dataset)
     if dataset == CELEBA:
         claim = "1: explicit methods work with few groups"
         pairs = [(STANDARD, name) for name in ("group_upweighting", "group_dro", "rubi")]
@@ -283,63 +279,44 @@ def _first_question(results: Results, dataset: str) -> list[dict]:
     if dataset in STUDIES:
         claim = "1: learning from failure is above the standard model"
         orderings.append((claim, STANDARD, "lff"))
-    return [
-        claimed.compared(
-            rows, claim, dataset, f"unbiased accuracy: {first} < {second}",
-            {"method": first}, {"method": second},
-        )
-        for claim, first, second in orderings
-    ]  # fmt: skip
+    for claim, first, second in orderings:
+        ordering = f"unbiased accuracy: {first} < {second}"
+        places = ({"method": first}, {"method": second})
+        yield claimed.compared(rows, claim, dataset, ordering, *places)
 
 
-def _second_question(results: Results, dataset: str) -> list[dict]:
+def _second_question(results: Results, dataset: str) -> Iterator[dict]:
     """Explicit methods exploit the given variable less than the others."""
-    rows = by_variables(results, DIFFERENCE)
-    rows = rows[(rows["dataset"] == dataset) & (rows["variables"] == 1)]
-    found = [
-        claimed.compared(
-            rows, "2: the given variable is exploited less", dataset,
-            f"majority minus minority of {method}: given < not given",
-            {"method": method, "given": True}, {"method": method, "given": False},
-        )
-        for method in ("group_upweighting", "group_dro", "rubi")
-    ]  # fmt: skip
-    rows = with_single_variables(results, f"mean_{DIFFERENCE}")
-    learned = claimed.compared(
-        rows[rows["dataset"] == dataset],
-        "2: learning from failure exploits the biases less",
-        dataset,
-        "mean majority minus minority: lff < erm",
-        {"method": "lff"},
-        {"method": STANDARD},
-    )
-    return [*found, learned]
+    rows = where(by_variables(results, DIFFERENCE), dataset=dataset, variables=1)
+    claim = "2: the given variable is exploited less"
+    for method in ("group_upweighting", "group_dro", "rubi"):
+        ordering = f"majority minus minority of {method}: given < not given"
+        places = [{"method": method, "given": given} for given in (True, False)]
+        yield claimed.compared(rows, claim, dataset, ordering, *places)
+    rows = where(with_single_variables(results, f"mean_{DIFFERENCE}"), dataset=dataset)
+    claim = "2: learning from failure exploits the biases less"
+    ordering = "mean majority minus minority: lff < erm"
+    places = [{"method": "lff"}, {"method": STANDARD}]
+    yield claimed.compared(rows, claim, dataset, ordering, *places)
 
 
-def _third_question(results: Results, dataset: str) -> list[dict]:
+def _third_question(results: Results, dataset: str) -> Iterator[dict]:
     """Explicit methods do not scale to many variables; group upweighting is the exception."""
-    rows = by_variables(results, UNBIASED)
-    rows = rows[
-        (rows["dataset"] == dataset) & ((rows["trial"] == "default") | rows["variables"].gt(1))
-    ]
+    rows = where(by_variables(results, UNBIASED), dataset=dataset)
+    rows = rows[(rows["trial"] == "default") | (rows["variables"] > 1)]
     every = len(VARIABLES)
-    falling = [
-        claimed.compared(
-            rows, "3: explicit methods do not scale to many variables", dataset,
-            f"unbiased accuracy of {method}: {every} variables < 1",
-            {"method": method, "variables": every}, {"method": method, "variables": 1},
-        )
-        for method in ("group_dro", "rubi", "lnl", "irmv1")
-    ]  # fmt: skip
-    upweighting = claimed.compared(
-        rows,
-        "3: upweighting by all variables is above the standard model",
-        dataset,
-        f"unbiased accuracy: erm < group_upweighting with {every} variables",
+    claim = "3: explicit methods do not scale to many variables"
+    for method in ("group_dro", "rubi", "lnl", "irmv1"):
+        ordering = f"unbiased accuracy of {method}: {every} variables < 1"
+        places = [{"method": method, "variables": number} for number in (every, 1)]
+        yield claimed.compared(rows, claim, dataset, ordering, *places)
+    claim = "3: upweighting by all variables is above the standard model"
+    ordering = f"unbiased accuracy: erm < group_upweighting with {every} variables"
+    places = [
         {"method": STANDARD, "variables": 0},
         {"method": "group_upweighting", "variables": every},
-    )
-    return [*falling, upweighting]
+    ]
+    yield claimed.compared(rows, claim, dataset, ordering, *places)
 
 
 SECTION = Section("Critical Issues in Bias Mitigation", VIEWS, claims)

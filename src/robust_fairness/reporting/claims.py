@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from robust_fairness.core.intervals import Interval
+from robust_fairness.reporting.results import where
 from robust_fairness.reporting.statistics import paired_difference, verdict
 
 COLUMNS = ["claim", "dataset", "ordering", "ours", "low", "high", "n", "verdict"]
@@ -13,16 +14,15 @@ COLUMNS = ["claim", "dataset", "ordering", "ours", "low", "high", "n", "verdict"
 
 def by_seed(rows: pd.DataFrame, /, **place: object) -> pd.Series:
     """Values by seed, the mean of several, of the rows that have these values in their columns."""
-    for column, value in place.items():
-        rows = rows[rows[column] == value]
-    return rows.groupby("seed")["value"].mean()
+    return where(rows, **place).groupby("seed")["value"].mean()
 
 
 def compared(
     rows: pd.DataFrame, claim: str, dataset: str, ordering: str, *places: Mapping[str, object]
 ) -> dict[str, Any]:
     """The claim that first < second, each the values of ``by_seed`` at one of two places."""
-    return difference(claim, dataset, ordering, *(by_seed(rows, **place) for place in places))
+    first, second = (by_seed(rows, **place) for place in places)
+    return difference(claim, dataset, ordering, first, second)
 
 
 def where_run(

@@ -1,5 +1,6 @@
 """Views and claims of "Equalized Robustness" (anonymous, under review for ICLR 2022)."""
 
+from collections.abc import Iterator
 from functools import partial
 from itertools import product
 
@@ -7,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.reporting import claims as claimed
-from robust_fairness.reporting.results import UNSHIFTED, Results
+from robust_fairness.reporting.results import UNSHIFTED, Results, where
 from robust_fairness.reporting.statistics import rank_correlation
 from robust_fairness.reporting.views import Section, View, beside_published, subgroups
 
@@ -37,54 +38,40 @@ def claims(results: Results) -> pd.DataFrame:
     95 % interval is below 0, ``does not hold`` if it is above, ``inconclusive`` if it includes 0,
     without correction for multiple comparisons.
     """
-    rows = results.scores
-    rows = rows[
-        rows["metric"].isin(["delta_eo", *ROBUSTNESS])
-        & (rows["trial"] == "default")
-        & (rows["group"] == "")
-    ]
+    metrics = ["delta_eo", *ROBUSTNESS]
+    rows = where(results.scores, metric=metrics, trial="default", group="")
     found: list[dict] = []
     for dataset, attribute in SENSITIVE.items():
-        own = rows[(rows["dataset"] == dataset) & rows["attribute"].isin(["", attribute])]
-        found += _of_dataset(own, dataset)
+        own = where(rows, dataset=dataset, attribute=["", attribute])
+        found += _of_dataset(own, dataset) if len(own) else ()
     return claimed.table(found)
 
 
-def _of_dataset(rows: pd.DataFrame, dataset: str) -> list[dict]:
-    """The claims on one dataset; none if nothing was run."""
-    if rows.empty:
-        return []
+def _of_dataset(rows: pd.DataFrame, dataset: str) -> Iterator[dict]:
+    """The claims on one dataset."""
     shifted = rows[rows["shift"] != UNSHIFTED][["shift", "severity"]]
     test_sets = sorted(set(shifted.itertuples(index=False, name=None)))
     unshifted, *others = [
         {"metric": "delta_eo", "shift": shift, "severity": severity}
         for shift, severity in [(UNSHIFTED, 0.0), *test_sets]
     ]
-    found = [
-        claimed.compared(
-            rows, "1: shift jeopardises fairness", dataset,
-            f"{method}: Delta-EO unshifted < {_where(place)}",
-            {**unshifted, "method": method}, {**place, "method": method},
-        )
-        for method, place in product(FAIR_METHODS, others)
-    ]  # fmt: skip
-    found += [
-        claimed.compared(
-            rows, "2: CUMA is the fairest under shift", dataset,
-            f"Delta-EO {_where(place)}: cuma < {other}",
-            {**place, "method": "cuma"}, {**place, "method": other},
-        )
-        for other, place in product(OTHERS, [unshifted, *others])
-    ]  # fmt: skip
-    found += [
-        claimed.compared(
-            rows, "2: CUMA has the lowest Delta-ER", dataset, f"{metric}: cuma < {other}",
-            {**unshifted, "metric": metric, "method": "cuma"},
-            {**unshifted, "metric": metric, "method": other},
-        )
-        for other, metric in product(OTHERS, ROBUSTNESS)
-    ]  # fmt: skip
-    return found + [_correlation(rows, dataset, unshifted, place) for place in others]
+    for method, place in product(FAIR_METHODS, others):
+        own, claim = where(rows, method=method), "1: shift jeopardises fairness"
+        ordering = f"{method}: Delta-EO unshifted < {_where(place)}"
+        yield claimed.compared(own, claim, dataset, ordering, unshifted, place)
+    robustness = [{**unshifted, "metric": metric} for metric in ROBUSTNESS]
+    compared = [
+        ("2: CUMA is the fairest under shift", [unshifted, *others]),
+        ("2: CUMA has the lowest Delta-ER", robustness),
+    ]
+    for claim, places in compared:
+        for other, place in product(OTHERS, places):
+            what = f"Delta-EO {_where(place)}" if place["metric"] == "delta_eo" else place["metric"]
+            pair = [{"method": "cuma"}, {"method": other}]
+            own = where(rows, **place)
+            yield claimed.compared(own, claim, dataset, f"{what}: cuma < {other}", *pair)
+    for place in others:
+        yield _correlation(rows, dataset, unshifted, place)
 
 
 def _where(place: dict) -> str:

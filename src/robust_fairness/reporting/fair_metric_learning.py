@@ -20,12 +20,18 @@ import pandas as pd
 import plotly.express as px
 import plotly.graph_objects as go
 
-from robust_fairness.metrics.criteria import EVERY
 from robust_fairness.rendering.figures import by_column, faceted
 from robust_fairness.reporting import claims as claimed
-from robust_fairness.reporting.results import Results, with_metrics
+from robust_fairness.reporting.results import Results, where, with_metrics
 from robust_fairness.reporting.statistics import over_seeds
-from robust_fairness.reporting.views import Section, View, beside, joined_published, published
+from robust_fairness.reporting.views import (
+    Section,
+    View,
+    beside,
+    joined_published,
+    published,
+    selected_beside,
+)
 
 PAPER = "fair_metric_learning"
 UPSTREAM = ("recall_at", "nmi", "u_kl")
@@ -66,8 +72,7 @@ MOST_NAMED = 20  # colours that a legend names
 
 def gaps(results: Results) -> pd.DataFrame:
     """Unshifted gaps with the columns quantity and aggregation."""
-    rows = with_metrics(results.unshifted, FACTS)
-    return rows[rows["aggregation"].isin(KINDS)]
+    return where(with_metrics(results.unshifted, FACTS), aggregation=KINDS)
 
 
 def classified(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
@@ -91,7 +96,7 @@ def gaps_of_groups(
         name: name of the gap, after that of the quantity.
         gap: function of values by group; missing if one of them is.
     """
-    rows = rows[(rows["attribute"] == attribute) & (rows["aggregation"] == "by_group")]
+    rows = where(rows, attribute=attribute, aggregation="by_group")
     keys = [column for column in rows if column not in ("group", "value", "n", "note")]
     found = [
         [*names, gap(dict(zip(part["group"], part["value"], strict=True)))]
@@ -115,13 +120,12 @@ def against_white(values: Mapping) -> float:
 
 def numbers(view: str, results: Results) -> pd.DataFrame:
     """The numbers of a table beside ours; gaps between races also as they were printed."""
-    theirs = published(PAPER).query("view == @view")
-    rows = results.unshifted
-    rows = with_metrics(rows[rows["dataset"].isin(theirs["dataset"])], FACTS)
+    theirs = where(published(PAPER), view=view)
+    rows = with_metrics(where(results.unshifted, dataset=theirs["dataset"]), FACTS)
     if rows.empty:
         return pd.DataFrame()
-    again = with_metrics(theirs[theirs["dataset"] == NAMES], FACTS)
-    again = again[again["aggregation"] == "worst_gap"]
+    again = with_metrics(where(theirs, dataset=NAMES), FACTS)
+    again = where(again, aggregation="worst_gap")
     again = again.assign(
         metric=again["quantity"] + "_" + AGAINST_WHITE,
         note="the same number beside |White - mean of the others|",
@@ -139,12 +143,10 @@ def shares(view: str, results: Results) -> pd.DataFrame:
 
     The table of scores has no training rows.
     """
-    theirs = published(PAPER).query("view == @view")
+    theirs = where(published(PAPER), view=view)
     keys = ["dataset", "attribute"]
-    rows = results.unshifted
-    rows = rows[rows["metric"] == "accuracy_by_group"].merge(
-        theirs[keys].drop_duplicates(), on=keys
-    )
+    rows = where(results.unshifted, metric="accuracy_by_group")
+    rows = rows.merge(theirs[keys].drop_duplicates(), on=keys)
     if rows.empty:
         return pd.DataFrame()
     rows = rows.drop_duplicates([*keys, "seed", "group"])
@@ -156,34 +158,30 @@ def shares(view: str, results: Results) -> pd.DataFrame:
 
 def table_22(results: Results) -> pd.DataFrame:
     """Attributes and their values, printed and found."""
-    theirs = published(PAPER)
-    theirs = theirs[theirs["view"].isin([f"table_{number}" for number in TABLES_OF_SHARES])]
-    rows = with_metrics(results.metrics, FACTS)
-    rows = rows[rows["aggregation"] == "by_group"]
-    found = []
-    for (dataset, attribute), part in theirs.groupby(["dataset", "attribute"], sort=False):
-        own = rows[(rows["dataset"] == dataset) & (rows["attribute"] == attribute)]
-        if len(own):
-            values = [", ".join(dict.fromkeys(one["group"])) for one in (part, own)]
-            found.append([dataset, attribute, *values])
-    return pd.DataFrame(found, columns=["dataset", "attribute", "published", "ours"])
+    theirs = where(published(PAPER), view=[f"table_{number}" for number in TABLES_OF_SHARES])
+    ours = where(with_metrics(results.metrics, FACTS), aggregation="by_group")
+    published_groups, our_groups = (
+        rows.groupby(["dataset", "attribute"], sort=False)["group"].agg(
+            lambda names: ", ".join(names.unique())
+        )
+        for rows in (theirs, ours)
+    )
+    found = pd.DataFrame({"published": published_groups, "ours": our_groups})
+    return found.reindex(published_groups.index).dropna().reset_index()
 
 
 def class_sizes(results: Results) -> pd.DataFrame:
     """Figures 4 to 7: test rows of every class; columns dataset, class, rows."""
     datasets = published(PAPER)["dataset"].unique()
-    rows = results.unshifted
-    rows = rows[(rows["metric"] == "accuracy_by_subgroup") & rows["dataset"].isin(datasets)]
+    rows = where(results.unshifted, metric="accuracy_by_subgroup", dataset=datasets)
     # the rows of one replica of each dataset
     first = ["dataset", "attribute", "method", "trial", "seed"]
     rows = rows.merge(rows.drop_duplicates("dataset")[first], on=first)
-    rows = rows.assign(rows=rows["n"], **{"class": rows["group"].map(class_of)})
-    return rows.groupby(["dataset", "class"], as_index=False, sort=False).agg(rows=("rows", "sum"))
-
-
-def class_of(subgroup: str) -> str:
-    """The class of a subgroup ``group & class``; no group of these attributes contains ``&``."""
-    return subgroup.split(" & ", 1)[1]
+    # a subgroup is named "group & class", and no group of these attributes contains "&"
+    classes = rows["group"].map(lambda subgroup: subgroup.split(" & ", 1)[1])
+    keys = ["dataset", "class"]
+    by_class = rows.assign(**{"class": classes}).groupby(keys, as_index=False, sort=False)
+    return by_class.agg(rows=("n", "sum"))
 
 
 def draw_class_sizes(rows: pd.DataFrame) -> go.Figure:
@@ -199,8 +197,7 @@ def by_imbalance(results: Results) -> pd.DataFrame:
 
     With ``measured on``: the embedding, or a classifier of it.
     """
-    rows = gaps(results)
-    rows = rows[(rows["aggregation"] == MAJORITY) & (rows["attribute"] == "class_size")]
+    rows = where(gaps(results), aggregation=MAJORITY, attribute="class_size")
     rows = results.with_facets(classified(results, rows), ["study", "percent"])
     measured = rows["classifier"].map(CLASSIFIERS).mask(rows["upstream"], "embedding")
     rows = rows.assign(**{"measured on": measured})[rows["percent"] != ""]
@@ -209,8 +206,7 @@ def by_imbalance(results: Results) -> pd.DataFrame:
 
 def figure_by_imbalance(study: str, measured: Sequence[str], results: Results) -> pd.DataFrame:
     """Gaps by the share of the majority, of methods that were trained at several shares."""
-    rows = by_imbalance(results)
-    rows = rows[(rows["study"] == study) & rows["measured on"].isin(measured)]
+    rows = where(by_imbalance(results), **{"study": study, "measured on": measured})
     several = rows.groupby(["study", "method"])["percent"].transform("nunique") > 1
     keys = ["study", "method", "measured on", "quantity", "percent"]
     return over_seeds(rows[several], keys).sort_values(keys, ignore_index=True)
@@ -230,26 +226,22 @@ def draw_by_imbalance(rows: pd.DataFrame) -> go.Figure:
 
 def figure_12(results: Results) -> pd.DataFrame:
     """Overall value, gap and worst group of PARADE by alpha and rho."""
-    rows = results.unshifted
-    rows = rows[rows["method"].isin(PARTNERS) & rows["dataset"].isin(ATTRIBUTES)]
-    rows = results.with_hparams(rows, ["alpha", "rho"])
-    rows = with_metrics(
-        rows[rows[["alpha", "rho"]].notna().all(axis=1) & rows["group"].eq("")], FACTS
-    )
-    found = []
-    for dataset, (attribute, kind) in ATTRIBUTES.items():
-        for quantity in UPSTREAM:
-            shown = {
-                "overall": ("", ""),
-                "gap": (kind, attribute),
-                "worst group": ("worst_group", attribute),
-            }
-            for what, (aggregation, of) in shown.items():
-                own = rows[(rows["dataset"] == dataset) & (rows["quantity"] == quantity)]
-                own = own[(own["aggregation"] == aggregation) & (own["attribute"] == of)]
-                found.append(own.assign(what=what))
+    rows = where(results.unshifted, method=PARTNERS, dataset=ATTRIBUTES, group="")
+    rows = results.with_hparams(rows, ["alpha", "rho"]).dropna(subset=["alpha", "rho"])
+    rows = where(with_metrics(rows, FACTS), quantity=UPSTREAM)
+    shown = [
+        (dataset, *one)
+        for dataset, (attribute, kind) in ATTRIBUTES.items()
+        for one in (
+            ("overall", "", ""),
+            ("gap", kind, attribute),
+            ("worst group", "worst_group", attribute),
+        )
+    ]
+    columns = ["dataset", "what", "aggregation", "attribute"]
+    rows = rows.merge(pd.DataFrame(shown, columns=columns))
     keys = ["dataset", "method", "quantity", "what", "alpha", "rho"]
-    return over_seeds(pd.concat(found), keys).sort_values(keys, kind="stable", ignore_index=True)
+    return over_seeds(rows, keys).sort_values(keys, kind="stable", ignore_index=True)
 
 
 def draw_figure_12(rows: pd.DataFrame) -> go.Figure:
@@ -278,30 +270,20 @@ def draw_figure_12(rows: pd.DataFrame) -> go.Figure:
 
 def selected(results: Results) -> pd.DataFrame:
     """What each criterion selected from PARADE's grid, beside the published values."""
-    rows = results.metrics
-    rows = rows[
-        (rows["selection"] != EVERY)
-        & rows["method"].isin(PARTNERS)
-        & rows["dataset"].isin(ATTRIBUTES)
-    ]
-    keys = ["dataset", "method"]
-    theirs = published(PAPER).query("view == 'hyperparameters'")
-    shown = theirs.assign(published=theirs["metric"] + " = " + theirs["value"].map("{:g}".format))
-    joined = shown.groupby(keys, as_index=False).agg(
-        published=("published", ", ".join), note=("note", "first")
-    )
-    trials = rows[[*keys, "selection", "trial"]].drop_duplicates()
-    return trials.merge(joined, how="left", on=keys).fillna("")
+    rows = where(results.metrics, method=PARTNERS, dataset=ATTRIBUTES)
+    theirs = where(published(PAPER), view="hyperparameters")
+    theirs = theirs.assign(field=theirs["metric"], published=theirs["value"].map("{:g}".format))
+    return selected_beside(theirs, rows, ["dataset", "method"]).fillna("")
 
 
 def every_gap(results: Results) -> pd.DataFrame:
     """All gaps of all datasets, also those that the paper does not have."""
     rows = gaps(results)
-    known = rows["quantity"].isin([*UPSTREAM, *DOWNSTREAM])
     # accuracy and the like have gaps wherever anything is classified
-    of_embeddings = rows["dataset"].isin(rows[rows["quantity"].isin(UPSTREAM)]["dataset"])
+    of_embeddings = where(rows, quantity=UPSTREAM)["dataset"]
+    rows = where(rows, quantity=[*UPSTREAM, *DOWNSTREAM], dataset=of_embeddings)
     keys = ["dataset", "method", "trial", "attribute", "quantity", "aggregation", "metric"]
-    found = over_seeds(rows[known & of_embeddings], keys).drop(columns="metric")
+    found = over_seeds(rows, keys).drop(columns="metric")
     return found.rename(columns={"aggregation": "kind"})
 
 
@@ -375,8 +357,7 @@ def claims(results: Results) -> pd.DataFrame:
     ``holds`` if the whole 95 % interval of first minus second, paired over seeds, is below 0,
     without correction for multiple comparisons. Cells that were not run have no rows.
     """
-    rows = classified(results, gaps(results))
-    rows = rows[rows["quantity"].isin([*UPSTREAM, *DOWNSTREAM])]
+    rows = where(classified(results, gaps(results)), quantity=[*UPSTREAM, *DOWNSTREAM])
     further = [*_degree(by_imbalance(results)), *_parade(rows), *_cost(results.unshifted)]
     return claimed.table([*_imbalance(results, rows), *further])
 
@@ -390,12 +371,12 @@ def _imbalance(results: Results, rows: pd.DataFrame) -> Iterator[dict]:
 
     Gaps are compared with their sign, as the paper does.
     """
-    rows = rows[(rows["aggregation"] == MAJORITY) & (rows["attribute"] == "class_size")]
+    rows = where(rows, aggregation=MAJORITY, attribute="class_size")
     rows = results.with_facets(rows, ["study", "balance"])
-    rows = rows[rows["balance"].isin([BALANCED, IMBALANCED])]
+    rows = where(rows, balance=[BALANCED, IMBALANCED])
     keys = ["method", "quantity", "metric", "upstream", "classifier"]
     for study in STUDIES:
-        for names, part in rows[rows["study"] == study].groupby(keys, sort=False):
+        for names, part in where(rows, study=study).groupby(keys, sort=False):
             method, _, metric, upstream, classifier = names
             claim = (
                 "1: imbalance widens the gaps of the embedding"
@@ -428,8 +409,8 @@ def _parade(rows: pd.DataFrame) -> Iterator[dict]:
     """PARADE reduces gaps (6.3)."""
     keys = ["quantity", "metric", "upstream", "classifier"]
     for dataset, (attribute, kind) in ATTRIBUTES.items():
-        own = rows[(rows["dataset"] == dataset) & (rows["attribute"] == attribute)]
-        for names, part in own[own["aggregation"] == kind].groupby(keys, sort=False):
+        own = where(rows, dataset=dataset, attribute=attribute, aggregation=kind)
+        for names, part in own.groupby(keys, sort=False):
             quantity, metric, upstream, classifier = names
             if (dataset, quantity) != SINGLETONS:
                 what = f"{metric}{_measured_on(upstream, classifier)}"
@@ -446,11 +427,11 @@ def _pairs(rows: pd.DataFrame, claim: str, dataset: str, what: str) -> Iterator[
 
 def _cost(rows: pd.DataFrame) -> Iterator[dict]:
     """PARADE costs a little overall (section 7)."""
-    rows = rows[(rows["trial"] == "default") & (rows["group"] == "") & (rows["attribute"] == "")]
+    rows = where(rows, trial="default", group="", attribute="")
     claim = "5: PARADE costs overall performance"
     for dataset in ATTRIBUTES:
         for metric in ("recall_at", "nmi", "accuracy"):
-            own = rows[(rows["dataset"] == dataset) & (rows["metric"] == metric)]
+            own = where(rows, dataset=dataset, metric=metric)
             if (dataset, metric) != SINGLETONS:
                 yield from _pairs(own, claim, dataset, metric)
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from scipy import stats
 
-from robust_fairness.core.intervals import CONFIDENCE
+from robust_fairness.core.intervals import half_width
 from robust_fairness.experiment.experiment import DEFAULT_TRIAL
 from robust_fairness.metrics import find_metric
 from robust_fairness.rendering.figures import (
@@ -24,7 +23,7 @@ from robust_fairness.rendering.figures import (
     style,
 )
 from robust_fairness.reporting.ranks import Comparison
-from robust_fairness.reporting.results import UNSHIFTED, distinct
+from robust_fairness.reporting.results import UNSHIFTED, distinct, where
 from robust_fairness.reporting.statistics import over_seeds
 
 FAIRNESS = (
@@ -61,20 +60,13 @@ def pareto_front(quality: np.ndarray, unfairness: np.ndarray) -> np.ndarray:
 def with_half_widths(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     """``over_seeds`` with a column half: half of Student's 95 % interval, missing for one seed."""
     found = over_seeds(rows, keys)
-    freedom = (found["seeds"] - 1).where(found["seeds"] > 1)
-    half = stats.t.ppf((1 + CONFIDENCE) / 2, freedom) * found["std"] / np.sqrt(freedom + 1)
-    return found.assign(half=half)
+    return found.assign(half=half_width(found["std"], found["seeds"]) / np.sqrt(found["seeds"]))
 
 
 def summarised(metrics: pd.DataFrame, one: "Shown") -> pd.DataFrame:
     """A metric over seeds by method, trial, shift and severity; see ``with_half_widths``."""
-    rows = metrics[
-        (metrics["metric"] == one.metric)
-        & (metrics["attribute"] == one.attribute)
-        & (metrics["group"] == "")
-        & metrics["value"].notna()
-    ]
-    return with_half_widths(rows, ["method", "trial", "shift", "severity"])
+    rows = where(metrics, metric=one.metric, attribute=one.attribute, group="")
+    return with_half_widths(rows.dropna(subset="value"), ["method", "trial", "shift", "severity"])
 
 
 @dataclass(frozen=True)
@@ -109,7 +101,7 @@ def trade_off(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
     Points are means over seeds, bars Student's 95 % intervals; the grey line links the Pareto
     front. None if the dataset has no such metrics.
     """
-    own = distinct(metrics[metrics["dataset"] == dataset])
+    own = distinct(where(metrics, dataset=dataset))
     quality, unfair = shown(own, QUALITY), shown(own, FAIRNESS)
     if quality is None or unfair is None:
         return None
@@ -127,7 +119,7 @@ def trade_off(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
     traces = []
     numbers = {method: k for k, method in enumerate(points["method"].unique())}
     for place, (shift, severity) in enumerate(places):
-        panel = points[(points["shift"] == shift) & (points["severity"] == severity)]
+        panel = where(points, shift=shift, severity=severity)
         traces.append(in_panel(_front(panel, quality, unfair), place))
         for method, rows in panel.groupby("method", sort=False):
             trace = _points(rows.sort_values("ours_unfair"), str(method), numbers[method])
@@ -179,7 +171,7 @@ def _front(panel: pd.DataFrame, quality: Shown, unfair: Shown) -> Trace:
 
 def degradation(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
     """Quality and unfairness over severity: a row per shift, a curve per method."""
-    own = distinct(metrics[(metrics["dataset"] == dataset) & (metrics["trial"] == DEFAULT_TRIAL)])
+    own = distinct(where(metrics, dataset=dataset, trial=DEFAULT_TRIAL))
     shifts = [name for name in own["shift"].unique() if name != UNSHIFTED]
     pair = [one for one in (shown(own, QUALITY), shown(own, FAIRNESS)) if one]
     if not shifts or not pair:
@@ -190,7 +182,7 @@ def degradation(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
     traces = []
     numbers = {method: k for k, method in enumerate(own["method"].unique())}
     for place, (shift, one) in enumerate(places):
-        rows = points[one][points[one]["shift"].isin([UNSHIFTED, shift])]
+        rows = where(points[one], shift=[UNSHIFTED, shift])
         for method, curve in rows.groupby("method", sort=False):
             trace = _curve(curve.sort_values("severity"), str(method), numbers[method])
             traces.append(in_panel(trace, place))
@@ -221,12 +213,12 @@ def group_bars(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
 
     No more than the first ``MOST_GROUPS`` groups.
     """
-    own = distinct(metrics[(metrics["dataset"] == dataset) & (metrics["trial"] == DEFAULT_TRIAL)])
-    own = own[(own["shift"] == UNSHIFTED) & own["value"].notna()]
+    own = distinct(where(metrics, dataset=dataset, trial=DEFAULT_TRIAL, shift=UNSHIFTED))
+    own = own.dropna(subset="value")
     one = shown(own, BY_GROUP)
     if one is None:
         return None
-    rows = own[(own["metric"] == one.metric) & (own["attribute"] == one.attribute)]
+    rows = where(own, metric=one.metric, attribute=one.attribute)
     groups = list(rows["group"].unique())
     bars = with_half_widths(rows[rows["group"].isin(groups[:MOST_GROUPS])], ["method", "group"])
     left_out = len(groups) - MOST_GROUPS

@@ -20,7 +20,14 @@ from robust_fairness.metrics.permutation import holm
 from robust_fairness.rendering.figures import by_column, faceted
 from robust_fairness.reporting import claims as claimed
 from robust_fairness.reporting.figures import QUALITY
-from robust_fairness.reporting.results import UNSHIFTED, Results, distinct, objectives, with_metrics
+from robust_fairness.reporting.results import (
+    UNSHIFTED,
+    Results,
+    distinct,
+    objectives,
+    where,
+    with_metrics,
+)
 from robust_fairness.reporting.statistics import over_seeds
 from robust_fairness.reporting.views import Section, View, joined_published, published
 
@@ -41,8 +48,8 @@ REGRESSION = ("communities_continuous", "students")
 TRADE_OFF = ("compas", "german", "drugs")  # Table 13 does not name its dataset
 GAPS = {"eo": "delta_eo", "dp": "disparate_impact"}  # beside the score in Table 13
 ESTIMATION = {"adult_estimation": "sex", "german_estimation": "foreign_worker"}
-SCORES = {f"faircocco_{notion}": notion for notion in NOTIONS}
-P_VALUES = {f"{score}_p_value": notion for score, notion in SCORES.items()}
+SCORES = {notion: f"faircocco_{notion}" for notion in NOTIONS}  # metrics by notion
+P_VALUES = {notion: f"{score}_p_value" for notion, score in SCORES.items()}
 LARGEST = 2.0  # weight of Table 13
 STABLE = 256  # rows from which the paper calls the estimate stable (C.2)
 SHOWN_WEIGHTS = (0.0, 0.5, 1.0)  # of Figure 3
@@ -85,32 +92,21 @@ def of_notion(results: Results, rows: pd.DataFrame, notion: str) -> pd.DataFrame
 
 def selected(results: Results, notion: str) -> pd.DataFrame:
     """Rows of the trials that validation selected: for fairness, of plain training for quality."""
-    rows = results.metrics
-    rows = of_notion(results, rows[rows["shift"] == UNSHIFTED], notion)
+    rows = of_notion(results, where(results.metrics, shift=UNSHIFTED), notion)
     objective = objectives(rows["selection"])
     for_quality = objective.isin(QUALITY) & (rows["selection"] == objective)
-    for_fairness = objective == score_name(notion)
+    for_fairness = objective == SCORES[notion]
     kept = for_quality.where(rows["method"] == PLAIN, for_fairness)
     return distinct(rows[kept])
 
 
 def by_weight(results: Results, notion: str) -> pd.DataFrame:
     """Rows of FairCOCCO's trials that change the weight only, and of plain training at weight 0."""
-    rows = of_notion(results, results.unshifted, notion)
-    rows = results.with_hparams(rows[rows["method"].isin([PLAIN, OWN])], ["weight"])
+    rows = where(of_notion(results, results.unshifted, notion), method=[PLAIN, OWN])
+    rows = results.with_hparams(rows, ["weight"])
     plain = rows["method"] == PLAIN
     weight = rows["weight"].astype(float).fillna(DEFAULT_WEIGHT).mask(plain, 0.0)
     return rows.assign(weight=weight)[~plain | (rows["trial"] == "default")]
-
-
-def score_name(notion: str) -> str:
-    """The metric that scores a notion."""
-    return f"faircocco_{notion}"
-
-
-def p_value_name(notion: str) -> str:
-    """The metric that tests it."""
-    return f"faircocco_{notion}_p_value"
 
 
 def beside_selected(view: str, notion: str, results: Results) -> pd.DataFrame:
@@ -122,11 +118,10 @@ def beside_selected(view: str, notion: str, results: Results) -> pd.DataFrame:
     it is shown beside ours in units of the outcome, and as a share of its variance.
     """
     keys = ["dataset", "method", "attribute", "metric"]
-    theirs = published(PAPER).query("view == @view")
-    errors = theirs[theirs["metric"] == "mean_squared_error"]
+    theirs = where(published(PAPER), view=view)
+    errors = where(theirs, metric="mean_squared_error")
     theirs = pd.concat([theirs, errors.assign(metric="unexplained_variance")], ignore_index=True)
-    rows = selected(results, notion)
-    rows = rows[(rows["group"] == "") & rows["metric"].isin(theirs["metric"])]
+    rows = where(selected(results, notion), group="", metric=theirs["metric"])
     trials = rows.groupby(["dataset", "method"], as_index=False, sort=False)["trial"].first()
     joined = joined_published(theirs, with_reasons(rows, keys), keys)
     joined = joined.merge(trials, how="left", on=["dataset", "method"], suffixes=("_", ""))
@@ -166,13 +161,14 @@ def table_13(results: Results) -> pd.DataFrame:
     keys = ["dataset", "notion", "weight", "metric"]
     parts = []
     for notion, gap in GAPS.items():
+        wanted = ["accuracy", gap, SCORES[notion], P_VALUES[notion]]
         rows = by_weight(results, notion).assign(notion=notion)
-        wanted = ["accuracy", gap, score_name(notion), p_value_name(notion)]
-        own = rows["attribute"] == rows["dataset"].map(SENSITIVE)
-        rows = rows[rows["dataset"].isin(TRADE_OFF) & (own | (rows["attribute"] == ""))]
-        parts.append(rows[rows["metric"].isin(wanted) & (rows["group"] == "")])
+        parts.append(where(rows, dataset=TRADE_OFF, metric=wanted, group=""))
     rows = pd.concat(parts)
-    theirs = published(PAPER).query("view == 'table_13'")
+    rows = rows[
+        rows["attribute"].isin([""]) | (rows["attribute"] == rows["dataset"].map(SENSITIVE))
+    ]
+    theirs = where(published(PAPER), view="table_13")
     theirs = theirs[["notion", "weight", "metric", "value"]].rename(columns={"value": "published"})
     found = with_reasons(rows, keys).merge(theirs, how="left", on=keys[1:])
     tests = tested(rows, ["notion", "weight", "seed"], keys)
@@ -196,20 +192,18 @@ def tested(rows: pd.DataFrame, family: Sequence[str], keys: Sequence[str]) -> pd
         The keys, ``p value``, ``adjusted``, ``rejected`` (seeds where the adjusted one is below
         5 %) and ``seeds``.
     """
-    tests = rows[rows["metric"].isin(P_VALUES) & rows["value"].notna()].reset_index(drop=True)
+    tests = where(rows, metric=P_VALUES.values()).dropna(subset="value").reset_index(drop=True)
     adjusted = pd.Series(np.nan, tests.index)
     for together in tests.groupby(list(family)).groups.values():
         adjusted[together] = holm(list(tests.loc[together, "value"]))
     tests = tests.assign(adjusted=adjusted, rejected=adjusted < LEVEL)
-    return (
-        tests.groupby(list(keys), as_index=False, sort=False)
-        .agg(
-            p=("value", "mean"),
-            adjusted=("adjusted", "mean"),
-            rejected=("rejected", "sum"),
-            seeds=("value", "count"),
-        )
-        .rename(columns={"p": "p value"})
+    return tests.groupby(list(keys), as_index=False, sort=False).agg(
+        **{
+            "p value": ("value", "mean"),
+            "adjusted": ("adjusted", "mean"),
+            "rejected": ("rejected", "sum"),
+            "seeds": ("value", "count"),
+        }
     )
 
 
@@ -219,9 +213,11 @@ def p_values(results: Results) -> pd.DataFrame:
     Adjusted over the datasets and attributes of a notion, method and seed.
     """
     attributes = published(PAPER)[["dataset", "attribute"]].drop_duplicates()
-    parts = [selected(results, notion).assign(notion=notion) for notion in NOTIONS]
+    parts = [
+        where(selected(results, notion), metric=metric).assign(notion=notion)
+        for notion, metric in P_VALUES.items()
+    ]
     rows = pd.concat(parts).merge(attributes, on=["dataset", "attribute"])
-    rows = rows[rows["metric"].map(P_VALUES) == rows["notion"]]
     return tested(rows, ["notion", "method", "seed"], ["notion", "dataset", "method", "attribute"])
 
 
@@ -230,15 +226,11 @@ def estimates(results: Results) -> pd.DataFrame:
 
     With the columns notion and rows.
     """
-    rows = results.unshifted
-    rows = rows[(rows["trial"] == "default") & rows["dataset"].isin(ESTIMATION)]
+    rows = where(results.unshifted, trial="default", dataset=ESTIMATION)
     rows = with_metrics(rows, ["quantity", "rows"])
-    rows["notion"] = rows["quantity"].map(SCORES)
-    return rows[
-        rows["notion"].notna()
-        & (rows["n"] == rows["rows"])
-        & (rows["attribute"] == rows["dataset"].map(ESTIMATION))
-    ]
+    rows["notion"] = rows["quantity"].map({score: notion for notion, score in SCORES.items()})
+    own = rows["attribute"] == rows["dataset"].map(ESTIMATION)
+    return rows[rows["notion"].notna() & (rows["n"] == rows["rows"]) & own]
 
 
 def figure_2(results: Results) -> pd.DataFrame:
@@ -264,17 +256,16 @@ def figure_3(results: Results) -> pd.DataFrame:
     """
     parts = []
     for notion, metric in SHARES.items():
-        rows = by_weight(results, notion).assign(notion=notion)
-        rows = results.with_facets(rows.drop(columns="study"), ["study", "linear"])
-        shown = rows["linear"].ne("") & rows["study"].isin(TRADE_OFF)
-        shown &= rows["attribute"] == rows["study"].map(SENSITIVE)
-        shown &= (rows["metric"] == metric) & rows["weight"].isin(SHOWN_WEIGHTS)
+        rows = by_weight(results, notion).assign(notion=notion).drop(columns="study")
+        rows = where(rows, metric=metric, weight=SHOWN_WEIGHTS)
+        rows = where(results.with_facets(rows, ["study", "linear"]), study=TRADE_OFF)
+        own = rows["attribute"] == rows["study"].map(SENSITIVE)
         # a row without a group has a missing value
-        parts.append(rows[shown & (rows["group"] != "")])
+        parts.append(rows[own & rows["linear"].ne("") & rows["group"].ne("")])
     rows = pd.concat(parts)
     # a group of these metrics is named "group, 0.1 to 0.2"
-    named = [name.rsplit(", ", 1) for name in rows["group"]]
-    groups = {"group": [one[0] for one in named], "probability": [one[1] for one in named]}
+    named = rows["group"].str.rsplit(", ", n=1)
+    groups = {"group": named.str[0], "probability": named.str[1]}
     keys = ["dataset", "notion", "weight", "group", "probability"]
     return over_seeds(rows.assign(**groups), keys).rename(columns={"ours": "share"})
 
@@ -314,9 +305,9 @@ def figure_4(results: Results) -> pd.DataFrame:
 
 def frontier(trials: pd.DataFrame, dataset: str, attribute: str, notion: str) -> pd.DataFrame:
     """Quality and score by weight on one dataset."""
-    rows = trials[(trials["dataset"] == dataset) & (trials["group"] == "")]
-    quality = rows[rows["metric"].isin(QUALITY) & rows["value"].notna()]
-    score = rows[(rows["metric"] == score_name(notion)) & (rows["attribute"] == attribute)]
+    rows = where(trials, dataset=dataset, group="")
+    quality = where(rows, metric=QUALITY).dropna(subset="value")
+    score = where(rows, metric=SCORES[notion], attribute=attribute)
     of_quality = over_seeds(quality, ["weight", "metric"]).drop(columns="seeds")
     of_quality = of_quality.rename(columns={"ours": "quality", "std": "quality std"})
     of_score = over_seeds(score, ["weight"])
@@ -371,17 +362,18 @@ def claims(results: Results) -> pd.DataFrame:
 
 def has_own(rows: pd.DataFrame, dataset: str) -> bool:
     """Whether FairCOCCO was run on a dataset."""
-    return bool(((rows["dataset"] == dataset) & (rows["method"] == OWN)).any())
+    return len(where(rows, dataset=dataset, method=OWN)) > 0
 
 
 def _first_claim(rows: pd.DataFrame, notion: str) -> Iterator[dict]:
     """Superior fair and predictive outcomes (C.1), against every other method that was run."""
     for dataset, attribute in SENSITIVE.items():
-        present = set(rows[rows["dataset"] == dataset]["method"])
+        own = where(rows, dataset=dataset, group="")
+        present = set(where(rows, dataset=dataset)["method"])
         regression = dataset in REGRESSION
         quality = "mean_squared_error" if regression else "accuracy"
         # metric, its attribute, and whether lower is better
-        compared = [(score_name(notion), attribute, True), (quality, "", regression)]
+        compared = [(SCORES[notion], attribute, True), (quality, "", regression)]
         if notion == "dp" and not regression:
             compared.append(("disparate_impact", attribute, False))
         for other in (name for name in OTHERS if {OWN, name} <= present):
@@ -392,9 +384,8 @@ def _first_claim(rows: pd.DataFrame, notion: str) -> Iterator[dict]:
                 what = "as good a prediction" if metric == quality else "the fairest"
                 claim = f"1: FairCOCCO is {what} under {NOTIONS[notion]}"
                 ordering = f"{metric}: {pair[0]} < {pair[1]}"
-                place = {"dataset": dataset, "metric": metric, "attribute": of, "group": ""}
-                places = [{**place, "method": name} for name in pair]
-                yield claimed.compared(rows, claim, dataset, ordering, *places)
+                places = [{"metric": metric, "attribute": of, "method": name} for name in pair]
+                yield claimed.compared(own, claim, dataset, ordering, *places)
 
 
 def _second_claim(results: Results) -> Iterator[dict]:
@@ -403,9 +394,8 @@ def _second_claim(results: Results) -> Iterator[dict]:
     The paper does not say so, but its comparisons rest on it. A printed number has no interval
     here: that of the constant over splits is the only uncertainty.
     """
-    plain = selected(results, "dp")
-    plain = plain[(plain["method"] == PLAIN) & (plain["group"] == "")]
-    theirs = published(PAPER).query("view == 'table_9' and metric == 'accuracy'")
+    plain = where(selected(results, "dp"), method=PLAIN, group="")
+    theirs = where(published(PAPER), view="table_9", metric="accuracy")
     claim = "2: accuracy is above that of a constant"
     for dataset in (name for name in SENSITIVE if name not in REGRESSION):
         constant, ours = (
@@ -416,33 +406,32 @@ def _second_claim(results: Results) -> Iterator[dict]:
             continue
         ordering = f"accuracy: constant < our {PLAIN}"
         yield claimed.difference(claim, dataset, ordering, constant, ours)
-        own = theirs[theirs["dataset"] == dataset]
-        for method, value in own[["method", "value"]].itertuples(index=False, name=None):
-            ordering = f"accuracy: constant < published {method}, {value:.2f}"
-            printed = pd.Series(float(value), constant.index)
+        for one in where(theirs, dataset=dataset).to_dict("records"):
+            ordering = f"accuracy: constant < published {one['method']}, {one['value']:.2f}"
+            printed = pd.Series(one["value"], constant.index)
             yield claimed.difference(claim, dataset, ordering, constant, printed)
 
 
 def _third_claim(rows: pd.DataFrame, notion: str) -> Iterator[dict]:
     """Stronger regularisation leads to less unfairness and larger p-values (C.3, Table 13)."""
     falling, rising = (LARGEST, 0.0), (0.0, LARGEST)
-    score, gap, p_value = score_name(notion), GAPS[notion], p_value_name(notion)
+    gap = GAPS[notion]
     orderings = [
-        ("is fairer", score, falling),
+        ("is fairer", SCORES[notion], falling),
         ("is fairer", gap, rising if gap == "disparate_impact" else falling),
         ("costs accuracy", "accuracy", falling),
-        ("gives a larger p-value", p_value, rising),
+        ("gives a larger p-value", P_VALUES[notion], rising),
     ]
     for dataset in TRADE_OFF:
         if not has_own(rows[rows["weight"] == LARGEST], dataset):
             continue
         for what, metric, weights in orderings:
             attribute = "" if metric == "accuracy" else SENSITIVE[dataset]
-            place = {"dataset": dataset, "metric": metric, "attribute": attribute, "group": ""}
-            places = [{**place, "weight": weight} for weight in weights]
+            own = where(rows, dataset=dataset, metric=metric, attribute=attribute, group="")
             claim = f"3: a larger weight {what} ({NOTIONS[notion]})"
             ordering = f"{metric}: lambda {weights[0]:g} < lambda {weights[1]:g}"
-            yield claimed.compared(rows, claim, dataset, ordering, *places)
+            places = [{"weight": weight} for weight in weights]
+            yield claimed.compared(own, claim, dataset, ordering, *places)
 
 
 def _fourth_claim(results: Results) -> Iterator[dict]:
@@ -456,7 +445,7 @@ def _fourth_claim(results: Results) -> Iterator[dict]:
             claimed.by_seed(part, rows=size) for size in (sizes[0], STABLE, sizes[-1])
         )
         ordering = (
-            f"change of {score_name(notion)}: {STABLE} to {sizes[-1]:g} rows < "
+            f"change of {SCORES[notion]}: {STABLE} to {sizes[-1]:g} rows < "
             f"{sizes[0]:g} to {STABLE} rows"
         )
         claim = "4: the score is stable from 256 rows"
@@ -468,14 +457,14 @@ def _fifth_claim(rows: pd.DataFrame, notion: str) -> Iterator[dict]:
     """Similar trade-offs for any number of attributes (C.4): the score falls for each."""
     for numbers in FRONTIERS.values():
         for number, (dataset, attribute) in numbers.items():
-            own = rows[(rows["dataset"] == dataset) & (rows["group"] == "")]
+            own = where(rows, dataset=dataset, group="")
             if not has_own(own, dataset):
                 continue
             largest = float(own["weight"].max())
-            place = {"metric": score_name(notion), "attribute": attribute}
+            own = where(own, metric=SCORES[notion], attribute=attribute)
             claim = f"5: fairer for any number of attributes ({NOTIONS[notion]})"
             ordering = f"joint score of {number}: lambda {largest:g} < lambda 0"
-            places = [{**place, "weight": weight} for weight in (largest, 0.0)]
+            places = [{"weight": weight} for weight in (largest, 0.0)]
             yield claimed.compared(own, claim, dataset, ordering, *places)
 
 

@@ -11,6 +11,8 @@ is not in the table of scores, so that these lines rest on shifted test sets onl
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import astuple
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -21,7 +23,7 @@ from robust_fairness.core.intervals import wilson_interval
 from robust_fairness.metrics import robustness_slope
 from robust_fairness.rendering.figures import COLOURS, by_column, faceted
 from robust_fairness.reporting import claims as claimed
-from robust_fairness.reporting.results import UNSHIFTED, Results
+from robust_fairness.reporting.results import UNSHIFTED, Results, where
 from robust_fairness.reporting.statistics import with_intervals
 from robust_fairness.reporting.views import Section, View, published
 
@@ -48,23 +50,14 @@ def accuracies(results: Results) -> pd.DataFrame:
     axis of the severity; missing for an unshifted set without a position), accuracy, unshifted,
     change. The unshifted set is among the test sets of every shift, with a missing severity.
     """
-    rows = results.scores
-    rows = rows[
-        (rows["metric"] == "accuracy")
-        & (rows["attribute"] == "")
-        & (rows["group"] == "")
-        & (rows["trial"] == "default")
-        & rows["value"].notna()
-    ]
+    rows = where(results.scores, metric="accuracy", attribute="", group="", trial="default")
+    rows = rows[rows["value"].notna()]
     replica = ["dataset", "method", "network", "seed"]
-    unshifted = rows[rows["shift"] == UNSHIFTED][[*replica, "value"]]
-    shifted = rows[rows["shift"].isin(AXES)][[*replica, "shift", "severity", "value"]]
+    unshifted = where(rows, shift=UNSHIFTED)[[*replica, "value"]]
+    shifted = where(rows, shift=AXES)[[*replica, "shift", "severity", "value"]]
     shifted = shifted.merge(unshifted.rename(columns={"value": "unshifted"}), on=replica)
-    shifted = results.with_facets(
-        shifted,
-        [*FACETS, "augmentation"],
-        otherwise={"study": "dataset", "classifier": "method"},
-    )
+    otherwise = {"study": "dataset", "classifier": "method"}
+    shifted = results.with_facets(shifted, [*FACETS, "augmentation"], otherwise)
     shifted["augmentation"] = np.where(shifted["augmentation"] == "", WITHOUT, WITH)
     at_zero = (shifted["shift"].map(AXES) == "angle") & (shifted["training_set"] != FULL)
     origins = shifted.drop_duplicates([*replica, "shift"])
@@ -82,13 +75,9 @@ def accuracies(results: Results) -> pd.DataFrame:
     return found.sort_values([*CELL, "seed", "position"], kind="stable", ignore_index=True)[columns]
 
 
-def standard(results: Results, shift: str = "", augmentation: str = "") -> pd.DataFrame:
-    """Accuracies with the standard training set, of one shift and one augmentation if named."""
-    rows = accuracies(results)
-    rows = rows[rows["training_set"] == ""]
-    for column, value in (("shift", shift), ("augmentation", augmentation)):
-        rows = rows[rows[column] == value] if value else rows
-    return rows
+def standard(results: Results, **values: str) -> pd.DataFrame:
+    """Accuracies with the standard training set that have these values in their columns."""
+    return where(accuracies(results), training_set="", **values)
 
 
 def curves(rows: pd.DataFrame, value: str, keys: Sequence[str] = CELL) -> pd.DataFrame:
@@ -116,7 +105,7 @@ def figure_1(results: Results) -> pd.DataFrame:
 
 def draw_figure_1(rows: pd.DataFrame) -> go.Figure:
     """A point per cell; on the dotted line nothing is lost."""
-    figure = _points(rows, "shifted", "Accuracy at the largest severity against unshifted accuracy")
+    figure = _points("shifted", "Accuracy at the largest severity against unshifted accuracy", rows)
     ends = [float(rows[["unshifted", "shifted"]].min().min()), 1.0]
     for x, y in dict.fromkeys((trace.xaxis, trace.yaxis) for trace in figure.data):
         line = {"dash": "dot", "color": "grey"}
@@ -131,14 +120,9 @@ def figure_3(results: Results) -> pd.DataFrame:
     return curves(standard(results), "accuracy")
 
 
-def draw_figure_3(rows: pd.DataFrame) -> go.Figure:
-    """A panel per dataset and shift, a line per network, dashed if it is augmented."""
-    return _lines(rows, "Accuracy by severity of the shift", line_dash="augmentation")
-
-
 def figure_4(results: Results) -> pd.DataFrame:
     """Accuracy by angle of the extend shift, of classifiers with and without augmentation."""
-    return curves(paired(standard(results, EXTEND)), "accuracy", [*CELL, "classifier"])
+    return curves(paired(standard(results, shift=EXTEND)), "accuracy", [*CELL, "classifier"])
 
 
 def paired(rows: pd.DataFrame) -> pd.DataFrame:
@@ -151,13 +135,14 @@ def draw_figure_4(rows: pd.DataFrame) -> go.Figure:
     """A panel without and one with augmentation for every dataset."""
     shown = rows.assign(panel=rows["dataset"] + ", " + rows["augmentation"])
     shown = shown.sort_values("panel", kind="stable")
-    return _lines(shown, "Accuracy by angle (extend)", "classifier")
+    return _lines("Accuracy by angle (extend)", shown, "classifier")
 
 
 def drop(results: Results) -> pd.DataFrame:
     """Delta-accuracy at the largest angle of extend; the paper's number is of augmented cells."""
-    ours = with_intervals(strongest(standard(results, EXTEND)), "change", [*CELL, "severity"])
-    theirs = published(PAPER).query("view == 'drop'")
+    rows = strongest(standard(results, shift=EXTEND))
+    ours = with_intervals(rows, "change", [*CELL, "severity"])
+    theirs = where(published(PAPER), view="drop")
     augmented = ours["augmentation"] == WITH
     value, note = float(theirs["value"].item()), str(theirs["note"].item())
     return ours.assign(
@@ -167,38 +152,32 @@ def drop(results: Results) -> pd.DataFrame:
 
 def slope_by_accuracy(rows: pd.DataFrame) -> pd.DataFrame:
     """Robustness slope against the severity, and unshifted accuracy, of every cell."""
+    lines = fitted(rows, CELL).rename(columns={"units": "seeds"})
+    unshifted = rows.drop_duplicates([*CELL, "seed"]).groupby(CELL)["unshifted"].mean()
+    lines = lines.merge(unshifted.reset_index(), on=CELL)
+    return lines[[*CELL, "unshifted", "slope", "low", "high", "seeds"]]
+
+
+def fitted(
+    rows: pd.DataFrame, keys: Sequence[str], position: str = "position", unit: str = "seed"
+) -> pd.DataFrame:
+    """Least-squares lines of Delta-accuracy by a position, by keys: columns keys and ``SLOPE``."""
     found = []
-    for names, part in rows.groupby(CELL, sort=False):
-        line = slope_of(part[part["position"].notna()], "position", "seed")
-        accuracy = part.drop_duplicates("seed")["unshifted"].mean()
-        found.append([*names, accuracy, line["slope"], line["low"], line["high"], line["units"]])
-    columns = [*CELL, "unshifted", "slope", "low", "high", "seeds"]
-    return pd.DataFrame(found, columns=columns)
-
-
-def slope_of(rows: pd.DataFrame, position: str, unit: str) -> dict:
-    """Least-squares line of Delta-accuracy by a position: ``SLOPE``."""
-    found = robustness_slope.fit(
-        rows[position].to_numpy(), rows["change"].to_numpy(), rows[unit].to_numpy()
-    )
-    values = (found.slope, found.low, found.high, found.intercept, found.r_squared)
-    return dict(zip(SLOPE, (*values, found.points, found.units, found.note), strict=True))
+    for names, part in rows.groupby(list(keys), sort=False):
+        known = part[part[position].notna()]
+        columns = (known[name].to_numpy() for name in (position, "change", unit))
+        found.append([*names, *astuple(robustness_slope.fit(*columns))])
+    return pd.DataFrame(found, columns=[*keys, *SLOPE])
 
 
 def figure_4_slopes(results: Results) -> pd.DataFrame:
     """Slope against test accuracy of the cells of Figure 4."""
-    return slope_by_accuracy(paired(standard(results, EXTEND)))
-
-
-def draw_slopes(rows: pd.DataFrame) -> go.Figure:
-    """A point per cell."""
-    return _points(rows, "slope", "Robustness slope against test accuracy")
+    return slope_by_accuracy(paired(standard(results, shift=EXTEND)))
 
 
 def by_training_set(results: Results) -> pd.DataFrame:
     """Rows of the overlap shift of cells without augmentation that have several training sets."""
-    rows = accuracies(results)
-    rows = rows[(rows["shift"] == OVERLAP) & (rows["augmentation"] == WITHOUT)]
+    rows = where(accuracies(results), shift=OVERLAP, augmentation=WITHOUT)
     several = rows.groupby(["study", "method"])["training_set"].transform("nunique")
     return rows[several > 1]
 
@@ -215,23 +194,19 @@ def figure_5_training_sets(results: Results) -> pd.DataFrame:
 def draw_figure_5_training_sets(rows: pd.DataFrame) -> go.Figure:
     """A panel per dataset and network, a line per training set."""
     shown = rows.assign(panel=rows["dataset"] + ", " + rows["method"])
-    return _lines(shown, "Delta-accuracy by angle (overlap) and training set", "training set")
+    return _lines("Delta-accuracy by angle (overlap) and training set", shown, "training set")
 
 
 def figure_5_biases(results: Results) -> pd.DataFrame:
     """Delta-accuracy by angle of overlap, cells without augmentation, standard training set."""
-    return curves(standard(results, OVERLAP, WITHOUT), "change")
-
-
-def draw_figure_5_biases(rows: pd.DataFrame) -> go.Figure:
-    """A line per network."""
-    return _lines(rows, "Delta-accuracy by angle (overlap) and network")
+    return curves(standard(results, shift=OVERLAP, augmentation=WITHOUT), "change")
 
 
 def figure_5_slopes(results: Results) -> pd.DataFrame:
     """Slope against test accuracy of the cells of the other two parts of Figure 5."""
     further = by_training_set(results)
-    rows = pd.concat([standard(results, OVERLAP, WITHOUT), further[further["training_set"] != ""]])
+    usual = standard(results, shift=OVERLAP, augmentation=WITHOUT)
+    rows = pd.concat([usual, further[further["training_set"] != ""]])
     return slope_by_accuracy(rows.sort_index())
 
 
@@ -260,23 +235,13 @@ def figure_6(results: Results) -> pd.DataFrame:
 
     A line is fitted to all cells with, or without, augmentation of a dataset and shift.
     """
-    rows = with_distances(results)
-    rows = rows[rows["training_set"] == ""]
+    rows = where(with_distances(results), training_set="")
     points = with_intervals(rows, "change", [*CELL, "space", "severity", "distance"])
-    lines = pooled(rows)[[*LINE, "slope", "intercept"]]
+    lines = fitted(rows, LINE, "distance", "method")[[*LINE, "slope", "intercept"]]
     points = points.merge(lines, how="left", on=LINE)
-    fitted = points["intercept"] + points["slope"] * points["distance"]
-    points = points.drop(columns=["slope", "intercept"]).assign(fitted=fitted)
+    on_line = points["intercept"] + points["slope"] * points["distance"]
+    points = points.drop(columns=["slope", "intercept"]).assign(fitted=on_line)
     return points.sort_values([*LINE, "distance"], kind="stable", ignore_index=True)
-
-
-def pooled(rows: pd.DataFrame) -> pd.DataFrame:
-    """Lines of Figure 6: through the rows of all cells of a dataset, shift and space."""
-    found = [
-        {**dict(zip(LINE, names, strict=True)), **slope_of(part, "distance", "method")}
-        for names, part in rows.groupby(LINE, sort=False)
-    ]
-    return pd.DataFrame(found, columns=[*LINE, *SLOPE])
 
 
 def draw_figure_6(rows: pd.DataFrame) -> go.Figure:
@@ -303,35 +268,35 @@ def draw_figure_6(rows: pd.DataFrame) -> go.Figure:
 
 def slopes(results: Results) -> pd.DataFrame:
     """Every line: of every cell against the severity and each distance, and those of Figure 6."""
-    measured = with_distances(results)
-    found = []
-    for names, part in accuracies(results).groupby(CELL, sort=False):
-        cell = dict(zip(CELL, names, strict=True))
-        own = measured[(measured[CELL] == list(names)).all(axis=1)]
-        placed = part[part["position"].notna()]
-        against = AXES[str(cell["shift"])]
-        found.append({**cell, "against": against, **slope_of(placed, "position", "seed")})
-        for space, points in own.groupby("space", sort=False):
-            line = slope_of(points, "distance", "seed")
-            found.append({**cell, "against": f"1-NN distance, {space}", **line})
-        if own.empty:
-            missing = {"points": 0, "units": 0, "note": NOT_RUN}
-            found.append({**cell, "against": "1-NN distance", **missing})
-    lines = pooled(measured[measured["training_set"] == ""])
-    lines = lines.assign(method="all cells", network="", against="1-NN distance, " + lines["space"])
+    rows, measured = accuracies(results), with_distances(results)
+    by_severity = fitted(rows, CELL)
+    by_severity = by_severity.assign(against=by_severity["shift"].map(AXES))
+    of_cells = fitted(measured, [*CELL, "space"], "distance")
+    pooled = fitted(where(measured, training_set=""), LINE, "distance", "method")
+    pooled = pooled.assign(method="all cells", network="")
+    by_distance, pooled = (
+        lines.assign(against="1-NN distance, " + lines["space"]) for lines in (of_cells, pooled)
+    )
+    known = (
+        rows[CELL]
+        .drop_duplicates()
+        .merge(measured[CELL].drop_duplicates(), "left", indicator="known")
+    )
+    missing = known[known["known"] == "left_only"][CELL]
+    missing = missing.assign(against="1-NN distance", points=0, units=0, note=NOT_RUN)
+    cells = pd.concat([by_severity, by_distance, missing]).sort_values(CELL, kind="stable")
     columns = [*CELL, "against", *SLOPE]
-    parts = [pd.DataFrame(found, columns=columns), lines[columns]]
-    return pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
+    return pd.concat([cells, pooled], ignore_index=True)[columns]
 
 
 def distances_of_test_sets(results: Results) -> pd.DataFrame:
     """1-NN distance of the test sets of latent shifts, also minus that of the unshifted one."""
     metrics, distances = results.metrics, results.distances
-    rows = metrics[metrics["shift"].isin(AXES)]
+    rows = where(metrics, shift=AXES)
     keys = ["dataset", "shift", "severity"]
-    own = metrics[metrics["dataset"].isin(rows["dataset"]) & (metrics["shift"] == UNSHIFTED)]
+    own = where(metrics, dataset=rows["dataset"], shift=UNSHIFTED)
     sets = pd.concat([own, rows])[keys].drop_duplicates()
-    origin = distances[distances["shift"] == UNSHIFTED][["dataset", "space", "value"]]
+    origin = where(distances, shift=UNSHIFTED)[["dataset", "space", "value"]]
     found = sets.merge(distances, how="left", on=keys).merge(
         origin.rename(columns={"value": "origin"}), how="left", on=["dataset", "space"]
     )
@@ -370,7 +335,7 @@ def _panelled(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(panel=rows["dataset"] + ", " + rows["shift"] + " (" + axis + ")")
 
 
-def _points(rows: pd.DataFrame, y: str, title: str) -> go.Figure:
+def _points(y: str, title: str, rows: pd.DataFrame) -> go.Figure:
     """Panels of a point per cell over unshifted accuracy, with intervals as bars."""
     rows = _panelled(rows)
     hover = [name for name in ("severity", "seeds") if name in rows]
@@ -382,7 +347,7 @@ def _points(rows: pd.DataFrame, y: str, title: str) -> go.Figure:
 
 
 def _lines(
-    rows: pd.DataFrame, title: str, colour: str = "method", line_dash: str | None = None
+    title: str, rows: pd.DataFrame, colour: str = "method", line_dash: str | None = None
 ) -> go.Figure:
     """Panels of lines over the severity, with the intervals over seeds as bars."""
     rows = _panelled(rows)
@@ -402,6 +367,9 @@ def _bars(rows: pd.DataFrame, middle: str) -> dict:
     }
 
 
+draw_figure_3 = partial(_lines, "Accuracy by severity of the shift", line_dash="augmentation")
+draw_figure_5_biases = partial(_lines, "Delta-accuracy by angle (overlap) and network")
+draw_slopes = partial(_points, "slope", "Robustness slope against test accuracy")
 VIEWS = (
     View("latent_figure_1", figure_1, draw_figure_1),
     View("latent_figure_3", figure_3, draw_figure_3),
@@ -426,8 +394,9 @@ def claims(results: Results) -> pd.DataFrame:
     matter is no ordering: that its support matters more is.
     """
     rows = accuracies(results)
-    lines = slopes_by_seed(rows)
-    plain = rows[rows["training_set"] == ""]
+    keys = [*CELL, *FACETS, "seed"]
+    lines = fitted(rows[rows["position"].notna()], keys).rename(columns={"slope": "value"})
+    plain = where(rows, training_set="")
     found = []
     for names, part in strongest(plain).groupby(CELL, sort=False):
         dataset, shift, method = map(str, names[:3])
@@ -441,29 +410,16 @@ def claims(results: Results) -> pd.DataFrame:
     return claimed.table(found)
 
 
-def slopes_by_seed(rows: pd.DataFrame) -> pd.DataFrame:
-    """Slopes against the severity: columns ``CELL``, ``FACETS``, seed, value."""
-    keys = [*CELL, *FACETS, "seed"]
-    found = [
-        [*names, slope_of(part, "position", "seed")["slope"]]
-        for names, part in rows[rows["position"].notna()].groupby(keys, sort=False)
-    ]
-    return pd.DataFrame(found, columns=[*keys, "value"])
-
-
 def _augmentation(rows: pd.DataFrame, lines: pd.DataFrame) -> Iterator[dict]:
     """Augmentation raises the accuracy and the slope (4.2.1)."""
     unshifted = rows.drop_duplicates([*CELL, "seed"])
     unshifted = unshifted.assign(value=unshifted["unshifted"])
     cells = rows.drop_duplicates(CELL)
-    pairs = cells[cells["augmentation"] == WITHOUT].merge(
-        cells[cells["augmentation"] == WITH],
-        on=["dataset", "shift", "classifier"],
-        suffixes=("", "_augmented"),
-    )
-    for dataset, shift, *methods in pairs[
-        ["dataset", "shift", "method", "method_augmented"]
-    ].itertuples(index=False, name=None):
+    without, augmented = (where(cells, augmentation=name) for name in (WITHOUT, WITH))
+    keys = ["dataset", "shift", "classifier"]
+    pairs = without.merge(augmented, on=keys, suffixes=("", "_augmented"))
+    columns = ["dataset", "shift", "method", "method_augmented"]
+    for dataset, shift, *methods in pairs[columns].itertuples(index=False, name=None):
         ordering = " < ".join(methods)
         places = [{"dataset": dataset, "shift": shift, "method": method} for method in methods]
         for quantity, values, what in (
@@ -476,28 +432,24 @@ def _augmentation(rows: pd.DataFrame, lines: pd.DataFrame) -> Iterator[dict]:
 
 def _training_sets(rows: pd.DataFrame, lines: pd.DataFrame) -> Iterator[dict]:
     """The support of the training set makes a network robust, more than its size (4.2.2)."""
+    claim = "3: the support of the training set makes robust"
     for study, method in rows[["study", "method"]].drop_duplicates().itertuples(index=False):
+        own = where(lines, study=study, shift=OVERLAP, method=method)
         for less in ("", LARGE):
-            places = [
-                {"study": study, "training_set": name, "shift": OVERLAP, "method": method}
-                for name in (less, FULL)
-            ]
             ordering = f"slope of {method}: {TRAINING_SETS[less]} < {TRAINING_SETS[FULL]}"
-            claim = "3: the support of the training set makes robust"
-            yield from claimed.where_run(lines, claim, study, ordering, *places)
+            places = [{"training_set": name} for name in (less, FULL)]
+            yield from claimed.where_run(own, claim, study, ordering, *places)
 
 
 def _biases(rows: pd.DataFrame, lines: pd.DataFrame) -> Iterator[dict]:
     """Networks of weaker inductive biases have lower slopes (4.2.3)."""
-    for dataset in dict.fromkeys(rows[rows["shift"] == OVERLAP]["dataset"]):
+    claim = "4: a stronger inductive bias makes robust"
+    for dataset in where(rows, shift=OVERLAP)["dataset"].unique():
+        own = where(lines, dataset=dataset, shift=OVERLAP)
         for method in WEAKER_BIASES:
-            places = [
-                {"dataset": dataset, "shift": OVERLAP, "method": name}
-                for name in (method, STRONGEST_BIAS)
-            ]
             ordering = f"slope: {method} < {STRONGEST_BIAS}"
-            claim = "4: a stronger inductive bias makes robust"
-            yield from claimed.where_run(lines, claim, dataset, ordering, *places)
+            places = [{"method": name} for name in (method, STRONGEST_BIAS)]
+            yield from claimed.where_run(own, claim, dataset, ordering, *places)
 
 
 SECTION = Section("Control+Shift", VIEWS, claims)

@@ -14,7 +14,7 @@ from scipy import stats
 from robust_fairness.experiment.experiment import DEFAULT_TRIAL
 from robust_fairness.metrics import find_metric
 from robust_fairness.metrics.criteria import EVERY
-from robust_fairness.reporting.results import UNSHIFTED
+from robust_fairness.reporting.results import UNSHIFTED, where
 
 FEWEST = 3  # methods, and datasets, of which a test says anything
 LEVEL = 0.05
@@ -84,9 +84,7 @@ def scores(metrics: pd.DataFrame, metric: str, shifted: bool) -> pd.DataFrame:
 
 def compared(metrics: pd.DataFrame, metric: str) -> pd.DataFrame:
     """The rows that methods are compared by: values of one trial and of one attribute a dataset."""
-    rows = metrics[
-        (metrics["metric"] == metric) & (metrics["group"] == "") & metrics["value"].notna()
-    ]
+    rows = where(metrics, metric=metric, group="").dropna(subset="value")
     own = [_of_one_trial(one) for _, one in rows.groupby("dataset", sort=False)]
     return pd.concat([rows.iloc[:0], *own])
 

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
+from pandas.api.types import is_list_like
 
 from robust_fairness.core import tables
 from robust_fairness.experiment.experiment import DEFAULT_TRIAL
@@ -61,7 +62,7 @@ class Results:
     @cached_property
     def unshifted(self) -> pd.DataFrame:
         """Rows of the unshifted test sets, each once."""
-        return self.scores[self.scores["shift"] == UNSHIFTED]
+        return where(self.scores, shift=UNSHIFTED)
 
     def with_facets(
         self, rows: pd.DataFrame, names: Sequence[str], otherwise: Mapping[str, str] = NOTHING
@@ -103,6 +104,13 @@ class Results:
 def _missing(values: Any) -> Any:
     """Where a column, or the columns of a data frame, have neither a number nor a text."""
     return values.isna() | (values == "")
+
+
+def where(rows: pd.DataFrame, /, **values: Any) -> pd.DataFrame:
+    """The rows that have the given value, or one of several, in each of the named columns."""
+    for column, value in values.items():
+        rows = rows[rows[column].isin(value if is_list_like(value) else [value])]
+    return rows
 
 
 def distinct(metrics: pd.DataFrame) -> pd.DataFrame:

@@ -24,6 +24,13 @@ def over_seeds(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     return found
 
 
+def over_trials(rows: pd.DataFrame) -> pd.DataFrame:
+    """Mean over trials of every method by seed: columns dataset, method, seed, value, trials."""
+    return rows.groupby(["dataset", "method", "seed"], as_index=False, sort=False).agg(
+        value=("value", "mean"), trials=("trial", "nunique")
+    )
+
+
 def with_intervals(rows: pd.DataFrame, value: str, keys: Sequence[str]) -> pd.DataFrame:
     """Mean over seeds with Student's interval by keys: columns ours, low, high, seeds."""
     found = []

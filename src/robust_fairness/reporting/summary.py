@@ -9,7 +9,7 @@ from robust_fairness.metrics.criteria import EVERY
 from robust_fairness.rendering.html import counted
 from robust_fairness.reporting import ranks
 from robust_fairness.reporting.figures import FAIRNESS, QUALITY
-from robust_fairness.reporting.results import UNSHIFTED, distinct
+from robust_fairness.reporting.results import UNSHIFTED, distinct, where
 
 KEYS = ["dataset", "method", "trial", "selection", "shift", "severity", "attribute", "metric"]
 STATES = ("done", "failed", "not selected")
@@ -25,12 +25,15 @@ def summary_table(metrics: pd.DataFrame) -> pd.DataFrame:
         Columns dataset, method, trial, selection, shift, severity, attribute, metric, mean,
         std, seeds, note. A missing mean has its reason in the note.
     """
-    rows = metrics[metrics["group"] == ""]
-    return rows.groupby(KEYS, as_index=False, sort=False).agg(
-        mean=("value", "mean"),
-        std=("value", "std"),
-        seeds=("value", "count"),
-        note=("note", "first"),
+    return (
+        where(metrics, group="")
+        .groupby(KEYS, as_index=False, sort=False)
+        .agg(
+            mean=("value", "mean"),
+            std=("value", "std"),
+            seeds=("value", "count"),
+            note=("note", "first"),
+        )
     )
 
 
@@ -53,7 +56,7 @@ def grid_table(metrics: pd.DataFrame, cells: Sequence[Mapping[str, str]]) -> pd.
     """A row per dataset: its methods, networks, shifts and seeds, and its cells by state."""
     rows = []
     for name in dict.fromkeys(cell["dataset"] for cell in cells):
-        own = metrics[metrics["dataset"] == name]
+        own = where(metrics, dataset=name)
         states = [cell["state"] for cell in cells if cell["dataset"] == name]
         rows.append(
             {
@@ -89,9 +92,9 @@ def overview(metrics: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     Returns:
         The table, and why some metrics are not in it: they are defined for none of the methods.
     """
-    rows = metrics[(metrics["shift"] == UNSHIFTED) & (metrics["selection"] != EVERY)]
-    if rows.empty:
-        rows = distinct(metrics[metrics["shift"] == UNSHIFTED])
+    rows = where(metrics, shift=UNSHIFTED)
+    selected = rows[rows["selection"] != EVERY]
+    rows = selected if len(selected) else distinct(rows)
     summary = summary_table(rows)
     summary["shown"] = summary.apply(_shown, axis=1)
     summary["metric"] += summary["attribute"].map(lambda name: f" ({name})" if name else "")
@@ -134,7 +137,7 @@ def comparisons(metrics: pd.DataFrame) -> dict[str, ranks.Comparison]:
 
 def _commonest(metrics: pd.DataFrame, names: Sequence[str]) -> str:
     """The first metric that most datasets have, "" if there is none."""
-    rows = metrics[metrics["metric"].isin(names) & metrics["value"].notna()]
+    rows = where(metrics, metric=names).dropna(subset="value")
     datasets = rows.groupby("metric")["dataset"].nunique()
     return max(names, key=lambda name: datasets.get(name, 0)) if len(datasets) else ""
 

@@ -10,7 +10,8 @@ import plotly.graph_objects as go
 import yaml
 
 from robust_fairness.core.intervals import wilson_interval
-from robust_fairness.reporting.results import Results
+from robust_fairness.metrics.criteria import EVERY
+from robust_fairness.reporting.results import CELL, Results, where
 from robust_fairness.reporting.statistics import over_seeds
 
 PUBLISHED = {
@@ -84,8 +85,7 @@ def published(paper: str) -> pd.DataFrame:
 
 def beside_published(paper: str, view: str, results: Results) -> pd.DataFrame:
     """The published numbers of a view beside ours; see ``beside``."""
-    theirs = published(paper)
-    return beside(theirs[theirs["view"] == view], results.scores)
+    return beside(where(published(paper), view=view), results.scores)
 
 
 def beside(theirs: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
@@ -107,19 +107,29 @@ def joined_published(theirs: pd.DataFrame, ours: pd.DataFrame, keys: list[str]) 
     return joined.assign(seeds=joined["seeds"].fillna(0).astype(int))
 
 
+def selected_beside(theirs: pd.DataFrame, rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """The trial that each criterion selected beside the published hyperparameters, by ``keys``.
+
+    ``theirs`` has the columns field and published, one row per hyperparameter.
+    """
+    trials = rows[rows["selection"] != EVERY]
+    trials = trials[list(dict.fromkeys([*CELL, *keys, "selection", "trial"]))].drop_duplicates()
+    theirs = theirs.assign(published=theirs["field"] + " = " + theirs["published"])
+    shown = theirs.groupby(keys, as_index=False, sort=False).agg(
+        published=("published", ", ".join),
+        note=("note", lambda notes: "; ".join(filter(None, notes.unique()))),
+    )
+    return trials.merge(shown, how="left", on=keys)
+
+
 def subgroups(dataset: str, attribute: str, results: Results) -> pd.DataFrame:
     """Accuracy and rows of every group and class of an attribute, with Wilson's interval.
 
     The interval is that of one replica with the mean accuracy over seeds: with few rows it, rather
     than the spread over seeds, shows how little is known.
     """
-    rows = results.scores
-    rows = rows[
-        (rows["dataset"] == dataset)
-        & (rows["attribute"] == attribute)
-        & (rows["metric"] == "accuracy_by_subgroup")
-        & (rows["trial"] == "default")
-    ]
+    place = {"dataset": dataset, "attribute": attribute, "trial": "default"}
+    rows = where(results.scores, metric="accuracy_by_subgroup", **place)
     keys = ["method", "shift", "severity", "group"]
     found = over_seeds(rows, keys).merge(
         rows.groupby(keys, as_index=False).agg(rows=("n", "min")), on=keys

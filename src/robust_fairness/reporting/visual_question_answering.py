@@ -4,6 +4,8 @@ Shrestha, Kafle and Kanan, WACV 2022: GQA-OOD, where a method is given one of fo
 of 2 to 133,328 groups. There the study's unbiased accuracy is the mean of head and tail accuracy.
 """
 
+from collections.abc import Iterator
+
 import pandas as pd
 import plotly.express as px
 import plotly.graph_objects as go
@@ -17,8 +19,8 @@ from robust_fairness.reporting.bias_variables import (
     STANDARD,
     with_variables,
 )
-from robust_fairness.reporting.results import Results, with_metrics
-from robust_fairness.reporting.statistics import over_seeds
+from robust_fairness.reporting.results import Results, where, with_metrics
+from robust_fairness.reporting.statistics import over_seeds, over_trials
 from robust_fairness.reporting.views import View, published
 
 DATASETS = ("gqa_ood", "generated_scenes")
@@ -26,7 +28,8 @@ DEFAULT_VARIABLE = "head_tail"  # the sensitive attribute of both
 VARIABLES = (DEFAULT_VARIABLE, "answer", "global_group", "local_group")
 IS_THE_CLASS = "answer"  # for which methods that predict the class from the group do not apply
 NOT_APPLICABLE = ("rubi", "lnl")
-MEAN = "mean_group_accuracy"  # of head_tail
+# rows of the mean of head and tail accuracy
+MEAN = {"metric": "mean_group_accuracy", "attribute": DEFAULT_VARIABLE}
 TAIL = "tail_accuracy"
 USUAL_BETA = 0.2
 OF_LOCAL_GROUPS = {
@@ -44,8 +47,7 @@ def by_variables(results: Results, hparams: tuple[str, ...] = ()) -> pd.DataFram
 
     Column ``explicit`` has the variable, empty for a method that is given none.
     """
-    rows = results.unshifted
-    rows = rows[rows["dataset"].isin(DATASETS)]
+    rows = where(results.unshifted, dataset=DATASETS)
     rows = with_variables(results, rows, DEFAULT_VARIABLE, hparams)
     return rows[
         rows["explicit"].isin(VARIABLES) | (rows["explicit"].eq("") & rows["trial"].eq("default"))
@@ -62,20 +64,12 @@ def with_subgroups(results: Results) -> pd.DataFrame:
     return rows.assign(subgroups=rows["subgroups"].astype(object).fillna("as configured"))
 
 
-def means(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the mean of head and tail accuracy."""
-    return rows[(rows["metric"] == MEAN) & (rows["attribute"] == DEFAULT_VARIABLE)]
-
-
 def over_variables(results: Results) -> pd.DataFrame:
     """The mean of head and tail of every method by seed, averaged over the variables (6.1).
 
     Columns dataset, method, seed, value, trials: over the variables that were run.
     """
-    rows = means(by_variables(results))
-    return rows.groupby(["dataset", "method", "seed"], as_index=False, sort=False).agg(
-        value=("value", "mean"), trials=("trial", "nunique")
-    )
+    return over_trials(where(by_variables(results), **MEAN))
 
 
 def table_2(results: Results) -> pd.DataFrame:
@@ -84,11 +78,10 @@ def table_2(results: Results) -> pd.DataFrame:
     The numbers of groups in the study are those of groups alone, its text describes groups with
     the class (5); both are shown beside the one published number.
     """
-    ours = over_seeds(means(with_subgroups(results)), KEYS)
+    ours = over_seeds(where(with_subgroups(results), **MEAN), KEYS)
     if ours.empty:
         return pd.DataFrame()
-    theirs = published(PAPER).query("view == 'table_2'")
-    theirs = theirs[theirs["dataset"].isin(ours["dataset"])]
+    theirs = where(published(PAPER), view="table_2", dataset=ours["dataset"])
     theirs = theirs[["dataset", "method", "explicit", "value", "note"]]
     joined = theirs.rename(columns={"value": "published"}).merge(ours, how="outer")
     joined["seeds"] = joined["seeds"].fillna(0).astype(int)
@@ -114,8 +107,8 @@ def accuracies(results: Results) -> pd.DataFrame:
     local = usual & (rows["attribute"] == "local_group")
     shown = rows["quantity"].map(OF_LOCAL_GROUPS).where(local)
     shown = shown.mask(rows["metric"] == "accuracy", "all")
-    mean = rows["metric"].eq(MEAN) & rows["attribute"].eq(DEFAULT_VARIABLE)
-    rows = rows.assign(shown=shown.mask(mean, "mean"))
+    shown = shown.mask(rows.index.isin(where(rows, **MEAN).index), "mean")
+    rows = rows.assign(shown=shown)
     rows = rows[rows["shown"].notna()]
     if not rows["shown"].isin(["head", "tail"]).any():
         return pd.DataFrame()
@@ -129,13 +122,10 @@ def figure_a9(results: Results) -> pd.DataFrame:
 
     Methods that are given no variable are shown in every panel.
     """
-    rows = by_variables(results)
-    rows = rows[rows["attribute"] == "local_group"]
-    rows = with_metrics(rows, ["quantity", "beta"])
+    rows = where(by_variables(results), attribute="local_group")
+    rows = where(with_metrics(rows, ["quantity", "beta"]), quantity=TAIL)
     # the usual size may occur by name and by default
-    rows = rows[rows["quantity"] == TAIL].drop_duplicates(
-        ["dataset", "method", "trial", "seed", "beta"]
-    )
+    rows = rows.drop_duplicates(["dataset", "method", "trial", "seed", "beta"])
     given = rows["explicit"] != ""
     panels = rows[given][["dataset", "explicit"]].drop_duplicates()
     implicit = rows[~given].drop(columns="explicit").merge(panels)
@@ -159,35 +149,27 @@ HEAD_AND_TAIL = View("bias_head_tail", accuracies)
 FIGURE_A9 = View("bias_figure_a9", figure_a9, draw_figure_a9)
 
 
-def claims(results: Results) -> list[dict]:
+def claims(results: Results) -> Iterator[dict]:
     """What the study says about questions (6.1, 6.3), as rows of ``claims``."""
-    present = set(results.metrics["dataset"])
-    rows: list[dict] = []
-    for dataset in [name for name in DATASETS if name in present]:
-        rows += _below_the_standard(results, dataset) + _many_groups(results, dataset)
-    return rows
+    for dataset in DATASETS:
+        if dataset in set(results.metrics["dataset"]):
+            yield from _below_the_standard(results, dataset)
+            yield from _many_groups(results, dataset)
 
 
-def _below_the_standard(results: Results, dataset: str) -> list[dict]:
+def _below_the_standard(results: Results, dataset: str) -> Iterator[dict]:
     """Averaged over the variables, explicit methods lose (6.1)."""
-    rows = over_variables(results)
-    return [
-        claimed.compared(
-            rows[rows["dataset"] == dataset],
-            "1: explicit methods are below the standard model",
-            dataset,
-            f"mean of head and tail, over the variables: {method} < {STANDARD}",
-            {"method": method},
-            {"method": STANDARD},
-        )
-        for method in EXPLICIT
-    ]
+    rows = where(over_variables(results), dataset=dataset)
+    claim = "1: explicit methods are below the standard model"
+    for method in EXPLICIT:
+        ordering = f"mean of head and tail, over the variables: {method} < {STANDARD}"
+        places = [{"method": method}, {"method": STANDARD}]
+        yield claimed.compared(rows, claim, dataset, ordering, *places)
 
 
-def _many_groups(results: Results, dataset: str) -> list[dict]:
+def _many_groups(results: Results, dataset: str) -> Iterator[dict]:
     """Explicit methods may gain from two groups and lose with many; implicit ones gain (6.3)."""
-    rows = means(by_variables(results))
-    rows = rows[rows["dataset"] == dataset]
+    rows = where(by_variables(results), dataset=dataset, **MEAN)
     standard, two = (STANDARD, ""), DEFAULT_VARIABLE
     claim = "3: given head and tail, the best explicit methods are above the standard model"
     pairs = [(claim, standard, (method, two)) for method in ("irmv1", "group_dro")]
@@ -200,10 +182,8 @@ def _many_groups(results: Results, dataset: str) -> list[dict]:
     ]
     claim = "3: implicit methods improve on the standard model"
     pairs += [(claim, standard, (method, "")) for method in IMPLICIT]
-    found = []
     for claim, *both in pairs:
         names = [f"{method} given {variable}" if variable else method for method, variable in both]
         places = [dict(zip(("method", "explicit"), one, strict=True)) for one in both]
         ordering = f"mean of head and tail: {' < '.join(names)}"
-        found.append(claimed.compared(rows, claim, dataset, ordering, *places))
-    return found
+        yield claimed.compared(rows, claim, dataset, ordering, *places)
