@@ -81,8 +81,7 @@ def _table(
 def summary(rows: pd.DataFrame) -> str:
     """Text for the terminal: values with intervals, without those of single groups."""
     shown = rows[(rows["group"] == "") & ~rows["metric"].isin(P_VALUES)]
-    shown = shown[~((shown["metric"] == MISSING) & (shown["value"] == 0))]
-    shown = shown[shown["applies"]]
+    shown = shown[shown["applies"] & ~((shown["metric"] == MISSING) & (shown["value"] == 0))]
     lines = []
     for row in shown.to_dict("records"):
         value = "n/a" if pd.isna(row["value"]) else f"{row['value']:.4f}"

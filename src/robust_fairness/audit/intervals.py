@@ -21,7 +21,6 @@ too rarely if groups are small or similar. Each interval is therefore derived fr
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -42,23 +41,15 @@ NORMS = {
     "equal_opportunity_difference": ((), (1, 2)),
     "equalized_odds_difference": ((), (1, 2)),
 }
-UP_TO_ONE = (
-    "delta_dp_one_vs_rest", "demographic_parity_difference", "equal_opportunity_difference",
-    "equalized_odds_difference",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Bound:
     """An interval and the name of its construction."""
 
-    kind: str
+    interval: str
     low: float
     high: float
-
-    def fields(self) -> dict[str, Any]:
-        """Fields of a row of the audit."""
-        return {"low": self.low, "high": self.high, "interval": self.kind}
 
 
 def bounds_of_classes(counts: np.ndarray, generator: np.random.Generator) -> dict[str, Bound]:
@@ -180,7 +171,8 @@ def _of_norms(counts: np.ndarray, generator: np.random.Generator) -> dict[str, B
     for name, own in errors.items():
         radius = np.quantile(np.concatenate(own), CONFIDENCE)
         middle, value = norm(name, centre[name])[0], own_values[name]
-        most = 1.0 if name in UP_TO_ONE else float(counts.shape[1])
+        summed, _ = NORMS[name]
+        most = float(counts.shape[1]) if summed else 1.0
         low, high = max(middle - radius, 0.0), min(middle + radius, most)
         bounds[name] = Bound("bootstrap", float(min(low, value)), float(max(high, value)))
     return bounds

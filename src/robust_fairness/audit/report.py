@@ -11,6 +11,7 @@ The uncertainty depends on the metric:
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -226,7 +227,7 @@ def _interval(
         low, high = wilson_interval(np.array([row["value"]]), np.array([n]))
         return {"low": low[0], "high": high[0], "interval": "Wilson"}
     found = bounds.get((row["attribute"], row["metric"], row["group"]))
-    return found.fields() if found else {}
+    return asdict(found) if found else {}
 
 
 def _bounds(

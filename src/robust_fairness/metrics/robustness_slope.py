@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robust_fairness.core.intervals import CONFIDENCE
+from robust_fairness.core.intervals import percentile_interval
 
 DRAWS = 2000
 FEWEST_UNITS = 3  # two units have only three resamples
@@ -86,6 +86,4 @@ def _interval(sums: np.ndarray) -> tuple[float, float]:
     """Percentile interval of the slope over resampled units."""
     units = len(sums)
     counts = np.random.default_rng(0).multinomial(units, np.full(units, 1 / units), DRAWS)
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.nanquantile(_slopes(counts @ sums), [tail, 1 - tail])
-    return float(low), float(high)
+    return percentile_interval(_slopes(counts @ sums))

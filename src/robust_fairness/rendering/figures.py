@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
+import plotly.express as px
 import plotly.graph_objects as go
 
 # The colour-blind safe palette of Okabe and Ito (2008) without yellow, too pale on white. Markers,
@@ -83,6 +84,14 @@ def faceted(figure: go.Figure, title: str, panels: int = 0) -> go.Figure:
     )
     figure.update_layout(title=title, template=TEMPLATE)
     return figure.update_layout(height=120 + 320 * -(-panels // 3)) if panels else figure
+
+
+def lines(
+    title: str, rows: pd.DataFrame, *, x: str, colour: str, panels: int = 0, **options: Any
+) -> go.Figure:
+    """Lines of the column ``ours`` over ``x``, one per value of a column, see ``faceted``."""
+    shown = {"y": "ours", "markers": True, **by_column(colour), **options}
+    return faceted(px.line(rows, x=x, **shown), title, panels)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from robust_fairness.metrics import find_metric
 from robust_fairness.metrics.permutation import holm
 from robust_fairness.rendering.figures import AXIS, TEMPLATE
 from robust_fairness.reporting.ranks import FEWEST, LEVEL, compared
-from robust_fairness.reporting.results import UNSHIFTED, Results
+from robust_fairness.reporting.results import UNSHIFTED, Results, where
 from robust_fairness.reporting.statistics import TESTED, kendall_tau, paired_tests, rank_agreement
 from robust_fairness.reporting.views import Section, View
 
@@ -68,7 +68,10 @@ def tables_of(results: Results, measures: Sequence[str]) -> dict[str, pd.DataFra
     found = {}
     for measure in measures:
         values = by_seed(results, measure)
-        shifted = _strongest(values[_is_shifted(values)])
+        shifted = values[_is_shifted(values)]
+        severity = shifted.index.to_frame()["severity"]
+        largest = severity.groupby(level=["dataset", "shift"], sort=False).transform("max")
+        shifted = shifted[severity == largest]
         found[measure] = values[~_is_shifted(values)].droplevel(["shift", "severity"])
         means = shifted.groupby(level=["dataset", "seed"], sort=False)
         found[under_shift(measure)] = means.mean(skipna=False)
@@ -78,13 +81,6 @@ def tables_of(results: Results, measures: Sequence[str]) -> dict[str, pd.DataFra
 def _is_shifted(values: pd.DataFrame) -> np.ndarray:
     """Which rows of ``by_seed`` are of shifted test sets."""
     return values.index.get_level_values("shift") != UNSHIFTED
-
-
-def _strongest(values: pd.DataFrame) -> pd.DataFrame:
-    """The rows of every dataset's shifts at their largest severity."""
-    severity = values.index.to_frame()["severity"]
-    largest = severity.groupby(level=["dataset", "shift"], sort=False).transform("max")
-    return values[severity == largest]
 
 
 def kendall_over_datasets(results: Results) -> pd.DataFrame:
@@ -174,8 +170,7 @@ def survival(results: Results) -> pd.DataFrame:
         and how many methods are worse and how many better than without (paired over seeds, 5 %
         level, Holm over all methods and test sets of the metric).
     """
-    tests = independent_tests(results)
-    tests = tests[(tests["compared"] == WITH_UNSHIFTED) & tests["metric"].isin(UNFAIRNESS)]
+    tests = where(independent_tests(results), compared=WITH_UNSHIFTED, metric=UNFAIRNESS)
     found = (
         _with_counts(tests)
         .groupby(["metric", *PLACE], sort=False)
@@ -227,7 +222,9 @@ def all_tests(results: Results, ratio: pd.Series | None) -> pd.DataFrame:
     for metric in COMPARED:
         values = by_seed(results, metric)
         with_shift, without = _with_and_without(values)
-        differences = {WITH_PLAIN: _to_plain(values), WITH_UNSHIFTED: with_shift - without}
+        plain = values.get(PLAIN, pd.Series(np.nan, values.index))
+        to_plain = values.drop(columns=PLAIN, errors="ignore").sub(plain, axis=0)
+        differences = {WITH_PLAIN: to_plain, WITH_UNSHIFTED: with_shift - without}
         for compared_with, difference in differences.items():
             tests = _tested(difference, ratio)
             found.append(tests.assign(metric=metric, compared=compared_with))
@@ -250,17 +247,9 @@ def _tested(differences: pd.DataFrame, ratio: pd.Series | None) -> pd.DataFrame:
     return tests
 
 
-def _to_plain(values: pd.DataFrame) -> pd.DataFrame:
-    """Advantage of methods over plain training, rows as in ``by_seed``; none without the latter."""
-    if PLAIN not in values:
-        return values.iloc[:, :0]
-    return values.drop(columns=PLAIN).sub(values[PLAIN], axis=0)
-
-
 def against_plain(results: Results) -> pd.DataFrame:
     """The tests of every method against plain training."""
-    tests = independent_tests(results)
-    return tests[tests["compared"] == WITH_PLAIN]
+    return where(independent_tests(results), compared=WITH_PLAIN)
 
 
 def winners(results: Results) -> pd.DataFrame:

@@ -12,7 +12,7 @@ import pandas as pd
 import plotly.express as px
 import plotly.graph_objects as go
 
-from robust_fairness.rendering.figures import by_column, faceted
+from robust_fairness.rendering.figures import faceted, lines
 from robust_fairness.reporting import claims as claimed
 from robust_fairness.reporting import visual_question_answering as questions
 from robust_fairness.reporting.bias_variables import EXPLICIT, PAPER, STANDARD, with_variables
@@ -206,12 +206,6 @@ def figure_a7(results: Results) -> pd.DataFrame:
     return found[several].sort_values(["dataset", "method", "p_bias"])
 
 
-def draw_by(x: str, title: str, rows: pd.DataFrame) -> go.Figure:
-    """A panel per dataset, a line per method."""
-    figure = px.line(rows, x=x, y="ours", facet_row="dataset", markers=True, **by_column("method"))
-    return faceted(figure, title)
-
-
 def figure_a8(results: Results) -> pd.DataFrame:
     """Unbiased accuracy by learning rate and weight decay, of cells that search both."""
     rows = of_studies(results, where(results.unshifted, metric=UNBIASED))
@@ -229,6 +223,7 @@ def figure_a8(results: Results) -> pd.DataFrame:
     return over_seeds(rows, keys).sort_values(keys[:2], kind="stable")
 
 
+draw_by = partial(lines, colour="method", facet_row="dataset")
 VIEWS = (
     View("bias_table_1", table_1),
     questions.TABLE_2,
@@ -241,11 +236,11 @@ VIEWS = (
     View(
         "bias_figure_5",
         figure_5,
-        partial(draw_by, "variables", "Unbiased accuracy by number of explicit variables"),
+        partial(draw_by, "Unbiased accuracy by number of explicit variables", x="variables"),
     ),
     View("bias_order", order_of_variables),
     View("bias_figure_6", figure_6),
-    View("bias_figure_a7", figure_a7, partial(draw_by, "p_bias", "Unbiased accuracy by p_bias")),
+    View("bias_figure_a7", figure_a7, partial(draw_by, "Unbiased accuracy by p_bias", x="p_bias")),
     View("bias_figure_a8", figure_a8),
     questions.FIGURE_A9,
     questions.HEAD_AND_TAIL,
@@ -281,8 +276,7 @@ def _first_question(results: Results, dataset: str) -> Iterator[dict]:
         orderings.append((claim, STANDARD, "lff"))
     for claim, first, second in orderings:
         ordering = f"unbiased accuracy: {first} < {second}"
-        places = ({"method": first}, {"method": second})
-        yield claimed.compared(rows, claim, dataset, ordering, *places)
+        yield claimed.compared(rows, claim, dataset, ordering, method=(first, second))
 
 
 def _second_question(results: Results, dataset: str) -> Iterator[dict]:
@@ -291,13 +285,12 @@ def _second_question(results: Results, dataset: str) -> Iterator[dict]:
     claim = "2: the given variable is exploited less"
     for method in ("group_upweighting", "group_dro", "rubi"):
         ordering = f"majority minus minority of {method}: given < not given"
-        places = [{"method": method, "given": given} for given in (True, False)]
-        yield claimed.compared(rows, claim, dataset, ordering, *places)
+        own = where(rows, method=method)
+        yield claimed.compared(own, claim, dataset, ordering, given=(True, False))
     rows = where(with_single_variables(results, f"mean_{DIFFERENCE}"), dataset=dataset)
     claim = "2: learning from failure exploits the biases less"
     ordering = "mean majority minus minority: lff < erm"
-    places = [{"method": "lff"}, {"method": STANDARD}]
-    yield claimed.compared(rows, claim, dataset, ordering, *places)
+    yield claimed.compared(rows, claim, dataset, ordering, method=("lff", STANDARD))
 
 
 def _third_question(results: Results, dataset: str) -> Iterator[dict]:
@@ -308,15 +301,12 @@ def _third_question(results: Results, dataset: str) -> Iterator[dict]:
     claim = "3: explicit methods do not scale to many variables"
     for method in ("group_dro", "rubi", "lnl", "irmv1"):
         ordering = f"unbiased accuracy of {method}: {every} variables < 1"
-        places = [{"method": method, "variables": number} for number in (every, 1)]
-        yield claimed.compared(rows, claim, dataset, ordering, *places)
+        own = where(rows, method=method)
+        yield claimed.compared(own, claim, dataset, ordering, variables=(every, 1))
     claim = "3: upweighting by all variables is above the standard model"
     ordering = f"unbiased accuracy: erm < group_upweighting with {every} variables"
-    places = [
-        {"method": STANDARD, "variables": 0},
-        {"method": "group_upweighting", "variables": every},
-    ]
-    yield claimed.compared(rows, claim, dataset, ordering, *places)
+    pair = (STANDARD, "group_upweighting")
+    yield claimed.compared(rows, claim, dataset, ordering, method=pair, variables=(0, every))
 
 
 SECTION = Section("Critical Issues in Bias Mitigation", VIEWS, claims)

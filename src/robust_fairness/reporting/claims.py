@@ -1,6 +1,6 @@
 """Tables of claims: what a paper says, our paired difference, and a verdict."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -18,19 +18,23 @@ def by_seed(rows: pd.DataFrame, /, **place: object) -> pd.Series:
 
 
 def compared(
-    rows: pd.DataFrame, claim: str, dataset: str, ordering: str, *places: Mapping[str, object]
+    rows: pd.DataFrame, claim: str, dataset: str, ordering: str, **pairs: Sequence[object]
 ) -> dict[str, Any]:
-    """The claim that first < second, each the values of ``by_seed`` at one of two places."""
-    first, second = (by_seed(rows, **place) for place in places)
+    """The claim that first < second, the values by seed at the two values of each column."""
+    first, second = (by_seed(rows, **place) for place in _places(pairs))
     return difference(claim, dataset, ordering, first, second)
 
 
 def where_run(
-    rows: pd.DataFrame, claim: str, dataset: str, ordering: str, *places: Mapping[str, object]
+    rows: pd.DataFrame, claim: str, dataset: str, ordering: str, **pairs: Sequence[object]
 ) -> Iterator[dict[str, Any]]:
-    """``compared`` if both places have rows, else nothing."""
-    if all(len(by_seed(rows, **place)) for place in places):
-        yield compared(rows, claim, dataset, ordering, *places)
+    """``compared`` if there are rows at both values, else nothing."""
+    if all(len(where(rows, **place)) for place in _places(pairs)):
+        yield compared(rows, claim, dataset, ordering, **pairs)
+
+
+def _places(pairs: Mapping[str, Sequence[object]]) -> list[dict[str, object]]:
+    return [dict(zip(pairs, values, strict=True)) for values in zip(*pairs.values(), strict=True)]
 
 
 def difference(

@@ -20,7 +20,7 @@ import pandas as pd
 import plotly.express as px
 import plotly.graph_objects as go
 
-from robust_fairness.rendering.figures import by_column, faceted
+from robust_fairness.rendering.figures import by_column, faceted, lines
 from robust_fairness.reporting import claims as claimed
 from robust_fairness.reporting.results import Results, where, with_metrics
 from robust_fairness.reporting.statistics import over_seeds
@@ -215,13 +215,12 @@ def figure_by_imbalance(study: str, measured: Sequence[str], results: Results) -
 def draw_by_imbalance(rows: pd.DataFrame) -> go.Figure:
     """A panel per quantity and what it is measured on, a line per method."""
     shown = rows.assign(panel=rows["study"] + ", " + rows["measured on"] + ", " + rows["quantity"])
-    figure = px.line(
-        shown, x="percent", y="ours", error_y="std", facet_col="panel", facet_col_wrap=3,
-        markers=True, hover_data=["seeds"], **by_column("method"),
+    figure = lines(
+        "Majority minus minority by percentage of the majority", shown, x="percent",
+        colour="method", panels=shown["panel"].nunique(), error_y="std", facet_col="panel",
+        facet_col_wrap=3, hover_data=["seeds"],
     )  # fmt: skip
-    figure.update_yaxes(matches=None, showticklabels=True)
-    title = "Majority minus minority by percentage of the majority"
-    return faceted(figure, title, shown["panel"].nunique())
+    return figure.update_yaxes(matches=None, showticklabels=True)
 
 
 def figure_12(results: Results) -> pd.DataFrame:
@@ -385,8 +384,8 @@ def _imbalance(results: Results, rows: pd.DataFrame) -> Iterator[dict]:
             )
             on = _measured_on(upstream, classifier)
             ordering = f"{metric} of {method}{on}: balanced < imbalanced"
-            places = ({"balance": BALANCED}, {"balance": IMBALANCED})
-            yield from claimed.where_run(part, claim, study, ordering, *places)
+            pair = (BALANCED, IMBALANCED)
+            yield from claimed.where_run(part, claim, study, ordering, balance=pair)
 
 
 def _degree(rows: pd.DataFrame) -> Iterator[dict]:
@@ -420,9 +419,8 @@ def _parade(rows: pd.DataFrame) -> Iterator[dict]:
 def _pairs(rows: pd.DataFrame, claim: str, dataset: str, what: str) -> Iterator[dict]:
     """PARADE below the same loss alone, wherever both were run."""
     for pair in PARTNERS.items():
-        places = [{"method": method} for method in pair]
         ordering = f"{what}: {' < '.join(pair)}"
-        yield from claimed.where_run(rows, claim, dataset, ordering, *places)
+        yield from claimed.where_run(rows, claim, dataset, ordering, method=pair)
 
 
 def _cost(rows: pd.DataFrame) -> Iterator[dict]:

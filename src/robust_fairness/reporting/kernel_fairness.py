@@ -13,11 +13,10 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-import plotly.express as px
 import plotly.graph_objects as go
 
 from robust_fairness.metrics.permutation import holm
-from robust_fairness.rendering.figures import by_column, faceted
+from robust_fairness.rendering.figures import lines
 from robust_fairness.reporting import claims as claimed
 from robust_fairness.reporting.figures import QUALITY
 from robust_fairness.reporting.results import (
@@ -239,15 +238,6 @@ def figure_2(results: Results) -> pd.DataFrame:
     return found.astype({"rows": int})
 
 
-def draw_figure_2(rows: pd.DataFrame) -> go.Figure:
-    """A line per notion; bars are standard deviations over seeds."""
-    figure = px.line(
-        rows, x="rows", y="ours", error_y="std", facet_col="dataset", markers=True,
-        **by_column("notion"),
-    )  # fmt: skip
-    return faceted(figure, "Score by number of rows")
-
-
 def figure_3(results: Results) -> pd.DataFrame:
     """Shares of predicted probabilities of logistic regression in ten bins, by weight.
 
@@ -274,11 +264,11 @@ def draw_figure_3(rows: pd.DataFrame) -> go.Figure:
     """A line per group, a column per weight, a row per dataset and notion."""
     rows = rows.assign(panel=rows["dataset"] + ", " + rows["notion"])
     panels = rows["panel"].nunique()
-    figure = px.line(
-        rows, x="probability", y="share", facet_row="panel", facet_col="weight", markers=True,
-        height=200 * panels + 150, facet_row_spacing=0.2 / panels, **by_column("group"),
+    return lines(
+        "Predicted probabilities by group", rows, x="probability", y="share", colour="group",
+        facet_row="panel", facet_col="weight", height=200 * panels + 150,
+        facet_row_spacing=0.2 / panels,
     )  # fmt: skip
-    return faceted(figure, "Predicted probabilities by group")
 
 
 def figure_4(results: Results) -> pd.DataFrame:
@@ -318,16 +308,18 @@ def frontier(trials: pd.DataFrame, dataset: str, attribute: str, notion: str) ->
 def draw_figure_4(rows: pd.DataFrame) -> go.Figure:
     """A line per number of attributes, from plain training to the largest weight."""
     rows = rows.assign(attributes=rows["attributes"].astype(str))
-    figure = px.line(
-        rows, x="score", y="quality", facet_col="study", facet_row="notion", markers=True,
+    figure = lines(
+        "Accuracy, or mean squared error, against the joint score", rows, x="score", y="quality",
+        colour="attributes", facet_col="study", facet_row="notion", facet_col_spacing=0.07,
         hover_data=["weight", "metric", "seeds"], height=300 * rows["notion"].nunique() + 120,
-        facet_col_spacing=0.07, **by_column("attributes"),
     )  # fmt: skip
     figure.update_xaxes(matches=None)
-    figure.update_yaxes(matches=None, showticklabels=True)
-    return faceted(figure, "Accuracy, or mean squared error, against the joint score")
+    return figure.update_yaxes(matches=None, showticklabels=True)
 
 
+draw_figure_2 = partial(
+    lines, "Score by number of rows", x="rows", colour="notion", error_y="std", facet_col="dataset"
+)
 VIEWS = (
     *(
         View(f"kernel_table_{number}", partial(beside_selected, f"table_{number}", notion))
@@ -365,11 +357,11 @@ def has_own(rows: pd.DataFrame, dataset: str) -> bool:
     return len(where(rows, dataset=dataset, method=OWN)) > 0
 
 
-def _first_claim(rows: pd.DataFrame, notion: str) -> Iterator[dict]:
+def _first_claim(unshifted: pd.DataFrame, notion: str) -> Iterator[dict]:
     """Superior fair and predictive outcomes (C.1), against every other method that was run."""
     for dataset, attribute in SENSITIVE.items():
-        own = where(rows, dataset=dataset, group="")
-        present = set(where(rows, dataset=dataset)["method"])
+        own = where(unshifted, dataset=dataset, group="")
+        present = set(where(unshifted, dataset=dataset)["method"])
         regression = dataset in REGRESSION
         quality = "mean_squared_error" if regression else "accuracy"
         # metric, its attribute, and whether lower is better
@@ -384,8 +376,8 @@ def _first_claim(rows: pd.DataFrame, notion: str) -> Iterator[dict]:
                 what = "as good a prediction" if metric == quality else "the fairest"
                 claim = f"1: FairCOCCO is {what} under {NOTIONS[notion]}"
                 ordering = f"{metric}: {pair[0]} < {pair[1]}"
-                places = [{"metric": metric, "attribute": of, "method": name} for name in pair]
-                yield claimed.compared(own, claim, dataset, ordering, *places)
+                rows = where(own, metric=metric, attribute=of)
+                yield claimed.compared(rows, claim, dataset, ordering, method=pair)
 
 
 def _second_claim(results: Results) -> Iterator[dict]:
@@ -430,8 +422,7 @@ def _third_claim(rows: pd.DataFrame, notion: str) -> Iterator[dict]:
             own = where(rows, dataset=dataset, metric=metric, attribute=attribute, group="")
             claim = f"3: a larger weight {what} ({NOTIONS[notion]})"
             ordering = f"{metric}: lambda {weights[0]:g} < lambda {weights[1]:g}"
-            places = [{"weight": weight} for weight in weights]
-            yield claimed.compared(own, claim, dataset, ordering, *places)
+            yield claimed.compared(own, claim, dataset, ordering, weight=weights)
 
 
 def _fourth_claim(results: Results) -> Iterator[dict]:
@@ -464,8 +455,7 @@ def _fifth_claim(rows: pd.DataFrame, notion: str) -> Iterator[dict]:
             own = where(own, metric=SCORES[notion], attribute=attribute)
             claim = f"5: fairer for any number of attributes ({NOTIONS[notion]})"
             ordering = f"joint score of {number}: lambda {largest:g} < lambda 0"
-            places = [{"weight": weight} for weight in (largest, 0.0)]
-            yield claimed.compared(own, claim, dataset, ordering, *places)
+            yield claimed.compared(own, claim, dataset, ordering, weight=(largest, 0.0))
 
 
 SECTION = Section("FairCOCCO", VIEWS, claims)

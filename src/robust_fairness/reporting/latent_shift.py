@@ -21,7 +21,7 @@ import plotly.graph_objects as go
 
 from robust_fairness.core.intervals import wilson_interval
 from robust_fairness.metrics import robustness_slope
-from robust_fairness.rendering.figures import COLOURS, by_column, faceted
+from robust_fairness.rendering.figures import COLOURS, by_column, faceted, lines
 from robust_fairness.reporting import claims as claimed
 from robust_fairness.reporting.results import UNSHIFTED, Results, where
 from robust_fairness.reporting.statistics import with_intervals
@@ -152,10 +152,10 @@ def drop(results: Results) -> pd.DataFrame:
 
 def slope_by_accuracy(rows: pd.DataFrame) -> pd.DataFrame:
     """Robustness slope against the severity, and unshifted accuracy, of every cell."""
-    lines = fitted(rows, CELL).rename(columns={"units": "seeds"})
+    found = fitted(rows, CELL).rename(columns={"units": "seeds"})
     unshifted = rows.drop_duplicates([*CELL, "seed"]).groupby(CELL)["unshifted"].mean()
-    lines = lines.merge(unshifted.reset_index(), on=CELL)
-    return lines[[*CELL, "unshifted", "slope", "low", "high", "seeds"]]
+    found = found.merge(unshifted.reset_index(), on=CELL)
+    return found[[*CELL, "unshifted", "slope", "low", "high", "seeds"]]
 
 
 def fitted(
@@ -237,8 +237,8 @@ def figure_6(results: Results) -> pd.DataFrame:
     """
     rows = where(with_distances(results), training_set="")
     points = with_intervals(rows, "change", [*CELL, "space", "severity", "distance"])
-    lines = fitted(rows, LINE, "distance", "method")[[*LINE, "slope", "intercept"]]
-    points = points.merge(lines, how="left", on=LINE)
+    pooled = fitted(rows, LINE, "distance", "method")[[*LINE, "slope", "intercept"]]
+    points = points.merge(pooled, how="left", on=LINE)
     on_line = points["intercept"] + points["slope"] * points["distance"]
     points = points.drop(columns=["slope", "intercept"]).assign(fitted=on_line)
     return points.sort_values([*LINE, "distance"], kind="stable", ignore_index=True)
@@ -257,11 +257,11 @@ def draw_figure_6(rows: pd.DataFrame) -> go.Figure:
         rows, x="distance", y="ours", symbol="augmentation", hover_name="method",
         hover_data=["severity", "seeds"], symbol_map={WITHOUT: "circle", WITH: "x"}, **looks,
     )  # fmt: skip
-    lines = px.line(
+    fits = px.line(
         rows, x="distance", y="fitted", line_dash="augmentation",
         line_dash_map={WITHOUT: "solid", WITH: "dash"}, **looks,
     )  # fmt: skip
-    figure.add_traces([trace.update(showlegend=False) for trace in lines.data])
+    figure.add_traces([trace.update(showlegend=False) for trace in fits.data])
     figure.update_xaxes(matches=None, showticklabels=True)
     return faceted(figure, "Delta-accuracy against 1-NN distance", rows["panel"].nunique())
 
@@ -275,14 +275,10 @@ def slopes(results: Results) -> pd.DataFrame:
     pooled = fitted(where(measured, training_set=""), LINE, "distance", "method")
     pooled = pooled.assign(method="all cells", network="")
     by_distance, pooled = (
-        lines.assign(against="1-NN distance, " + lines["space"]) for lines in (of_cells, pooled)
+        found.assign(against="1-NN distance, " + found["space"]) for found in (of_cells, pooled)
     )
-    known = (
-        rows[CELL]
-        .drop_duplicates()
-        .merge(measured[CELL].drop_duplicates(), "left", indicator="known")
-    )
-    missing = known[known["known"] == "left_only"][CELL]
+    known = pd.MultiIndex.from_frame(measured[CELL])
+    missing = by_severity[~pd.MultiIndex.from_frame(by_severity[CELL]).isin(known)][CELL]
     missing = missing.assign(against="1-NN distance", points=0, units=0, note=NOT_RUN)
     cells = pd.concat([by_severity, by_distance, missing]).sort_values(CELL, kind="stable")
     columns = [*CELL, "against", *SLOPE]
@@ -351,12 +347,12 @@ def _lines(
 ) -> go.Figure:
     """Panels of lines over the severity, with the intervals over seeds as bars."""
     rows = _panelled(rows)
-    figure = px.line(
-        rows, x="severity", y="ours", facet_col="panel", facet_col_wrap=3, markers=True,
-        line_dash=line_dash, hover_data=["seeds"], **_bars(rows, "ours"), **by_column(colour),
+    figure = lines(
+        title, rows, x="severity", colour=colour, panels=rows["panel"].nunique(),
+        facet_col="panel", facet_col_wrap=3, line_dash=line_dash, hover_data=["seeds"],
+        **_bars(rows, "ours"),
     )  # fmt: skip
-    figure.update_xaxes(matches=None, showticklabels=True)
-    return faceted(figure, title, rows["panel"].nunique())
+    return figure.update_xaxes(matches=None, showticklabels=True)
 
 
 def _bars(rows: pd.DataFrame, middle: str) -> dict:
@@ -395,7 +391,7 @@ def claims(results: Results) -> pd.DataFrame:
     """
     rows = accuracies(results)
     keys = [*CELL, *FACETS, "seed"]
-    lines = fitted(rows[rows["position"].notna()], keys).rename(columns={"slope": "value"})
+    slopes_by_seed = fitted(rows[rows["position"].notna()], keys).rename(columns={"slope": "value"})
     plain = where(rows, training_set="")
     found = []
     for names, part in strongest(plain).groupby(CELL, sort=False):
@@ -404,13 +400,13 @@ def claims(results: Results) -> pd.DataFrame:
         accuracy = part.set_index("seed")
         pair = (accuracy["accuracy"], accuracy["unshifted"])
         found.append(claimed.difference("1: no network is robust", dataset, ordering, *pair))
-    found += _augmentation(paired(plain), lines)
-    found += _training_sets(by_training_set(results), lines)
-    found += _biases(plain, lines)
+    found += _augmentation(paired(plain), slopes_by_seed)
+    found += _training_sets(by_training_set(results), slopes_by_seed)
+    found += _biases(plain, slopes_by_seed)
     return claimed.table(found)
 
 
-def _augmentation(rows: pd.DataFrame, lines: pd.DataFrame) -> Iterator[dict]:
+def _augmentation(rows: pd.DataFrame, slopes_by_seed: pd.DataFrame) -> Iterator[dict]:
     """Augmentation raises the accuracy and the slope (4.2.1)."""
     unshifted = rows.drop_duplicates([*CELL, "seed"])
     unshifted = unshifted.assign(value=unshifted["unshifted"])
@@ -421,35 +417,35 @@ def _augmentation(rows: pd.DataFrame, lines: pd.DataFrame) -> Iterator[dict]:
     columns = ["dataset", "shift", "method", "method_augmented"]
     for dataset, shift, *methods in pairs[columns].itertuples(index=False, name=None):
         ordering = " < ".join(methods)
-        places = [{"dataset": dataset, "shift": shift, "method": method} for method in methods]
         for quantity, values, what in (
             ("accuracy", unshifted, "unshifted accuracy"),
-            ("slope", lines, f"slope under {shift}"),
+            ("slope", slopes_by_seed, f"slope under {shift}"),
         ):
             claim = f"2: augmentation raises the {quantity}"
-            yield claimed.compared(values, claim, dataset, f"{what}: {ordering}", *places)
+            own = where(values, dataset=dataset, shift=shift)
+            yield claimed.compared(own, claim, dataset, f"{what}: {ordering}", method=methods)
 
 
-def _training_sets(rows: pd.DataFrame, lines: pd.DataFrame) -> Iterator[dict]:
+def _training_sets(rows: pd.DataFrame, slopes_by_seed: pd.DataFrame) -> Iterator[dict]:
     """The support of the training set makes a network robust, more than its size (4.2.2)."""
     claim = "3: the support of the training set makes robust"
     for study, method in rows[["study", "method"]].drop_duplicates().itertuples(index=False):
-        own = where(lines, study=study, shift=OVERLAP, method=method)
+        own = where(slopes_by_seed, study=study, shift=OVERLAP, method=method)
         for less in ("", LARGE):
             ordering = f"slope of {method}: {TRAINING_SETS[less]} < {TRAINING_SETS[FULL]}"
-            places = [{"training_set": name} for name in (less, FULL)]
-            yield from claimed.where_run(own, claim, study, ordering, *places)
+            sets = (less, FULL)
+            yield from claimed.where_run(own, claim, study, ordering, training_set=sets)
 
 
-def _biases(rows: pd.DataFrame, lines: pd.DataFrame) -> Iterator[dict]:
+def _biases(rows: pd.DataFrame, slopes_by_seed: pd.DataFrame) -> Iterator[dict]:
     """Networks of weaker inductive biases have lower slopes (4.2.3)."""
     claim = "4: a stronger inductive bias makes robust"
     for dataset in where(rows, shift=OVERLAP)["dataset"].unique():
-        own = where(lines, dataset=dataset, shift=OVERLAP)
+        own = where(slopes_by_seed, dataset=dataset, shift=OVERLAP)
         for method in WEAKER_BIASES:
             ordering = f"slope: {method} < {STRONGEST_BIAS}"
-            places = [{"method": name} for name in (method, STRONGEST_BIAS)]
-            yield from claimed.where_run(own, claim, dataset, ordering, *places)
+            pair = (method, STRONGEST_BIAS)
+            yield from claimed.where_run(own, claim, dataset, ordering, method=pair)
 
 
 SECTION = Section("Control+Shift", VIEWS, claims)

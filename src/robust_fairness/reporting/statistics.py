@@ -6,9 +6,15 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from robust_fairness.core.intervals import CONFIDENCE, Interval, half_width, mean_interval
+from robust_fairness.core.intervals import (
+    Interval,
+    half_width,
+    mean_interval,
+    percentile_interval,
+)
 
 TIE = 12  # decimals
+DRAWS = 2000  # of a bootstrap
 TESTED = ["difference", "low", "high", "n", "p"]
 
 
@@ -58,21 +64,19 @@ def verdict(difference: Interval) -> str:
     return "inconclusive"
 
 
-def rank_correlation(a: np.ndarray, b: np.ndarray, seed: int = 0, draws: int = 2000) -> Interval:
+def rank_correlation(a: np.ndarray, b: np.ndarray) -> Interval:
     """Spearman's rank correlation with a bootstrap interval over pairs."""
     n = len(a)
     if n < 3 or np.ptp(a) == 0 or np.ptp(b) == 0:  # noqa: PLR2004 - no correlation of two points
         return Interval(np.nan, np.nan, np.nan, n)
-    picks = np.random.default_rng(seed).integers(0, n, (draws, n))
+    picks = np.random.default_rng(0).integers(0, n, (DRAWS, n))
     ranks_a = stats.rankdata(np.asarray(a)[picks], axis=1)
     ranks_b = stats.rankdata(np.asarray(b)[picks], axis=1)
     centred_a = ranks_a - ranks_a.mean(1, keepdims=True)
     centred_b = ranks_b - ranks_b.mean(1, keepdims=True)
     scale = np.sqrt((centred_a**2).sum(1) * (centred_b**2).sum(1))
     found = (centred_a * centred_b).sum(1)[scale > 0] / scale[scale > 0]
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(found, [tail, 1 - tail])
-    return Interval(float(stats.spearmanr(a, b).statistic), float(low), float(high), n)
+    return Interval(float(stats.spearmanr(a, b).statistic), *percentile_interval(found), n)
 
 
 def kendall_tau(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -95,7 +99,7 @@ def kendall_tau(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return found
 
 
-def rank_agreement(a: np.ndarray, b: np.ndarray, seed: int = 0, draws: int = 2000) -> Interval:
+def rank_agreement(a: np.ndarray, b: np.ndarray) -> Interval:
     """Kendall's tau between the means of two tables ``[seeds, methods]``, with its interval.
 
     Methods are fixed, seeds are a sample: a bootstrap resample draws seeds, the same of both
@@ -109,11 +113,9 @@ def rank_agreement(a: np.ndarray, b: np.ndarray, seed: int = 0, draws: int = 200
     value = float(kendall_tau(a.mean(0), b.mean(0)))
     if seeds == 1 or np.isnan(value):
         return Interval(value, np.nan, np.nan, methods)
-    picks = np.random.default_rng(seed).integers(0, seeds, (draws, seeds))
+    picks = np.random.default_rng(0).integers(0, seeds, (DRAWS, seeds))
     found = kendall_tau(a[picks].mean(1), b[picks].mean(1))
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.nanquantile(found, [tail, 1 - tail])
-    return Interval(value, float(low), float(high), methods)
+    return Interval(value, *percentile_interval(found), methods)
 
 
 def paired_tests(

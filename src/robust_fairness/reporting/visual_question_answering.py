@@ -5,12 +5,11 @@ of 2 to 133,328 groups. There the study's unbiased accuracy is the mean of head 
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 import pandas as pd
-import plotly.express as px
-import plotly.graph_objects as go
 
-from robust_fairness.rendering.figures import by_column, faceted
+from robust_fairness.rendering.figures import lines
 from robust_fairness.reporting import claims as claimed
 from robust_fairness.reporting.bias_variables import (
     EXPLICIT,
@@ -135,15 +134,10 @@ def figure_a9(results: Results) -> pd.DataFrame:
     return found[several].sort_values(keys, kind="stable").reset_index(drop=True)
 
 
-def draw_figure_a9(rows: pd.DataFrame) -> go.Figure:
-    """A line per method, a panel per variable."""
-    figure = px.line(
-        rows, x="beta", y="ours", facet_col="explicit", facet_row="dataset", markers=True,
-        **by_column("method"),
-    )  # fmt: skip
-    return faceted(figure, "Tail accuracy by the size of the tail")
-
-
+draw_figure_a9 = partial(
+    lines, "Tail accuracy by the size of the tail", x="beta", colour="method",
+    facet_col="explicit", facet_row="dataset",
+)  # fmt: skip
 TABLE_2 = View("bias_table_2", table_2)
 HEAD_AND_TAIL = View("bias_head_tail", accuracies)
 FIGURE_A9 = View("bias_figure_a9", figure_a9, draw_figure_a9)
@@ -163,8 +157,7 @@ def _below_the_standard(results: Results, dataset: str) -> Iterator[dict]:
     claim = "1: explicit methods are below the standard model"
     for method in EXPLICIT:
         ordering = f"mean of head and tail, over the variables: {method} < {STANDARD}"
-        places = [{"method": method}, {"method": STANDARD}]
-        yield claimed.compared(rows, claim, dataset, ordering, *places)
+        yield claimed.compared(rows, claim, dataset, ordering, method=(method, STANDARD))
 
 
 def _many_groups(results: Results, dataset: str) -> Iterator[dict]:
@@ -184,6 +177,7 @@ def _many_groups(results: Results, dataset: str) -> Iterator[dict]:
     pairs += [(claim, standard, (method, "")) for method in IMPLICIT]
     for claim, *both in pairs:
         names = [f"{method} given {variable}" if variable else method for method, variable in both]
-        places = [dict(zip(("method", "explicit"), one, strict=True)) for one in both]
         ordering = f"mean of head and tail: {' < '.join(names)}"
-        yield claimed.compared(rows, claim, dataset, ordering, *places)
+        methods, variables = zip(*both, strict=True)
+        pairs = {"method": methods, "explicit": variables}
+        yield claimed.compared(rows, claim, dataset, ordering, **pairs)
