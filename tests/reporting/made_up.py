@@ -9,11 +9,16 @@ from robust_fairness.core import tables
 from robust_fairness.reporting import Results
 
 Facets = Mapping[str, Mapping[str, Any]]
-CELL = {
-    "network": "mlp", "trial": "default", "seed": 0, "selection": "every", "shift": "none",
-    "severity": 0.0, "domain": "", "attribute": "", "group": "", "metric": "accuracy",
-    "value": 0.5, "n": 300, "note": "",
+ROW = {
+    "method": "erm", "network": "mlp", "trial": "default", "seed": 0, "selection": "every",
+    "shift": "none", "severity": 0.0, "domain": "", "attribute": "", "group": "",
+    "metric": "accuracy", "value": 0.5, "n": 300, "note": "",
 }  # fmt: skip
+
+
+def row(**fields: Any) -> dict[str, Any]:
+    """A row of the table of metrics."""
+    return ROW | fields
 
 
 def results(

@@ -10,6 +10,7 @@ from scipy import stats
 
 from robust_fairness.reporting import Results, agreement
 from robust_fairness.reporting.statistics import kendall_tau, paired_tests, rank_agreement
+from tests.reporting.made_up import row
 
 METHODS = ["erm", "cuma", "laftr", "faircocco"]
 SEEDS = range(6)
@@ -19,27 +20,14 @@ def rows(metric: str, value, dataset: str = "d", shift: str = "none", severity: 
     """Rows of a metric whose value is a function of the method's number and the seed."""
     return pd.DataFrame(
         [
-            {
-                "dataset": dataset,
-                "method": method,
-                "network": "mlp",
-                "trial": "default",
-                "seed": seed,
-                "selection": "every",
-                "shift": shift,
-                "severity": severity,
-                "domain": "",
-                "attribute": "",
-                "group": "",
-                "metric": metric,
-                "value": float(value(number, seed)),
-                "n": 10,
-                "note": "",
-            }
+            row(
+                dataset=dataset, method=method, seed=seed, shift=shift, severity=severity,
+                metric=metric, value=float(value(number, seed)),
+            )
             for number, method in enumerate(METHODS)
             for seed in SEEDS
         ]
-    )
+    )  # fmt: skip
 
 
 def made_up() -> pd.DataFrame:

@@ -1,5 +1,7 @@
 """Views and claims of the study of bias mitigation, on made-up scores."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +13,7 @@ from robust_fairness.reporting import bias_mitigation as study
 from robust_fairness.reporting import report
 from robust_fairness.reporting.views import published, subgroups
 from tests.reporting.made_up import results
+from tests.reporting.made_up import row as any_row
 
 EXPLICIT_TRIALS = {
     variable: "default" if variable == "distractor_shape" else f"explicit={variable}"
@@ -18,17 +21,7 @@ EXPLICIT_TRIALS = {
 }
 
 VIEWS = {view.id: view for view in study.VIEWS}
-
-
-def row(**fields) -> dict:
-    """A row of the table."""
-    plain = {
-        "dataset": "biased_mnist", "method": "erm", "network": "biased_mnist_cnn",
-        "trial": "default", "seed": 0, "selection": "every", "shift": "none", "severity": 0.0,
-        "attribute": "", "group": "", "metric": "unbiased_accuracy", "value": 0.5, "n": 100,
-        "note": "",
-    }  # fmt: skip
-    return plain | fields
+row = partial(any_row, dataset="biased_mnist", metric="unbiased_accuracy", n=100)
 
 
 def made_up(seeds: int = 5) -> pd.DataFrame:

@@ -1,6 +1,7 @@
 """Views and claims of finDML and PARADE, on made-up scores whose right answers are known."""
 
 import re
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from robust_fairness.reporting import Results, report
 from robust_fairness.reporting import fair_metric_learning as study
 from robust_fairness.reporting.views import published
 from tests.reporting.made_up import results
+from tests.reporting.made_up import row as any_row
 
 VIEWS = {view.id: view for view in study.VIEWS}
 SEEDS = 4
@@ -46,16 +48,7 @@ SECTIONS = {
     "table_21": ("Table 21: ", "Figure 11: "),
     "hyperparameters": ("The two PARADE parameters", "D.4 FAIRNESS"),
 }
-
-
-def row(**fields) -> dict:
-    """A row of the table."""
-    plain = {
-        "dataset": "cub200_balanced", "method": "margin_distance", "network": "embedding",
-        "trial": "default", "seed": 0, "selection": "recall_at", "shift": "none", "severity": 0.0,
-        "attribute": "", "group": "", "metric": "accuracy", "value": 0.5, "n": 300, "note": "",
-    }  # fmt: skip
-    return plain | fields
+row = partial(any_row, dataset="cub200_balanced", method="margin_distance", selection="recall_at")
 
 
 def tilt(seed: int) -> float:

@@ -1,5 +1,7 @@
 """Views and claims of FairCOCCO, on made-up scores whose right answers are known."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -10,22 +12,14 @@ from robust_fairness.reporting import Results, report
 from robust_fairness.reporting import kernel_fairness as kernel
 from robust_fairness.reporting.views import published
 from tests.reporting.made_up import results
+from tests.reporting.made_up import row as any_row
 
 SEEDS = 4
 LABELS = ("erm", "facl", "facl_dp", "facl_cal", "farmi", "farmi_dp", "farmi_cal",
           "faircocco", "faircocco_dp", "faircocco_cal")  # fmt: skip
 JOINT = "age & sex"
 VIEWS = {view.id: view for view in kernel.VIEWS}
-
-
-def row(**fields) -> dict:
-    """A row of the table."""
-    plain = {
-        "dataset": "drugs", "method": "faircocco", "network": "mlp", "trial": "default",
-        "seed": 0, "selection": "every", "shift": "none", "severity": 0.0, "attribute": "",
-        "group": "", "metric": "accuracy", "value": 0.5, "n": 300, "note": "",
-    }  # fmt: skip
-    return plain | fields
+row = partial(any_row, dataset="drugs", method="faircocco")
 
 
 def run(rows: list[dict]) -> Results:

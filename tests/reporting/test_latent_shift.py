@@ -1,5 +1,7 @@
 """Views and claims of Control+Shift, on made-up scores whose right answers are known."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +15,7 @@ from robust_fairness.reporting import Results, report
 from robust_fairness.reporting import latent_shift as study
 from robust_fairness.reporting.views import published
 from tests.reporting.made_up import results
+from tests.reporting.made_up import row as any_row
 
 VIEWS = {view.id: view for view in study.VIEWS}
 ANGLES = (5.0, 15.0, 30.0)
@@ -46,16 +49,13 @@ FACETS = {
     f"{name}_randaugment": {"classifier": name, "augmentation": "randaugment"}
     for name in ("resnet20", TRANSFORMER)
 }
-
-
-def row(**fields) -> dict:
-    """A row of the table."""
-    plain = {
-        "dataset": "shapes_extend", "method": "resnet20", "network": "resnet20",
-        "trial": "default", "seed": 0, "selection": "accuracy", "shift": "none", "severity": 0.0,
-        "attribute": "", "group": "", "metric": "accuracy", "value": 0.5, "n": 300, "note": "",
-    }  # fmt: skip
-    return plain | fields
+row = partial(
+    any_row,
+    dataset="shapes_extend",
+    method="resnet20",
+    network="resnet20",
+    selection="accuracy",
+)
 
 
 def tilt(seed: int) -> float:

@@ -22,6 +22,7 @@ from robust_fairness.reporting import (
 from robust_fairness.reporting.figures import group_bars, pareto_front, trade_off
 from robust_fairness.reporting.statistics import paired_difference, rank_correlation, verdict
 from robust_fairness.reporting.views import published, texts
+from tests.reporting.made_up import row
 
 METHODS = ("erm", "adv_debias", "laftr", "cuma")
 
@@ -43,13 +44,11 @@ def made_up(seeds=5, dataset="communities_race", attribute="racepctblack_group")
                     values |= {("delta_er", attribute): 0.5 - 0.1 * place}
                 for (metric, of), value in values.items():
                     rows.append(
-                        {
-                            "dataset": dataset, "method": method, "network": "mlp",
-                            "trial": "default", "seed": seed, "selection": "accuracy",
-                            "shift": shift, "severity": severity, "attribute": of, "group": "",
-                            "metric": metric, "value": value + rng.normal(0, 0.01), "n": 494,
-                            "note": "",
-                        }
+                        row(
+                            dataset=dataset, method=method, seed=seed, selection="accuracy",
+                            shift=shift, severity=severity, attribute=of, metric=metric,
+                            value=value + rng.normal(0, 0.01), n=494,
+                        )
                     )  # fmt: skip
     return tables.table(tables.METRICS, rows)
 

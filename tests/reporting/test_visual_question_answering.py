@@ -9,7 +9,7 @@ from robust_fairness.reporting import bias_mitigation as study
 from robust_fairness.reporting import report
 from robust_fairness.reporting import visual_question_answering as questions
 from robust_fairness.reporting.views import published
-from tests.reporting.made_up import results
+from tests.reporting.made_up import results, row
 
 LEVELS = {"head_tail": 0.5, "answer": 0.3, "global_group": 0.2, "local_group": 0.1}
 BETAS = (-0.7, 0.2, 0.9)
@@ -37,11 +37,10 @@ def replica(method: str, trial: str, seed: int, mean: float, dataset: str = "gqa
         ),
     ]
     return [
-        {
-            "dataset": dataset, "method": method, "network": "updn", "trial": trial, "seed": seed,
-            "selection": "every", "shift": "none", "severity": 0.0, "attribute": attribute,
-            "group": "", "metric": metric, "value": value, "n": 100, "note": "",
-        }
+        row(
+            dataset=dataset, method=method, trial=trial, seed=seed, attribute=attribute,
+            metric=metric, value=value,
+        )
         for attribute, metric, value in found
     ]  # fmt: skip
 

@@ -179,5 +179,4 @@ def _many_groups(results: Results, dataset: str) -> Iterator[dict]:
         names = [f"{method} given {variable}" if variable else method for method, variable in both]
         ordering = f"mean of head and tail: {' < '.join(names)}"
         methods, variables = zip(*both, strict=True)
-        pairs = {"method": methods, "explicit": variables}
-        yield claimed.compared(rows, claim, dataset, ordering, **pairs)
+        yield claimed.compared(rows, claim, dataset, ordering, method=methods, explicit=variables)
