@@ -6,7 +6,7 @@ import pytest
 from robust_fairness.metrics import evaluate
 from robust_fairness.metrics.evaluation import probability_of_second
 from robust_fairness.metrics.predicted_probabilities import (
-    bin_names,
+    BINS,
     probability_shares_by_group,
     probability_shares_by_subgroup,
 )
@@ -39,10 +39,10 @@ def test_shares_of_a_group_are_its_histogram():
     """With the number of its rows; a group without rows has no share."""
     outputs, rows = make()
     found = probability_shares_by_group(**rows)
-    assert list(bin_names())[0::9] == ["0.0 to 0.1", "0.9 to 1.0"]
+    assert list(BINS)[0::9] == ["0.0 to 0.1", "0.9 to 1.0"]
     for number in (0, 1):
         inside = rows["sensitive_features"].index == number
-        scores = [found[f"g{number}, {name}"] for name in bin_names()]
+        scores = [found[f"g{number}, {name}"] for name in BINS]
         assert [one.value for one in scores] == pytest.approx(histogram(outputs[inside]))
         assert {one.n for one in scores} == {inside.sum()}
     assert found["g2, 0.3 to 0.4"].value is None
@@ -58,7 +58,7 @@ def test_shares_of_a_group_and_class_are_its_histogram():
     for number in (0, 1):
         for label, name in enumerate(CLASSES):
             inside = (rows["sensitive_features"].index == number) & (y == label)
-            shares = [found[f"g{number} & {name}, {interval}"].value for interval in bin_names()]
+            shares = [found[f"g{number} & {name}, {interval}"].value for interval in BINS]
             assert shares == pytest.approx(histogram(outputs[inside]))
             assert sum(shares) == pytest.approx(1)
 

@@ -9,13 +9,8 @@ from robust_fairness.metrics.base import Score, measure
 from robust_fairness.metrics.groups import as_groups, named_scores, rates
 from robust_fairness.samples import Groups
 
-BINS = 10
+BINS = tuple(f"{k / 10:.1f} to {(k + 1) / 10:.1f}" for k in range(10))
 TWO = 2
-
-
-def bin_names() -> tuple[str, ...]:
-    """Names of the ten bins: ``0.0 to 0.1``, ``0.1 to 0.2`` and so on."""
-    return tuple(f"{k / BINS:.1f} to {(k + 1) / BINS:.1f}" for k in range(BINS))
 
 
 def _shares(y_score: np.ndarray, groups: Groups) -> dict[str, Score]:
@@ -23,9 +18,9 @@ def _shares(y_score: np.ndarray, groups: Groups) -> dict[str, Score]:
 
     A bin includes its lower bound, and the last one 1 as well.
     """
-    bins = np.minimum((y_score * BINS).astype(np.int64), BINS - 1)
+    bins = np.minimum((y_score * len(BINS)).astype(np.int64), len(BINS) - 1)
     found: dict[str, Score] = {}
-    for number, interval in enumerate(bin_names()):
+    for number, interval in enumerate(BINS):
         means, counts = rates(bins == number, groups.index, len(groups.names))
         found |= named_scores(means, counts, [f"{name}, {interval}" for name in groups.names])
     return found

@@ -248,10 +248,7 @@ VIEWS = (
 
 
 def claims(results: Results) -> pd.DataFrame:
-    """What the paper answers to its four questions, each as an ordering first < second.
-
-    ``holds`` if the whole 95 % interval of first minus second, paired over seeds, is below 0.
-    """
+    """What the paper answers to its four questions."""
     rows: list[dict] = []
     for dataset in (*STUDIES, CELEBA):
         if dataset in set(results.metrics["dataset"]):

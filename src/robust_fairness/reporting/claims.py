@@ -1,4 +1,9 @@
-"""Tables of claims: what a paper says, our paired difference, and a verdict."""
+"""Tables of claims: what a paper says as an ordering first < second, and what we found.
+
+A difference is first minus second, paired over seeds: the claim ``holds`` if its whole 95 %
+interval is below 0, ``does not hold`` if it is above, and is ``inconclusive`` if it includes 0,
+without correction for multiple comparisons.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

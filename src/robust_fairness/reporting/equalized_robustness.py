@@ -34,12 +34,7 @@ VIEWS = (
 
 
 def claims(results: Results) -> pd.DataFrame:
-    """What the paper claims in 5.2, each with our paired difference and a verdict.
-
-    A difference is first minus second, and the claim that it is negative: ``holds`` if the whole
-    95 % interval is below 0, ``does not hold`` if it is above, ``inconclusive`` if it includes 0,
-    without correction for multiple comparisons.
-    """
+    """What the paper claims in 5.2."""
     metrics = ["delta_eo", *ROBUSTNESS]
     rows = where(results.scores, metric=metrics, trial="default", group="")
     found: list[dict] = []

@@ -351,11 +351,7 @@ VIEWS = (
 
 
 def claims(results: Results) -> pd.DataFrame:
-    """What the paper says in section 6, each as an ordering first < second.
-
-    ``holds`` if the whole 95 % interval of first minus second, paired over seeds, is below 0,
-    without correction for multiple comparisons. Cells that were not run have no rows.
-    """
+    """What the paper says in section 6; cells that were not run have no rows."""
     rows = where(classified(results, gaps(results)), quantity=[*UPSTREAM, *DOWNSTREAM])
     further = [*_degree(by_imbalance(results)), *_parade(rows), *_cost(results.unshifted)]
     return claimed.table([*_imbalance(results, rows), *further])

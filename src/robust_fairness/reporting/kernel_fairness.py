@@ -131,15 +131,15 @@ def beside_selected(view: str, notion: str, results: Results) -> pd.DataFrame:
         for pair in zip(joined["note"], joined["reason"], strict=True)
     ]
     shown = ["published", "published std", "ours", "std", "seeds", "trial", "note"]
-    ratio = joined["metric"] == "disparate_impact"
-    if ratio.any():
-        joined["published folded"] = folded(joined["published"]).where(ratio)
+    if "disparate_impact" in set(joined["metric"]):
+        joined["published folded"] = folded(joined)
         shown.insert(2, "published folded")
     return joined[[*keys, *shown]]
 
 
-def folded(ratio: pd.Series) -> pd.Series:
-    """A ratio or its inverse, whichever is at most 1."""
+def folded(rows: pd.DataFrame) -> pd.Series:
+    """The published disparate impact or its inverse, whichever is at most 1."""
+    ratio = rows["published"].where(rows["metric"] == "disparate_impact")
     return ratio.where(ratio <= 1, 1 / ratio)
 
 
@@ -164,16 +164,14 @@ def table_13(results: Results) -> pd.DataFrame:
         rows = by_weight(results, notion).assign(notion=notion)
         parts.append(where(rows, dataset=TRADE_OFF, metric=wanted, group=""))
     rows = pd.concat(parts)
-    rows = rows[
-        rows["attribute"].isin([""]) | (rows["attribute"] == rows["dataset"].map(SENSITIVE))
-    ]
+    own = rows["attribute"] == rows["dataset"].map(SENSITIVE)
+    rows = rows[own | (rows["attribute"] == "")]
     theirs = where(published(PAPER), view="table_13")
     theirs = theirs[["notion", "weight", "metric", "value"]].rename(columns={"value": "published"})
     found = with_reasons(rows, keys).merge(theirs, how="left", on=keys[1:])
     tests = tested(rows, ["notion", "weight", "seed"], keys)
     found = found.merge(tests.drop(columns=["p value", "seeds"]), how="left", on=keys)
-    ratio = found["metric"] == "disparate_impact"
-    found["published folded"] = folded(found["published"]).where(ratio)
+    found["published folded"] = folded(found)
     found = found.sort_values(["dataset", "notion", "weight"], kind="stable")
     shown = ["published", "published folded", "ours", "std", "seeds", "adjusted", "rejected"]
     return found[[*keys, *shown, "reason"]]
@@ -334,11 +332,10 @@ VIEWS = (
 
 
 def claims(results: Results) -> pd.DataFrame:
-    """What the paper says about its method, each as an ordering first < second.
+    """What the paper says about its method.
 
-    ``holds`` if the whole 95 % interval of first minus second, paired over seeds, is below 0,
-    without correction for multiple comparisons. Splits overlap in their rows, so that intervals
-    are narrower than those of independent data would be.
+    Splits overlap in their rows, so that intervals are narrower than those of independent data
+    would be.
     """
     rows: list[dict] = []
     for notion in NOTIONS:

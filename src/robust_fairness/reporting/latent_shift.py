@@ -40,7 +40,10 @@ NOT_RUN = "not run"
 CELL = ["dataset", "shift", "method", "network", "augmentation"]
 FACETS = ["study", "training_set", "classifier"]
 LINE = ["dataset", "shift", "space", "augmentation"]  # of Figure 6
-SLOPE = ["slope", "low", "high", "intercept", "R squared", "points", "units", "note"]
+SLOPE = {
+    **dict.fromkeys(("slope", "low", "high", "intercept", "R squared"), "float64"),
+    **{"points": "int64", "units": "int64", "note": "str"},
+}
 
 
 def accuracies(results: Results) -> pd.DataFrame:
@@ -152,10 +155,10 @@ def drop(results: Results) -> pd.DataFrame:
 
 def slope_by_accuracy(rows: pd.DataFrame) -> pd.DataFrame:
     """Robustness slope against the severity, and unshifted accuracy, of every cell."""
-    found = fitted(rows, CELL).rename(columns={"units": "seeds"})
-    unshifted = rows.drop_duplicates([*CELL, "seed"]).groupby(CELL)["unshifted"].mean()
-    found = found.merge(unshifted.reset_index(), on=CELL)
-    return found[[*CELL, "unshifted", "slope", "low", "high", "seeds"]]
+    slopes = fitted(rows, CELL)[[*CELL, "slope", "low", "high", "units"]]
+    means = with_intervals(rows.drop_duplicates([*CELL, "seed"]), "unshifted", CELL)
+    means = means[[*CELL, "ours"]].rename(columns={"ours": "unshifted"})
+    return means.merge(slopes.rename(columns={"units": "seeds"}), on=CELL)
 
 
 def fitted(
@@ -167,7 +170,8 @@ def fitted(
         known = part[part[position].notna()]
         columns = (known[name].to_numpy() for name in (position, "change", unit))
         found.append([*names, *astuple(robustness_slope.fit(*columns))])
-    return pd.DataFrame(found, columns=[*keys, *SLOPE])
+    types = {**rows.dtypes[list(keys)], **SLOPE}  # also without rows
+    return pd.DataFrame(found, columns=list(types)).astype(types)
 
 
 def figure_4_slopes(results: Results) -> pd.DataFrame:
@@ -383,11 +387,10 @@ VIEWS = (
 
 
 def claims(results: Results) -> pd.DataFrame:
-    """What the paper says in section 4, each as an ordering first < second.
+    """What the paper says in section 4.
 
-    ``holds`` if the whole 95 % interval of first minus second, paired over seeds, is below 0,
-    without correction for multiple comparisons. That the size of the training set does *not*
-    matter is no ordering: that its support matters more is.
+    That the size of the training set does *not* matter is no ordering: that its support matters
+    more is.
     """
     rows = accuracies(results)
     keys = [*CELL, *FACETS, "seed"]

@@ -14,16 +14,6 @@ from robust_fairness.experiment.experiment import DEFAULT_TRIAL
 from robust_fairness.metrics import parse_metrics
 from robust_fairness.metrics.criteria import EVERY, Criterion
 
-# Tables beside the metrics.
-TABLES = {
-    "cells": tables.CELLS,
-    "trials": tables.TRIALS,
-    "choices": tables.CHOICES,
-    "distances": tables.DISTANCES,
-    "generator_quality": tables.GENERATOR_QUALITY,
-    "planes": tables.PLANES,
-    "splits": tables.SPLITS,
-}
 FACET, HPARAM = "facets.", "hparams."
 CELL = ["dataset", "method"]
 TRIAL = [*CELL, "trial"]
@@ -33,7 +23,7 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def _no_rows(name: str) -> Any:
-    return field(default_factory=partial(tables.table, TABLES[name], []))
+    return field(default_factory=partial(tables.table, tables.TABLES[name], []))
 
 
 @dataclass(frozen=True, eq=False)
