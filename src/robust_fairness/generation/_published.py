@@ -7,9 +7,10 @@ but for names, the order of queries, keys and values, and how the class enters.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -17,12 +18,15 @@ from robust_fairness.core.errors import InputError
 
 GROUPS = 32
 LEAST_WIDTH = 128  # below, NVlabs' normalisation has fewer groups than 32
+# Names of the parts of residual blocks, of attention blocks (but for queries, keys and values) and
+# outside of blocks: diffusers' and those of both forms.
+NAMES = pd.read_csv(Path(__file__).with_name("published.csv"), index_col="part")
 
 Weights = Mapping[str, Tensor]
+Form = Literal["openai", "nvlabs"]
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(NamedTuple):
     """The architecture, as far as weights determine it.
 
     Attributes:
@@ -40,64 +44,6 @@ class Shape:
     scale_shift: bool
     classes: int
     channels: int
-
-
-@dataclass(frozen=True)
-class Form:
-    """Names of weights in one form of file.
-
-    Attributes:
-        block: parts of a residual block, by the names that diffusers gives them.
-        attention: parts of an attention block, likewise, but for queries, keys and values.
-        ends: parts outside of blocks, likewise.
-        interleaved: whether a channel's query, key and value follow each other.
-    """
-
-    block: Mapping[str, str]
-    attention: Mapping[str, str]
-    ends: Mapping[str, str]
-    interleaved: bool
-
-
-OPENAI = Form(
-    block={
-        "norm1": "in_layers.0",
-        "conv1": "in_layers.2",
-        "time_emb_proj": "emb_layers.1",
-        "norm2": "out_layers.0",
-        "conv2": "out_layers.3",
-        "conv_shortcut": "skip_connection",
-    },
-    attention={"group_norm": "norm", "to_out.0": "proj_out"},
-    ends={
-        "time_embedding.linear_1": "time_embed.0",
-        "time_embedding.linear_2": "time_embed.2",
-        "class_embedding": "label_emb",
-        "conv_in": "input_blocks.0.0",
-        "conv_norm_out": "out.0",
-        "conv_out": "out.2",
-    },
-    interleaved=False,
-)
-NVLABS = Form(
-    block={
-        "norm1": "norm0",
-        "conv1": "conv0",
-        "time_emb_proj": "affine",
-        "norm2": "norm1",
-        "conv2": "conv1",
-        "conv_shortcut": "skip",
-    },
-    attention={"group_norm": "norm2", "to_out.0": "proj"},
-    ends={
-        "time_embedding.linear_1": "map_layer0",
-        "time_embedding.linear_2": "map_layer1",
-        "class_embedding": "map_label",
-        "conv_norm_out": "out_norm",
-        "conv_out": "out_conv",
-    },
-    interleaved=True,
-)
 
 
 def from_openai(weights: Weights, head_width: int, file: str) -> tuple[Shape, dict[str, Tensor]]:
@@ -149,7 +95,7 @@ def from_openai(weights: Weights, head_width: int, file: str) -> tuple[Shape, di
                 blocks[f"up_blocks.{up}.attentions.{layer}"] = f"{source}.1"
         if level:
             blocks[f"up_blocks.{up}.upsamplers.0"] = f"{source}.{2 if attends[level] else 1}"
-    return _converted(weights, OPENAI, blocks, (layers, attends), head_width, file)
+    return _converted(weights, "openai", blocks, layers, attends, head_width, file)
 
 
 def from_nvlabs(weights: Weights, head_width: int, file: str) -> tuple[Shape, dict[str, Tensor]]:
@@ -189,18 +135,14 @@ def from_nvlabs(weights: Weights, head_width: int, file: str) -> tuple[Shape, di
     known = {name: tensor for name, tensor in weights.items() if not _is_filter(name, tensor)}
     # labels of augmentation are zero when images are made
     known.pop("map_augment.weight", None)
-    conv_in = {
-        f"conv_in.{part}": _taken(known, f"{first}_conv.{part}", file)
-        for part in ("weight", "bias")
-    }
-    shape, converted = _converted(
-        known, NVLABS, blocks, (layers, attends), head_width, file, conv_in
-    )
+    for part in ("weight", "bias"):
+        known[f"conv_in.{part}"] = _taken(known, f"{first}_conv.{part}", file)
+    known["map_label.weight"] = _taken(known, "map_label.weight", file).T.contiguous()
+    shape, converted = _converted(known, "nvlabs", blocks, layers, attends, head_width, file)
     if min(shape.widths) < LEAST_WIDTH:
         raise InputError(
             f"{file}: levels of {shape.widths} channels, allowed: {LEAST_WIDTH} or more"
         )
-    converted["class_embedding.weight"] = converted["class_embedding.weight"].T.contiguous()
     return shape, converted
 
 
@@ -226,21 +168,22 @@ def _converted(
     weights: Weights,
     form: Form,
     blocks: Mapping[str, str],
-    levels: tuple[int, list[bool]],
+    layers: int,
+    attends: list[bool],
     head_width: int,
     file: str,
-    conv_in: Mapping[str, Tensor] | None = None,
 ) -> tuple[Shape, dict[str, Tensor]]:
     """All weights under their new names; each is used once and none is left over."""
-    left = dict(weights)
-    found = dict(conv_in or {})
-    for target, source in form.ends.items():
-        found[f"{target}.weight"] = _taken(left, f"{source}.weight", file)
-        if target != "class_embedding":
-            found[f"{target}.bias"] = _taken(left, f"{source}.bias", file)
+    left, found = dict(weights), {}
+    names = {
+        part: dict(rows[["diffusers", form]].to_numpy()) for part, rows in NAMES.groupby(level=0)
+    }
+    for target, source in names["ends"].items():
+        for part in ("weight",) if target == "class_embedding" else ("weight", "bias"):
+            found[f"{target}.{part}"] = _taken(left, f"{source}.{part}", file)
     for target, source in blocks.items():
         attention = ".attentions." in target
-        for new, old in (form.attention if attention else form.block).items():
+        for new, old in names["attention" if attention else "block"].items():
             if new == "conv_shortcut" and f"{source}.{old}.weight" not in left:
                 continue
             for part in ("weight", "bias"):
@@ -251,18 +194,15 @@ def _converted(
             found[f"{target}.to_out.0.weight"] = matrix.flatten(1)
     if left:
         raise InputError(f"{file}: weight {min(left)} is unknown, allowed: an ADM network")
-    layers, attends = levels
     widths = tuple(
         len(found[f"down_blocks.{level}.resnets.0.conv2.weight"]) for level in range(len(attends))
     )
-    entering = found["down_blocks.0.resnets.0.time_emb_proj.weight"]
-    classes = found["class_embedding.weight"].shape[1 if form is NVLABS else 0]
     shape = Shape(
         widths=widths,
         layers=layers,
         attends=tuple(attends),
-        scale_shift=len(entering) == 2 * widths[0],
-        classes=classes,
+        scale_shift=len(found["down_blocks.0.resnets.0.time_emb_proj.weight"]) == 2 * widths[0],
+        classes=len(found["class_embedding.weight"]),
         channels=len(found["conv_out.weight"]),
     )
     return shape, found
@@ -280,7 +220,7 @@ def _attention(
                 f"{file}: {source}.qkv has {len(joint)} rows, "
                 f"allowed: multiples of 3 heads of {head_width} channels"
             )
-        by_role = joint.unflatten(0, (-1, 3)).unbind(1) if form.interleaved else joint.chunk(3)
+        by_role = joint.unflatten(0, (-1, 3)).unbind(1) if form == "nvlabs" else joint.chunk(3)
         for role, tensor in zip("qkv", by_role, strict=True):
             found[f"{target}.to_{role}.{part}"] = tensor.contiguous()
     return found
