@@ -69,7 +69,11 @@ class Files:
 
     def content(self, name: str) -> bytes:
         """Uncompressed bytes of the file ``name`` or, where only that exists, of ``name.gz``."""
-        content = self._read(self._find(name))
+        path = self.find(name)
+        with _readable(path):
+            content = path.read_bytes()
+            if path.suffix == ".gz":
+                content = gzip.decompress(content)
         self.sources[name] = hashlib.sha256(content).hexdigest()
         return content
 
@@ -78,7 +82,7 @@ class Files:
 
         The checksum is recorded after the last block.
         """
-        path = self._find(name)
+        path = self.find(name)
         digest = hashlib.sha256()
         with _readable(path), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             while block := file.read(BLOCK):
@@ -96,13 +100,8 @@ class Files:
         places = (*self._places(name), self.root / f"{name}.zip", plain.with_suffix(".zip"))
         return any(path.exists() for path in places)
 
-    @staticmethod
-    def _read(path: Path) -> bytes:
-        with _readable(path):
-            content = path.read_bytes()
-            return gzip.decompress(content) if path.suffix == ".gz" else content
-
-    def _find(self, name: str) -> Path:
+    def find(self, name: str) -> Path:
+        """Path of the file ``name`` or, where only that exists, of ``name.gz``."""
         for path in self._places(name):
             if path.is_file():
                 return path

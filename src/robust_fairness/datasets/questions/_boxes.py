@@ -9,21 +9,19 @@ images of the balanced questions in half precision keep 12 GB.
 """
 
 import hashlib
-import io
 import json
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
-from math import prod
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.lib.format import open_memmap
 
-from robust_fairness.core.errors import InputError
+from robust_fairness.core.errors import InputError, first_line
 from robust_fairness.core.files import atomic_path, locked
 from robust_fairness.core.progress import progress
 from robust_fairness.samples.questions import COUNTS_FILE, FEATURES_FILE, Boxes
@@ -174,7 +172,7 @@ def _opened(path: Path) -> Iterator["h5py.Dataset"]:
     try:
         file = h5py.File(path, "r")
     except OSError as error:
-        raise InputError(f"{path}: damaged or truncated HDF5 file: {_line(error)}") from error
+        raise InputError(f"{path}: damaged or truncated HDF5 file: {first_line(error)}") from error
     with file:
         dataset = file.get(FEATURES)
         if not isinstance(dataset, h5py.Dataset) or dataset.dtype.kind != "f":
@@ -184,10 +182,6 @@ def _opened(path: Path) -> Iterator["h5py.Dataset"]:
                 f"{path}: {FEATURES} of shape {dataset.shape}, allowed: image x box x number"
             )
         yield dataset
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())
 
 
 def _identity(path: Path) -> dict[str, Any]:
@@ -220,7 +214,7 @@ def _of_deleted_sources(
         request = manifest.get("request", {})
         if wanted.items() <= request.items() and request["sources"][INFO]["sha256"] == table:
             shape = (len(images), boxes, manifest["shape"][2])
-            if all(array.fits() for array in _arrays(path.parent, shape)):
+            if _fit(_arrays(path.parent, shape)):
                 found.append(Boxes(str(path.parent), shape, manifest["sha256"]))
     return found[0] if len(found) == 1 else None
 
@@ -236,40 +230,24 @@ class _Array:
     dtype: np.dtype
     shape: tuple[int, ...]
 
-    @cached_property
-    def header(self) -> bytes:
-        described = {
-            "descr": np.lib.format.dtype_to_descr(self.dtype),
-            "fortran_order": False,
-            "shape": self.shape,
-        }
-        buffer = io.BytesIO()
-        np.lib.format.write_array_header_1_0(buffer, described)
-        return buffer.getvalue()
-
-    @property
-    def row_bytes(self) -> int:
-        return prod(self.shape[1:]) * self.dtype.itemsize
-
     def fits(self) -> bool:
-        """Whether the file is there, with this header and of this size."""
-        if not self.path.is_file():
+        """Whether the file has an array of this type and shape."""
+        try:
+            found = np.load(self.path, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError, EOFError):
             return False
-        with self.path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            expected = len(self.header) + self.shape[0] * self.row_bytes
-            return size == expected and file.read(len(self.header)) == self.header
+        return (found.dtype, found.shape) == (self.dtype, self.shape)
 
     def begin(self) -> None:
-        """Write the file with zeros, which take no room on most disks."""
-        with atomic_path(self.path) as aside, aside.open("wb") as file:
-            file.write(self.header)
-            file.truncate(len(self.header) + self.shape[0] * self.row_bytes)
+        """Write the file with zeros, which take no space on most disks."""
+        with atomic_path(self.path) as temporary:
+            open_memmap(temporary, "w+", self.dtype, self.shape)
 
     def write(self, file: IO[bytes], row: int, numbers: np.ndarray) -> None:
         """Write one row to the open file."""
-        file.seek(len(self.header) + row * self.row_bytes)
-        file.write(numbers.astype(self.dtype, copy=False).tobytes())
+        content = numbers.astype(self.dtype, copy=False).tobytes()
+        file.seek((row - self.shape[0]) * len(content), os.SEEK_END)
+        file.write(content)
 
 
 def _arrays(folder: Path, shape: tuple[int, int, int]) -> tuple[_Array, _Array]:
@@ -277,6 +255,10 @@ def _arrays(folder: Path, shape: tuple[int, int, int]) -> tuple[_Array, _Array]:
         _Array(folder / FEATURES_FILE, HALF, shape),
         _Array(folder / COUNTS_FILE, COUNT, shape[:1]),
     )
+
+
+def _fit(arrays: Sequence[_Array]) -> bool:
+    return all(array.fits() for array in arrays)
 
 
 @dataclass(frozen=True)
@@ -297,7 +279,7 @@ class _Conversion:
     def kept(self) -> Boxes | None:
         """What was converted before, if it is whole."""
         manifest = _json(self.folder / MANIFEST_FILE)
-        if manifest.get("request") != self.request or not self._fits():
+        if manifest.get("request") != self.request or not _fit(self.arrays):
             return None
         return Boxes(str(self.folder), self.shape, manifest["sha256"])
 
@@ -318,23 +300,19 @@ class _Conversion:
         digest = hashlib.sha256()
         for array in self.arrays:
             with array.path.open("rb") as file:
-                while piece := file.read(2**20):
-                    digest.update(piece)
+                hashlib.file_digest(file, lambda: digest)
         manifest = {"shape": self.shape, "sha256": digest.hexdigest(), "request": self.request}
-        with atomic_path(self.folder / MANIFEST_FILE) as aside:
-            aside.write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+        with atomic_path(self.folder / MANIFEST_FILE) as temporary:
+            temporary.write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
         (self.folder / PROGRESS_FILE).unlink(missing_ok=True)
         return Boxes(str(self.folder), self.shape, digest.hexdigest())
-
-    def _fits(self) -> bool:
-        return all(array.fits() for array in self.arrays)
 
     def _done(self) -> int:
         """Number of images converted before; without any, the files are created."""
         done = _json(self.folder / PROGRESS_FILE).get("pictures")
-        if type(done) is int and 0 <= done <= self.shape[0] and self._fits():
+        if type(done) is int and 0 <= done <= self.shape[0] and _fit(self.arrays):
             return done
-        (self.folder / PROGRESS_FILE).unlink(missing_ok=True)  # before what it speaks of
+        (self.folder / PROGRESS_FILE).unlink(missing_ok=True)  # before the arrays it counts
         for array in self.arrays:
             array.begin()
         return 0
@@ -356,8 +334,8 @@ class _Conversion:
                     file.flush()
                     os.fsync(file.fileno())
                 done += len(block)
-                with atomic_path(self.folder / PROGRESS_FILE) as aside:
-                    aside.write_text(json.dumps({"pictures": done}), encoding="utf-8")
+                with atomic_path(self.folder / PROGRESS_FILE) as temporary:
+                    temporary.write_text(json.dumps({"pictures": done}), encoding="utf-8")
                 yield from (None for _ in block)
 
     def _blocks(self, order: np.ndarray) -> Iterator[np.ndarray]:
@@ -367,7 +345,7 @@ class _Conversion:
             with _opened(self.sources[number]) as dataset:
                 row_bytes = min(self.shape[1], dataset.shape[1]) * self.shape[2]
                 span = max(1, BLOCK_BYTES // (row_bytes * dataset.dtype.itemsize))
-                chunk = _chunk(dataset)
+                chunk = dataset.chunks[0] if dataset.chunks else 1
             # a chunk of the file is read once, if it is no larger than a block
             span -= span % chunk if span > chunk else 0
             cuts = np.flatnonzero(np.diff(self.places.row[here] // span)) + 1
@@ -377,10 +355,10 @@ class _Conversion:
         """Images of a block and their boxes, float16 ``[box, number]``."""
         path = self.sources[self.places.file[block[0]]]
         rows = self.places.row[block]
-        read = _read(path, rows, self.shape[1])
-        for image, row in zip(block.tolist(), rows - rows[0], strict=True):
-            promised = read[row, : self.places.promised[image]]
-            kept = promised[: _last(promised)]
+        for image, read in zip(block.tolist(), _read(path, rows, self.shape[1]), strict=True):
+            promised = read[: self.places.promised[image]]
+            filled = np.flatnonzero(promised.any(axis=1))
+            kept = promised[: filled[-1] + 1] if len(filled) else promised[:0]
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
                 half = kept.astype(HALF)
             if not np.isfinite(half).all():
@@ -411,35 +389,12 @@ def _json(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _chunk(dataset: "h5py.Dataset") -> int:
-    return dataset.chunks[0] if dataset.chunks else 1
-
-
 def _read(path: Path, rows: np.ndarray, boxes: int) -> np.ndarray:
-    """The first boxes of sorted rows of a file, ``[rows[-1] - rows[0] + 1, box, number]``.
-
-    Other rows between them are undefined.
-    """
+    """The first boxes of sorted rows of a file, ``[row, box, number]``."""
+    distinct, place = np.unique(rows, return_inverse=True)
     with _opened(path) as dataset:
-        first, (_, available, width) = rows[0], dataset.shape
-        block = np.empty((rows[-1] + 1 - first, min(boxes, available), width), dataset.dtype)
-        for run in _runs(rows, _chunk(dataset)):
-            start, stop = int(run[0]), int(run[-1]) + 1
-            try:
-                dataset.read_direct(
-                    block, np.s_[start:stop, : block.shape[1]], np.s_[start - first : stop - first]
-                )
-            except (OSError, RuntimeError) as error:
-                raise InputError(f"{path}: damaged HDF5 file: {_line(error)}") from error
-    return block
-
-
-def _runs(rows: np.ndarray, chunk: int) -> Iterable[np.ndarray]:
-    """Sorted rows, cut where more than a chunk lies between two."""
-    return np.split(rows, np.flatnonzero(np.diff(rows) > chunk) + 1)
-
-
-def _last(boxes: np.ndarray) -> int:
-    """Number of boxes ``[box, number]`` without those of zeros at their end."""
-    filled = np.flatnonzero(boxes.any(axis=1))
-    return int(filled[-1]) + 1 if len(filled) else 0
+        try:
+            found: np.ndarray = dataset[distinct, :boxes]
+        except (OSError, RuntimeError) as error:
+            raise InputError(f"{path}: damaged HDF5 file: {first_line(error)}") from error
+    return found[place]
