@@ -16,6 +16,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find, names
 from robust_fairness.datasets.base import Dataset
 from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.raw.schemas import Category
 from robust_fairness.datasets.tables import communities, compas, drugs, german, students
 from robust_fairness.samples import Samples
 
@@ -356,7 +357,7 @@ def small_drugs() -> Table:
 
 def small_students() -> Table:
     return {
-        name: repeated(*field.names) if isinstance(field, students.Category) else repeated("4", "3")
+        name: repeated(*field.names) if isinstance(field, Category) else repeated("4", "3")
         for name, field in students.FIELDS.items()
     } | {"age": repeated("15", "17", "22"), "G3": repeated("0", "12", "20")}
 

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.tables import _mimic, sepsis
-from robust_fairness.datasets.tables.sepsis import COLUMNS, DATA, FEATURES
+from robust_fairness.datasets.tables.sepsis import DATA, FEATURES, FIELDS
 from robust_fairness.samples import Samples
 
 DEMO = "mimic3_demo"
@@ -28,7 +28,7 @@ def cohort(patients: int = 30, seed: int = 0) -> pd.DataFrame:
     lengths = rng.integers(1, 7, patients)
     number = np.repeat(np.arange(patients), lengths)
     rows = len(number)
-    table = pd.DataFrame(rng.normal(100, 20, (rows, len(COLUMNS))), columns=list(COLUMNS))
+    table = pd.DataFrame(rng.normal(100, 20, (rows, len(FIELDS))), columns=list(FIELDS))
     return table.assign(
         patient=200_000 + 7 * rng.permutation(patients)[number],
         window=np.concatenate([np.arange(1, length + 1) for length in lengths]),
@@ -77,7 +77,7 @@ def expected_outcomes(table: pd.DataFrame, as_printed: bool) -> list[float]:
 
 def test_there_are_forty_five_features_of_table_eight() -> None:
     assert len(FEATURES) == len(set(FEATURES)) == 45
-    assert len(set(COLUMNS)) == len(COLUMNS) == 49
+    assert len(set(FIELDS)) == len(FIELDS) == 49
 
 
 @pytest.mark.parametrize("kind", ["cited", "as_printed"])

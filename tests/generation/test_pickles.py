@@ -149,18 +149,21 @@ def test_tensors_that_claim_more_than_is_stored_are_refused(tmp_path) -> None:
     [
         (b"\x80\x04N", "truncated or damaged"),  # no end
         (b"\x80\x04.", "truncated or damaged"),  # nothing on the stack
-        (b"\x80\x04NN.", "truncated or damaged"),  # two values
+        (b"\x80\x04NN.", "allowed: a dictionary"),  # two values
         (b"\x80\x04h\x05.", "truncated or damaged"),  # memory that was never written
         (b"\x80\x04(.", "truncated or damaged"),  # a mark
         (b"\x80\x04]}a(u.", "truncated or damaged"),
-        (b"\x80\x04NNb.", "truncated or damaged"),  # a state for None
+        (b"\x80\x04NNb.", "allowed: a dictionary"),  # a state for None
+        (b"\x80\x04NK\x01b.", "truncated or damaged"),
         (b"\x80\x04NN\x93.", "truncated or damaged"),  # a name of None
         (b"\x80\x04]]K\x01s.", "truncated or damaged"),  # an item of a list
         (b"\x80\x04}]K\x01s.", "truncated or damaged"),  # a list as a key
         (b"\x80\x04\x8e\xff\xff\xff\xff\xff\xff\x00\x00abc.", "truncated or damaged"),
         (b"\x80\x04\x8b\xff\xff\xff\x7f1.", "truncated or damaged"),  # a number of 2 GiB
         (b"\x80\x02cos\nsystem\n.", "names 'os.system'"),
-        (b"\x80\x02ccollections\nOrderedDict\n}b.", "truncated or damaged"),  # state of a name
+        (b"\x80\x02ccollections\nOrderedDict\n}b.", "allowed: a dictionary"),  # state of a name
+        (b"\x80\x02cnumpy\ndtype\n}b.", "truncated or damaged"),
+        (b"\x80\x02Nr\xff\xff\xff\x7f.", "truncated or damaged"),  # memory of 16 GiB
         (b"I1\n.", "is no pickle"),
         (b"(ios\nsystem\n.", "is no pickle"),
         (b"\x80\x02I1\n.", "instruction INT"),
@@ -185,7 +188,9 @@ def test_modules_that_hold_themselves_or_each_other_end(tmp_path) -> None:
 
     def module(**parts) -> _pickles.Made:
         state = {"_modules": parts, "_parameters": {}, "_buffers": {}}
-        return _pickles.Made(_pickles.MODULE_DICT, (), state)
+        made = _pickles.stand_in(_pickles.MODULE_DICT)()
+        made.state = state
+        return made
 
     circle = module()
     circle.state["_modules"]["again"] = circle

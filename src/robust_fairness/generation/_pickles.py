@@ -89,7 +89,7 @@ def read(path: Path) -> Any:
                         "networks; nothing was executed"
                     )
                 # pickle allocates memory for all places below it
-                if instruction.name == "LONG_BINPUT" and argument > size:
+                if instruction.name == "LONG_BINPUT" and int(argument or 0) > size:
                     raise ValueError("a place in memory without need")
             if file.read(1):
                 raise InputError("more data after the pickle, allowed: one pickle")

@@ -20,7 +20,7 @@ GROUPS = 32
 LEAST_WIDTH = 128  # below, NVlabs' normalisation has fewer groups than 32
 # Names of the parts of residual blocks, of attention blocks (but for queries, keys and values) and
 # outside of blocks: diffusers' and those of both forms.
-NAMES = pd.read_csv(Path(__file__).with_name("published.csv"), index_col="part")
+NAMES = pd.read_csv(Path(__file__).with_name("published.csv"))
 
 Weights = Mapping[str, Tensor]
 Form = Literal["openai", "nvlabs"]
@@ -176,7 +176,8 @@ def _converted(
     """All weights under their new names; each is used once and none is left over."""
     left, found = dict(weights), {}
     names = {
-        part: dict(rows[["diffusers", form]].to_numpy()) for part, rows in NAMES.groupby(level=0)
+        part: dict(zip(rows["diffusers"], rows[form], strict=True))
+        for part, rows in NAMES.groupby("part")
     }
     for target, source in names["ends"].items():
         for part in ("weight",) if target == "class_embedding" else ("weight", "bias"):

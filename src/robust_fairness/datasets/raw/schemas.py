@@ -1,16 +1,19 @@
 """Schemas of raw tables: what each field may hold, checked by pandera, reported in one line.
 
-A dataset declares its fields, ``{"age": Number(18, 96), "sex": Category(("Male", "Female"))}``;
-``validated`` turns cells (strings) into a typed table or names the first cell that does not fit.
+A dataset declares its fields, ``{"age": Number(18, 96), "sex": Category(("Male", "Female"))}``, or
+has them in a codebook, a YAML file; ``validated`` turns cells (strings) into a typed table or names
+the first cell that does not fit.
 """
 
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import yaml
 
 from robust_fairness.core.errors import InputError, unknown_name
 
@@ -96,6 +99,27 @@ class Category:
 
 
 Field = Number | Category
+
+
+def codebook(module: str) -> dict[str, Field]:
+    """The fields of a table by name, from the YAML file beside its module.
+
+    A field is a list of categories, ``codes`` with the names of categories, or the attributes of a
+    ``Number``.
+    """
+    path = Path(module).with_suffix(".yml")
+    return {
+        name: _field(written)
+        for name, written in yaml.safe_load(path.read_text(encoding="utf-8")).items()
+    }
+
+
+def _field(written: Any) -> Field:
+    if isinstance(written, list):
+        return Category(tuple(written))
+    if "codes" in written:
+        return Category(written["codes"])
+    return Number(**written | {"missing": tuple(written.get("missing", ()))})
 
 
 def validated(cells: pd.DataFrame, fields: Mapping[str, Field], file: str) -> pd.DataFrame:

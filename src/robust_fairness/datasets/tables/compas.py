@@ -6,7 +6,7 @@ import pandas as pd
 
 from robust_fairness.datasets.base import TableDataset, TypedTable
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
+from robust_fairness.datasets.raw.schemas import codebook, validated
 from robust_fairness.datasets.raw.text import read_csv
 from robust_fairness.datasets.tables._tables import (
     FaircoccoParameters,
@@ -18,31 +18,10 @@ DATA = "compas/compas-scores-two-years.csv"
 ROWS = 7214
 FILTERED = 6172  # rows that ProPublica's filters leave
 DAYS = 30  # longest time between arrest and screening, either way
-RACES = ("African-American", "Asian", "Caucasian", "Hispanic", "Native American", "Other")
-CLASSES = {
-    "is_violent_recid": {"0": "no violent recidivism", "1": "violent recidivism"},
-    "two_year_recid": {"0": "no recidivism", "1": "recidivism"},
-}
-FEATURES: dict[str, Field] = {
-    "sex": Category(("Female", "Male")),
-    "age": Number(18, 120, whole=True),
-    "age_cat": Category(("Less than 25", "25 - 45", "Greater than 45")),
-    "race": Category(RACES),
-    "juv_fel_count": Number(0, whole=True),
-    "juv_misd_count": Number(0, whole=True),
-    "juv_other_count": Number(0, whole=True),
-    "priors_count": Number(0, whole=True),
-    "c_charge_degree": Category(("F", "M", "O")),
-    "days_b_screening_arrest": Number(whole=True, missing=("",)),
-}
-SCORES: dict[str, Field] = {
-    "decile_score": Number(-1, 10, whole=True),
-    "v_decile_score": Number(-1, 10, whole=True),
-}
-FILTERS: dict[str, Field] = {
-    "is_recid": Category(("-1", "0", "1")),
-    "score_text": Category(("N/A", "Low", "Medium", "High")),
-}
+FIELDS = codebook(__file__)
+SCORES = ("decile_score", "v_decile_score")
+TARGETS = ("is_violent_recid", "two_year_recid")
+FEATURES = [name for name in FIELDS if name not in (*SCORES, *TARGETS, "is_recid", "score_text")]
 
 
 class Compas(TableDataset):
@@ -77,9 +56,8 @@ class Compas(TableDataset):
     feature_columns: ClassVar = {"race_full": ("race",), "age": ("age", "age_cat")}
 
     def read(self, files: Files, splits: int) -> TypedTable:
-        fields = FEATURES | SCORES | FILTERS | {name: Category(CLASSES[name]) for name in CLASSES}
-        cells = read_csv(files, DATA, list(fields), ROWS)
-        table = _filtered(validated(cells, fields, DATA).reset_index(drop=True))
+        cells = read_csv(files, DATA, list(FIELDS), ROWS)
+        table = _filtered(validated(cells, FIELDS, DATA).reset_index(drop=True))
         return TypedTable(
             features=table[[*FEATURES, *(SCORES if self.parameters.scores else ())]],
             target=table[self.parameters.target],

@@ -7,7 +7,7 @@ import pandas as pd
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.base import TableDataset, TypedTable
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
+from robust_fairness.datasets.raw.schemas import Category, codebook, validated
 from robust_fairness.datasets.raw.text import header, read_csv
 from robust_fairness.datasets.tables._tables import FaircoccoParameters
 
@@ -17,24 +17,7 @@ ROWS = 30_000
 TARGETS = ("default payment next month", "default payment", "default.payment.next.month")
 UNDOCUMENTED = "undocumented"
 ATTRIBUTES = ("SEX", "MARRIAGE", "EDUCATION", "AGE")
-# documented: 1 to 4 and 1 to 3; the file has other codes as well
-EDUCATION = {
-    "1": "graduate school", "2": "university", "3": "high school", "4": "others",
-    "0": UNDOCUMENTED, "5": UNDOCUMENTED, "6": UNDOCUMENTED,
-}  # fmt: skip
-MARRIAGE = {"1": "married", "2": "single", "3": "others", "0": UNDOCUMENTED}
-# months of delay; -2 and 0 are not documented: no use of the card, and the least paid
-DELAY = Number(-2, 9, whole=True)
-FIELDS: dict[str, Field] = {
-    "LIMIT_BAL": Number(0),
-    "SEX": Category({"1": "male", "2": "female"}),
-    "EDUCATION": Category(EDUCATION),
-    "MARRIAGE": Category(MARRIAGE),
-    "AGE": Number(18, 120, whole=True),
-    **dict.fromkeys(("PAY_0", "PAY_2", "PAY_3", "PAY_4", "PAY_5", "PAY_6"), DELAY),
-    **{f"BILL_AMT{month}": Number() for month in range(1, 7)},
-    **{f"PAY_AMT{month}": Number(0) for month in range(1, 7)},
-}
+FIELDS = codebook(__file__)
 PAID = Category({"0": "paid", "1": "default"})
 
 

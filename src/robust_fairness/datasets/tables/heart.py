@@ -4,35 +4,19 @@ Works offline; licence and investigators are named in ``heart_disease/ATTRIBUTIO
 """
 
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import pandas as pd
 
 from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.raw.schemas import Number, validated
+from robust_fairness.datasets.raw.schemas import codebook, validated
 from robust_fairness.datasets.raw.text import read_table
 from robust_fairness.datasets.tables._tables import MISSING, coded, two_categories, with_indicators
 
 BUNDLED = Path(__file__).parent  # the files are below it as they are below a data root
 HOSPITALS = {"cleveland": 303, "hungarian": 294, "switzerland": 123, "va": 200}  # rows
-UNKNOWN = ("?",)
-FIELDS: dict[str, Number] = {
-    "age": Number(18, 100, whole=True),
-    "sex": Number(0, 1, whole=True),
-    "cp": Number(1, 4, whole=True),
-    "trestbps": Number(0, 300, missing=UNKNOWN),
-    "chol": Number(0, 1_000, missing=UNKNOWN),
-    "fbs": Number(0, 1, whole=True, missing=UNKNOWN),
-    "restecg": Number(0, 2, whole=True, missing=UNKNOWN),
-    "thalach": Number(0, 300, missing=UNKNOWN),
-    "exang": Number(0, 1, whole=True, missing=UNKNOWN),
-    "oldpeak": Number(-10, 10, missing=UNKNOWN),
-    "slope": Number(1, 3, whole=True, missing=UNKNOWN),
-    "ca": Number(0, 9, whole=True, missing=UNKNOWN),
-    "thal": Number(3, 7, whole=True, missing=UNKNOWN),
-    "num": Number(0, 4, whole=True),
-}
+FIELDS: dict[str, Any] = codebook(__file__)
 SEXES = {0: "female", 1: "male"}
 OLDER = 55
 AGE_GROUPS = ("age under 55", "age 55 or over")

@@ -1,14 +1,14 @@
 """Law school: who passed the bar, of the class that began in 1991 (Wightman 1998).
 
 The file is the public ``law_school_clean.csv`` of Le Quy et al. (2022), A survey on datasets for
-fairness-aware machine learning; ranges are those of its table of attributes.
+fairness-aware machine learning.
 """
 
 from typing import Literal
 
 from robust_fairness.datasets.base import TableDataset, TypedTable
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
+from robust_fairness.datasets.raw.schemas import codebook, validated
 from robust_fairness.datasets.raw.text import read_csv
 from robust_fairness.datasets.tables._tables import FaircoccoParameters, two_categories
 
@@ -18,21 +18,7 @@ TARGET = "pass_bar"
 SEXES = ("female", "male")
 CLASSES = ("failed", "passed")
 ATTRIBUTES = ("male", "race")
-YES_OR_NO = Number(0, 1, whole=True)  # written 1, 1.0 or 1.00
-FIELDS: dict[str, Field] = {
-    "decile1b": Number(1, 10),
-    "decile3": Number(1, 10),
-    "lsat": Number(10, 48),  # the scale of the test at that time
-    "ugpa": Number(0, 4.3),
-    "zfygpa": Number(),
-    "zgpa": Number(),
-    "fulltime": Number(1, 2, whole=True),
-    "fam_inc": Number(1, 5, whole=True),
-    "male": YES_OR_NO,
-    "tier": Number(1, 6, whole=True),
-    "race": Category(("Non-White", "White")),
-    TARGET: YES_OR_NO,
-}
+FIELDS = codebook(__file__)
 
 
 class LawSchool(TableDataset):

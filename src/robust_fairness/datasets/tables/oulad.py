@@ -4,44 +4,14 @@ from typing import Literal
 
 from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
+from robust_fairness.datasets.raw.schemas import codebook, validated
 from robust_fairness.datasets.raw.text import read_csv
-from robust_fairness.datasets.tables._tables import MISSING, two_categories
+from robust_fairness.datasets.tables._tables import two_categories
 from robust_fairness.samples.splits import Fraction, unit_splits
 
 DATA = "oulad/studentInfo.csv"
 ROWS = 32_593
-TENTHS = [f"{low}-{low + 10}%" for low in range(0, 100, 10)]
-FIELDS: dict[str, Field] = {
-    "code_module": Category(("AAA", "BBB", "CCC", "DDD", "EEE", "FFF", "GGG")),
-    "code_presentation": Category(("2013B", "2013J", "2014B", "2014J")),
-    "id_student": Number(0, 2**53, whole=True),
-    "gender": Category(("F", "M")),
-    "region": Category(
-        (
-            "East Anglian Region", "East Midlands Region", "Ireland", "London Region",
-            "North Region", "North Western Region", "Scotland", "South East Region",
-            "South Region", "South West Region", "Wales", "West Midlands Region",
-            "Yorkshire Region",
-        )
-    ),
-    "highest_education": Category(
-        (
-            "No Formal quals", "Lower Than A Level", "A Level or Equivalent", "HE Qualification",
-            "Post Graduate Qualification",
-        )
-    ),
-    # 10-20 has no per cent sign in the official file, and spreadsheets turn it into a date
-    "imd_band": Category(
-        {band: band for band in TENTHS} | {"10-20": TENTHS[1], "20-Oct": TENTHS[1]}
-        | {"": MISSING, "?": MISSING}
-    ),
-    "age_band": Category(("0-35", "35-55", "55<=")),
-    "num_of_prev_attempts": Number(0, 20, whole=True),
-    "studied_credits": Number(0, 1_000, whole=True),
-    "disability": Category({"N": "no", "Y": "yes"}),
-    "final_result": Category(("Withdrawn", "Fail", "Pass", "Distinction")),
-}  # fmt: skip
+FIELDS = codebook(__file__)
 DOMAINS = {"presentation": "code_presentation", "module": "code_module", "region": "region"}
 ATTRIBUTES = ("gender", "disability", "age_band", "imd_band")
 CLASSES = ("not passed", "passed")

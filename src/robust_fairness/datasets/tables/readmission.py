@@ -10,7 +10,7 @@ import pandas as pd
 from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.archives import read_archive
-from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
+from robust_fairness.datasets.raw.schemas import codebook, validated
 from robust_fairness.datasets.tables._tables import MISSING, frequent, two_categories
 from robust_fairness.samples.splits import Fraction, unit_splits
 
@@ -20,37 +20,9 @@ MEMBER = "dataset_diabetes/diabetic_data.csv"
 ROWS = 101_766
 UNKNOWN = "?"
 RACES = ("AfricanAmerican", "Asian", "Caucasian", "Hispanic", "Other")
-AGES = tuple(f"[{low}-{low + 10})" for low in range(0, 100, 10))
-DOSES = Category(("No", "Down", "Steady", "Up"))
-# codes of IDs_mapping.csv that occur
-ADMISSION_SOURCES = ("1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "13", "14", "17",
-                     "20", "22", "25")  # fmt: skip
 DEATH_OR_HOSPICE = ("11", "13", "14", "19", "20", "21")
-COUNTS = (
-    "time_in_hospital", "num_lab_procedures", "num_procedures", "num_medications",
-    "number_outpatient", "number_emergency", "number_inpatient", "number_diagnoses",
-)  # fmt: skip
-DRUGS = (
-    "metformin", "repaglinide", "nateglinide", "chlorpropamide", "glimepiride", "acetohexamide",
-    "glipizide", "glyburide", "tolbutamide", "pioglitazone", "rosiglitazone", "acarbose",
-    "miglitol", "troglitazone", "tolazamide", "examide", "citoglipton", "insulin",
-    "glyburide-metformin", "glipizide-metformin", "glimepiride-pioglitazone",
-    "metformin-rosiglitazone", "metformin-pioglitazone",
-)  # fmt: skip
-FIELDS: dict[str, Field] = {
-    "patient_nbr": Number(0, 2**53, whole=True),
-    "race": Category((*RACES, UNKNOWN)),
-    "gender": Category(("Female", "Male", "Unknown/Invalid")),
-    "age": Category(AGES),
-    "admission_source_id": Category(ADMISSION_SOURCES),
-    **{name: Number(0, 1_000, whole=True) for name in COUNTS},
-    "max_glu_serum": Category(("None", "Norm", ">200", ">300")),
-    "A1Cresult": Category(("None", "Norm", ">7", ">8")),
-    **dict.fromkeys(DRUGS, DOSES),
-    "change": Category(("No", "Ch")),
-    "diabetesMed": Category(("No", "Yes")),
-    "readmitted": Category(("NO", "<30", ">30")),
-}
+FIELDS = codebook(__file__)
+DRUGS = [name for name, field in FIELDS.items() if field == FIELDS["insulin"]]
 # long lists of codes: taken as they are
 TEXT = (
     "weight", "admission_type_id", "discharge_disposition_id", "payer_code", "medical_specialty",

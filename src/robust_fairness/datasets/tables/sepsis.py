@@ -2,7 +2,7 @@
 
 The data are MIMIC-III (Johnson et al. 2016), which nobody may hand on: whoever has signed
 PhysioNet's agreement extracts the cohort of Komorowski et al. (2018) and writes it in the format
-that ``COLUMNS`` names and ``docs/data/tables.md`` describes.
+of ``sepsis.yml`` that ``docs/data/tables.md`` describes.
 """
 
 import logging
@@ -15,8 +15,7 @@ from pydantic import Field
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.base import TableDataset, TypedTable
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.raw.schemas import Category, Number, validated
-from robust_fairness.datasets.raw.schemas import Field as Cell
+from robust_fairness.datasets.raw.schemas import codebook, validated
 from robust_fairness.datasets.raw.text import read_csv
 from robust_fairness.datasets.tables import _mimic
 from robust_fairness.datasets.tables._tables import FaircoccoParameters, only_of
@@ -25,48 +24,14 @@ from robust_fairness.samples.splits import Fraction, unit_splits
 logger = logging.getLogger(__name__)
 
 DATA = "sepsis/trajectories.csv"
-# Table 8, in its order; the comment gives what a name leaves open
-FEATURES = (
-    # demographic; gender is F or M in the file, 0 or 1 among the features
-    "gender", "age", "weight",
-    # static, in the words of the table: glasgow_coma_scale, sofa and sirs are scores
-    "re_admission", "glasgow_coma_scale", "sofa", "sirs", "shock_index",
-    # lab values
-    "potassium", "sodium", "chloride", "glucose", "magnesium", "calcium", "white_blood_cell_count",
-    "platelets_count", "bicarbonate", "hemoglobin", "partial_thromboplastin_time",
-    "prothrombin_time", "arterial_ph", "arterial_blood_gas", "arterial_lactate",
-    "blood_urea_nitrogen", "creatinine", "sgot", "sgpt", "total_bilirubin",
-    "international_normalized_ratio",
-    # vitals
-    "heart_rate", "systolic_blood_pressure", "mean_blood_pressure", "diastolic_blood_pressure",
-    "respiratory_rate", "temperature", "fio2", "pao2", "paco2", "pao2_fio2_ratio", "spo2",
-    # intake and output
-    "mechanical_ventilation", "fluid_intake_4h", "fluid_intake_total", "fluid_output_4h",
-    "fluid_output_total",
-)  # fmt: skip
 DOSES = ("iv_fluid", "vasopressor_max")
-COLUMNS = ("patient", "window", *FEATURES, *DOSES)
+FIELDS = codebook(__file__)
+FEATURES = tuple(FIELDS)[2 : -len(DOSES)]  # after patient and window
 STATIC = ("gender", "re_admission")
 CLASSES = ("no treatment", "treatment")
 # Raghu et al. (2017): C_0, C_1, C_2
 STAYS_ILL, WORSENS, LACTATE_RISES = -0.025, -0.125, -2.0
 AGE_TOLERANCE = 1  # years: age at admission, or at the beginning of the stay, rounded or not
-
-BOUNDS: dict[str, Cell] = {
-    "patient": Number(0, 2**53, whole=True),
-    "window": Number(0, 2**53, whole=True),
-    "gender": Category(_mimic.GENDERS),
-    "age": Number(0, 120),  # years; a shifted birth would make 300 of it
-    "weight": Number(0),
-    "re_admission": Number(0, 1, whole=True),
-    "glasgow_coma_scale": Number(3, 15),
-    "sofa": Number(0, 24, whole=True),
-    "sirs": Number(0, 4),
-    "mechanical_ventilation": Number(0, 1, whole=True),
-    "iv_fluid": Number(0),
-    "vasopressor_max": Number(0),
-}
-FIELDS: dict[str, Cell] = {name: BOUNDS.get(name, Number()) for name in COLUMNS}
 
 
 class Sepsis(TableDataset):
@@ -166,7 +131,7 @@ def outcome(table: pd.DataFrame, second_term: Literal["cited", "as_printed"]) ->
 
 def _read(name: str, files: Files) -> pd.DataFrame:
     """One file with typed columns, and where each of its rows stands."""
-    table = validated(read_csv(files, name, COLUMNS, rows=None), FIELDS, name)
+    table = validated(read_csv(files, name, list(FIELDS), rows=None), FIELDS, name)
     return table.assign(file=name, line=table.index)
 
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 from robust_fairness.datasets.base import TableDataset, TypedTable
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
+from robust_fairness.datasets.raw.schemas import codebook, validated
 from robust_fairness.datasets.raw.text import read_csv
 from robust_fairness.datasets.tables._tables import FaircoccoParameters
 
@@ -12,37 +12,7 @@ DATA = {"portuguese": "student/student-por.csv", "maths": "student/student-mat.c
 ROWS = {"portuguese": 649, "maths": 395}
 TARGET = "G3"
 PAST = ("G1", "G2")
-JOBS = ("teacher", "health", "services", "at_home", "other")
-ANSWER = Category(("yes", "no"))
-SCALE = Number(1, 5, whole=True)
-GRADE = Number(0, 20, whole=True)
-FIELDS: dict[str, Field] = {
-    "school": Category(("GP", "MS")),
-    "sex": Category(("F", "M")),
-    "age": Number(15, 22, whole=True),
-    "address": Category(("U", "R")),
-    "famsize": Category(("LE3", "GT3")),
-    "Pstatus": Category(("T", "A")),
-    "Medu": Number(0, 4, whole=True),
-    "Fedu": Number(0, 4, whole=True),
-    "Mjob": Category(JOBS),
-    "Fjob": Category(JOBS),
-    "reason": Category(("home", "reputation", "course", "other")),
-    "guardian": Category(("mother", "father", "other")),
-    "traveltime": Number(1, 4, whole=True),
-    "studytime": Number(1, 4, whole=True),
-    "failures": Number(0, 4, whole=True),
-    **dict.fromkeys(
-        (
-            "schoolsup", "famsup", "paid", "activities", "nursery", "higher", "internet",
-            "romantic",
-        ),
-        ANSWER,
-    ),
-    **dict.fromkeys(("famrel", "freetime", "goout", "Dalc", "Walc", "health"), SCALE),
-    "absences": Number(0, 93, whole=True),
-    **dict.fromkeys((*PAST, TARGET), GRADE),
-}  # fmt: skip
+FIELDS = codebook(__file__)
 
 
 class Students(TableDataset):
