@@ -12,7 +12,6 @@ from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.datasets.base import EACH_ONCE, TypedTable
 from robust_fairness.datasets.files import Files, RawPath
 from robust_fairness.datasets.raw.columns import (
-    Bins,
     Kind,
     as_categories,
     as_numbers,
@@ -161,7 +160,7 @@ def typed_table(
     attributes = {
         name: attribute(
             table[name], parameters.place(name), parameters.types.get(name),
-            _bins(parameters.bins.get(name)),
+            parameters.bins.get(name),
         )
         for name in parameters.sensitive
     }  # fmt: skip
@@ -169,10 +168,6 @@ def typed_table(
     if isinstance(target.dtype, pd.CategoricalDtype):
         require_every_class(named, target)
     return TypedTable(features, target, attributes, named, _id(table, parameters))
-
-
-def _bins(bins: Any) -> Bins | None:
-    return bins if bins is None or isinstance(bins, int) else tuple(map(float, bins))
 
 
 def _target(cells: pd.Series, parameters: RawTableParameters) -> pd.Series:

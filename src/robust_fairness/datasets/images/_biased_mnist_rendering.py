@@ -13,7 +13,6 @@ import pandas as pd
 from robust_fairness.datasets.images._biased_mnist_factors import (
     CELLS,
     COLORS,
-    POSITIONS,
     SHAPES,
     TEXTURES,
 )
@@ -120,7 +119,8 @@ def render(
         canvas: height and width, a divisor of 96: each pixel is the mean of a block.
     """
     codes = {str(name): column.cat.codes.to_numpy() for name, column in factors.items()}
-    codes["digit_position"] = _cells(codes["digit_position"], variant)
+    position = codes["digit_position"]  # the published list ends with cell 4 again
+    codes["digit_position"] = np.where(position == CELLS, CELLS // 2, position)
     images = np.empty((len(masks), CHANNELS, canvas, canvas), dtype=np.uint8)
     starts = range(0, len(masks), BATCH)
 
@@ -133,12 +133,6 @@ def render(
         for _ in pool.map(draw, starts):
             pass
     return images
-
-
-def _cells(codes: np.ndarray, variant: str) -> np.ndarray:
-    """Cell of every position value; the published list ends with cell 4 again."""
-    cells = [*range(CELLS), CELLS // 2][: len(POSITIONS[variant].values)]
-    return np.asarray(cells)[codes]
 
 
 def _compose(masks: np.ndarray, codes: dict[str, np.ndarray], variant: str) -> np.ndarray:

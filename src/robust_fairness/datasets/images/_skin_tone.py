@@ -137,10 +137,10 @@ def _span(centre: np.ndarray, size: int, reference: int) -> np.ndarray:
     return start[..., None] + np.arange(patch)
 
 
-def _mean(values: np.ndarray, where: np.ndarray) -> np.ndarray:
-    """Mean over the last axis where ``where`` is true; NaN where it never is."""
-    count = where.sum(axis=-1)
-    total = np.where(where, values, 0).sum(axis=-1)
+def _mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Weighted mean over the last axis; NaN where all weights are 0."""
+    count = weights.sum(axis=-1)
+    total = np.where(weights > 0, values * weights, 0).sum(axis=-1)
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
@@ -239,7 +239,7 @@ def skin_tones(patches: Patches, parameters: SkinToneParameters) -> pd.DataFrame
     form = (parameters.arctangent, parameters.encoding)
     angles = typology_angle(patches.lightness, patches.yellow, *form)
     lightness, yellow = (
-        _pooled(mean, patches.pixels) for mean in (patches.lightness, patches.yellow)
+        _mean(mean, patches.pixels) for mean in (patches.lightness, patches.yellow)
     )
     ita = {
         "mean_of_patches": _mean(angles, known),
@@ -267,10 +267,3 @@ def skin_tones(patches: Patches, parameters: SkinToneParameters) -> pd.DataFrame
     tones = category(used)
     result = pd.DataFrame({"skin_tone": tones, "light_or_dark": light_or_dark(tones), "ita": used})
     return pd.concat([result, table, flags], axis=1)
-
-
-def _pooled(means: np.ndarray, pixels: np.ndarray) -> np.ndarray:
-    """Mean over the pixels of all patches ``[n]``; NaN where there are none."""
-    total = np.where(pixels > 0, means * pixels, 0).sum(axis=1)
-    count = pixels.sum(axis=1)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)

@@ -1,9 +1,8 @@
 """CUB-200-2011: photographs of 200 species of birds, with their colours (Wah et al. 2011)."""
 
+import csv
 import logging
-from collections.abc import Iterator
 from io import BytesIO
-from itertools import islice
 from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
@@ -11,7 +10,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from robust_fairness.core.errors import InputError
+from robust_fairness.core.errors import InputError, first_line
 from robust_fairness.datasets.base import EACH_ONCE, ImageDataset
 from robust_fairness.datasets.files import Files, RawPath
 from robust_fairness.datasets.images._class_images import CLASS, ClassImageParameters, samples_of
@@ -23,10 +22,9 @@ COLOR = "color"
 PRIMARY = "has_primary_color"
 PART_COLOR = r"^(?P<part>has_\w+_color)::(?P<color>.+)$"
 # A row is image, attribute, whether it was seen, how sure the annotator was, and seconds; some
-# rows of the official file have a number more.
+# rows of the official file have more numbers.
 FIELDS = ("image", "attribute", "seen")
-MOST_DIGITS = 18
-ROWS_AT_ONCE = 50_000
+FURTHER = ("certainty", "seconds", "more", "and more")
 
 logger = logging.getLogger(__name__)
 
@@ -169,56 +167,39 @@ def _seen(
     wanted: pd.Index,
     images: pd.Index,
 ) -> np.ndarray:
-    """Whether an attribute was seen in an image, bool ``[image, wanted attribute]``.
-
-    The file has 312 rows an image: it is parsed in blocks, and only what is wanted is kept.
-    """
-    seen = np.zeros((len(images), len(wanted)), dtype=bool)
-    labelled = np.zeros(len(images), dtype=bool)
-    allowed = (images, attributes, pd.Index([0, 1]))
-    meaning = ("the numbers of images.txt", f"the numbers of {attributes_name}", "0 or 1")
-    first = 1
-    for block in _blocks(files.content(name), name):
-        for field, values, index, text in zip(FIELDS, block.T, allowed, meaning, strict=True):
-            wrong = index.get_indexer(pd.Index(values)) < 0
-            if wrong.any():
-                row = int(wrong.argmax())
-                raise InputError(
-                    f"{name}, row {first + row}, {field}: {values[row]}, allowed: {text}"
-                )
-        rows, columns = (
-            images.get_indexer(pd.Index(block[:, 0])),
-            wanted.get_indexer(pd.Index(block[:, 1])),
+    """Whether an attribute was seen in an image, bool ``[image, wanted attribute]``."""
+    try:
+        labels = pd.read_csv(
+            BytesIO(files.content(name)),
+            sep=r"\s+",
+            names=[*FIELDS, *FURTHER],
+            usecols=FIELDS,
+            quoting=csv.QUOTE_NONE,
+            encoding_errors="replace",
+            low_memory=False,
         )
-        labelled[rows] = True
-        true = (block[:, 2] == 1) & (columns >= 0)
-        seen[rows[true], columns[true]] = True
-        first += len(block)
+    except ValueError as error:  # pandas' own errors among them
+        raise InputError(f"{name}: no table: {first_line(error)}") from error
+    places = {}
+    for field, index, allowed in (
+        ("image", images, "the numbers of images.txt"),
+        ("attribute", attributes, f"the numbers of {attributes_name}"),
+        ("seen", pd.Index([0, 1]), "0 or 1"),
+    ):
+        numbers = pd.to_numeric(labels[field], errors="coerce")
+        places[field] = index.get_indexer(pd.Index(numbers))
+        for row in np.flatnonzero(places[field] < 0):
+            raise InputError(
+                f"{name}, row {row + 1}, {field}: {labels[field][row]}, allowed: {allowed}"
+            )
+    labelled = np.isin(np.arange(len(images)), places["image"])
     if not labelled.all():
         raise InputError(
             f"{name}: no row of {(~labelled).sum()} images, first number "
             f"{images[~labelled][0]}, allowed: labels of every image"
         )
+    columns = wanted.get_indexer(attributes)[places["attribute"]]
+    true = (places["seen"] == 1) & (columns >= 0)
+    seen = np.zeros((len(images), len(wanted)), dtype=bool)
+    seen[places["image"][true], columns[true]] = True
     return seen
-
-
-def _blocks(content: bytes, name: str) -> Iterator[np.ndarray]:
-    """The fields of the rows of the file of labels, int64 ``[block, 3]``; empty lines are none."""
-    lines = filter(bytes.strip, BytesIO(content))
-    first = 1
-    while block := list(islice(lines, ROWS_AT_ONCE)):
-        cells = [line.split(None, len(FIELDS))[: len(FIELDS)] for line in block]
-        for row, found in enumerate(cells, first):
-            if len(found) < len(FIELDS) or not all(map(_is_whole, found)):
-                shown = block[row - first].decode(errors="replace").strip()[:40]
-                raise InputError(
-                    f"{name}, row {row}: {shown!r}, allowed: whole numbers {', '.join(FIELDS)}, "
-                    "and others behind them"
-                )
-        yield np.array(cells).astype(np.int64)
-        first += len(block)
-
-
-def _is_whole(cell: bytes) -> bool:
-    """Whether a cell is a whole number that an int64 holds."""
-    return cell.isdigit() and len(cell) <= MOST_DIGITS

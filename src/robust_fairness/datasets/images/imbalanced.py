@@ -162,11 +162,8 @@ def _with_training(parts: pd.Series, trained: np.ndarray) -> pd.Categorical:
     """A split whose training rows are others, bool ``[n]``; its further ones have no part."""
     names = parts.astype(object).where(parts != "train", None)
     names[trained] = "train"
-    return pd.Categorical(names, [*REQUIRED_PARTS, *_further(parts)])
-
-
-def _further(parts: pd.Series) -> list[str]:
-    return [part for part in parts.cat.categories if part not in REQUIRED_PARTS]
+    further = [part for part in parts.cat.categories if part not in REQUIRED_PARTS]
+    return pd.Categorical(names, [*REQUIRED_PARTS, *further])
 
 
 def _of_split(

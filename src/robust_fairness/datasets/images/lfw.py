@@ -17,8 +17,8 @@ from robust_fairness.datasets.files import Files, RawPath
 from robust_fairness.datasets.images._class_images import CLASS, ClassImageParameters, samples_of
 from robust_fairness.datasets.images._image_files import Source, opened, present
 from robust_fairness.datasets.raw.columns import require_distinct
-from robust_fairness.datasets.raw.schemas import Category, validated
-from robust_fairness.datasets.raw.text import read_csv
+from robust_fairness.datasets.raw.schemas import Category, Number, validated
+from robust_fairness.datasets.raw.text import read_csv, table_of
 from robust_fairness.samples import Samples
 
 IMAGE = re.compile(r"(?P<person>[^/]+)/(?P=person)_\d{4}\.jpg")
@@ -103,57 +103,28 @@ def _kumar(files: Files, name: str) -> pd.Series:
 
     Lines that begin with ``#`` are comments; the one with ``imagenum`` has the column names.
     """
-    header: list[str] = []
-    rows: dict[str, list[float]] = {}
-    for line, text in enumerate(files.text(name).splitlines(), start=1):
-        cells = text.rstrip("\t").split("\t")
-        if text.startswith("#"):
-            header = cells[1:] if NUMBER in cells else header
-        elif text.strip():
-            _require_header(name, header)
-            image, scores = _scores(name, line, header, cells)
-            if image in rows:
-                raise InputError(f"{name}, line {line}: a second row of {image}, allowed: one")
-            rows[image] = scores
-    _require_header(name, header)
-    table = np.array(list(rows.values()), dtype=np.float64).reshape(-1, len(RACES))
-    codes = np.where((table > 0).any(axis=1), table.argmax(axis=1), -1)
-    races = pd.Categorical.from_codes(codes, pd.Index(RACES, dtype=object))
-    return pd.Series(races, index=pd.Index(list(rows), dtype=object))
-
-
-def _require_header(name: str, header: list[str]) -> None:
-    """Check that the columns that are needed were named, before the first row."""
+    lines = files.text(name).splitlines()
+    records = [
+        (n, text.rstrip("\t").split("\t")) for n, text in enumerate(lines, 1) if text.strip()
+    ]
+    header = next((cells[1:] for _, cells in records if cells[0] == "#" and NUMBER in cells), [])
     missing = [column for column in (PERSON, NUMBER, *RACES) if column not in header]
     if missing:
         raise InputError(
             f"{name}: no column {missing[0]}, allowed: a line of '#', person, imagenum and the "
-            f"attributes, {', '.join(RACES)} among them, between tabs, before the first row"
+            f"attributes, {', '.join(RACES)} among them, between tabs"
         )
-
-
-def _scores(name: str, line: int, header: list[str], cells: list[str]) -> tuple[str, list[float]]:
-    """Name of the image of a row, and its scores of the races."""
-    if len(cells) != len(header):
-        raise InputError(
-            f"{name}, line {line}: {len(cells)} cells, allowed: {len(header)}, between tabs"
-        )
-    row = dict(zip(header, cells, strict=True))
-    person = row[PERSON].strip().replace(" ", "_")
-    if not row[NUMBER].isdecimal() or not person:
-        raise InputError(
-            f"{name}, line {line}: {row[PERSON]!r} {row[NUMBER]!r}, allowed: a person and the "
-            "number of the image"
-        )
-    scores = []
-    for race in RACES:
-        try:
-            scores.append(float(row[race]))
-        except ValueError:
-            scores.append(np.nan)
-        if not np.isfinite(scores[-1]):
-            raise InputError(f"{name}, line {line}, {race}: {row[race]!r}, allowed: a number")
-    return f"{person}/{person}_{int(row[NUMBER]):04}.jpg", scores
+    rows = [(line, cells) for line, cells in records if not cells[0].startswith("#")]
+    table = table_of(rows, name, header, None)
+    fields = {NUMBER: Number(1, whole=True), **dict.fromkeys(RACES, Number())}
+    typed = validated(table, fields, name)
+    person = table[PERSON].str.strip().str.replace(" ", "_")
+    number = typed[NUMBER].map("{:04.0f}".format)
+    images = pd.Index(person + "/" + person + "_" + number + ".jpg", dtype=object)
+    require_distinct(images, name)
+    scores = typed[list(RACES)].to_numpy()
+    codes = np.where((scores > 0).any(axis=1), scores.argmax(axis=1), -1)
+    return pd.Series(pd.Categorical.from_codes(codes, pd.Index(RACES, dtype=object)), index=images)
 
 
 def _predicted(files: Files, name: str) -> pd.Series:

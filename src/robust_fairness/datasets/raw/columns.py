@@ -38,16 +38,12 @@ def as_categories(cells: pd.Series, place: str, most: int = MOST_CATEGORIES) -> 
             f"{place}: {len(values)} distinct values, allowed: at most {most} categories; leave "
             "it out, merge rare values, or divide numbers into bins"
         )
-    names = np.array([_name(value, place) for value in values], dtype=object)
-    distinct, merged = np.unique(names, return_inverse=True)
-    numbers = _parsed(distinct)
-    order = (
-        numbers.argsort(kind="stable") if np.isfinite(numbers).all() else np.arange(len(numbers))
-    )
-    ranks = np.empty(len(order), dtype=np.int64)
-    ranks[order] = np.arange(len(order))
-    found = np.append(ranks[merged], -1)[codes]
-    kinds = pd.Index(distinct[order], dtype=object)
+    names = [_name(value, place) for value in values]
+    kinds = pd.Index(sorted(set(names)), dtype=object)
+    numbers = _parsed(kinds.to_numpy())
+    if np.isfinite(numbers).all():
+        kinds = kinds[numbers.argsort(kind="stable")]
+    found = np.append(kinds.get_indexer(pd.Index(names, dtype=object)), -1)[codes]
     return pd.Series(pd.Categorical.from_codes(found, kinds), index=cells.index, name=cells.name)
 
 

@@ -23,7 +23,7 @@ def read_table(
         files, name, delimiter=delimiter, skipinitialspace=True, quoting=csv.QUOTE_NONE
     )
     kept = [(line, cells) for line, cells in records if not cells[0].startswith("|")]
-    return _table(kept, name, columns, rows)
+    return table_of(kept, name, columns, rows)
 
 
 def read_csv(
@@ -46,7 +46,7 @@ def read_csv(
     """
     records = _records(files, name, delimiter=delimiter, strict=True)
     _, header = next(records, (1, []))
-    table = _table(list(records), name, header, rows)
+    table = table_of(list(records), name, header, rows)
     for column in columns:
         if column not in header:
             raise InputError(f"{name}: {unknown_name('column', column, header)}")
@@ -78,7 +78,7 @@ def _records(files: Files, name: str, **dialect: Any) -> Iterator[tuple[int, lis
         raise InputError(f"{name}, line {lines.line_num}: {error}") from error
 
 
-def _table(
+def table_of(
     records: Sequence[tuple[int, list[str]]], name: str, columns: Sequence[str], rows: int | None
 ) -> pd.DataFrame:
     """Table of records that all have the same number of cells, and are as many as documented."""
