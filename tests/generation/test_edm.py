@@ -124,7 +124,7 @@ def test_sampler_evaluates_twice_a_step_but_for_the_last(steps):
 
     latents = torch.ones(2, 1, 1, 1)
     solve(denoise, latents, steps=steps)
-    assert len(asked) == Sampler(steps=steps).evaluations == 2 * steps - 1
+    assert len(asked) == 2 * steps - 1
     assert torch.equal(asked[0][0], latents * 80)
     assert asked[0][1] == 80
     assert min(sigma for _, sigma in asked) > 0

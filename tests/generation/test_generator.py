@@ -70,7 +70,7 @@ def test_fingerprint_tells_weights_settings_and_sampler_apart():
             make_generator(seed=1),
             make_generator(classes=("dark", "light", "dotted")),
             Generator(made.settings, nudged, "cpu"),
-            made.with_sampler(edm.Sampler(steps=4)),
+            make_generator(sampler=edm.Sampler(steps=4)),
         )
     ]
     assert len(set(prints)) == 5
@@ -79,7 +79,7 @@ def test_fingerprint_tells_weights_settings_and_sampler_apart():
 
 def test_more_steps_are_another_sampler_of_the_same_network():
     made = make_generator()
-    other = made.with_sampler(edm.Sampler(steps=5))
+    other = make_generator(sampler=edm.Sampler(steps=5))
     assert other.settings.sampler.steps == 5
     assert all(torch.equal(other.weights[name], made.weights[name]) for name in made.weights)
     given = latents_and_labels()
@@ -88,7 +88,7 @@ def test_more_steps_are_another_sampler_of_the_same_network():
 
 def test_bfloat16_gives_nearly_the_same_images():
     made = make_generator()
-    short = made.with_sampler(edm.Sampler(steps=3, precision="bfloat16"))
+    short = make_generator(sampler=edm.Sampler(steps=3, precision="bfloat16"))
     given = latents_and_labels()
     difference = made.decode(*given).int() - short.decode(*given).int()
     assert 0 < difference.abs().float().mean() < 5
@@ -96,7 +96,7 @@ def test_bfloat16_gives_nearly_the_same_images():
 
 def test_compiled_network_is_asked_for_the_same_images():
     made = make_generator()
-    compiled = made.with_sampler(edm.Sampler(steps=3, compiled=True))
+    compiled = make_generator(sampler=edm.Sampler(steps=3, compiled=True))
     with torch.compiler.set_stance("force_eager"):
         found = compiled.decode(*latents_and_labels())
     assert torch.equal(found, made.decode(*latents_and_labels()))

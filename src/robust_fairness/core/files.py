@@ -45,7 +45,11 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     temporary.mkdir()
     try:
         yield temporary
-        _rename(temporary, path)
+        try:
+            temporary.replace(path)
+        except OSError:
+            if not path.is_dir():
+                raise
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         _remove_leftovers(path)
@@ -67,28 +71,15 @@ def _temporary(path: Path) -> Path:
     return path.with_name(f".{path.name}.{HOST}.{os.getpid()}.part")
 
 
-def _rename(temporary: Path, path: Path) -> None:
-    """Rename a folder, unless the target exists."""
-    try:
-        temporary.replace(path)
-    except OSError:
-        if not path.is_dir():
-            raise
-
-
 def _remove_leftovers(path: Path) -> None:
     """Delete temporary files of processes of this machine that no longer exist."""
     for leftover in path.parent.glob(f".{escape(path.name)}.{HOST}.*.part"):
         owner = leftover.name.split(".")[-2]
         if owner.isdigit() and not _exists(int(owner)):
-            _remove(leftover)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
+            if leftover.is_dir():
+                shutil.rmtree(leftover, ignore_errors=True)
+            else:
+                leftover.unlink(missing_ok=True)
 
 
 def _exists(process: int) -> bool:

@@ -56,11 +56,6 @@ class Sampler(BaseModel):
             raise ValueError(f"sigma_min {self.sigma_min}, allowed: below sigma_max")
         return self
 
-    @property
-    def evaluations(self) -> int:
-        """How often the network is evaluated for an image: twice a step, once in the last."""
-        return 2 * self.steps - 1
-
 
 class Denoiser(nn.Module):
     """D(x; sigma) = c_skip x + c_out F(c_in x; c_noise): a network F, preconditioned (Eq. 7).

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int, UInt8
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor, nn
+from torch import Tensor
 
 from robust_fairness.core.devices import device_named
 from robust_fairness.core.errors import InputError
@@ -63,14 +63,10 @@ class Generator:
         network = settings.build()
         require_fit(network.unet.state_dict(), self.weights)
         network.unet.load_state_dict(self.weights)
-        self._denoiser = self._prepared(network)
-
-    def _prepared(self, network: nn.Module) -> edm.Denoiser:
-        sampler = self.settings.sampler
-        network = network.to(self.device, getattr(torch, sampler.precision))
+        network = network.to(self.device, getattr(torch, settings.sampler.precision))
         network = network.eval().requires_grad_(False)
-        called: Any = torch.compile(network) if sampler.compiled else network
-        return edm.Denoiser(called, self.settings.preconditioning)
+        called: Any = torch.compile(network) if settings.sampler.compiled else network
+        self._denoiser = edm.Denoiser(called, settings.preconditioning)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -89,10 +85,6 @@ class Generator:
             digest.update(f"{name} {tuple(weight.shape)}".encode())
             digest.update(weight.numpy().data)
         return digest.hexdigest()
-
-    def with_sampler(self, sampler: edm.Sampler) -> "Generator":
-        settings = self.settings.model_copy(update={"sampler": sampler})
-        return Generator(settings, self.weights, self.device.type)  # type: ignore[arg-type]
 
     def decode(
         self, latents: Float[Tensor, "n c h w"], labels: Int[Tensor, " n"]

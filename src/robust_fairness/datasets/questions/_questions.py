@@ -73,6 +73,7 @@ class QuestionRows:
     Attributes:
         id: str ``[n]``, as in the file.
         tokens: words, int32 ``[n, token]``, padding in front.
+        tail: whether the answer is rare in its group, bool ``[n]``; all False as they are read.
     """
 
     id: np.ndarray
@@ -81,6 +82,7 @@ class QuestionRows:
     image: np.ndarray
     local_group: np.ndarray
     global_group: np.ndarray
+    tail: np.ndarray
 
     def __len__(self) -> int:
         return len(self.id)
@@ -126,6 +128,7 @@ def questions_from(files: Files, name: str, book: Book, tokens: int) -> Question
         np.array(ids, dtype=np.str_),
         np.array(words, dtype=np.int32).reshape(len(ids), tokens),
         *columns,
+        np.zeros(len(ids), dtype=bool),
     )
 
 

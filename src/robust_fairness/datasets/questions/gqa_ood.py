@@ -6,7 +6,7 @@ Issues in Bias Mitigation Techniques" (WACV 2022), 4.3 and A.1.
 """
 
 import logging
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Annotated, Literal
 
@@ -29,7 +29,7 @@ from robust_fairness.datasets.questions._questions import (
     questions_from,
 )
 from robust_fairness.samples import REQUIRED_PARTS, Samples
-from robust_fairness.samples.questions import IMAGE, TOKENS, Boxes, Questions, in_tail
+from robust_fairness.samples.questions import IMAGE, TOKENS, Questions, in_tail
 
 SIDES = ("head", "tail")
 UNSEEN = "<unseen>"  # the class of answers that no training question has
@@ -49,18 +49,6 @@ Sensitive = Annotated[
     EACH_ONCE,
     Field(min_length=1),
 ]
-
-
-@dataclass(frozen=True)
-class _Part:
-    """Questions of a part, and whether the answer of each is rare, bool ``[n]``."""
-
-    rows: QuestionRows
-    tail: np.ndarray
-
-    def take(self, rows: np.ndarray) -> "_Part":
-        """The questions of the given row numbers."""
-        return _Part(self.rows.take(rows), self.tail[rows])
 
 
 class GqaOod(QuestionDataset):
@@ -114,17 +102,20 @@ class GqaOod(QuestionDataset):
     def load(self, files: Files, splits: int) -> Samples:
         parameters = self.parameters
         book = Book()
-        train = _training(parameters, files, book)
+        train = _by_rule(parameters, files, book, "train")
         seen, words = len(book.answers), len(book.words)
         parts = {"train": train} | {
             part: _evaluation(parameters, files, book, part) for part in OFFICIAL
         }
         images, image_of = _sorted(book.images, len(book.images))
-        boxes = _boxes_of(images, parameters, files)
-        drawn = _drawn(len(train.rows), splits, parameters)
+        # of the images of all questions, so that every train_share uses the same ones
+        features = files.root / parameters.features_folder
+        target = Path(parameters.boxes_folder).absolute()
+        boxes = convert(features, images, parameters.boxes, target)
+        files.sources[parameters.features_folder] = boxes.sha256
+        drawn = _drawn(len(train), splits, parameters)
         parts["train"] = train.take(np.flatnonzero(drawn.any(axis=1)))
-        rows = joined(part.rows for part in parts.values())
-        tail = np.concatenate([part.tail for part in parts.values()])
+        rows = joined(parts.values())
         vocabulary, token_of = _sorted(book.words, words, fixed=UNKNOWN_TOKEN + 1)
         token_of[words:] = UNKNOWN_TOKEN
         answers, class_of = _sorted(book.answers, seen)
@@ -136,7 +127,7 @@ class GqaOod(QuestionDataset):
             logger.info(
                 "%d validation and test questions have an answer unseen in training", unseen.sum()
             )
-        sides = pd.Categorical.from_codes(tail.astype(np.int8), pd.Index(SIDES, dtype=object))
+        sides = pd.Categorical.from_codes(rows.tail.astype(np.int8), pd.Index(SIDES, dtype=object))
         return Samples(
             x={
                 TOKENS: token_of[rows.tokens].astype(np.int32),
@@ -152,7 +143,7 @@ class GqaOod(QuestionDataset):
                 }
             ),
             id=rows.id,
-            splits=_splits(drawn, [len(part.rows) for part in parts.values()]),
+            splits=_splits(drawn, [len(part) for part in parts.values()]),
             classes=answers,
             sensitive=parameters.sensitive,
             sources=files.sources,
@@ -160,32 +151,16 @@ class GqaOod(QuestionDataset):
         )
 
 
-def _boxes_of(images: tuple[str, ...], parameters: GqaOod.Parameters, files: Files) -> Boxes:
-    """Features of the images of all questions, so that every ``train_share`` uses the same ones."""
-    features = files.root / parameters.features_folder
-    target = Path(parameters.boxes_folder).absolute()
-    boxes = convert(features, images, parameters.boxes, target)
-    files.sources[parameters.features_folder] = boxes.sha256
-    return boxes
-
-
-def _training(parameters: GqaOod.Parameters, files: Files, book: Book) -> _Part:
-    rows = _balanced(parameters, files, book, "train")
-    return _Part(rows, _rare(rows, book, parameters.beta))
-
-
-def _balanced(parameters: GqaOod.Parameters, files: Files, book: Book, part: str) -> QuestionRows:
+def _by_rule(parameters: GqaOod.Parameters, files: Files, book: Book, part: str) -> QuestionRows:
+    """The balanced questions of GQA, whose answers are rare in their local group by the rule."""
     name = f"{parameters.folder}/{part}_balanced_questions.json"
-    return questions_from(files, name, book, parameters.tokens)
-
-
-def _rare(rows: QuestionRows, book: Book, beta: float) -> np.ndarray:
-    """Whether the answer of each question is rare in its local group, bool ``[n]``."""
+    rows = questions_from(files, name, book, parameters.tokens)
     group = rows.local_group.astype(np.int64)
-    return in_tail(rows.answer.astype(np.int64), group, len(book.answers), beta)
+    rare = in_tail(rows.answer.astype(np.int64), group, len(book.answers), parameters.beta)
+    return replace(rows, tail=rare)
 
 
-def _evaluation(parameters: GqaOod.Parameters, files: Files, book: Book, part: str) -> _Part:
+def _evaluation(parameters: GqaOod.Parameters, files: Files, book: Book, part: str) -> QuestionRows:
     """Validation or test questions: those of GQA-OOD, else the balanced ones by the rule."""
     official = OFFICIAL[part]
     names = [f"{parameters.ood_folder}/ood_{official}_{side}.json" for side in SIDES]
@@ -196,7 +171,8 @@ def _evaluation(parameters: GqaOod.Parameters, files: Files, book: Book, part: s
             raise InputError(
                 f"{names[0]} and {names[1]}: question {both[0]} is in both, allowed: in one"
             )
-        return _Part(joined([head, tail]), np.repeat([False, True], [len(head), len(tail)]))
+        rare = np.repeat([False, True], [len(head), len(tail)])
+        return replace(joined([head, tail]), tail=rare)
     balanced = f"{parameters.folder}/{official}_balanced_questions.json"
     if not files.has(balanced):
         raise InputError(
@@ -204,8 +180,7 @@ def _evaluation(parameters: GqaOod.Parameters, files: Files, book: Book, part: s
             f"first two, or the third, plain or with .gz; let {ROOT_VARIABLE} name their folder"
         )
     logger.info("%s: head and tail by the rule, since files of GQA-OOD are absent", balanced)
-    rows = _balanced(parameters, files, book, official)
-    return _Part(rows, _rare(rows, book, parameters.beta))
+    return _by_rule(parameters, files, book, official)
 
 
 def _sorted(names: Names, count: int, fixed: int = 0) -> tuple[tuple[str, ...], np.ndarray]:
