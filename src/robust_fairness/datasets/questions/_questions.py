@@ -123,12 +123,15 @@ def questions_from(files: Files, name: str, book: Book, tokens: int) -> Question
         numbers.append(book.global_groups.number(_group(groups, "global", place)))
     if not ids:
         raise InputError(f"{name}: no question, allowed: one or more")
-    columns = np.array(numbers, dtype=np.int32).reshape(len(ids), -1).T
+    answer, image, local, overall = np.array(numbers, dtype=np.int32).reshape(len(ids), -1).T
     return QuestionRows(
-        np.array(ids, dtype=np.str_),
-        np.array(words, dtype=np.int32).reshape(len(ids), tokens),
-        *columns,
-        np.zeros(len(ids), dtype=bool),
+        id=np.array(ids, dtype=np.str_),
+        tokens=np.array(words, dtype=np.int32).reshape(len(ids), tokens),
+        answer=answer,
+        image=image,
+        local_group=local,
+        global_group=overall,
+        tail=np.zeros(len(ids), dtype=bool),
     )
 
 
