@@ -287,7 +287,7 @@ def test_continuous_communities_agree_with_an_independent_reading(shared_data: P
     ethnicities = ("racepctblack", "racePctWhite", "racePctAsian", "racePctHisp")
     samples = load(communities, shared_data, target="continuous", sensitive=ethnicities)
     (path,) = (shared_data / "communities_crime").glob("communities.data*")
-    fields = [name.removesuffix("?") for name in communities.FIELDS.split()]
+    fields = list(communities.FIELDS)
     frame = pd.read_csv(path, header=None, names=fields, na_values="?")
     assert samples.classes == ()
     np.testing.assert_array_equal(samples.y, frame["ViolentCrimesPerPop"].astype(np.float32))

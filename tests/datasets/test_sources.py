@@ -201,10 +201,10 @@ def communities_samples(shared_data: Path) -> Samples:
 
 def test_fields_of_communities_are_those_of_its_codebook(shared_data: Path) -> None:
     codebook = Files(shared_data).text("communities_crime/communities.names")
-    fields = [name.removesuffix("?") for name in communities.FIELDS.split()]
+    fields = list(communities.FIELDS)
     assert fields == re.findall(r"^@attribute (\w+) ", codebook, re.MULTILINE)
     missing = dict(re.findall(r"^(\w+)(?: -?[\d.]+){7} (\d+)$", codebook, re.MULTILINE))
-    incomplete = {name[:-1] for name in communities.FIELDS.split()[5:] if name[-1] == "?"}
+    incomplete = {name for name in fields[5:] if communities.FIELDS[name].missing}
     assert incomplete == {name for name, rows in missing.items() if rows != "0"}
 
 

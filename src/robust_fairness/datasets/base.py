@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -117,7 +116,6 @@ class TableDataset(Dataset):
         """The typed table; arguments and errors as of ``load``."""
 
     def load(self, files: Files, splits: int) -> Samples:
-        """The samples of the typed table."""
         table = self.read(files, splits)
         for name, values in {"target": table.target, **table.attributes}.items():
             require_two_values(values, f"{', '.join(files.sources)}: {name}")
@@ -126,7 +124,9 @@ class TableDataset(Dataset):
             parts = random_splits(len(table.features), splits, self.parameters)
         if isinstance(table.target.dtype, pd.CategoricalDtype):
             require_every_class(parts, table.target)
-        dropped = self._dropped()
+        dropped: set[str] = set()
+        for name in self.parameters.sensitive if self.parameters.drop_sensitive else ():
+            dropped.update(self.feature_columns.get(name, (name,)))
         kept = table.features[[name for name in table.features if name not in dropped]]
         features = one_hot(kept)
         return labelled(
@@ -141,13 +141,6 @@ class TableDataset(Dataset):
             features=tuple(features.columns),
             conditioning=table.conditioning,
         )
-
-    def _dropped(self) -> set[str]:
-        """Columns of the sensitive attributes, if they are to be dropped."""
-        if not self.parameters.drop_sensitive:
-            return set()
-        columns = (self.feature_columns.get(name, (name,)) for name in self.parameters.sensitive)
-        return set(chain.from_iterable(columns))
 
 
 def labelled(

@@ -206,12 +206,8 @@ def _splits(table: pd.DataFrame, parameters: RawTableParameters, count: int) -> 
     if parameters.split is not None:
         return _split_column(table, parameters, parameters.split)
     if parameters.unit is not None:
-        return unit_splits(_units(table, parameters.unit), count, parameters)
+        return unit_splits(table[parameters.unit], count, parameters)
     return random_splits(len(table), count, parameters)
-
-
-def _units(table: pd.DataFrame, unit: str) -> pd.Series:
-    return pd.Series(pd.factorize(table[unit])[0])
 
 
 def _split_column(table: pd.DataFrame, parameters: RawTableParameters, column: str) -> pd.DataFrame:
@@ -227,10 +223,10 @@ def _split_column(table: pd.DataFrame, parameters: RawTableParameters, column: s
                 f"{place}: no row is {name}, allowed: rows of each of {REQUIRED_PARTS}"
             )
     if parameters.unit is not None:
-        units = _units(table, parameters.unit)
-        mixed = units.map(parts.astype(object).groupby(units).nunique() > 1)
+        units = table[parameters.unit]
+        mixed = parts.astype(object).groupby(units.to_numpy()).transform("nunique") > 1
         if mixed.any():
-            first = table[parameters.unit][mixed].iloc[0]
+            first = units[mixed].iloc[0]
             raise InputError(
                 f"{place}: {parameters.unit} {first} is in several parts, allowed: one"
             )

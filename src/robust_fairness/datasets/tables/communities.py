@@ -1,12 +1,12 @@
 """Communities and Crime: violent crime in 1,994 US communities (Redmond and Baveja 2002)."""
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import PositiveInt
 
 from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.raw.schemas import Number, validated
+from robust_fairness.datasets.raw.schemas import codebook, validated
 from robust_fairness.datasets.raw.text import read_table
 from robust_fairness.datasets.tables._tables import TopShareParameters, top_share
 from robust_fairness.samples.splits import Fraction
@@ -17,30 +17,7 @@ TARGET = "ViolentCrimesPerPop"
 SENSITIVE = ("racepctblack", "FemalePctDiv")
 ETHNICITIES = ("racePctWhite", "racePctAsian", "racePctHisp")  # beside racepctblack
 NOT_PREDICTIVE = 5  # where the community is, and a fold number
-# The fields of a line; a question mark follows those that lack a value for some community.
-FIELDS = """
-    state county? community? communityname fold population householdsize racepctblack
-    racePctWhite racePctAsian racePctHisp agePct12t21 agePct12t29 agePct16t24 agePct65up
-    numbUrban pctUrban medIncome pctWWage pctWFarmSelf pctWInvInc pctWSocSec pctWPubAsst
-    pctWRetire medFamInc perCapInc whitePerCap blackPerCap indianPerCap AsianPerCap OtherPerCap?
-    HispPerCap NumUnderPov PctPopUnderPov PctLess9thGrade PctNotHSGrad PctBSorMore PctUnemployed
-    PctEmploy PctEmplManu PctEmplProfServ PctOccupManu PctOccupMgmtProf MalePctDivorce
-    MalePctNevMarr FemalePctDiv TotalPctDiv PersPerFam PctFam2Par PctKids2Par PctYoungKids2Par
-    PctTeen2Par PctWorkMomYoungKids PctWorkMom NumIlleg PctIlleg NumImmig PctImmigRecent
-    PctImmigRec5 PctImmigRec8 PctImmigRec10 PctRecentImmig PctRecImmig5 PctRecImmig8
-    PctRecImmig10 PctSpeakEnglOnly PctNotSpeakEnglWell PctLargHouseFam PctLargHouseOccup
-    PersPerOccupHous PersPerOwnOccHous PersPerRentOccHous PctPersOwnOccup PctPersDenseHous
-    PctHousLess3BR MedNumBR HousVacant PctHousOccup PctHousOwnOcc PctVacantBoarded
-    PctVacMore6Mos MedYrHousBuilt PctHousNoPhone PctWOFullPlumb OwnOccLowQuart OwnOccMedVal
-    OwnOccHiQuart RentLowQ RentMedian RentHighQ MedRent MedRentPctHousInc MedOwnCostPctInc
-    MedOwnCostPctIncNoMtg NumInShelters NumStreet PctForeignBorn PctBornSameState PctSameHouse85
-    PctSameCity85 PctSameState85 LemasSwornFT? LemasSwFTPerPop? LemasSwFTFieldOps?
-    LemasSwFTFieldPerPop? LemasTotalReq? LemasTotReqPerPop? PolicReqPerOffic? PolicPerPop?
-    RacialMatchCommPol? PctPolicWhite? PctPolicBlack? PctPolicHisp? PctPolicAsian?
-    PctPolicMinor? OfficAssgnDrugUnits? NumKindsDrugsSeiz? PolicAveOTWorked? LandArea PopDens
-    PctUsePubTrans PolicCars? PolicOperBudg? LemasPctPolicOnPatr? LemasGangUnitDeploy?
-    LemasPctOfficDrugUn PolicBudgPerPop? ViolentCrimesPerPop
-"""
+FIELDS: dict[str, Any] = codebook(__file__)
 
 
 class Communities(TableDataset):
@@ -86,10 +63,9 @@ class Communities(TableDataset):
 
     def read(self, files: Files, splits: int) -> TypedTable:
         parameters = self.parameters
-        fields = FIELDS.split()
-        complete = [name for name in fields[NOT_PREDICTIVE:] if not name.endswith("?")]
-        cells = read_table(files, DATA, fields, ROWS)
-        table = validated(cells, dict.fromkeys(complete, Number(0, 1)), DATA)
+        predictive = list(FIELDS.items())[NOT_PREDICTIVE:]
+        complete = {name: field for name, field in predictive if not field.missing}
+        table = validated(read_table(files, DATA, list(FIELDS), ROWS), complete, DATA)
         table = table.reset_index(drop=True)
         crime = table.pop(TARGET)
         groups = {f"{name}_group": top_share(table[name], DATA, parameters) for name in SENSITIVE}
