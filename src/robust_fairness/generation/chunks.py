@@ -7,7 +7,6 @@ always gets the same batches: number b has the rows at places ``b * batch`` to
 
 import hashlib
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -140,10 +139,6 @@ class Chunks:
         description = f"{self.family.shift} {self.family.severity:g}"
         for _ in progress(self._made(missing), description, max(asked, batches), asked - batches):
             pass
-
-    def drop(self) -> None:
-        """Delete the set from the disk."""
-        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _path(self, number: int) -> Path:
         """File of a chunk; files of other chunk sizes have other names."""

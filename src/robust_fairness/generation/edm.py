@@ -11,7 +11,7 @@ from typing import Literal
 
 import torch
 from jaxtyping import Float, Int, UInt8
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 from torch import Tensor, nn
 
 LARGEST_PIXEL = 255
@@ -21,27 +21,23 @@ LARGEST_PIXEL = 255
 Denoise = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
-class Preconditioning(BaseModel):
+class Preconditioning(BaseModel, extra="forbid", frozen=True):
     """How the network's inputs and outputs are scaled (Table 1, "Network and preconditioning").
 
     ``noise_factor`` times ln(sigma) / 4 is the network's time. It is 1 in the paper; a network
     of OpenAI's ImageNet models counts time in thousandths.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     sigma_data: float = Field(0.5, gt=0, description="standard deviation that data count as")
     noise_factor: float = Field(1.0, gt=0)
 
 
-class Sampler(BaseModel):
+class Sampler(BaseModel, extra="forbid", frozen=True):
     """The deterministic sampler (Table 1, "Sampling").
 
     18 steps, 35 evaluations of the network, are the paper's for CIFAR-10; 40 steps, 79
     evaluations, are usual for 64 x 64.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     steps: int = Field(18, ge=1)
     sigma_min: float = Field(0.002, gt=0)

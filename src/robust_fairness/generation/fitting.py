@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Int, UInt8
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from torch import Tensor
 
 from robust_fairness.core import checkpoints
@@ -26,7 +26,7 @@ HISTORY = {"step": "int64", "images": "int64", "loss": "float64"}
 PACKAGES = ("generation",)
 
 
-class GeneratorParameters(BaseModel):
+class GeneratorParameters(BaseModel, extra="forbid", frozen=True):
     """How a generator is trained.
 
     Noise levels, Adam's constants and the averaging are those of Karras et al. (Tables 1 and 7);
@@ -34,8 +34,6 @@ class GeneratorParameters(BaseModel):
     half-life of ``half_life`` images, but at most ``half_life_share`` of the images seen so far:
     otherwise the averages of a short training would still contain its initial weights.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     network: unet.Parameters = unet.Parameters()
     preconditioning: edm.Preconditioning = edm.Preconditioning()

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Int, UInt8
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -28,10 +28,8 @@ LONGEST_MESSAGE = 200  # letters of a library's own words
 Device = Literal["auto", "cpu", "cuda"]
 
 
-class Settings(BaseModel):
+class Settings(BaseModel, extra="forbid", frozen=True):
     """Everything about a generator except its weights."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     classes: tuple[str, ...] = Field(min_length=1)
     shape: tuple[int, int, int]

@@ -3,13 +3,13 @@
 from typing import Any, Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
 from robust_fairness.core.errors import InputError
 
 
-class Parameters(BaseModel):
+class Parameters(BaseModel, extra="forbid", frozen=True):
     """Sizes of the network.
 
     The defaults are small: 8 x 8 digits on a CPU. OpenAI's ImageNet-64 network is ``channels``
@@ -17,8 +17,6 @@ class Parameters(BaseModel):
     ``head_width`` 64, ``groups`` 32, ``conditioning`` scale_shift, ``resampling`` resnet,
     ``frequency_shift`` 0 and ``cosine_first``.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     channels: tuple[int, ...] = Field(
         (32, 64), min_length=1, description="of every level; each level halves height and width"

@@ -8,19 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.questions._scenes import (
     ASPECTS,
-    COLOR,
     EXIST,
     FURNITURE,
     LEFT,
-    MATERIAL,
     PARTS,
     TOYS,
     VERIFY,
-    YES,
     Question,
     Scenes,
     WorldParameters,
@@ -39,33 +37,7 @@ CELL = 50.0  # side of a box, in pixels
 
 Records = dict[str, dict[str, Any]]
 
-WORDINGS = {
-    COLOR: ("What color is the {toy}?", "Which color is the {toy}?"),
-    MATERIAL: ("What is the {toy} made of?", "What material is the {toy} made of?"),
-    LEFT: ("What is to the left of the {toy}?", "What is on the left of the {toy}?"),
-    VERIFY: ("Is the {toy} {color}?", "Does the {toy} look {color}?"),
-    EXIST: ("Is there a {toy}?", "Is there a {toy} in the picture?"),
-}
-LOCAL_GROUPS = {
-    COLOR: "10q-{toy}_color",
-    MATERIAL: "10q-{toy}_material",
-    LEFT: "14-{toy}_to the left of,s",
-    VERIFY: "06-{toy}_{color}",
-    EXIST: "03-{toy}",
-}
-GLOBAL_GROUPS = {COLOR: "color", MATERIAL: "material", LEFT: "furniture"}  # null of the others
-FULL_ANSWERS = {
-    COLOR: "The {toy} is {answer}.",
-    MATERIAL: "The {toy} is made of {answer}.",
-    LEFT: "The {answer} is to the left of the {toy}.",
-}
-TYPES = {
-    COLOR: ("directWhich", "attr", "query"),
-    MATERIAL: ("material", "attr", "query"),
-    LEFT: ("relS", "rel", "query"),
-    VERIFY: ("verifyAttr", "attr", "verify"),
-    EXIST: ("exist", "obj", "verify"),
-}
+TEXTS = yaml.safe_load(Path(__file__).with_suffix(".yml").read_text(encoding="utf-8"))
 
 
 def write(world: WorldParameters, folder: Path) -> None:
@@ -113,8 +85,12 @@ def records_of(questions: Sequence[Question], part: str, objects: int) -> Record
 def _record(name: str, question: Question, part: str, objects: int) -> dict[str, Any]:
     slots = {"toy": question.toy, "color": question.color, "answer": question.answer}
     family, furniture = question.family, question.place + objects
-    text = WORDINGS[family][question.wording].format(**slots)
-    full = _full_answer(question).format(**slots)
+    texts = TEXTS[family]
+    text = texts["wordings"][question.wording].format(**slots)
+    full_answers = texts["full_answer"]
+    full = full_answers.get(question.answer, full_answers.get("any")).format(**slots)
+    # GQA marks questions for objects that are not in the image
+    detailed = texts["types"]["detailed"] + "C" * (question.place < 0)
     things = {} if question.place < 0 else {question.toy: str(question.place)}
     answer = {question.answer: str(furniture)} if family == LEFT else {}
     steps = [
@@ -129,8 +105,8 @@ def _record(name: str, question: Question, part: str, objects: int) -> dict[str,
         "imageId": image_name(part, question.scene),
         "isBalanced": True,
         "groups": {
-            "global": GLOBAL_GROUPS.get(family),
-            "local": LOCAL_GROUPS[family].format(**slots),
+            "global": texts["global_group"],
+            "local": texts["local_group"].format(**slots),
         },
         "answer": question.answer,
         "semanticStr": "->".join(map(_step_text, steps)),
@@ -139,24 +115,9 @@ def _record(name: str, question: Question, part: str, objects: int) -> dict[str,
             "question": _places_of(things, text),
             "fullAnswer": _places_of(things | answer, full),
         },
-        "types": dict(zip(("detailed", "semantic", "structural"), _types(question), strict=True)),
+        "types": {**texts["types"], "detailed": detailed},
         "fullAnswer": full,
     }
-
-
-def _full_answer(question: Question) -> str:
-    if question.family in FULL_ANSWERS:
-        return FULL_ANSWERS[question.family]
-    if question.family == VERIFY:
-        known = question.answer == YES
-        return "Yes, the {toy} is {color}." if known else "No, the {toy} is not {color}."
-    return "Yes, there is a {toy}." if question.answer == YES else "No, there is no {toy}."
-
-
-def _types(question: Question) -> tuple[str, str, str]:
-    detailed, semantic, structural = TYPES[question.family]
-    # GQA marks questions for objects that are not in the image
-    return detailed + "C" * (question.place < 0), semantic, structural
 
 
 def _steps(question: Question, furniture: int) -> Iterator[tuple[str, str]]:
