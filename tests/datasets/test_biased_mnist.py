@@ -15,7 +15,7 @@ from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images import _biased_mnist_rendering as rendering
 from robust_fairness.datasets.images import biased_mnist
 from robust_fairness.datasets.images._biased_mnist_factors import VARIABLES, draw_factors
-from robust_fairness.datasets.images._biased_mnist_rendering import GLYPHS, render
+from robust_fairness.datasets.images._biased_mnist_rendering import TEXTURES, render
 from robust_fairness.samples import PARTS, groups_of
 
 DIGIT = [
@@ -138,7 +138,7 @@ def slow_image(mask: np.ndarray, values: dict[str, int], variant: str) -> np.nda
     distractor = DIGIT[::-1][values["distractor_color"]]
     texture = [255 - c for c in texture]
     cell = 4 if values["digit_position"] == 9 else values["digit_position"]
-    glyph = list(GLYPHS.values())[values["texture"]].split()
+    glyph = list(TEXTURES.values())[values["texture"]].split()
     image = np.zeros((96, 96, 3), dtype=np.uint8)
     for row in range(96):
         for column in range(96):

@@ -38,6 +38,7 @@ class Plain:
     classes: tuple[str, ...] = ("cat", "dog", "ant")
     shape: tuple[int, int, int] = SHAPE
     asked: list[int] = field(default_factory=list)
+    device = torch.device("cpu")
 
     def decode(self, latents: Tensor, labels: Tensor) -> Tensor:
         self.asked.append(len(latents))

@@ -43,6 +43,7 @@ class Dependent:
     sizes: list[int] = field(default_factory=list)
     stop_at: int = 10**9
     wait: float = 0.0
+    device = torch.device("cpu")
 
     def decode(self, latents: Tensor, labels: Tensor) -> Tensor:
         if len(self.sizes) >= self.stop_at:

@@ -43,6 +43,9 @@ class Decoder(Protocol):
     @property
     def fingerprint(self) -> str: ...
 
+    @property
+    def device(self) -> torch.device: ...
+
     def decode(self, latents: Tensor, labels: Tensor) -> Tensor:
         """Images, uint8 ``[n, *shape]``, of float32 ``[n, *shape]`` and int64 ``[n]``."""
 

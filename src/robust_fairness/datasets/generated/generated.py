@@ -39,6 +39,7 @@ class OfClasses:
             raise InputError(f"classes: {', '.join(classes)}, allowed: each once")
         self.generator, self.classes = generator, classes
         self.shape, self.fingerprint = generator.shape, generator.fingerprint
+        self.device = generator.device
         self.labels = torch.tensor([generator.classes.index(one) for one in classes])
 
     def decode(self, latents: Tensor, labels: Tensor) -> Tensor:
@@ -157,19 +158,14 @@ def _chunks(
         parameters.seed,
         parameters.target_seed,
     )
+    device = generator.device.type
+    if device == "cuda":
+        device = f"cuda {torch.cuda.get_device_name(generator.device)}"
     return Chunks(
         OfClasses(generator, parameters.classes) if parameters.classes else generator,
         family,
         checkpoints.root() / name,
         batch=parameters.batch,
         chunk=parameters.chunk,
-        device=f"{_device(generator)}, {parameters.threads} threads",
+        device=f"{device}, {parameters.threads} threads",
     )
-
-
-def _device(generator: Decoder) -> str:
-    """Name of the device that decodes; its chunks are distinct from those of other devices."""
-    device = getattr(generator, "device", torch.device("cpu"))
-    if device.type == "cuda":
-        return f"cuda {torch.cuda.get_device_name(device)}"
-    return str(device.type)

@@ -1,23 +1,21 @@
 """The factors of Biased MNIST: which value each bias variable has in each image."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import yaml
 
 DIGITS = 10
 CELLS = 9  # of a grid of 3 x 3, numbered row by row
 UNBIASED = 0.1
 
-# Blue, green, red of the digit, by the digit that has the colour most often.
-DIGIT_COLORS = np.array(
-    [
-        (255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 0), (0, 255, 255),
-        (255, 0, 255), (128, 255, 0), (128, 0, 255), (0, 128, 255), (0, 255, 128),
-    ],
-    dtype=np.uint8,
-)  # fmt: skip
+_DRAWN = yaml.safe_load(Path(__file__).with_name("_biased_mnist.yml").read_text(encoding="utf-8"))
+SHAPES: dict[str, list[list[int]] | None] = _DRAWN["shapes"]
+TEXTURES: dict[str, str] = _DRAWN["textures"]
+DIGIT_COLORS = np.array(_DRAWN["digit_colors"], dtype=np.uint8)
 # Blue, green, red by value, of every variable that is a colour.
 COLORS = {
     "background_color": ((255 - DIGIT_COLORS.astype(int)) // 4).astype(np.uint8),
@@ -25,11 +23,6 @@ COLORS = {
     "distractor_color": DIGIT_COLORS[::-1],
     "texture_color": 255 - DIGIT_COLORS,
 }
-SHAPES = (
-    "circle", "right_triangle", "obtuse_triangle", "square", "parallelogram",
-    "kite", "pentagon", "semicircle", "plus", "arrow",
-)  # fmt: skip
-TEXTURES = ("-", "/", "|", "+", "x", "~", "::", ">", "<", "\\")
 
 
 @dataclass(frozen=True)
@@ -45,7 +38,7 @@ class Variable:
     own: tuple[int, ...]
 
 
-def _named(values: Sequence[str]) -> Variable:
+def _named(values: Iterable[str]) -> Variable:
     """A variable of ten values, one a digit."""
     return Variable(tuple(values), tuple(range(DIGITS)))
 

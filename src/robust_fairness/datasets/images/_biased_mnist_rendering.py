@@ -27,41 +27,16 @@ CHANNELS = 3
 THREADS = 2
 BLACK, WHITE = np.uint8(0), np.uint8(255)
 
-# Corners (x, y) of the shapes that are convex polygons; corners and edges belong to them.
-POLYGONS = {
-    "right_triangle": ((0, 0), (0, 16), (16, 16)),
-    "obtuse_triangle": ((0, 0), (5, 16), (16, 16)),
-    "square": ((0, 0), (0, 16), (16, 16), (16, 0)),
-    "parallelogram": ((5, 0), (0, 16), (10, 16), (16, 0)),
-    "kite": ((8, 0), (0, 5), (8, 16), (16, 5)),
-    "pentagon": ((8, 0), (0, 5), (5, 16), (10, 16), (16, 5)),
-    "arrow": ((0, 4), (0, 12), (10, 12), (16, 8), (10, 4)),
-}
-# The last row stands on the baseline. The published code draws with OpenCV's Hershey font, which
-# these strokes follow in size.
-GLYPHS = {
-    "-": "........ ........ ........ .######. ........ ........ ........ ........",
-    "/": "......#. ......#. .....#.. ....#... ...#.... ..#..... .#...... .#......",
-    "|": "...#.... ...#.... ...#.... ...#.... ...#.... ...#.... ...#.... ...#....",
-    "+": "........ ...#.... ...#.... ...#.... #######. ...#.... ...#.... ...#....",
-    "x": "........ ........ #.....#. .#...#.. ..#.#... ...#.... .##.##.. #.....#.",
-    "~": "........ ........ .##..... #..#..#. ....##.. ........ ........ ........",
-    "::": "........ ........ .#...#.. ........ ........ ........ .#...#.. ........",
-    ">": "........ ##...... ..##.... ....##.. ......#. ....##.. ..##.... ##......",
-    "<": "........ .....##. ...##... .##..... #....... .##..... ...##... .....##.",
-    "\\": ".#...... .#...... ..#..... ...#.... ....#... .....#.. ......#. ......#.",
-}
-
 
 def shape_mask(name: str) -> np.ndarray:
     """Which pixels of a cell a distractor covers, bool ``[32, 32]``."""
     y, x = np.mgrid[: SHAPE + 1, : SHAPE + 1]
     middle = SHAPE // 2
-    if name in POLYGONS:
-        corners = POLYGONS[name]
+    corners = SHAPES[name]
+    if corners is not None:
         sides = [
             (x2 - x1) * (y - y1) - (y2 - y1) * (x - x1)
-            for (x1, y1), (x2, y2) in zip(corners, (*corners[1:], corners[0]), strict=True)
+            for (x1, y1), (x2, y2) in zip(corners, [*corners[1:], corners[0]], strict=True)
         ]
         inside = np.all(np.stack(sides) >= 0, axis=0) | np.all(np.stack(sides) <= 0, axis=0)
     elif name == "plus":
@@ -77,7 +52,7 @@ def shape_mask(name: str) -> np.ndarray:
 
 def texture_mask(name: str) -> np.ndarray:
     """Which pixels of the canvas a texture covers, bool ``[96, 96]``: 36 times its glyph."""
-    glyph = np.array([[stroke == "#" for stroke in row] for row in GLYPHS[name].split()])
+    glyph = np.array([[stroke == "#" for stroke in row] for row in TEXTURES[name].split()])
     mask = np.zeros((CANVAS, CANVAS), dtype=bool)
     for bottom in BASELINES:
         for left in BASELINES:

@@ -66,16 +66,11 @@ def _table(files: Files, name: str, fields: Mapping[str, Field], moment: str) ->
 
 
 def _moments(cells: pd.Series, file: str) -> np.ndarray:
-    """Dates in seconds: nanoseconds cannot hold the 300 years of a shifted birth."""
-    moments = np.empty(len(cells), dtype="datetime64[s]")
-    for row, (line, cell) in enumerate(cells.items()):
-        try:
-            moments[row] = np.datetime64(str(cell), "s")
-        except ValueError:
-            moments[row] = np.datetime64("NaT")
-        if np.isnat(moments[row]):
-            raise InputError(
-                f"{file}, line {line}, column {cells.name}: {cell!r}, allowed: a date such as "
-                "2101-10-20 19:08:00"
-            )
-    return moments
+    """Dates in seconds: differences in nanoseconds cannot hold the 300 years of a shifted birth."""
+    dates = pd.to_datetime(cells, format="ISO8601", errors="coerce")
+    for line, cell in cells[dates.isna()].items():
+        raise InputError(
+            f"{file}, line {line}, column {cells.name}: {cell!r}, allowed: a date such as "
+            "2101-10-20 19:08:00"
+        )
+    return dates.to_numpy("datetime64[s]")
