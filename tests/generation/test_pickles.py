@@ -152,7 +152,7 @@ def test_tensors_that_claim_more_than_is_stored_are_refused(tmp_path) -> None:
         (b"\x80\x04NN.", "allowed: a dictionary"),  # two values
         (b"\x80\x04h\x05.", "truncated or damaged"),  # memory that was never written
         (b"\x80\x04(.", "truncated or damaged"),  # a mark
-        (b"\x80\x04]}a(u.", "truncated or damaged"),
+        (b"\x80\x04]}a(u.", "allowed: a dictionary"),  # a dictionary in a list
         (b"\x80\x04NNb.", "allowed: a dictionary"),  # a state for None
         (b"\x80\x04NK\x01b.", "truncated or damaged"),
         (b"\x80\x04NN\x93.", "truncated or damaged"),  # a name of None
