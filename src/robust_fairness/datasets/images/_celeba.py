@@ -63,15 +63,11 @@ def _table(name: str, text: str, header: int | None) -> pd.DataFrame:
 
 
 class Colours:
-    """Measures the patches of images while they are decoded.
+    """Measures the skin tone of images, by name ``rows``, while they are decoded."""
 
-    Args:
-        landmarks: of all rows, float64 ``[n, 5, 2]``.
-        own: whether they are the image's own, bool ``[n]``.
-    """
-
-    def __init__(self, landmarks: np.ndarray, own: np.ndarray) -> None:
-        self.landmarks, self.own = landmarks, own
+    def __init__(self, files: Files, rows: pd.Index, parameters: SkinToneParameters) -> None:
+        self.landmarks, self.own = _landmarks_of(files, rows, parameters)
+        self.parameters = parameters
         self.blocks: list[Patches] = []
 
     def __call__(self, start: int, images: np.ndarray) -> None:
@@ -85,8 +81,23 @@ class Colours:
         rows = slice(start, start + len(images))
         self.blocks.append(measure(images, self.landmarks[rows]))
 
+    def attributes(self) -> pd.DataFrame:
+        """Skin tone of all images, as attributes; flags as categories."""
+        patches = Patches(*map(np.concatenate, zip(*self.blocks, strict=True)))
+        table = skin_tones(patches, self.parameters)
+        missing = int(table["ita"].isna().sum())
+        if missing:
+            logger.warning("skin_tone: missing for %d of %d images", missing, len(table))
+        if not self.parameters.details:
+            return table[list(SKIN_TONE)]
+        table["own_landmarks"] = self.own
+        for name, flag in table.select_dtypes(bool).items():
+            names = pd.Index([f"not {name}", str(name)], dtype=object)
+            table[name] = pd.Categorical.from_codes(flag.to_numpy().astype(int), names)
+        return table
 
-def landmarks_of(
+
+def _landmarks_of(
     files: Files, rows: pd.Index, parameters: SkinToneParameters
 ) -> tuple[np.ndarray, np.ndarray]:
     """Landmarks of the images ``[n, 5, 2]``, and which of them are their own ``[n]``."""
@@ -118,18 +129,3 @@ def landmarks_of(
             len(rows),
         )
     return landmarks, own
-
-
-def skin_tone_attributes(colours: Colours, parameters: SkinToneParameters) -> pd.DataFrame:
-    """Skin tone of the images that ``colours`` has seen, as attributes; flags as categories."""
-    table = skin_tones(Patches(*map(np.concatenate, zip(*colours.blocks, strict=True))), parameters)
-    missing = int(table["ita"].isna().sum())
-    if missing:
-        logger.warning("skin_tone: missing for %d of %d images", missing, len(table))
-    if not parameters.details:
-        return table[list(SKIN_TONE)]
-    table["own_landmarks"] = colours.own
-    for name, flag in table.select_dtypes(bool).items():
-        names = pd.Index([f"not {name}", str(name)], dtype=object)
-        table[name] = pd.Categorical.from_codes(flag.to_numpy().astype(int), names)
-    return table

@@ -46,7 +46,10 @@ def samples_of(
     occurring = {name: table[name].cat.remove_unused_categories() for name in (CLASS, *sensitive)}
     labels = occurring[CLASS].reset_index(drop=True)
     attributes = pd.DataFrame({name: occurring[name].array for name in sensitive})
-    _warn_of_single_images(attributes.drop(columns=CLASS, errors="ignore"))
+    for name, column in attributes.drop(columns=CLASS, errors="ignore").items():
+        counts = column.value_counts()
+        for value in counts.index[counts == 1]:
+            logger.warning("%s: only one image of %s, which is in one part only", name, value)
     frame = class_splits(labels, splits, parameters)
     x = decode(source, list(table.index), parameters, files)
     names = table.index.to_numpy(dtype=np.str_)
@@ -73,11 +76,3 @@ def large_classes(table: pd.DataFrame, min_images: int) -> pd.DataFrame:
         left_out = ((~kept).sum(), len(table), len(filled) - len(large))
         logger.info("min_images: %d of %d images are left out, of %d classes", *left_out)
     return table[kept]
-
-
-def _warn_of_single_images(attributes: pd.DataFrame) -> None:
-    """Warn of groups of one image, which are in one part only."""
-    for name, column in attributes.items():
-        counts = column.value_counts()
-        for value in counts.index[counts == 1]:
-            logger.warning("%s: only one image of %s", name, value)

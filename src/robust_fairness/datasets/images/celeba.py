@@ -14,16 +14,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.datasets.base import ImageDataset, labelled
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.images._celeba import (
-    IDENTITIES,
-    IMAGES,
-    SKIN_TONE,
-    Colours,
-    counted_table,
-    landmarks_of,
-    skin_tone_attributes,
-    whole_numbers,
-)
+from robust_fairness.datasets.images import _celeba
 from robust_fairness.datasets.images._image_files import (
     ImageFileParameters,
     decode,
@@ -69,7 +60,7 @@ class Celeba(ImageDataset):
 
         target: str = "Blond_Hair"
         sensitive: Annotated[tuple[str, ...], Field(min_length=1)] = ("Male",)
-        images: str = IMAGES
+        images: str = _celeba.IMAGES
         split: Literal["official", "identity", "random"] = "official"
         train_rows: PositiveInt | None = None
         val_rows: PositiveInt | None = None
@@ -90,13 +81,13 @@ class Celeba(ImageDataset):
             return self
 
     def required_files(self) -> tuple[str, ...]:
-        of_split = {"official": (PARTITION,), "identity": (IDENTITIES,), "random": ()}
+        of_split = {"official": (PARTITION,), "identity": (_celeba.IDENTITIES,), "random": ()}
         return (self.parameters.images, ATTRIBUTES, *of_split[self.parameters.split])
 
     def load(self, files: Files, splits: int) -> Samples:
         parameters = self.parameters
         table = _annotations(files)
-        measured = () if parameters.skin_tone is None else SKIN_TONE
+        measured = () if parameters.skin_tone is None else _celeba.SKIN_TONE
         annotated = [name for name in parameters.sensitive if name not in measured]
         for name in (parameters.target, *annotated):
             if name not in table:
@@ -111,12 +102,11 @@ class Celeba(ImageDataset):
             require_every_class(frame, labels)
             colours = None
             if parameters.skin_tone is not None:
-                colours = Colours(*landmarks_of(files, table.index, parameters.skin_tone))
+                colours = _celeba.Colours(files, table.index, parameters.skin_tone)
             x = decode(source, list(table.index), parameters, files, colours)
         attributes = pd.DataFrame({name: _named(table[name]) for name in annotated})
-        if colours is not None and parameters.skin_tone is not None:
-            tones = skin_tone_attributes(colours, parameters.skin_tone)
-            attributes = pd.concat([attributes, tones], axis=1)
+        if colours is not None:
+            attributes = pd.concat([attributes, colours.attributes()], axis=1)
         names = table.index.to_numpy(dtype=np.str_)
         return labelled(x, labels, attributes, frame, parameters.sensitive, files, id=names)
 
@@ -128,7 +118,7 @@ def _named(column: pd.Series) -> pd.Categorical:
 
 
 def _annotations(files: Files) -> pd.DataFrame:
-    table = counted_table(ATTRIBUTES, _attribute_text(files))
+    table = _celeba.counted_table(ATTRIBUTES, _attribute_text(files))
     wrong = ~table.isin((-1, 1)).all(axis=1)
     if wrong.any():
         raise InputError(
@@ -159,7 +149,7 @@ def _parts(table: pd.DataFrame, files: Files, parameters: Celeba.Parameters) -> 
         return number.map(dict(enumerate(REQUIRED_PARTS)))
     unit = table.index.to_series()
     if parameters.split == "identity":
-        unit = _column(files, IDENTITIES, table.index)
+        unit = _column(files, _celeba.IDENTITIES, table.index)
     generator = np.random.Generator(np.random.PCG64(parameters.seed))
     order = pd.Series(generator.permutation(unit.nunique()), index=unit.unique())
     # whole units, in random order, until a part has its share of the rows
@@ -173,7 +163,7 @@ def _parts(table: pd.DataFrame, files: Files, parameters: Celeba.Parameters) -> 
 
 def _column(files: Files, name: str, rows: pd.Index) -> pd.Series:
     """The whole number that a file of two columns gives every row."""
-    numbers = whole_numbers(files, name)
+    numbers = _celeba.whole_numbers(files, name)
     missing = rows.difference(numbers.index)
     if len(missing):
         raise InputError(f"{name}: no row of {missing[0]}, allowed: one of every image")

@@ -11,14 +11,7 @@ from pydantic import Field, PositiveInt
 
 from robust_fairness.datasets.base import EACH_ONCE, ImageDataset, labelled
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.images._celeba import (
-    IDENTITIES,
-    IMAGES,
-    Colours,
-    landmarks_of,
-    skin_tone_attributes,
-    whole_numbers,
-)
+from robust_fairness.datasets.images import _celeba
 from robust_fairness.datasets.images._class_images import CLASS, ClassImageParameters, large_classes
 from robust_fairness.datasets.images._image_files import decode, opened, with_images
 from robust_fairness.datasets.images._skin_tone import SkinToneParameters
@@ -47,23 +40,24 @@ class CelebaIdentity(ImageDataset):
         sensitive: Annotated[
             tuple[Literal["skin_tone", "light_or_dark", "ita"], ...], EACH_ONCE, Field(min_length=1)
         ] = ("skin_tone",)
-        images: str = IMAGES
+        images: str = _celeba.IMAGES
         min_images: PositiveInt = 4
         skin_tone: SkinToneParameters = SkinToneParameters()
 
     def required_files(self) -> tuple[str, ...]:
-        return (self.parameters.images, IDENTITIES)
+        return (self.parameters.images, _celeba.IDENTITIES)
 
     def load(self, files: Files, splits: int) -> Samples:
         parameters = self.parameters
-        people = whole_numbers(files, IDENTITIES)
+        people = _celeba.whole_numbers(files, _celeba.IDENTITIES)
         with opened(files, parameters.images) as source:
-            people = with_images(people.to_frame(CLASS), source, IDENTITIES, parameters)[CLASS]
-            table = large_classes(people.astype("category").to_frame(), parameters.min_images)
+            table = people.astype("category").to_frame(CLASS)
+            table = with_images(table, source, _celeba.IDENTITIES, parameters)
+            table = large_classes(table, parameters.min_images)
             labels = table[CLASS].cat.remove_unused_categories().reset_index(drop=True)
             frame = class_splits(labels, splits, parameters)
-            colours = Colours(*landmarks_of(files, table.index, parameters.skin_tone))
+            colours = _celeba.Colours(files, table.index, parameters.skin_tone)
             x = decode(source, list(table.index), parameters, files, colours)
-        tones = skin_tone_attributes(colours, parameters.skin_tone)
+        tones = colours.attributes()
         names = table.index.to_numpy(dtype=np.str_)
         return labelled(x, labels, tones, frame, parameters.sensitive, files, id=names)

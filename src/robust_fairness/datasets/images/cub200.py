@@ -118,7 +118,11 @@ def _numbered(files: Files, name: str) -> pd.Series:
 
 def _with_colors(table: pd.DataFrame, files: Files, parameters: Cub200.Parameters) -> pd.DataFrame:
     """The images that have a colour, with it."""
-    name = _attributes_file(files, parameters.folder)
+    folder = PurePosixPath(parameters.folder)
+    places = [
+        str(place / "attributes.txt") for place in (folder.parent, folder, folder / "attributes")
+    ]
+    name = next(filter(files.has, places), places[0])
     attributes = _numbered(files, name)
     parts = attributes.str.extract(PART_COLOR).dropna()
     primary = parts["color"][parts["part"] == PRIMARY]
@@ -146,17 +150,6 @@ def _with_colors(table: pd.DataFrame, files: Files, parameters: Cub200.Parameter
         logger.info("%s: %d images without a colour are left out", labels, (~known).sum())
     colors = pd.Categorical.from_codes(votes.argmax(axis=1), pd.Index(primary, dtype=object))
     return table.assign(**{COLOR: colors}).loc[table.index[known]]
-
-
-def _attributes_file(files: Files, folder: str) -> str:
-    """Where the names of the attributes are: beside the folder, in it or in its ``attributes``."""
-    places = [
-        PurePosixPath(folder).parent,
-        PurePosixPath(folder),
-        PurePosixPath(folder, "attributes"),
-    ]
-    candidates = [str(place / "attributes.txt") for place in places]
-    return next(filter(files.has, candidates), candidates[0])
 
 
 def _seen(

@@ -207,7 +207,11 @@ def _parquet_batches(path: Path, name: str, columns: Sequence[str] | None) -> It
         texts = [one for one in wanted if _is_text(schema.field(one).type)]
         with parquet.ParquetFile(path, read_dictionary=texts) as file:
             for batch in file.iter_batches(BATCH_ROWS, columns=wanted, use_threads=False):
-                yield _encoded(batch.select(wanted))
+                cells = [
+                    one.dictionary_encode() if _is_text(one.type) else one
+                    for one in batch.select(wanted).columns
+                ]
+                yield pa.record_batch(cells, names=wanted)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{name}: no readable Parquet file: {first_line(error)}") from error
 
@@ -229,13 +233,6 @@ def _is_text(kind: Any) -> bool:
     import pyarrow as pa
 
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
-
-
-def _encoded(batch: Any) -> Any:
-    import pyarrow as pa
-
-    cells = [one.dictionary_encode() if _is_text(one.type) else one for one in batch.columns]
-    return pa.record_batch(cells, names=batch.schema.names)
 
 
 def _wanted(header: Sequence[str], columns: Sequence[str] | None, name: str) -> list[str]:

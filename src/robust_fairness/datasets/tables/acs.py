@@ -6,6 +6,7 @@ Read from the Census Bureau's own zip files of person records (1-Year PUMS).
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
+import numpy as np
 import pandas as pd
 import yaml
 from pydantic import BaseModel, Field, model_validator
@@ -120,7 +121,8 @@ class Acs(TableDataset):
         parameters, task = self.parameters, TASKS[self.parameters.task]
         tables = [read_state(files, state, task) for state in parameters.states]
         persons = pd.concat(tables, ignore_index=True)
-        table = persons[_kept(persons, task)]
+        kept = [persons[column].between(*limits) for column, limits in task.rows.items()]
+        table = persons[np.logical_and.reduce(kept)] if kept else persons
         used = [name for name in task.features if name not in parameters.drop]
         features = pd.DataFrame({name: _feature(table[name]) for name in used})
         attributes = {
@@ -163,13 +165,6 @@ def read_state(files: Files, state: str, task: Task) -> pd.DataFrame:
             f"{name}, line {line}, column ST: {code:g}, allowed: {FIPS[state]} ({state})"
         )
     return table.assign(SERIALNO=cells["SERIALNO"], state=state)
-
-
-def _kept(table: pd.DataFrame, task: Task) -> pd.Series:
-    kept = pd.Series(True, index=table.index)
-    for column, (low, high) in task.rows.items():
-        kept &= table[column].between(low, high)
-    return kept
 
 
 def _label(values: pd.Series, task: Task, threshold: float | None) -> pd.Series:

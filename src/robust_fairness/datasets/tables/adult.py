@@ -56,7 +56,9 @@ class Adult(TableDataset):
         codebook = _codebook(files)
         table = pd.concat([_read(name, files, codebook) for name in ROWS], ignore_index=True)
         if self.parameters.missing == "drop":
-            table = _drop_missing(table, codebook)
+            table = table[(table[list(WITH_MISSING)] != MISSING).all(axis=1)].copy()
+            for name in WITH_MISSING:
+                table[name] = table[name].cat.set_categories(list(codebook[name]))
         return TypedTable(
             target=table.pop("label"),
             features=table.drop(columns=list(self.parameters.drop)),
@@ -88,11 +90,3 @@ def _read(name: str, files: Files, codebook: dict[str, tuple[str, ...]]) -> pd.D
     # labels of adult.test end in a full stop, those of adult.data do not
     cells["label"] = cells["label"].str.removesuffix(".")
     return validated(cells, fields | {"label": Category(CLASSES)}, name)
-
-
-def _drop_missing(table: pd.DataFrame, codebook: dict[str, tuple[str, ...]]) -> pd.DataFrame:
-    """Rows whose values are all known; ``?`` is no category any more."""
-    known = table[(table[list(WITH_MISSING)] != MISSING).all(axis=1)]
-    return known.assign(
-        **{name: known[name].cat.set_categories(list(codebook[name])) for name in WITH_MISSING}
-    )

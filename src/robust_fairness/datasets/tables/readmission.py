@@ -70,7 +70,11 @@ class Readmission(TableDataset):
 
     def read(self, files: Files, splits: int) -> TypedTable:
         parameters = self.parameters
-        table = self._selected(encounters(files))
+        table = encounters(files)
+        if parameters.encounters == "first":
+            table = table.drop_duplicates("patient_nbr")
+        if parameters.died == "drop":
+            table = table[~table["discharge_disposition_id"].isin(DEATH_OR_HOSPICE)]
         readmitted = table["readmitted"].isin(
             ["<30", ">30"] if parameters.target == "any" else ["<30"]
         )
@@ -88,13 +92,6 @@ class Readmission(TableDataset):
             },
             splits=unit_splits(units, splits, parameters),
         )
-
-    def _selected(self, table: pd.DataFrame) -> pd.DataFrame:
-        if self.parameters.encounters == "first":
-            table = table.drop_duplicates("patient_nbr")
-        if self.parameters.died == "drop":
-            table = table[~table["discharge_disposition_id"].isin(DEATH_OR_HOSPICE)]
-        return table
 
 
 def encounters(files: Files) -> pd.DataFrame:
