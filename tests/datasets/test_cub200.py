@@ -137,14 +137,6 @@ def test_colors_are_modes(tmp_path_factory, seed, share):
         assert table["color"].tolist() == [value for value in expected if value]
 
 
-def test_a_file_in_blocks_is_the_same(tmp_path, monkeypatch):
-    """However long a block is."""
-    make(tmp_path)
-    whole = load(tmp_path, color="image")
-    monkeypatch.setattr(cub200, "ROWS_AT_ONCE", 7)
-    assert load(tmp_path, color="image").attributes.equals(whole.attributes)
-
-
 def test_halves_of_every_species_are_tested(tmp_path):
     """Each split draws its own; half of the rows of a species, rounded, is its test part."""
     _, species, _ = make(tmp_path, counts=(40, 30, 20))
@@ -243,16 +235,16 @@ def test_damaged_lists_are_named(tmp_path, file, old, new, message):
         (lambda rows: ["1 1 2 1 2.0", *rows], "row 1, seen: 2, allowed: 0 or 1"),
         (
             lambda rows: ["1 x 1 1 2.0", *rows],
-            "row 1: '1 x 1 1 2.0', allowed: whole numbers im",
+            "row 1, attribute: x, allowed: the numbers of ",
         ),
-        (lambda rows: [*rows, "1 1"], "row 361: '1 1', allowed: whole numbers image"),
+        (lambda rows: [*rows, "1 1"], "row 361, seen: nan, allowed: 0 or 1"),
         (lambda rows: rows[12:], "no row of 1 images, first number 1, allowed: labels of every"),
         (lambda rows: rows[:-24], "no row of 2 images, first number 29, allowed: labels of"),
         (
             lambda rows: [*rows, "", "\xff \xfe 1"],
-            r"row 361: '.* 1', allowed: whole numbers image, attribute, seen",
+            "row 361, image: .*, allowed: the numbers of images.txt",
         ),
-        (lambda rows: [*rows, "1 1 " + "9" * 30], "row 361: '1 1 9+', allowed: whole numbers"),
+        (lambda rows: [*rows, "1 1 " + "9" * 30], "row 361, seen: 9+, allowed: 0 or 1"),
         (lambda rows: [], "no row of 30 images, first number 1"),
     ],
 )

@@ -178,19 +178,23 @@ def test_people_and_races_of_one_image(tmp_path, caplog):
     [
         ("#\tperson", "person", "no column person, allowed: a line of '#', person, imagenum and"),
         ("\tIndian", "\tIndien", "no column Indian, allowed: a line of '#', person, imagenum"),
-        ("Ada Lovelace\t2\t", "Ada Lovelace\t1\t", "line 4: a second row of Ada_Lovelace/Ada_Lo"),
-        ("Ada Lovelace\t2\t", "Ada Lovelace\tx\t", "line 4: 'Ada Lovelace' 'x', allowed: a person"),
-        ("Ada Lovelace\t2\t", "\t2\t", "line 4: '' '2', allowed: a person and the number of the"),
-        ("Ada Lovelace\t2\t", "Ada Lovelace\t2\t1\t", "line 4: 9 cells, allowed: 8, between tabs"),
+        ("Ada Lovelace\t2\t", "Ada Lovelace\t1\t", "two rows of Ada_Lovelace/Ada_Lovelace_0001"),
+        (
+            "Ada Lovelace\t2\t",
+            "Ada Lovelace\tx\t",
+            "line 4, column imagenum: 'x', allowed: a whole",
+        ),
+        ("Ada Lovelace\t2\t", "\t2\t", "1 images that .* names are missing, first /_0002.jpg"),
+        ("Ada Lovelace\t2\t", "Ada Lovelace\t2\t1\t", "line 4: 9 fields, expected 8"),
         (
             "Ada Lovelace\t2\t1.0\t1.0",
             "Ada Lovelace\t2\t1.0\tnan",
-            "line 4, Asian: 'nan', allowed:",
+            "line 4, column Asian: 'nan', allowed:",
         ),
         (
             "Ada Lovelace\t2\t1.0\t1.0",
             "Ada Lovelace\t2\t1.0\t?",
-            r"line 4, Asian: '\?', allowed: a",
+            r"line 4, column Asian: '\?', allowed: a",
         ),
     ],
 )

@@ -166,7 +166,7 @@ def _seen(
             BytesIO(files.content(name)),
             sep=r"\s+",
             names=[*FIELDS, *FURTHER],
-            usecols=FIELDS,
+            index_col=False,
             quoting=csv.QUOTE_NONE,
             encoding_errors="replace",
             low_memory=False,
