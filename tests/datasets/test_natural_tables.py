@@ -187,7 +187,7 @@ def test_made_up_students(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     table = pd.DataFrame(
         {
             name: rng.choice(list(field.names), 200)
-            if isinstance(field, oulad.Category)
+            if isinstance(field, Category)
             else rng.integers(0, 20, 200)
             for name, field in oulad.FIELDS.items()
         }

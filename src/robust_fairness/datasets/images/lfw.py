@@ -132,6 +132,7 @@ def _predicted(files: Files, name: str) -> pd.Series:
     table = read_csv(files, name, (NAME, PREDICTION), None)
     require_distinct(table[NAME], name)
     named = validated(table, {PREDICTION: Category(PREDICTIONS)}, name)[PREDICTION]
-    races = pd.Categorical(named.astype(object).str.capitalize(), pd.Index(RACES, dtype=object))
+    capital = named.astype(object).str.capitalize()
+    races = pd.Categorical(capital.where(capital.isin(RACES)), pd.Index(RACES, dtype=object))
     people = table[NAME].str.rpartition("_")[0]
     return pd.Series(races, index=pd.Index(people + "/" + table[NAME], dtype=object))
