@@ -88,9 +88,9 @@ def read(path: Path) -> Any:
                         f"pickle instruction {instruction.name}, allowed: those of stored "
                         "networks; nothing was executed"
                     )
-                # pickle allocates memory for all places below it
+                # pickle allocates memory up to this index
                 if instruction.name == "LONG_BINPUT" and int(argument or 0) > size:
-                    raise ValueError("a place in memory without need")
+                    raise ValueError("a memo index larger than the file")
             if file.read(1):
                 raise InputError("more data after the pickle, allowed: one pickle")
             file.seek(0)
@@ -99,7 +99,7 @@ def read(path: Path) -> Any:
         raise InputError(f"{path}: {error}") from error
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    except Exception as error:  # whatever a broken or hostile program leads to
+    except Exception as error:  # whatever a broken or hostile program raises
         raise InputError(f"{path}: truncated or damaged pickle") from error
 
 

@@ -18,8 +18,8 @@ from robust_fairness.core.errors import InputError
 
 GROUPS = 32
 LEAST_WIDTH = 128  # below, NVlabs' normalisation has fewer groups than 32
-# Names of the parts of residual blocks, of attention blocks (but for queries, keys and values) and
-# outside of blocks: diffusers' and those of both forms.
+# Names of weights in residual blocks, in attention blocks (except queries, keys and values) and
+# outside of blocks ("ends"): those of diffusers and of both forms.
 NAMES = pd.read_csv(Path(__file__).with_name("published.csv"))
 
 Weights = Mapping[str, Tensor]

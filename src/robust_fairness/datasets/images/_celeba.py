@@ -63,7 +63,7 @@ def _table(name: str, text: str, header: int | None) -> pd.DataFrame:
 
 
 class Colours:
-    """Measures the skin tone of images, by name ``rows``, while they are decoded."""
+    """Measures the skin tone of the images called ``rows`` while they are decoded."""
 
     def __init__(self, files: Files, rows: pd.Index, parameters: SkinToneParameters) -> None:
         self.landmarks, self.own = _landmarks_of(files, rows, parameters)

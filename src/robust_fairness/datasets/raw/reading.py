@@ -44,7 +44,7 @@ def read_columns(
         raise InputError(f"{name}: allowed: a file .csv, .csv.gz or .parquet")
     path = files.find(name)
     _require_bytes(path.stat().st_size, name)
-    first, quotes = _looked_at(files, name)
+    first, quotes = _scanned(files, name)
     if name.endswith(PARQUET) != first.startswith(PARQUET_MAGIC):
         found = "a Parquet file" if first.startswith(PARQUET_MAGIC) else "no Parquet file"
         raise InputError(f"{name}: is {found}, allowed: the format of its name")
@@ -69,8 +69,8 @@ def read_columns(
     return pd.DataFrame({column: one.series() for column, one in collected.items()}, copy=False)
 
 
-def _looked_at(files: Files, name: str) -> tuple[bytes, int]:
-    """First block of a file and number of its quotes; its checksum is recorded."""
+def _scanned(files: Files, name: str) -> tuple[bytes, int]:
+    """First block of a file and number of its quotes; records the checksum of all blocks."""
     first, quotes, size = b"", 0, 0
     for block in files.blocks(name):
         first = first or block
