@@ -149,7 +149,7 @@ def test_classifier_is_the_network_of_that_name(name):
 
 
 def test_outputs_before_the_fit_are_refused():
-    """So that no method of steps trains without a head; nor is the linear layer fitted."""
+    """So that no method of steps trains without a head."""
     network, x = build(classifier="rbf_svm"), rows()
     assert not network.has_outputs
     assert network.features(x).shape == (1, 6, 5)
@@ -158,8 +158,6 @@ def test_outputs_before_the_fit_are_refused():
         network(x)
     assert build().has_outputs
     assert fitted(classifier="rbf_svm").has_outputs
-    with pytest.raises(InputError, match="classifier linear is trained in steps"):
-        build().fit_classifier(*problem())
 
 
 def test_methods_of_steps_refuse_a_fitted_classifier():
@@ -254,24 +252,19 @@ def test_groups_that_nobody_knows_are_refused(rebalancing):
 
 
 def test_another_classifier_after_the_same_training():
-    """Equals the one of a network that was built for it; the linear layer is another training."""
+    """Equals the one of a network that was built for it."""
     data = problem()
     network = fitted(classifier="rbf_svm")
     wanted = network.hparams.model_copy(
         update={"classifier": "k_means", "rebalancing": "oversampling"}
     )
-    network.choose_classifier(wanted)
-    assert not network.has_outputs
+    network.hparams = wanted
     network.fit_classifier(*data)
     expected = fitted(classifier="k_means", rebalancing="oversampling")
     assert network.head(data[0]).equal(expected.head(data[0]))
     (state,), (other,) = network.replica_states(), expected.replica_states()
     assert state.keys() == other.keys()
     assert all(one.equal(other[name]) for name, one in state.items())
-    for one, classifier in ((build(), "k_means"), (network, "linear")):
-        asked = one.hparams.model_copy(update={"classifier": classifier, "rebalancing": "none"})
-        with pytest.raises(InputError, match="allowed: separate trainings"):
-            one.choose_classifier(asked)
 
 
 @pytest.mark.parametrize("name", FITTED)

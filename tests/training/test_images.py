@@ -14,7 +14,7 @@ from robust_fairness.models.images import biased_mnist_cnn, resnet18
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.samples import PARTS, Samples
 from robust_fairness.training import fitting, inputs, stacking
-from robust_fairness.training.groups import mitigated_groups, subgroups_of
+from robust_fairness.training.attributes import mitigated_groups, subgroups_of
 
 from .conftest import make_cell, make_samples
 

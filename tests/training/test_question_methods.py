@@ -16,7 +16,8 @@ from robust_fairness.methods.base import Step
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.samples import Samples
 from robust_fairness.samples.questions import Boxes, Questions
-from robust_fairness.training import fitting, optimisation
+from robust_fairness.training import fitting
+from robust_fairness.training.optimisation import Optimisation
 
 from .conftest import make_cell
 
@@ -186,8 +187,10 @@ def test_gradients_do_not_outlive_their_step():
     """The next ones, of gigabytes where groups are many, need not stand beside them."""
     weight = nn.Parameter(torch.ones(3))
     step = Step({"model": weight.square().sum()[None]})
-    optimiser = torch.optim.SGD([weight], lr=0.1)
-    optimisation.apply(step, {"model": [weight]}, {"model": optimiser})
+    moving = Optimisation.__new__(Optimisation)
+    moving.players = {"model": [weight]}
+    moving.optimisers = {"model": torch.optim.SGD([weight], lr=0.1)}
+    moving.apply(step)
     assert weight.grad is None
     torch.testing.assert_close(weight.detach(), torch.full((3,), 0.8))
 

@@ -41,7 +41,6 @@ class AdvDebias(AdversarialMethod):
         return mean_where(cross_entropy(logits, batch.group.clamp(min=0)), known)
 
     def model_step(self, model: Model, objective: Tensor, audit: Tensor) -> Step:
-        """Descend the difference of the losses, or the projected gradient."""
         if not self.hparams.projection:
             return super().model_step(model, objective, audit)
         weights = list(model.parameters())

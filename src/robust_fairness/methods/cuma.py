@@ -43,7 +43,6 @@ class Cuma(AdvDebias):
         yield from super().steps(model, batch)
 
     def regulariser(self, model: Model, batch: Batch, losses: Tensor) -> Tensor:
-        """Gamma times the squared MMD between curvatures (Eq. 9), ``[replica]``."""
         options = self.hparams
         noise = batch.noise if options.curvature_dropout == "shared" else None
         scale = batch.y.shape[-1] if options.curvature_loss == "mean" else 1
@@ -53,7 +52,5 @@ class Cuma(AdvDebias):
 
         same_pass = losses / scale if noise is batch.noise else None
         curvature = one_shot_curvature(loss, batch.x, options.h, same_pass, create_graph=True)
-        distance = mean_pairwise_mmd(
-            curvature, batch.group, self.problem.groups, options.bandwidths
-        )
-        return options.gamma * distance
+        groups = batch.group, self.problem.groups
+        return options.gamma * mean_pairwise_mmd(curvature, *groups, options.bandwidths)

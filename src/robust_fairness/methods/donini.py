@@ -14,7 +14,6 @@ from robust_fairness.models.base import Model
 from robust_fairness.models.fixed_features import FixedFeatures
 
 SMALLEST_DIFFERENCE = 1e-9  # of the largest mean or difference: what is below it is rounding
-FEWEST_GROUPS = 2  # that can differ
 
 
 class Donini(Method):
@@ -77,7 +76,7 @@ class Donini(Method):
         means, counts = self.group_means(model)
         present = (counts > 0).unsqueeze(-1)
         groups = present.sum(2, keepdim=True)
-        if not (groups >= FEWEST_GROUPS).flatten(1).any(1).all():
+        if not (groups > 1).flatten(1).any(1).all():
             raise InputError(
                 "method donini: the training rows to constrain lie in one group, "
                 "allowed: rows of two groups and more"

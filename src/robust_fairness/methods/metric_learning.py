@@ -56,8 +56,7 @@ class Mined(nn.Module):
         if self.objective.mined:
             (generator,) = self.mining.generators
             triplets = self.miner.mine(embeddings.detach(), labels, generator)
-        loss: Tensor = self.objective(embeddings, labels, triplets)
-        return loss
+        return self.objective(embeddings, labels, triplets)
 
 
 class MetricLearning(Method):
@@ -146,12 +145,10 @@ def class_batches(
 
     Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), A.1.
     """
-    if per_class < 1 or batch_size % per_class:
+    if batch_size % per_class:
         raise InputError(
             f"per_class {per_class}, allowed: what divides batch_size, which is {batch_size}"
         )
-    if not len(labels):
-        raise InputError("batches of classes: no training row, allowed: one or more")
     device = generator.device
     _, label, counts = labels.to(device).unique(return_inverse=True, return_counts=True)
     batches, needed = max(1, len(labels) // batch_size), batch_size // per_class

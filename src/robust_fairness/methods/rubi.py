@@ -19,15 +19,6 @@ from robust_fairness.models.layers import Linear
 from robust_fairness.models.losses import cross_entropy
 
 
-class GroupLogits(Linear):
-    """A linear layer on the one-hot group, as a look-up."""
-
-    def forward(self, group: Tensor) -> Tensor:
-        """Logits ``[replica, row, class]`` of groups ``[replica, row]``."""
-        places = group.unsqueeze(-1).expand(-1, -1, self.weight.shape[-1])
-        return self.weight.gather(1, places) + self.bias
-
-
 class Rubi(Method):
     r"""Mask the logits by what the group alone predicts.
 
@@ -52,7 +43,7 @@ class Rubi(Method):
         problem.require_groups(self.name)
         problem.require_more_than_class(self.name)
         require_softmax(self.name, model)
-        self.bias_branch = GroupLogits(problem.groups, problem.classes, problem.heads)
+        self.bias_branch = Linear(problem.groups, problem.classes, problem.heads)
         if hparams.bias_loss == "with_classifier":
             self.classifier: nn.Module = Linear(problem.classes, problem.classes, problem.heads)
         else:
@@ -61,7 +52,7 @@ class Rubi(Method):
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
         outputs = model(batch.x, batch.noise)
         known = batch.group >= 0
-        bias = self.bias_branch(batch.group.clamp(min=0))
+        bias = group_logits(self.bias_branch, batch.group.clamp(min=0))
         mask = torch.where(known.unsqueeze(-1), bias.sigmoid(), 1)
         masked = cross_entropy(outputs * mask, batch.y)
         alone = cross_entropy(self.classifier(bias), batch.y) * known
@@ -69,3 +60,9 @@ class Rubi(Method):
 
     def players(self, model: Model) -> dict[str, Iterable[nn.Parameter]]:
         return {"model": [*model.parameters(), *self.parameters()]}
+
+
+def group_logits(layer: Linear, group: Tensor) -> Tensor:
+    """Outputs ``[replica, row, class]`` of the layer for one-hot groups ``[replica, row]``."""
+    places = group.unsqueeze(-1).expand(-1, -1, layer.weight.shape[-1])
+    return layer.weight.gather(1, places) + layer.bias

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import torch
-from pydantic import BaseModel
+from pydantic import BaseModel, PlainSerializer
 from torch import Tensor, nn
 
 from robust_fairness.core.errors import InputError
@@ -21,6 +21,7 @@ from robust_fairness.samples.questions import QuestionShape, RowShape
 IMAGE_AXES = 3  # channels, height, width
 
 Module = TypeVar("Module", bound=nn.Module)
+WeightsFile = Annotated[Path, PlainSerializer(str)]
 PlayerLosses = dict[str, list[Tensor]]
 
 
@@ -97,8 +98,7 @@ class Model(Plugin, nn.Module, ABC):
     @classmethod
     def trained_as(cls, hparams: Any) -> BaseModel:
         """The hyperparameters that training depends on: networks equal in these share one."""
-        found: BaseModel = hparams
-        return found
+        return hparams
 
     @classmethod
     def defers_classifier(cls, hparams: Any) -> bool:
@@ -199,10 +199,10 @@ class SingleModel(Model):
     Convolving many replicas together is slower on every device than one after the other.
     """
 
-    top: nn.Module
+    top: Any  # a module
 
     def head(self, features: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        return cast("Tensor", self.top(features))
+        return self.top(features)
 
     def new_head(
         self, outputs: int, randomness: Randomness, inputs: int | None = None
@@ -268,25 +268,23 @@ def images(x: Tensor) -> Tensor:
     return x[0].contiguous(memory_format=torch.channels_last)
 
 
-def require_images(network: str, inputs: RowShape) -> tuple[int, int, int]:
+def require_images(network: str, inputs: Any) -> tuple[int, int, int]:
     """Channels, height and width of images."""
-    shape = cast("tuple[int, ...]", inputs)
-    if len(shape) != IMAGE_AXES:
+    if len(inputs) != IMAGE_AXES:
         raise InputError(
-            f"network {network}: rows have shape {shape}, allowed: channels, height and width"
+            f"network {network}: rows have shape {inputs}, allowed: channels, height and width"
         )
-    channels, height, width = shape
+    channels, height, width = inputs
     return channels, height, width
 
 
-def require_features(network: str, inputs: RowShape) -> int:
+def require_features(network: str, inputs: Any) -> int:
     """Number of features of a row."""
-    shape = cast("tuple[int, ...]", inputs)
-    if len(shape) != 1:
+    if len(inputs) != 1:
         raise InputError(
-            f"network {network}: rows have shape {shape}, allowed: one axis of features"
+            f"network {network}: rows have shape {inputs}, allowed: one axis of features"
         )
-    return shape[0]
+    return inputs[0]
 
 
 def require_classes(network: str, outputs: int) -> None:

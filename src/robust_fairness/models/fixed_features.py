@@ -4,30 +4,25 @@ from typing import Any
 
 from torch import Tensor
 
-from robust_fairness.models.base import Model
+from robust_fairness.models.base import Model, require_features
 from robust_fairness.models.layers import Linear
 from robust_fairness.models.randomness import DropoutNoise, Randomness
-from robust_fairness.samples.questions import RowShape
-
-
-class LinearHead(Linear):
-    """An affine layer with the signature of a head."""
-
-    def forward(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        return super().forward(x)
 
 
 class FixedFeatures(Model):
-    """A linear head ``top`` on ``width`` fixed features (``early``); only the head is trained."""
+    """A linear head ``top`` on fixed features (``early``); only the head is trained.
+
+    ``width`` is the number of features; default: that of the inputs.
+    """
 
     stacks = True
     fixed_features = True
 
     def __init__(
-        self, hparams: Any, inputs: RowShape, outputs: int, randomness: Randomness, width: int
+        self, hparams: Any, inputs: Any, outputs: int, randomness: Randomness, width: int = 0
     ) -> None:
         super().__init__(hparams, inputs, outputs, randomness)
-        self.early_width = self.feature_width = width
+        self.early_width = self.feature_width = width or require_features(self.name, inputs)
         self.top = self.new_head(outputs, randomness)
 
     def late(self, early: Tensor, noise: DropoutNoise | None = None) -> Tensor:
@@ -36,7 +31,5 @@ class FixedFeatures(Model):
     def head(self, features: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         return self.top(features)
 
-    def new_head(
-        self, outputs: int, randomness: Randomness, inputs: int | None = None
-    ) -> LinearHead:
-        return LinearHead(inputs or self.feature_width, outputs, randomness)
+    def new_head(self, outputs: int, randomness: Randomness, inputs: int | None = None) -> Linear:
+        return Linear(inputs or self.feature_width, outputs, randomness)

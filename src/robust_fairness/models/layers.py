@@ -1,15 +1,13 @@
 """Layers of a stack of replicas: every weight has a leading replica axis."""
 
 from math import sqrt
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from robust_fairness.models.randomness import DropoutNoise, Randomness
-
-MOMENTUM = 0.1  # of running statistics, torch's own
 
 
 class Linear(nn.Module):
@@ -24,8 +22,8 @@ class Linear(nn.Module):
         self.weight = nn.Parameter(randomness.uniform((inputs, outputs), bound))
         self.bias = nn.Parameter(randomness.uniform((1, outputs), bound))
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Map ``[replica, row, inputs]`` to ``[replica, row, outputs]``."""
+    def forward(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
+        """Map ``[replica, row, inputs]`` to ``[replica, row, outputs]``; noise has no effect."""
         return torch.baddbmm(self.bias, x, self.weight)
 
 
@@ -84,9 +82,7 @@ class NormalisedConvolution(nn.Module):
         """Map ``[row, channel, height, width]`` to ``[row, outputs, height, width]``."""
         norm, kernel = self.normalise, self.convolve.weight
         running = norm.running_mean, norm.running_var
-        standard = functional.batch_norm(
-            x, *running, training=self.training, momentum=MOMENTUM, eps=norm.eps
-        )
+        standard = functional.batch_norm(x, *running, training=self.training)
         inputs = torch.cat([standard, torch.ones_like(x[:, :1])], dim=1)
         scaled = kernel * norm.weight[:, None, None]
         shift = (kernel * norm.bias[:, None, None]).sum(1, keepdim=True)
@@ -135,4 +131,4 @@ class SingleHead(nn.Module):
 
     def forward(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         """Map ``[1, row, ...]`` to ``[1, row, outputs]``."""
-        return cast("Tensor", self.layers(x[0])[None])
+        return self.layers(x[0])[None]

@@ -3,7 +3,7 @@
 import logging
 from abc import abstractmethod
 from math import prod
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from robust_fairness.core.errors import InputError
 from robust_fairness.models.base import NonIterativeModel, require_classes
 from robust_fairness.models.randomness import DropoutNoise, Randomness
-from robust_fairness.samples.questions import RowShape
 
 ABSENT = -1e15  # logit of a class without training rows: its square is finite in float32
 NUMBERS_AT_ONCE = 2**23  # numbers in memory while a block of rows is predicted
@@ -33,13 +32,11 @@ class FittedClassifier(NonIterativeModel):
     buffers_of: ClassVar[dict[str, torch.dtype]] = {}
     present: Tensor
 
-    def __init__(
-        self, hparams: Any, inputs: RowShape, outputs: int, randomness: Randomness
-    ) -> None:
+    def __init__(self, hparams: Any, inputs: Any, outputs: int, randomness: Randomness) -> None:
         super().__init__(hparams, inputs, outputs, randomness)
         require_classes(self.name, outputs)
         self.classes, self.randomness = outputs, randomness
-        self.early_width = self.feature_width = prod(cast("tuple[int, ...]", inputs))
+        self.early_width = self.feature_width = prod(inputs)
         for name, dtype in {"present": torch.int64, **self.buffers_of}.items():
             self.register_buffer(name, torch.zeros(0, dtype=dtype))
 
@@ -61,7 +58,6 @@ class FittedClassifier(NonIterativeModel):
         """How many numbers in memory the prediction of one row takes."""
 
     def early(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        """The inputs, ``[1, row, input]``."""
         return x.flatten(2)
 
     def late(self, early: Tensor, noise: DropoutNoise | None = None) -> Tensor:

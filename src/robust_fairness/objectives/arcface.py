@@ -64,8 +64,7 @@ class ArcFace(BatchObjective):
         )
 
     def of_batch(self, embeddings: Rows, labels: Labels) -> Loss:
-        loss: Loss = self.loss(embeddings, labels)
-        return loss
+        return self.loss(embeddings, labels)
 
     def learning_rate(self, protocol_rate: float) -> float:
         return float(self.hparams.learning_rate)

@@ -11,7 +11,6 @@ from robust_fairness.core.registry import Plugin, names
 from robust_fairness.miners.base import Labels, Rows, Triplets
 from robust_fairness.models.randomness import Randomness
 
-FEWEST_CLASSES = 2
 Loss = Float[Tensor, ""]
 
 
@@ -37,7 +36,7 @@ class Objective(Plugin, nn.Module, ABC):
 
     def __init__(self, hparams: Any, classes: int, dimensions: int, randomness: Randomness) -> None:
         super().__init__()
-        if classes < FEWEST_CLASSES:
+        if classes < 2:
             raise InputError(
                 f"objective {self.name}: classes {classes}, "
                 "allowed: two or more, else there is nothing to tell apart"

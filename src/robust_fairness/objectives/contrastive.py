@@ -44,5 +44,4 @@ class Contrastive(MinedObjective):
     def of_triplets(self, embeddings: Rows, labels: Labels, triplets: Triplets) -> Loss:
         # repeated, with the same mean: the library ignores a single pair
         indices = tuple(torch.cat([places, places]) for places in triplets)
-        loss: Loss = self.loss(embeddings, labels, indices)
-        return loss
+        return self.loss(embeddings, labels, indices)

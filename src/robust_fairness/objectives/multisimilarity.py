@@ -14,8 +14,6 @@ from robust_fairness.models.randomness import Randomness
 from robust_fairness.objectives._cosine import Cosine
 from robust_fairness.objectives.base import BatchObjective, Loss
 
-REDUCERS = {"rows": MeanReducer, "active": AvgNonZeroReducer}
-
 
 class Multisimilarity(BatchObjective):
     r"""Soft hinges on the similarities of every row's hard positives and hard negatives.
@@ -47,17 +45,17 @@ class Multisimilarity(BatchObjective):
         self, hparams: Parameters, classes: int, dimensions: int, randomness: Randomness
     ) -> None:
         super().__init__(hparams, classes, dimensions, randomness)
+        reducer = MeanReducer if hparams.mean_over == "rows" else AvgNonZeroReducer
         self.miner = MultiSimilarityMiner(hparams.epsilon, distance=Cosine())
         self.loss = MultiSimilarityLoss(
             hparams.alpha,
             hparams.beta,
             hparams.base,
             distance=Cosine(),
-            reducer=REDUCERS[hparams.mean_over](),
+            reducer=reducer(),
         )
 
     def of_batch(self, embeddings: Rows, labels: Labels) -> Loss:
         # repeated, with the same mean: the library ignores a single pair
         pairs = tuple(torch.cat([places, places]) for places in self.miner(embeddings, labels))
-        loss: Loss = self.loss(embeddings, labels, pairs)
-        return loss
+        return self.loss(embeddings, labels, pairs)

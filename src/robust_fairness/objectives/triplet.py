@@ -12,8 +12,6 @@ from robust_fairness.miners.base import Labels, Rows, Triplets
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.objectives.base import Loss, MinedObjective
 
-POWERS = {"euclidean": 1, "squared": 2}
-
 
 class Triplet(MinedObjective):
     r"""A negative has to be farther from the anchor than the positive, by a margin.
@@ -39,7 +37,7 @@ class Triplet(MinedObjective):
         self, hparams: Parameters, classes: int, dimensions: int, randomness: Randomness
     ) -> None:
         super().__init__(hparams, classes, dimensions, randomness)
-        power = POWERS[hparams.distance]
+        power = 2 if hparams.distance == "squared" else 1
         self.loss = TripletMarginLoss(
             hparams.margin,
             distance=LpDistance(normalize_embeddings=False, power=power),
@@ -47,5 +45,4 @@ class Triplet(MinedObjective):
         )
 
     def of_triplets(self, embeddings: Rows, labels: Labels, triplets: Triplets) -> Loss:
-        loss: Loss = self.loss(embeddings, labels, tuple(triplets))
-        return loss
+        return self.loss(embeddings, labels, tuple(triplets))

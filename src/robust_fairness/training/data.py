@@ -12,8 +12,9 @@ from robust_fairness.methods.base import Batch, TrainingRows
 from robust_fairness.models.base import LabelledRows
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 from robust_fairness.samples import Samples, width_of
-from robust_fairness.training import attributes, augmentation, preprocessing
-from robust_fairness.training.groups import (
+from robust_fairness.training import augmentation, preprocessing
+from robust_fairness.training.attributes import (
+    encode,
     groups_are_classes,
     mitigated_attributes,
     mitigated_groups,
@@ -61,21 +62,17 @@ class StackData:
         self.augment = augmentation.named(self.protocol.augmentation, self.inputs.some())
 
     def _encode_groups(self, samples: Samples, replica: Replica, reads_attributes: bool) -> None:
-        """Number groups and subgroups, and encode attributes for methods that read them."""
         mitigated = mitigated_attributes(samples, replica.method)
         groups = mitigated_groups(samples, replica.method)
         self.groups = len(groups.names)
         self.attribute_widths = tuple(map(width_of, mitigated))
         self.group_is_class = groups_are_classes(groups, samples)
-        definition = replica.method.subgroup_definition
-        subgroups = subgroups_of(groups, samples, definition)
+        subgroups = subgroups_of(groups, samples, replica.method.subgroup_definition)
         self.group = torch.from_numpy(groups.index).to(self.device)
         self.subgroup = torch.from_numpy(subgroups).to(self.device)
         like = torch.zeros(0, dtype=self.dtype, device=self.device)
         columns = (mitigated, [samples.conditioning_values()]) if reads_attributes else ([], [])
-        self.attributes, self.conditioning = (
-            attributes.encode(one, self.train, like) for one in columns
-        )
+        self.attributes, self.conditioning = (encode(one, self.train, like) for one in columns)
 
     def _fit_preprocessing(self, samples: Samples) -> Preprocessing:
         fits = {}
@@ -155,7 +152,6 @@ class StackData:
         return {"order": order} | {name: one.state() for name, one in self.streams.items()}
 
     def restore(self, state: dict[str, Tensor]) -> None:
-        """Continue from what ``state`` returned."""
         for one, own in zip(self.orders, state["order"], strict=True):
             one.restore(own[None])
         for name, stream in self.streams.items():

@@ -20,9 +20,9 @@ from robust_fairness.methods.base import Batch, Method, Problem, Step, plain_ste
 from robust_fairness.models.base import Model, PlayerLosses
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.samples import Samples, values_of
+from robust_fairness.training.attributes import mitigated_attributes
 from robust_fairness.training.checks import require_plain_training, require_sample_weight
 from robust_fairness.training.data import StackData, VisitingOrder, device_of
-from robust_fairness.training.groups import mitigated_attributes
 from robust_fairness.training.optimisation import Optimisation
 from robust_fairness.training.records import Fitted, with_prefix
 from robust_fairness.training.stacking import stack_hparams
@@ -80,8 +80,7 @@ class Stack:
 
     def _new_model(self, weights: Randomness) -> Model:
         network, data = find("network", self.cell.network.name), self.data
-        hparams = self.replicas[0].network
-        model: Model = network(hparams, data.inputs.shape, data.outputs, weights)
+        model = network(self.replicas[0].network, data.inputs.shape, data.outputs, weights)
         return model.to(data.device, data.dtype)
 
     def run_epoch(self) -> None:
@@ -173,16 +172,14 @@ class Stack:
                 break
 
     def fitted(self, replicas: Sequence[Replica]) -> list[Fitted]:
-        """The trained replicas."""
-        preprocessing = self.data.preprocessing.state_dict()
+        preprocessing = self.data.preprocessing.state_dict().items()
         hparams = [one.network for one in replicas]
         states = self.model.finished_states(hparams, self.data.labelled())
         found = []
         for number, (replica, state) in enumerate(zip(replicas, states, strict=True)):
             place = self._place(number)
             tensors = {f"model.{name}": value for name, value in state.items()}
-            for name, value in preprocessing.items():
-                tensors[f"preprocessing.{name}"] = value[place]
+            tensors |= {f"preprocessing.{name}": value[place] for name, value in preprocessing}
             found.append(
                 Fitted(
                     trial=replica.trial,

@@ -1,6 +1,6 @@
 """Optimisers and learning rate schedules of the players of a stack."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from math import cos, pi
 from typing import Any
 
@@ -49,8 +49,19 @@ class Optimisation:
                 group["lr"] = self.options[player]["lr"] * share
 
     def apply(self, step: Step) -> None:
-        """Move every player of the step."""
-        apply(step, self.players, self.optimisers)
+        """Move every player of the step by its gradients, all of the same forward pass."""
+        for player, loss in step.losses.items():
+            owned = self.players[player]
+            # a loss may not depend on all layers of its player
+            gradients = step.gradients.get(player) or torch.autograd.grad(
+                loss.sum(), owned, retain_graph=len(step.losses) > 1, materialize_grads=True
+            )
+            for parameter, gradient in zip(owned, gradients, strict=True):
+                # fused Adam reads memory in order, whatever the strides of the gradient
+                parameter.grad = gradient.contiguous()
+        for player in step.losses:
+            self.optimisers[player].step()
+            self.optimisers[player].zero_grad()  # frees memory before the next gradients
 
     def state(self) -> dict[str, Tensor]:
         """States of the optimisers, by name."""
@@ -62,7 +73,6 @@ class Optimisation:
         }
 
     def restore(self, state: dict[str, Tensor]) -> None:
-        """Continue from what ``state`` returned."""
         for player, optimiser in self.optimisers.items():
             moments: dict[int, dict[str, Tensor]] = {}
             for name, value in state.items():
@@ -72,27 +82,6 @@ class Optimisation:
             optimiser.load_state_dict({**optimiser.state_dict(), "state": moments})
 
 
-def apply(
-    step: Step,
-    players: Mapping[str, Sequence[torch.nn.Parameter]],
-    optimisers: Mapping[str, torch.optim.Optimizer],
-) -> None:
-    """Move every player of the step by its gradients, all of the same forward pass."""
-    for player, loss in step.losses.items():
-        owned = players[player]
-        # a loss may not depend on all layers of its player
-        gradients = step.gradients.get(player) or torch.autograd.grad(
-            loss.sum(), owned, retain_graph=len(step.losses) > 1, materialize_grads=True
-        )
-        for parameter, gradient in zip(owned, gradients, strict=True):
-            # fused Adam reads memory in order, whatever the strides of the gradient
-            parameter.grad = gradient.contiguous()
-    for player in step.losses:
-        optimisers[player].step()
-        optimisers[player].zero_grad()  # frees memory before the next gradients
-
-
 def _options(protocol: Protocol) -> dict[str, Any]:
-    """Arguments of the protocol's optimiser."""
     options = {"lr": protocol.learning_rate, "weight_decay": protocol.weight_decay, "fused": True}
     return options | ({"momentum": protocol.momentum} if protocol.optimiser == "sgd" else {})

@@ -43,20 +43,16 @@ class FittedStack:
         found = find("network", network.pop("name"))
         hparams = found.Parameters.model_validate(network)
         self.network = found.describe(hparams)
-        states = [
-            {key: torch.from_numpy(array) for key, array in one.state.items()} for one in fitted
-        ]
         weights = Randomness([one.seed for one in fitted], "weights")
         outputs = len(samples.classes) or 1
         self.model: Model = found(hparams, shape_of(samples), outputs, weights)
-        self.model.load_replica_states([with_prefix("model.", state) for state in states])
-        self.model.eval()
-        fits = [with_prefix("preprocessing.", state) for state in states]
-        self.preprocessing = preprocessing.Preprocessing(
-            **{name: torch.stack([fit[name] for fit in fits]) for name in fits[0]}
+        states = [with_prefix("model.", one.state) for one in fitted]
+        self.model.load_replica_states(
+            [{name: torch.from_numpy(array) for name, array in one.items()} for one in states]
         )
-        self.model.to(device)
-        self.preprocessing.to(device)
+        self.model.eval().to(device)
+        fits = [with_prefix("preprocessing.", one.state) for one in fitted]
+        self.preprocessing = preprocessing.stack(fits).to(device)
         self.device, self.dtype = device, self.preprocessing.centre.dtype
 
     def inputs(self, samples: Samples, rows: Tensor) -> Tensor:

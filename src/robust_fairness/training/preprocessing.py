@@ -121,7 +121,5 @@ def _safe(deviation: np.ndarray | np.floating) -> np.ndarray:
 
 def stack(fitted: Sequence[dict[str, np.ndarray]]) -> Preprocessing:
     """One module for the stack from the fits of its replicas."""
-    names = ("centre", "matrix", "outcome")
-    return Preprocessing(
-        *(torch.from_numpy(np.stack([one[name] for one in fitted])) for name in names)
-    )
+    together = {name: np.stack([one[name] for one in fitted]) for name in fitted[0]}
+    return Preprocessing(**{name: torch.from_numpy(one) for name, one in together.items()})

@@ -16,11 +16,11 @@ from robust_fairness.experiment.experiment import Cell, Replica, require_replica
 from robust_fairness.metrics.criteria import Criterion, Scored
 from robust_fairness.samples import Samples, require_categorical
 from robust_fairness.training import (
+    attributes,
     augmentation,
     checks,
     evaluation,
     fitting,
-    groups,
     prediction,
     selection,
     stacking,
@@ -160,7 +160,7 @@ def require_fitting(samples: Samples, cell: Cell) -> None:
         seen = samples.of_split(replica.split(samples.split_names))
         with _naming(f"{cell.dataset}.{cell.label}: trial {replica.trial}"):
             checks.require_head(replica.network, cell)
-            groups.mitigated_attributes(seen, replica.method)
+            attributes.mitigated_attributes(seen, replica.method)
             augmentation.require_augmentable(replica.protocol.augmentation, samples)
     for columns in cell.groupings:
         with _naming(f"{cell.dataset}: groupings, {' & '.join(columns)}"):
@@ -224,7 +224,6 @@ def _train_asked(
 
 
 def _objective(cell: Cell) -> Scored:
-    """The objective of the criterion that decides between stages."""
     return Criterion.parse(cell.decides).objective
 
 

@@ -8,7 +8,7 @@ same trials again, finds those that finished in their checkpoints and continues.
 import hashlib
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -19,6 +19,7 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
+from optuna.pruners import BasePruner, MedianPruner, NopPruner, SuccessiveHalvingPruner
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.trial import FrozenTrial, Trial, TrialState
 
@@ -37,7 +38,7 @@ class Asked:
 
     override: dict[str, Any]
     trial: Trial
-    pruned: bool = field(default=False)
+    pruned: bool = False
 
 
 class Study:
@@ -57,15 +58,11 @@ class Study:
 
     def _enqueue_grid(self) -> None:
         """Every combination of values, the last field fastest."""
-        names = list(self.stage.space)
-        places = list(product(*(range(len(self._values(name))) for name in names)))
+        space: Mapping[str, Any] = self.stage.space
+        places = list(product(*(range(len(values)) for values in space.values())))
         for one in places:
-            self._study.enqueue_trial(dict(zip(names, one, strict=True)))
+            self._study.enqueue_trial(dict(zip(space, one, strict=True)))
         self.left = len(places)
-
-    def _values(self, name: str) -> tuple[Any, ...]:
-        values = self.stage.space[name]
-        return () if isinstance(values, Range) else values
 
     def ask(self) -> list[Asked]:
         """The next trials, which may train together; none where all were asked."""
@@ -77,10 +74,10 @@ class Study:
 
     def _override(self, trial: Trial) -> dict[str, Any]:
         return {
-            name: values[trial.params[name]]
-            if (values := self._values(name))
-            else _rounded(trial.params[name], self.stage.space[name])
-            for name in self.stage.space
+            name: _rounded(trial.params[name], values)
+            if isinstance(values, Range)
+            else values[trial.params[name]]
+            for name, values in self.stage.space.items()
         }
 
     def should_prune(self, asked: Asked, epoch: int, loss: float) -> bool:
@@ -101,24 +98,13 @@ class Study:
             self._study.tell(asked.trial, score)
 
 
-class SampledByName(BaseSampler):
-    """Draws every field with a sampler of its own, made anew for every trial."""
+class SampledByName(RandomSampler):
+    """Draws every field independently, with a sampler of its own, made anew for every trial."""
 
     def __init__(self, stage: Stage) -> None:
+        super().__init__()
         self.stage = stage
         self.make: Callable[[int], BaseSampler] = _tpe if stage.sampler == "tpe" else RandomSampler
-
-    def infer_relative_search_space(
-        self, study: optuna.Study, trial: FrozenTrial
-    ) -> dict[str, BaseDistribution]:
-        """None: no field is drawn together with others."""
-        return {}
-
-    def sample_relative(
-        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        """Nothing."""
-        return {}
 
     def sample_independent(
         self,
@@ -149,21 +135,16 @@ def _tpe(seed: int) -> BaseSampler:
         return TPESampler(seed=seed, n_startup_trials=GUIDED_FIRST, constant_liar=True)
 
 
-def _pruner(stage: Stage) -> optuna.pruners.BasePruner:
-    pruners: dict[str, Callable[[], optuna.pruners.BasePruner]] = {
-        "none": optuna.pruners.NopPruner,
-        "median": lambda: optuna.pruners.MedianPruner(
-            n_startup_trials=stage.first_trials, n_warmup_steps=stage.first_epochs - 1
-        ),
-        "successive_halving": lambda: optuna.pruners.SuccessiveHalvingPruner(
-            min_resource=stage.first_epochs, reduction_factor=2
-        ),
-    }
-    return pruners[stage.pruner]()
+def _pruner(stage: Stage) -> BasePruner:
+    if stage.pruner == "median":
+        return MedianPruner(stage.first_trials, n_warmup_steps=stage.first_epochs - 1)
+    if stage.pruner == "successive_halving":
+        return SuccessiveHalvingPruner(min_resource=stage.first_epochs, reduction_factor=2)
+    return NopPruner()
 
 
-def _rounded(value: float, within: tuple[Any, ...] | Range) -> float:
+def _rounded(value: float, within: Range) -> float:
     """A number with few digits, for the name of its trial, within its range."""
-    if not isinstance(within, Range) or within.whole:
+    if within.whole:
         return value
     return float(min(max(float(f"{value:.{DIGITS}g}"), within.low), within.high))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import (
@@ -121,9 +121,7 @@ class Embedding(SingleModel):
         self.piecewise_linear = (
             self.backbone.piecewise_linear and self.linear and not self.normalised
         )
-        if self.linear:
-            self.top = self.new_head(outputs, randomness)
-        self.choose_classifier(hparams)
+        self.top = self.new_head(outputs, randomness) if self.linear else self.new_classifiers()
 
     @classmethod
     def describe(cls, hparams: Parameters) -> str:
@@ -137,12 +135,10 @@ class Embedding(SingleModel):
 
     @classmethod
     def trained_as(cls, hparams: Parameters) -> Parameters:
-        """Equal for networks that differ only in the classifier fitted after training."""
         if hparams.classifier == LINEAR:
             return hparams
-        return hparams.model_copy(
-            update={"classifier": "logistic_regression", "rebalancing": "none"}
-        )
+        fitted_afterwards = {"classifier": "logistic_regression", "rebalancing": "none"}
+        return hparams.model_copy(update=fitted_afterwards)
 
     @classmethod
     def defers_classifier(cls, hparams: Parameters) -> bool:
@@ -150,7 +146,7 @@ class Embedding(SingleModel):
 
     @property
     def has_outputs(self) -> bool:
-        return self.linear or len(self.top) > 0  # type: ignore[arg-type]
+        return self.linear or len(self.top) > 0
 
     @torch.no_grad()
     def finished_states(
@@ -162,7 +158,7 @@ class Embedding(SingleModel):
         embeddings = torch.cat([self.features(x) for x in rows.x], dim=1)
         states = []
         for hparams in replicas:
-            self.choose_classifier(hparams)  # type: ignore[arg-type]
+            self.hparams = hparams
             self.fit_classifier(embeddings, rows.y, rows.group)
             states += self.replica_states()
         return states
@@ -180,24 +176,13 @@ class Embedding(SingleModel):
 
     def embed(self, shared: Tensor, projection: nn.Module | None = None) -> Tensor:
         """Embeddings ``[1, row, dimension]`` of ``shared``, by the own or another projection."""
-        projected: Tensor = (projection or self.projection)(shared)
+        projected = (projection or self.projection)(shared)
         return unit_length(projected) if self.normalised else projected
 
     def new_projection(self, randomness: Randomness) -> SingleHead:
         """A linear layer from averaged features to an embedding."""
         linear = partial(nn.Linear, self.shared_width, self.feature_width)
         return SingleHead(initialised(linear, randomness))
-
-    def choose_classifier(self, hparams: Parameters) -> None:
-        """Switch to the unfitted classifier of a trial that shares this training."""
-        if (hparams.classifier == LINEAR) != self.linear:
-            raise InputError(
-                f"network embedding: classifier {hparams.classifier} after a training "
-                f"{'with' if self.linear else 'without'} {LINEAR}, allowed: separate trainings"
-            )
-        self.hparams = hparams
-        if not self.linear:
-            self.top = self._new_classifiers()
 
     def fit_classifier(self, features: Tensor, y: Tensor, group: Tensor) -> None:
         """Fit the classifier to embeddings, replacing an earlier one.
@@ -208,19 +193,12 @@ class Embedding(SingleModel):
             group: int64 groups ``[1, m]``, -1 where missing; oversampling does not repeat such
                 rows, and domain-independent training leaves them out.
         """
-        p = self.hparams
-        if self.linear:
-            raise InputError(
-                f"network embedding: classifier {LINEAR} is trained in steps, allowed with this "
-                "method: logistic_regression, rbf_svm, k_means or random_forest"
-            )
-        classifiers = self._new_classifiers()
-        for places in rebalanced(p.rebalancing, group[0].cpu(), classifiers.heads):
-            chosen = places.to(features.device)
-            classifiers.fit(features[:, chosen].detach(), y[:, chosen])
-        self.top = classifiers
+        self.top = self.new_classifiers()
+        for rows in rebalanced(self.hparams.rebalancing, group[0].cpu(), self.top.heads):
+            chosen = rows.to(features.device)
+            self.top.fit(features[:, chosen].detach(), y[:, chosen])
 
-    def _new_classifiers(self) -> "Classifiers":
+    def new_classifiers(self) -> "Classifiers":
         """Unfitted classifiers of the chosen network."""
         name = self.hparams.classifier
         made = Classifiers(name, self.feature_width, self.outputs, self.seeds)
@@ -251,17 +229,13 @@ class Classifiers(nn.ModuleList):
                 f"trained network and not trained in steps, allowed with this method: {LINEAR}"
             )
         if len(self) == 1:
-            logits: Tensor = self[0](features)
-            return logits
+            return self[0](features)
         return torch.stack(list(self._completed(features))).sum(0).clamp(min=ABSENT)
 
     def _completed(self, features: Tensor) -> Iterator[Tensor]:
         """Logits of every classifier, with values for the classes that its rows lack."""
-        classes = torch.arange(self.classes)
-        fitted = cast("list[NonIterativeModel]", list(self))
-        seen = torch.stack(
-            [torch.isin(classes, one.classes_seen().cpu()).to(features.device) for one in fitted]
-        )
+        classes, fitted = torch.arange(self.classes).to(features.device), list[Any](self)
+        seen = torch.stack([torch.isin(classes, one.classes_seen()) for one in fitted])
         for one, own in zip(fitted, seen, strict=True):
             logits = one(features)
             lowest = logits[..., own].amin(-1, keepdim=True)
@@ -278,9 +252,7 @@ class Classifiers(nn.ModuleList):
     def new(self) -> NonIterativeModel:
         """An unfitted classifier with the defaults of its network."""
         network = find("network", self.name)
-        made: NonIterativeModel = network(
-            network.Parameters(), (self.inputs,), self.classes, self.heads
-        )
+        made = network(network.Parameters(), (self.inputs,), self.classes, self.heads)
         return made.to(self.place.device)
 
     def _load_from_state_dict(
@@ -292,10 +264,8 @@ class Classifiers(nn.ModuleList):
             for name in state_dict
             if name.startswith(prefix)
         }
-        while len(self) > len(numbers):
-            self.pop(-1)
-        while len(self) < len(numbers):
-            self.append(self.new())
+        del self[len(numbers) :]
+        self.extend([self.new() for _ in range(len(numbers) - len(self))])
         super()._load_from_state_dict(state_dict, prefix, *options, **more)
 
 

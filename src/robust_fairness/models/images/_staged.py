@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
@@ -74,10 +74,10 @@ class StagedNetwork(SingleModel):
         """The network up to its features, with its initial weights."""
 
     def early(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        return cast("Tensor", self.layers[0](images(x), noise))[None]
+        return self.layers[0](images(x), noise)[None]
 
     def late(self, early: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        return cast("Tensor", self.layers[1](early[0], noise))[None]
+        return self.layers[1](early[0], noise)[None]
 
 
 def stages_of(

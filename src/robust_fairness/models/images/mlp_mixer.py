@@ -1,7 +1,5 @@
 """A small MLP-Mixer (Tolstikhin et al. 2021)."""
 
-from typing import cast
-
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -50,8 +48,7 @@ class Mixer(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map ``[row, width, token]`` to the same shape."""
         x = x + self.mix_tokens(self.before_tokens(x.mT).mT)
-        mixed: Tensor = self.mix_channels(self.before_channels(x.mT)).mT
-        return x + mixed
+        return x + self.mix_channels(self.before_channels(x.mT)).mT
 
 
 class MeanToken(nn.Module):
@@ -63,7 +60,7 @@ class MeanToken(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map ``[row, width, token]`` to ``[row, width]``."""
-        return cast("Tensor", self.normalise(x.mT).mean(1))
+        return self.normalise(x.mT).mean(1)
 
 
 def perceptron(width: int, hidden: int) -> nn.Module:

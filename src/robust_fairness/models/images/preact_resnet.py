@@ -57,5 +57,4 @@ class PreActivatedBlock(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map ``[row, inputs, height, width]`` to ``[row, outputs, ...]``."""
         active = self.activate(x)
-        residual: Tensor = self.residual(active)
-        return residual + (x if self.shortcut is None else self.shortcut(active))
+        return self.residual(active) + (x if self.shortcut is None else self.shortcut(active))

@@ -1,7 +1,7 @@
 """ResNet-18 (He et al. 2016), cut into features and head where the papers cut it."""
 
 from functools import partial
-from typing import Literal, cast
+from typing import Literal
 
 from torch import Tensor, nn
 from torchvision.models import ResNet, resnet18
@@ -48,11 +48,11 @@ class ResNet18(SingleModel):
 
     def early(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         """The second stage's activations ``[1, row, 128, height / 8, width / 8]``."""
-        return cast("Tensor", self.first(images(x)))[None]
+        return self.first(images(x))[None]
 
     def late(self, early: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         """Features ``[1, row, 256, height / 16, width / 16]``, or averaged ``[1, row, 512]``."""
-        return cast("Tensor", self.second(early[0]))[None]
+        return self.second(early[0])[None]
 
     def new_head(
         self, outputs: int, randomness: Randomness, inputs: int | None = None

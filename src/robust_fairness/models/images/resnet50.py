@@ -1,16 +1,22 @@
 """ResNet-50 (He et al. 2016), with random weights or those of a local file."""
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
-from pydantic import Field, field_serializer, field_validator
+from pydantic import field_validator
 from torch import Tensor, nn
 from torchvision.models import ResNet, resnet50
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import PluginParameters
-from robust_fairness.models.base import SingleModel, images, initialised, require_images
+from robust_fairness.models.base import (
+    SingleModel,
+    WeightsFile,
+    images,
+    initialised,
+    require_images,
+)
 from robust_fairness.models.images._staged import require_side
 from robust_fairness.models.layers import replace_shortcuts
 from robust_fairness.models.randomness import DropoutNoise, Randomness
@@ -40,9 +46,9 @@ class ResNet50(SingleModel):
         faces (D.3).
         """
 
-        weights: Path | None = None
+        weights: WeightsFile | None = None
         mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
-        deviation: tuple[float, float, float] = Field((0.229, 0.224, 0.225))
+        deviation: tuple[float, float, float] = (0.229, 0.224, 0.225)
 
         @field_validator("weights")
         @classmethod
@@ -57,10 +63,6 @@ class ResNet50(SingleModel):
             if min(deviation) <= 0:
                 raise ValueError("allowed: numbers above 0")
             return deviation
-
-        @field_serializer("weights")
-        def _as_text(self, path: Path | None) -> str | None:
-            return None if path is None else str(path)
 
     piecewise_linear = True
     early_width, feature_width = SECOND_STAGE, LAST_STAGE
@@ -106,23 +108,20 @@ class ResNet50(SingleModel):
         self.read()
         net = self.net
         first = net.relu(net.bn1(net.conv1((images(x) - self.mean) / self.deviation)))
-        return cast("Tensor", net.layer2(net.layer1(net.maxpool(first))))[None]
+        return net.layer2(net.layer1(net.maxpool(first)))[None]
 
     def late(self, early: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         """Features ``[1, row, 2048]``, averaged over the image."""
         net = self.net
-        return cast("Tensor", net.avgpool(net.layer4(net.layer3(early[0]))).flatten(1))[None]
+        return net.avgpool(net.layer4(net.layer3(early[0]))).flatten(1)[None]
 
     def read(self) -> None:
         """Load the file's weights, once."""
         if self.unread is None:
             return
         own = self.net.state_dict()
-        given = {
-            name: tensor
-            for name, tensor in weights_of(self.unread).items()
-            if not name.startswith("fc.")
-        }
+        read = weights_of(self.unread)
+        given = {name: tensor for name, tensor in read.items() if not name.startswith("fc.")}
         unknown = sorted(given.keys() - own.keys())
         missing = [name for name in own if name not in given and not name.endswith(COUNTS)]
         if unknown or missing:

@@ -1,7 +1,5 @@
 """Shake-Shake 26: two residual branches in a random mixture (Gastaldi 2017)."""
 
-from typing import cast
-
 import torch
 from pydantic import Field
 from torch import Tensor, nn
@@ -59,7 +57,7 @@ class HalvingShortcut(nn.Module):
         """Map ``[row, inputs, height, width]`` to ``[row, outputs, height / 2, width / 2]``."""
         moved = functional.pad(x, (-1, 1, -1, 1))
         together = torch.cat([self.straight(x), self.shifted(moved)], dim=1)
-        return cast("Tensor", self.normalise(together))
+        return self.normalise(together)
 
 
 class ShakeShakeBlock(Noisy):
@@ -85,20 +83,17 @@ class ShakeShakeBlock(Noisy):
             )
 
         self.first, self.second = branch(), branch()
-        self.shortcut: nn.Module
+        self.shortcut: nn.Module = nn.Identity()
         if stride > 1:
             self.shortcut = HalvingShortcut(inputs, outputs)
         elif inputs != outputs:
-            self.shortcut = nn.Sequential(
-                PointConvolution(inputs, outputs), nn.BatchNorm2d(outputs)
-            )
-        else:
-            self.shortcut = nn.Identity()
+            point = PointConvolution(inputs, outputs)
+            self.shortcut = nn.Sequential(point, nn.BatchNorm2d(outputs))
 
     def forward(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         """Map ``[row, inputs, height, width]`` to ``[row, outputs, ...]``."""
         mixed = self.mixture(self.first(x), self.second(x), noise)
-        return cast("Tensor", self.shortcut(x) + mixed)
+        return self.shortcut(x) + mixed
 
     def mixture(self, first: Tensor, second: Tensor, noise: DropoutNoise | None) -> Tensor:
         """The mixture of the branches' outputs ``[row, channel, height, width]``."""

@@ -1,6 +1,6 @@
 """A small vision transformer (Dosovitskiy et al. 2021)."""
 
-from typing import Any, cast
+from typing import Any
 
 import torch
 from pydantic import Field, model_validator
@@ -85,7 +85,7 @@ class AttentionBlock(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map ``[row, width, token]`` to the same shape."""
         with sdpa_kernel(SDPBackend.MATH):
-            return cast("Tensor", self.block(x.mT).mT)
+            return self.block(x.mT).mT
 
 
 class ClassToken(nn.Module):
@@ -97,4 +97,4 @@ class ClassToken(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map ``[row, width, token]`` to ``[row, width]``."""
-        return cast("Tensor", self.normalise(x[..., 0]))
+        return self.normalise(x[..., 0])

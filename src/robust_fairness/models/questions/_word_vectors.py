@@ -20,15 +20,17 @@ def word_vectors(path: Path, words: Sequence[str], width: int) -> dict[int, np.n
     places = {word.encode(): place for place, word in enumerate(words) if word}
     found: dict[int, np.ndarray] = {}
     for number, line in _lines(path):
-        fields = line.split(b" ")
-        if _has_other_width(fields, width, first=number == 1):
+        text, *fields = line.rsplit(b" ", width)
+        word, *rest = text.split(b" ")
+        # a word has spaces except in the first line of a published file, but no numbers after them
+        if len(fields) < width or (rest and (number == 1 or any(map(_is_number, rest)))):
             raise InputError(
-                f"{path}: line {number} has {len(fields) - 1} numbers, allowed: {width}, "
+                f"{path}: line {number} has {len(rest) + len(fields)} numbers, allowed: {width}, "
                 "the network's words"
             )
-        place = places.get(fields[0]) if len(fields) == width + 1 else None
+        place = None if rest else places.get(word)
         if place is not None and place not in found:
-            found[place] = _numbers(path, number, fields[1:])
+            found[place] = _numbers(path, number, fields)
     if not found:
         raise InputError(
             f"{path}: none of the {len(places)} words of the questions is in it, allowed: lines "
@@ -47,16 +49,6 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 yield number, line.rstrip()
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error})") from error
-
-
-def _has_other_width(fields: Sequence[bytes], width: int, first: bool) -> bool:
-    """Whether a line has fewer or more numbers than ``width``.
-
-    Additional fields are parts of a word with spaces, unless they are numbers. The word in the
-    first line of a published file has no spaces.
-    """
-    more = fields[1:-width]
-    return len(fields) <= width or (bool(more) and (first or any(map(_is_number, more))))
 
 
 def _is_number(field: bytes) -> bool:

@@ -3,22 +3,22 @@
 import logging
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import torch
-from pydantic import Field, field_serializer
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.parametrizations import weight_norm
 
 from robust_fairness.core.registry import PluginParameters
-from robust_fairness.models.base import SingleModel, initialised, require_classes
+from robust_fairness.models.base import SingleModel, WeightsFile, initialised, require_classes
 from robust_fairness.models.layers import Dropout, unit_length
 from robust_fairness.models.losses import binary_cross_entropy
 from robust_fairness.models.packing import unpacked
 from robust_fairness.models.questions._word_vectors import word_vectors
 from robust_fairness.models.randomness import DropoutNoise, Randomness
-from robust_fairness.samples.questions import PADDING, QuestionShape, RowShape
+from robust_fairness.samples.questions import PADDING, QuestionShape
 
 LOGGER = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class UpDn(SingleModel):
         """
 
         words: int = Field(300, ge=1, description="width of the vector of a word")
-        word_vectors: Path | None = None
+        word_vectors: WeightsFile | None = None
         question: int = Field(1024, ge=1, description="width of the GRU that reads the question")
         fusion: int = Field(1024, ge=1, description="width of attention and of the product of both")
         hidden: int = Field(2048, ge=1, description="width of the classifier's hidden layer")
@@ -60,19 +60,15 @@ class UpDn(SingleModel):
         normalised_boxes: bool = False
         loss: Literal["cross_entropy", "binary_cross_entropy"] = "cross_entropy"
 
-        @field_serializer("word_vectors")
-        def _as_text(self, path: Path | None) -> str | None:
-            return None if path is None else str(path)
-
     reads_questions = True
     piecewise_linear = False
 
     def __init__(
-        self, hparams: Parameters, inputs: RowShape, outputs: int, randomness: Randomness
+        self, hparams: Parameters, inputs: Any, outputs: int, randomness: Randomness
     ) -> None:
         super().__init__(hparams, inputs, outputs, randomness)
         require_classes(self.name, outputs)
-        self.shape, self.unread = cast("QuestionShape", inputs), hparams.word_vectors
+        self.shape, self.unread = inputs, hparams.word_vectors
         self.softmax = hparams.loss == "cross_entropy"
         self.early_width, self.feature_width = hparams.fusion, hparams.hidden
         self.fuse = initialised(partial(Fusion, hparams, self.shape), randomness)
@@ -95,15 +91,14 @@ class UpDn(SingleModel):
         boxes = boxes.contiguous()
         if self.hparams.normalised_boxes:
             boxes = unit_length(boxes)
-        product: Tensor = self.fuse(tokens, counts, boxes, noise)
-        return product[None]
+        return self.fuse(tokens, counts, boxes, noise)[None]
 
     def late(self, early: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         """The classifier's hidden layer, ``[1, row, hidden]``."""
         return torch.relu(self.hidden(early))
 
     def head(self, features: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        return cast("Tensor", self.top(features, noise))
+        return self.top(features, noise)
 
     def task_loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         if self.softmax:
@@ -137,8 +132,7 @@ def normalised_linear(inputs: int, outputs: int) -> nn.Linear:
 
     The length is that of all its rows together, as in the implementations of this network.
     """
-    layer: nn.Linear = weight_norm(nn.Linear(inputs, outputs), dim=None)  # type: ignore[arg-type]
-    return layer
+    return weight_norm(nn.Linear(inputs, outputs), dim=None)  # type: ignore[arg-type]
 
 
 class Attention(nn.Module):
@@ -208,8 +202,7 @@ class Fusion(nn.Module):
         question = self.reader(self.words(tokens))[0][:, -1]
         weights = self.attention(question, boxes, counts, noise)
         image = (weights[:, None] @ boxes)[:, 0]
-        product: Tensor = torch.relu(self.of_question(question))
-        return product * torch.relu(self.of_image(image))
+        return torch.relu(self.of_question(question)) * torch.relu(self.of_image(image))
 
 
 class Head(nn.Module):
@@ -222,4 +215,4 @@ class Head(nn.Module):
 
     def forward(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         """Map ``[1, row, inputs]`` to ``[1, row, outputs]``."""
-        return cast("Tensor", self.linear(self.dropout(x, noise)))
+        return self.linear(self.dropout(x, noise))
