@@ -71,15 +71,12 @@ class ConfigLoader(OmegaConfigLoader):
         """Configuration of one kind; ``parameters`` are complete with those of all nodes."""
         if key in ("catalog", "parameters"):
             self._layers(key)  # reports mistakes of YAML with file and line
-        if key != "parameters":
-            found: dict[str, Any] = super().__getitem__(key)
-            if key != "catalog":
-                return found
-            from robust_fairness.catalog.schemas import table_entries
+        if key == "parameters":
+            written = {name: one for name, one in self.written_parameters.items() if name != "grid"}
+            return written | (node_parameters(self.validated_experiment) if written else {})
+        from robust_fairness.catalog.schemas import table_entries
 
-            return table_entries() | found
-        written = {name: one for name, one in self.written_parameters.items() if name != "grid"}
-        return written | (node_parameters(self.validated_experiment) if written else {})
+        return (table_entries() if key == "catalog" else {}) | super().__getitem__(key)
 
     @cached_property
     def written_parameters(self) -> dict[str, Any]:
@@ -121,7 +118,6 @@ class ConfigLoader(OmegaConfigLoader):
 
     @cached_property
     def _written_experiment(self) -> tuple[Node, Node]:
-        """The experiment and the parameters, with their lines."""
         parameters = [file for layer in self._layers("parameters") for file in layer]
         return layered(*self._layers("experiment")), merged_files(parameters)
 
@@ -137,7 +133,6 @@ class ConfigLoader(OmegaConfigLoader):
 
     @property
     def _selection(self) -> dict[str, Any]:
-        """The runtime parameter ``grid``."""
         return (self.runtime_params or {}).get("grid") or {}
 
     @cached_property
@@ -190,10 +185,10 @@ def node_parameters(experiment: Experiment) -> dict[str, Any]:
     return found
 
 
-_loader: Any = None
+_loader: ConfigLoader | None = None
 
 
-def use(loader: Any) -> None:
+def use(loader: ConfigLoader) -> None:
     """Use this configuration loader from now on."""
     global _loader  # noqa: PLW0603 - Kedro gives create_pipeline() no argument to pass it by
     if _loader is not None:
@@ -204,20 +199,6 @@ def use(loader: Any) -> None:
     _loader = loader
 
 
-def loader() -> Any:
+def loader() -> ConfigLoader:
     """The configuration loader in use; one of the environment KEDRO_ENV where none was made."""
-    if _loader is None:
-        loader_of(os.getenv("KEDRO_ENV"))
-    return _loader
-
-
-def full_experiment() -> Experiment:
-    """The experiment of the environment, in outline."""
-    found: Experiment = loader().full_experiment
-    return found
-
-
-def selected_experiment() -> Experiment:
-    """The selected part of the experiment, in outline."""
-    found: Experiment = loader().selected_experiment
-    return found
+    return _loader or loader_of(os.getenv("KEDRO_ENV"))

@@ -65,7 +65,6 @@ class RunRecord:
 
     @hook_impl
     def before_node_run(self, inputs: Mapping[str, Any], run_id: str) -> None:
-        """Record the raw files of the samples that a node reads."""
         _record_samples(run_id, inputs)
 
     @hook_impl
@@ -97,7 +96,6 @@ class RunRecord:
 
 
 def _versioned(catalog: Any, name: str) -> AbstractVersionedDataset | None:
-    """The dataset, if it is a versioned file."""
     dataset = catalog.get(name)
     is_versioned = isinstance(dataset, AbstractVersionedDataset) and dataset._version is not None
     return dataset if is_versioned else None

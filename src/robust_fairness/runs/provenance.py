@@ -174,8 +174,7 @@ def new_manifest(
         "packages": {name: version(name) for name in PACKAGES},
         **machine(),
     }
-    plain: dict[str, Any] = json.loads(json.dumps(manifest, default=str))
-    return plain
+    return json.loads(json.dumps(manifest, default=str))
 
 
 def completed(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:

@@ -66,11 +66,10 @@ class Served:
 
         self.about = about
         empty = about.samples(np.empty((0, *about.shape), self._dtype))
-        self._predictor: Predictor = Predictor(fitted, empty, device_named(device, "device"))
+        self._predictor = Predictor(fitted, empty, device_named(device, "device"))
 
     @property
     def _dtype(self) -> type[np.generic]:
-        """Type of the inputs: images have three axes and are integers."""
         return np.float32 if len(self.about.shape) == 1 else np.uint8
 
     def predict(self, data: Any, params: Mapping[str, Any] | None = None) -> np.ndarray:
@@ -90,8 +89,7 @@ class Served:
         x = self._inputs(data)
         outputs = np.moveaxis(self._predictor(self.about.samples(x)), 0, 1)
         predicted = softmax(outputs, axis=-1) if self.about.classes else outputs[..., 0]
-        result: np.ndarray = predicted.mean(1) if (params or {}).get(MEAN) else predicted
-        return result
+        return predicted.mean(1) if (params or {}).get(MEAN) else predicted
 
     def _inputs(self, data: Any) -> np.ndarray:
         about = self.about

@@ -43,12 +43,11 @@ class Session(KedroServiceSession):
             )
         run_id = generate_timestamp() if run_id is None else str(run_id)
         try:
-            result: dict[str, Any] = super().run(run_id, runtime_params=parameters, **options)
+            return super().run(run_id, runtime_params=parameters, **options)
         except KeyboardInterrupt:  # Kedro calls no hook for it
             if provenance.manifest_path(run_id).exists():
                 provenance.update_manifest(run_id, state="interrupted", ended=provenance.now())
             raise
-        return result
 
 
 @contextmanager

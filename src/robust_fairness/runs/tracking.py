@@ -40,7 +40,8 @@ SILENCE = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
 TIMEOUT, RETRIES = "MLFLOW_HTTP_REQUEST_TIMEOUT", "MLFLOW_HTTP_REQUEST_MAX_RETRIES"
 SHORT_WAITS = {TIMEOUT: "10", RETRIES: "1"}  # seconds, times
 WAITS = {TIMEOUT: "30", RETRIES: "3"}
-METRICS_PER_REQUEST = 1000  # limits of the server
+MOST_RUNS = 50_000  # limits of the server
+METRICS_PER_REQUEST = 1000
 PARAMETERS_PER_REQUEST = 100
 LONGEST_PARAMETER = 6000
 LONGEST_TAG = LONGEST_NOTE = 5000
@@ -170,17 +171,12 @@ class Record:
                 raise
             return str(known.experiment_id)
 
-    def _run(self, name: str, tags: Mapping[str, str]) -> str:
+    def _run(self, name: str, tags: dict[str, str]) -> str:
         """Id of the MLflow run of this name, created if needed."""
         if name not in self._ids:
-            found = self._search(f"attributes.run_name = '{name}'")
-            run = (
-                found[0]
-                if found
-                else self._client.create_run(
-                    self._experiment, run_name=name, tags={**self._tags, **tags}
-                )
-            )
+            run, *_ = self._search(f"attributes.run_name = '{name}'") or [
+                self._client.create_run(self._experiment, run_name=name, tags=self._tags | tags)
+            ]
             self._ids[name] = run.info.run_id
         return self._ids[name]
 
@@ -188,16 +184,9 @@ class Record:
         """MLflow runs of this Kedro run that meet a condition, oldest first."""
         condition = f"tags.`kedro.run_id` = '{self._tags['kedro.run_id']}' and {condition}"
         oldest = ["attributes.start_time ASC"]
-        found: list[Any] = []
-        page = None
-        while True:
-            some = self._client.search_runs(
-                [self._experiment], condition, order_by=oldest, page_token=page
-            )
-            found += some
-            page = some.token
-            if not page:
-                return found
+        return self._client.search_runs(
+            [self._experiment], condition, max_results=MOST_RUNS, order_by=oldest
+        )
 
     def _child(self, cell: Cell) -> str:
         tags = {"cell": cell.name, "dataset": cell.dataset, "method": cell.label}
@@ -218,13 +207,11 @@ class Record:
         for some in batches(params, PARAMETERS_PER_REQUEST):
             self._client.log_batch(run, params=some)
         curves = history.groupby(["trial", "quantity", "epoch"], sort=False)["value"].mean()
-        self._log(
-            run,
-            [
-                Metric(key(quantity, trial), value, milliseconds(), epoch)
-                for (trial, quantity, epoch), value in curves.items()
-            ],
-        )
+        metrics = [
+            Metric(key(quantity, trial), value, milliseconds(), epoch)
+            for (trial, quantity, epoch), value in curves.items()
+        ]
+        self._log(run, metrics)
 
     def model(self, cell: Cell, samples: Any, models: Any, chosen: Any) -> None:
         """Log the trained replicas of a cell as an MLflow model in the folder ``model``."""

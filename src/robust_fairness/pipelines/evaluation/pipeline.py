@@ -10,7 +10,7 @@ from robust_fairness.catalog import names
 from robust_fairness.experiment.experiment import Cell, Dataset
 from robust_fairness.pipelines import nodes
 from robust_fairness.pipelines.nodes import cell_node, dataset_node
-from robust_fairness.runs.configuration import selected_experiment
+from robust_fairness.runs.configuration import loader
 
 COLLECTED = ("metrics", "history", "trials")  # parts of a cell
 
@@ -59,7 +59,7 @@ def state(cell: Mapping[str, Any]) -> dict[str, Any]:
 
 def create_pipeline() -> Pipeline:
     """Predict and evaluate for every cell, collect for every dataset."""
-    datasets = selected_experiment().datasets
+    datasets = loader().selected_experiment.datasets
     cells = [
         node for dataset in datasets for cell in dataset.cells for node in _nodes(dataset, cell)
     ]

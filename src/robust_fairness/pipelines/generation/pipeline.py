@@ -10,7 +10,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.experiment.experiment import Cell, Dataset, GeneratorConfig
 from robust_fairness.pipelines.evaluation.pipeline import shifted_inputs
 from robust_fairness.pipelines.nodes import dataset_node, source_of
-from robust_fairness.runs.configuration import selected_experiment
+from robust_fairness.runs.configuration import loader
 
 COLUMNS = 10  # images per class of a sample grid
 IMAGE_AXES = 4
@@ -121,7 +121,7 @@ def draw_family(samples: Any, dataset: Dataset, **shifted: Any) -> Any:
 
 def create_pipeline() -> Pipeline:
     """Every generator, and measures of its images in every dataset of them."""
-    experiment = selected_experiment()
+    experiment = loader().selected_experiment
     generators = [node for one in experiment.generators for node in _of_generator(one)]
     datasets = [node for one in experiment.datasets for node in _of_dataset(one)]
     return Pipeline([*generators, *datasets])

@@ -8,7 +8,7 @@ from kedro.pipeline import Node, Pipeline
 from robust_fairness.catalog import names
 from robust_fairness.experiment.experiment import Dataset
 from robust_fairness.pipelines.nodes import dataset_node, source_of
-from robust_fairness.runs.configuration import selected_experiment
+from robust_fairness.runs.configuration import loader
 
 
 def ingest(dataset: Dataset) -> tuple[Any, Any]:
@@ -44,7 +44,7 @@ def draw(samples: Any, dataset: Dataset) -> Any:
 
 def create_pipeline() -> Pipeline:
     """Read or generate and describe every dataset, draw those with a contact sheet."""
-    datasets = selected_experiment().datasets
+    datasets = loader().selected_experiment.datasets
     return Pipeline([node for dataset in datasets for node in _nodes(dataset)])
 
 

@@ -9,7 +9,7 @@ from robust_fairness.catalog import names
 from robust_fairness.core.errors import Failure
 from robust_fairness.experiment.experiment import Cell, Dataset, Experiment
 from robust_fairness.pipelines.nodes import cell_node, of_cells, of_datasets
-from robust_fairness.runs.configuration import full_experiment, selected_experiment
+from robust_fairness.runs.configuration import loader
 
 # Captions of contact sheets: of a dataset that is read, and of one that is generated.
 CLASSES = "The first training rows of each class, one row per class."
@@ -38,7 +38,7 @@ def describe_cells() -> Any:
     """The cells of the full experiment with their facets, ``tables.CELLS``."""
     from robust_fairness.core import tables
 
-    cells = full_experiment().cells
+    cells = loader().full_experiment.cells
     rows = [
         {
             "dataset": cell.dataset,
@@ -62,7 +62,7 @@ def report(metrics: Any, manifest: dict[str, Any], **parts: Any) -> str:
     """The HTML page, of tables, states and contact sheets by their names in the catalog."""
     from robust_fairness import reporting
 
-    experiment = full_experiment()
+    experiment = loader().full_experiment
     cells = [
         {"dataset": cell.dataset, "method": cell.label, **_state(cell, parts)}
         for cell in experiment.cells
@@ -101,7 +101,7 @@ def _state(cell: Cell, parts: dict[str, Any]) -> dict[str, str]:
 
 def create_pipeline() -> Pipeline:
     """Collect, summarise and report."""
-    experiment = selected_experiment()
+    experiment = loader().selected_experiment
     inputs = ["metrics", "manifest", *FURTHER]
     for dataset in experiment.datasets:
         inputs += [names.of_dataset(dataset.name, "states")]

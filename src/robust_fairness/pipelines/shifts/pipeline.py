@@ -8,7 +8,7 @@ from robust_fairness.catalog import names
 from robust_fairness.core.registry import find
 from robust_fairness.experiment.experiment import Dataset, TestSet
 from robust_fairness.pipelines.nodes import dataset_node, source_of
-from robust_fairness.runs.configuration import selected_experiment
+from robust_fairness.runs.configuration import loader
 
 
 def shift(samples: Any, test_set: TestSet) -> Any:
@@ -40,7 +40,7 @@ def _tested(samples: Any) -> Any:
 
 def create_pipeline() -> Pipeline:
     """One node per test set of every dataset."""
-    datasets = selected_experiment().datasets
+    datasets = loader().selected_experiment.datasets
     return Pipeline([_node(dataset, one) for dataset in datasets for one in dataset.test_sets])
 
 

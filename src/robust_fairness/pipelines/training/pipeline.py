@@ -8,7 +8,7 @@ from kedro.pipeline import Node, Pipeline
 from robust_fairness.catalog import names
 from robust_fairness.experiment.experiment import Cell
 from robust_fairness.pipelines.nodes import cell_node
-from robust_fairness.runs.configuration import selected_experiment
+from robust_fairness.runs.configuration import loader
 
 
 def train(samples: Any, cell: Cell) -> tuple[Any, Any, Any, Any]:
@@ -28,7 +28,7 @@ def select(samples: Any, validation: Any, cell: Cell) -> tuple[Any, Any]:
 
 def create_pipeline() -> Pipeline:
     """Train and select for every cell."""
-    return Pipeline([node for cell in selected_experiment().cells for node in _nodes(cell)])
+    return Pipeline([node for cell in loader().selected_experiment.cells for node in _nodes(cell)])
 
 
 def _nodes(cell: Cell) -> list[Node]:

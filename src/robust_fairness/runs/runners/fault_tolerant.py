@@ -35,21 +35,19 @@ FAN_IN = "fan_in"  # tag of nodes that accept failed inputs and name them
 class RunFailed(click.ClickException):
     """Some nodes failed; all nodes that do not depend on them have run."""
 
-    def __init__(self, failures: list[Failure], run_id: str | None) -> None:
+    outcome = "All other nodes have run."
+
+    def __init__(self, failures: list[Failure], run_id: str | None, reason: str = "") -> None:
         self.failures = failures
-        lines = [f"{len(failures)} failed:", *(f"  {failure}" for failure in failures)]
-        lines.append(f"All other nodes have run. To complete the run: {completion(run_id)}")
+        lines = [reason or f"{len(failures)} failed:", *(f"  {failure}" for failure in failures)]
+        lines.append(f"{self.outcome} To complete the run: {completion(run_id)}")
         super().__init__("\n".join(lines))
 
 
-class Stopped(click.ClickException):
+class Stopped(RunFailed):
     """The run had to stop early; finished outputs are kept."""
 
-    def __init__(self, reason: str, failures: list[Failure], run_id: str | None) -> None:
-        self.failures = failures
-        lines = [*(f"  {failure}" for failure in failures)]
-        lines.append(f"Finished outputs are kept. To complete the run: {completion(run_id)}")
-        super().__init__("\n".join([reason, *lines]))
+    outcome = "Finished outputs are kept."
 
 
 class Unreachable(Exception):
@@ -65,8 +63,7 @@ def completion(run_id: str | None) -> str:
             next(arguments, None)
         elif word != "--only-missing-outputs" and not word.startswith("--run-id="):
             options.append(word)
-    words = ["kedro", "run", *options, "--run-id", str(run_id), "--only-missing-outputs"]
-    return shlex.join(words)
+    return shlex.join(["kedro", "run", *options, "--run-id", str(run_id), "--only-missing-outputs"])
 
 
 def first_line(error: BaseException) -> str:
@@ -219,7 +216,7 @@ class FaultTolerantRunner(AbstractRunner):
                     queue.done(node)
                     error = future.exception()
                     if isinstance(error, Unreachable):
-                        raise Stopped(str(error), failures.failures, run_id)
+                        raise Stopped(failures.failures, run_id, str(error))
                     if error is None:
                         logger.info("%s done", node.name)
                     else:
