@@ -141,7 +141,6 @@ class Cell(Settings):
 
     @property
     def name(self) -> str:
-        """Namespace of its nodes."""
         return f"{self.dataset}.{self.label}"
 
     def replicas(self, overrides: Sequence[Mapping[str, Any]] | None = None) -> list["Replica"]:
@@ -263,7 +262,6 @@ class Dataset(Settings):
 
     @property
     def drawn_cells(self) -> tuple[Cell, ...]:
-        """The cells of ``embedding_planes`` that this experiment has."""
         return tuple(cell for cell in self.cells if cell.label in self.embedding_planes)
 
 

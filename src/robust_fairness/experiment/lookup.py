@@ -97,7 +97,6 @@ class Lookup:
         return None
 
     def protocol(self, node: Node, of: str, place: str) -> Protocol | None:
-        """The protocol that is named."""
         configured, name = self.section("protocols"), str(node.plain)
         if node.plain is None:
             allowed = ", ".join(configured)

@@ -48,7 +48,6 @@ class Mistakes:
     def unknown_fields(
         self, fields: Mapping[str, Node], of: str, allowed: Collection[str], kind: str = "field"
     ) -> None:
-        """Note fields that do not exist."""
         for name, node in fields.items():
             if name in RENAMED and RENAMED[name] in allowed:
                 self.note(f"Field {name!r} of {of} is now {RENAMED[name]!r}", node.place)

@@ -130,7 +130,6 @@ class Reader:
         self.written, self.lookup, self.mistakes = written, lookup, lookup.mistakes
 
     def experiment(self) -> Experiment:
-        """The experiment of all datasets without mistakes."""
         datasets = self.written.fields["datasets"].fields
         if not datasets:
             self.mistakes.note("The experiment has no datasets, allowed: at least one", "")
@@ -197,7 +196,6 @@ class Reader:
         test_sets: Sequence[TestSet],
         source: Named | None,
     ) -> list[Cell]:
-        """The cells of a dataset without mistakes."""
         fields, of = node.fields, f"dataset {dataset!r}"
         if not methods:
             self.mistakes.note(f"The {of} has no methods, allowed: at least one", node.place)

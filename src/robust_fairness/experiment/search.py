@@ -27,7 +27,6 @@ class Range(BaseModel):
 
     @property
     def whole(self) -> bool:
-        """Whether its numbers are whole."""
         return isinstance(self.low, int) and isinstance(self.high, int)
 
 

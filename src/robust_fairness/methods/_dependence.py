@@ -48,7 +48,6 @@ class Variable:
 
     @property
     def continuous(self) -> bool:
-        """Whether it is a number."""
         return self.values.shape[-1] == 1
 
     def where(self, other: "Variable") -> "Variable":
@@ -82,12 +81,7 @@ class DependenceMethod(Method):
 
     @abstractmethod
     def penalty(self, outputs: Tensor, batch: Batch) -> Tensor:
-        """Dependence on the mitigated attributes ``[replica]``; differentiable.
-
-        Args:
-            outputs: of the network ``[replica, row, output]``.
-            batch: the batch.
-        """
+        """Dependence of outputs ``[replica, row, output]`` on the attributes, ``[replica]``."""
 
 
 class SummedDependenceMethod(DependenceMethod):
@@ -107,10 +101,7 @@ class SummedDependenceMethod(DependenceMethod):
 
     @abstractmethod
     def dependence(self, outputs: Tensor, attribute: Variable, outcome: Variable | None) -> Tensor:
-        """The dependence that the notion forbids, ``[replica]``; differentiable.
+        """The dependence of outputs ``[replica, row, output]`` on an attribute, ``[replica]``.
 
-        Args:
-            outputs: outputs of the network ``[replica, row, output]``.
-            attribute: one attribute of these rows, known where the outcome is.
-            outcome: the outcome that the notion names; None for ``dp``.
+        The attribute is known where ``outcome`` is, on which the notion conditions (not ``dp``).
         """

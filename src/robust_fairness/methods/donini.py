@@ -90,11 +90,9 @@ class Donini(Method):
         return (basis * kept.unsqueeze(1)).to(dtype)
 
     def group_means(self, model: Model) -> tuple[Tensor, Tensor]:
-        """Mean features of the training rows of each group, for all rows or those of each class.
+        """Mean features of training rows by group ``[replica, set, group, feature]``, and counts.
 
-        Returns:
-            float64 means ``[replica, set, group, feature]`` (0 without rows) and counts
-            ``[replica, set, group]``.
+        Sets are all rows, or those of each class; means are float64, 0 without rows.
         """
         options, groups = self.hparams, self.problem.groups
         sets = self.problem.classes if options.notion == "eo" else 1

@@ -47,10 +47,8 @@ class Facl(SummedDependenceMethod):
 def cover(of: Variable, known: Tensor, densities: int) -> Tensor:
     """Cover of a variable ``[replica, 1, bin, row]``: categories as they are, or a density.
 
-    Args:
-        of: the variable.
-        known: bool, the rows that count ``[replica, 1, row]``.
-        densities: number of variables that need a density.
+    ``known`` are the rows that count ``[replica, 1, row]``, ``densities`` the number of variables
+    that need one.
     """
     values = of.values.mT.unsqueeze(1)
     return density_cover(values.squeeze(-2), known, densities) if of.continuous else values

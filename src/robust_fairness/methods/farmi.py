@@ -79,11 +79,8 @@ class Farmi(SummedDependenceMethod):
 def log_likelihood(inputs: Tensor, of_class: Tensor, attribute: Variable, ridge: Tensor) -> Tensor:
     """Mean log-likelihood of an attribute under the model fitted to it, ``[replica]``.
 
-    Args:
-        inputs: of the model ``[replica, row, input]``.
-        of_class: one column of 0 and 1 per class with its own model ``[replica, row, class]``.
-        attribute: the target.
-        ridge: weight of the squared coefficients ``[replica]``.
+    ``inputs`` are ``[replica, row, input]``; ``of_class`` has a column of 0 and 1 for each class
+    with a model of its own ``[replica, row, class]``; ``ridge`` is ``[replica]``.
     """
     fitted = least_squares(inputs, of_class, attribute, ridge)
     if attribute.continuous:

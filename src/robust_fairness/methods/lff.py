@@ -89,7 +89,6 @@ class Lff(Method):
         self.visited.scatter_(1, batch.rows, torch.ones_like(visited))
 
     def _largest(self, remembered: Tensor) -> Tensor:
-        """Largest average of each class, ``[replica, class]``; rows not visited hold 0."""
         largest = remembered.new_full((len(remembered), self.problem.classes), SMALLEST)
         return largest.scatter_reduce(1, self.label, remembered, "amax")
 
@@ -97,13 +96,10 @@ class Lff(Method):
 def generalised_cross_entropy(
     losses: Tensor, amplification: Tensor, gradient: Literal["exact", "scaled"]
 ) -> Tensor:
-    """Generalised cross-entropy (Zhang and Sabuncu 2018, Eq. 6) of every row.
+    """Generalised cross-entropy (Zhang and Sabuncu 2018, Eq. 6) from cross-entropies -log p.
 
-    Args:
-        losses: cross-entropies, -log p of the true class.
-        amplification: gamma, broadcast to them.
-        gradient: ``exact``: (1 - p^gamma) / gamma; ``scaled``: a loss with gamma times its
-            gradient, as in the published code.
+    ``exact``: (1 - p^gamma) / gamma; ``scaled``: a loss with gamma times its gradient, as in the
+    published code. gamma is ``amplification``, broadcast to the losses.
     """
     if gradient == "exact":
         return -torch.expm1(-amplification * losses) / amplification

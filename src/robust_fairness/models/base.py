@@ -109,9 +109,7 @@ class Model(Plugin, nn.Module, ABC):
     def early(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         """Activations of an early layer, ``[replica, row, channel, ...]``.
 
-        Args:
-            x: preprocessed inputs ``[replica, row, ...]``.
-            noise: dropout masks of the batch; None turns dropout off.
+        ``x`` are preprocessed inputs ``[replica, row, ...]``; without ``noise`` dropout is off.
         """
 
     @abstractmethod
@@ -153,15 +151,10 @@ class Model(Plugin, nn.Module, ABC):
         count: int,
         load: Callable[[Tensor], tuple[Tensor, Tensor]],
     ) -> PlayerLosses:
-        """Train for one epoch.
+        """Train for one epoch; returns the losses ``[replica]`` of every step, by player.
 
-        Args:
-            take_steps: takes all steps of the epoch.
-            count: number of training rows.
-            load: returns the inputs and labels of some training rows, by position.
-
-        Returns:
-            Losses ``[replica]`` of every step, by player.
+        ``take_steps`` takes all steps; ``load`` returns the inputs and labels of some of the
+        ``count`` training rows, by position.
         """
         return take_steps()
 
@@ -175,9 +168,8 @@ class Model(Plugin, nn.Module, ABC):
     ) -> list[dict[str, Tensor]]:
         """Weights and buffers of every trained replica.
 
-        Args:
-            replicas: hyperparameters of the replicas of the stack, or of all that share it.
-            rows: to fit a classifier on after training.
+        ``replicas`` are the hyperparameters of those of the stack, or of all that share it;
+        ``rows`` are those to fit a classifier on after training.
         """
         return self.replica_states()
 

@@ -9,11 +9,8 @@ from robust_fairness.samples.questions import QuestionShape
 def packed(tokens: Tensor, counts: Tensor, features: Tensor, dtype: torch.dtype) -> Tensor:
     """Pack questions and their images into one vector per row, ``[..., number]``.
 
-    Args:
-        tokens: int ``[..., word]``; represented exactly in float32.
-        counts: number of boxes, int ``[...]``.
-        features: float ``[..., box, feature]``.
-        dtype: of the result.
+    ``tokens`` are int ``[..., word]``, ``counts`` the numbers of boxes ``[...]`` (both represented
+    exactly in float32), and ``features`` ``[..., box, feature]``.
     """
     boxes = features.shape[-2] * features.shape[-1]
     width = tokens.shape[-1] + 1 + boxes

@@ -77,7 +77,6 @@ class FittedClassifier(NonIterativeModel):
     def new_head(
         self, outputs: int, randomness: Randomness, inputs: int | None = None
     ) -> nn.Module:
-        """Raise, since there is no head to train."""
         raise InputError(
             f"network {self.name}: has no head that could be trained, allowed: method erm"
         )
@@ -108,7 +107,6 @@ class FittedClassifier(NonIterativeModel):
             self.learn(inputs, torch.searchsorted(present, labels))
 
     def keep(self, **learnt: Tensor) -> None:
-        """Set buffers, on the device of the network."""
         for name, value in learnt.items():
             setattr(self, name, value.to(self.present.device))
 

@@ -15,5 +15,4 @@ class Cosine(CosineSimilarity):
     def normalize(
         self, embeddings: Float[Tensor, "row dimension"], dim: int = 1, **options: Any
     ) -> Float[Tensor, "row dimension"]:
-        """Rows of unit norm."""
         return unit_length(embeddings)

@@ -45,12 +45,9 @@ class Objective(Plugin, nn.Module, ABC):
 
     @abstractmethod
     def forward(self, embeddings: Rows, labels: Labels, triplets: Triplets | None = None) -> Loss:
-        """The loss, differentiable; 0, with gradients of 0, where there is nothing to learn from.
+        """The loss; 0, with gradients of 0, where there is nothing to learn from.
 
-        Args:
-            embeddings: of the batch.
-            labels: classes 0 to ``classes`` - 1.
-            triplets: found by a miner, for objectives that are ``mined``.
+        Labels are 0 to ``classes`` - 1; ``triplets`` are for objectives that are ``mined``.
         """
 
     def learning_rate(self, protocol_rate: float) -> float:

@@ -80,7 +80,6 @@ class ConfigLoader(OmegaConfigLoader):
 
     @cached_property
     def written_parameters(self) -> dict[str, Any]:
-        """The parameters as they are written."""
         found: dict[str, Any] = super().__getitem__("parameters")
         if self.default_run_env in (self.env or self.default_run_env, self.base_env):
             return found
@@ -201,4 +200,4 @@ def use(loader: ConfigLoader) -> None:
 
 def loader() -> ConfigLoader:
     """The configuration loader in use; one of the environment KEDRO_ENV where none was made."""
-    return _loader or loader_of(os.getenv("KEDRO_ENV"))
+    return loader_of(os.getenv("KEDRO_ENV")) if _loader is None else _loader

@@ -73,16 +73,12 @@ class Served:
         return np.float32 if len(self.about.shape) == 1 else np.uint8
 
     def predict(self, data: Any, params: Mapping[str, Any] | None = None) -> np.ndarray:
-        """Predictions of every replica.
+        """float32 probabilities ``[n, replica, class]``, or outcomes ``[n, replica]``.
 
         Args:
             data: rows before preprocessing: a data frame with the features as columns, in any
                 order, or an array ``[n, d]``; uint8 images ``[n, c, h, w]``.
-            params: ``mean_over_seeds``: whether to return the mean over replicas.
-
-        Returns:
-            float32 probabilities ``[n, replica, class]``, or outcomes ``[n, replica]``; the mean
-            over replicas has no replica axis.
+            params: ``mean_over_seeds``: whether to return the mean over replicas instead.
         """
         from scipy.special import softmax
 

@@ -172,7 +172,6 @@ class Record:
             return str(known.experiment_id)
 
     def _run(self, name: str, tags: dict[str, str]) -> str:
-        """Id of the MLflow run of this name, created if needed."""
         if name not in self._ids:
             run, *_ = self._search(f"attributes.run_name = '{name}'") or [
                 self._client.create_run(self._experiment, run_name=name, tags=self._tags | tags)
@@ -181,7 +180,6 @@ class Record:
         return self._ids[name]
 
     def _search(self, condition: str) -> list[Any]:
-        """MLflow runs of this Kedro run that meet a condition, oldest first."""
         condition = f"tags.`kedro.run_id` = '{self._tags['kedro.run_id']}' and {condition}"
         oldest = ["attributes.start_time ASC"]
         return self._client.search_runs(
@@ -214,7 +212,6 @@ class Record:
         self._log(run, metrics)
 
     def model(self, cell: Cell, samples: Any, models: Any, chosen: Any) -> None:
-        """Log the trained replicas of a cell as an MLflow model in the folder ``model``."""
         from robust_fairness.runs.serving import save
 
         with TemporaryDirectory() as folder:

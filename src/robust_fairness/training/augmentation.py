@@ -102,7 +102,6 @@ class RandAugment:
         return images
 
     def _in_order(self, images: Images, kind: Int64[Tensor, " rows"]) -> list[Tensor]:
-        """Changed images, grouped by kind in ascending order."""
         counts = kind.bincount(minlength=len(KINDS)).tolist()
         moving, toning = sum(counts[:MOVING]), sum(counts[MOVING:GATHERED])
         to_move, to_tone, *others = images.split([moving, toning, *counts[GATHERED:]])

@@ -102,7 +102,6 @@ class Stack:
         return self._train_epoch(done, self.method.steps, self.method.visiting_order)
 
     def _load(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Inputs and labels of training rows by position."""
         batch = self.data.batch(self.data.train[:, positions.to(self.data.device)])
         return batch.x, batch.y
 

@@ -42,7 +42,6 @@ class Optimisation:
             self.optimisers[name] = make(self.players[name], **self.options[name])
 
     def schedule(self, done: float) -> None:
-        """Set the learning rates after a share of the schedule."""
         share = SCHEDULES[self.protocol.schedule](done)
         for player, optimiser in self.optimisers.items():
             for group in optimiser.param_groups:

@@ -102,7 +102,6 @@ class FittedStack:
         return one_shot_curvature(self._loss(samples, rows), x, ONE_SHOT_STEP).detach()
 
     def _loss(self, samples: Samples, rows: Tensor) -> Callable[[Tensor], Tensor]:
-        """The loss of these rows as a function of their inputs."""
         y = self.labels(samples, rows)
         return lambda x: self.model.task_loss(self.model(x), y)
 

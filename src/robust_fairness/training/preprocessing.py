@@ -55,16 +55,10 @@ class Preprocessing(nn.Module):
 
 
 def fit(name: str, x: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
-    """Fit the preprocessing ``name`` on one replica's training rows.
+    """float64 ``centre``, ``matrix`` and ``outcome`` fitted on one replica's training rows.
 
-    Args:
-        name: key of ``WHITENING``; of no effect on images, which are scaled to [0, 1].
-        x: float32 features ``[n, d]``, or uint8 images ``[n, c, h, w]``; d is 0 for questions,
-            which are not changed.
-        y: int64 classes or float32 outcomes ``[n]``.
-
-    Returns:
-        float64 ``centre``, ``matrix`` and ``outcome`` of that replica.
+    ``x`` are float32 features ``[n, d]``, or uint8 images, which are scaled to [0, 1] whatever the
+    name; d is 0 for questions, which are not changed. ``y`` are classes or float32 outcomes.
     """
     if x.dtype == np.uint8:
         centre, matrix = np.zeros(1), np.full(1, 1 / BRIGHTEST)

@@ -89,7 +89,6 @@ def to_arrays(records: Sequence[Fitted | Prediction]) -> tuple[dict[str, np.ndar
 
 
 def _apart(records: Sequence[Fitted | Prediction]) -> tuple[dict[str, np.ndarray], list[dict]]:
-    """All arrays by name, and the rest."""
     arrays: dict[str, np.ndarray] = {}
     rest = []
     for number, record in enumerate(records):

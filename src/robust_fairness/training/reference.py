@@ -36,7 +36,6 @@ class ReferenceClassifier:
 
     @torch.no_grad()
     def classes(self, images: np.ndarray) -> np.ndarray:
-        """The predicted class of each image, int64 ``[n]``."""
         found = [self.stack.model(block)[0].argmax(-1) for block in self._inputs(images)]
         return torch.cat(found).cpu().numpy()
 

@@ -49,12 +49,9 @@ class Trained:
     ) -> None:
         """Fit further replicas and predict their validation rows.
 
-        Args:
-            replicas: those to fit.
-            should_prune: whether to prune a trial after an epoch of that mean validation loss. A
-                pruned trial is neither predicted nor selected; it stops once all trials of its
-                stack are pruned.
-            stage: stage of the search; 0 for configured trials.
+        ``should_prune`` is asked after every epoch of a trial. A pruned one is neither predicted
+        nor selected; it stops once all trials of its stack are pruned. ``stage`` is that of the
+        search, 0 for configured trials.
         """
         require_replicas([*self.replicas, *replicas])
         self.stages |= {one.trial: stage for one in replicas}
@@ -145,7 +142,6 @@ class Trained:
         return selection.means(scores, scored)
 
     def best(self, trials: Sequence[str], criterion: str) -> str:
-        """The best of some trials by a criterion on validation rows."""
         among = [one for one in self.validation if one.trial in trials]
         scores = evaluation.criterion_scores([criterion], among, self.samples)
         return str(selection.choose(scores, [criterion])["trial"].iloc[0])

@@ -14,12 +14,9 @@ def choose(scores: pd.DataFrame, criteria: Sequence[str]) -> pd.DataFrame:
     """The trials that each criterion selects, as rows of ``tables.SELECTION``.
 
     The trial whose mean over seeds (and over sensitive attributes) is best wins, the earlier one
-    where two are equal; all its seeds are selected. ``every`` selects all trials.
-
-    Args:
-        scores: columns trial, seed, criterion, value, in the order of the trials. A trial whose
-            score is missing for a seed cannot be selected.
-        criteria: texts of criteria, see ``metrics.criteria``, or ``every``.
+    where two are equal; all its seeds are selected. ``every`` selects all trials. ``scores`` has
+    columns trial, seed, criterion, value, in the order of the trials; a trial whose score is
+    missing for a seed cannot be selected.
     """
     replicas = scores[["trial", "seed"]].drop_duplicates()
     rows: list[dict] = []

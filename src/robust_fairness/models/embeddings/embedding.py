@@ -167,7 +167,6 @@ class Embedding(SingleModel):
         return self.backbone.early(x, noise)
 
     def late(self, early: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        """Embeddings ``[1, row, dimension]``."""
         return self.embed(averaged_over_places(self.backbone.late(early, noise)))
 
     def shared(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
@@ -180,18 +179,14 @@ class Embedding(SingleModel):
         return unit_length(projected) if self.normalised else projected
 
     def new_projection(self, randomness: Randomness) -> SingleHead:
-        """A linear layer from averaged features to an embedding."""
         linear = partial(nn.Linear, self.shared_width, self.feature_width)
         return SingleHead(initialised(linear, randomness))
 
     def fit_classifier(self, features: Tensor, y: Tensor, group: Tensor) -> None:
-        """Fit the classifier to embeddings, replacing an earlier one.
+        """Fit the classifier to embeddings ``[1, m, dimension]``, replacing an earlier one.
 
-        Args:
-            features: embeddings ``[1, m, dimension]``.
-            y: int64 classes ``[1, m]``.
-            group: int64 groups ``[1, m]``, -1 where missing; oversampling does not repeat such
-                rows, and domain-independent training leaves them out.
+        Classes ``y`` and groups are int64 ``[1, m]``. Oversampling does not repeat rows of unknown
+        group (-1), and domain-independent training leaves them out.
         """
         self.top = self.new_classifiers()
         for rows in rebalanced(self.hparams.rebalancing, group[0].cpu(), self.top.heads):
@@ -277,11 +272,8 @@ def averaged_over_places(features: Tensor) -> Tensor:
 def rebalanced(rebalancing: str, group: Tensor, randomness: Randomness) -> list[Tensor]:
     """Positions of the rows that each classifier is fitted on, int64 ``[k]`` each.
 
-    Args:
-        rebalancing: ``none`` or ``oversampling`` (one classifier), or ``domain_independent``
-            (one per group).
-        group: int64 groups ``[m]``, -1 where missing.
-        randomness: draws the rows to repeat.
+    One classifier, or one per group (``domain_independent``), for int64 groups ``[m]``, -1 where
+    missing; ``randomness`` draws the rows to repeat.
     """
     every = torch.arange(len(group))
     if rebalancing == "none":

@@ -40,7 +40,6 @@ class KMeans(FittedClassifier):
         return -squares[:, self.members].amin(-1)
 
     def learn(self, inputs: Tensor, labels: Tensor) -> None:
-        """Fit at most as many clusters as distinct rows; ties go to the first class."""
         from sklearn.cluster import KMeans as Clusters
         from sklearn.exceptions import ConvergenceWarning
 

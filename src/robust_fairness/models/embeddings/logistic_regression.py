@@ -40,7 +40,6 @@ class LogisticRegression(FittedClassifier):
         return x @ self.coefficients + self.intercepts
 
     def learn(self, inputs: Tensor, labels: Tensor) -> None:
-        """Fit scikit-learn's regression; log it if the solver did not converge."""
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import LogisticRegression as Regression
 

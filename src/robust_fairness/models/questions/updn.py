@@ -155,11 +155,8 @@ class Attention(nn.Module):
     ) -> Tensor:
         """Weights of the boxes ``[row, box]``, with sum 1; all 0 for an image without boxes.
 
-        Args:
-            question: ``[row, question]``.
-            boxes: features ``[row, box, feature]``.
-            counts: number of boxes, int64 ``[row]``; the rest has weight 0.
-            noise: dropout masks of the batch.
+        ``question`` is ``[row, question]``, ``boxes`` their features ``[row, box, feature]``, of
+        which the first ``counts`` (int64 ``[row]``) exist.
         """
         joint = self.dropout(self._joint(question, boxes)[None], noise)[0]
         logits = self.logit(joint).squeeze(-1)

@@ -82,7 +82,6 @@ def _sheet(dataset: Dataset) -> str:
 
 
 def _caption(dataset: Dataset) -> str:
-    """What the contact sheet of a dataset shows."""
     if dataset.generator:
         return FAMILY
     attribute = dataset.contact_sheet
@@ -127,7 +126,6 @@ def _plane(cell: Cell) -> Node:
 
 
 def _collectors(experiment: Experiment) -> Iterator[Node]:
-    """The nodes that join tables: of the cells of every dataset, and of all datasets."""
     datasets = experiment.datasets
     generated = [dataset for dataset in datasets if dataset.generator]
     drawn = [dataset for dataset in datasets if dataset.drawn_cells]

@@ -141,7 +141,6 @@ class DaskRunner(FaultTolerantRunner):
 
 
 def _require_dask() -> None:
-    """Require Dask, an optional dependency."""
     try:
         import distributed
     except ModuleNotFoundError as error:

@@ -94,7 +94,6 @@ class Failures:
         self._outputs: dict[str, Failure] = {}
 
     def inputs(self, node: Node) -> dict[str, Failure]:
-        """Failures by name of a node's missing inputs."""
         return {name: self._outputs[name] for name in node.inputs if name in self._outputs}
 
     def failed(self, node: Node, error: BaseException) -> None:

@@ -124,7 +124,6 @@ class Job:
         run_id: str | None,
         setup: WorkerSetup,
     ) -> "Job":
-        """The job of a node; datasets in memory are loaded now."""
         inputs = set(node.inputs) - missing.keys()
         # Not a difference of sets, which would visit all files of the grid for each node.
         in_memory = sorted(name for name in inputs if name not in files.catalog)
