@@ -350,9 +350,9 @@ def test_parameters_go_through_json():
     parameters = embedding.Embedding.Parameters(backbone=backbone)
     kept = json.loads(json.dumps(parameters.model_dump()))
     assert embedding.Embedding.Parameters.model_validate(kept) == parameters
-    assert parameters.backbone["mean"] == [0.485, 0.456, 0.406]
-    network, fields = parameters.network()
-    assert (network.name, str(fields.weights)) == ("resnet50", "some/net.pth")
+    assert parameters.backbone.name == "resnet50"
+    fields = parameters.backbone.parameters
+    assert (fields.mean, str(fields.weights)) == ((0.485, 0.456, 0.406), "some/net.pth")
     assert find("network", "embedding").describe(parameters) == "embedding of resnet50, pretrained"
     assert (
         find("network", "embedding").describe(embedding.Embedding.Parameters())

@@ -10,17 +10,16 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     Field,
-    ValidationError,
-    field_validator,
+    SerializeAsAny,
     model_validator,
 )
 from torch import Tensor, nn
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import PluginParameters, find
+from robust_fairness.experiment.plugins import Named, named
 from robust_fairness.models.base import (
     LabelledRows,
-    Model,
     NonIterativeModel,
     SingleModel,
     initialised,
@@ -32,6 +31,13 @@ from robust_fairness.samples.questions import RowShape
 
 LINEAR = "linear"
 POOLED_AXES = 3  # replica, row, feature
+
+
+def _complete(backbone: Named) -> Named:
+    """The backbone with all of its fields, so that equal ones compare equal."""
+    if backbone.name == "embedding" or not find("network", backbone.name).iterative:
+        raise InputError(f"network {backbone.name}, allowed: one that is trained in steps")
+    return backbone.model_copy(update={"options": backbone.parameters.model_dump()})
 
 
 def _known_classifier(name: str) -> str:
@@ -60,28 +66,13 @@ class Embedding(SingleModel):
         ``domain_independent`` fits one classifier per group and sums their outputs.
         """
 
-        backbone: dict[str, Any] = Field({"name": "resnet20"}, validate_default=True)
+        backbone: Annotated[SerializeAsAny[Named], AfterValidator(_complete), named("network")] = (
+            Field("resnet20", validate_default=True)
+        )
         dimensions: int = Field(128, ge=1, description="width of an embedding")
         normalised: bool = True
         classifier: Annotated[str, AfterValidator(_known_classifier)] = LINEAR
         rebalancing: Literal["none", "oversampling", "domain_independent"] = "none"
-
-        @field_validator("backbone", mode="before")
-        @classmethod
-        def _complete(cls, backbone: Any) -> Any:
-            """The name with every field of its network, in types that JSON can hold."""
-            fields = dict(backbone) if isinstance(backbone, dict) else {"name": backbone}
-            name = str(fields.pop("name", ""))
-            network = find("network", name)
-            if name == "embedding" or not network.iterative:
-                raise InputError(f"network {name}, allowed: one that is trained in steps")
-            try:
-                hparams = network.Parameters.model_validate(fields)
-            except ValidationError as error:
-                found = error.errors(include_url=False)[0]
-                where = ".".join(map(str, found["loc"])) or "fields"
-                raise InputError(f"network {name}: {where}: {found['msg']}") from None
-            return {"name": name, **hparams.model_dump(mode="json")}
 
         @model_validator(mode="after")
         def _rebalanced_is_fitted(self) -> Any:
@@ -91,12 +82,6 @@ class Embedding(SingleModel):
                     f"embeddings, not with {LINEAR}"
                 )
             return self
-
-        def network(self) -> tuple[type[Model], BaseModel]:
-            """Class and hyperparameters of the backbone."""
-            fields = dict(self.backbone)
-            found: type[Model] = find("network", fields.pop("name"))
-            return found, found.Parameters.model_validate(fields)
 
     embeds = True
 
@@ -111,8 +96,8 @@ class Embedding(SingleModel):
                 f"continuous outcome, allowed: {LINEAR}"
             )
         self.outputs, self.seeds = outputs, randomness.seeds
-        backbone, fields = hparams.network()
-        self.backbone = backbone(fields, inputs, outputs, randomness)
+        backbone = find("network", hparams.backbone.name)
+        self.backbone = backbone(hparams.backbone.parameters, inputs, outputs, randomness)
         self.backbone.top = nn.Identity()  # its own head is not used
         self.early_width = self.backbone.early_width
         self.shared_width = self.backbone.feature_width
@@ -125,13 +110,12 @@ class Embedding(SingleModel):
 
     @classmethod
     def describe(cls, hparams: Parameters) -> str:
-        backbone, fields = hparams.network()
-        return f"embedding of {backbone.describe(fields)}"
+        backbone = find("network", hparams.backbone.name)
+        return f"embedding of {backbone.describe(hparams.backbone.parameters)}"
 
     @classmethod
     def files(cls, hparams: Parameters) -> tuple[Path, ...]:
-        backbone, fields = hparams.network()
-        return backbone.files(fields)
+        return find("network", hparams.backbone.name).files(hparams.backbone.parameters)
 
     @classmethod
     def trained_as(cls, hparams: Parameters) -> Parameters:
