@@ -16,10 +16,7 @@ QUESTION = "question"  # the kind of data that only some networks read
 class Lookup:
     """Finds names in the parameters and in the registry, and notes those that are in neither.
 
-    Args:
-        parameters: the parameters.
-        places: the same parameters with their lines.
-        mistakes: what wrong names and parameters are added to.
+    ``places`` are the parameters with their lines.
     """
 
     def __init__(self, parameters: Mapping[str, Any], places: Node, mistakes: Mistakes) -> None:
@@ -65,8 +62,7 @@ class Lookup:
         """The kind of data of a source; "" where it is not known."""
         if source is None or not self.mistakes.fully:
             return ""
-        found: str = registry.find("dataset", source.name)(source.parameters).data_kind
-        return found
+        return registry.find("dataset", source.name)(source.parameters).data_kind
 
     def shift(self, name: str, source: Named | None, of: str, place: str) -> Named | None:
         """A shift that applies to a source."""
@@ -106,7 +102,5 @@ class Lookup:
             self.mistakes.unknown("protocol", name, of, node.place, configured)
             return None
         where = self.places.at(["protocols", name])
-        found: Protocol | None = self.mistakes.validated(
-            Protocol, configured[name] or {}, f"protocol {name!r}", where
-        )
-        return found
+        fields = configured[name] or {}
+        return self.mistakes.validated(Protocol, fields, f"protocol {name!r}", where)

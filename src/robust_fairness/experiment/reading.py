@@ -82,7 +82,7 @@ def read(
     Args:
         experiment: its sections, as ``layered`` returns them.
         parameters: the parameters that its names refer to.
-        places: the same parameters as they are written.
+        places: the same parameters with their lines.
         fully: whether plug-ins are imported, so that they check their parameters.
     """
     mistakes = Mistakes(fully)
@@ -152,7 +152,7 @@ class Reader:
             "test_sets": test_sets,
             "cells": self.cells(name, node, methods, test_sets, source),
             "generator": self.generator(name, source) if source else None,
-            "facets": texts(fields.get("facets", NOTHING)),
+            "facets": facets(fields),
             **{
                 field: fields[field].plain
                 for field in ("contact_sheet", "embedding_planes", "seeds")
@@ -167,9 +167,8 @@ class Reader:
                     "embedding_planes", str(label.plain), of, label.place, methods
                 )
         if isinstance(written.get("contact_sheet"), str) and written["generator"] is not None:
-            place = fields["contact_sheet"].place
             text = f"contact_sheet of {of}: an attribute, allowed: true, false"
-            self.mistakes.note(text, place)
+            self.mistakes.note(text, fields["contact_sheet"].place)
         return found if len(self.mistakes.found) == before else None
 
     def test_sets(self, node: Node, of: str, source: Named | None) -> list[TestSet]:
@@ -243,11 +242,8 @@ class Reader:
             parts = (shared["protocol"], network.parameters, method.parameters)
             known = {name for part in parts for name in type(part).model_fields}
             spaces = [one.fields.get("space", one) for one in search]
-            for one, what in (
-                (settings, "settings"),
-                *((one, "space") for one in (*trials, *spaces)),
-            ):
-                names = self.mistakes.mapping(one, f"{what} of {of}")
+            for one in (settings, *trials, *spaces):
+                names = self.mistakes.mapping(one, f"hyperparameters of {of}")
                 self.mistakes.unknown_fields(names, of, known, "hyperparameter")
         if len(self.mistakes.found) > before:
             return None
@@ -258,8 +254,7 @@ class Reader:
             "network": network,
             "settings": settings.plain or {},
             "trials": [one.plain for one in trials],
-            "facets": texts(dataset.fields.get("facets", NOTHING))
-            | texts(fields.get("facets", NOTHING)),
+            "facets": facets(dataset.fields) | facets(fields),
         }
         places = Node({**dataset.fields, **fields, "trials": Node(trials)}, node.place)
         found: Cell | None = self.mistakes.validated(Cell, written, of, places)
@@ -335,8 +330,7 @@ class Reader:
         }
         if fields.get("source"):
             written |= self.real_images(name, str(fields["source"]), node)
-        found: GeneratorConfig | None = self.mistakes.validated(GeneratorConfig, written, of, node)
-        return found
+        return self.mistakes.validated(GeneratorConfig, written, of, node)
 
     def real_images(self, name: str, dataset: str, node: Node) -> dict[str, Any]:
         """The source of a generator and the classifier of its images."""
@@ -353,14 +347,8 @@ class Reader:
         protocol = self.lookup.protocol(own.get("protocol", NOTHING), of, reference.place)
         if network is None or protocol is None or source is None:
             return {}
-        cell = {
-            "dataset": name,
-            "label": "reference",
-            "method": "erm",
-            "network": network,
-            "protocol": protocol,
-            "seeds": (0,),
-        }
+        named = {"dataset": name, "label": "reference", "method": "erm"}
+        cell = {**named, "network": network, "protocol": protocol, "seeds": (0,)}
         return {"source": source, "reference": self.mistakes.validated(Cell, cell, of, reference)}
 
 
@@ -380,6 +368,6 @@ def is_label(text: str) -> bool:
     return plain.isalnum() and text.isascii() and text[0] != "-" and text not in RESERVED
 
 
-def texts(node: Node) -> dict[str, str]:
-    """Facets as text."""
-    return {name: str(one.plain) for name, one in node.fields.items()}
+def facets(fields: Mapping[str, Node]) -> dict[str, str]:
+    """The facets of a dataset or a cell, as text."""
+    return {name: str(one.plain) for name, one in fields.get("facets", NOTHING).fields.items()}

@@ -196,12 +196,13 @@ class Record:
 
     def training(self, cell: Cell, history: Any) -> None:
         """Log the settings of a cell and its curves: means over replicas, one step per epoch."""
+        import pandas as pd
         from mlflow.entities import Metric, Param
 
         run = self._child(cell)
         self._client.update_run(run, status="RUNNING")
-        settings = flat(cell.model_dump())
-        params = [Param(name, str(value)[:LONGEST_PARAMETER]) for name, value in settings]
+        (settings,) = pd.json_normalize(cell.model_dump()).to_dict("records")
+        params = [Param(str(name), str(one)[:LONGEST_PARAMETER]) for name, one in settings.items()]
         for some in batches(params, PARAMETERS_PER_REQUEST):
             self._client.log_batch(run, params=some)
         curves = history.groupby(["trial", "quantity", "epoch"], sort=False)["value"].mean()
@@ -317,12 +318,3 @@ def batches(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
 def key(*parts: str) -> str:
     """Name of a metric in MLflow from its nonempty parts, without forbidden characters."""
     return re.sub(r"[^\w\-./ ]", "_", "/".join(filter(None, parts)))
-
-
-def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Keys, joined by dots, and values of nested dictionaries."""
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            yield from flat(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
