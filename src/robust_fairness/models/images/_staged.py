@@ -32,14 +32,13 @@ class Body:
     """A network up to its features.
 
     ``stem`` maps images ``[row, channel, height, width]`` to the first of two or more stages, whose
-    output channels are ``widths``, and ``end`` the last one to ``[row, feature_width]``.
+    output channels are ``widths``, and ``end`` the last one to ``[row, channel]``.
     """
 
     stem: nn.Module
     stages: Sequence[nn.Module]
     widths: Sequence[int]
     end: nn.Module
-    feature_width: int
 
 
 class StagedNetwork(SingleModel):
@@ -62,7 +61,7 @@ class StagedNetwork(SingleModel):
             body = self.body(*shape)
             require_side(self.name, shape, 2 ** len(body.stages) if self.halves else 1)
             cut = len(body.stages) // 2
-            self.early_width, self.feature_width = body.widths[cut - 1], body.feature_width
+            self.early_width, self.feature_width = body.widths[cut - 1], body.widths[-1]
             first = Chain(body.stem, *body.stages[:cut])
             return nn.ModuleList([first, Chain(*body.stages[cut:], body.end)])
 

@@ -37,13 +37,8 @@ class Densenet(StagedNetwork):
             )
             for number in range(1, len(layers) + 1)
         ]
+        widths = [
+            pieces[f"transition{number}"].conv.out_channels for number in range(1, len(layers))
+        ]
         end = averaged(net.features.norm5, nn.ReLU())
-        return Body(stem, stages, widths(growth, layers), end, net.classifier.in_features)
-
-
-def widths(growth: int, layers: tuple[int, ...]) -> list[int]:
-    """Output channels of every stage: transitions halve them, and the last stage has none."""
-    found = [2 * growth]
-    for number in layers:
-        found.append((found[-1] + number * growth) // 2)
-    return [*found[1:-1], found[-2] + layers[-1] * growth]
+        return Body(stem, stages, [*widths, net.classifier.in_features], end)

@@ -32,7 +32,7 @@ class MlpMixer(StagedNetwork):
         stem = nn.Sequential(nn.Conv2d(channels, p.width, patch, stride=patch), nn.Flatten(2))
         tokens = (height // patch) * (width // patch)
         blocks = [Mixer(p, tokens) for _ in range(p.depth)]
-        return Body(stem, blocks, [p.width] * p.depth, MeanToken(p.width), p.width)
+        return Body(stem, blocks, [p.width] * p.depth, MeanToken(p.width))
 
 
 class Mixer(nn.Module):

@@ -33,7 +33,7 @@ class PreactResnet(StagedNetwork):
         widths = self.hparams.widths
         stages = stages_of(PreActivatedBlock, widths[0], widths, self.hparams.blocks)
         end = averaged(nn.BatchNorm2d(widths[-1]), nn.ReLU())
-        return he_initialised(Body(conv3x3(channels, widths[0]), stages, widths, end, widths[-1]))
+        return he_initialised(Body(conv3x3(channels, widths[0]), stages, widths, end))
 
 
 class PreActivatedBlock(nn.Module):

@@ -30,7 +30,7 @@ class Resnet20(StagedNetwork):
         widths = self.hparams.widths
         stem = nn.Sequential(conv3x3(channels, widths[0]), nn.BatchNorm2d(widths[0]), nn.ReLU())
         stages = stages_of(block, widths[0], widths, self.hparams.blocks)
-        return he_initialised(Body(stem, stages, widths, averaged(), widths[-1]))
+        return he_initialised(Body(stem, stages, widths, averaged()))
 
 
 class PaddedShortcut(nn.Module):

@@ -37,7 +37,7 @@ class Resnext(StagedNetwork):
         stem = nn.Sequential(conv3x3(channels, planes), nn.BatchNorm2d(planes), nn.ReLU())
         widths = [Bottleneck.expansion * planes * 2**stage for stage in range(p.stages)]
         stages = stages_of(self.block, planes, widths, p.blocks)
-        return he_initialised(Body(stem, stages, widths, averaged(), widths[-1]))
+        return he_initialised(Body(stem, stages, widths, averaged()))
 
     def block(self, inputs: int, outputs: int, stride: int) -> nn.Module:
         """Block of torchvision; its shortcut is a 1 x 1 convolution where the shape changes."""

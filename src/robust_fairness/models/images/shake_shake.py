@@ -37,7 +37,7 @@ class ShakeShake(StagedNetwork):
         stem = nn.Sequential(conv3x3(channels, STEM), nn.BatchNorm2d(STEM))
         widths = [self.hparams.width * 2**stage for stage in range(self.hparams.stages)]
         stages = stages_of(ShakeShakeBlock, STEM, widths, self.hparams.blocks)
-        return he_initialised(Body(stem, stages, widths, averaged(nn.ReLU()), widths[-1]))
+        return he_initialised(Body(stem, stages, widths, averaged(nn.ReLU())))
 
 
 class HalvingShortcut(nn.Module):

@@ -38,7 +38,7 @@ class Vgg(StagedNetwork):
         widths = self.hparams.widths
         sizes = zip((channels, *widths[:-1]), widths, self.hparams.convolutions, strict=True)
         stages = [stage(*one) for one in sizes]
-        return he_initialised(Body(nn.Identity(), stages, widths, averaged(), widths[-1]))
+        return he_initialised(Body(nn.Identity(), stages, widths, averaged()))
 
 
 def stage(inputs: int, outputs: int, convolutions: int) -> nn.Module:

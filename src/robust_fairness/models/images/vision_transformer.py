@@ -48,7 +48,7 @@ class VisionTransformer(StagedNetwork):
         net = Transformer(height, patch, p.depth, p.heads, p.width, p.hidden)
         blocks = [AttentionBlock(block) for block in net.encoder.layers]
         end = ClassToken(net.encoder.ln)
-        return Body(Tokens(net, channels), blocks, [p.width] * p.depth, end, p.width)
+        return Body(Tokens(net, channels), blocks, [p.width] * p.depth, end)
 
 
 class Tokens(nn.Module):
