@@ -4,6 +4,7 @@ Validated in outline, importing this module and its models imports no plug-in; v
 plug-ins check their own parameters.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -364,9 +365,7 @@ class Replica:
 
 def require_replicas(replicas: Sequence[Replica]) -> None:
     """Raise an error if two trials have the same name."""
-    keys = [(replica.trial, replica.seed) for replica in replicas]
-    twice = sorted(
-        {f"{trial} (seed {seed})" for trial, seed in keys if keys.count((trial, seed)) > 1}
-    )
+    counts = Counter(f"{one.trial} (seed {one.seed})" for one in replicas)
+    twice = sorted(name for name, count in counts.items() if count > 1)
     if twice:
         raise InputError(f"trials: given twice: {', '.join(twice)}; allowed: each once")

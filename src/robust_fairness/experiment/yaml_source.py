@@ -104,14 +104,6 @@ def deep_merged(first: Node, second: Node) -> Node:
     return Node(value, second.place)
 
 
-def merged_files(files: Sequence[Node]) -> Node:
-    """The content of several files as one, see ``deep_merged``."""
-    found = Node({})
-    for file in files:
-        found = deep_merged(found, file)
-    return found
-
-
 def without(node: Node, names: Sequence[str]) -> dict[str, Node]:
     """The fields of a mapping but some."""
     return {name: one for name, one in node.fields.items() if name not in names}

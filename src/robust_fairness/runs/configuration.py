@@ -11,7 +11,7 @@ every way into the project (run, registry, viz, notebooks) makes one.
 import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.experiment.experiment import Experiment
 from robust_fairness.experiment.reading import layered, read, require_files
 from robust_fairness.experiment.used import used_by
-from robust_fairness.experiment.yaml_source import Node, merged_files, parse
+from robust_fairness.experiment.yaml_source import Node, deep_merged, parse
 
 # The configuration that comes with the package.
 DEFAULT = Path(robust_fairness.__file__).with_name("conf")
@@ -118,7 +118,7 @@ class ConfigLoader(OmegaConfigLoader):
     @cached_property
     def _written_experiment(self) -> tuple[Node, Node]:
         parameters = [file for layer in self._layers("parameters") for file in layer]
-        return layered(*self._layers("experiment")), merged_files(parameters)
+        return layered(*self._layers("experiment")), reduce(deep_merged, parameters, Node({}))
 
     def _read(self, *, fully: bool) -> Experiment:
         experiment, places = self._written_experiment
