@@ -30,23 +30,24 @@ NONE = "none"
 AT_ONCE = 2  # operations per image
 MAGNITUDE, MAGNITUDES = 9, 31
 CHANNELS = (1, 3)  # accepted by torchvision's operations on colours
-VALUES = 256  # per pixel
+BRIGHTEST = 255
 
-# Operations that only move pixels, those that change each number by itself, and the others.
+# Operations that only move pixels, and the others.
 MOVES = ("shear_x", "shear_y", "translate_x", "translate_y", "rotate")
-TONES = ("brightness", "posterize", "solarize")
-OTHERS = ("identity", "color", "contrast", "sharpness", "autocontrast", "equalize")
-OPERATIONS = (*MOVES, *TONES, *OTHERS)
+OTHERS = (
+    "brightness", "posterize", "solarize", "identity", "color", "contrast", "sharpness",
+    "autocontrast", "equalize",
+)  # fmt: skip
+OPERATIONS = (*MOVES, *OTHERS)
 DIRECTED = (*MOVES, "brightness", "color", "contrast", "sharpness")
 
-# An operation with its direction; those that only move pixels first, then those of single numbers.
+# An operation with its direction; those that only move pixels, by one look-up for all, first.
 KINDS = tuple(
     (name, direction)
     for name in OPERATIONS
     for direction in ((1, -1) if name in DIRECTED else (1,))
 )
 MOVING = sum(name in MOVES for name, _ in KINDS)
-GATHERED = sum(name in MOVES + TONES for name, _ in KINDS)  # by one look-up for all of them
 
 Images = UInt8[Tensor, "rows channels height width"]
 Batches = UInt8[Tensor, "replicas rows channels height width"]
@@ -86,7 +87,6 @@ class RandAugment:
     def __init__(self, height: int, width: int, device: torch.device) -> None:
         self.size = (height, width)
         self.sources = sources_of_places(height, width).to(device)
-        self.tones = new_tones().to(device)
 
     def __call__(self, images: Batches, randomness: Randomness) -> Batches:
         """Augmented copies of a batch; ``randomness`` is on the CPU."""
@@ -103,14 +103,10 @@ class RandAugment:
 
     def _in_order(self, images: Images, kind: Int64[Tensor, " rows"]) -> list[Tensor]:
         counts = kind.bincount(minlength=len(KINDS)).tolist()
-        moving, toning = sum(counts[:MOVING]), sum(counts[MOVING:GATHERED])
-        to_move, to_tone, *others = images.split([moving, toning, *counts[GATHERED:]])
-        gathered = kind[: moving + toning].to(images.device)
-        parts = [
-            moved(to_move, self.sources[gathered[:moving]]),
-            retoned(to_tone, self.tones[gathered[moving:] - MOVING]),
-        ]
-        for (name, direction), some in zip(KINDS[GATHERED:], others, strict=True):
+        moving = sum(counts[:MOVING])
+        to_move, *others = images.split([moving, *counts[MOVING:]])
+        parts = [moved(to_move, self.sources[kind[:moving].to(images.device)])]
+        for (name, direction), some in zip(KINDS[MOVING:], others, strict=True):
             if len(some):
                 parts.append(operation(name, direction, *self.size)(some))
         return parts
@@ -135,11 +131,6 @@ def moved(images: Images, sources: Int64[Tensor, "rows places"]) -> Images:
     return flat.gather(2, places).view_as(images)
 
 
-def retoned(images: Images, tones: UInt8[Tensor, "rows values"]) -> Images:
-    """Images whose values are replaced by a table of 256 values per image."""
-    return tones.gather(1, images.flatten(1).long()).view_as(images)
-
-
 def sources_of_places(height: int, width: int) -> Int64[Tensor, "kinds places"]:
     """Source of every pixel under the operations that move pixels, from 1; 0 is black."""
     # float32 counts to 2^24, so to an image of 4096 x 4096 pixels
@@ -147,14 +138,6 @@ def sources_of_places(height: int, width: int) -> Int64[Tensor, "kinds places"]:
     kinds = KINDS[:MOVING]
     found = [operation(name, direction, height, width)(numbered) for name, direction in kinds]
     return torch.cat(found).flatten(1).long()
-
-
-def new_tones() -> UInt8[Tensor, "kinds values"]:
-    """New value of each pixel value under the operations on single values."""
-    every = torch.arange(VALUES, dtype=torch.uint8).view(1, 1, 1, VALUES)
-    kinds = KINDS[MOVING:GATHERED]
-    found = [operation(name, direction, 1, VALUES)(every) for name, direction in kinds]
-    return torch.cat(found).flatten(1)
 
 
 @cache
@@ -190,7 +173,7 @@ def operation(name: str, direction: int, height: int, width: int) -> Callable[[T
         "sharpness": lambda image: functional.adjust_sharpness(image, factor),
         "posterize": lambda image: functional.posterize(image, round(8 - strength(4))),
         "solarize": lambda image: functional.solarize(
-            image, (VALUES - 1) * float(torch.linspace(1, 0, MAGNITUDES)[MAGNITUDE])
+            image, BRIGHTEST * float(torch.linspace(1, 0, MAGNITUDES)[MAGNITUDE])
         ),
         "autocontrast": functional.autocontrast,
         "equalize": functional.equalize,
