@@ -43,6 +43,11 @@ class About(BaseModel):
     shape: tuple[int, ...]
     package: str = __version__
 
+    @property
+    def dtype(self) -> type[np.generic]:
+        """Type of the inputs: images have three axes and are integers."""
+        return np.float32 if len(self.shape) == 1 else np.uint8
+
     def samples(self, x: np.ndarray) -> Samples:
         """Samples with inputs ``[n, ...]`` and without labels and attributes."""
         nothing = pd.DataFrame(index=range(len(x)))
@@ -65,12 +70,8 @@ class Served:
         from robust_fairness.training.prediction import Predictor
 
         self.about = about
-        empty = about.samples(np.empty((0, *about.shape), self._dtype))
+        empty = about.samples(np.empty((0, *about.shape), about.dtype))
         self._predictor = Predictor(fitted, empty, device_named(device, "device"))
-
-    @property
-    def _dtype(self) -> type[np.generic]:
-        return np.float32 if len(self.about.shape) == 1 else np.uint8
 
     def predict(self, data: Any, params: Mapping[str, Any] | None = None) -> np.ndarray:
         """float32 probabilities ``[n, replica, class]``, or outcomes ``[n, replica]``.
@@ -99,7 +100,7 @@ class Served:
             raise InputError(
                 f"rows of shape {rows.shape[1:]}, allowed: {about.shape}, as in {about.dataset}"
             )
-        if self._dtype is np.uint8:
+        if about.dtype is np.uint8:
             if rows.dtype != np.uint8:
                 raise InputError(f"images of {rows.dtype}, allowed: uint8, 0 to 255")
             return rows
@@ -191,8 +192,7 @@ def _schemas(about: About) -> tuple[Any, Any]:
     if about.features:
         inputs = Schema([ColSpec(DataType.double, name) for name in about.features])
     else:
-        kind = np.float32 if len(about.shape) == 1 else np.uint8
-        inputs = Schema([TensorSpec(np.dtype(kind), (-1, *about.shape))])
+        inputs = Schema([TensorSpec(np.dtype(about.dtype), (-1, *about.shape))])
     shape = (-1, len(about.seeds), *([len(about.classes)] if about.classes else []))
     return inputs, Schema([TensorSpec(np.dtype(np.float32), shape)])
 
