@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from robust_fairness.core.checkpoints import threads
 from robust_fairness.core.errors import InputError
+from robust_fairness.experiment.experiment import Protocol
 from robust_fairness.methods.base import Batch, Problem, TrainingRows
 from robust_fairness.methods.erm import Erm
 from robust_fairness.methods.group_dro import GroupDro
@@ -27,7 +28,7 @@ from robust_fairness.models.layers import Linear
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.models.tables import mlp
 from robust_fairness.training.fitting import Stack
-from robust_fairness.training.optimisation import apply
+from robust_fairness.training.optimisation import Optimisation
 from robust_fairness.training.stacking import is_per_replica
 from tests.training.conftest import make_cell, make_samples
 
@@ -190,10 +191,8 @@ def test_trajectory_is_that_of_the_published_trainer(name):
     make, parameters = CASES[name]
     model = Net(PROBLEM["init"])
     method = make(stacked(parameters), model, golden_problem())
-    players = {player: list(owned) for player, owned in method.players(model).items()}
-    optimisers = {
-        player: torch.optim.SGD(owned, lr=PROBLEM["lr"]) for player, owned in players.items()
-    }
+    plain = {"optimiser": "sgd", "momentum": 0.0, "weight_decay": 0.0}
+    optimisation = Optimisation(method, model, Protocol(learning_rate=PROBLEM["lr"], **plain))
     further = {
         "RUBi": ("bias_model_after", lambda: {"fc": method.bias_branch}),
         "LNL": ("bias_predictor_after", lambda: {"fc": method.bias_head}),
@@ -201,7 +200,7 @@ def test_trajectory_is_that_of_the_published_trainer(name):
     }
     for rows, expected in zip(PROBLEM["batches"], GOLDEN["methods"][name], strict=True):
         for step in method.steps(model, golden_batch(rows)):
-            apply(step, players, optimisers)
+            optimisation.apply(step)
         compare = {"params_after": layers(model)}
         if name in further:
             key, owned = further[name]
