@@ -51,7 +51,12 @@ class Lnl(Method):
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
         factor = self.hparams.gradient_factor
-        objective, seen = self._objective(model, batch)
+        seen, early = self._seen(model, batch)
+        outputs = model.head(model.late(early, batch.noise), batch.noise)
+        probability = self.bias_head(seen).softmax(-1) + SMALLEST_PROBABILITY
+        negative_entropy = (probability * probability.log()).sum(-1).mean(-1)
+        losses = model.task_loss(outputs, batch.y)
+        objective = losses.mean(-1) + self.hparams.entropy_weight * negative_entropy
         if self.hparams.passes == "one":
             bias_loss = self._bias_loss(seen, batch)
             yield Step({"model": objective + factor * bias_loss, "adversary": bias_loss})
@@ -66,16 +71,6 @@ class Lnl(Method):
         layer = self.hparams.layer
         seen = early if layer == "early" else model.late(early, batch.noise)
         return seen.flatten(3).mean(-1) if seen.ndim > ROW_AXES else seen, early
-
-    def _objective(self, model: Model, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Task loss and negative entropy of the bias head ``[replica]``, and what it saw."""
-        seen, early = self._seen(model, batch)
-        outputs = model.head(model.late(early, batch.noise), batch.noise)
-        probability = self.bias_head(seen).softmax(-1) + SMALLEST_PROBABILITY
-        negative_entropy = (probability * probability.log()).sum(-1)
-        losses = model.task_loss(outputs, batch.y)
-        weight = self.hparams.entropy_weight
-        return losses.mean(-1) + weight * negative_entropy.mean(-1), seen
 
     def _bias_loss(self, seen: Tensor, batch: Batch) -> Tensor:
         """The bias head's mean cross-entropy over the rows whose group is known, ``[replica]``."""

@@ -44,10 +44,8 @@ class NPair(BatchObjective):
         negatives = similarity.masked_fill(~different, -torch.inf).logsumexp(1, keepdim=True)
         excess = (negatives - similarity).masked_fill(~same, -torch.inf)
         loss = softplus(excess).sum() / len(embeddings)
-        return loss + self.hparams.regularisation * self._size(embeddings)
-
-    def _size(self, embeddings: Rows) -> Loss:
-        """Mean norm, or squared norm, of the embeddings."""
-        if self.hparams.regularised == "squared_norm":
-            return embeddings.square().sum(1).mean()
-        return torch.linalg.vector_norm(embeddings, dim=1).mean()
+        squared = self.hparams.regularised == "squared_norm"
+        sizes = (
+            embeddings.square().sum(1) if squared else torch.linalg.vector_norm(embeddings, dim=1)
+        )
+        return loss + self.hparams.regularisation * sizes.mean()

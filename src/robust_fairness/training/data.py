@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,7 +21,7 @@ from robust_fairness.training.attributes import (
     mitigated_groups,
     subgroups_of,
 )
-from robust_fairness.training.inputs import Inputs, rows_at_once, training_inputs
+from robust_fairness.training.inputs import Inputs, rows_at_once
 from robust_fairness.training.preprocessing import Preprocessing
 
 VisitingOrder = Callable[[TrainingRows, torch.Generator], Tensor]
@@ -78,9 +79,9 @@ class StackData:
         fits = {}
         for split in set(self.splits):
             rows = samples.rows(split, "train")
-            fits[split] = preprocessing.fit(
-                self.protocol.preprocessing, training_inputs(samples, rows), samples.y[rows]
-            )
+            # questions are not changed
+            x = np.empty((len(rows), 0)) if samples.questions else samples.arrays["x"][rows]
+            fits[split] = preprocessing.fit(self.protocol.preprocessing, x, samples.y[rows])
         stacked = preprocessing.stack([fits[split] for split in self.splits])
         return stacked.to(self.device, self.dtype)
 

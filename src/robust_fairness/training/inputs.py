@@ -2,7 +2,6 @@
 
 from math import prod
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -62,8 +61,3 @@ class Inputs:
     def some(self) -> Tensor:
         """Raw inputs of no row, with dtype and shape, ``[0, ...]``."""
         return self.of(torch.zeros(0, dtype=torch.int64, device=self.device))
-
-
-def training_inputs(samples: Samples, rows: np.ndarray) -> np.ndarray:
-    """Rows that preprocessing is fitted on; no columns for questions, which are not changed."""
-    return np.empty((len(rows), 0)) if samples.questions else samples.arrays["x"][rows]

@@ -12,7 +12,7 @@ from torch.nn import functional
 from robust_fairness.core.registry import find
 from robust_fairness.experiment.experiment import Cell
 from robust_fairness.metrics import find_metric
-from robust_fairness.metrics.criteria import VALIDATION_PARTS, scored_by
+from robust_fairness.metrics.criteria import scored_by
 from robust_fairness.metrics.curvature import (
     exact_curvature,
     one_shot_curvature,
@@ -149,11 +149,6 @@ OF_SETS: dict[str, Callable[[np.ndarray, np.ndarray, str], np.ndarray]] = {
     "same_class_rank": same_class_rank,
     "cluster": _clusters,
 }
-
-
-def validation_parts(samples: Samples) -> list[str]:
-    """The validation parts that the splits of a dataset have."""
-    return [part for part in VALIDATION_PARTS if (samples.splits == part).any(axis=None)]
 
 
 def due_quantities(cell: Cell, test_set: str, part: str) -> list[str]:

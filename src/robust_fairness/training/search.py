@@ -13,7 +13,7 @@ from robust_fairness.core import tables
 from robust_fairness.core.checkpoints import Checkpoint, threads
 from robust_fairness.core.errors import InputError
 from robust_fairness.experiment.experiment import Cell, Replica, require_replicas
-from robust_fairness.metrics.criteria import Criterion, Scored
+from robust_fairness.metrics.criteria import VALIDATION_PARTS, Criterion, Scored
 from robust_fairness.samples import Samples, require_categorical
 from robust_fairness.training import (
     attributes,
@@ -83,7 +83,8 @@ class Trained:
         """Predictions of every validation part in order; on ``val`` with the method's values."""
         found: list[Prediction] = []
         unshifted = {UNSHIFTED: self.samples}
-        for part in prediction.validation_parts(self.samples):
+        splits = self.samples.splits
+        for part in (one for one in VALIDATION_PARTS if (splits == one).any(axis=None)):
             with threads(self.cell.protocol.threads):
                 predicted = prediction.predict(self.samples, fitted, self.cell, unshifted, part)
             of_replica = {(one.trial, one.seed): one for one in predicted}

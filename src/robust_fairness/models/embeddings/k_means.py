@@ -58,16 +58,11 @@ class KMeans(FittedClassifier):
         pairs = torch.from_numpy(clusters.labels_).long() * classes + labels
         counts = pairs.bincount(minlength=number * classes).view(number, classes)
         used = counts.sum(1) > 0
-        self.name_clusters(
-            torch.from_numpy(clusters.cluster_centers_)[used], counts[used].argmax(1)
-        )
-
-    def name_clusters(self, centroids: Tensor, owner: Tensor) -> None:
-        """Keep centroids ``[cluster, input]`` and the positions of their classes."""
-        owners, places = owner.unique(return_inverse=True)
+        owners, places = counts[used].argmax(1).unique(return_inverse=True)
         own = [(places == number).nonzero()[:, 0] for number in range(len(owners))]
         most = max(len(one) for one in own)
-        members = [torch.cat([one, one[:1].expand(most - len(one))]) for one in own]
         self.keep(
-            present=self.present.cpu()[owners], centroids=centroids, members=torch.stack(members)
+            present=self.present.cpu()[owners],
+            centroids=torch.from_numpy(clusters.cluster_centers_)[used],
+            members=torch.stack([torch.cat([one, one[:1].expand(most - len(one))]) for one in own]),
         )

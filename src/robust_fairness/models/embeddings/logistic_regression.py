@@ -52,7 +52,7 @@ class LogisticRegression(FittedClassifier):
             LOGGER.warning("logistic_regression: not converged after %d iterations", p.iterations)
         coefficients = torch.from_numpy(regression.coef_).T
         intercepts = torch.from_numpy(regression.intercept_)
-        if len(self.present) == 2:  # noqa: PLR2004
+        if len(self.present) == 2:
             halves = torch.tensor([[-0.5, 0.5]], dtype=torch.float64)
             coefficients, intercepts = coefficients * halves, intercepts * halves[0]
         self.keep(coefficients=coefficients.contiguous(), intercepts=intercepts)

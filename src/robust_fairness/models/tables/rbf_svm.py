@@ -2,7 +2,7 @@
 
 import logging
 from itertools import combinations
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field, PositiveFloat
@@ -68,13 +68,9 @@ class RbfSvm(FittedClassifier):
 
         p = self.hparams
         machine = SVC(C=p.penalty, gamma=p.gamma, cache_size=CACHE).fit(inputs, labels)
-        self.take(machine, inputs)
-
-    def take(self, machine: Any, inputs: Tensor) -> None:
-        """Keep the parameters of an ``SVC``; its sign is reversed for two classes."""
         dual = torch.tensor(machine.dual_coef_, dtype=torch.float64)  # [class - 1, vector]
         owner = torch.repeat_interleave(torch.tensor(machine.n_support_).long())
-        sign = -1 if len(self.present) == 2 else 1  # noqa: PLR2004
+        sign = -1 if len(self.present) == 2 else 1  # of two classes it is reversed
         columns = [
             torch.where(owner == first, dual[second - 1], 0)
             + torch.where(owner == second, dual[first], 0)
@@ -95,7 +91,7 @@ def one_against_rest(decisions: Tensor, classes: int) -> Tensor:
     Votes of the pairs, positive for the first class; ties are broken by the sum of confidences,
     scaled to below a third of a vote. With two classes the values differ by the decision itself.
     """
-    if classes == 2:  # noqa: PLR2004
+    if classes == 2:
         return torch.cat([decisions, -decisions], dim=1) / 2
     first, second = (
         functional.one_hot(torch.tensor(one, device=decisions.device), classes).to(decisions.dtype)
