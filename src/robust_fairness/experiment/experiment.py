@@ -14,7 +14,6 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     SerializeAsAny,
     ValidationError,
@@ -30,7 +29,7 @@ AXES = ("datasets", "methods", "shifts", "seeds")
 DEFAULT_TRIAL = "default"
 
 
-class Protocol(BaseModel):
+class Protocol(BaseModel, extra="forbid", frozen=True):
     """The training protocol that all methods of a dataset share.
 
     The defaults are those of Equalized Robustness, 5.1: Adam at 1e-3 with weight decay 1e-5,
@@ -44,8 +43,6 @@ class Protocol(BaseModel):
     probability one half; ``flip`` alone. ``two_steps`` multiplies the learning rate by 0.3 after
     40 % and after 80 % of the epochs ("Is Fairness Only Metric Deep?", D.3).
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     epochs: int = Field(50, ge=1)
     batch_size: int = Field(128, ge=1)

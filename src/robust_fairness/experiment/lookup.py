@@ -10,8 +10,6 @@ from robust_fairness.experiment.mistakes import Mistakes
 from robust_fairness.experiment.plugins import Named
 from robust_fairness.experiment.yaml_source import Node
 
-QUESTION = "question"  # the kind of data that only some networks read
-
 
 class Lookup:
     """Finds names in the parameters and in the registry, and notes those that are in neither.
@@ -86,7 +84,7 @@ class Lookup:
         kind = self.data_kind(source)
         if found is None or not kind:
             return found
-        if registry.find("network", found.name).reads_questions == (kind == QUESTION):
+        if registry.find("network", found.name).reads_questions == (kind == "question"):
             return found
         text = f"Network {node.plain!r} of {of} does not fit data of kind {kind!r}"
         self.mistakes.note(text, node.place)

@@ -6,7 +6,6 @@ from typing import Any
 from pydantic import (
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     ValidationError,
     model_serializer,
 )
@@ -23,10 +22,8 @@ def is_outline(info: Any) -> bool:
     return info.context is not None and "outline" in info.context
 
 
-class Settings(BaseModel):
+class Settings(BaseModel, extra="forbid", frozen=True):
     """Base class of the models of configuration: frozen, without unknown fields."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     @classmethod
     def model_validate(cls, obj: Any, **options: Any) -> Any:
@@ -50,10 +47,8 @@ def message(found: Any) -> str:
     return text if isinstance(found["input"], dict) else f"{text} (got {found['input']!r:.80})"
 
 
-class Named(BaseModel):
+class Named(BaseModel, frozen=True):
     """A plug-in by name."""
-
-    model_config = ConfigDict(frozen=True)
 
     kind: str
     name: str

@@ -2,16 +2,14 @@
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 
-class Range(BaseModel):
+class Range(BaseModel, extra="forbid", frozen=True):
     """Numbers between two bounds, both included; whole ones where both bounds are.
 
     ``log`` draws their logarithm evenly.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     low: int | float
     high: int | float
@@ -30,7 +28,7 @@ class Range(BaseModel):
         return isinstance(self.low, int) and isinstance(self.high, int)
 
 
-class Stage(BaseModel):
+class Stage(BaseModel, extra="forbid", frozen=True):
     """One stage of a search, around the best trial of the stage before.
 
     A mapping from fields to lists, without ``space``, is a grid.
@@ -51,8 +49,6 @@ class Stage(BaseModel):
         first_trials: trials that ``median`` lets finish before it compares.
         first_epochs: epochs in which no trial is pruned.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     space: dict[str, tuple[Any, ...] | Range]
     sampler: Literal["grid", "random", "tpe"] = "grid"

@@ -13,7 +13,6 @@ NAMING = {
     "network": "network", "backbone": "network", "classifier": "network",
     "objective": "objective", "miner": "miner", "augmentation": "augmentation",
 }  # fmt: skip
-GENERATOR = "edm"  # the only kind of generator
 
 
 def used_by(experiment: Experiment) -> dict[str, list[str]]:
@@ -28,7 +27,7 @@ def used_by(experiment: Experiment) -> dict[str, list[str]]:
         for test_set in dataset.test_sets:
             _note({"shift": test_set.shift.model_dump()}, found)
     for generator in experiment.generators:
-        found.setdefault("generator", set()).add(GENERATOR)
+        found.setdefault("generator", set()).add("edm")  # the only kind
         if generator.source and generator.reference:
             _note({"source": generator.source.model_dump()}, found)
             cells.append(generator.reference)

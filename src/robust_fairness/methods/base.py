@@ -14,7 +14,6 @@ from robust_fairness.core.registry import Plugin, PluginParameters
 from robust_fairness.models.base import Model
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 
-RENAMED = {"cells": "subgroups"}  # hyperparameters of earlier versions
 Subgroups = Literal["group_and_class", "group"]
 
 
@@ -33,8 +32,8 @@ class MethodParameters(PluginParameters):
     @model_validator(mode="before")
     @classmethod
     def _renamed(cls, values: Any) -> Any:
-        for old in RENAMED.keys() & set(values):
-            raise InputError(f"hyperparameter {old!r} is now called {RENAMED[old]!r}")
+        if "cells" in values:
+            raise InputError("hyperparameter 'cells' is now called 'subgroups'")
         return values
 
     @property

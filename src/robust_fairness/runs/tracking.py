@@ -12,7 +12,6 @@ trial: equal names for all methods, which MLflow compares in one table.
 import logging
 import os
 import re
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -32,9 +31,7 @@ logger = logging.getLogger(__name__)
 
 SWITCH = "ROBUST_FAIRNESS_MLFLOW"
 EXPERIMENT = "robust_fairness"
-NO_MODELS = "no-models"
 MODEL = "model"  # its folder among a cell's artifacts
-CHOSEN = "chosen"  # prefix of names without the trial
 SILENCE = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
 # A short timeout finds out whether there is a server; later it may be busy with other clients.
 TIMEOUT, RETRIES = "MLFLOW_HTTP_REQUEST_TIMEOUT", "MLFLOW_HTTP_REQUEST_MAX_RETRIES"
@@ -92,7 +89,7 @@ class MlflowTracking:
             self._attempt(run_id, lambda record: record.training(cell, made["history"]))
         elif node.short_name == "evaluate":
             self._attempt(run_id, lambda record: record.scores(cell, made["metrics"]))
-        elif node.short_name == "predict" and os.environ.get(SWITCH, "").lower() != NO_MODELS:
+        elif node.short_name == "predict" and os.environ.get(SWITCH, "").lower() != "no-models":
             parts = made["samples"], made["models"], made["selection"]
             self._attempt(run_id, lambda record: record.model(cell, *parts))
 
@@ -198,6 +195,7 @@ class Record:
         """Log the settings of a cell and its curves: means over replicas, one step per epoch."""
         import pandas as pd
         from mlflow.entities import Metric, Param
+        from mlflow.utils.time import get_current_time_millis
 
         run = self._child(cell)
         self._client.update_run(run, status="RUNNING")
@@ -206,8 +204,9 @@ class Record:
         for some in batches(params, PARAMETERS_PER_REQUEST):
             self._client.log_batch(run, params=some)
         curves = history.groupby(["trial", "quantity", "epoch"], sort=False)["value"].mean()
+        now = get_current_time_millis()
         metrics = [
-            Metric(key(quantity, trial), value, milliseconds(), epoch)
+            Metric(key(quantity, trial), value, now, epoch)
             for (trial, quantity, epoch), value in curves.items()
         ]
         self._log(run, metrics)
@@ -226,6 +225,7 @@ class Record:
         A replica that several criteria selected counts once.
         """
         from mlflow.entities import Metric, RunTag
+        from mlflow.utils.time import get_current_time_millis
 
         from robust_fairness.metrics.criteria import EVERY
 
@@ -236,9 +236,10 @@ class Record:
         means = by_trial(rows)
         if trials:
             selected = by_trial(chosen.assign(trial=""))
-            means |= {f"{CHOSEN}/{name}": value for name, value in selected.items()}
+            means |= {f"chosen/{name}": value for name, value in selected.items()}
         run = self._child(cell)
-        self._log(run, [Metric(name, value, milliseconds(), 0) for name, value in means.items()])
+        now = get_current_time_millis()
+        self._log(run, [Metric(name, value, now, 0) for name, value in means.items()])
         tags = {
             "network": ", ".join(metrics["network"].unique()),
             "shifts": ", ".join(metrics["shift"].unique()),
@@ -303,11 +304,6 @@ def by_trial(rows: Any) -> dict[str, float]:
         key(metric, attribute, f"{shift}_{severity:g}", trial): float(value)
         for (metric, attribute, shift, severity, trial), value in means.items()
     }
-
-
-def milliseconds() -> int:
-    """The current time in milliseconds."""
-    return int(time.time() * 1000)
 
 
 def batches(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:

@@ -12,7 +12,6 @@ from torch.nn import functional
 from robust_fairness.core.registry import PluginParameters
 from robust_fairness.models.scikit_learn import FittedClassifier
 
-CACHE = 500  # MB of kernel values that scikit-learn keeps
 LOGGER = logging.getLogger(__name__)
 
 
@@ -67,7 +66,8 @@ class RbfSvm(FittedClassifier):
         from sklearn.svm import SVC
 
         p = self.hparams
-        machine = SVC(C=p.penalty, gamma=p.gamma, cache_size=CACHE).fit(inputs, labels)
+        # cache_size: MB of kernel values
+        machine = SVC(C=p.penalty, gamma=p.gamma, cache_size=500).fit(inputs, labels)
         dual = torch.tensor(machine.dual_coef_, dtype=torch.float64)  # [class - 1, vector]
         owner = torch.repeat_interleave(torch.tensor(machine.n_support_).long())
         sign = -1 if len(self.present) == 2 else 1  # of two classes it is reversed

@@ -247,10 +247,9 @@ def identity() -> dict[str, str]:
     digest = hashlib.sha256()
     for source in sorted(folder.rglob("*.py")):
         digest.update(source.relative_to(folder).as_posix().encode() + source.read_bytes())
-    versions = {name: version(name) for name in PACKAGES}
     return {
         "python": platform.python_version(),
-        **versions,
+        **{name: version(name) for name in PACKAGES},
         "code of robust_fairness": digest.hexdigest()[:12],
     }
 
