@@ -3,12 +3,7 @@
 from functools import cached_property
 from typing import Any
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ValidationError,
-    model_serializer,
-)
+from pydantic import BaseModel, BeforeValidator, ValidationError, model_serializer
 
 from robust_fairness.core import registry
 from robust_fairness.core.errors import InputError

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from robust_fairness import __version__
 from robust_fairness.catalog.arrays import ModelsDataset
@@ -27,10 +27,8 @@ MEAN = "mean_over_seeds"
 GREY = 128  # of the example image
 
 
-class About(BaseModel):
+class About(BaseModel, extra="forbid", frozen=True):
     """Content of ``model.json``."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     dataset: str
     method: str

@@ -6,24 +6,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import torch
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    Field,
-    SerializeAsAny,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, Field, SerializeAsAny, model_validator
 from torch import Tensor, nn
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import PluginParameters, find
 from robust_fairness.experiment.plugins import Named, named
-from robust_fairness.models.base import (
-    LabelledRows,
-    NonIterativeModel,
-    SingleModel,
-    initialised,
-)
+from robust_fairness.models.base import LabelledRows, NonIterativeModel, SingleModel, initialised
 from robust_fairness.models.layers import SingleHead, unit_length
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 from robust_fairness.models.scikit_learn import ABSENT

@@ -126,7 +126,7 @@ class Job:
     ) -> "Job":
         inputs = set(node.inputs) - missing.keys()
         # Not a difference of sets, which would visit all files of the grid for each node.
-        in_memory = sorted(name for name in inputs if name not in files.catalog)
+        in_memory = (name for name in sorted(inputs) if name not in files.catalog)
         values = {name: catalog.load(name) for name in in_memory}
         return cls(node, files.only(inputs | set(node.outputs)), values, missing, run_id, setup)
 
