@@ -45,7 +45,7 @@ def test_inputs_hold_each_row_s_words_and_its_image(samples):
     assert counts.tolist() == [[1, 2]]
     stored = samples.questions.boxes.features
     np.testing.assert_array_equal(features[0], stored[IMAGES[[2, 1]]].astype(np.float32))
-    assert inputs.some().shape == (0, 3 + 1 + 2 * 4)
+    assert inputs.of(torch.zeros(0, dtype=torch.int64)).shape == (0, 3 + 1 + 2 * 4)
 
 
 def test_packing_can_be_undone_in_single_precision():

@@ -183,4 +183,4 @@ def test_what_is_no_image_is_refused():
         message = f"augmentation: {name} and rows are float32 of shape"
         with pytest.raises(InputError, match=message):
             training.train(make_samples(), make_cell(augmentation=name))
-        assert augmentation.named(name, torch.zeros(1, 3, 4, 4)) is getattr(cropping, name)
+        assert augmentation.named(name, (3, 4, 4), torch.device("cpu")) is getattr(cropping, name)

@@ -211,12 +211,7 @@ class Reader:
         return [one for one in found if one is not None]
 
     def cell(
-        self,
-        label: str,
-        node: Node,
-        dataset: Node,
-        shared: Mapping[str, Any],
-        source: Named | None,
+        self, label: str, node: Node, dataset: Node, shared: Mapping[str, Any], source: Named | None
     ) -> Cell | None:
         """A cell; by default its method is called like it, and its network is the dataset's."""
         data = f"dataset {shared['dataset']!r}"

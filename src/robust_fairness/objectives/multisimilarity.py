@@ -48,11 +48,7 @@ class Multisimilarity(BatchObjective):
         reducer = MeanReducer if hparams.mean_over == "rows" else AvgNonZeroReducer
         self.miner = MultiSimilarityMiner(hparams.epsilon, distance=Cosine())
         self.loss = MultiSimilarityLoss(
-            hparams.alpha,
-            hparams.beta,
-            hparams.base,
-            distance=Cosine(),
-            reducer=reducer(),
+            hparams.alpha, hparams.beta, hparams.base, distance=Cosine(), reducer=reducer()
         )
 
     def of_batch(self, embeddings: Rows, labels: Labels) -> Loss:

@@ -126,11 +126,7 @@ def _load_pyfunc(path: str, model_config: Mapping[str, Any] | None = None) -> Se
 
 
 def save(
-    folder: Path,
-    cell: Cell,
-    samples: Samples,
-    models: Sequence[Fitted],
-    chosen: pd.DataFrame,
+    folder: Path, cell: Cell, samples: Samples, models: Sequence[Fitted], chosen: pd.DataFrame
 ) -> bool:
     """Save all seeds of the trial that the cell's first criterion selected (or of the first).
 

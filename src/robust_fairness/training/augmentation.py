@@ -14,6 +14,7 @@ single images.
 from collections.abc import Callable
 from functools import cache
 from math import atan, degrees
+from typing import Any
 
 import numpy as np
 import torch
@@ -69,12 +70,14 @@ def require_augmentable(name: str, samples: Samples) -> None:
     )
 
 
-def named(name: str, x: Tensor) -> Callable[[Tensor, Randomness], Tensor] | None:
-    """The augmentation ``name`` of rows ``[n, ...]`` on their device; None for none."""
+def named(
+    name: str, shape: Any, device: torch.device
+) -> Callable[[Tensor, Randomness], Tensor] | None:
+    """The augmentation ``name`` of rows of that shape; None for none."""
     if name == NONE:
         return None
     plain = {"crop_and_flip": crop_and_flip, "flip": flip}
-    return plain.get(name) or RandAugment(x.shape[-2], x.shape[-1], x.device)
+    return plain.get(name) or RandAugment(*shape[-2:], device)
 
 
 class RandAugment:

@@ -60,7 +60,9 @@ class StackData:
             "augmentation": Randomness(seeds, "augmentation"),
             "mining": Randomness(seeds, "mining", self.device),
         }
-        self.augment = augmentation.named(self.protocol.augmentation, self.inputs.some())
+        self.augment = augmentation.named(
+            self.protocol.augmentation, self.inputs.shape, self.device
+        )
 
     def _encode_groups(self, samples: Samples, replica: Replica, reads_attributes: bool) -> None:
         mitigated = mitigated_attributes(samples, replica.method)

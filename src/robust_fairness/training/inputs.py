@@ -57,7 +57,3 @@ class Inputs:
             torch.from_numpy(boxes.features[images]).to(self.device),
             torch.float32,
         )
-
-    def some(self) -> Tensor:
-        """Raw inputs of no row, with dtype and shape, ``[0, ...]``."""
-        return self.of(torch.zeros(0, dtype=torch.int64, device=self.device))
