@@ -77,7 +77,7 @@ def named(
     if name == NONE:
         return None
     plain = {"crop_and_flip": crop_and_flip, "flip": flip}
-    return plain.get(name) or RandAugment(*shape[-2:], device)
+    return plain.get(name) or RandAugment(shape[-2], shape[-1], device)
 
 
 class RandAugment:
