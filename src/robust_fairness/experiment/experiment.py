@@ -279,11 +279,10 @@ class Experiment(Settings):
         return tuple({generator.name: generator for generator in found}.values())
 
     def narrowed(self, selected: Mapping[str, Any]) -> "Experiment":
-        """The selected part of the experiment.
+        """The part of the experiment that names and a number of ``seeds`` select.
 
-        Args:
-            selected: names of ``datasets``, ``methods`` (labels of cells) and ``shifts`` (comma
-                separated or lists) and the number of ``seeds``; the default is everything.
+        Names are those of ``datasets``, ``methods`` (labels of cells) and ``shifts``, comma
+        separated or lists; the default is everything.
         """
         for axis in selected:
             if axis not in AXES:

@@ -79,11 +79,8 @@ def read(
 ) -> Experiment:
     """The experiment; raises an error with one line for each mistake.
 
-    Args:
-        experiment: its sections, as ``layered`` returns them.
-        parameters: the parameters that its names refer to.
-        places: the same parameters with their lines.
-        fully: whether plug-ins are imported, so that they check their parameters.
+    ``experiment`` are its sections, as ``layered`` returns them; ``places`` are the parameters with
+    their lines. ``fully``: whether plug-ins are imported, so that they check their parameters.
     """
     mistakes = Mistakes(fully)
     found = Reader(experiment, Lookup(parameters, places, mistakes)).experiment()
@@ -99,12 +96,9 @@ def require_files(
 ) -> None:
     """Check that raw files are available; the error has a line for each one that is missing.
 
-    Args:
-        experiment: its datasets and generators.
-        names: the datasets, and generators with a dataset of their own, whose files are read.
-        written: the sections of the experiment, as ``layered`` returns them.
-        places: the parameters as they are written.
-        files: finds the raw files, a ``datasets.files.Files``.
+    ``names`` are the datasets, and generators with a dataset of their own, whose files are read;
+    ``written`` the sections of the experiment, as ``layered`` returns them; ``places`` the
+    parameters with their lines; and ``files`` a ``datasets.files.Files``.
     """
     nodes = {**written.fields["datasets"].fields}
     for section in ("generators", "datasets"):
