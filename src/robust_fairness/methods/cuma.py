@@ -43,14 +43,14 @@ class Cuma(AdvDebias):
         yield from super().steps(model, batch)
 
     def regulariser(self, model: Model, batch: Batch, losses: Tensor) -> Tensor:
-        options = self.hparams
-        noise = batch.noise if options.curvature_dropout == "shared" else None
-        scale = batch.y.shape[-1] if options.curvature_loss == "mean" else 1
+        p = self.hparams
+        noise = batch.noise if p.curvature_dropout == "shared" else None
+        scale = batch.y.shape[-1] if p.curvature_loss == "mean" else 1
 
         def loss(x: Tensor) -> Tensor:
             return model.task_loss(model(x, noise), batch.y) / scale
 
         same_pass = losses / scale if noise is batch.noise else None
-        curvature = one_shot_curvature(loss, batch.x, options.h, same_pass, create_graph=True)
-        groups = batch.group, self.problem.groups
-        return options.gamma * mean_pairwise_mmd(curvature, *groups, options.bandwidths)
+        curvature = one_shot_curvature(loss, batch.x, p.h, same_pass, create_graph=True)
+        groups = self.problem.groups
+        return p.gamma * mean_pairwise_mmd(curvature, batch.group, groups, p.bandwidths)
