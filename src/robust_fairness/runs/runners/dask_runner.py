@@ -210,11 +210,9 @@ def connected(where: Any, timeout: float) -> Any:
 
 
 def require_fit(client: Any, address: str, timeout: float) -> None:
-    """Require a scheduler whose workers can run the nodes of this process.
+    """Require a scheduler with workers that can run the nodes of this process.
 
-    Raises:
-        InputError: there is no worker, or a worker runs several nodes at the same time or has
-            other packages, other code or another project folder.
+    They run one node at a time, with the same packages, code and project folder.
     """
     try:
         client.wait_for_workers(1, timeout=timeout)
