@@ -118,7 +118,7 @@ def test_every_criterion_tells_what_it_would_choose():
         ]
     )
     found = compare(records, ["accuracy", "delta_eo", "delta_dp", CONSTRAINED])
-    assert found.to_dict("records") == [
+    assert found == [
         {"criterion": "accuracy", "trial": "a", "score": pytest.approx(0.8)},
         {"criterion": "delta_eo", "trial": "b", "score": pytest.approx(0.1)},
         {"criterion": CONSTRAINED, "trial": "a", "score": pytest.approx(0.4)},
