@@ -161,7 +161,7 @@ def labelled(
         classes, target = tuple(map(str, target.cat.categories)), target.cat.codes.astype(np.int64)
     return Samples(
         x=x,
-        y=target.to_numpy(np.int64 if classes else np.float32),
+        y=target.to_numpy(np.int64 if classes else np.float32, copy=True),  # writable
         attributes=pd.DataFrame(attributes).reset_index(drop=True),
         splits=splits,
         classes=classes,
