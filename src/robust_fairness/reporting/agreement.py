@@ -222,6 +222,7 @@ def all_tests(results: Results, ratio: pd.Series | None) -> pd.DataFrame:
     for metric in COMPARED:
         values = by_seed(results, metric)
         with_shift, without = _with_and_without(values)
+        # no test is made of missing differences: there are none without plain training
         plain = values.get(PLAIN, pd.Series(np.nan, values.index))
         to_plain = values.drop(columns=PLAIN, errors="ignore").sub(plain, axis=0)
         differences = {WITH_PLAIN: to_plain, WITH_UNSHIFTED: with_shift - without}

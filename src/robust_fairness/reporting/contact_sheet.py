@@ -63,10 +63,10 @@ def sheet(rows: Sequence[np.ndarray] | np.ndarray, columns: int) -> np.ndarray:
     size = rows[0].shape[2:]
     scale = max(1, HEIGHT // size[0])
     height, width = (GAP + scale * side for side in size)
-    sheet = np.full((GAP + height * len(rows), GAP + width * columns, COLOURS), 255, np.uint8)
+    whole = np.full((GAP + height * len(rows), GAP + width * columns, COLOURS), 255, np.uint8)
     for row, images in enumerate(rows):
         for column, image in enumerate(images):
             tile = image.transpose(1, 2, 0).repeat(scale, axis=0).repeat(scale, axis=1)
             top, left = GAP + row * height, GAP + column * width
-            sheet[top : top + height - GAP, left : left + width - GAP] = tile
-    return sheet
+            whole[top : top + height - GAP, left : left + width - GAP] = tile
+    return whole

@@ -155,10 +155,10 @@ def drop(results: Results) -> pd.DataFrame:
 
 def slope_by_accuracy(rows: pd.DataFrame) -> pd.DataFrame:
     """Robustness slope against the severity, and unshifted accuracy, of every cell."""
-    slopes = fitted(rows, CELL)[[*CELL, "slope", "low", "high", "units"]]
+    found = fitted(rows, CELL)[[*CELL, "slope", "low", "high", "units"]]
     means = with_intervals(rows.drop_duplicates([*CELL, "seed"]), "unshifted", CELL)
     means = means[[*CELL, "ours"]].rename(columns={"ours": "unshifted"})
-    return means.merge(slopes.rename(columns={"units": "seeds"}), on=CELL)
+    return means.merge(found.rename(columns={"units": "seeds"}), on=CELL)
 
 
 def fitted(
