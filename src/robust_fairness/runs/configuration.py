@@ -74,9 +74,11 @@ class ConfigLoader(OmegaConfigLoader):
         if key == "parameters":
             written = {name: one for name, one in self.written_parameters.items() if name != "grid"}
             return written | (node_parameters(self.validated_experiment) if written else {})
+        if key != "catalog":
+            return super().__getitem__(key)
         from robust_fairness.catalog.schemas import table_entries
 
-        return (table_entries() if key == "catalog" else {}) | super().__getitem__(key)
+        return table_entries() | super().__getitem__(key)
 
     @cached_property
     def written_parameters(self) -> dict[str, Any]:

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from kedro.pipeline import Pipeline
-from kedro.pipeline.node import Node
 from pluggy import PluginManager
 
-from robust_fairness.core.errors import Failure, InputError, unknown_name
+from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.runs.runners.fault_tolerant import (
     Calls,
     FaultTolerantRunner,
@@ -117,11 +116,7 @@ class DaskRunner(FaultTolerantRunner):
     ) -> Calls:
         files, setup = Files.of(catalog), cache(self._worker_setup)
         require_sendable(pipeline, catalog, files)
-
-        def call(node: Node, missing: Mapping[str, Failure]) -> Callable[[], Any]:
-            return Job.of(node, files, catalog, missing, run_id, setup()).run
-
-        return call
+        return lambda node, missing: Job.of(node, files, catalog, missing, run_id, setup()).run
 
     def _worker_setup(self) -> WorkerSetup:
         from kedro.framework.project import PACKAGE_NAME
