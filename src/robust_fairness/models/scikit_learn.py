@@ -77,9 +77,7 @@ class FittedClassifier(NonIterativeModel):
     def new_head(
         self, outputs: int, randomness: Randomness, inputs: int | None = None
     ) -> nn.Module:
-        raise InputError(
-            f"network {self.name}: has no head that could be trained, allowed: method erm"
-        )
+        raise InputError(f"network {self.name}: has no head to train, allowed: method erm")
 
     def classes_seen(self) -> Tensor:
         return self.present
