@@ -1,0 +1,85 @@
+"""Test parts in which some rows have another share, by leaving out rows."""
+
+from abc import abstractmethod
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+from pydantic import BaseModel, NonNegativeInt
+
+from robust_fairness.core.errors import InputError
+from robust_fairness.samples import Samples
+from robust_fairness.shifts.base import SampleShift, check_fraction
+
+
+class ResamplingParameters(BaseModel, extra="forbid", frozen=True):
+    """Parameters of a shift that leaves out test rows.
+
+    Attributes:
+        seed: seed of the order in which rows are left out; a larger change leaves out the same
+            rows and further ones.
+    """
+
+    seed: NonNegativeInt = 0
+
+
+class Resampling(SampleShift):
+    """Leave out test rows at random until the selected ones have a stated share.
+
+    The severity is their share among the test rows of each split. As many rows as possible are
+    kept, none is repeated, and the distribution within the selected rows and within the others
+    stays as it is.
+    """
+
+    applies_to = ("table", "image")
+    Parameters = ResamplingParameters
+
+    def check(self, severity: float) -> None:
+        check_fraction(severity, self.name, "the test rows")
+
+    def shifted(self, samples: Samples, severity: float, places: np.ndarray) -> Samples:
+        selected = self.selected(samples)
+        generator = np.random.default_rng(self.parameters.seed)
+        order = generator.random(int(places.max(initial=-1)) + 1)[places]
+        splits = samples.splits.copy()
+        for split in splits:
+            rows = samples.rows(str(split), "test")
+            kept = kept_rows(selected[rows], order[rows], severity)
+            if not kept.any():
+                raise InputError(
+                    f"{self.name} severity {severity}: no test row of {split} is left; "
+                    "allowed: shares of rows that there are"
+                )
+            splits.loc[splits.index[rows[~kept]], split] = pd.NA
+        return replace(samples, splits=splits)
+
+    @abstractmethod
+    def selected(self, samples: Samples) -> np.ndarray:
+        """The rows whose share is stated, bool ``[n]``.
+
+        Raises:
+            InputError: the samples have no such rows.
+        """
+
+
+def kept_rows(selected: np.ndarray, order: np.ndarray, share: float) -> np.ndarray:
+    """The largest subset in which the selected rows have a share, rounded to whole rows.
+
+    Args:
+        selected: bool ``[n]``.
+        order: the rows with the smallest values are kept, ``[n]``.
+        share: from 0 to 1.
+
+    Returns:
+        bool ``[n]``.
+    """
+    counts = np.array([(~selected).sum(), selected.sum()])
+    wanted = np.array([1 - share, share])
+    # the total is limited by the kind of row that runs out first
+    total = min(count / part for count, part in zip(counts, wanted, strict=True) if part > 0)
+    numbers = np.rint(total * wanted).astype(np.int64)
+    kept = np.zeros(len(selected), dtype=bool)
+    for kind, number in enumerate(numbers):
+        rows = np.flatnonzero(selected == bool(kind))
+        kept[rows[np.argsort(order[rows], kind="stable")[:number]]] = True
+    return kept
