@@ -16,7 +16,7 @@ from robust_fairness.core.errors import InputError
 HEADER = "robust_fairness"
 OF_SPLIT = "split_attributes/"  # before the name of a split: its table of attributes
 
-OPTIONAL = ("perturbation", "sample_weight")  # arrays of samples
+OPTIONAL = ("perturbation", "sample_weight", "units")  # arrays of samples
 
 Arrays = dict[str, np.ndarray]
 
@@ -101,8 +101,7 @@ class SamplesDataset(ArraysDataset):
             x=x if rest["named"] else x["x"],
             y=arrays["y"],
             id=_bytes_to_text(arrays["id"]) if rest["text_id"] else arrays["id"],
-            perturbation=arrays.get("perturbation"),
-            sample_weight=arrays.get("sample_weight"),
+            **{name: arrays.get(name) for name in OPTIONAL},
             features=tuple(rest["features"]),
             classes=tuple(rest["classes"]),
             sensitive=tuple(rest["sensitive"]),

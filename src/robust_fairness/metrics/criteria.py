@@ -24,7 +24,7 @@ from robust_fairness.metrics.find import find_metric
 
 EVERY = "every"
 VALIDATION = "val"
-VALIDATION_PARTS = (VALIDATION, "unbiased_val")
+VALIDATION_PARTS = (VALIDATION, "unbiased_val", "ood_val")
 SUBJECT_TO, OF_BEST = " subject to ", " of the best "
 FIELDS = ("objective", "subject_to")
 FORM = "{objective: METRIC, subject_to: {METRIC: SHARE}}"

@@ -8,9 +8,10 @@ from robust_fairness.samples.groups import (
     values_of,
     width_of,
 )
-from robust_fairness.samples.samples import PARTS, REQUIRED_PARTS, Arrays, Samples
+from robust_fairness.samples.samples import OOD_PARTS, PARTS, REQUIRED_PARTS, Arrays, Samples
 
 __all__ = [
+    "OOD_PARTS",
     "PARTS",
     "REQUIRED_PARTS",
     "Arrays",

@@ -14,6 +14,8 @@ from robust_fairness.samples.questions import Questions
 # rows are, for data whose bias is known (Biased MNIST).
 PARTS = ("train", "val", "unbiased_val", "test")
 REQUIRED_PARTS = ("train", "val", "test")
+# Rows of domains that are not trained on.
+OOD_PARTS = ("ood_val", "ood_test")
 
 Arrays = np.ndarray | dict[str, np.ndarray]
 
@@ -29,7 +31,8 @@ class Samples:
         attributes: sensitive or bias variables, ``n`` rows; a categorical column defines
             groups, a float column is continuous.
         id: what the row is called in its source, ``[n]`` int64 or str.
-        splits: ``n`` rows, one categorical column a *named split*, with values in ``PARTS``; a
+        splits: ``n`` rows, one categorical column a *named split*, with values in ``PARTS`` and
+            ``OOD_PARTS``; a
             missing value keeps the row out of that split. A replica names the split it uses.
         features: names of the columns of ``x``; empty for images.
         classes: names of the classes of ``y``; empty for a continuous outcome.
@@ -41,6 +44,8 @@ class Samples:
         sources: SHA-256 of every file that the samples were read from, by file name.
         domain: the categorical attribute that names the domain of a row, such as a hospital or a
             year; empty where there is one domain.
+        units: what rows must stay together, such as the number of a patient, int64 or str ``[n]``;
+            None where every row is a unit.
         sample_weight: float weights of the rows in training ``[n]``; None for equal weights.
         split_attributes: further attributes, by the named split for which they hold; ``of_split``
             adds those of one split to ``attributes``.
@@ -61,6 +66,7 @@ class Samples:
     perturbation: np.ndarray | None = None
     sources: dict[str, str] = field(default_factory=dict)
     domain: str = ""
+    units: np.ndarray | None = None
     sample_weight: np.ndarray | None = None
     split_attributes: dict[str, pd.DataFrame] = field(default_factory=dict)
     downstream: pd.DataFrame | None = None
@@ -77,6 +83,7 @@ class Samples:
             **self.split_attributes,
             "downstream": self.downstream,
             "sample_weight": self.sample_weight,
+            "units": self.units,
         }
         lengths = {name: len(part) for name, part in parts.items() if part is not None}
         if len(set(lengths.values())) != 1:
@@ -114,7 +121,7 @@ class Samples:
         return [str(name) for name in self.splits.columns]
 
     def rows(self, split: str, part: str) -> np.ndarray:
-        """Row numbers of one part (of ``PARTS``) of a named split, int64 ``[m]``."""
+        """Row numbers of one part of a named split, int64 ``[m]``."""
         if split not in self.splits:
             raise unknown_name("split", split, self.splits.columns)
         return np.flatnonzero((self.splits[split] == part).to_numpy())
@@ -179,6 +186,7 @@ class Samples:
             perturbation=None if self.perturbation is None else self.perturbation[rows],
             downstream=None if self.downstream is None else _taken(self.downstream, rows),
             sample_weight=None if self.sample_weight is None else self.sample_weight[rows],
+            units=None if self.units is None else self.units[rows],
             split_attributes={
                 name: _taken(frame, rows) for name, frame in self.split_attributes.items()
             },

@@ -167,13 +167,13 @@ def described(dataset: str, splits: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(found).astype(tables.SPLITS)
 
 
-def require_every_class(splits: pd.DataFrame, labels: pd.Series) -> None:
-    """Check that each part of each split has rows of every class."""
+def require_every_class(splits: pd.DataFrame, labels: pd.Series, place: str = "") -> None:
+    """Check that each part of each split has rows of every class; ``place`` begins the message."""
     for split in splits:
         for part in REQUIRED_PARTS:
             counts = labels[(splits[split] == part).to_numpy()].value_counts()
             for missing in counts.index[counts == 0]:
                 raise InputError(
-                    f"{split}: its {part} part has no row of class {missing!r}; "
+                    f"{place}{split}: its {part} part has no row of class {missing!r}; "
                     "take another seed or larger parts"
                 )

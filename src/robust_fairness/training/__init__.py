@@ -85,8 +85,15 @@ def predict(
     cell: Cell,
     shifted: Mapping[str, Samples],
 ) -> list[Prediction]:
-    """Predictions of the chosen replicas on the test rows of the dataset and its shifted sets."""
+    """Predictions of the chosen replicas on the test rows of the dataset and its shifted sets.
+
+    Test rows out of distribution are predicted without shifts.
+    """
     keys = set(zip(chosen["trial"], chosen["seed"], strict=True))
     fitted = [one for one in models if (one.trial, one.seed) in keys]
+    unshifted = {UNSHIFTED: samples}
     with threads(cell.protocol.threads):
-        return prediction.predict(samples, fitted, cell, {UNSHIFTED: samples, **shifted})
+        found = prediction.predict(samples, fitted, cell, unshifted | shifted)
+        if (samples.splits == "ood_test").any(axis=None):
+            found += prediction.predict(samples, fitted, cell, unshifted, "ood_test")
+    return found

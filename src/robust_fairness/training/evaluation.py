@@ -1,6 +1,7 @@
 """From predictions to rows of the tidy table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import pandas as pd
 
@@ -9,6 +10,7 @@ from robust_fairness.core import tables
 from robust_fairness.experiment.experiment import Cell
 from robust_fairness.metrics.criteria import scored_by
 from robust_fairness.samples import Samples
+from robust_fairness.samples.domains import rows_by_domain
 from robust_fairness.training.prediction import UNSHIFTED
 from robust_fairness.training.records import Prediction
 
@@ -49,7 +51,11 @@ def evaluate(
     for prediction in predictions:
         shift, severity = shifts[prediction.test_set]
         due = metrics_of(cell.metrics, prediction.test_set)
-        scores = score(due, prediction, test_sets[prediction.test_set], samples, cell.groupings)
+        scores = [
+            {"domain": domain, **row}
+            for domain, part in by_domain(prediction, samples)
+            for row in score(due, part, test_sets[prediction.test_set], samples, cell.groupings)
+        ]
         for criterion in criteria[prediction.trial, prediction.seed]:
             where = {
                 "dataset": cell.dataset,
@@ -60,10 +66,30 @@ def evaluate(
                 "selection": criterion,
                 "shift": shift,
                 "severity": severity,
-                "domain": "",
             }
             rows += [where | one for one in scores]
     return tables.table(tables.METRICS, rows)
+
+
+def by_domain(prediction: Prediction, samples: Samples) -> Iterator[tuple[str, Prediction]]:
+    """A replica's predictions in distribution, called "", and those of every domain.
+
+    Shifted rows are not taken apart by domain.
+    """
+    if prediction.part == "test":
+        yield "", prediction
+    if prediction.test_set == UNSHIFTED:
+        for domain, rows in rows_by_domain(samples, prediction.rows).items():
+            values = {name: value[rows] for name, value in prediction.values.items()}
+            yield (
+                domain,
+                replace(
+                    prediction,
+                    rows=prediction.rows[rows],
+                    outputs=prediction.outputs[rows],
+                    values=values,
+                ),
+            )
 
 
 def metrics_of(names: Sequence[str], test_set: str) -> list[str]:

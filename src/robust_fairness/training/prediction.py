@@ -28,6 +28,7 @@ from robust_fairness.training.inputs import Inputs, rows_at_once, shape_of
 from robust_fairness.training.records import Fitted, Prediction, with_prefix
 
 UNSHIFTED = ""
+TEST_PARTS = ("test", "ood_test")
 ONE_SHOT_STEP = 1.0  # h of Eq. 8, the paper's default
 PLACES = 3  # first axis of pixels in features
 
@@ -159,8 +160,8 @@ def due_quantities(cell: Cell, test_set: str, part: str) -> list[str]:
     predictions as well, for figures.
     """
     asked = metrics = _needs(cell.metrics)
-    unshifted = part == "test" and test_set == UNSHIFTED
-    if part != "test":
+    unshifted = part in TEST_PARTS and test_set == UNSHIFTED
+    if part not in TEST_PARTS:
         asked = _needs(_scored(cell, part))
         if (metrics | _needs(_scored(cell))) & {EMBEDDING, *OF_SETS}:
             asked |= {EMBEDDING}

@@ -1,0 +1,119 @@
+"""Training on some domains: parts, units, mistakes, and scores by domain."""
+
+import logging
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import accuracy_score
+
+from robust_fairness import training
+from robust_fairness.catalog.arrays import SamplesDataset
+from robust_fairness.core.errors import InputError
+from robust_fairness.samples import Samples
+from robust_fairness.samples.domains import hold_out_domains
+from tests.training.conftest import make_cell, make_samples
+
+HOSPITALS = ["north", "south", "west"]
+
+
+def patients(rows: int = 600, visits: int = 1) -> Samples:
+    """Rows of three hospitals; ``visits`` consecutive rows are of one patient."""
+    samples = make_samples(rows=rows)
+    hospitals = np.random.default_rng(3).choice(HOSPITALS, rows)
+    attributes = samples.attributes.assign(hospital=pd.Categorical(hospitals, HOSPITALS))
+    units = np.arange(rows) // visits
+    return replace(samples, attributes=attributes, domain="hospital", units=units)
+
+
+def test_rows_of_other_domains_are_in_no_part_in_distribution():
+    samples = patients()
+    held = hold_out_domains(samples, ["north"], ["west"])
+    hospital = held.attributes["hospital"]
+    for split in held.split_names:
+        inside = [held.rows(split, part) for part in ("train", "val", "test")]
+        assert (hospital[np.concatenate(inside)] == "north").all()
+        for part in ("train", "val", "test"):
+            before = samples.rows(split, part)
+            expected = before[hospital[before] == "north"]
+            np.testing.assert_array_equal(held.rows(split, part), expected)
+        np.testing.assert_array_equal(
+            held.rows(split, "ood_test"), np.flatnonzero(hospital == "south")
+        )
+        np.testing.assert_array_equal(
+            held.rows(split, "ood_val"), np.flatnonzero(hospital == "west")
+        )
+
+
+def test_no_unit_is_both_in_and_out_of_distribution(caplog):
+    samples = patients(visits=3)
+    with caplog.at_level(logging.WARNING):
+        held = hold_out_domains(samples, ["north", "west"])
+    for split in held.split_names:
+        inside = np.concatenate([held.rows(split, part) for part in ("train", "val", "test")])
+        outside = held.rows(split, "ood_test")
+        assert len(outside)
+        assert not set(samples.units[inside]) & set(samples.units[outside])
+        left_out = held.splits[split].isna().sum()
+        assert f"{split}: {left_out} rows of other domains are left out" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("train", "validate", "message"),
+    [
+        (["nort"], [], r"unknown domain \(hospital\) 'nort': did you mean 'north'"),
+        (["north", "north"], [], "domains: north named twice"),
+        (["north"], ["north"], "domains: north named twice"),
+        (["north", "south"], ["west"], "none of north, south, west is left to test"),
+    ],
+)
+def test_mistakes_are_named(train, validate, message):
+    with pytest.raises(InputError, match=message):
+        hold_out_domains(patients(), train, validate)
+
+
+def test_data_without_domains_or_classes_are_refused():
+    samples = patients()
+    with pytest.raises(InputError, match="domains: the dataset has none"):
+        hold_out_domains(replace(samples, domain=""), ["north"])
+    alone = samples.take(np.flatnonzero(samples.attributes["hospital"] == "north"))
+    with pytest.raises(InputError, match="domain hospital: 'north' alone"):
+        hold_out_domains(alone, ["north"])
+    north = (samples.attributes["hospital"] == "north").to_numpy()
+    one_class = replace(samples, y=np.where(north, 0, samples.y))
+    with pytest.raises(InputError, match="domains north: split_0: its train part has no row of"):
+        hold_out_domains(one_class, ["north"])
+
+
+def test_samples_with_domains_are_saved_and_read(tmp_path):
+    held = hold_out_domains(patients(visits=2), ["north"])
+    catalog = SamplesDataset(filepath=str(tmp_path / "samples.safetensors"))
+    catalog.save(held)
+    again = catalog.load()
+    assert again.domain == "hospital"
+    np.testing.assert_array_equal(again.units, held.units)
+    pd.testing.assert_frame_equal(again.splits, held.splits)
+
+
+def test_every_domain_is_a_test_set():
+    """Accuracies by domain against scikit-learn's, in distribution and out of it."""
+    held = hold_out_domains(patients(), ["north", "west"])
+    cell = make_cell(seeds=(0, 1))
+    models, validation, _, _ = training.train(held, cell)
+    chosen = training.select(held, validation, cell)
+    predictions = training.predict(held, models, chosen, cell, {})
+    rows = training.evaluate(held, predictions, chosen, cell, {})
+    found = rows[rows["metric"] == "accuracy"].set_index(["seed", "domain"])["value"]
+    assert set(found.index) == {(seed, name) for seed in (0, 1) for name in ["", *HOSPITALS]}
+    hospital = held.attributes["hospital"]
+    for one in predictions:
+        right = one.outputs.argmax(1)
+        if one.part == "test":
+            assert found[one.seed, ""] == pytest.approx(accuracy_score(held.y[one.rows], right))
+        for name in HOSPITALS:
+            own = (hospital[one.rows] == name).to_numpy()
+            if own.any():
+                expected = accuracy_score(held.y[one.rows][own], right[own])
+                assert found[one.seed, name] == pytest.approx(expected)
+                assert (one.part == "ood_test") == (name == "south")
