@@ -80,7 +80,7 @@ def test_rows_keep_their_fate_when_only_tested_rows_are_shifted():
 
 def test_mistakes_are_named():
     mix, prevalence = find("shift", "group_mix"), find("shift", "label_prevalence")
-    with pytest.raises(InputError, match="group_mix severity 1.5: a fraction of the test rows"):
+    with pytest.raises(InputError, match="group_mix severity 1.5: a share of the test rows"):
         mix(mix.Parameters(attribute="sex", group="f")).check(1.5)
     with pytest.raises(InputError, match="unknown attribute of group_mix 'sexx'"):
         mix(mix.Parameters(attribute="sexx", group="f")).apply(samples(), 0.5)

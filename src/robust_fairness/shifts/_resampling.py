@@ -2,23 +2,20 @@
 
 from abc import abstractmethod
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 from pydantic import BaseModel, NonNegativeInt
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.registry import PluginParameters
 from robust_fairness.samples import Samples
-from robust_fairness.shifts.base import SampleShift, check_fraction
+from robust_fairness.shifts.base import SampleShift, Severities
 
 
-class ResamplingParameters(BaseModel, extra="forbid", frozen=True):
-    """Parameters of a shift that leaves out test rows.
-
-    Attributes:
-        seed: seed of the order in which rows are left out; a larger change leaves out the same
-            rows and further ones.
-    """
+class ResamplingParameters(PluginParameters):
+    """``seed`` is that of the order: a larger change leaves out the same rows and further ones."""
 
     seed: NonNegativeInt = 0
 
@@ -32,10 +29,8 @@ class Resampling(SampleShift):
     """
 
     applies_to = ("table", "image")
-    Parameters = ResamplingParameters
-
-    def check(self, severity: float) -> None:
-        check_fraction(severity, self.name, "the test rows")
+    severities = Severities("a share of the test rows", high=1)
+    Parameters: ClassVar[type[BaseModel]] = ResamplingParameters
 
     def shifted(self, samples: Samples, severity: float, places: np.ndarray) -> Samples:
         selected = self.selected(samples)
@@ -55,11 +50,7 @@ class Resampling(SampleShift):
 
     @abstractmethod
     def selected(self, samples: Samples) -> np.ndarray:
-        """The rows whose share is stated, bool ``[n]``.
-
-        Raises:
-            InputError: the samples have no such rows.
-        """
+        """The rows whose share is stated, bool ``[n]``; an error if there are none."""
 
 
 def kept_rows(selected: np.ndarray, order: np.ndarray, share: float) -> np.ndarray:

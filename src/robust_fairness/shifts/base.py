@@ -57,7 +57,7 @@ class Shift(Plugin, ABC):
 
 
 class SampleShift(Shift):
-    """A shift of the inputs of samples: labels, attributes, splits and ids stay as they are."""
+    """A shift of the inputs of samples, or of which of them are test rows."""
 
     def apply(self, samples: Samples, severity: float, places: np.ndarray | None = None) -> Samples:
         """The shifted samples.

@@ -7,25 +7,17 @@ from robust_fairness.samples import Samples
 from robust_fairness.shifts._resampling import Resampling, ResamplingParameters
 
 
-class Parameters(ResamplingParameters):
-    """Parameters of a shift of the mix of groups.
-
-    Attributes:
-        attribute: name of the attribute.
-        group: the value whose share is stated.
-    """
-
-    attribute: str
-    group: str
-
-
 class GroupMix(Resampling):
     r"""Change the share :math:`P(A = a)`; :math:`P(X, Y \mid A)` stays as it is.
 
     The severity is the new share.
     """
 
-    Parameters = Parameters
+    class Parameters(ResamplingParameters):
+        """``group`` is the value of ``attribute`` whose share is stated."""
+
+        attribute: str
+        group: str
 
     def selected(self, samples: Samples) -> np.ndarray:
         attribute, group = self.parameters.attribute, self.parameters.group

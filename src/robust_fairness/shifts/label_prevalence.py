@@ -7,23 +7,16 @@ from robust_fairness.samples import Samples
 from robust_fairness.shifts._resampling import Resampling, ResamplingParameters
 
 
-class Parameters(ResamplingParameters):
-    """Parameters of a shift of the prevalence of a class.
-
-    Attributes:
-        label: the class whose share is stated; the last one by default.
-    """
-
-    label: str = ""
-
-
 class LabelPrevalence(Resampling):
     r"""Change the prevalence :math:`P(Y = y)`; :math:`P(X, A \mid Y)` stays as it is.
 
     The severity is the new prevalence.
     """
 
-    Parameters = Parameters
+    class Parameters(ResamplingParameters):
+        """``label`` is the class whose share is stated; the last one by default."""
+
+        label: str = ""
 
     def selected(self, samples: Samples) -> np.ndarray:
         if not samples.classes:

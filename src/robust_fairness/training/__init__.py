@@ -93,7 +93,7 @@ def predict(
     fitted = [one for one in models if (one.trial, one.seed) in keys]
     unshifted = {UNSHIFTED: samples}
     with threads(cell.protocol.threads):
-        found = prediction.predict(samples, fitted, cell, unshifted | shifted)
+        found = prediction.predict(samples, fitted, cell, {**unshifted, **shifted})
         if (samples.splits == "ood_test").any(axis=None):
             found += prediction.predict(samples, fitted, cell, unshifted, "ood_test")
     return found
