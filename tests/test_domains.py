@@ -63,9 +63,9 @@ def test_no_unit_is_both_in_and_out_of_distribution(caplog):
     ("train", "validate", "message"),
     [
         (["nort"], [], r"unknown domain \(hospital\) 'nort': did you mean 'north'"),
-        (["north", "north"], [], "domains: north named twice"),
-        (["north"], ["north"], "domains: north named twice"),
-        (["north", "south"], ["west"], "none of north, south, west is left to test"),
+        (["north", "north"], [], "domains: north is named twice"),
+        (["north"], ["north"], "domains: north is named twice"),
+        (["north", "south"], ["west"], "none of north, south, west is left to test out of"),
     ],
 )
 def test_mistakes_are_named(train, validate, message):

@@ -9,8 +9,13 @@ class InputError(ValueError):
     """Wrong input; the message is one line with the file or field and what is allowed."""
 
 
+LISTED = 60  # allowed names that an error lists
+
+
 def unknown_name(kind: str, name: str, allowed: Iterable[str]) -> InputError:
     """An error for a name that is not in ``allowed``, with the nearest names.
+
+    Of more than ``LISTED`` allowed names, the first ones are listed.
 
     >>> print(unknown_name("method", "cumma", ["cuma", "erm"]))
     unknown method 'cumma': did you mean 'cuma'? Allowed: cuma, erm
@@ -18,7 +23,10 @@ def unknown_name(kind: str, name: str, allowed: Iterable[str]) -> InputError:
     options = sorted(allowed)
     near = get_close_matches(name, options, n=3, cutoff=0.5)
     hint = f": did you mean {' or '.join(map(repr, near))}? " if near else ". "
-    return InputError(f"unknown {kind} {name!r}{hint}Allowed: {', '.join(options)}")
+    listed = ", ".join(options[:LISTED])
+    if len(options) > LISTED:
+        listed += f" and {len(options) - LISTED} more"
+    return InputError(f"unknown {kind} {name!r}{hint}Allowed: {listed}")
 
 
 def first_line(error: BaseException) -> str:

@@ -13,7 +13,12 @@ from robust_fairness.core.registry import Plugin
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.columns import require_two_values
 from robust_fairness.samples import Samples
-from robust_fairness.samples.splits import SplitParameters, random_splits, require_every_class
+from robust_fairness.samples.splits import (
+    SplitParameters,
+    random_splits,
+    require_every_class,
+    unit_splits,
+)
 
 DataKind = Literal["table", "image", "question", "generated"]
 
@@ -78,9 +83,10 @@ class TypedTable:
         features: numbers and categories; their index is the row number in the files, from 0.
         target: categories, the classes in order, or numbers.
         attributes: categories or numbers, by name.
-        splits: named splits; random ones of ``SplitParameters`` if None.
+        splits: named splits; random ones of ``SplitParameters``, over units or rows, if None.
         id: names of the rows; the index of ``features`` if None.
-        conditioning: see ``Samples.conditioning``.
+        conditioning, domain: see ``Samples``.
+        units: what the rows of which are in one part of a split; every row on its own if None.
     """
 
     features: pd.DataFrame
@@ -89,6 +95,13 @@ class TypedTable:
     splits: pd.DataFrame | None = None
     id: np.ndarray | None = None
     conditioning: str = ""
+    domain: str = ""
+    units: pd.Series | None = None
+
+    @property
+    def unit_numbers(self) -> np.ndarray | None:
+        """The units as numbers from 0, int64 ``[n]``."""
+        return None if self.units is None else pd.factorize(self.units)[0].astype(np.int64)
 
 
 def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -120,7 +133,9 @@ class TableDataset(Dataset):
         for name, values in {"target": table.target, **table.attributes}.items():
             require_two_values(values, f"{', '.join(files.sources)}: {name}")
         parts = table.splits
-        if parts is None:
+        if parts is None and table.units is not None:
+            parts = unit_splits(table.units, splits, self.parameters)
+        elif parts is None:
             parts = random_splits(len(table.features), splits, self.parameters)
         if isinstance(table.target.dtype, pd.CategoricalDtype):
             require_every_class(parts, table.target)
@@ -140,6 +155,8 @@ class TableDataset(Dataset):
             id=table.features.index.to_numpy(np.int64) if table.id is None else table.id,
             features=tuple(features.columns),
             conditioning=table.conditioning,
+            domain=table.domain,
+            units=table.unit_numbers,
         )
 
 

@@ -72,6 +72,8 @@ class RawTableParameters(SplitParameters, extra="forbid", frozen=True):
         split: column with ``train``, ``val`` or ``test``; all seeds then share that split.
         unit: column of units, such as persons, all of whose rows are in the same part;
             ``train_rows`` then counts units.
+        domain: column of domains, such as hospitals, of which some can be trained on; it is no
+            feature by default.
     """
 
     file: RawPath
@@ -87,6 +89,7 @@ class RawTableParameters(SplitParameters, extra="forbid", frozen=True):
     id: str | None = None
     split: str | None = None
     unit: str | None = None
+    domain: str | None = None
 
     @model_validator(mode="after")
     def _fields_fit(self) -> "RawTableParameters":
@@ -104,7 +107,9 @@ class RawTableParameters(SplitParameters, extra="forbid", frozen=True):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns with a role, each once."""
-        named = (self.target, *self.sensitive, self.id, self.split, self.unit)
+        named = (
+            self.target, *self.sensitive, self.id, self.split, self.unit, self.domain,
+        )  # fmt: skip
         return tuple(dict.fromkeys(filter(None, named)))
 
     def place(self, column: str) -> str:
@@ -114,7 +119,7 @@ class RawTableParameters(SplitParameters, extra="forbid", frozen=True):
         self, files: Files, columns: Sequence[str] | None, text: Sequence[str] = ()
     ) -> pd.DataFrame:
         """Columns of the table, all if None; ``text`` columns are kept as text."""
-        named = (self.id, self.split, self.unit)
+        named = (self.id, self.split, self.unit, self.domain)
         kept = {*text, *filter(None, named), *(k for k, v in self.types.items() if v == "category")}
         return read_columns(files, self.file, columns, self.delimiter, self.missing, kept)
 
@@ -164,10 +169,18 @@ def typed_table(
         )
         for name in parameters.sensitive
     }  # fmt: skip
+    domain, unit = parameters.domain or "", parameters.unit
+    if domain:
+        attributes[domain] = require_two_values(
+            as_categories(table[domain], parameters.place(domain)), parameters.place(domain)
+        )
     named = _splits(table, parameters, splits)
     if isinstance(target.dtype, pd.CategoricalDtype):
         require_every_class(named, target)
-    return TypedTable(features, target, attributes, named, _id(table, parameters))
+    return TypedTable(
+        features, target, attributes, named, _id(table, parameters), domain=domain,
+        units=None if unit is None else table[unit],
+    )  # fmt: skip
 
 
 def _target(cells: pd.Series, parameters: RawTableParameters) -> pd.Series:

@@ -22,6 +22,7 @@ from pydantic import (
 
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.registry import find
+from robust_fairness.experiment.domains import Domains
 from robust_fairness.experiment.plugins import Named, Settings, is_outline, named, one_line
 from robust_fairness.experiment.search import Stage
 
@@ -246,6 +247,8 @@ class Dataset(Settings):
         contact_sheet: whether images of every class are drawn, or the attribute whose values are.
         embedding_planes: labels of cells whose embeddings of validation rows are drawn.
         generator: what makes its images, if they are generated.
+        base: its name in the configuration, which the trainings of a design share.
+        domains: the domains that are trained on; None where all rows are alike.
     """
 
     name: str
@@ -257,6 +260,8 @@ class Dataset(Settings):
     embedding_planes: tuple[str, ...] = ()
     generator: GeneratorConfig | None = None
     facets: dict[str, str] = {}
+    base: str = ""
+    domains: Domains | None = None
 
     @property
     def drawn_cells(self) -> tuple[Cell, ...]:
@@ -287,7 +292,8 @@ class Experiment(Settings):
         for axis in selected:
             if axis not in AXES:
                 raise unknown_name("axis of the grid", axis, AXES)
-        datasets = _selected("dataset", selected.get("datasets"), [d.name for d in self.datasets])
+        names = [name for d in self.datasets for name in (d.name, d.base)]
+        datasets = _selected("dataset", selected.get("datasets"), names)
         methods = _selected("method", selected.get("methods"), [c.label for c in self.cells])
         shifts = _selected(
             "shift", selected.get("shifts"), [t.called for d in self.datasets for t in d.test_sets]
@@ -296,7 +302,7 @@ class Experiment(Settings):
         found = [
             _narrowed(dataset, methods, shifts, None if seeds is None else _number(seeds))
             for dataset in self.datasets
-            if dataset.name in datasets
+            if {dataset.name, dataset.base} & datasets
         ]
         kept = tuple(dataset for dataset in found if dataset.cells)
         if not kept:

@@ -23,6 +23,7 @@ class Mistakes:
     def __init__(self, fully: bool) -> None:
         self.fully = fully
         self.found: list[str] = []
+        self.noted: set[tuple[str, ...]] = set()
 
     def error(self) -> InputError:
         """All mistakes as one error, a line each."""
@@ -69,7 +70,10 @@ class Mistakes:
         return []
 
     def validated(self, model: type[BaseModel], written: Any, of: str, node: Node) -> Any:
-        """The model of a dictionary; None, and mistakes, where it is invalid."""
+        """The model of a dictionary; None, and mistakes, where it is invalid.
+
+        A value that many cells share, such as the metrics of a file, is noted once.
+        """
         context = None if self.fully else OUTLINE
         try:
             # not ``model_validate``, which raises an error without the fields' places
@@ -77,6 +81,10 @@ class Mistakes:
         except ValidationError as error:
             for found in error.errors(include_url=False):
                 keys, place = [str(key) for key in found["loc"]], node.place_of(found["loc"])
+                mistake = (*keys, message(found), place)
+                if place and mistake in self.noted:
+                    continue
+                self.noted.add(mistake)
                 if found["type"] == "extra_forbidden" and len(keys) == 1:
                     self.unknown("field", keys[0], of, place, model.model_fields)
                 else:

@@ -8,6 +8,7 @@ from typing import Any
 
 from robust_fairness.core import registry
 from robust_fairness.core.errors import InputError
+from robust_fairness.experiment.domains import Design, Domains
 from robust_fairness.experiment.experiment import (
     Cell,
     Dataset,
@@ -26,8 +27,8 @@ GENERATED = "generated"  # the dataset plug-in whose images a generator makes
 SECTIONS = ("datasets", "searches", "trials")  # of a file; all else are fields of its datasets
 CELL_FIELDS = ("facets", "method", "network", "search", "settings", "trials")
 DATASET_FIELDS = (
-    "contact_sheet", "embedding_planes", "facets", "groupings", "methods", "metrics", "network",
-    "protocol", "search_by", "seeds", "selections", "shifts",
+    "contact_sheet", "domains", "embedding_planes", "facets", "groupings", "methods", "metrics",
+    "network", "protocol", "search_by", "seeds", "selections", "shifts",
 )  # fmt: skip
 CELL_FIELDS_OF_DATASET = ("groupings", "metrics", "search_by", "selections")
 GENERATOR_FIELDS = ("file", "reference", "source", "training")
@@ -103,7 +104,7 @@ def require_files(
     nodes = {**written.fields["datasets"].fields}
     for section in ("generators", "datasets"):
         nodes |= places.fields.get(section, NOTHING).fields
-    sources: dict[str, Named | None] = {one.name: one.source for one in experiment.datasets}
+    sources: dict[str, Named | None] = {one.base: one.source for one in experiment.datasets}
     sources |= {one.name: one.source for one in experiment.generators}
     mistakes = Mistakes(fully=True)
     for name, source in sources.items():
@@ -127,17 +128,43 @@ class Reader:
         datasets = self.written.fields["datasets"].fields
         if not datasets:
             self.mistakes.note("The experiment has no datasets, allowed: at least one", "")
-        found = [self.dataset(name, node) for name, node in datasets.items()]
+        trainings = [
+            (name, base, node, domains)
+            for base, written in datasets.items()
+            for name, node, domains in self.trainings(base, written)
+        ]
+        found = [self.dataset(*one) for one in trainings]
+        names = [name for name, *_ in trainings]
+        for name, base, node, _ in trainings:
+            if names.count(name) > 1 and name != base:
+                text = f"Dataset {base!r} has a training called {name!r}, as another dataset is"
+                self.mistakes.note(text, node.place)
         return Experiment(datasets=tuple(one for one in found if one is not None))
 
-    def dataset(self, name: str, node: Node) -> Dataset | None:
+    def trainings(self, base: str, node: Node) -> Iterator[tuple[str, Node, Domains | None]]:
+        """The trainings of a dataset, one unless a design of domains has several."""
+        if "domains" not in node.fields:
+            yield base, node, None
+            return
+        written, of = node.fields["domains"], f"domains of dataset {base!r}"
+        design = None
+        if self.mistakes.mapping(written, of):
+            design = self.mistakes.validated(Design, written.plain, of, written)
+        for ending, domains in design.trainings().items() if design else ():
+            name = "_".join(filter(None, [base, as_label(ending)]))
+            facts = {"data": base, "trained_on": " + ".join(domains.train) or "all others"}
+            described = {key: Node(value) for key, value in facts.items()}
+            described |= node.fields.get("facets", NOTHING).fields
+            yield name, Node({**node.fields, "facets": Node(described)}, node.place), domains
+
+    def dataset(self, name: str, base: str, node: Node, domains: Domains | None) -> Dataset | None:
         """A dataset with its cells; None where it has mistakes."""
         before, of = len(self.mistakes.found), f"dataset {name!r}"
         fields = self.mistakes.mapping(node, of)
         if len(self.mistakes.found) > before:
             return None
         self.mistakes.unknown_fields(fields, of, DATASET_FIELDS)
-        source = self.lookup.plugin("dataset", name, "", node.place)
+        source = self.lookup.plugin("dataset", base, "", node.place)
         test_sets = self.test_sets(fields.get("shifts", NOTHING), of, source)
         methods = self.mistakes.mapping(fields.get("methods", NOTHING), f"methods of {of}")
         written: dict[str, Any] = {
@@ -145,7 +172,9 @@ class Reader:
             "source": source,
             "test_sets": test_sets,
             "cells": self.cells(name, node, methods, test_sets, source),
-            "generator": self.generator(name, source) if source else None,
+            "generator": self.generator(base, source) if source else None,
+            "base": base,
+            "domains": domains,
             "facets": facets(fields),
             **{
                 field: fields[field].plain
@@ -349,6 +378,11 @@ def place_of_value(values: Node, value: Any) -> str:
     """Where a value of a list, or a bound of a range, is written."""
     written = values.value.values() if isinstance(values.value, dict) else values.value
     return next((one.place for one in written if one.plain == value), values.place)
+
+
+def as_label(text: str) -> str:
+    """A text with "_" in the place of all but letters and digits."""
+    return "".join(one if one.isalnum() and one.isascii() else "_" for one in text)
 
 
 def is_label(text: str) -> bool:

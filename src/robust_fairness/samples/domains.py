@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -15,42 +16,53 @@ logger = logging.getLogger(__name__)
 
 
 def hold_out_domains(
-    samples: Samples, train: Sequence[str], validate: Sequence[str] = ()
+    samples: Samples,
+    train: Sequence[str] = (),
+    validation: Sequence[str] = (),
+    test: Sequence[str] = (),
+    rows: Literal["all", "test"] = "all",
 ) -> Samples:
     """The samples with training, validation and test parts within some domains only.
 
-    The rows of all other domains are the part ``ood_test`` of each split, those of ``validate``
-    the part ``ood_val``. Rows of a unit that is trained on, validated or tested in distribution
-    are in no part out of distribution.
+    In each split, rows of the domains of ``validation`` are the part ``ood_val``, those of
+    ``test`` the part ``ood_test``. Rows of a unit that is trained on, validated or tested in
+    distribution are in no part out of distribution.
 
     Args:
         samples: rows with a domain attribute.
-        train: the domains that are trained on.
-        validate: domains out of distribution for validation.
+        train: the domains that are trained on; by default all but those of ``validation`` and
+            ``test``.
+        validation: domains out of distribution for validation.
+        test: domains out of distribution for testing; by default all others.
+        rows: the rows of domains out of distribution that are used: all, or those of their test
+            parts.
 
     Raises:
-        InputError: a domain is unknown or named twice, none is left to test on, or a part within
-            the training domains lacks rows or a class.
+        InputError: a domain is unknown or named twice, none is left to train or test on, or a part
+            within the training domains lacks rows or a class.
     """
     domains = _domains(samples)
-    known = domains.cat.categories.astype(str)
-    for name in (*train, *validate):
+    known = list(domains.cat.categories.astype(str))
+    named = [*train, *validation, *test]
+    for name in named:
         if name not in known:
             raise unknown_name(f"domain ({samples.domain})", name, known)
-    named = [*train, *validate]
-    twice = sorted({name for name in named if named.count(name) > 1})
-    if twice:
-        raise InputError(f"domains: {', '.join(twice)} named twice, allowed: each once")
-    if not set(known) - set(named):
-        raise InputError(f"domains: none of {', '.join(known)} is left to test out of distribution")
+        if named.count(name) > 1:
+            raise InputError(f"domains: {name} is named twice, allowed: each once")
+    others = [name for name in known if name not in named]
+    train, test = train or others, test or others
+    for use, left in {"train on": train, "test out of distribution": test}.items():
+        if not left:
+            raise InputError(f"domains: none of {', '.join(known)} is left to {use}")
     inside = domains.isin(train).to_numpy()
-    validated = domains.isin(validate).to_numpy()
-    splits = pd.DataFrame(
-        {
-            name: _held_out(samples, samples.splits[name], inside, validated)
-            for name in samples.splits
-        }
-    )
+    part_of = dict.fromkeys(validation, "ood_val") | dict.fromkeys(test, "ood_test")
+    outside = domains.astype(object).map(part_of)
+    if rows == "all":
+        splits = samples.splits.apply(lambda parts: _held_out(samples, parts, inside, outside))
+    else:
+        splits = samples.splits.apply(
+            lambda parts: _held_out(samples, parts, inside, outside.where(parts == "test"))
+        )
     if samples.classes:
         labels = pd.Series(pd.Categorical.from_codes(samples.y, pd.Index(samples.classes)))
         require_every_class(splits, labels, f"domains {', '.join(train)}: ")
@@ -72,22 +84,21 @@ def _domains(samples: Samples) -> pd.Series:
 
 
 def _held_out(
-    samples: Samples, parts: pd.Series, inside: np.ndarray, validated: np.ndarray
-) -> pd.Categorical:
-    """The parts of one split."""
-    found = parts.to_numpy(dtype=object, copy=True)
-    found[~inside] = np.where(validated, "ood_val", "ood_test")[~inside]
+    samples: Samples, parts: pd.Series, inside: np.ndarray, outside: pd.Series
+) -> pd.Series:
+    """Parts of one split: those of the training domains stay, others are as in ``outside``."""
+    found = parts.astype(object).where(inside, outside)
     if samples.units is not None:
-        used = samples.units[inside & parts.notna().to_numpy()]
-        shared = ~inside & np.isin(samples.units, used)
-        found[shared] = None
+        units = samples.units[inside & parts.notna().to_numpy()]
+        shared = ~inside & np.isin(samples.units, units) & found.notna().to_numpy()
+        found = found.mask(shared)
         if shared.any():
             logger.warning(
                 "%s: %d rows of other domains are left out, their units are in training domains",
                 parts.name,
                 shared.sum(),
             )
-    return pd.Categorical(found, [*PARTS, *OOD_PARTS])
+    return found.astype(pd.CategoricalDtype([*PARTS, *OOD_PARTS]))
 
 
 def rows_by_domain(samples: Samples, rows: np.ndarray) -> dict[str, np.ndarray]:

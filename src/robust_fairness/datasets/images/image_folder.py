@@ -73,4 +73,6 @@ class ImageFolder(ImageDataset):
             parameters.sensitive,
             files,
             id=names if parameters.id is None else labels.id,
+            domain=labels.domain,
+            units=labels.unit_numbers,
         )

@@ -24,7 +24,7 @@ from robust_fairness.datasets.tables._tables import (
     two_categories,
     with_indicators,
 )
-from robust_fairness.samples.splits import Fraction, unit_splits
+from robust_fairness.samples.splits import Fraction
 
 
 class Task(BaseModel, frozen=True):
@@ -139,7 +139,8 @@ class Acs(TableDataset):
             features=with_indicators(features, task.incomplete),
             target=_label(table[task.target], task, parameters.threshold),
             attributes=attributes,
-            splits=unit_splits(table["SERIALNO"], splits, parameters),
+            domain="state" if len(parameters.states) > 1 else "",
+            units=table["SERIALNO"],
         )
 
 

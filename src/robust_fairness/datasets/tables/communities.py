@@ -40,6 +40,7 @@ class Communities(TableDataset):
             sensitive: names ``..._group`` are cut at the top share like the target, the others are
                 numbers. FairCOCCO takes four ethnic proportions together (its tables; its text
                 names three of them, without ``racePctHisp``).
+            domain: ``state`` makes the state the domain, by its FIPS code; it is no feature.
             train_rows: 1,500 of 1,994 in the source, validation included.
         """
 
@@ -56,6 +57,7 @@ class Communities(TableDataset):
             ],
             ...,
         ] = ("racepctblack_group",)
+        domain: Literal["", "state"] = ""
         train_rows: PositiveInt | Fraction = 1500
 
     raw_files = (DATA,)
@@ -68,10 +70,14 @@ class Communities(TableDataset):
         table = validated(read_table(files, DATA, list(FIELDS), ROWS), complete, DATA)
         table = table.reset_index(drop=True)
         crime = table.pop(TARGET)
+        domains = {"state": cells["state"].reset_index(drop=True).astype("category")}
         groups = {f"{name}_group": top_share(table[name], DATA, parameters) for name in SENSITIVE}
         others = [name for name in ETHNICITIES if name in parameters.sensitive]
         return TypedTable(
             features=table,
             target=top_share(crime, DATA, parameters) if parameters.target == "binary" else crime,
-            attributes=groups | {name: table[name] for name in (*SENSITIVE, *others)},
+            attributes=groups
+            | {name: table[name] for name in (*SENSITIVE, *others)}
+            | (domains if parameters.domain else {}),
+            domain=parameters.domain,
         )

@@ -4,6 +4,7 @@ from typing import ClassVar, Literal
 
 import pandas as pd
 
+from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.base import TableDataset, TypedTable
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.schemas import codebook, validated
@@ -17,6 +18,8 @@ from robust_fairness.datasets.tables._tables import (
 DATA = "compas/compas-scores-two-years.csv"
 ROWS = 7214
 FILTERED = 6172  # rows that ProPublica's filters leave
+DATE = "compas_screening_date"
+QUARTERS = ("2013Q1", "2013Q2", "2013Q3", "2013Q4", "2014Q1")
 DAYS = 30  # longest time between arrest and screening, either way
 FIELDS = codebook(__file__)
 SCORES = ("decile_score", "v_decile_score")
@@ -44,11 +47,15 @@ class Compas(TableDataset):
         Attributes:
             target: a violent offence after the screening, as in the source, or any within two
                 years.
+            domain: ``quarter`` makes the quarter of the screening the domain, from 2013Q1 to
+                2014Q1. Later rows are left out: two years after them are not in the data, so that
+                nearly all of them are positive (M. Barenstein, arXiv 1906.04711).
             scores: add COMPAS's own ``decile_score`` and ``v_decile_score`` to the features.
             sensitive: ``race`` is Caucasian or not, ``race_full`` has six categories.
         """
 
         target: Literal["is_violent_recid", "two_year_recid"] = "is_violent_recid"
+        domain: Literal["", "quarter"] = ""
         scores: bool = False
         sensitive: tuple[Literal["race", "race_full", "sex", "age"], ...] = ("race",)
 
@@ -56,20 +63,35 @@ class Compas(TableDataset):
     feature_columns: ClassVar = {"race_full": ("race",), "age": ("age", "age_cat")}
 
     def read(self, files: Files, splits: int) -> TypedTable:
-        cells = read_csv(files, DATA, list(FIELDS), ROWS)
-        table = _filtered(validated(cells, FIELDS, DATA).reset_index(drop=True))
+        cells = read_csv(files, DATA, [*FIELDS, DATE], ROWS)
+        table = validated(cells, FIELDS, DATA).assign(quarter=_quarters(cells[DATE]))
+        table = _filtered(table.reset_index(drop=True))
+        domain = self.parameters.domain
+        if domain:
+            table = table[table[domain].notna()]
+        attributes = {
+            "race": two_categories(table["race"] != "Caucasian", ("Caucasian", "Non-Caucasian")),
+            "race_full": table["race"],
+            "sex": table["sex"],
+            "age": table["age"],
+        }
         return TypedTable(
             features=table[[*FEATURES, *(SCORES if self.parameters.scores else ())]],
             target=table[self.parameters.target],
-            attributes={
-                "race": two_categories(
-                    table["race"] != "Caucasian", ("Caucasian", "Non-Caucasian")
-                ),
-                "race_full": table["race"],
-                "sex": table["sex"],
-                "age": table["age"],
-            },
+            attributes=attributes | {name: table[name] for name in filter(None, [domain])},
+            domain=domain,
         )
+
+
+def _quarters(dates: pd.Series) -> pd.Series:
+    """The quarters that are domains, such as 2013Q1; missing in the others."""
+    try:
+        days = pd.to_datetime(dates, format="%Y-%m-%d")
+    except ValueError as error:
+        raise InputError(f"{DATA}, column {DATE}: {error}, allowed: days") from None
+    quarters = days.dt.to_period("Q").astype(str)
+    known = quarters.where(quarters.isin(QUARTERS))
+    return known.astype(pd.CategoricalDtype(list(QUARTERS)))
 
 
 def _filtered(table: pd.DataFrame) -> pd.DataFrame:

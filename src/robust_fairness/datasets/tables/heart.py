@@ -79,6 +79,7 @@ class Heart(TableDataset):
                 "age": table["age"],
                 "hospital": table["hospital"],
             },
+            domain="hospital",
         )
 
 

@@ -31,8 +31,9 @@ class LawSchool(TableDataset):
     """
 
     class Parameters(FaircoccoParameters):
-        """Parameters of the law school data."""
+        """``domain: tier`` makes the tier of the school the domain, which is then no feature."""
 
+        domain: Literal["", "tier"] = ""
         sensitive: tuple[Literal["male", "race"], ...] = ("male", "race")
 
     raw_files = (DATA,)
@@ -42,4 +43,7 @@ class LawSchool(TableDataset):
         table = validated(cells, FIELDS, DATA).reset_index(drop=True)
         table["male"] = two_categories(table["male"] == 1, SEXES)
         passed = two_categories(table.pop(TARGET) == 1, CLASSES)
-        return TypedTable(table, passed, {name: table[name] for name in ATTRIBUTES})
+        attributes = {name: table[name] for name in ATTRIBUTES}
+        if self.parameters.domain:
+            attributes["tier"] = table.pop("tier").astype(int).astype(str).astype("category")
+        return TypedTable(table, passed, attributes, domain=self.parameters.domain)

@@ -7,7 +7,7 @@ from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.schemas import codebook, validated
 from robust_fairness.datasets.raw.text import read_csv
 from robust_fairness.datasets.tables._tables import two_categories
-from robust_fairness.samples.splits import Fraction, unit_splits
+from robust_fairness.samples.splits import Fraction
 
 DATA = "oulad/studentInfo.csv"
 ROWS = 32_593
@@ -55,5 +55,6 @@ class Oulad(TableDataset):
             features=table.drop(columns=dropped),
             target=two_categories(passed, CLASSES),
             attributes={name: table[name] for name in ATTRIBUTES} | domains,
-            splits=unit_splits(table["id_student"], splits, parameters),
+            domain=parameters.domain,
+            units=table["id_student"],
         )

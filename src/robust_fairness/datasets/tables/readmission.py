@@ -12,7 +12,7 @@ from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.archives import read_archive
 from robust_fairness.datasets.raw.schemas import codebook, validated
 from robust_fairness.datasets.tables._tables import MISSING, frequent, two_categories
-from robust_fairness.samples.splits import Fraction, unit_splits
+from robust_fairness.samples.splits import Fraction
 
 FOLDER = "diabetes_130/dataset_diabetes"
 ARCHIVE = f"{FOLDER}.zip"
@@ -90,7 +90,8 @@ class Readmission(TableDataset):
                 "age": table["age"],
                 "admission_source_id": table["admission_source_id"],
             },
-            splits=unit_splits(units, splits, parameters),
+            domain="admission_source_id",
+            units=units,
         )
 
 

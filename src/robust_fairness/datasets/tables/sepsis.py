@@ -19,7 +19,7 @@ from robust_fairness.datasets.raw.schemas import codebook, validated
 from robust_fairness.datasets.raw.text import read_csv
 from robust_fairness.datasets.tables import _mimic
 from robust_fairness.datasets.tables._tables import FaircoccoParameters, only_of
-from robust_fairness.samples.splits import Fraction, unit_splits
+from robust_fairness.samples.splits import Fraction
 
 logger = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ class Sepsis(TableDataset):
             features=features.drop(columns=list(parameters.drop)),
             target=pd.Series(pd.Categorical.from_codes(treated.astype(int), pd.Index(CLASSES))),
             attributes={name: complete[name] for name in ("gender", "age", "outcome")},
-            splits=unit_splits(complete["person"], splits, parameters),
+            units=complete["person"],
             conditioning="outcome",
         )
 

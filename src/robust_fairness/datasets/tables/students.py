@@ -6,12 +6,14 @@ from robust_fairness.datasets.base import TableDataset, TypedTable
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.schemas import codebook, validated
 from robust_fairness.datasets.raw.text import read_csv
-from robust_fairness.datasets.tables._tables import FaircoccoParameters
+from robust_fairness.datasets.tables._tables import FaircoccoParameters, two_categories
 
 DATA = {"portuguese": "student/student-por.csv", "maths": "student/student-mat.csv"}
 ROWS = {"portuguese": 649, "maths": 395}
 TARGET = "G3"
 PAST = ("G1", "G2")
+PASSING = 10
+CLASSES = ("failed", "passed")
 FIELDS = codebook(__file__)
 
 
@@ -31,25 +33,35 @@ class Students(TableDataset):
         Attributes:
             subject: the course: Portuguese (649 students), as in the source, or maths (395, of
                 whom 382 take both courses).
+            target: the final ``grade``, as in the source, or ``passed``, a grade from 10.
             past_grades: keep the grades of the first and second period among the features, as in
                 the source; with them the final grade is nearly known.
+            domain: ``school`` makes the school the domain, which is then no feature.
         """
 
         subject: Literal["portuguese", "maths"] = "portuguese"
+        target: Literal["grade", "passed"] = "grade"
         past_grades: bool = True
+        domain: Literal["", "school"] = ""
         sensitive: tuple[Literal["age", "sex"], ...] = ("age", "sex")
 
     def required_files(self) -> tuple[str, ...]:
         return (DATA[self.parameters.subject],)
 
     def read(self, files: Files, splits: int) -> TypedTable:
-        subject = self.parameters.subject
+        parameters, subject = self.parameters, self.parameters.subject
         cells = read_csv(files, DATA[subject], list(FIELDS), ROWS[subject], delimiter=";")
         table = validated(cells, FIELDS, DATA[subject]).reset_index(drop=True)
         grade = table.pop(TARGET)
-        dropped = () if self.parameters.past_grades else PAST
+        dropped = () if parameters.past_grades else PAST
+        attributes = {"age": table["age"], "sex": table["sex"]}
+        if parameters.domain:
+            attributes["school"] = table.pop("school")
         return TypedTable(
             features=table.drop(columns=list(dropped)),
-            target=grade,
-            attributes={"age": table["age"], "sex": table["sex"]},
+            target=two_categories(grade >= PASSING, CLASSES)
+            if parameters.target == "passed"
+            else grade,
+            attributes=attributes,
+            domain=parameters.domain,
         )

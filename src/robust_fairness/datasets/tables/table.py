@@ -20,7 +20,7 @@ class Table(TableDataset):
 
         Attributes:
             features: the columns that are features, in this order; by default all but the target,
-                the id, the split and the unit.
+                the id, the split, the unit and the domain.
             drop: columns that are no features, where ``features`` is not given.
             most_categories: how many categories a feature may have, each a column of 0 and 1.
         """
@@ -62,7 +62,7 @@ def _features(columns: list[str], parameters: Table.Parameters) -> list[str]:
         raise InputError("drop: allowed where features are not given")
     no_feature = {parameters.target, parameters.id, parameters.split, *parameters.drop}
     if parameters.features is None:
-        no_feature.add(parameters.unit)
+        no_feature |= {parameters.unit, parameters.domain}
     if parameters.drop_sensitive:
         no_feature |= set(parameters.sensitive)
     names = list(parameters.features or columns)

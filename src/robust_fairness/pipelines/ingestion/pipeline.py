@@ -14,8 +14,11 @@ from robust_fairness.runs.configuration import loader
 def ingest(dataset: Dataset) -> tuple[Any, Any]:
     """Samples of a dataset with its named splits, and their attributes as a table."""
     from robust_fairness.datasets.files import Files, default_root
+    from robust_fairness.samples.domains import hold_out_domains
 
     samples = source_of(dataset.source).load(Files(default_root()), dataset.seeds)
+    if dataset.domains is not None:
+        samples = hold_out_domains(samples, **dataset.domains.model_dump())
     return samples, samples.table()
 
 

@@ -1,0 +1,102 @@
+"""Which domains are trained on, and the designs that train on several sets of them."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, model_validator
+
+from robust_fairness.experiment.plugins import Settings
+
+
+def _texts(value: object) -> object:
+    """Whole numbers of YAML, such as years, as text."""
+    if isinstance(value, list | tuple):
+        return tuple(str(one) if type(one) is int else one for one in value)
+    return value
+
+
+def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{name} is given twice, allowed: each once")
+    return names
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_texts), AfterValidator(_each_once)]
+
+
+class Domains(Settings):
+    """The domains of a training; every domain that is not trained on is a test set of its own.
+
+    Attributes:
+        train: the domains that are trained on; by default all but those of the other fields.
+        validation: domains out of distribution for validation, the part ``ood_val``.
+        test: domains that are tested on out of distribution; all others by default.
+        rows: the rows of other domains that are used: ``all``, or those of their ``test`` parts,
+            so that trainings on different domains are compared on the same rows.
+    """
+
+    train: Names = ()
+    validation: Names = ()
+    test: Names = ()
+    rows: Literal["all", "test"] = "all"
+
+    @model_validator(mode="after")
+    def _apart(self) -> "Domains":
+        _each_once((*self.train, *self.validation, *self.test))
+        if not self.train and not self.test:
+            raise ValueError("train and test are missing, allowed: one of them, or both")
+        return self
+
+
+class Design(Settings):
+    """Domains as configuration writes them: of one training, or of several.
+
+    Attributes:
+        train: the domains that are trained on, or ``each`` of ``names``, ``all_but_each`` of them
+            (leave one out), or those ``before_each`` of them (the past).
+        names: the domains that are used, in their order; required by a design of several
+            trainings.
+        validation, test, rows: as of ``Domains``.
+    """
+
+    train: Literal["each", "all_but_each", "before_each"] | Names = ()
+    names: Names = ()
+    validation: Names = ()
+    test: Names = ()
+    rows: Literal["all", "test"] = "all"
+
+    @model_validator(mode="after")
+    def _complete(self) -> "Design":
+        if isinstance(self.train, str):
+            if len(self.names) < 2:  # noqa: PLR2004
+                raise ValueError(f"names: train: {self.train} needs two domains or more")
+            if self.validation or self.test:
+                raise ValueError(f"validation and test are not allowed with train: {self.train}")
+        self.trainings()
+        return self
+
+    def trainings(self) -> dict[str, Domains]:
+        """The domains of every training, by the end of the dataset's name, "" for a single one."""
+        names, rows = self.names, self.rows
+        match self.train:
+            case "each":
+                return {name: self._of((name,)) for name in names}
+            case "all_but_each":
+                left = {out: tuple(name for name in names if name != out) for out in names}
+                return {
+                    f"without_{out}": Domains(train=kept, test=(out,), rows=rows)
+                    for out, kept in left.items()
+                }
+            case "before_each":
+                return {
+                    f"before_{name}": self._of(names[:place])
+                    for place, name in enumerate(names)
+                    if place
+                }
+        return {"": self._of(tuple(self.train))}
+
+    def _of(self, train: tuple[str, ...]) -> Domains:
+        """A training on some domains, and tests on the others of ``names``."""
+        used = {*train, *self.validation}
+        test = self.test or tuple(name for name in self.names if name not in used)
+        return Domains(train=train, validation=self.validation, test=test, rows=self.rows)
