@@ -48,7 +48,7 @@ def _view_rows(metrics: Any, view: str, run_id: str) -> Any:
     made = provenance.load_manifest(run_id)["outputs"]
     names = [name for name in FURTHER if name in made]
     further = {name: provenance.load(run_id, name, TableDataset) for name in names}
-    return VIEWS[view].rows(Results(metrics, **further))
+    return VIEWS[view].rows(Results.of(metrics, **further))
 
 
 @click.command(cls=ProjectCommand)

@@ -17,6 +17,7 @@ from robust_fairness.reporting import (
     fair_metric_learning,
     kernel_fairness,
     latent_shift,
+    natural_shift,
     ranks,
     summary,
     trial_selection,
@@ -29,6 +30,7 @@ from robust_fairness.reporting.views import Section
 SECTIONS = tuple(
     module.SECTION
     for module in (
+        natural_shift,
         equalized_robustness,
         bias_mitigation,
         kernel_fairness,

@@ -30,7 +30,8 @@ def _no_rows(name: str) -> Any:
 class Results:
     """The tables of a run, each as declared in ``core.tables``.
 
-    ``metrics`` may repeat a row under several selections. ``cells`` has a column ``facets.<name>``
+    ``metrics`` may repeat a row under several selections; ``by_domain`` has the rows of single
+    domains. ``cells`` has a column ``facets.<name>``
     per facet, ``trials`` a column ``hparams.<field>`` per hyperparameter that some trial changes,
     missing in the others.
     """
@@ -43,6 +44,13 @@ class Results:
     generator_quality: pd.DataFrame = _no_rows("generator_quality")
     planes: pd.DataFrame = _no_rows("planes")
     splits: pd.DataFrame = _no_rows("splits")
+    by_domain: pd.DataFrame = field(default_factory=partial(tables.table, tables.METRICS, []))
+
+    @classmethod
+    def of(cls, metrics: pd.DataFrame, **others: pd.DataFrame) -> "Results":
+        """Results of the tables of a run, whose metrics may have rows of single domains."""
+        alone = metrics["domain"] != ""
+        return cls(metrics[~alone], by_domain=metrics[alone], **others)
 
     @cached_property
     def scores(self) -> pd.DataFrame:

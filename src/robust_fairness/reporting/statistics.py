@@ -1,6 +1,7 @@
 """Paired comparisons over seeds, and what they say of a claimed ordering."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from robust_fairness.core.intervals import (
 
 TIE = 12  # decimals
 DRAWS = 2000  # of a bootstrap
+MOST_FLIPPED = 20  # differences of which all signs are tried
 TESTED = ["difference", "low", "high", "n", "p"]
 
 
@@ -62,6 +64,53 @@ def verdict(difference: Interval) -> str:
     if difference.low > 0:
         return "does not hold"
     return "inconclusive"
+
+
+def sign_flip_p(differences: np.ndarray) -> float:
+    """Exact two-sided p-value of a mean of 0: the share of signs with a mean at least as large.
+
+    Of k differences it is at least 2 / 2^k. Missing values are left out; without values, or above
+    ``MOST_FLIPPED`` of them, it is missing.
+    """
+    known = differences[np.isfinite(differences)]
+    if not 0 < len(known) <= MOST_FLIPPED:
+        return np.nan
+    signs = 1 - 2 * (np.arange(2 ** len(known))[:, None] >> np.arange(len(known)) & 1)
+    sums = np.abs(signs @ known)
+    return float(np.mean(sums >= sums[0] * (1 - 1e-12)))
+
+
+def over_domains(changes: pd.DataFrame, draws: int = DRAWS, seed: int = 0) -> Interval:
+    """Mean of a table of source by target domains, with an interval that resamples domains.
+
+    A crossed bootstrap: domains are drawn with replacement, sources and targets of the same name
+    together, since cells of a row or a column share a model or rows. Its standard error gives
+    Student's interval: quantiles of resampled means are too narrow for a few domains. Missing cells
+    are left out. ``n`` is the number of targets; the interval is missing for a single one.
+    """
+    changes = changes.dropna(axis=0, how="all").dropna(axis=1, how="all")
+    cells, targets = changes.to_numpy(np.float64), changes.shape[1]
+    if not targets:
+        return Interval(np.nan, np.nan, np.nan, 0)
+    mean = float(np.nanmean(cells))
+    if targets == 1:
+        return Interval(mean, np.nan, np.nan, 1)
+    names = list(changes.columns)
+    # a set of several domains is a source of its own, which is not drawn
+    own = [names.index(one) if one in names else -1 for one in changes.index]
+    picks = np.random.default_rng(seed).multinomial(targets, np.full(targets, 1 / targets), draws)
+    rows = np.where(np.array(own) < 0, 1, picks[:, own])
+    weights = rows[:, :, None] * picks[:, None, :] * np.isfinite(cells)
+    sums, totals = (weights * np.nan_to_num(cells)).sum((1, 2)), weights.sum((1, 2))
+    error = np.std(sums[totals > 0] / totals[totals > 0])
+    # resampling k values gives the variance of their mean times (k - 1) / k
+    half = float(half_width(error * np.sqrt(targets / (targets - 1)), targets))
+    return Interval(mean, mean - half, mean + half, targets)
+
+
+def detectable(deviation: Any, n: Any, power: float = 0.8) -> Any:
+    """The difference that a two-sided paired t-test at 5 % of n values finds with this power."""
+    return (half_width(1, n) + stats.t.ppf(power, n - 1)) * deviation / np.sqrt(n)
 
 
 def rank_correlation(a: np.ndarray, b: np.ndarray) -> Interval:

@@ -11,7 +11,9 @@ from robust_fairness.reporting import ranks
 from robust_fairness.reporting.figures import FAIRNESS, QUALITY
 from robust_fairness.reporting.results import UNSHIFTED, distinct, where
 
-KEYS = ["dataset", "method", "trial", "selection", "shift", "severity", "attribute", "metric"]
+KEYS = [
+    "dataset", "method", "trial", "selection", "shift", "severity", "domain", "attribute", "metric",
+]  # fmt: skip
 STATES = ("done", "failed", "not selected")
 
 
@@ -22,8 +24,8 @@ def summary_table(metrics: pd.DataFrame) -> pd.DataFrame:
         metrics: rows of the tidy table.
 
     Returns:
-        Columns dataset, method, trial, selection, shift, severity, attribute, metric, mean,
-        std, seeds, note. A missing mean has its reason in the note.
+        Columns dataset, method, trial, selection, shift, severity, domain, attribute, metric,
+        mean, std, seeds, note. A missing mean has its reason in the note.
     """
     return (
         where(metrics, group="")

@@ -297,12 +297,13 @@ def locked_store(store: str) -> Iterator[None]:
 
 
 def by_trial(rows: Any) -> dict[str, float]:
-    """Means over seeds, by name of the metric in MLflow."""
-    columns = ["metric", "attribute", "shift", "severity", "trial"]
+    """Means over seeds, by name of the metric in MLflow; without single domains trained on."""
+    rows = rows[(rows["domain"] == "") | (rows["shift"] != "none")]
+    columns = ["metric", "attribute", "shift", "severity", "domain", "trial"]
     means = rows.drop_duplicates([*columns, "seed"]).groupby(columns, sort=False)["value"].mean()
     return {
-        key(metric, attribute, f"{shift}_{severity:g}", trial): float(value)
-        for (metric, attribute, shift, severity, trial), value in means.items()
+        key(metric, attribute, f"{shift}_{severity:g}", domain, trial): float(value)
+        for (metric, attribute, shift, severity, domain, trial), value in means.items()
     }
 
 

@@ -14,6 +14,8 @@ from robust_fairness.samples.domains import rows_by_domain
 from robust_fairness.training.prediction import UNSHIFTED
 from robust_fairness.training.records import Prediction
 
+OTHER_DOMAIN = "domain"  # the shift of rows of domains that are not trained on
+
 
 def score(
     names: Sequence[str],
@@ -50,6 +52,7 @@ def evaluate(
     rows = []
     for prediction in predictions:
         shift, severity = shifts[prediction.test_set]
+        shift = shift if prediction.part == "test" else OTHER_DOMAIN
         due = metrics_of(cell.metrics, prediction.test_set)
         scores = [
             {"domain": domain, **row}

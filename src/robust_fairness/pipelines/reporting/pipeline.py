@@ -55,7 +55,8 @@ def summarise(metrics: Any) -> tuple[Any, Any]:
     """The table and the figure that Kedro-Viz shows first."""
     from robust_fairness import reporting
 
-    return reporting.summary_table(metrics), reporting.trade_off_figure(metrics)
+    overall = metrics[metrics["domain"] == ""]
+    return reporting.summary_table(metrics), reporting.trade_off_figure(overall)
 
 
 def report(metrics: Any, manifest: dict[str, Any], **parts: Any) -> str:
@@ -74,7 +75,7 @@ def report(metrics: Any, manifest: dict[str, Any], **parts: Any) -> str:
         if _sheet(one) in made
     }
     further = {name: made[name] for name in FURTHER if name in made}
-    return reporting.report(reporting.Results(metrics, **further), cells, manifest, sheets)
+    return reporting.report(reporting.Results.of(metrics, **further), cells, manifest, sheets)
 
 
 def _sheet(dataset: Dataset) -> str:
