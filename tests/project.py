@@ -54,6 +54,11 @@ def shipped_configuration() -> Path:
     return copy_configuration(Path(mkdtemp()))
 
 
+def blocks(page: str) -> list[tuple[str, str]]:
+    """Language and text of every block of code of a page of the documentation."""
+    return re.findall(r"```(\w+)\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)
+
+
 @dataclass
 class Project:
     """The copy.
@@ -124,6 +129,35 @@ class Project:
         path = self.root / "conf" / name
         merged = _merge(yaml.safe_load(path.read_text()) if path.exists() else {}, change)
         path.write_text(yaml.safe_dump(merged, sort_keys=False))
+
+    def follow(self, page: str) -> None:
+        """Write the named files of a page and run the commands that follow the first of them."""
+        written = False
+        for language, text in blocks(page):
+            named = re.match(r"# (\S+\.(?:py|yml))\n", text)
+            if named:
+                (self.root / named[1]).write_text(text)
+                written = True
+            elif language == "sh" and written:
+                for line in text.splitlines():
+                    self._run(shlex.split(line))
+
+    def _run(self, words: list[str]) -> None:
+        """Run a command of a page."""
+        known = {
+            "python": [sys.executable],
+            "robust-fairness": [sys.executable, "-m", "robust_fairness"],
+        }
+        data = {"ROBUST_FAIRNESS_DATA"}  # the raw files are those of the example
+        done = subprocess.run(
+            [*known[words[0]], *words[1:]],
+            cwd=self.root,
+            env={name: value for name, value in self.environment.items() if name not in data},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
 
     def file(self, name: str, run: str) -> Path:
         """File of a run, ``metrics.parquet`` say, below ``data``."""

@@ -1,9 +1,5 @@
 """The example of docs/own_data.md, run as it stands there: a table of one's own, end to end."""
 
-import re
-import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
@@ -12,40 +8,14 @@ import yaml
 
 from robust_fairness.datasets.images import image_folder
 from robust_fairness.datasets.tables import table
-from tests.project import ROOT, Project
-
-BLOCKS = re.findall(r"```(\w+)\n(.*?)```", (ROOT / "docs" / "own_data.md").read_text(), re.DOTALL)
-
-
-def run(project: Project, words: list[str]) -> None:
-    """Run a command of the example in the project."""
-    known = {
-        "python": [sys.executable],
-        "robust-fairness": [sys.executable, "-m", "robust_fairness"],
-    }
-    environment = {k: v for k, v in project.environment.items() if k != "ROBUST_FAIRNESS_DATA"}
-    done = subprocess.run(
-        [*known[words[0]], *words[1:]],
-        cwd=project.root,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+from tests.project import Project, blocks
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A copy in which every named file of the page was written and every command run."""
     made = Project.copied_to(tmp_path_factory.mktemp("project"), traced=True)
-    for _, text in BLOCKS:
-        named = re.match(r"# (\S+\.(?:py|yml))\n", text)
-        if named:
-            (made.root / named[1]).write_text(text)
-    for language, text in BLOCKS:
-        for line in text.splitlines() if language == "sh" else ():
-            run(made, shlex.split(line))
+    made.follow("own_data.md")
     return made
 
 
@@ -79,7 +49,7 @@ def test_predictions_of_the_table_are_audited(project: Project) -> None:
 def test_every_source_of_the_page_is_accepted() -> None:
     sources = {"table": table.Table, "image_folder": image_folder.ImageFolder}
     found = {}
-    for language, text in BLOCKS:
+    for language, text in blocks("own_data.md"):
         content = yaml.safe_load(text) if language == "yaml" else {}
         for fields in content.get("datasets", {}).values():
             if "source" in fields:

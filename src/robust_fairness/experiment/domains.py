@@ -43,8 +43,6 @@ class Domains(Settings):
     @model_validator(mode="after")
     def _apart(self) -> "Domains":
         _each_once((*self.train, *self.validation, *self.test))
-        if not self.train and not self.test:
-            raise ValueError("train and test are missing, allowed: one of them, or both")
         return self
 
 
@@ -72,6 +70,8 @@ class Design(Settings):
                 raise ValueError(f"names: train: {self.train} needs two domains or more")
             if self.validation or self.test:
                 raise ValueError(f"validation and test are not allowed with train: {self.train}")
+        if not self.train and not self.test:
+            raise ValueError("train and test are missing, allowed: one of them, or both")
         self.trainings()
         return self
 
