@@ -123,6 +123,12 @@ def test_methods_are_compared_with_erm_on_the_same_rows():
     assert line["says"] == "higher"
 
 
+def test_a_method_alone_is_compared_with_nothing():
+    both = run(0.05)
+    alone = both.by_domain[both.by_domain["method"] == "erm"]
+    assert against_erm(Results(both.metrics, cells=both.cells, by_domain=alone)).empty
+
+
 def test_without_domains_there_is_nothing_to_show():
     metrics = run(0.05).metrics
     for view in (changes, matrix, against_erm):

@@ -87,7 +87,7 @@ def against_erm(results: Results) -> pd.DataFrame:
     """
     rows, found = matrix(results), []
     keys = [*KEYS, "trained_on", "tested_on"]
-    if rows.empty or "erm" not in set(rows["method"]):
+    if rows.empty or not {"erm"} < set(rows["method"]):
         return pd.DataFrame()
     plain = rows[rows["method"] == "erm"][[*keys, "ours", "change"]]
     both = rows[rows["method"] != "erm"].merge(plain, on=keys, suffixes=("", "_erm"))
@@ -110,6 +110,18 @@ def against_erm(results: Results) -> pd.DataFrame:
     order = tests["difference"].where(~higher, -tests["difference"])
     tests = _concluded(tests.assign(order=order), "difference", ("lower", "higher"))
     return tests.sort_values([*KEYS, "order"], kind="stable").drop(columns="order")
+
+
+def diagnoses(results: Results) -> pd.DataFrame:
+    """What the changes of the first seed are due to, in every domain, the largest change first."""
+    rows = results.with_facets(results.diagnosis, ["data", "trained_on"], {"data": "dataset"})
+    rows = rows.assign(change=rows["elsewhere"] - rows["at_home"])
+    parts = ["due_to_x", "due_to_y_given_x", "due_to_mix"]
+    shown = [
+        "data", "trained_on", "domain", "method", "attribute", "metric", "at_home", "elsewhere",
+        "change", *parts, "auc", "effective_home", "effective_away", "little_overlap",
+    ]  # fmt: skip
+    return rows.sort_values("change", key=abs, ascending=False, ignore_index=True)[shown]
 
 
 def _outside(results: Results) -> pd.DataFrame:
@@ -202,5 +214,6 @@ VIEWS = (
     View("natural_against_erm", against_erm),
     View("natural_matrix", matrix, draw_matrix),
     View("natural_scatter", matrix, draw_scatter),
+    View("natural_diagnosis", diagnoses, needs=("diagnosis",)),
 )
 SECTION = Section("Natural shift", VIEWS)

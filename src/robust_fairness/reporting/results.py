@@ -40,6 +40,7 @@ class Results:
     cells: pd.DataFrame = _no_rows("cells")
     trials: pd.DataFrame = _no_rows("trials")
     choices: pd.DataFrame = _no_rows("choices")
+    diagnosis: pd.DataFrame = _no_rows("diagnosis")
     distances: pd.DataFrame = _no_rows("distances")
     generator_quality: pd.DataFrame = _no_rows("generator_quality")
     planes: pd.DataFrame = _no_rows("planes")

@@ -1,7 +1,6 @@
 """From predictions to rows of the tidy table."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import pandas as pd
 
@@ -83,16 +82,7 @@ def by_domain(prediction: Prediction, samples: Samples) -> Iterator[tuple[str, P
         yield "", prediction
     if prediction.test_set == UNSHIFTED:
         for domain, rows in rows_by_domain(samples, prediction.rows).items():
-            values = {name: value[rows] for name, value in prediction.values.items()}
-            yield (
-                domain,
-                replace(
-                    prediction,
-                    rows=prediction.rows[rows],
-                    outputs=prediction.outputs[rows],
-                    values=values,
-                ),
-            )
+            yield domain, prediction.take(rows)
 
 
 def metrics_of(names: Sequence[str], test_set: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -52,6 +52,11 @@ class Prediction:
     outputs: np.ndarray = field(repr=False)
     values: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
     network: str = ""
+
+    def take(self, places: np.ndarray) -> "Prediction":
+        """The predictions of some of its rows, by their places in ``rows``."""
+        values = {name: value[places] for name, value in self.values.items()}
+        return replace(self, rows=self.rows[places], outputs=self.outputs[places], values=values)
 
 
 def with_prefix(prefix: str, state: Mapping[str, Any]) -> dict[str, Any]:

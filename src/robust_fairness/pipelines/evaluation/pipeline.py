@@ -7,6 +7,7 @@ from typing import Any
 from kedro.pipeline import Node, Pipeline
 
 from robust_fairness.catalog import names
+from robust_fairness.core.errors import Failure
 from robust_fairness.experiment.experiment import Cell, Dataset
 from robust_fairness.pipelines import nodes
 from robust_fairness.pipelines.nodes import cell_node, dataset_node
@@ -57,13 +58,23 @@ def state(cell: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def diagnose(samples: Any, dataset: Dataset, **parts: Any) -> Any:
+    """The changes between domains of a dataset's cells, decomposed; a failed cell has no rows."""
+    from robust_fairness import diagnosis
+
+    predictions = {names.parse(name).label: part for name, part in parts.items()}
+    done = {label: one for label, one in predictions.items() if not isinstance(one, Failure)}
+    return diagnosis.diagnose(dataset.name, samples, done)
+
+
 def create_pipeline() -> Pipeline:
     """Predict and evaluate for every cell, collect for every dataset."""
     datasets = loader().selected_experiment.datasets
     cells = [
         node for dataset in datasets for cell in dataset.cells for node in _nodes(dataset, cell)
     ]
-    return Pipeline([*cells, *map(_collecting, datasets)])
+    diagnoses = [_diagnosing(dataset) for dataset in datasets if dataset.domains]
+    return Pipeline([*cells, *map(_collecting, datasets), *diagnoses])
 
 
 def shifted_inputs(dataset: Dataset) -> dict[str, str]:
@@ -91,3 +102,13 @@ def _collecting(dataset: Dataset) -> Node:
     outputs = [names.of_dataset(dataset.name, part) for part in ("table", "states")]
     inputs = {name: name for name in parts}
     return dataset_node(dataset.name, collect, inputs, outputs, "collect", "fan_in")
+
+
+def _diagnosing(dataset: Dataset) -> Node:
+    parts = [names.of_cell(cell.name, "predictions") for cell in dataset.cells]
+    inputs = {name: name for name in parts} | {
+        "samples": names.of_dataset(dataset.name, "samples"),
+        "dataset": f"params:{dataset.name}.dataset",
+    }
+    output = names.of_dataset(dataset.name, "diagnosis")
+    return dataset_node(dataset.name, diagnose, inputs, output, "diagnose", "fan_in")

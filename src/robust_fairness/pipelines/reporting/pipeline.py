@@ -18,7 +18,7 @@ ATTRIBUTE = "The first training rows of each value of {}, one row per value in t
 PLANE = "embedding_plane"
 # Tables of the report beside the metrics.
 FURTHER = (
-    "cells", "choices", "distances", "generator_quality", "planes", "splits", "trials",
+    "cells", "choices", "diagnosis", "distances", "generator_quality", "planes", "splits", "trials",
 )  # fmt: skip
 
 
@@ -138,6 +138,7 @@ def _collectors(experiment: Experiment) -> Iterator[Node]:
     yield of_datasets("metrics", datasets, "table")
     for part in ("choices", "trials", "splits"):
         yield of_datasets(part, datasets, part)
+    yield of_datasets("diagnosis", [one for one in datasets if one.domains], "diagnosis")
     for part in ("distances", "generator_quality"):
         yield of_datasets(part, generated, part)
     yield of_datasets("planes", drawn, "planes")
