@@ -31,9 +31,8 @@ class Results:
     """The tables of a run, each as declared in ``core.tables``.
 
     ``metrics`` may repeat a row under several selections; ``by_domain`` has the rows of single
-    domains. ``cells`` has a column ``facets.<name>``
-    per facet, ``trials`` a column ``hparams.<field>`` per hyperparameter that some trial changes,
-    missing in the others.
+    domains. ``cells`` has a column ``facets.<name>`` per facet, ``trials`` a column
+    ``hparams.<field>`` per hyperparameter that some trial changes, missing in the others.
     """
 
     metrics: pd.DataFrame
