@@ -67,8 +67,8 @@ class Communities(TableDataset):
         parameters = self.parameters
         predictive = list(FIELDS.items())[NOT_PREDICTIVE:]
         complete = {name: field for name, field in predictive if not field.missing}
-        table = validated(read_table(files, DATA, list(FIELDS), ROWS), complete, DATA)
-        table = table.reset_index(drop=True)
+        cells = read_table(files, DATA, list(FIELDS), ROWS)
+        table = validated(cells, complete, DATA).reset_index(drop=True)
         crime = table.pop(TARGET)
         domains = {"state": cells["state"].reset_index(drop=True).astype("category")}
         groups = {f"{name}_group": top_share(table[name], DATA, parameters) for name in SENSITIVE}
