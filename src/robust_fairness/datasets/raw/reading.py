@@ -7,13 +7,13 @@ rows and the columns that are read, not with the size of the file.
 import csv
 import io
 from collections.abc import Collection, Iterator, Sequence
-from pathlib import Path
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from robust_fairness.core.errors import InputError, first_line, unknown_name
+from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.datasets.files import Files
 
 CSV, PARQUET = (".csv", ".csv.gz"), ".parquet"
@@ -42,19 +42,18 @@ def read_columns(
     """
     if not name.endswith((*CSV, PARQUET)):
         raise InputError(f"{name}: allowed: a file .csv, .csv.gz or .parquet")
-    path = files.find(name)
-    _require_bytes(path.stat().st_size, name)
-    first, quotes = _scanned(files, name)
+    _require_bytes(_size(files, name), name)
+    blocks = files.blocks(name)
+    first = next(blocks, b"")
     if name.endswith(PARQUET) != first.startswith(PARQUET_MAGIC):
         found = "a Parquet file" if first.startswith(PARQUET_MAGIC) else "no Parquet file"
         raise InputError(f"{name}: is {found}, allowed: the format of its name")
     if name.endswith(PARQUET):
-        batches = _parquet_batches(path, name, columns)
-    elif quotes % 2:
-        raise InputError(f"{name}: a quote is opened and not closed")
+        for _ in blocks:  # notes the checksum
+            pass
+        batches = _parquet_batches(files, name, columns)
     else:
-        wanted = _wanted(_header(first, name, delimiter), columns, name)
-        batches = _csv_batches(path, name, wanted, delimiter)
+        batches = _csv_batches(chain([first], blocks), first, name, columns, delimiter)
     collected: dict[str, _Column] = {}
     rows = 0
     for batch in batches:
@@ -69,16 +68,9 @@ def read_columns(
     return pd.DataFrame({column: one.series() for column, one in collected.items()}, copy=False)
 
 
-def _scanned(files: Files, name: str) -> tuple[bytes, int]:
-    """First block of a file and number of its quotes; records the checksum of all blocks."""
-    first, quotes, size = b"", 0, 0
-    for block in files.blocks(name):
-        first = first or block
-        quotes += block.count(b'"')
-        size += len(block)
-        if size > MOST_BYTES:
-            raise _too_large(f"{name}: more than {MOST_BYTES / 2**30:g} GiB uncompressed")
-    return first, quotes
+def _size(files: Files, name: str) -> int:
+    paths = (files.root / name, files.root / f"{name}.gz")
+    return next((path.stat().st_size for path in paths if path.is_file()), 0)
 
 
 def _require_bytes(size: int, name: str) -> None:
@@ -161,14 +153,46 @@ class _Column:
         return values
 
 
-def _csv_batches(path: Path, name: str, wanted: list[str], delimiter: str) -> Iterator[Any]:
+class _Stream(io.RawIOBase):
+    """A file made of blocks, read once; counts quotes and refuses too many bytes."""
+
+    def __init__(self, blocks: Iterator[bytes], name: str) -> None:
+        super().__init__()
+        self.blocks, self.name = blocks, name
+        self.left = memoryview(b"")
+        self.quotes = self.count = 0
+
+    def readable(self) -> bool:
+        """Always true."""
+        return True
+
+    def readinto(self, target: Any) -> int:
+        """Fill ``target`` as far as the current block reaches; 0 at the end."""
+        if not self.left:
+            block = next(self.blocks, b"")
+            self.quotes += block.count(b'"')
+            self.count += len(block)
+            if self.count > MOST_BYTES:
+                raise _too_large(f"{self.name}: more than {MOST_BYTES / 2**30:g} GiB uncompressed")
+            self.left = memoryview(block)
+        size = min(len(target), len(self.left))
+        target[:size] = self.left[:size]
+        self.left = self.left[size:]
+        return size
+
+
+def _csv_batches(
+    blocks: Iterator[bytes], first: bytes, name: str, columns: Sequence[str] | None, delimiter: str
+) -> Iterator[Any]:
     """Batches of a CSV file, text as dictionaries."""
     import pyarrow as pa
     from pyarrow import csv as arrow
 
+    wanted = _wanted(_header(first, name, delimiter), columns, name)
+    stream = _Stream(blocks, name)
     try:
         yield from arrow.open_csv(
-            path,
+            pa.PythonFile(io.BufferedReader(stream, BLOCK), mode="r"),
             read_options=arrow.ReadOptions(use_threads=False, block_size=BLOCK),
             parse_options=arrow.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             convert_options=arrow.ConvertOptions(
@@ -178,10 +202,18 @@ def _csv_batches(path: Path, name: str, wanted: list[str], delimiter: str) -> It
             ),
         )
     except pa.ArrowException as error:
+        _require_closed_quotes(stream)
         reason = first_line(error)
         if "straddl" in reason:
             reason = f"a row has more than {BLOCK:,} bytes"
         raise InputError(f"{name}: {reason}") from error
+    _require_closed_quotes(stream)
+
+
+def _require_closed_quotes(stream: _Stream) -> None:
+    quotes = stream.quotes + sum(block.count(b'"') for block in stream.blocks)
+    if quotes % 2:
+        raise InputError(f"{stream.name}: a quote is opened and not closed")
 
 
 def _header(first: bytes, name: str, delimiter: str) -> list[str]:
@@ -193,11 +225,12 @@ def _header(first: bytes, name: str, delimiter: str) -> list[str]:
         raise InputError(f"{name}: no CSV file in UTF-8: {first_line(error)}") from error
 
 
-def _parquet_batches(path: Path, name: str, columns: Sequence[str] | None) -> Iterator[Any]:
+def _parquet_batches(files: Files, name: str, columns: Sequence[str] | None) -> Iterator[Any]:
     """Batches of a Parquet file, text as dictionaries."""
     import pyarrow as pa
     from pyarrow import parquet
 
+    path = files.root / name
     try:
         with parquet.ParquetFile(path) as plain:
             schema, metadata = plain.schema_arrow, plain.metadata
@@ -207,11 +240,7 @@ def _parquet_batches(path: Path, name: str, columns: Sequence[str] | None) -> It
         texts = [one for one in wanted if _is_text(schema.field(one).type)]
         with parquet.ParquetFile(path, read_dictionary=texts) as file:
             for batch in file.iter_batches(BATCH_ROWS, columns=wanted, use_threads=False):
-                cells = [
-                    one.dictionary_encode() if _is_text(one.type) else one
-                    for one in batch.select(wanted).columns
-                ]
-                yield pa.record_batch(cells, names=wanted)
+                yield _encoded(batch.select(wanted))
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{name}: no readable Parquet file: {first_line(error)}") from error
 
@@ -235,6 +264,13 @@ def _is_text(kind: Any) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
+def _encoded(batch: Any) -> Any:
+    import pyarrow as pa
+
+    cells = [one.dictionary_encode() if _is_text(one.type) else one for one in batch.columns]
+    return pa.record_batch(cells, names=batch.schema.names)
+
+
 def _wanted(header: Sequence[str], columns: Sequence[str] | None, name: str) -> list[str]:
     """The columns to read, each of which is in the header exactly once."""
     wanted = list(header if columns is None else columns)
@@ -244,3 +280,8 @@ def _wanted(header: Sequence[str], columns: Sequence[str] | None, name: str) -> 
         if list(header).count(column) > 1:
             raise InputError(f"{name}: several columns are named {column!r}, allowed: one")
     return wanted
+
+
+def first_line(error: BaseException) -> str:
+    """First line of an error message of a library."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
