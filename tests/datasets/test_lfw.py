@@ -184,6 +184,7 @@ def test_people_and_races_of_one_image(tmp_path, caplog):
             "Ada Lovelace\tx\t",
             "line 4, column imagenum: 'x', allowed: a whole",
         ),
+        ("Ada Lovelace\t2\t", "\t2\t", "line 4, column person: '', allowed: a person"),
         ("Ada Lovelace\t2\t", "Ada Lovelace\t2\t1\t", "line 4: 9 fields, expected 8"),
         (
             "Ada Lovelace\t2\t1.0\t1.0",

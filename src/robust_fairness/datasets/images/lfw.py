@@ -119,6 +119,8 @@ def _kumar(files: Files, name: str) -> pd.Series:
     fields = {NUMBER: Number(1, whole=True), **dict.fromkeys(RACES, Number())}
     typed = validated(table, fields, name)
     person = table[PERSON].str.strip().str.replace(" ", "_")
+    for line in person.index[person == ""]:
+        raise InputError(f"{name}, line {line}, column person: '', allowed: a person")
     number = typed[NUMBER].map("{:04.0f}".format)
     images = pd.Index(person + "/" + person + "_" + number + ".jpg", dtype=object)
     require_distinct(images, name)
