@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import StratifiedGroupKFold
 
 FOLDS = 5
 LITTLE_OVERLAP = 0.95  # AUC above which a shared distribution rests on few rows
@@ -54,16 +53,20 @@ def domain_probabilities(
         units: rows of the same unit are in one fold, ``[n]``; every row on its own if None.
         seed: of the folds.
     """
-    groups = np.arange(len(x)) if units is None else units
-    folds = StratifiedGroupKFold(FOLDS, shuffle=True, random_state=seed)
+    names, unit = np.unique(np.arange(len(x)) if units is None else units, return_inverse=True)
+    fold = (np.random.default_rng(seed).permutation(len(names)) % FOLDS)[unit]
     found = np.empty(len(x))
-    for fitted, left_out in folds.split(x, elsewhere, groups):
-        model = HistGradientBoostingClassifier(
-            max_iter=60, max_leaf_nodes=15, learning_rate=0.1, early_stopping=False, random_state=0
-        )
-        model.fit(x[fitted], elsewhere[fitted])
+    for left_out in (fold == number for number in range(FOLDS)):
+        model = _classifier().fit(x[~left_out], elsewhere[~left_out])
         found[left_out] = model.predict_proba(x[left_out])[:, 1]
     return found
+
+
+def _classifier() -> HistGradientBoostingClassifier:
+    """Boosted trees of a fixed, small size."""
+    return HistGradientBoostingClassifier(
+        max_iter=60, max_leaf_nodes=15, early_stopping=False, random_state=0
+    )
 
 
 def overlap(
@@ -125,10 +128,7 @@ def two_sample_test(
     )
     half = generator.permutation(len(names)) % 2 == 0
     fitted = half[unit]
-    model = HistGradientBoostingClassifier(
-        max_iter=60, max_leaf_nodes=15, early_stopping=False, random_state=0
-    )
-    model.fit(x[fitted], elsewhere[fitted])
+    model = _classifier().fit(x[fitted], elsewhere[fitted])
     score, tested = model.predict_proba(x[~fitted])[:, 1], unit[~fitted]
     where = elsewhere[first]
     observed = roc_auc_score(where[tested], score)
