@@ -166,7 +166,7 @@ def test_samples_that_contradict_themselves_are_named(tmp_path):
     save_file(arrays | {"y": arrays["y"] + 2}, tmp_path / "aside", metadata)
     (tmp_path / "aside").replace(path)
     with pytest.raises(
-        DatasetError, match=r"samples\.safetensors: corrupted file \(samples: y hol"
+        DatasetError, match=r"samples\.safetensors: corrupted file \(samples: y is between"
     ):
         dataset.load()
 

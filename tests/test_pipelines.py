@@ -73,7 +73,7 @@ def test_every_node_carries_the_tags_of_its_place():
         expected = {f"{kind}.{dataset}"} if dataset else set()
         expected |= {f"method.{method}"} if method else set()
         expected |= {f"shift.{shift}"} if shift else set()
-        joins = node.name.rpartition(".")[2].startswith(("collect", "report"))
+        joins = node.name.rpartition(".")[2].startswith(("collect", "diagnose", "report"))
         expected |= {"fan_in"} if joins else set()
         assert node.tags == expected, node.name
 
@@ -331,7 +331,7 @@ def test_report_tells_every_cell_of_the_full_grid_its_state(monkeypatch, of_data
 
     monkeypatch.setattr("robust_fairness.reporting.report", page)
     use("smoke", datasets="diabetes", methods="erm")
-    report(pd.DataFrame(), {}, diabetes_states=of_dataset)
+    report(tables.METRICS.table([]), {}, diabetes_states=of_dataset)
     others = [
         ("diabetes_continuous", "erm"),
         ("biased_digits", "erm"),
@@ -410,5 +410,5 @@ def test_planes_of_cells_reach_the_page_joined_without_those_that_failed(monkeyp
     joined = collect("planes", parade=plane("parade"), triplet=failed, margin=plane("margin"))
     assert joined.dtypes.astype(str).to_dict() == plane("m").dtypes.astype(str).to_dict()
     assert list(collect("planes", triplet=failed)) == list(tables.PLANES)
-    report(pd.DataFrame(), {}, planes=joined, splits=failed)
+    report(tables.METRICS.table([]), {}, planes=joined, splits=failed)
     assert given["planes"]["method"].tolist() == ["parade", "margin"]

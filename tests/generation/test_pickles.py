@@ -109,7 +109,7 @@ def test_storage_with_harm_among_allowed_names_is_not_executed(tmp_path, zipped)
     harm = Call(torch.storage._load_from_bytes, inner.getvalue())
     path.write_bytes(pickle.dumps(tensor_around(harm)))
     value = _pickles.read(path)["ema"]
-    with pytest.raises(InputError, match="corrupted or missing tensor"):
+    with pytest.raises(InputError, match="a damaged tensor, or none"):
         _pickles._tensor_of(value, path)
     assert not marker.exists()
 
@@ -140,30 +140,27 @@ def test_tensors_that_claim_more_than_is_stored_are_refused(tmp_path) -> None:
             torch._utils._rebuild_tensor_v2, typed, offset, size, stride, False, OrderedDict()
         )
         path.write_bytes(pickle.dumps(claim))
-        with pytest.raises(InputError, match="corrupted or missing tensor|4 are stored"):
+        with pytest.raises(InputError, match="damaged tensor|4 are stored"):
             _pickles._tensor_of(_pickles.read(path), path)
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"\x80\x04N", "truncated or damaged"),  # no end
-        (b"\x80\x04.", "truncated or damaged"),  # nothing on the stack
-        (b"\x80\x04NN.", "allowed: a dictionary"),  # two values
-        (b"\x80\x04h\x05.", "truncated or damaged"),  # memory that was never written
-        (b"\x80\x04(.", "truncated or damaged"),  # a mark
-        (b"\x80\x04]}a(u.", "allowed: a dictionary"),  # a dictionary in a list
-        (b"\x80\x04NNb.", "allowed: a dictionary"),  # a state for None
-        (b"\x80\x04NK\x01b.", "truncated or damaged"),
-        (b"\x80\x04NN\x93.", "truncated or damaged"),  # a name of None
-        (b"\x80\x04]]K\x01s.", "truncated or damaged"),  # an item of a list
-        (b"\x80\x04}]K\x01s.", "truncated or damaged"),  # a list as a key
-        (b"\x80\x04\x8e\xff\xff\xff\xff\xff\xff\x00\x00abc.", "truncated or damaged"),
-        (b"\x80\x04\x8b\xff\xff\xff\x7f1.", "truncated or damaged"),  # a number of 2 GiB
+        (b"\x80\x04N", "truncated or corrupted"),  # no end
+        (b"\x80\x04.", "truncated or corrupted"),  # nothing on the stack
+        (b"\x80\x04NN.", "truncated or corrupted"),  # two values
+        (b"\x80\x04h\x05.", "truncated or corrupted"),  # memory that was never written
+        (b"\x80\x04(.", "truncated or corrupted"),  # a mark
+        (b"\x80\x04]}a(u.", "truncated or corrupted"),
+        (b"\x80\x04NNb.", "truncated or corrupted"),  # a state for None
+        (b"\x80\x04NN\x93.", "truncated or corrupted"),  # a name of None
+        (b"\x80\x04]]K\x01s.", "truncated or corrupted"),  # an item of a list
+        (b"\x80\x04}]K\x01s.", "truncated or corrupted"),  # a list as a key
+        (b"\x80\x04\x8e\xff\xff\xff\xff\xff\xff\x00\x00abc.", "truncated or corrupted"),
+        (b"\x80\x04\x8b\xff\xff\xff\x7f1.", "truncated or corrupted"),  # a number of 2 GiB
         (b"\x80\x02cos\nsystem\n.", "names 'os.system'"),
-        (b"\x80\x02ccollections\nOrderedDict\n}b.", "allowed: a dictionary"),  # state of a name
-        (b"\x80\x02cnumpy\ndtype\n}b.", "truncated or damaged"),
-        (b"\x80\x02Nr\xff\xff\xff\x7f.", "truncated or damaged"),  # memory of 16 GiB
+        (b"\x80\x02ccollections\nOrderedDict\n}b.", "truncated or corrupted"),  # state of a name
         (b"I1\n.", "is no pickle"),
         (b"(ios\nsystem\n.", "is no pickle"),
         (b"\x80\x02I1\n.", "instruction INT"),
@@ -188,9 +185,7 @@ def test_modules_that_hold_themselves_or_each_other_end(tmp_path) -> None:
 
     def module(**parts) -> _pickles.Made:
         state = {"_modules": parts, "_parameters": {}, "_buffers": {}}
-        made = _pickles.stand_in(_pickles.MODULE_DICT)()
-        made.state = state
-        return made
+        return _pickles.Made(_pickles.MODULE_DICT, (), state)
 
     circle = module()
     circle.state["_modules"]["again"] = circle

@@ -71,7 +71,7 @@ def test_level_with_attention_is_the_one_that_is_named():
         ({"channels": (32, 36)}, (8, 8), 2, "network.groups: 8"),
         ({"attention": (5,)}, (8, 8), 2, r"network.attention: 5, allowed: .*\[8, 4\]"),
         ({"middle_attention": True, "head_width": 7}, (8, 8), 2, "network.head_width: 7"),
-        ({}, (8, 8), 0, "no class"),
+        ({}, (8, 8), 0, "at least one class"),
     ],
 )
 def test_sizes_that_do_not_fit_are_refused(settings, size, classes, message):

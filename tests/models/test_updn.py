@@ -318,10 +318,10 @@ def test_bad_files_are_named(file, tmp_path):
     """Missing, of other words, empty, no text."""
     with pytest.raises(InputError, match=r"missing.txt: no such file"):
         build(word_vectors=tmp_path / "missing.txt")(inputs())
-    with pytest.raises(InputError, match=r"vectors.txt: none of the 1 words of the questions"):
+    with pytest.raises(InputError, match="vectors.txt: contains none of the 1 words"):
         word_vectors(file, ["", "nowhere"], 3)
     file.write_bytes(b"")
-    with pytest.raises(InputError, match=r"vectors.txt: none of the 6 words of the questions"):
+    with pytest.raises(InputError, match=r"vectors.txt: contains none of the 6 words of the questions"):
         word_vectors(file, WORDS, 3)
     file.write_bytes(bytes(range(256)) * 9)
     with pytest.raises(InputError, match=r"vectors.txt: line 1 has"):

@@ -107,5 +107,5 @@ def test_a_family_of_no_images_or_of_different_ones_is_refused():
             family_sheet(wrong)
     with pytest.raises(InputError, match="allowed: one shape"):
         family_sheet({0.0: one, 5.0: one[:1]})
-    with pytest.raises(InputError, match="no row of images"):
+    with pytest.raises(InputError, match="at least one row of images"):
         family_sheet({0.0: one[:0]})

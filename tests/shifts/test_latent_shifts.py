@@ -31,12 +31,17 @@ def moved(subset, severity, dimension, seed=0, rows=20, **parameters):
     return z, targets, subset(subset.Parameters(**parameters)).subset(z, severity, targets)
 
 
+REQUIRED = {"group_mix": {"attribute": "sex", "group": "f"}}  # parameters without a default
+
+
 def test_every_shift_is_of_samples_or_of_latents_never_both():
     """And all are found by name, with what their kind offers."""
     for name in registry.names("shift"):
         shift = registry.find("shift", name)
         assert issubclass(shift, LatentShift if shift.latent else SampleShift)
-        assert shift().parameters == shift.Parameters.model_validate({})
+        given = REQUIRED.get(name, {})
+        made = shift(shift.Parameters(**given))
+        assert made.parameters == shift.Parameters.model_validate(given)
         assert "generated" in shift.applies_to
     latent = [name for name in registry.names("shift") if registry.find("shift", name).latent]
     assert latent == ["extend", "full_support", "overlap", "truncation"]

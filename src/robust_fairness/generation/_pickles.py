@@ -1,18 +1,17 @@
 """Pickles read as data: what they name is neither imported nor called.
 
-A pickle is a program, and those of NVlabs' networks execute source text that they carry. Here
-``pickle`` finds stand-ins for the names of stored networks, which record calls; other names and
-instructions are refused.
+A pickle is a program, and those of NVlabs' networks execute source text that they carry. Here its
+instructions, as ``pickletools`` lists them, move values on a stack of our own; a call is written
+down, not made. Names and instructions other than those of stored networks are refused.
 """
 
 import io
-import os
-import pickle
 import pickletools
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 from torch import Tensor
@@ -24,83 +23,165 @@ MODULE_DICT = "torch.nn.modules.container.ModuleDict"
 TENSOR = "torch._utils._rebuild_tensor_v2"
 PARAMETER = "torch._utils._rebuild_parameter"
 STORAGE = "torch.storage._load_from_bytes"
-# numbers among the arguments that a network was made with
+DICTIONARIES = ("collections.OrderedDict", "dnnlib.util.EasyDict")
+SETS = ("builtins.set",)
+# numbers among the arguments that a network was made with; they are left where they are
 NUMBERS = ("numpy.core.multiarray.scalar", "numpy._core.multiarray.scalar", "numpy.dtype")
-RECORDED = (PERSISTENT, MODULE_DICT, TENSOR, PARAMETER, STORAGE, *NUMBERS)
-CONTAINERS = {
-    "collections.OrderedDict": dict,
-    "dnnlib.util.EasyDict": dict,
-    "builtins.set": list,
-}
-INSTRUCTIONS = {
-    "PROTO", "FRAME", "STOP", "MARK", "NONE", "NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2",
-    "LONG1", "LONG4", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "BINBYTES",
-    "SHORT_BINBYTES", "BINBYTES8", "EMPTY_TUPLE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3",
-    "EMPTY_LIST", "APPEND", "APPENDS", "EMPTY_SET", "ADDITEMS", "EMPTY_DICT", "SETITEM", "SETITEMS",
-    "MEMOIZE", "BINPUT", "LONG_BINPUT", "BINGET", "LONG_BINGET", "GLOBAL", "STACK_GLOBAL", "REDUCE",
-    "NEWOBJ", "BUILD",
-}  # fmt: skip
+ALLOWED = (PERSISTENT, MODULE_DICT, TENSOR, PARAMETER, STORAGE, *DICTIONARIES, *SETS, *NUMBERS)
+
+VALUES = (
+    "BININT", "BININT1", "BININT2", "LONG1", "LONG4", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE",
+    "BINUNICODE8", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8",
+)  # fmt: skip
+MARK = object()
 
 
+@dataclass(frozen=True)
+class Name:
+    """Something that a pickle names, by its dotted path; only the path is known."""
+
+    path: str
+
+
+@dataclass(eq=False)
 class Made:
-    """What a pickle would have made by a call of ``of``."""
+    """What a pickle would have made by a call."""
 
-    of = ""
+    of: str
     arguments: tuple[Any, ...]
     state: Any = None
-
-    def __new__(cls, *arguments: Any) -> "Made":
-        made = super().__new__(cls)
-        made.arguments = arguments
-        return made
-
-    def __setstate__(self, state: Any) -> None:
-        self.state = state
-
-
-def stand_in(path: str) -> type[Made]:
-    """A class whose objects record the arguments and the state of what a pickle names."""
-    return type("StandIn", (Made,), {"of": path})
-
-
-class _Reader(pickle.Unpickler):
-    """Unpickles without any class or function that the pickle names."""
-
-    def find_class(self, module: str, name: str) -> type:
-        path = f"{module}.{name}"
-        if path in CONTAINERS:
-            return CONTAINERS[path]
-        if path in RECORDED:
-            return stand_in(path)
-        raise InputError(
-            f"names {path[:80]!r}, allowed: what stored networks name; nothing was executed"
-        )
 
 
 def read(path: Path) -> Any:
     """What a pickle holds: plain values, and ``Made`` for whatever is made by a call."""
     try:
         with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            for instruction, argument, _ in pickletools.genops(file):
-                if instruction.name not in INSTRUCTIONS:
-                    raise InputError(
-                        f"pickle instruction {instruction.name}, allowed: those of stored "
-                        "networks; nothing was executed"
-                    )
-                # pickle allocates memory up to this index
-                if instruction.name == "LONG_BINPUT" and int(argument or 0) > size:
-                    raise ValueError("a memo index larger than the file")
+            found = _Machine(str(path)).run(file)
             if file.read(1):
-                raise InputError("more data after the pickle, allowed: one pickle")
-            file.seek(0)
-            return _Reader(file).load()
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+                raise InputError(f"{path}: more data after the pickle, allowed: one pickle")
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    except Exception as error:  # whatever a broken or hostile program raises
-        raise InputError(f"{path}: truncated or corrupted pickle") from error
+    return found
+
+
+class _Machine:
+    """The stack, the marks on it and the memory of one pickle."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.stack: list[Any] = []
+        self.memory: dict[int, Any] = {}
+
+    def run(self, file: BinaryIO) -> Any:
+        try:
+            for instruction, argument, _ in pickletools.genops(file):
+                self.take(instruction.name, argument)
+            result = self.pop()
+            if self.stack:
+                raise ValueError("more than one value")
+        except InputError:
+            raise
+        # whatever a broken or hostile program makes of lists, dictionaries and the stack
+        except (ValueError, LookupError, TypeError, AttributeError, MemoryError) as error:
+            raise InputError(f"{self.file}: truncated or corrupted pickle") from error
+        return result
+
+    def take(self, name: str, argument: Any) -> None:
+        if name in VALUES:
+            self.stack.append(argument)
+            return
+        act = _ACTS.get(name)
+        if act is None:
+            raise InputError(
+                f"{self.file}: pickle instruction {name}, allowed: those of stored networks; "
+                "nothing was executed"
+            )
+        act(self, argument)
+
+    def pop(self) -> Any:
+        value = self.stack.pop()
+        if value is MARK:
+            raise ValueError("a mark is no value")
+        return value
+
+    def popped(self, count: int) -> list[Any]:
+        return [self.pop() for _ in range(count)][::-1]
+
+    def since_mark(self) -> list[Any]:
+        values = []
+        while (value := self.stack.pop()) is not MARK:
+            values.append(value)
+        return values[::-1]
+
+    def name(self, path: str) -> None:
+        if path not in ALLOWED:
+            raise InputError(
+                f"{self.file}: names {path[:80]!r}, allowed: what stored networks name; "
+                "nothing was executed"
+            )
+        self.stack.append(Name(path))
+
+    def extend(self, values: list[Any]) -> None:
+        if type(self.stack[-1]) is not list:
+            raise TypeError("no list")
+        self.stack[-1].extend(values)
+
+    def update(self, values: list[Any]) -> None:
+        if type(self.stack[-1]) is not dict:
+            raise TypeError("no dictionary")
+        self.stack[-1].update(zip(values[::2], values[1::2], strict=True))
+
+    def call(self) -> None:
+        of, arguments = self.popped(2)
+        if not isinstance(of, Name) or type(arguments) is not tuple:
+            raise TypeError("no call")
+        if of.path in DICTIONARIES and not arguments:
+            self.stack.append({})
+        elif of.path in SETS and len(arguments) <= 1:
+            self.stack.append(list(*arguments) if arguments else [])
+        else:
+            self.stack.append(Made(of.path, arguments))
+
+    def give_state(self) -> None:
+        state = self.pop()
+        made = self.stack[-1]
+        if not isinstance(made, Made) or made.state is not None:
+            raise TypeError("no object without a state")
+        made.state = state
+
+
+_ACTS: dict[str, Callable[[_Machine, Any], None]] = {
+    "PROTO": lambda machine, _: None,
+    "FRAME": lambda machine, _: None,
+    "STOP": lambda machine, _: None,
+    "NONE": lambda machine, _: machine.stack.append(None),
+    "NEWTRUE": lambda machine, _: machine.stack.append(True),
+    "NEWFALSE": lambda machine, _: machine.stack.append(False),
+    "MARK": lambda machine, _: machine.stack.append(MARK),
+    "EMPTY_TUPLE": lambda machine, _: machine.stack.append(()),
+    "EMPTY_LIST": lambda machine, _: machine.stack.append([]),
+    "EMPTY_SET": lambda machine, _: machine.stack.append([]),
+    "EMPTY_DICT": lambda machine, _: machine.stack.append({}),
+    "TUPLE": lambda machine, _: machine.stack.append(tuple(machine.since_mark())),
+    "TUPLE1": lambda machine, _: machine.stack.append(tuple(machine.popped(1))),
+    "TUPLE2": lambda machine, _: machine.stack.append(tuple(machine.popped(2))),
+    "TUPLE3": lambda machine, _: machine.stack.append(tuple(machine.popped(3))),
+    "APPEND": lambda machine, _: machine.extend(machine.popped(1)),
+    "APPENDS": lambda machine, _: machine.extend(machine.since_mark()),
+    "ADDITEMS": lambda machine, _: machine.extend(machine.since_mark()),
+    "SETITEM": lambda machine, _: machine.update(machine.popped(2)),
+    "SETITEMS": lambda machine, _: machine.update(machine.since_mark()),
+    "MEMOIZE": lambda machine, _: machine.memory.update({len(machine.memory): machine.stack[-1]}),
+    "BINPUT": lambda machine, place: machine.memory.update({place: machine.stack[-1]}),
+    "LONG_BINPUT": lambda machine, place: machine.memory.update({place: machine.stack[-1]}),
+    "BINGET": lambda machine, place: machine.stack.append(machine.memory[place]),
+    "LONG_BINGET": lambda machine, place: machine.stack.append(machine.memory[place]),
+    "GLOBAL": lambda machine, path: machine.name(path.replace(" ", ".", 1)),
+    "STACK_GLOBAL": lambda machine, _: machine.name(".".join(machine.popped(2))),
+    "REDUCE": lambda machine, _: machine.call(),
+    "NEWOBJ": lambda machine, _: machine.call(),
+    "BUILD": lambda machine, _: machine.give_state(),
+}
 
 
 @dataclass(frozen=True)
@@ -119,7 +200,7 @@ def module_of(value: Any, file: Path) -> Module:
             return Module(str(described.get("class_name")), described["state"])
     if isinstance(value, Made) and value.of == MODULE_DICT and isinstance(value.state, dict):
         return Module("ModuleDict", value.state)
-    raise InputError(f"{file}: contains no network in NVlabs' format")
+    raise InputError(f"{file}: contains no network as NVlabs store them")
 
 
 def weights_of(value: Any, file: Path) -> dict[str, Tensor]:
@@ -165,7 +246,7 @@ def _tensor_of(value: Any, file: Path) -> Tensor:
         flat = _numbers_of(content)
         found = flat.as_strided(size, stride, offset)
     except (AttributeError, TypeError, ValueError, LookupError, RuntimeError) as error:
-        raise InputError(f"{file}: corrupted or missing tensor") from error
+        raise InputError(f"{file}: a damaged tensor, or none") from error
     if found.numel() > flat.numel():
         raise InputError(f"{file}: a tensor of {found.numel()} numbers, {flat.numel()} are stored")
     return found.clone()

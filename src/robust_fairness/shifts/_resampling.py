@@ -28,7 +28,7 @@ class Resampling(SampleShift):
     stays as it is.
     """
 
-    applies_to = ("table", "image")
+    applies_to = ("table", "image", "generated")
     severities = Severities("a share of the test rows", high=1)
     Parameters: ClassVar[type[BaseModel]] = ResamplingParameters
 

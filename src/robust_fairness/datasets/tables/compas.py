@@ -63,10 +63,12 @@ class Compas(TableDataset):
     feature_columns: ClassVar = {"race_full": ("race",), "age": ("age", "age_cat")}
 
     def read(self, files: Files, splits: int) -> TypedTable:
-        cells = read_csv(files, DATA, [*FIELDS, DATE], ROWS)
-        table = validated(cells, FIELDS, DATA).assign(quarter=_quarters(cells[DATE]))
-        table = _filtered(table.reset_index(drop=True))
         domain = self.parameters.domain
+        cells = read_csv(files, DATA, [*FIELDS, DATE] if domain else list(FIELDS), ROWS)
+        table = validated(cells, FIELDS, DATA)
+        if domain:
+            table = table.assign(quarter=_quarters(cells[DATE]))
+        table = _filtered(table.reset_index(drop=True))
         if domain:
             table = table[table[domain].notna()]
         attributes = {
