@@ -76,7 +76,9 @@ def changes(results: Results) -> pd.DataFrame:
                 "detectable": detectable(targets.std(), interval.n) if interval.n > 1 else np.nan,
             }
         )
-    return _concluded(pd.DataFrame(found), "change", ("falls", "rises"))
+    answer = _concluded(pd.DataFrame(found), "change", ("falls", "rises"))
+    first = [*KEYS, "method", "says", "change", "low", "high"]
+    return answer[[*first, *answer.columns.difference(first, sort=False)]]
 
 
 def against_erm(results: Results) -> pd.DataFrame:
@@ -181,7 +183,8 @@ def draw_matrix(rows: pd.DataFrame) -> go.Figure:
             "hovertemplate": "%{y} → %{x}: %{z:+.3f}<extra></extra>",
         }
         traces.append(in_panel(trace, place))
-    return panelled(f"Change in other domains, {rows['method'].iloc[0]}", panels, traces)
+    title = f"Change in other domains, {rows['method'].iloc[0]}"
+    return panelled(title, panels, traces, columns=1)  # names of several domains are long
 
 
 def draw_scatter(rows: pd.DataFrame) -> go.Figure:
