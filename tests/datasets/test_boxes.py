@@ -137,7 +137,7 @@ def test_only_files_of_the_images_are_asked_for(tmp_path):
     asked = [image for image in IMAGES if info[image]["file"] == 3]
     (tmp_path / "raw/gqa_objects_0.h5").unlink()
     expect(convert(tmp_path / "raw", asked, 4, tmp_path / "kept"), truth, asked, 4)
-    with pytest.raises(InputError, match=r"gqa_objects_0.h5: is missing, allowed: all files that"):
+    with pytest.raises(InputError, match=r"gqa_objects_0.h5: is missing; all files that"):
         convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept")
 
 
@@ -408,7 +408,7 @@ def test_numbers_that_half_precision_cannot_hold_are_refused(tmp_path, value):
     with changed(tmp_path / "raw") as file:
         file["features"][info[name]["idx"], 2, 4] = value
     expect(convert(tmp_path / "raw", IMAGES, 2, tmp_path / "kept"), truth, IMAGES, 2)
-    message = rf"gqa_objects_0.h5, image '{name}', features: \S+, allowed: .* 65504 and smaller"
+    message = rf"gqa_objects_0.h5, image '{name}', features: \S+, allowed: at most 65504"
     with pytest.raises(InputError, match=message):
         convert(tmp_path / "raw", IMAGES, 3, tmp_path / "kept")
 
@@ -441,7 +441,7 @@ BAD_TABLES = [
     (lambda info, name: rewritten(info, name, objectsNum=None), "'0', objectsNum: None, allowed"),
     (lambda info, name: rewritten(info, name, objectsNum=7), "objectsNum: 7, allowed: at most 6"),
     (lambda info, name: {**info, name: [1]}, "'0', file: None, allowed: a whole number"),
-    (lambda info, name: [info], "info.json: allowed: an object"),
+    (lambda info, name: [info], "info.json: must be an object"),
 ]
 
 
@@ -485,14 +485,14 @@ def replaced(path: Path, values: np.ndarray) -> None:
 
 BAD_FILES = [
     (Path.unlink, "is missing"),
-    (truncated, "damaged or truncated HDF5 file: .*truncated file"),
-    (lambda path: path.write_bytes(b"no HDF5"), "damaged or truncated HDF5 file"),
-    (unnamed, "allowed: an array of real numbers named features"),
-    (whole_numbers, "allowed: an array of real numbers named features"),
-    (lambda path: replaced(path, np.ones((5, 48))), r"shape \(5, 48\), allowed: image x box x"),
-    (lambda path: replaced(path, np.ones((5, 6, 0))), r"shape \(5, 6, 0\), allowed: image x"),
-    (lambda path: replaced(path, np.ones((4, 6, 8))), "row: 4, allowed: at most 3, as the shape"),
-    (lambda path: replaced(path, np.ones((5, 2, 8))), "objectsNum: [3-6], allowed: at most 2, as"),
+    (truncated, "corrupted or truncated HDF5 file: .*truncated file"),
+    (lambda path: path.write_bytes(b"no HDF5"), "corrupted or truncated HDF5 file"),
+    (unnamed, "must contain an array of real numbers named features"),
+    (whole_numbers, "must contain an array of real numbers named features"),
+    (lambda path: replaced(path, np.ones((5, 48))), r"shape \(5, 48\), expected image x box x"),
+    (lambda path: replaced(path, np.ones((5, 6, 0))), r"shape \(5, 6, 0\), expected image x"),
+    (lambda path: replaced(path, np.ones((4, 6, 8))), "row: 4, allowed: at most 3, since"),
+    (lambda path: replaced(path, np.ones((5, 2, 8))), "objectsNum: [3-6], allowed: at most 2, since"),
     (lambda path: replaced(path, np.ones((5, 6, 9))), "9 in gqa_objects_0.h5, 8 in gqa_objects_3"),
 ]
 
@@ -518,7 +518,7 @@ def test_a_chunk_that_cannot_be_unpacked_is_one_line(tmp_path):
     broken = bytearray(whole)
     broken[where.byte_offset : where.byte_offset + where.size] = bytes(where.size)
     path.write_bytes(broken)
-    with pytest.raises(InputError, match=r"gqa_objects_3.h5: damaged HDF5 file: ") as no:
+    with pytest.raises(InputError, match=r"gqa_objects_3.h5: corrupted HDF5 file: ") as no:
         convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept")
     assert "\n" not in str(no.value)
     assert not list((tmp_path / "kept").rglob("boxes.json"))

@@ -73,12 +73,16 @@ class Lfw(ImageDataset):
             table = table.assign(**{CLASS: people[table.index]}).sort_index()
             known = table[attribute].notna()
             logger.info(
-                "%s: %d of %d images have no row in %s, %d are of none of the races; left out",
-                source.place, len(people) - len(table), len(people), name, (~known).sum(),
-            )  # fmt: skip
+                "%s: excluded %d of %d images without a row in %s, and %d without one of the races",
+                source.place,
+                len(people) - len(table),
+                len(people),
+                name,
+                (~known).sum(),
+            )
             if not known.any():
                 raise InputError(
-                    f"{name}: none of the {len(table)} images has a race, allowed: some of "
+                    f"{name}: none of the {len(table)} images has one of the races "
                     f"{', '.join(RACES)}"
                 )
             return samples_of(table[known], (attribute,), source, files, parameters, splits)
@@ -91,8 +95,7 @@ def _people(source: Source) -> pd.Series:
     for name, match in zip(names, found, strict=True):
         if match is None:
             raise InputError(
-                f"{source.place}: image {name}, allowed: Person/Person_0001.jpg, numbered with "
-                "four digits in the folder of the person"
+                f"{source.place}: image {name}; expected names such as Person/Person_0001.jpg"
             )
     people = pd.Categorical([match["person"] for match in found if match is not None])
     return pd.Series(people, index=pd.Index(names, dtype=object))
@@ -113,7 +116,9 @@ def _kumar(files: Files, name: str) -> pd.Series:
             _require_header(name, header)
             image, scores = _scores(name, line, header, cells)
             if image in rows:
-                raise InputError(f"{name}, line {line}: a second row of {image}, allowed: one")
+                raise InputError(
+                    f"{name}, line {line}: second row of {image}; images must be unique"
+                )
             rows[image] = scores
     _require_header(name, header)
     table = np.array(list(rows.values()), dtype=np.float64).reshape(-1, len(RACES))
@@ -127,8 +132,8 @@ def _require_header(name: str, header: list[str]) -> None:
     missing = [column for column in (PERSON, NUMBER, *RACES) if column not in header]
     if missing:
         raise InputError(
-            f"{name}: no column {missing[0]}, allowed: a line of '#', person, imagenum and the "
-            f"attributes, {', '.join(RACES)} among them, between tabs, before the first row"
+            f"{name}: no column {missing[0]}; the first row must be preceded by a tab-separated "
+            f"line of '#', person, imagenum and the attributes, including {', '.join(RACES)}"
         )
 
 
@@ -136,13 +141,13 @@ def _scores(name: str, line: int, header: list[str], cells: list[str]) -> tuple[
     """Name of the image of a row, and its scores of the races."""
     if len(cells) != len(header):
         raise InputError(
-            f"{name}, line {line}: {len(cells)} cells, allowed: {len(header)}, between tabs"
+            f"{name}, line {line}: {len(cells)} tab-separated cells, expected {len(header)}"
         )
     row = dict(zip(header, cells, strict=True))
     person = row[PERSON].strip().replace(" ", "_")
     if not row[NUMBER].isdecimal() or not person:
         raise InputError(
-            f"{name}, line {line}: {row[PERSON]!r} {row[NUMBER]!r}, allowed: a person and the "
+            f"{name}, line {line}: {row[PERSON]!r} {row[NUMBER]!r}, expected a person and the "
             "number of the image"
         )
     scores = []
