@@ -492,7 +492,10 @@ BAD_FILES = [
     (lambda path: replaced(path, np.ones((5, 48))), r"shape \(5, 48\), expected image x box x"),
     (lambda path: replaced(path, np.ones((5, 6, 0))), r"shape \(5, 6, 0\), expected image x"),
     (lambda path: replaced(path, np.ones((4, 6, 8))), "row: 4, allowed: at most 3, since"),
-    (lambda path: replaced(path, np.ones((5, 2, 8))), "objectsNum: [3-6], allowed: at most 2, since"),
+    (
+        lambda path: replaced(path, np.ones((5, 2, 8))),
+        "objectsNum: [3-6], allowed: at most 2, since",
+    ),
     (lambda path: replaced(path, np.ones((5, 6, 9))), "9 in gqa_objects_0.h5, 8 in gqa_objects_3"),
 ]
 

@@ -251,7 +251,7 @@ def test_damaged_annotations_are_named(tmp_path, broken, message):
     [
         ("000002.jpg 3", "list_eval_partition.txt, 000002.jpg: 3, allowed: 0, 1 or 2"),
         ("999999.jpg 0", "list_eval_partition.txt: no row of 000002.jpg; every"),
-        ("000001.jpg 0", "list_eval_partition.txt: two rows of 000001.jpg, allowed: one"),
+        ("000001.jpg 0", "list_eval_partition.txt: 000001.jpg occurs in two rows"),
         ("000002.jpg x", "list_eval_partition.txt: every row must have a file name and an integer"),
         ("000002.jpg", "list_eval_partition.txt: every row must have a file name and an integer"),
     ],
