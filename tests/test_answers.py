@@ -118,10 +118,10 @@ def test_what_is_not_there_is_named_in_one_line(words, message):
 def test_only_questions_have_answers_of_that_form():
     """Nor do predictions of other samples, or a file that is cut."""
     left("two", {"gqa_ood.erm.predictions": [predicted([0])], "gqa_ood.samples": samples(False)})
-    assert "these samples are other rows" in said(*CELL, status=1).stderr
+    assert "answers exist only for" in said(*CELL, status=1).stderr
     few = samples().take(np.array([0]))
     left("two", {"gqa_ood.erm.predictions": [predicted([0])], "gqa_ood.samples": few})
-    assert "the samples have 1: they are of another run" in said(*CELL, status=1).stderr
+    assert "the samples have 1 rows: they are from another run" in said(*CELL, status=1).stderr
     path = provenance.output("two", "gqa_ood.erm.predictions")
     path.write_bytes(path.read_bytes()[:-3])
     assert "corrupted file" in said(*CELL, status=1).stderr

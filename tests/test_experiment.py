@@ -244,7 +244,7 @@ datasets:
     ("text", "message"),
     [
         ("a: [1", "file.yml:1:6: not YAML: "),
-        ("a: 1\nb: {c: 1, c: 2}", "file.yml:2:11: key 'c' stands twice (first: file.yml:2)"),
+        ("a: 1\nb: {c: 1, c: 2}", "file.yml:2:11: key 'c' occurs twice (first: file.yml:2)"),
         ("a: !!python/name:os.system", "file.yml:1:4: not YAML: "),
     ],
 )

@@ -194,7 +194,7 @@ def test_what_a_run_reads_was_made_from_the_samples_that_it_reads(caplog):
     with caplog.at_level("INFO", "robust_fairness"):
         told = run("three", BOTH, load_versions={"toy.samples": "one"})
     assert told["loaded"] == {"toy.erm.text": "one", "toy.samples": "one"}
-    assert "reads 2 of run one" in caplog.text
+    assert "using 2 outputs of run one" in caplog.text
 
 
 def test_samples_behind_a_model_are_known_through_the_run_that_only_read_them():
@@ -240,7 +240,7 @@ def test_a_run_id_is_not_taken_twice():
 )
 def test_another_run_is_not_completed_under_this_id(changes, named):
     before = run("one", pipeline(breaking))
-    with pytest.raises(InputError, match=f"run one was another run: its {named}") as error:
+    with pytest.raises(InputError, match=f"run one differs: its {named}") as error:
         run("one", only_missing=True, **changes)
     assert len(str(error.value).splitlines()) == 1
     assert provenance.load_manifest("one") == before
@@ -313,7 +313,7 @@ def test_samples_that_another_run_has_replaced_are_not_read():
 
 
 def test_the_newest_finished_run_with_a_table_is_found():
-    with pytest.raises(InputError, match="no finished run yet"):
+    with pytest.raises(InputError, match="no finished run"):
         provenance.newest_finished_run()
     for name in ("zz", "bb", "aa"):
         run(name)
@@ -391,7 +391,7 @@ def test_a_comparison_counts_the_same_and_names_the_different():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"state": "running"}, "run one is running, allowed: a finished one"),
+        ({"state": "running"}, "run one is running; only finished runs"),
         ({"git": {"commit": None, "dirty": None}}, "its code was not committed"),
         ({"git": {"commit": "ab" * 20, "dirty": True}}, "its code was not committed"),
         (

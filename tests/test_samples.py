@@ -72,7 +72,7 @@ def test_many_attributes_of_many_values_have_no_more_groups_than_rows():
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ([], "groups of no attribute, allowed: sex, age"),
+        ([], "groups: no attribute is given, allowed: sex, age"),
         (["sexx"], "unknown attribute 'sexx': did you mean 'sex'"),
         (["sex", "age"], "attribute 'age' is continuous"),
     ],

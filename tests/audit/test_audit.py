@@ -338,7 +338,7 @@ def changed(column: str, row: int, cell: object) -> pd.DataFrame:
     [
         (table(40), {"target": "yy"}, r"table: unknown column 'yy': did you mean 'y'"),
         (table(40), {"attributes": ["sexe"]}, r"unknown column 'sexe': did you mean 'sex'"),
-        (table(40), {"attributes": []}, r"attributes: empty"),
+        (table(40), {"attributes": []}, r"attributes: at least one"),
         (table(40), {"attributes": ["y"]}, r"column y has two roles"),
         (table(40).assign(y=1), {}, r"column y: every row has the value 1; at least two"),
         (table(40).assign(sex="f"), {}, r"column sex: every row has the value f; at least two"),

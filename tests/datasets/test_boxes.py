@@ -534,10 +534,10 @@ def test_no_table_of_images(tmp_path):
     with pytest.raises(InputError, match=r"gqa_objects_info.json: cannot be read: No such file"):
         convert(tmp_path, IMAGES, 4, tmp_path / "kept")
     (tmp_path / "gqa_objects_info.json").write_bytes(b'{"0": {"file": ')
-    with pytest.raises(InputError, match=r"gqa_objects_info.json: no JSON: Expecting value"):
+    with pytest.raises(InputError, match=r"gqa_objects_info.json: not JSON: Expecting value"):
         convert(tmp_path, IMAGES, 4, tmp_path / "kept")
     (tmp_path / "gqa_objects_info.json").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match=r"gqa_objects_info.json: no JSON: "):
+    with pytest.raises(InputError, match=r"gqa_objects_info.json: not JSON: "):
         convert(tmp_path, IMAGES, 4, tmp_path / "kept")
 
 

@@ -226,7 +226,12 @@ def test_a_species_and_a_color_of_one_image(tmp_path, caplog):
             "002.Laysan_Albatross occurs in two rows",
         ),
         ("classes.txt", "1 001", "1 002", r"image 1: class 1 \(002.Black_.*folder '001.Black_"),
-        ("../attributes.txt", "primary", "secondary", "attributes.txt: allowed: rows has_primary_"),
+        (
+            "../attributes.txt",
+            "primary",
+            "secondary",
+            "attributes.txt: expected one row has_primary_",
+        ),
         ("../attributes.txt", "primary_color::red", "primary_color::blue", "per colour"),
         ("../attributes.txt", "12 has", "11 has", "line 12: second row of 11;"),
     ],

@@ -241,7 +241,7 @@ def test_networks_of_nvlabs_that_are_not_supported_are_named(tmp_path, stored, s
         fails(path, output, words, {"size": SIDE})
     for content, words in (
         ({"network": 1}, "a dictionary with the network 'ema'"),
-        ({"ema": 1}, "holds no network"),
+        ({"ema": 1}, "contains no network"),
     ):
         path.write_bytes(pickle.dumps(content))
         fails(path, output, words)
@@ -262,7 +262,7 @@ def test_weights_that_are_no_such_network_are_named(tmp_path, plain) -> None:
     changed("no weight label_emb.weight", **{"label_emb.weight": None})
     changed("weight extra is unknown", extra=torch.zeros(1))
     changed(r"conv_out.bias has shape \(6,\)", **{"out.2.bias": torch.zeros(6)})
-    changed("conv_in.bias holds values", **{"input_blocks.0.0.bias": torch.full((32,), torch.nan)})
+    changed("conv_in.bias has values", **{"input_blocks.0.0.bias": torch.full((32,), torch.nan)})
     changed("weights of 5 classes, configured: 2 names", given | {"classes": ["a", "b"]})
     changed("2 levels for images of 9 x 9, allowed: .* multiples of 2", given | {"size": 9})
     changed("allowed: multiples of 3 heads of 64 channels|qkv", {"size": SIDE, "head_width": 128})
@@ -288,7 +288,7 @@ def test_own_files_are_checked_and_written_again(tmp_path, plain) -> None:
     settings = {name: value for name, value in settings_of(first).items() if name != "kind"}
     convert(bare, second, settings)
     assert settings_of(first) == settings_of(second)
-    fails(first, second, "has settings, allowed: no other", settings)
+    fails(first, second, "has settings, so no", settings)
     fails(bare, second, "class_embedding.weight has shape", settings | {"classes": ["a"]})
     fails(
         bare,
@@ -316,9 +316,9 @@ def test_suffix_content_and_length_have_to_agree(tmp_path, plain) -> None:
         ("e.pt", own, "is a safetensors file"),
         ("f.pkl", own, "is a safetensors file"),
         ("g.pkl", whole, "is a PyTorch file, allowed: a pickle"),
-        ("h.pt", whole[:-100], "truncated or damaged PyTorch file"),
-        ("i.pt", whole[:1000], "truncated or damaged PyTorch file"),
-        ("j.pkl", pickled[:-5], "truncated or damaged pickle"),
+        ("h.pt", whole[:-100], "truncated or corrupted PyTorch file"),
+        ("i.pt", whole[:1000], "truncated or corrupted PyTorch file"),
+        ("j.pkl", pickled[:-5], "truncated or corrupted pickle"),
         ("k.pkl", pickled + b"x", "more data after the pickle"),
         ("l.pt", b"", "is empty"),
         ("m.onnx", whole, "allowed: names that end in"),
@@ -327,7 +327,7 @@ def test_suffix_content_and_length_have_to_agree(tmp_path, plain) -> None:
         (tmp_path / name).write_bytes(content)
         fails(tmp_path / name, output, words)
     fails(tmp_path / "none.pt", output, "cannot be read: No such file")
-    with pytest.raises(InputError, match=r"out\.bin: allowed: a name that ends in \.safetensors"):
+    with pytest.raises(InputError, match=r"out\.bin: the name must end in \.safetensors"):
         convert(tmp_path / "edm.pt", tmp_path / "out.bin")
 
 

@@ -172,7 +172,7 @@ def test_the_error_of_an_estimate_is_that_of_a_share():
 
 def test_no_latent_in_a_support_is_an_error():
     z, chance = draws(2)
-    with pytest.raises(InputError, match="no latent lies in the shifted support"):
+    with pytest.raises(InputError, match="no latent is in the shifted support"):
         intensity(Ball(1.0), Ball(0.0), z, chance, "mass")
 
 

@@ -212,7 +212,7 @@ def test_a_single_group_is_refused():
     samples = make_samples()
     frame = samples.attributes.copy()
     frame.loc[(samples.y == 1) & (frame["kind"] == "group 1"), "kind"] = None
-    with pytest.raises(InputError, match="method donini: the training rows to constrain lie in"):
+    with pytest.raises(InputError, match="method donini: the training rows to constrain are in"):
         train(replace(samples, attributes=frame), make_cell("donini"))
 
 

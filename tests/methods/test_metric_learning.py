@@ -304,13 +304,17 @@ def test_metric_learning_brings_a_class_together():
         (
             "metric_learning",
             {"network": {"name": "mlp"}},
-            "trains no head, which network mlp needs",
+            "trains no head, but network mlp needs",
         ),
-        ("erm", {"network": EMBEDDING}, "trains a head, which network embedding has fitted"),
+        (
+            "erm",
+            {"network": EMBEDDING},
+            "trains a head, but the classifier of network embedding is fitted",
+        ),
         (
             "parade",
             {"trials": ({"classifier": "linear"},)},
-            "trial classifier=linear: method parade: trains no head, which network embedding needs",
+            "trial classifier=linear: method parade: trains no head, but network embedding needs",
         ),
         ("metric_learning", {"method_warm_up_epochs": 1}, "warm_up_epochs 1"),
         ("metric_learning", {"method_objective": "n_pair"}, "normalised false"),

@@ -93,9 +93,9 @@ def test_draws_come_from_the_generator_alone():
 
 
 def test_what_makes_no_batches_is_refused():
-    with pytest.raises(InputError, match="per_class 3, allowed: what divides batch_size, which"):
+    with pytest.raises(InputError, match="per_class 3: must divide batch_size, which"):
         places([0, 1], 4, 3)
-    with pytest.raises(InputError, match="per_class 0, allowed"):
+    with pytest.raises(InputError, match="per_class 0: must divide"):
         places([0, 1], 4, 0)
     with pytest.raises(InputError, match="no training row"):
         class_batches(torch.zeros(0, dtype=torch.int64), 4, 2, torch.Generator())

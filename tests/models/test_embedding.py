@@ -249,7 +249,7 @@ def test_a_class_that_a_group_lacks_has_its_lowest_output():
 def test_groups_that_nobody_knows_are_refused(rebalancing):
     """In one line."""
     x, y, group = problem()
-    with pytest.raises(InputError, match=f"rebalancing {rebalancing} and no row of a known group"):
+    with pytest.raises(InputError, match=f"rebalancing {rebalancing} needs rows of a known group"):
         fitted(data=(x, y, group * 0 - 1), classifier="k_means", rebalancing=rebalancing)
 
 

@@ -297,6 +297,6 @@ def test_other_methods_and_continuous_outcomes_are_refused(name):
         training.train(make_samples(), cell)
     with pytest.raises(InputError, match=f"network {name}: not applicable to a continuous"):
         build(name, 4, 1)
-    message = f"network {name}: has no head that could be trained"
+    message = f"network {name}: has no head to train"
     with pytest.raises(InputError, match=message):
         build(name, 4, 3).new_head(2, Randomness([0], "heads"))

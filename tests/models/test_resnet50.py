@@ -159,12 +159,12 @@ def test_bad_files_are_refused(tmp_path):
     without = {name: one for name, one in whole.items() if name != "layer1.0.conv1.weight"}
     narrow = whole | {"conv1.weight": torch.zeros(64, 1, 7, 7)}
     told = {
-        "text.pth": (b"no weights", "no file of weights"),
-        "empty.pth": (b"", "no file of weights"),
-        "text.safetensors": (b"no weights", "no file of weights"),
-        "mischief.pth": (Mischief(tmp_path / "done"), "no file of weights"),
-        "list.pth": ([1, 2], "no state dictionary"),
-        "nested.pth": ({"state_dict": whole}, "no state dictionary"),
+        "text.pth": (b"no weights", "not a file of weights"),
+        "empty.pth": (b"", "not a file of weights"),
+        "text.safetensors": (b"no weights", "not a file of weights"),
+        "mischief.pth": (Mischief(tmp_path / "done"), "not a file of weights"),
+        "list.pth": ([1, 2], "not a state dictionary"),
+        "nested.pth": ({"state_dict": whole}, "not a state dictionary"),
         "without.pth": (without, "no weight layer1.0.conv1.weight, allowed: the weights of"),
         "unknown.pth": (whole | {"layer9.bias": torch.zeros(1)}, "weight layer9.bias is unknown"),
         "narrow.pth": (narrow, r"conv1.weight has shape \(64, 1, 7, 7\), allowed: \(64, 3, 7, 7\)"),

@@ -129,7 +129,7 @@ def test_equal_points_lie_at_the_origin():
 @pytest.mark.parametrize(
     ("values", "n", "message"),
     [
-        ({"curvature": np.ones(6)}, 6, "embedding_planes: d.m keeps no embedding of validation"),
+        ({"curvature": np.ones(6)}, 6, "embedding_planes: d.m has no embedding of validation"),
         ({"embedding": np.eye(3)}, 3, "d.m has 3 validation rows, allowed: at least 4"),
         ({"embedding": np.full((6, 2), np.nan)}, 6, "d.m has values in its embedding that are"),
     ],

@@ -93,7 +93,7 @@ def test_bad_trials_are_refused():
         make_cell("cuma", ({"gama": 1},)).replicas()
     with pytest.raises(InputError, match="toy.cuma: gamma: Input should be greater than"):
         make_cell("cuma", ({"gamma": -1},)).replicas()
-    with pytest.raises(InputError, match="given twice"):
+    with pytest.raises(InputError, match="defined twice"):
         require_replicas(make_cell("cuma", ({"gamma": 2}, {"gamma": 2})).replicas())
 
 

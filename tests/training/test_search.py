@@ -65,7 +65,7 @@ def test_selection_sees_the_trials_of_all_stages():
     [
         ({"search": [{"learningrate": [1]}]}, "unknown field of a trial"),
         ({"search": [{"learning_rate": [-1]}]}, "learning_rate"),
-        ({"selections": ["every"]}, "search_by: none given"),
+        ({"selections": ["every"]}, "search_by: missing"),
         ({"search_by": "accuracy@test"}, "unknown part of the rows to select on 'test'"),
     ],
 )
@@ -80,7 +80,7 @@ def test_bad_search_is_refused_before_anything_trains(changes, message):
     [
         ({"groupings": [["kind", "colour"]]}, "groupings, kind & colour: unknown attribute 'col"),
         ({"groupings": [["kind", "size"]]}, "groupings, kind & size: attribute 'size' is cont"),
-        ({"groupings": [[]]}, "groupings, : groups of no attribute, allowed: kind, size"),
+        ({"groupings": [[]]}, "groupings, : groups: no attribute is given, allowed: kind, size"),
         ({"settings": {"explicit": ["kinds"]}}, "trial default: .*did you mean 'kind'"),
         ({"trials": [{"explicit": ["kind", "hue"]}]}, "trial explicit=kind.hue: unknown .*'hue'"),
         (

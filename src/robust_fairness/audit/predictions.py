@@ -104,15 +104,16 @@ def check(table: pd.DataFrame, roles: Roles, name: str = "table") -> Predictions
 def _require_columns(table: pd.DataFrame, roles: Roles, name: str) -> None:
     """Check that there are rows and that each column exists and has one role."""
     if table.empty:
-        raise InputError(f"{name}: has no rows, allowed: at least one")
+        raise InputError(f"{name}: has no rows")
     if not roles.attributes:
-        raise InputError("attributes: empty, allowed: at least one column")
+        raise InputError("attributes: at least one column is needed")
     for one in roles.columns:
         if one not in table:
             raise InputError(f"{name}: {unknown_name('column', one, map(str, table.columns))}")
         if roles.columns.count(one) > 1:
             raise InputError(
-                f"column {one} has two roles, allowed: one of target, prediction, attribute"
+                f"column {one} has two roles; it can be only one of target, prediction and "
+                "attribute"
             )
     for option, columns in (("types", roles.types), ("bins", roles.bins)):
         for one in columns:
@@ -127,7 +128,7 @@ def _require_values(table: pd.DataFrame, roles: Roles, name: str) -> None:
         if missing.any():
             raise InputError(
                 f"{name}, column {column}, row {row_of(missing)}: no {role}; {missing.sum()} rows "
-                "lack one; allowed: a value in every row"
+                "lack one, but every row needs a value"
             )
 
 
@@ -141,7 +142,7 @@ def _numbers(
         or (roles.threshold is not None)
     ):
         raise InputError(
-            "a continuous target takes numbers as predictions, and neither a positive value nor a "
+            "predictions of a continuous target must be numbers, without a positive value or a "
             "threshold"
         )
     place = f"{name}, column {roles.target}"
@@ -157,8 +158,8 @@ def _classes(
     positive = roles.positive
     if typed_as_number(cells) and cells.nunique() > MOST_CODES and not positive:
         raise InputError(
-            f"{place}: {cells.nunique()} distinct numbers, allowed: classes; or declare the "
-            "target continuous"
+            f"{place}: {cells.nunique()} distinct numbers are not classes; declare the target "
+            "continuous"
         )
     values = require_two_values(as_categories(cells, place), place)
     names = [str(one) for one in values.cat.categories]
@@ -167,9 +168,7 @@ def _classes(
         return values.cat.codes.to_numpy(np.int64), tuple(names), codes
     positive = positive or next((one for one in names if one in ("1", "True")), None)
     if positive is None:
-        raise InputError(
-            f"{place}: values {' and '.join(names)}, allowed: declare which is positive"
-        )
+        raise InputError(f"{place}: values {' and '.join(names)}; declare which is positive")
     target = two_classes(values, (positive,), place).cat
     codes = {one: int(one == positive) for one in names}
     return target.codes.to_numpy(np.int64), tuple(target.categories), codes
@@ -209,7 +208,7 @@ def _predicted(
     """Class of every row int64 ``[n]``, and log probabilities ``[n, classes]``."""
     if kind == "class":
         if threshold is not None:
-            raise InputError("threshold: allowed if predictions are probabilities or scores")
+            raise InputError("threshold: only allowed if predictions are probabilities or scores")
         return _predicted_classes(cells, codes, classes, place)
     values = as_numbers(cells, place).to_numpy()
     if kind == "score":

@@ -185,7 +185,7 @@ class Cell(Settings):
         for stage in self.search:
             self.replicas(stage.samples)
         if self.search and not self.decides:
-            raise InputError("search_by: none given and no selection is one, allowed: a criterion")
+            raise InputError("search_by: missing, and no selection is a criterion")
         from robust_fairness.metrics.criteria import Criterion
 
         guided = any(stage.sampler == "tpe" for stage in self.search)
@@ -371,4 +371,4 @@ def require_replicas(replicas: Sequence[Replica]) -> None:
         {f"{trial} (seed {seed})" for trial, seed in keys if keys.count((trial, seed)) > 1}
     )
     if twice:
-        raise InputError(f"trials: given twice: {', '.join(twice)}; allowed: each once")
+        raise InputError(f"trials: defined twice: {', '.join(twice)}; each must be defined once")

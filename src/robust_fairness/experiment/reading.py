@@ -56,7 +56,7 @@ def layered(base: Sequence[Node], environment: Sequence[Node], local: Sequence[N
     for name, fields, own in _datasets(chosen, defaults):
         if name in datasets:
             places = f"{datasets[name].place}, {fields.place}"
-            raise InputError(f"Dataset {name!r} stands twice ({places})")
+            raise InputError(f"Dataset {name!r} is defined twice ({places})")
         datasets[name] = own
     for name, fields, own in _datasets(local, defaults):
         datasets[name] = deep_merged(datasets[name], fields) if name in datasets else own
@@ -183,7 +183,7 @@ class Reader:
                 written = {"shift": shift, "severity": one.plain, "label": name}
                 made = self.mistakes.validated(TestSet, written, f"shift {name!r} of {of}", one)
                 if made is not None and made.name in found:
-                    text = f"Severity {one.plain} of {name!r} stands twice for {of}"
+                    text = f"Severity {one.plain} of {name!r} occurs twice for {of}"
                     self.mistakes.note(text, one.place)
                 elif made is not None:
                     found[made.name] = made

@@ -89,7 +89,7 @@ def _mapping(found: yaml.MappingNode, loader: yaml.SafeLoader, file: str) -> dic
         name = str(loader.construct_object(key))
         if name in own:
             line = f"{file}:{key.start_mark.line + 1}:{key.start_mark.column + 1}"
-            raise InputError(f"{line}: key {name!r} stands twice (first: {own[name].place})")
+            raise InputError(f"{line}: key {name!r} occurs twice (first: {own[name].place})")
         own[name] = _node(value, loader, file, key)
     return {**merged, **own}
 

@@ -51,7 +51,7 @@ class Decoder(Protocol):
 def require_sizes(batch: int, chunk: int) -> None:
     """Raise an error unless a chunk has a whole number of batches."""
     if batch < 1:
-        raise InputError(f"batch: {batch} rows, allowed: 1 and more")
+        raise InputError(f"batch: {batch} rows, allowed: 1 or more")
     if chunk < 1 or chunk % batch:
         raise InputError(f"chunk: {chunk} places, allowed: a multiple of the batch ({batch})")
 
@@ -133,7 +133,7 @@ class Chunks:
         A chunk is written when it is complete, and kept if a later one fails.
         """
         if places.min(initial=0) < 0:
-            raise InputError(f"places: {places.min()}, allowed: 0 and larger")
+            raise InputError(f"places: {places.min()}, allowed: 0 or more")
         missing = self._missing(places)
         batches = sum(len(np.unique(wanted // self.batch)) for wanted in missing.values())
         asked = len(np.unique(places // self.batch))

@@ -67,9 +67,9 @@ def read_configuration(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: no JSON") from error
+        raise InputError(f"{path}: not JSON") from error
     if not isinstance(content, dict):
-        raise InputError(f"{path}: allowed: a JSON object of settings")
+        raise InputError(f"{path}: must be a JSON object of settings")
     return content
 
 
@@ -82,7 +82,7 @@ def convert(path: Path, output: Path, configuration: Mapping[str, Any] | None = 
     NVlabs. Of the last two ``configuration`` has the fields of ``Configuration``.
     """
     if output.suffix != ".safetensors":
-        raise InputError(f"{output}: allowed: a name that ends in .safetensors")
+        raise InputError(f"{output}: the name must end in .safetensors")
     _require_form(path)
     given = dict(configuration or {})
     if path.suffix == ".safetensors":
@@ -124,10 +124,10 @@ def _own(path: Path, given: Settings) -> tuple[Settings, dict[str, Tensor]]:
     metadata, weights = read(path)
     if HEADER not in metadata:
         if not given:
-            raise InputError(f"{path}: has no settings, allowed: with them in a configuration")
+            raise InputError(f"{path}: has no settings; give them as the configuration")
         return given, weights
     if given:
-        raise InputError(f"{path}: has settings, allowed: no other configuration")
+        raise InputError(f"{path}: has settings, so no configuration is allowed")
     return written_settings(metadata, path), weights
 
 
@@ -156,7 +156,7 @@ def _plain_weights(path: Path) -> dict[str, Tensor]:
         ) from error
     weights = found if isinstance(found, dict) else {}
     if not weights or not all(_is_plain(*item) for item in weights.items()):
-        raise InputError(f"{path}: allowed: a dictionary of weights by name, and nothing else")
+        raise InputError(f"{path}: must be a dictionary of weights by name, and nothing else")
     size = sum(tensor.numel() * tensor.element_size() for tensor in weights.values())
     if size > path.stat().st_size:
         raise InputError(f"{path}: its tensors are larger than the file")
@@ -182,7 +182,7 @@ def _require_sound_zip(path: Path) -> None:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
     except (zipfile.BadZipFile, OSError, NotImplementedError, ValueError) as error:
-        raise InputError(f"{path}: truncated or damaged PyTorch file") from error
+        raise InputError(f"{path}: truncated or corrupted PyTorch file") from error
     packed = [member.filename for member in members if member.compress_type != zipfile.ZIP_STORED]
     if packed or sum(member.file_size for member in members) > path.stat().st_size:
         raise InputError(f"{path}: has compressed members, allowed: stored ones, as PyTorch writes")
@@ -250,7 +250,7 @@ def _floats(path: Path, weights: Weights) -> dict[str, Tensor]:
     converted = {name: tensor.float().contiguous() for name, tensor in weights.items()}
     for name, tensor in converted.items():
         if not tensor.isfinite().all():
-            raise InputError(f"{path}: {name} holds values that are not finite")
+            raise InputError(f"{path}: {name} has values that are not finite")
     return converted
 
 

@@ -256,8 +256,8 @@ def _require_images(images: Tensor, labels: Tensor, classes: Sequence[str]) -> N
     """Raise an error unless every image has a label and every class an image."""
     if not len(images) or len(images) != len(labels):
         raise InputError(
-            f"generator: {len(images)} images and {len(labels)} labels, "
-            "allowed: at least one, and one label an image"
+            f"generator: {len(images)} images and {len(labels)} labels; at least one image and one "
+            "label per image are needed"
         )
     low, high = int(labels.min()), int(labels.max())
     if low < 0 or high >= len(classes):
@@ -267,4 +267,4 @@ def _require_images(images: Tensor, labels: Tensor, classes: Sequence[str]) -> N
     counts = torch.bincount(labels.cpu(), minlength=len(classes))
     if not counts.all():
         without = classes[int((counts == 0).nonzero()[0])]
-        raise InputError(f"generator: no image of class {without!r}, allowed: some of every one")
+        raise InputError(f"generator: no image of class {without!r}; every class needs images")

@@ -120,7 +120,7 @@ class Generator:
                 edm.schedule(self.settings.sampler),
             )
             if not images.isfinite().all():
-                raise InputError("generator: images that are not finite; its weights are broken")
+                raise InputError("generator: its images are not finite; the weights are invalid")
             return edm.to_pixels(images).to(latents.device)
 
     def grid(self, columns: int, seed: int = 0) -> UInt8[Tensor, "classes columns c h w"]:

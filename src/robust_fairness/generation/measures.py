@@ -43,7 +43,7 @@ def angle_table(
         norm in units of sqrt(d).
     """
     if rows <= 1:
-        raise InputError(f"angle_table: {rows} rows, allowed: 2 and more")
+        raise InputError(f"angle_table: {rows} rows, allowed: 2 or more")
     z = latents.draws(seed, np.arange(rows), dimension)
     targets = latents.targets(seed, dimension)
     found = []
@@ -84,7 +84,7 @@ def intensity_table(
         ``supports.intensity``).
     """
     if rows <= 0:
-        raise InputError(f"intensity_table: {rows} rows, allowed: 1 and more")
+        raise InputError(f"intensity_table: {rows} rows, allowed: 1 or more")
     z = latents.draws(seed, np.arange(2 * rows), dimension)
     chance = uniform_rows([seed, CHANCES], np.arange(rows), (1,))[:, 0].astype(np.float64)
     targets = latents.targets(seed, dimension)

@@ -150,6 +150,6 @@ def intensity(
     if measure == "mass":
         points = points[shifted.holds(points)]
     if not len(points):
-        raise InputError("intensity: no latent lies in the shifted support, allowed: one and more")
+        raise InputError("intensity: no latent is in the shifted support")
     value = 1 - float(training.holds(points).mean())
     return Intensity(value, math.sqrt(value * (1 - value) / len(points)), len(points))

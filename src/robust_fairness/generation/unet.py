@@ -65,7 +65,7 @@ def options(
     """
     p, levels = parameters, len(parameters.channels)
     if classes < 1:
-        raise InputError("generator: no class, allowed: at least one")
+        raise InputError("generator: at least one class is needed")
     if any(side < 1 or side % 2 ** (levels - 1) for side in size):
         raise InputError(
             f"network.channels: {levels} levels for images of {size[0]} x {size[1]}, "

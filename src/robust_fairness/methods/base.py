@@ -182,8 +182,8 @@ class Problem:
         """Raise unless there is an attribute to mitigate."""
         if not self.attribute_widths:
             raise InputError(
-                f"method {method}: no attribute to mitigate, "
-                "allowed: datasets with sensitive attributes, or some named by explicit"
+                f"method {method}: no attribute to mitigate; choose a dataset with sensitive "
+                "attributes, or name some by explicit"
             )
 
     def require_groups(self, method: str) -> None:
@@ -191,21 +191,18 @@ class Problem:
         if not self.groups:
             raise InputError(
                 f"method {method}: an attribute to mitigate is continuous and defines no groups, "
-                "allowed: categorical attributes, or one that was cut into bins"
+                "allowed: categorical or binned attributes"
             )
         if not self.subgroup_counts.sum(1).all():
             raise InputError(
-                f"method {method}: no training row has a value of every attribute to mitigate, "
-                "allowed: sensitive or explicit attributes that are known for some"
+                f"method {method}: no training row has a value of every attribute to mitigate; "
+                "choose other sensitive or explicit attributes"
             )
 
     def require_more_than_class(self, method: str) -> None:
         """Raise if groups and classes correspond one to one."""
         if self.group_is_class:
-            raise InputError(
-                f"method {method}: not applicable where the attribute to mitigate is the class "
-                "itself, allowed: other attributes"
-            )
+            raise InputError(f"method {method}: the attribute to mitigate must not be the class")
 
 
 class Method(Plugin, nn.Module, ABC):

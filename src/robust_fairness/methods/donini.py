@@ -79,8 +79,8 @@ class Donini(Method):
         groups = present.sum(2, keepdim=True)
         if not (groups >= FEWEST_GROUPS).flatten(1).any(1).all():
             raise InputError(
-                "method donini: the training rows to constrain lie in one group, "
-                "allowed: rows of two groups and more"
+                "method donini: the training rows to constrain are in one group; at least two are "
+                "needed"
             )
         centre = means.sum(2, keepdim=True) / groups.clamp(min=1)
         differences = torch.where(present, means - centre, 0).flatten(1, 2).mT

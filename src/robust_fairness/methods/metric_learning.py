@@ -88,7 +88,7 @@ class MetricLearning(Method):
         p = self.hparams
         if p.warm_up_epochs:
             raise InputError(
-                f"warm_up_epochs {p.warm_up_epochs}: metric learning has no head to train plainly, "
+                f"warm_up_epochs {p.warm_up_epochs}: metric learning has no head to warm up, "
                 "allowed: 0"
             )
         network = require_embedding(model)
@@ -130,7 +130,7 @@ def require_embedding(model: Model) -> Embedding:
     if not model.embeds:
         raise InputError(
             "method: metric learning trains an embedding, allowed: network embedding, with any "
-            "other as its backbone"
+            "backbone"
         )
     return cast("Embedding", model)
 
@@ -147,11 +147,9 @@ def class_batches(
     Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), A.1.
     """
     if per_class < 1 or batch_size % per_class:
-        raise InputError(
-            f"per_class {per_class}, allowed: what divides batch_size, which is {batch_size}"
-        )
+        raise InputError(f"per_class {per_class}: must divide batch_size, which is {batch_size}")
     if not len(labels):
-        raise InputError("batches of classes: no training row, allowed: one or more")
+        raise InputError("batches of classes: no training rows")
     device = generator.device
     _, label, counts = labels.to(device).unique(return_inverse=True, return_counts=True)
     batches, needed = max(1, len(labels) // batch_size), batch_size // per_class

@@ -136,7 +136,9 @@ def _parse_options(name: str, text: str, allowed: Mapping[str, float]) -> dict[s
         raise InputError(f"metric {name!r}: {plain} takes no options")
     usage = ", ".join(f"{option}={value:g}" for option, value in allowed.items())
     if not text.endswith(")"):
-        raise InputError(f"metric {name!r} does not end in a bracket, allowed: {plain}({usage})")
+        raise InputError(
+            f"metric {name!r} does not end in a parenthesis, allowed: {plain}({usage})"
+        )
     found: dict[str, float] = {}
     for part in text[:-1].split(","):
         option, _, number = part.strip().partition("=")

@@ -82,9 +82,7 @@ class FittedClassifier(NonIterativeModel):
         self, outputs: int, randomness: Randomness, inputs: int | None = None
     ) -> nn.Module:
         """Raise, since there is no head to train."""
-        raise InputError(
-            f"network {self.name}: has no head that could be trained, allowed: method erm"
-        )
+        raise InputError(f"network {self.name}: has no head to train, allowed: method erm")
 
     def classes_seen(self) -> Tensor:
         return self.present

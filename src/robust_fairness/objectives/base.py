@@ -38,10 +38,7 @@ class Objective(Plugin, nn.Module, ABC):
     def __init__(self, hparams: Any, classes: int, dimensions: int, randomness: Randomness) -> None:
         super().__init__()
         if classes < FEWEST_CLASSES:
-            raise InputError(
-                f"objective {self.name}: classes {classes}, "
-                "allowed: two or more, else there is nothing to tell apart"
-            )
+            raise InputError(f"objective {self.name}: {classes} classes, allowed: two or more")
         self.hparams = hparams
 
     @abstractmethod

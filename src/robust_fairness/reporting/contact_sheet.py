@@ -59,7 +59,7 @@ def _are_images(x: np.ndarray) -> bool:
 def sheet(rows: Sequence[np.ndarray] | np.ndarray, columns: int) -> np.ndarray:
     """Rows of images, each uint8 ``[up to columns, channels, h, w]``, on white."""
     if not len(rows):
-        raise InputError("contact sheet: no row of images, allowed: at least one")
+        raise InputError("contact sheet: at least one row of images is needed")
     size = rows[0].shape[2:]
     scale = max(1, HEIGHT // size[0])
     height, width = (GAP + scale * side for side in size)

@@ -51,8 +51,8 @@ def planes(
     spaces = {name: values[name] for name in SPACES if name in values}
     if SPACES[0] not in spaces:
         raise InputError(
-            f"embedding_planes: {cell} keeps no embedding of validation rows, allowed: cells of "
-            "a method that learns one, such as metric_learning or parade"
+            f"embedding_planes: {cell} has no embedding of validation rows, allowed: cells of a "
+            "method that learns one, such as metric_learning or parade"
         )
     if len(rows) < FEWEST_POINTS:
         raise InputError(

@@ -118,7 +118,7 @@ def _pin_inputs(pinned: Mapping[str, str], pipeline: Any, catalog: Any) -> dict[
         versions[name] = str(version)
     provenance.require_same_samples(versions)
     for version, count in sorted(Counter(versions.values()).items()):
-        logger.info("reads %d of run %s", count, version)
+        logger.info("using %d outputs of run %s", count, version)
     return versions
 
 

@@ -84,7 +84,7 @@ def newest_finished_run() -> str:
         manifest = load_manifest(run_id)
         if manifest["state"] == "finished" and "metrics" in manifest["outputs"]:
             return run_id
-    raise InputError(f"{FOLDER}: no finished run yet; start one by: kedro run")
+    raise InputError(f"{FOLDER}: no finished run; start one with: kedro run")
 
 
 def output(run_id: str, name: str) -> Path | str:
@@ -133,7 +133,7 @@ def used(run_id: str) -> dict[str, list[str]]:
     names: dict[str, list[str]] | None = load_manifest(run_id).get("used")
     if names is None:
         raise InputError(
-            f"{manifest_path(run_id)}: field 'used' is missing, allowed: a run of this version"
+            f"{manifest_path(run_id)}: field 'used' is missing; only runs of this version have it"
         )
     return names
 
@@ -183,9 +183,9 @@ def completed(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     for field in IDENTITY:
         if old.get(field) != new[field]:
             raise InputError(
-                f"run {old['run_id']} was another run: its {field.replace('_', ' ')} was "
-                f"{str(old.get(field))[:100]}, now it is {str(new[field])[:100]}; "
-                "use another --run-id"
+                f"run {old['run_id']} differs: its {field.replace('_', ' ')} was "
+                f"{str(old.get(field))[:100]}, now it is {str(new[field])[:100]}; use another "
+                "--run-id"
             )
     return {**new, **{name: old[name] for name in ("started", "inputs", "loaded")}}
 

@@ -19,7 +19,7 @@ def rerun(run_id: str) -> str:
     """Repeat a run without checkpoints and compare the content of every output."""
     old = load_manifest(run_id)
     if old["state"] != "finished":
-        raise InputError(f"run {run_id} is {old['state']}, allowed: a finished one")
+        raise InputError(f"run {run_id} is {old['state']}; only finished runs can be rerun")
     _require_same_code(old)
     new_id = f"{run_id}-rerun-{datetime.now(UTC):%Y%m%dT%H%M%S}"
     session = Session.create(env=old["environment"])

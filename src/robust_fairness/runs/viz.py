@@ -56,7 +56,7 @@ def build_site(root: Path) -> int:
         shutil.rmtree(folder / part, ignore_errors=True)
     create_shareableviz_process("local", True)
     if not (folder / API / "main").exists():
-        raise InputError(f"{SITE}/: Kedro-Viz has built no site")
+        raise InputError(f"{SITE}/: Kedro-Viz did not build a site")
     page = folder / "index.html"
     text = FONTS.sub("", page.read_text(encoding="utf-8"))
     page.write_text(text.replace("<script", FIRST_LOOK + "<script", 1), encoding="utf-8")

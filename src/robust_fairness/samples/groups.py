@@ -30,12 +30,16 @@ class Groups:
 def require_categorical(attributes: pd.DataFrame, columns: Sequence[str]) -> None:
     """Check that some attributes define groups."""
     if not columns:
-        raise InputError(f"groups of no attribute, allowed: {', '.join(map(str, attributes))}")
+        raise InputError(
+            f"groups: no attribute is given, allowed: {', '.join(map(str, attributes))}"
+        )
     for column in columns:
         if column not in attributes:
             raise unknown_name("attribute", column, attributes.columns)
         if not isinstance(attributes[column].dtype, pd.CategoricalDtype):
-            raise InputError(f"attribute {column!r} is continuous: it defines no groups; bin it")
+            raise InputError(
+                f"attribute {column!r} is continuous and defines no groups; divide it into bins"
+            )
 
 
 def groups_of(attributes: pd.DataFrame, columns: Sequence[str]) -> Groups:

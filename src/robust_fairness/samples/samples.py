@@ -94,11 +94,11 @@ class Samples:
             and not 0 <= self.y.min() <= self.y.max() < len(self.classes)
         ):
             raise InputError(
-                f"samples: y holds {self.y.min()} to {self.y.max()}, "
-                f"allowed: 0 to {len(self.classes) - 1}"
+                f"samples: y is between {self.y.min()} and {self.y.max()}, allowed: 0 to "
+                f"{len(self.classes) - 1}"
             )
         if not self.classes and not np.isfinite(self.y).all():
-            raise InputError("samples: y holds values that are not finite")
+            raise InputError("samples: y has values that are not finite")
 
     def __len__(self) -> int:
         return len(self.y)

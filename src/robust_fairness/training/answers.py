@@ -23,11 +23,11 @@ def prediction_of(
 def official_answers(prediction: Prediction, samples: Samples) -> list[dict[str, str]]:
     """A list of ``questionId`` and ``prediction``, in the order of the predicted rows."""
     if samples.questions is None or not samples.classes:
-        raise InputError("answers are of questions on images, and these samples are other rows")
+        raise InputError("answers exist only for datasets of questions about images")
     if prediction.rows.max(initial=-1) >= len(samples):
         raise InputError(
-            f"predictions of row {prediction.rows.max()}, and the samples have {len(samples)}: "
-            "they are of another run"
+            f"predictions of row {prediction.rows.max()}, but the samples have {len(samples)} "
+            "rows: they are from another run"
         )
     answers = prediction.outputs.argmax(-1)
     return [

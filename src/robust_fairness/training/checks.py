@@ -33,14 +33,15 @@ def require_head(network: BaseModel, cell: Cell) -> None:
     trains = find("method", cell.method.name).trains_head
     if trains and deferred:
         raise InputError(
-            f"method {cell.method.name}: trains a head, which network {cell.network.name} has "
-            "fitted afterwards, allowed: classifier linear, or method metric_learning or parade"
+            f"method {cell.method.name}: trains a head, but the classifier of network "
+            f"{cell.network.name} is fitted after training, allowed: classifier linear, or method "
+            "metric_learning or parade"
         )
     if not trains and not deferred:
         raise InputError(
-            f"method {cell.method.name}: trains no head, which network {cell.network.name} needs, "
-            "allowed: network embedding with a classifier that is fitted afterwards, such as "
-            "logistic_regression"
+            f"method {cell.method.name}: trains no head, but network {cell.network.name} needs "
+            "one, allowed: network embedding with a classifier that is fitted after training, "
+            "such as logistic_regression"
         )
 
 
@@ -49,7 +50,7 @@ def require_validation_loss(cell: Cell) -> None:
     if not find("method", cell.method.name).trains_head:
         raise InputError(
             f"search of {cell.dataset}.{cell.label}: method {cell.method.name} trains no head and "
-            "has no validation loss by which trials are pruned, allowed: pruner none"
+            "has no validation loss to prune trials by, allowed: pruner none"
         )
 
 

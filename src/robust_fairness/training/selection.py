@@ -29,7 +29,7 @@ def choose(scores: pd.DataFrame, criteria: Sequence[str]) -> pd.DataFrame:
         else:
             chosen = _best(scores, Criterion.parse(criterion))
         if chosen.empty:
-            raise InputError(f"selection by {criterion}: no trial has that score for all seeds")
+            raise InputError(f"selection by {criterion}: no trial has a score for all seeds")
         rows += [{"selection": criterion, **row} for row in chosen.to_dict("records")]
     return tables.table(tables.SELECTION, rows)
 

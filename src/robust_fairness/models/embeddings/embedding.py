@@ -319,8 +319,8 @@ def rebalanced(rebalancing: str, group: Tensor, randomness: Randomness) -> list[
     members = [every[group == number] for number in group[group >= 0].unique()]
     if not members:
         raise InputError(
-            f"network embedding: rebalancing {rebalancing} and no row of a known group, "
-            "allowed: none, or sensitive or explicit attributes that are known for some rows"
+            f"network embedding: rebalancing {rebalancing} needs rows of a known group, allowed: "
+            "none, or sensitive or explicit attributes that are known for some rows"
         )
     if rebalancing == "domain_independent":
         return members

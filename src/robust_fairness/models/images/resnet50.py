@@ -164,7 +164,9 @@ def weights_of(path: Path) -> dict[str, Tensor]:
         found = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch's readers raise as many kinds as there are broken files
         reason = (str(error).splitlines() or [""])[0]
-        raise InputError(f"{path}: no file of weights ({type(error).__name__}: {reason})") from None
+        raise InputError(
+            f"{path}: not a file of weights ({type(error).__name__}: {reason})"
+        ) from None
     if isinstance(found, dict) and all(isinstance(one, Tensor) for one in found.values()):
         return dict(found)
-    raise InputError(f"{path}: no state dictionary, allowed: weights by name")
+    raise InputError(f"{path}: not a state dictionary of weights by name")

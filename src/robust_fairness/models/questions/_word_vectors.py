@@ -31,8 +31,8 @@ def word_vectors(path: Path, words: Sequence[str], width: int) -> dict[int, np.n
             found[place] = _numbers(path, number, fields[1:])
     if not found:
         raise InputError(
-            f"{path}: none of the {len(places)} words of the questions is in it, allowed: lines "
-            "of a word and its numbers"
+            f"{path}: contains none of the {len(places)} words of the questions; expected lines of "
+            "a word and its numbers"
         )
     return found
 

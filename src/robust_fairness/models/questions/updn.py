@@ -123,7 +123,7 @@ class UpDn(SingleModel):
         with torch.no_grad():
             for place, vector in found.items():
                 weight[place] = torch.from_numpy(vector)
-        LOGGER.info("%s: knows %d of %d words", self.unread, len(found), len(words))
+        LOGGER.info("%s: has vectors of %d of %d words", self.unread, len(found), len(words))
         self.unread = None
 
     def _load_from_state_dict(self, *options: Any, **more: Any) -> None:

@@ -146,8 +146,8 @@ def _require_dask() -> None:
         import distributed
     except ModuleNotFoundError as error:
         raise InputError(
-            f"DaskRunner needs {error.name}, which is not installed; "
-            "install it by: pip install 'robust-fairness[dask]'"
+            f"DaskRunner needs {error.name}, which is not installed; install it with: pip install "
+            "'robust-fairness[dask]'"
         ) from error
     # Dask logs every connection.
     logging.getLogger(distributed.__name__).setLevel(logging.ERROR)
@@ -205,8 +205,8 @@ def connected(where: Any, timeout: float) -> Any:
         return Client(where, timeout=timeout, set_as_default=False)
     except (OSError, ValueError) as error:  # unknown host, no answer, unknown scheme
         raise InputError(
-            f"{where}: no Dask scheduler can be reached within {timeout:g} s "
-            f"({first_line(error)}); start one by: dask scheduler"
+            f"{where}: no Dask scheduler within {timeout:g} s ({first_line(error)}); start one "
+            "with: dask scheduler"
         ) from error
 
 
@@ -221,8 +221,8 @@ def require_fit(client: Any, address: str, timeout: float) -> None:
         client.wait_for_workers(1, timeout=timeout)
     except TimeoutError as error:
         raise InputError(
-            f"{address}: no worker within {timeout:g} s; "
-            f"start some by: dask worker {address} --nthreads 1"
+            f"{address}: no worker within {timeout:g} s; start one with: dask worker {address} "
+            "--nthreads 1"
         ) from error
     here = identity()
     wanted = {name: here[name] for name in ("python", *PACKAGES)}
@@ -301,7 +301,7 @@ class Workers(Executor):
         address = self._client.scheduler.address
         if workers:
             if self._patience > self._timeout:
-                logger.warning("%s: workers again, the run continues", address)
+                logger.warning("%s: workers are available again, the run continues", address)
             self._patience, self._seen = self._timeout, now
         elif now - self._seen >= self._patience:
             self._patience *= BACKOFF

@@ -265,7 +265,9 @@ def require_same_versions(
         if found is None:
             raise InputError(f"{who} lacks {name}, here it is {wanted}; install it there")
         if found != wanted:
-            raise InputError(f"{who} has {name} {found}, here it is {wanted}; make them the same")
+            raise InputError(
+                f"{who} has {name} {found}, here it is {wanted}; install the same version"
+            )
 
 
 def require_sendable(pipeline: Pipeline, catalog: Any, files: Files) -> None:
