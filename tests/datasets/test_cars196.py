@@ -184,7 +184,9 @@ def test_annotations_of_another_kind_are_refused(tmp_path):
     make(tmp_path)
     path = tmp_path / "cars196" / "cars_train_annos.mat"
     annotations(path, ["1.jpg"], [1], fields=("bbox_x1", "fname"))
-    with pytest.raises(InputError, match=r"annos.mat, annotations: no field class, allowed: field"):
+    with pytest.raises(
+        InputError, match=r"annos.mat, annotations: no field class; required: fname"
+    ):
         load(tmp_path)
     annotations(path, ["1.jpg", "1.jpg"], [1, 2])
     with pytest.raises(InputError, match=r"annos.mat: 1.jpg occurs in two rows"):

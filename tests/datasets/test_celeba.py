@@ -362,9 +362,9 @@ def test_landmarks_of_the_file_go_to_their_own_images(tmp_path, caplog):
     [
         (f"2\n{HEADER}\n000001.jpg {USUAL}\n", "1 rows, but its first line says"),
         (f"1\n{HEADER}\n000099.jpg {USUAL}\n", "has none of the 60 images"),
-        (f"1\n{HEADER}\n000001.jpg {USUAL}x\n", "000001.jpg: allowed: 10 numbers"),
-        (f"2\n{HEADER}\n0.jpg {USUAL}\n1.jpg {USUAL[:-4]}\n", "1.jpg: allowed: 10 numbers"),
-        ("1\nx_1 y_1\n000001.jpg 1 2\n", "columns x_1, y_1, allowed: lefteye_x, lefteye_y"),
+        (f"1\n{HEADER}\n000001.jpg {USUAL}x\n", "000001.jpg: expected 10 numbers"),
+        (f"2\n{HEADER}\n0.jpg {USUAL}\n1.jpg {USUAL[:-4]}\n", "1.jpg: expected 10 numbers"),
+        ("1\nx_1 y_1\n000001.jpg 1 2\n", "columns x_1, y_1, expected lefteye_x, lefteye_y"),
     ],
 )
 def test_damaged_landmarks_are_named(tmp_path, text, message):

@@ -216,7 +216,7 @@ def test_bad_archives_of_the_binary_version_are_named(tmp_path) -> None:
         ({"labels": None}, "no array labels"),
         ({"images": np.zeros((40, 3, 32, 32), np.uint8)}, "images: uint8"),
         ({"images": np.zeros((40, 32, 32, 3), np.float32)}, "images: float32"),
-        ({"labels": np.zeros(39, np.int64)}, r"labels: int64 \(39,\), allowed: whole numbers"),
+        ({"labels": np.zeros(39, np.int64)}, r"labels: int64 \(39,\), expected whole numbers"),
         ({"labels": np.zeros(40)}, "labels: float64"),
         ({"labels": np.arange(40) - 1}, "label -1 of image 0, allowed: 0 to 9"),
         ({"filenames": np.arange(40)}, "filenames: int64"),

@@ -207,7 +207,7 @@ def test_a_species_and_a_color_of_one_image(tmp_path, caplog):
 @pytest.mark.parametrize(
     ("file", "old", "new", "message"),
     [
-        ("images.txt", "2 001", "x 001", r"images.txt, line 2: 'x 001.*allowed: a number and a t"),
+        ("images.txt", "2 001", "x 001", r"images.txt, line 2: 'x 001.*expected a number and a t"),
         ("images.txt", "2 001", "1 001", "images.txt, line 2: second row of 1;"),
         (
             "images.txt",

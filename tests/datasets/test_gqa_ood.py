@@ -379,7 +379,7 @@ def without(name):
         ({"1": entry("?", "yes", "there")}, "question 1, question: '\\?' has no words"),
         ({"1": "yes"}, "question 1: no field 'question'"),
         ({}, "no questions"),
-        ("", r"character 1: the file ends, allowed: '\{'"),
+        ("", r"character 1: the file ends, expected '\{'"),
         ("[1]", r"character 1: '\[', expected '\{'"),
         (json.dumps(TRAINING)[:-30], "character [0-9]+: .*expected one JSON object"),
         (json.dumps(TRAINING) + "{}", r"character [0-9]+: '\{', expected the end of the file"),
@@ -389,7 +389,7 @@ def without(name):
         ('{"1": ' + "[" * 200_000, "nested too deeply"),
         (
             f'{{"1": {json.dumps(TRAINING["11"])}, "1": {json.dumps(TRAINING["12"])}}}',
-            "question 1: twice in the file",
+            "question 1: occurs twice in the file",
         ),
     ],
 )

@@ -304,7 +304,10 @@ def test_parameters_survive_being_written_and_read():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"minority": 6}, "minority: 6, allowed: 1 to 4, since 5 of 5 values of class have two"),
+        (
+            {"minority": 6},
+            "minority: 6, allowed: 1 to 4, since 5 of 5 values of class have at least two",
+        ),
         ({"minority": 5}, "minority: 5, allowed: 1 to 4"),
         ({"minority": ("class 9",)}, "unknown class 'class 9': did you mean"),
         (

@@ -260,7 +260,7 @@ def test_two_faces_of_one_name_are_refused(tmp_path):
     make(tmp_path, zipped=True)
     with zipfile.ZipFile(tmp_path / "lfw" / "lfw-deepfunneled.zip", "a") as archive:
         archive.writestr(f"elsewhere/{NAMES[0]}", framed((9, 100, 200), SIZE))
-    with pytest.raises(InputError, match=f"two images {NAMES[0]}; names must be unique"):
+    with pytest.raises(InputError, match=f"two images are named {NAMES[0]}; names must be unique"):
         load(tmp_path)
 
 

@@ -171,7 +171,7 @@ def edit(text: str, replacement: str) -> object:
         ({"split": "part", "unit": "person"}, r"column part: person \d+ is in several parts"),
         ({"id": "person"}, r"column person: \d+ occurs in two rows"),
         ({"bins": {"sex": [1.0]}}, r"column sex, row 1: '[fm]', allowed: a finite number"),
-        ({"sensitive": ["age"], "bins": {"age": [10]}}, r"no row has age < 10"),
+        ({"sensitive": ["age"], "bins": {"age": [10]}}, r"bin age < 10 is empty"),
         ({"sensitive": ["age"], "bins": {"age": [40, 30]}}, r"must increase"),
         ({"file": "own/other.csv"}, r"own/other\.csv is missing"),
         ({"file": "own/loans.txt"}, r"own/loans\.txt: unknown format, allowed: \.csv"),

@@ -306,7 +306,7 @@ class Workers(Executor):
         elif now - self._seen >= self._patience:
             self._patience *= BACKOFF
             advice = (
-                f"start some by: dask worker {address} --nthreads 1"
+                f"start one with: dask worker {address} --nthreads 1"
                 if self._cluster is None
                 else "they should restart automatically"
             )
