@@ -352,7 +352,7 @@ def changed(column: str, row: int, cell: object) -> pd.DataFrame:
         (table(40), {"prediction_is": "class"}, r"column p, row \d+: unknown class"),
         (table(40), {"prediction_is": "number"}, r"allowed: class, probability, score"),
         (table(40), {"threshold": 2.0}, r"threshold: 2, allowed: 0 to 1"),
-        (table(40), {"target": "age"}, r"column age: 40 distinct numbers, .* continuous"),
+        (table(40), {"target": "age"}, r"column age: 40 distinct numbers .* continuous"),
         (table(40), {"bins": {"age": 3}}, r"bins: unknown attribute 'age'"),
         (
             table(400).assign(sex=[f"s{k}" for k in range(400)]),

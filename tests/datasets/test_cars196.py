@@ -192,7 +192,7 @@ def test_annotations_of_another_kind_are_refused(tmp_path):
     with pytest.raises(InputError, match=r"annos.mat: 1.jpg occurs in two rows"):
         load(tmp_path)
     savemat(path, {"annotations": np.arange(3)}, do_compression=True)
-    with pytest.raises(InputError, match=r"annos.mat, annotations: no field fname, allowed"):
+    with pytest.raises(InputError, match=r"annos.mat, annotations: no field fname; required"):
         load(tmp_path)
     savemat(path, {"annotations": np.arange(3)})
     with pytest.raises(InputError, match=r"annos.mat: corrupted, or its variables are not comp"):
