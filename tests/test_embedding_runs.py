@@ -266,7 +266,7 @@ def test_awkward_images_run_through_and_those_that_do_not_match_fail_alone(tmp_p
     configure(project, {"faces": settings, "strangers": settings})
     words = (*SMOKE, "--run-id", "one")
     said = project.kedro(*words, status=1, ROBUST_FAIRNESS_DATA=str(tmp_path / "raw"))
-    assert "lfw/lfw-deepfunneled: 6 images that lfw/others.txt names are missing, first" in said
+    assert "lfw/lfw-deepfunneled: 6 images in lfw/others.txt are missing, first" in said
     assert "Traceback" not in said
     metrics = project.metrics("one")
     assert set(metrics["dataset"]) == {"faces"}

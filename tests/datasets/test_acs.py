@@ -171,7 +171,7 @@ def test_unpacked_file_is_read_as_well(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda t: t.rename(columns={"RELP": "RELSHIPP"}), r"no column RELP; allowed: "),
+        (lambda t: t.rename(columns={"RELP": "RELSHIPP"}), r"no column RELP; expected "),
         (lambda t: t.assign(SERIALNO="2017000000016"), r"line 2, .*'20170.*', allowed: .*2018"),
         (lambda t: t.assign(ST=31), r"line 2, column ST: 31, allowed: 46 \(SD\)"),
         (lambda t: t.assign(SEX=3), r"line 2, column SEX: '3', allowed: .* from 1 to 2"),
@@ -195,8 +195,8 @@ def test_wrong_archives_are_one_line(tmp_path: Path) -> None:
     path = tmp_path / archive("SD")
     whole = path.read_bytes()
     wrong = {
-        r"contains psam_p31\.csv, .*allowed: a zip file with psam_p46\.csv": whole,
-        r"damaged or unreadable zip file": whole[: len(whole) // 2],
+        r"contains psam_p31\.csv, .*expected a zip file with psam_p46\.csv": whole,
+        r"corrupted zip file": whole[: len(whole) // 2],
     }
     for message, content in wrong.items():
         path.write_bytes(content)

@@ -299,7 +299,7 @@ def test_a_sixth_of_the_training_file_is_for_validation(tmp_path):
     ("damage", "message"),
     [
         ({"label": 10}, "train-labels-idx1-ubyte: label 10 at index 5, allowed: 0 to 9"),
-        ({"size": 27}, "train-images-idx3-ubyte: images of 27 x 27 pixels, allowed: 28 x 28"),
+        ({"size": 27}, "train-images-idx3-ubyte: images of 27 x 27 pixels, expected 28 x 28"),
         ({"test": 0}, "test_rows: the source has no digits for this part"),
     ],
 )
@@ -316,7 +316,7 @@ def test_labels_and_images_must_be_as_many(tmp_path):
     files = mnist(tmp_path)
     path = tmp_path / "mnist" / "t10k-labels-idx1-ubyte"
     path.write_bytes(bytes([0, 0, 8, 1]) + struct.pack(">I", 11) + bytes(11))
-    with pytest.raises(InputError, match="t10k-labels-idx1-ubyte: 11 labels, allowed: 12"):
+    with pytest.raises(InputError, match="t10k-labels-idx1-ubyte: 11 labels for 12 images"):
         biased_mnist.BiasedMnist(biased_mnist.BiasedMnist.Parameters()).load(files, 1)
 
 

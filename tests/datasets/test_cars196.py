@@ -104,7 +104,7 @@ def test_classes_with_few_images_are_left_out(tmp_path):
     """Of the training part the first class has seven images, the others six."""
     make(tmp_path)
     assert np.bincount(load(tmp_path, **TRAINING).y).tolist() == [7, 6, 6]
-    with pytest.raises(InputError, match="min_images: 7 leaves 1 of 3 classes, .* up to 6"):
+    with pytest.raises(InputError, match="min_images: 7 leaves 1 of 3 classes; .* at most 6"):
         load(tmp_path, **TRAINING, min_images=7)
 
 
@@ -174,7 +174,7 @@ def test_a_class_that_does_not_exist_is_named(tmp_path, number, shown):
     """With its image."""
     make(tmp_path)
     annotations(tmp_path / "cars196" / "cars_train_annos.mat", ["1.jpg", "2.jpg"], [1, number])
-    message = f"cars_train_annos.mat, class of 2.jpg: '{shown}', allowed: 1 to 3, as many as"
+    message = f"cars_train_annos.mat, class of 2.jpg: '{shown}', allowed: 1 to 3, the number"
     with pytest.raises(InputError, match=message):
         load(tmp_path)
 
@@ -184,30 +184,32 @@ def test_annotations_of_another_kind_are_refused(tmp_path):
     make(tmp_path)
     path = tmp_path / "cars196" / "cars_train_annos.mat"
     annotations(path, ["1.jpg"], [1], fields=("bbox_x1", "fname"))
-    with pytest.raises(InputError, match=r"annos.mat, annotations: no field class, allowed: field"):
+    with pytest.raises(
+        InputError, match=r"annos.mat, annotations: no field class; required: fname"
+    ):
         load(tmp_path)
     annotations(path, ["1.jpg", "1.jpg"], [1, 2])
-    with pytest.raises(InputError, match=r"annos.mat: two rows of 1.jpg, allowed: one"):
+    with pytest.raises(InputError, match=r"annos.mat: 1.jpg occurs in two rows"):
         load(tmp_path)
     savemat(path, {"annotations": np.arange(3)}, do_compression=True)
-    with pytest.raises(InputError, match=r"annos.mat, annotations: no field fname, allowed"):
+    with pytest.raises(InputError, match=r"annos.mat, annotations: no field fname; required"):
         load(tmp_path)
     savemat(path, {"annotations": np.arange(3)})
-    with pytest.raises(InputError, match=r"annos.mat: damaged, or not compressed, allowed: comp"):
+    with pytest.raises(InputError, match=r"annos.mat: corrupted, or its variables are not comp"):
         load(tmp_path)
     path.write_bytes(b"no MATLAB file" * 20)
-    with pytest.raises(InputError, match=r"annos.mat: no MATLAB file, allowed: version 5, as of"):
+    with pytest.raises(InputError, match=r"annos.mat: not a MATLAB file of version 5"):
         load(tmp_path)
     savemat(path, {"others": np.arange(3)}, do_compression=True)
-    with pytest.raises(InputError, match=r"annos.mat: no variable annotations, allowed: a file"):
+    with pytest.raises(InputError, match=r"annos.mat: no variable annotations"):
         load(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["a", "a"], "class_names: two rows of a, allowed: one"),
-        ([1, 2], "class_names: allowed: one text or several"),
+        (["a", "a"], "class_names: a occurs in two rows"),
+        ([1, 2], "class_names: must be one text or several"),
     ],
 )
 def test_names_of_classes_are_checked(tmp_path, names, message):
@@ -240,9 +242,9 @@ def test_grey_tiny_and_damaged_images(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"images": "cars196/cars_train"}, "annotations: 2 files of 1 folders, allowed: one a f"),
+        ({"images": "cars196/cars_train"}, "annotations: 2 files for 1 folders"),
         ({"images": ()}, "at least 1 item"),
-        ({"images": ("a/cars", "b/cars")}, "two folders cars, cars, allowed: each with a last"),
+        ({"images": ("a/cars", "b/cars")}, "the last parts of cars, cars are equal"),
         ({"images": ("../cars", "cars")}, "allowed: a path below the data root"),
         ({"sensitive": ("color",)}, "'class'"),
         ({"sensitive": ()}, "Field required"),
@@ -302,7 +304,7 @@ def test_the_real_annotations_are_those_of_the_official_training_part(shared_dat
     assert len(names) == 196 and len(table) == 8_144
     counts = table["class"].value_counts()
     assert (counts.min(), counts.max(), counts.idxmax()) == (24, 68, "GMC Savana Van 2012")
-    with pytest.raises(InputError, match="7184 images that .* names are missing, first 00001.jpg"):
+    with pytest.raises(InputError, match="7184 images in .* are missing, first 00001.jpg"):
         cars196.Cars196(
             cars196.Cars196.Parameters(
                 images="cars196/cars_train_subset_160px",

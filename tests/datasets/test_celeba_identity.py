@@ -118,7 +118,7 @@ def test_people_and_images_have_to_match(tmp_path):
     make(tmp_path)
     images = tmp_path / "celeba" / "img_align_celeba"
     (images / "000005.jpg").unlink()
-    with pytest.raises(InputError, match="1 images that .* names are missing, first 000005.jpg"):
+    with pytest.raises(InputError, match="1 images in .* are missing, first 000005.jpg"):
         load(tmp_path)
     assert "000005.jpg" not in load(tmp_path, only_present=True, min_images=1).id
     (images / "000999.jpg").write_bytes(jpeg((1, 2, 3)))
@@ -130,10 +130,10 @@ def test_people_and_images_have_to_match(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("000001.jpg x\n", "allowed: a file name and a whole number in every row"),
-        ("000001.jpg 1 2\n", "allowed: a file name and a whole number in every row"),
-        ("000001.jpg 1\n000001.jpg 2\n", "two rows of 000001.jpg, allowed: one"),
-        ("", "no table"),
+        ("000001.jpg x\n", "every row must have a file name and an integer"),
+        ("000001.jpg 1 2\n", "every row must have a file name and an integer"),
+        ("000001.jpg 1\n000001.jpg 2\n", "000001.jpg occurs in two rows"),
+        ("", "not a table"),
     ],
 )
 def test_a_damaged_file_of_people_is_named(tmp_path, text, message):
@@ -167,7 +167,7 @@ def test_what_cannot_be_split_or_measured_is_refused(tmp_path, people, options, 
     [
         ({"sensitive": ()}, "at least 1 item"),
         ({"sensitive": ("Male",)}, "skin_tone"),
-        ({"sensitive": ("ita", "ita")}, "ita is given twice"),
+        ({"sensitive": ("ita", "ita")}, "ita is listed twice"),
         ({"min_images": 0}, "greater than 0"),
         ({"size": 0}, "greater than 0"),
         ({"skin_tone": "anywhere"}, "landmarks"),

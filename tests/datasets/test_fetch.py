@@ -199,8 +199,8 @@ def test_file_in_a_folder_of_an_archive_keeps_its_folder(
     ("contents", "message"),
     [
         ({"a": CONTENT + b"a", "b": CONTENT}, r"toy\.zip: the b\.csv received is not the official"),
-        ({"a": CONTENT + b"a"}, r"toy\.zip: it holds no file b\.csv"),
-        (None, r"toy\.zip: the file received is no sound zip file"),
+        ({"a": CONTENT + b"a"}, r"toy\.zip: the archive does not contain b\.csv"),
+        (None, r"toy\.zip: the file received is not a valid zip file"),
     ],
 )
 def test_wrong_archive_keeps_nothing(

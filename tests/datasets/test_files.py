@@ -51,7 +51,7 @@ def test_gzip_truncated_anywhere_is_one_line_that_names_the_file(root: Path) -> 
         if length == 0:  # an empty file is an empty gzip file: the row count tells
             assert files.text("adult/adult.data") == ""
             continue
-        with pytest.raises(InputError, match=r"adult\.data\.gz: damaged or truncated gzip file"):
+        with pytest.raises(InputError, match=r"adult\.data\.gz: corrupted or truncated gzip file"):
             files.text("adult/adult.data")
         assert files.sources == {}
 
@@ -62,7 +62,7 @@ def test_garbled_gzip_is_an_input_error(root: Path) -> None:
         garbled = content.copy()
         garbled[position] ^= 0xFF
         (root / "adult" / "adult.data.gz").write_bytes(bytes(garbled))
-        with pytest.raises(InputError, match=r"damaged or truncated gzip file"):
+        with pytest.raises(InputError, match=r"corrupted or truncated gzip file"):
             Files(root).text("adult/adult.data")
 
 

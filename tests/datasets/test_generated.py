@@ -214,7 +214,9 @@ def test_chunks_of_another_device_are_not_taken():
 
 
 def test_nothing_is_read():
-    with pytest.raises(InputError, match="dataset generated: made by g, read from no file") as told:
+    with pytest.raises(
+        InputError, match="dataset generated: made by g, not read from files"
+    ) as told:
         generated.Generated(parameters()).load(Files(Path("nowhere")), 1)
     assert "\n" not in str(told.value)
 
@@ -263,7 +265,7 @@ def test_some_classes_of_a_generator_are_labelled_anew_and_drawn_as_themselves()
     ("classes", "message"),
     [
         (("cat", "dgo"), "unknown class of the generator 'dgo': did you mean 'dog'"),
-        (("cat", "cat"), "classes: cat, cat, allowed: each once"),
+        (("cat", "cat"), "classes: cat, cat; each class must be listed once"),
     ],
 )
 def test_classes_that_a_generator_does_not_have_are_refused(classes, message):

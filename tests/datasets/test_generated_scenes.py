@@ -388,7 +388,7 @@ def test_a_file_in_the_place_of_the_folder_is_refused(parameters, tmp_path):
 def test_a_part_without_head_and_tail_is_refused(tmp_path):
     """One question cannot be common and rare."""
     parameters = GeneratedScenes.Parameters(folder=str(tmp_path), val_scenes=1, questions=1)
-    with pytest.raises(InputError, match="none of the 1 val questions.*allowed: a larger bias"):
+    with pytest.raises(InputError, match="none of the 1 val questions.*use a larger bias"):
         written(parameters)
     assert list(tmp_path.iterdir()) == []
 

@@ -371,25 +371,25 @@ def without(name):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (without("answer"), "question 1: no field 'answer', allowed: an entry of"),
+        (without("answer"), "question 1: no field 'answer'; required: question"),
         (without("groups"), "question 1: no field 'groups'"),
         ({"1": entry("Is it?", "yes", "there") | {"groups": {"global": None}}}, "no field 'local'"),
         ({"1": entry("Is it?", 7, "there")}, "question 1, answer: 7, allowed: text"),
         ({"1": entry("Is it?", "yes", 7)}, "question 1, local group: 7, allowed: text or null"),
-        ({"1": entry("?", "yes", "there")}, "question 1, question: '\\?' has no word"),
+        ({"1": entry("?", "yes", "there")}, "question 1, question: '\\?' has no words"),
         ({"1": "yes"}, "question 1: no field 'question'"),
-        ({}, "no question, allowed: one or more"),
-        ("", r"character 1: the file ends, allowed: '\{'"),
-        ("[1]", r"character 1: '\[', allowed: '\{'"),
-        (json.dumps(TRAINING)[:-30], "character [0-9]+: .*allowed: one JSON object"),
-        (json.dumps(TRAINING) + "{}", r"character [0-9]+: '\{', allowed: the end of the file"),
+        ({}, "no questions"),
+        ("", r"character 1: the file ends, expected '\{'"),
+        ("[1]", r"character 1: '\[', expected '\{'"),
+        (json.dumps(TRAINING)[:-30], "character [0-9]+: .*expected one JSON object"),
+        (json.dumps(TRAINING) + "{}", r"character [0-9]+: '\{', expected the end of the file"),
         (json.dumps(TRAINING).replace('", "', '" "', 1), "Expecting ',' delimiter"),
-        ('{"1" 2}', "character 6: '2', allowed: ':'"),
-        ("{1: 2}", "character 3: 1, allowed: the id of a question"),
+        ('{"1" 2}', "character 6: '2', expected ':'"),
+        ("{1: 2}", "character 3: 1; expected the id of a question"),
         ('{"1": ' + "[" * 200_000, "nested too deeply"),
         (
             f'{{"1": {json.dumps(TRAINING["11"])}, "1": {json.dumps(TRAINING["12"])}}}',
-            "question 1: twice in the file",
+            "question 1: occurs twice in the file",
         ),
     ],
 )
@@ -429,7 +429,7 @@ def test_bytes_that_are_no_text_and_damaged_gzip_are_one_line(root):
     content = gzip.compress(json.dumps(TRAINING).encode())
     (root / TRAIN).unlink()
     (root / f"{TRAIN}.gz").write_bytes(content[:-20])
-    with pytest.raises(InputError, match="damaged or truncated gzip"):
+    with pytest.raises(InputError, match="corrupted or truncated gzip"):
         questions_from(Files(root), TRAIN, Book(), 14)
 
 
@@ -459,7 +459,7 @@ def test_missing_files_are_named_with_what_may_take_their_place(root, requests):
     ("options", "message"),
     [
         ({"folder": "../gqa"}, "without '..'"),
-        ({"sensitive": ("answer", "answer")}, "answer is given twice"),
+        ({"sensitive": ("answer", "answer")}, "answer is listed twice"),
         ({"sensitive": ()}, "at least 1"),
         ({"sensitive": ("color",)}, "head_tail"),
         ({"train_share": 0.0}, "greater than 0"),

@@ -27,11 +27,11 @@ def test_sizes_and_bytes_are_read(tmp_path, zipped):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (WHOLE[:-1], "digits: holds 23 bytes after its header, allowed: 2 x 3 x 4"),
-        (WHOLE + b"0", "digits: holds 25 bytes"),
-        (b"\0\0\x0d" + WHOLE[3:], "digits: begins with 00 00 0d 03, allowed: 00 00 08 03"),
-        (WHOLE[:9], "digits: holds 0 bytes"),
-        (b"", "digits: begins with , allowed"),
+        (WHOLE[:-1], "digits: 23 bytes after the header, which says 2 x 3 x 4"),
+        (WHOLE + b"0", "digits: 25 bytes"),
+        (b"\0\0\x0d" + WHOLE[3:], "digits: begins with 00 00 0d 03, expected 00 00 08 03"),
+        (WHOLE[:9], "digits: 0 bytes"),
+        (b"", "digits: begins with , expected"),
     ],
 )
 def test_damaged_file_is_named(tmp_path, content, message):

@@ -91,7 +91,7 @@ def test_rows_come_from_training_only_and_are_as_many_as_in_the_control(
     try:
         samples = load_of(original, minority=minority, seed=seed, **dict([level]))
     except InputError as error:  # a small share of few rows is none
-        assert "nothing to cut" in str(error)
+        assert "nothing to reduce" in str(error)
         assert level in {("cut", 0.1), ("percent", 60)} or min(sizes) < 8
         return
     for split in ("split_0", "split_1"):
@@ -304,16 +304,19 @@ def test_parameters_survive_being_written_and_read():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"minority": 6}, "minority: 6, allowed: 1 to 4, since 5 of 5 values of class have two"),
+        (
+            {"minority": 6},
+            "minority: 6, allowed: 1 to 4, since 5 of 5 values of class have at least two",
+        ),
         ({"minority": 5}, "minority: 5, allowed: 1 to 4"),
         ({"minority": ("class 9",)}, "unknown class 'class 9': did you mean"),
         (
             {"minority": tuple(f"class {code}" for code in range(5))},
-            "minority: all values of class that have training rows, allowed: some",
+            "minority: contains all values of class with training rows",
         ),
         ({"minority": 2, "by": "colour"}, "unknown attribute 'colour': did you mean 'color'"),
         ({"minority": 2, "by": "age"}, "attribute 'age' is continuous"),
-        ({"minority": 2, "cut": 0.01}, "class: nothing to cut: of the 2 values of the minority"),
+        ({"minority": 2, "cut": 0.01}, "class: nothing to reduce: the control has"),
         ({"minority": 2, "sensitive": ("colour",)}, "unknown sensitive attribute 'colour'"),
     ],
 )
@@ -331,7 +334,7 @@ def test_an_attribute_of_the_same_name_is_refused(load_of):
     """Which one is meant is not guessed."""
     original = made_of([20] * 5)
     original.attributes["class_size"] = pd.Categorical(["red", "blue"] * 50)
-    with pytest.raises(InputError, match="of: diabetes has an attribute class_size already"):
+    with pytest.raises(InputError, match="of: diabetes already has an attribute class_size"):
         load_of(original, minority=2)
 
 
@@ -344,7 +347,7 @@ def test_an_attribute_of_the_same_name_is_refused(load_of):
         ),
         (
             {"source": "diabetes", "target": "continuous"},
-            "the outcome is a number, allowed: an attr",
+            "not defined by class for a continuous outcome",
         ),
     ],
 )
@@ -359,7 +362,7 @@ def test_data_cut_before_or_without_classes_are_refused(tmp_path, of, message):
 def test_classes_too_small_to_lose_a_row_are_told(load_of, caplog):
     """Here one of two training rows is in the control, and a class keeps one."""
     samples = load_of(made_of([40, 40, 40, 4]), minority=("class 0", "class 3"))
-    assert "split_0: 1 of 2 values of class are cut by no row" in caplog.text
+    assert "split_0: 1 of 2 values of class have too few rows" in caplog.text
     rows = counted(samples, samples.rows("split_0", "train"))
     assert rows[3] == counted(samples, samples.downstream_rows("split_0"))[3] == 1
 
@@ -369,13 +372,13 @@ def test_classes_too_small_to_lose_a_row_are_told(load_of, caplog):
     [
         ({"of": "digitss"}, "unknown dataset 'digitss': did you mean 'digits'"),
         ({"of": {"source": "digits", "sed": 3}}, "dataset digits: sed: Extra inputs"),
-        ({"of": "digits", "cut": 0.5, "percent": 60}, "cut and percent are both given"),
+        ({"of": "digits", "cut": 0.5, "percent": 60}, "cut and percent exclude each other"),
         ({"of": "digits", "cut": 1}, "less than 1"),
         ({"of": "digits", "percent": 40}, "greater than or equal to 50"),
         ({"of": "digits", "percent": 100}, "less than 100"),
         ({"of": "digits", "minority": 0}, "greater than 0"),
-        ({"of": "digits", "minority": ()}, "minority: allowed: a number, or different names"),
-        ({"of": "digits", "minority": ("1", "1")}, "minority: allowed: a number, or different"),
+        ({"of": "digits", "minority": ()}, "minority: must be a number or distinct names"),
+        ({"of": "digits", "minority": ("1", "1")}, "minority: must be a number or distinct"),
         ({"of": "digits", "sensitive": ()}, "at least 1 item"),
         ({"of": "digits", "split": {"train_rows": 5}}, "Extra inputs"),
         ({}, "Field required"),

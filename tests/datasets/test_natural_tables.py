@@ -131,10 +131,10 @@ def test_made_up_encounters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("change", "member", "message"),
     [
-        (lambda t: t.drop(columns="insulin"), MEMBER, r"no column insulin; allowed: "),
+        (lambda t: t.drop(columns="insulin"), MEMBER, r"no column insulin; expected "),
         (lambda t: t[1:], MEMBER, r"299 rows, expected 300"),
         (lambda t: t.assign(race="red"), MEMBER, r"line 2, column race: unknown category 'red'"),
-        (lambda t: t, "other.csv", r"contains other\.csv; allowed: a zip file with dataset_d"),
+        (lambda t: t, "other.csv", r"contains other\.csv; expected a zip file with dataset_d"),
     ],
 )  # fmt: skip
 def test_wrong_encounters_are_one_line(

@@ -169,12 +169,12 @@ def edit(text: str, replacement: str) -> object:
         ({"sensitive": ["number"]}, r"column number: 120 distinct values, .* at most 100 .* bins"),
         ({"split": "job"}, r"column job: unknown part"),
         ({"split": "part", "unit": "person"}, r"column part: person \d+ is in several parts"),
-        ({"id": "person"}, r"column person: two rows of \d+, allowed: one"),
+        ({"id": "person"}, r"column person: \d+ occurs in two rows"),
         ({"bins": {"sex": [1.0]}}, r"column sex, row 1: '[fm]', allowed: a finite number"),
-        ({"sensitive": ["age"], "bins": {"age": [10]}}, r"no row has age < 10"),
-        ({"sensitive": ["age"], "bins": {"age": [40, 30]}}, r"allowed: increasing edges"),
+        ({"sensitive": ["age"], "bins": {"age": [10]}}, r"bin age < 10 is empty"),
+        ({"sensitive": ["age"], "bins": {"age": [40, 30]}}, r"must increase"),
         ({"file": "own/other.csv"}, r"own/other\.csv is missing"),
-        ({"file": "own/loans.txt"}, r"own/loans\.txt: allowed: a file \.csv"),
+        ({"file": "own/loans.txt"}, r"own/loans\.txt: unknown format, allowed: \.csv"),
     ],
 )
 def test_wrong_parameters_are_one_line(
@@ -192,10 +192,10 @@ def test_wrong_parameters_are_one_line(
         (lambda _: b"", r"loans\.csv: unknown column|loans\.csv: .*[Ee]mpty"),
         (lambda content: content[: content.index(b"\n") + 1], r"loans\.csv: has no rows"),
         (lambda content: content[:-4].rpartition(b",")[0], r"loans\.csv: .*Expected 9 columns"),
-        (edit("clerk", '"clerk'), r"loans\.csv: a quote is opened and not closed"),
+        (edit("clerk", '"clerk'), r"loans\.csv: a quote is not closed"),
         (lambda content: content.replace(b"clerk", b"\xff"), r"loans\.csv: .*UTF"),
-        (lambda content: b"PAR1" + content, r"is a Parquet file, allowed: the format"),
-        (edit("person,age", "age,age"), r"several columns are named 'age', allowed: one"),
+        (lambda content: b"PAR1" + content, r"is a Parquet file, which does not match"),
+        (edit("person,age", "age,age"), r"several columns are named 'age'; names must be unique"),
         (lambda content: content.replace(b",f,", b",m,"), r"column sex: every row has the value m"),
         (lambda content: content.replace(b",no,", b",yes,"), r"column repaid: every row has"),
     ],
@@ -230,7 +230,7 @@ def test_a_csv_file_under_the_name_of_parquet_and_a_large_one_are_refused(
     with pytest.raises(InputError, match=r"loans\.parquet: is no Parquet file"):
         load(tmp_path, file="own/loans.parquet")
     (tmp_path / "own" / "loans.parquet").write_bytes(b"PAR1" + content)
-    with pytest.raises(InputError, match=r"loans\.parquet: no readable Parquet file"):
+    with pytest.raises(InputError, match=r"loans\.parquet: not a readable Parquet file"):
         load(tmp_path, file="own/loans.parquet")
     monkeypatch.setattr("robust_fairness.datasets.raw.reading.MOST_BYTES", 1000)
     with pytest.raises(InputError, match=r"loans\.csv: .* GiB, allowed: up to"):
@@ -359,9 +359,9 @@ def test_missing_and_damaged_images_are_one_line(tmp_path: Path) -> None:
     [
         ({"image": "nam"}, r"unknown column 'nam': did you mean 'name'"),
         ({"image": "tone"}, r"list\.csv: none of its 30 images is among the 31 of faces/files"),
-        ({"image": "part"}, r"column part: two rows of"),
+        ({"image": "part"}, r"column part: .* occurs in two rows"),
         ({"images": "faces/nowhere"}, r"faces/nowhere is missing"),
-        ({"crop": [20, 20]}, r"image 0\.JPG \(row 0\): 10 x 12 pixels, allowed: at least"),
+        ({"crop": [20, 20]}, r"image 0\.JPG \(row 0\): 10 x 12 pixels, smaller than"),
     ],
 )
 def test_wrong_parameters_of_images_are_one_line(

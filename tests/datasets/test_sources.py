@@ -293,5 +293,5 @@ def test_truncated_gzip_of_a_source_is_refused(shared_data: Path, tmp_path: Path
     target = tmp_path / f"{COMMUNITIES[0]}.gz"
     target.parent.mkdir()
     target.write_bytes(content[:-1000])
-    with pytest.raises(InputError, match=r"communities\.data\.gz: damaged or truncated gzip"):
+    with pytest.raises(InputError, match=r"communities\.data\.gz: corrupted or truncated gzip"):
         communities.Communities(communities.Communities.Parameters()).load(Files(tmp_path), 1)

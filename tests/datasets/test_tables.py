@@ -37,7 +37,7 @@ def test_rows_are_indexed_by_their_line_in_the_file(tmp_path: Path) -> None:
     [
         ("39, Male\n40\n", r"toy\.data, line 2: 1 fields, expected 2"),
         ("39, Male\n40, Female, x\n", r"toy\.data, line 2: 3 fields, expected 2"),
-        ("39, Male\n", r"toy\.data: 1 rows, expected 2: is it complete\?"),
+        ("39, Male\n", r"toy\.data: 1 rows, expected 2; the file may be incomplete"),
         ("39, Male\n40, Fe\rmale\n", r"toy\.data, line 2: "),
         ("", r"toy\.data: 0 rows, expected 2"),
     ],
@@ -208,7 +208,7 @@ def test_what_the_standard_writer_writes_is_read_back(
 
 def test_repeated_column_is_read_once_if_its_copies_are_equal(tmp_path: Path) -> None:
     assert list(csv_table(tmp_path, "a,b,a\n1,2,1\n", 1, "a", "b")) == ["a", "b"]
-    with pytest.raises(InputError, match=r"toy\.csv, line 3: the columns called a differ"):
+    with pytest.raises(InputError, match=r"toy\.csv, line 3: the columns named a differ"):
         csv_table(tmp_path, "a,b,a\n1,2,1\n1,2,3\n", 2, "a")
     assert csv_table(tmp_path, "a,b,a\n1,2,3\n", 1, "b")["b"].tolist() == ["2"]
 
@@ -227,7 +227,7 @@ def test_header_and_rows_of_undocumented_number_are_read(tmp_path: Path) -> None
     [
         ("id,age\n1\n", r"toy\.csv, line 2: 1 fields, expected 2"),
         ("id,age\n1,2,3\n", r"toy\.csv, line 2: 3 fields, expected 2"),
-        ("id,age\n1,2\n3,4\n", r"toy\.csv: 2 rows, expected 1: is it complete\?"),
+        ("id,age\n1,2\n3,4\n", r"toy\.csv: 2 rows, expected 1; the file may be incomplete"),
         ("id,age\n", r"toy\.csv: 0 rows, expected 1"),
         ("", r"toy\.csv: 0 rows, expected 1"),
         ("id,aged\n1,2\n", r"toy\.csv: unknown column 'age': did you mean 'aged'"),

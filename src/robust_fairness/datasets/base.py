@@ -107,7 +107,7 @@ class TypedTable:
 def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:
         if names.count(name) > 1:
-            raise ValueError(f"{name} is given twice, allowed: each once")
+            raise ValueError(f"{name} is listed twice")
     return names
 
 

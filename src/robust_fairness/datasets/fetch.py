@@ -102,9 +102,11 @@ def _unpacked(archive: Path, file: str, url: str, remote: Remote) -> bytes:
         with zipfile.ZipFile(archive) as members:
             content = members.read(file)
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise InputError(f"cannot fetch {url}: the file received is no sound zip file") from error
+        raise InputError(
+            f"cannot fetch {url}: the file received is not a valid zip file"
+        ) from error
     except KeyError as error:
-        raise InputError(f"cannot fetch {url}: it holds no file {file}") from error
+        raise InputError(f"cannot fetch {url}: the archive does not contain {file}") from error
     if hashlib.sha256(content).hexdigest() != remote.sha256[file]:
         raise InputError(
             f"cannot fetch {url}: the {file} received is not the official one "

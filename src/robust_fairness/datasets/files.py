@@ -106,7 +106,7 @@ class Files:
             if path.is_file():
                 return path
         raise InputError(
-            f"{name} is missing: looked for {self.root / name} and the same with .gz. "
+            f"{name} is missing: looked for {self.root / name}, plain or with .gz. "
             f"{self.remedy(name)}"
         )
 
@@ -126,6 +126,6 @@ def _readable(path: Path) -> Iterator[None]:
     try:
         yield
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputError(f"{path}: damaged or truncated gzip file: {error}") from error
+        raise InputError(f"{path}: corrupted or truncated gzip file: {error}") from error
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error

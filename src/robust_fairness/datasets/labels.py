@@ -101,7 +101,9 @@ class RawTableParameters(SplitParameters, extra="forbid", frozen=True):
         roles = [self.target, self.id, self.split]
         for name in filter(None, roles):
             if [*roles, *self.sensitive].count(name) > 1:
-                raise ValueError(f"column {name} has two roles, allowed: one of target, id, split")
+                raise ValueError(
+                    f"column {name} has two roles; it can be only one of target, id and split"
+                )
         return self
 
     @property
@@ -141,7 +143,7 @@ def complete_rows(
         column = lacking.columns[lacking.iloc[row - 1]][0]
         raise InputError(
             f"{parameters.file}, row {row}: {column} is missing; {incomplete.sum()} rows lack a "
-            "value; incomplete: drop leaves them out"
+            "value; incomplete: drop excludes them"
         )
     if incomplete.all():
         raise InputError(f"{parameters.file}: no row has a value in every column that is used")
@@ -206,7 +208,7 @@ def two_classes(values: pd.Series, positive: Sequence[str], place: str) -> pd.Se
             raise InputError(f"{place}: {unknown_name('positive value', name, present)}")
     others = [name for name in present if name not in positive]
     if not others:
-        raise InputError(f"{place}: every value is positive, allowed: at least one negative value")
+        raise InputError(f"{place}: every value is positive; at least one must be negative")
     second = " or ".join(positive)
     first = others[0] if len(others) == 1 else f"not {second}"
     codes = values.isin(list(positive)).to_numpy().astype(np.int64)
@@ -232,16 +234,15 @@ def _split_column(table: pd.DataFrame, parameters: RawTableParameters, column: s
             raise InputError(f"{place}: {unknown_name('part', name, REQUIRED_PARTS)}")
     for name in REQUIRED_PARTS:
         if not (parts == name).any():
-            raise InputError(
-                f"{place}: no row is {name}, allowed: rows of each of {REQUIRED_PARTS}"
-            )
+            raise InputError(f"{place}: no row is {name}; every part needs rows: {REQUIRED_PARTS}")
     if parameters.unit is not None:
         units = table[parameters.unit]
         mixed = parts.astype(object).groupby(units.to_numpy()).transform("nunique") > 1
         if mixed.any():
             first = units[mixed].iloc[0]
             raise InputError(
-                f"{place}: {parameters.unit} {first} is in several parts, allowed: one"
+                f"{place}: {parameters.unit} {first} is in several parts; all its rows must be in "
+                "one part"
             )
     return pd.DataFrame({SPLIT: parts.astype(pd.CategoricalDtype(list(REQUIRED_PARTS)))})
 

@@ -200,7 +200,7 @@ def module_of(value: Any, file: Path) -> Module:
             return Module(str(described.get("class_name")), described["state"])
     if isinstance(value, Made) and value.of == MODULE_DICT and isinstance(value.state, dict):
         return Module("ModuleDict", value.state)
-    raise InputError(f"{file}: contains no network as NVlabs store them")
+    raise InputError(f"{file}: contains no network in NVlabs' format")
 
 
 def weights_of(value: Any, file: Path) -> dict[str, Tensor]:
@@ -246,7 +246,7 @@ def _tensor_of(value: Any, file: Path) -> Tensor:
         flat = _numbers_of(content)
         found = flat.as_strided(size, stride, offset)
     except (AttributeError, TypeError, ValueError, LookupError, RuntimeError) as error:
-        raise InputError(f"{file}: a damaged tensor, or none") from error
+        raise InputError(f"{file}: corrupted or missing tensor") from error
     if found.numel() > flat.numel():
         raise InputError(f"{file}: a tensor of {found.numel()} numbers, {flat.numel()} are stored")
     return found.clone()

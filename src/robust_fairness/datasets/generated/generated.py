@@ -36,7 +36,7 @@ class OfClasses:
             if one not in generator.classes:
                 raise unknown_name("class of the generator", one, generator.classes)
         if len(set(classes)) < len(classes):
-            raise InputError(f"classes: {', '.join(classes)}, allowed: each once")
+            raise InputError(f"classes: {', '.join(classes)}; each class must be listed once")
         self.generator, self.classes = generator, classes
         self.shape, self.fingerprint = generator.shape, generator.fingerprint
         self.device = generator.device
@@ -88,8 +88,8 @@ class Generated(Dataset):
     def load(self, files: Files, splits: int) -> Samples:
         """Refuse: these images are made by ``generate``, not read from files."""
         raise InputError(
-            f"dataset generated: made by {self.parameters.generator}, read from no file; "
-            "allowed: the generation pipeline, or generate(generator, ...)"
+            f"dataset generated: made by {self.parameters.generator}, not read from files; use the "
+            "generation pipeline or generate(generator, ...)"
         )
 
     def generate(self, generator: Decoder, splits: int, name: str) -> Samples:

@@ -38,8 +38,7 @@ def counted_table(name: str, text: str) -> pd.DataFrame:
     table = _table(name, rest, header=0)
     if count.strip() != str(len(table)):
         raise InputError(
-            f"{name}: {len(table)} rows, allowed: as many as its first line says, "
-            f"{count.strip()[:20]!r}"
+            f"{name}: {len(table)} rows, but its first line says {count.strip()[:20]!r}"
         )
     return table.apply(pd.to_numeric, errors="coerce")
 
@@ -48,7 +47,7 @@ def whole_numbers(files: Files, name: str) -> pd.Series:
     """The numbers of a file of two columns, int64, by file name."""
     table = _table(name, files.text(name), header=None)
     if len(table.columns) != 1 or not is_integer_dtype(table.iloc[:, 0]):
-        raise InputError(f"{name}: allowed: a file name and a whole number in every row")
+        raise InputError(f"{name}: every row must have a file name and an integer")
     return table.iloc[:, 0]
 
 
@@ -57,7 +56,7 @@ def _table(name: str, text: str, header: int | None) -> pd.DataFrame:
     try:
         table = pd.read_csv(io.StringIO(text), sep=r"\s+", header=header, index_col=0)
     except ValueError as error:  # pandas' own errors among them
-        raise InputError(f"{name}: no table: {str(error).strip()}") from error
+        raise InputError(f"{name}: not a table: {str(error).strip()}") from error
     require_distinct(table.index, name)
     return table
 
@@ -76,7 +75,7 @@ class Colours:
         if abs(width - height * WIDTH / HEIGHT) > 1:
             raise InputError(
                 f"skin_tone: images of {width} x {height} pixels, allowed: the aligned crop of "
-                f"{WIDTH} x {HEIGHT}, or the same made smaller or larger"
+                f"{WIDTH} x {HEIGHT}, or a rescaled version of it"
             )
         rows = slice(start, start + len(images))
         self.blocks.append(measure(images, self.landmarks[rows]))
@@ -109,21 +108,21 @@ def _landmarks_of(
     columns = [f"{point}_{axis}" for point in POINTS for axis in "xy"]
     if list(table.columns) != columns:
         raise InputError(
-            f"{name}: columns {', '.join(map(str, table))}, allowed: {', '.join(columns)}"
+            f"{name}: columns {', '.join(map(str, table))}, expected {', '.join(columns)}"
         )
     wrong = ~np.isfinite(table.to_numpy(np.float64)).all(axis=1)
     if wrong.any():
-        raise InputError(f"{name}, {table.index[wrong][0]}: allowed: {len(columns)} numbers")
+        raise InputError(f"{name}, {table.index[wrong][0]}: expected {len(columns)} numbers")
     own = rows.isin(table.index)
     if not own.any():
         raise InputError(
-            f"{name}: no row of any of the {len(rows)} images, allowed: some; "
-            "skin_tone: aligned takes the fixed positions"
+            f"{name}: has none of the {len(rows)} images; skin_tone: aligned uses fixed positions "
+            "instead"
         )
     landmarks[own] = table.loc[rows[own]].to_numpy(np.float64).reshape(-1, len(POINTS), 2)
     if not own.all():
         logger.warning(
-            "%s: no row of %d of %d images; their skin tone is measured at the fixed positions",
+            "%s: %d of %d images are missing; their skin tone is measured at the fixed positions",
             name,
             (~own).sum(),
             len(rows),

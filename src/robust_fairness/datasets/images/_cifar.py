@@ -47,7 +47,9 @@ def _read(files: Files, name: str, served: Mapping[str, bytes]) -> Images:
         return _arrays(files, name)
     if name.endswith(".bin"):
         return _batch(name, served[name] if name in served else files.content(name))
-    raise InputError(f"{name}: allowed: .bin, a batch of the binary version, or .npz, arrays")
+    raise InputError(
+        f"{name}: unknown format, allowed: .bin (a batch of the binary version), .npz (arrays)"
+    )
 
 
 def _members(files: Files, names: Sequence[str]) -> dict[str, bytes]:
@@ -62,7 +64,7 @@ def _members(files: Files, names: Sequence[str]) -> dict[str, bytes]:
     except KeyError as error:
         raise InputError(f"{ARCHIVE}: {error.args[0]}") from error
     except (tarfile.TarError, EOFError) as error:
-        raise InputError(f"{ARCHIVE}: damaged or truncated: {error}") from error
+        raise InputError(f"{ARCHIVE}: corrupted or truncated: {error}") from error
     return found
 
 
@@ -70,7 +72,9 @@ def _batch(name: str, content: bytes) -> Images:
     """A batch of the binary version."""
     rows, rest = divmod(len(content), RECORD)
     if rest or not rows:
-        raise InputError(f"{name}: {len(content)} bytes, allowed: {RECORD} an image, 1 or more")
+        raise InputError(
+            f"{name}: {len(content)} bytes; expected {RECORD} per image and at least one image"
+        )
     records = np.frombuffer(content, np.uint8).reshape(rows, RECORD)
     labels = _known(name, records[:, 0].astype(np.int64))
     return records[:, 1:].reshape(rows, CHANNELS, SIZE, SIZE), labels, None
@@ -81,22 +85,22 @@ def _arrays(files: Files, name: str) -> Images:
     found = _loaded(files, name)
     wanted = {"images", "labels"}
     if missing := sorted(wanted - set(found)):
-        raise InputError(f"{name}: no array {missing[0]}, allowed: {', '.join(sorted(wanted))}")
+        raise InputError(f"{name}: no array {missing[0]}; required: {', '.join(sorted(wanted))}")
     images, labels, names = found["images"], found["labels"], found.get("filenames")
     if images.dtype != np.uint8 or images.shape[1:] != (SIZE, SIZE, CHANNELS) or not len(images):
         raise InputError(
-            f"{name}, images: {images.dtype} {images.shape}, "
-            f"allowed: uint8 (n, {SIZE}, {SIZE}, {CHANNELS})"
+            f"{name}, images: {images.dtype} {images.shape}, expected uint8 (n, {SIZE}, {SIZE}, "
+            f"{CHANNELS})"
         )
     for array, kinds, kind in ((labels, "iu", "whole numbers"), (names, "U", "text")):
         if array is not None and (array.dtype.kind not in kinds or array.shape != images.shape[:1]):
             field = "labels" if array is labels else "filenames"
             raise InputError(
-                f"{name}, {field}: {array.dtype} {array.shape}, allowed: {kind} ({len(images)},)"
+                f"{name}, {field}: {array.dtype} {array.shape}, expected {kind} ({len(images)},)"
             )
     classes = found.get("class_names")
     if classes is not None and classes.tolist() != list(CLASSES):
-        raise InputError(f"{name}, class_names: allowed: {', '.join(CLASSES)}, in this order")
+        raise InputError(f"{name}, class_names: must be {', '.join(CLASSES)}, in this order")
     images = np.ascontiguousarray(images.transpose(0, 3, 1, 2))
     return images, _known(name, labels.astype(np.int64)), names
 
@@ -109,7 +113,9 @@ def _loaded(files: Files, name: str) -> dict[str, np.ndarray]:
             return {key: archive[key] for key in archive.files}
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError) as error:
         # an array alone, which is no context, is a TypeError
-        raise InputError(f"{name}: no sound NumPy archive: {str(error).splitlines()[0]}") from error
+        raise InputError(
+            f"{name}: not a valid NumPy archive: {str(error).splitlines()[0]}"
+        ) from error
 
 
 def _known(name: str, labels: np.ndarray) -> np.ndarray:

@@ -63,16 +63,15 @@ def large_classes(table: pd.DataFrame, min_images: int) -> pd.DataFrame:
     filled = counts[counts > 0].sort_values(ascending=False)
     if len(filled) < 2:
         raise InputError(
-            f"{CLASS}: images of {len(filled)} class only, {filled.index[0]}, allowed: of two "
-            "or more"
+            f"{CLASS}: images of a single class, {filled.index[0]}; at least two are needed"
         )
     if len(large) < 2:
         raise InputError(
-            f"min_images: {min_images} leaves {len(large)} of {len(filled)} classes, "
-            f"allowed: what leaves two or more, here up to {filled.iloc[1]}"
+            f"min_images: {min_images} leaves {len(large)} of {len(filled)} classes; two are "
+            f"needed, so at most {filled.iloc[1]}"
         )
     kept = table[CLASS].isin(large)
     if not kept.all():
         left_out = ((~kept).sum(), len(table), len(filled) - len(large))
-        logger.info("min_images: %d of %d images are left out, of %d classes", *left_out)
+        logger.info("min_images: excludes %d of %d images, of %d classes", *left_out)
     return table[kept]

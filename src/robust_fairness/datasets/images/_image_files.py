@@ -90,7 +90,9 @@ def _zip(archive: zipfile.ZipFile, place: str, formats: Mapping[str, str], depth
         path = PurePosixPath(member)
         name = "/".join(path.parts[-depth:])
         if path.suffix.lower() in formats and members.setdefault(name, member) != member:
-            raise InputError(f"{archive.filename}: two images {name}, allowed: one of a name")
+            raise InputError(
+                f"{archive.filename}: two images are named {name}; names must be unique"
+            )
     return Source(place, set(members), lambda name: archive.read(members[name]), formats)
 
 
@@ -115,7 +117,7 @@ def opened(
         try:
             content = zipfile.ZipFile(archive)
         except (zipfile.BadZipFile, OSError) as error:
-            raise InputError(f"{archive}: no readable zip file: {error}") from error
+            raise InputError(f"{archive}: not a readable zip file: {error}") from error
         with content:
             yield _zip(content, place, formats, depth)
     else:
@@ -148,11 +150,11 @@ def present(
     if not there.any():
         raise InputError(
             f"{annotations}: none of its {len(names)} images is among the {len(source.names)} of "
-            f"{source.place}, allowed: annotations of these images"
+            f"{source.place}"
         )
     if not there.all() and not parameters.only_present:
         raise InputError(
-            f"{source.place}: {(~there).sum()} images that {annotations} names are missing, first "
+            f"{source.place}: {(~there).sum()} images in {annotations} are missing, first "
             f"{names[~there][0]}; only_present: true uses the others"
         )
     return there
@@ -231,7 +233,7 @@ def _decoded(content: bytes, crop: Crop, formats: tuple[str, ...]) -> Image.Imag
     """One image, if it is as large as what is cut out of it."""
     with Image.open(BytesIO(content), formats=formats) as image:
         if image.mode.startswith(("I", "F")):  # conversion would cut these off at 255
-            raise InputError(f"pixels of mode {image.mode}, allowed: 8 bits a channel")
+            raise InputError(f"pixels of mode {image.mode}, allowed: 8 bits per channel")
         _window(image.height, image.width, crop)
         return image.convert("RGB")
 
@@ -255,8 +257,8 @@ def _of_one_size(wholes: list[np.ndarray], start: int) -> np.ndarray:
     for row, whole in enumerate(wholes, start):
         if whole.shape[1:] != first:
             raise InputError(
-                f"image in row {row}: {' x '.join(map(str, whole.shape[1:]))} pixels, "
-                f"allowed: {' x '.join(map(str, first))}, as in row {start}"
+                f"image in row {row}: {' x '.join(map(str, whole.shape[1:]))} pixels, expected "
+                f"{' x '.join(map(str, first))}, as in row {start}"
             )
     return np.stack(wholes)
 
@@ -267,7 +269,5 @@ def _window(height: int, width: int, crop: Crop) -> Size:
         return min(height, width), min(height, width)
     rows, columns = crop or (height, width)
     if rows > height or columns > width:
-        raise InputError(
-            f"{height} x {width} pixels, allowed: at least the {rows} x {columns} of crop"
-        )
+        raise InputError(f"{height} x {width} pixels, smaller than the crop of {rows} x {columns}")
     return rows, columns

@@ -188,13 +188,11 @@ def _read_mnist(files: Files, name: str) -> tuple[np.ndarray, np.ndarray]:
     images, labels = read_idx(files, images_name, 3), read_idx(files, labels_name, 1)
     if images.shape[1:] != (MNIST_SIZE, MNIST_SIZE):
         raise InputError(
-            f"{images_name}: images of {' x '.join(map(str, images.shape[1:]))} pixels, "
-            f"allowed: {MNIST_SIZE} x {MNIST_SIZE}"
+            f"{images_name}: images of {' x '.join(map(str, images.shape[1:]))} pixels, expected "
+            f"{MNIST_SIZE} x {MNIST_SIZE}"
         )
     if len(images) != len(labels):
-        raise InputError(
-            f"{labels_name}: {len(labels)} labels, allowed: {len(images)}, one per image"
-        )
+        raise InputError(f"{labels_name}: {len(labels)} labels for {len(images)} images")
     wrong = np.flatnonzero(labels >= DIGITS)
     if len(wrong):
         raise InputError(
@@ -210,15 +208,15 @@ def read_idx(files: Files, name: str, axes: int) -> np.ndarray:
     expected = bytes([0, 0, UNSIGNED_BYTES, axes])
     if content[:4] != expected:
         raise InputError(
-            f"{name}: begins with {content[:4].hex(' ')}, allowed: {expected.hex(' ')}, "
-            f"an idx file of unsigned bytes with {axes} axes"
+            f"{name}: begins with {content[:4].hex(' ')}, expected {expected.hex(' ')}: an idx "
+            f"file of unsigned bytes with {axes} axes"
         )
     header = 4 + 4 * axes
     shape = tuple(map(int, np.frombuffer(content[4:header].ljust(4 * axes, b"\0"), ">u4")))
     if len(content) - header != prod(shape):
         raise InputError(
-            f"{name}: holds {max(0, len(content) - header)} bytes after its header, "
-            f"allowed: {' x '.join(map(str, shape))} as the header says"
+            f"{name}: {max(0, len(content) - header)} bytes after the header, which says "
+            f"{' x '.join(map(str, shape))}"
         )
     return np.frombuffer(content, np.uint8, offset=header).reshape(shape)
 

@@ -60,14 +60,14 @@ class Cars196(ImageDataset):
         def _one_file_a_folder(self) -> "Cars196.Parameters":
             if len(self.annotations) != len(self.images):
                 raise ValueError(
-                    f"annotations: {len(self.annotations)} files of {len(self.images)} folders, "
-                    "allowed: one a folder, in their order"
+                    f"annotations: {len(self.annotations)} files for {len(self.images)} folders of "
+                    "images; one per folder is needed, in the same order"
                 )
             places = [_place(folder) for folder in self.images]
             if len(set(places)) < len(places):
                 raise ValueError(
-                    f"images: two folders {', '.join(places)}, allowed: each with a last part of "
-                    "its own, by which its images are called"
+                    f"images: the last parts of {', '.join(places)} are equal; they must differ, "
+                    "since they become part of the images' names"
                 )
             return self
 
@@ -98,7 +98,7 @@ def _place(folder: str) -> str:
 def _class_names(files: Files, name: str) -> list[str]:
     found = _matlab(files, name, "class_names")
     if not len(found) or not all(isinstance(text, str) for text in found):
-        raise InputError(f"{name}, class_names: allowed: one text or several")
+        raise InputError(f"{name}, class_names: must be one text or several")
     names = [str(text) for text in found]
     require_distinct(pd.Index(names), f"{name}, class_names")
     return names
@@ -113,7 +113,7 @@ def _annotations(files: Files, name: str, names: list[str]) -> pd.DataFrame:
         first = int(wrong.argmax())
         raise InputError(
             f"{name}, class of {images[first]}: {str(numbers[first])!r}, allowed: 1 to "
-            f"{len(names)}, as many as there are names of classes"
+            f"{len(names)}, the number of class names"
         )
     require_distinct(codes.index, name)
     categories = pd.Index(names, dtype=object)
@@ -130,7 +130,7 @@ def _fields(files: Files, name: str) -> tuple[list[str], list[Any]]:
     missing = [field for field in (NAME, NUMBER) if field not in (found.dtype.names or ())]
     if missing:
         raise InputError(
-            f"{name}, annotations: no field {missing[0]}, allowed: fields fname and class, as in "
+            f"{name}, annotations: no field {missing[0]}; required: fname and class, as in "
             "cars_train_annos.mat and cars_test_annos_withlabels.mat"
         )
     images = [str(image) for image in found[NAME]]
@@ -148,9 +148,9 @@ def _matlab(files: Files, name: str, variable: str) -> np.ndarray:
         found = loadmat(BytesIO(content), squeeze_me=True, variable_names=(variable,))
     except Exception as error:  # SciPy's reader raises what the bytes happen to lead to
         reason = str(error).partition("\n")[0] or type(error).__name__
-        raise InputError(f"{name}: no MATLAB file, or a damaged one: {reason}") from error
+        raise InputError(f"{name}: not a MATLAB file, or corrupted: {reason}") from error
     if variable not in found:
-        raise InputError(f"{name}: no variable {variable}, allowed: a file that holds it")
+        raise InputError(f"{name}: no variable {variable}")
     return np.atleast_1d(found[variable])
 
 
@@ -160,24 +160,24 @@ def _require_sound(content: bytes, name: str) -> None:
     SciPy's reader trusts the lengths in a file: damaged ones can end the process.
     """
     if content[124:HEADER] != VERSION:
-        raise InputError(f"{name}: no MATLAB file, allowed: version 5, as of the development kit")
+        raise InputError(f"{name}: not a MATLAB file of version 5, as in the development kit")
     start = HEADER
     while start < len(content):
         kind, size = TAG.unpack(content[start : start + TAG.size].ljust(TAG.size, b"\0"))
         start += TAG.size
         if kind != COMPRESSED:
             raise InputError(
-                f"{name}: damaged, or not compressed, allowed: compressed variables, as in the "
-                "development kit, or a .csv file of fname and class"
+                f"{name}: corrupted, or its variables are not compressed as in the development "
+                "kit; a .csv file of fname and class is allowed as well"
             )
         variable = zlib.decompressobj()
         try:
             variable.decompress(content[start : start + size], MOST_BYTES)
         except zlib.error as error:
-            raise InputError(f"{name}: damaged MATLAB file: {error}") from error
+            raise InputError(f"{name}: corrupted MATLAB file: {error}") from error
         if not variable.eof or variable.unused_data:
             raise InputError(
-                f"{name}: damaged MATLAB file: a variable is cut off, or larger than "
+                f"{name}: corrupted MATLAB file: a variable is truncated, or larger than "
                 f"{MOST_BYTES >> 20} MiB"
             )
         start += size

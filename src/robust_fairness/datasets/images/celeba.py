@@ -76,7 +76,7 @@ class Celeba(ImageDataset):
             for name in names:
                 if names.count(name) > 1:
                     raise ValueError(
-                        f"{name} is named twice, allowed: once, as target or sensitive"
+                        f"{name} is listed twice; list it once, as target or sensitive"
                     )
             return self
 
@@ -122,8 +122,8 @@ def _annotations(files: Files) -> pd.DataFrame:
     wrong = ~table.isin((-1, 1)).all(axis=1)
     if wrong.any():
         raise InputError(
-            f"{ATTRIBUTES}, {table.index[wrong][0]}: allowed: -1 or 1 for each of its "
-            f"{len(table.columns)} attributes"
+            f"{ATTRIBUTES}, {table.index[wrong][0]}: each of the {len(table.columns)} attributes "
+            "must be -1 or 1"
         )
     return table
 
@@ -166,7 +166,7 @@ def _column(files: Files, name: str, rows: pd.Index) -> pd.Series:
     numbers = _celeba.whole_numbers(files, name)
     missing = rows.difference(numbers.index)
     if len(missing):
-        raise InputError(f"{name}: no row of {missing[0]}, allowed: one of every image")
+        raise InputError(f"{name}: no row of {missing[0]}; every image needs one")
     return numbers.loc[rows]
 
 

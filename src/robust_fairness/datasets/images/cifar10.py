@@ -108,12 +108,14 @@ def _ids(own: tuple[np.ndarray | None, ...], count: int) -> np.ndarray:
     if not names:
         return np.arange(count)
     if len(names) < len(own):
-        raise InputError("filenames: in some of the files only, allowed: in all or in none")
+        raise InputError(
+            "filenames: present in some of the files only; they must be in all or in none"
+        )
     joined = np.concatenate(names)
     found, counts = np.unique(joined, return_counts=True)
     if len(found) < len(joined):
         raise InputError(
-            f"filenames: {found[counts > 1][0]} is there {counts.max()} times, allowed: once, "
-            "in training and test files together"
+            f"filenames: {found[counts > 1][0]} occurs {counts.max()} times; names must be unique "
+            "over training and test files"
         )
     return joined

@@ -91,9 +91,7 @@ def nearest_colors(images: np.ndarray) -> pd.Categorical:
     brightness: the inverse of ``coloured``.
     """
     if images.shape[1] != len("rgb"):
-        raise InputError(
-            f"color: images of {images.shape[1]} channels, allowed: 3, as of coloured_digits"
-        )
+        raise InputError(f"color: images of {images.shape[1]} channels, allowed: 3")
     inks = np.array(list(COLORS.values()), dtype=np.float64)
     sums = images.sum(axis=(2, 3), dtype=np.float64)
     return named_colors((sums @ (inks / np.linalg.norm(inks, axis=1, keepdims=True)).T).argmax(1))

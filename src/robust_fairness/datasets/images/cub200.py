@@ -82,7 +82,8 @@ def _images(files: Files, folder: str) -> pd.DataFrame:
     missing = names.index.symmetric_difference(numbers.index)
     if len(missing):
         raise InputError(
-            f"{labels}: image {missing[0]} is there or in images.txt only, allowed: in both"
+            f"{labels}: image {missing[0]} is in only one of {labels} and images.txt; it must be "
+            "in both"
         )
     require_distinct(classes, f"{folder}/classes.txt")
     by_text = dict(zip(classes.index.astype(str), classes, strict=True))
@@ -91,8 +92,8 @@ def _images(files: Files, folder: str) -> pd.DataFrame:
     for image, found, expected in zip(names.index, of_image, folders, strict=True):
         if found != expected:
             raise InputError(
-                f"{labels}, image {image}: class {numbers[image]} ({found}), allowed: the "
-                f"class that its folder {expected!r} is called by in classes.txt"
+                f"{labels}, image {image}: class {numbers[image]} ({found}) is not that of its "
+                f"folder {expected!r} in classes.txt"
             )
     require_distinct(names, f"{folder}/images.txt")
     species = pd.Categorical(of_image, pd.Index(classes, dtype=object))
@@ -107,12 +108,12 @@ def _numbered(files: Files, name: str) -> pd.Series:
         if not text.strip():
             continue
         if not number.isdecimal() or not value.strip():
-            raise InputError(f"{name}, line {line}: {text[:40]!r}, allowed: a number and a text")
+            raise InputError(f"{name}, line {line}: {text[:40]!r}, expected a number and a text")
         if int(number) in found:
-            raise InputError(f"{name}, line {line}: a second row of {number}, allowed: one")
+            raise InputError(f"{name}, line {line}: second row of {number}; numbers must be unique")
         found[int(number)] = value.strip()
     if not found:
-        raise InputError(f"{name}: no row, allowed: one or several of a number and a text")
+        raise InputError(f"{name}: no rows; expected rows of a number and a text")
     return pd.Series(found, dtype=object)
 
 
@@ -127,7 +128,7 @@ def _with_colors(table: pd.DataFrame, files: Files, parameters: Cub200.Parameter
     parts = attributes.str.extract(PART_COLOR).dropna()
     primary = parts["color"][parts["part"] == PRIMARY]
     if primary.empty or primary.duplicated().any():
-        raise InputError(f"{name}: allowed: rows {PRIMARY}::<color>, one a colour")
+        raise InputError(f"{name}: expected one row {PRIMARY}::<color> per colour")
     labels = f"{parameters.folder}/attributes/image_attribute_labels.txt"
     seen = _seen(files, labels, name, attributes.index, parts.index, table.index)
     # [image, primary colour]: whether the bird has it, and how many of its parts
@@ -145,9 +146,9 @@ def _with_colors(table: pd.DataFrame, files: Files, parameters: Cub200.Parameter
         votes = np.where(whole, 1 + np.stack(count, axis=1), 0)
     known = votes.max(axis=1) > 0
     if not known.any():
-        raise InputError(f"{labels}: no image has a primary colour, allowed: some have")
+        raise InputError(f"{labels}: no image has a primary colour")
     if not known.all():
-        logger.info("%s: %d images without a colour are left out", labels, (~known).sum())
+        logger.info("%s: %d images without a colour are excluded", labels, (~known).sum())
     colors = pd.Categorical.from_codes(votes.argmax(axis=1), pd.Index(primary, dtype=object))
     return table.assign(**{COLOR: colors}).loc[table.index[known]]
 
@@ -188,8 +189,8 @@ def _seen(
     labelled = np.isin(np.arange(len(images)), places["image"])
     if not labelled.all():
         raise InputError(
-            f"{name}: no row of {(~labelled).sum()} images, first number "
-            f"{images[~labelled][0]}, allowed: labels of every image"
+            f"{name}: {(~labelled).sum()} images have no row, first number {images[~labelled][0]}; "
+            "every image needs one"
         )
     columns = wanted.get_indexer(attributes)[places["attribute"]]
     true = (places["seen"] == 1) & (columns >= 0)

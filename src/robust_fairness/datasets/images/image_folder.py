@@ -41,7 +41,9 @@ class ImageFolder(ImageDataset):
         @model_validator(mode="after")
         def _image_is_its_own_column(self) -> "ImageFolder.Parameters":
             if self.image in (self.target, *self.sensitive, self.split):
-                raise ValueError(f"image: {self.image} is given twice, allowed: a column of names")
+                raise ValueError(
+                    f"image: {self.image} has another role; it must be the column of file names"
+                )
             return self
 
     def required_files(self) -> tuple[str, ...]:
@@ -56,7 +58,7 @@ class ImageFolder(ImageDataset):
         rows = complete_rows(table, needed, parameters)
         place = parameters.place(parameters.image)
         if is_numeric_dtype(rows[parameters.image].dtype):
-            raise InputError(f"{place}: numbers, allowed: names of files")
+            raise InputError(f"{place}: values are numbers; expected file names")
         require_distinct(rows[parameters.image], place)
         with opened(files, parameters.images, COMMON) as source:
             wanted = pd.Index(rows[parameters.image])

@@ -78,10 +78,10 @@ class Imbalanced(Dataset):
         @model_validator(mode="after")
         def _cut_once(self) -> "Imbalanced.Parameters":
             if self.percent is not None and self.cut is not None:
-                raise ValueError("cut and percent are both given, allowed: one of them")
+                raise ValueError("cut and percent exclude each other")
             named_ones = self.minority if isinstance(self.minority, tuple) else ("one",)
             if not named_ones or len(set(named_ones)) < len(named_ones):
-                raise ValueError("minority: allowed: a number, or different names")
+                raise ValueError("minority: must be a number or distinct names")
             return self
 
         @property
@@ -113,12 +113,11 @@ class Imbalanced(Dataset):
         samples = self.source.load(files, splits)
         if samples.split_attributes:
             raise InputError(
-                f"of: attributes of {source.name} differ by split, allowed: a dataset whose do not"
+                f"of: attributes of {source.name} differ by split; choose a dataset whose "
+                "attributes do not"
             )
         if CLASS_SIZE in samples.attributes:
-            raise InputError(
-                f"of: {source.name} has an attribute {CLASS_SIZE} already, allowed: none"
-            )
+            raise InputError(f"of: {source.name} already has an attribute {CLASS_SIZE}")
         values = _values(samples, parameters.by)
         if parameters.split is not None:
             labels = _values(samples, BY_CLASS)
@@ -152,8 +151,8 @@ def _values(samples: Samples, by: str) -> pd.Series:
         return samples.attributes[by]
     if not samples.classes:
         raise InputError(
-            "by and split: the outcome is a number, allowed: an attribute, and no split within "
-            "classes"
+            "by and split: not defined by class for a continuous outcome; set by to an attribute, "
+            "and do not split within classes"
         )
     return pd.Series(pd.Categorical.from_codes(samples.y, pd.Index(samples.classes)))
 
@@ -183,7 +182,7 @@ def _of_split(
     kept = (sizes[0] == sizes[1])[minority].sum()
     if kept and not parameters.is_control:
         counts = (f"split_{k}", kept, minority.sum(), parameters.by)
-        logger.warning("%s: %d of %d values of %s are cut by no row: they have too few", *counts)
+        logger.warning("%s: %d of %d values of %s have too few rows to be reduced", *counts)
     rank = ranks(codes, generator)
     found = []
     for size in sizes:
@@ -209,15 +208,16 @@ def _minority(
         cut = np.array([names.index(name) for name in parameters.minority])
         if not np.delete(available, cut).any():
             raise InputError(
-                f"minority: all values of {parameters.by} that have training rows, allowed: some"
+                f"minority: contains all values of {parameters.by} with training rows; at least "
+                "one must not be reduced"
             )
     else:
         most = min(len(can_be_cut), (available > 0).sum() - 1)
         if parameters.minority > most:
             raise InputError(
-                f"minority: {parameters.minority}, allowed: 1 to {most}, since "
-                f"{len(can_be_cut)} of {len(names)} values of {parameters.by} have two training "
-                "rows or more, and one has to be left"
+                f"minority: {parameters.minority}, allowed: 1 to {most}, since {len(can_be_cut)} "
+                f"of {len(names)} values of {parameters.by} have at least two training rows, and "
+                "one must not be reduced"
             )
         cut = generator.choice(can_be_cut, parameters.minority, replace=False)
     minority = np.zeros(len(names), dtype=bool)
@@ -242,9 +242,9 @@ def _sizes(
     removed = int((control - trained).sum())
     if not removed and not parameters.is_control:
         raise InputError(
-            f"{parameters.by}: nothing to cut: of the {minority.sum()} values of the minority "
-            f"{control[minority].sum()} rows can be in the control, allowed: more training rows, "
-            "or a larger cut"
+            f"{parameters.by}: nothing to reduce: the control has {control[minority].sum()} rows "
+            f"of the {minority.sum()} values of the minority; use more training rows, or a larger "
+            "cut"
         )
     spare = np.where(minority, 0, available - control)
     return trained + _shared(removed, spare), control

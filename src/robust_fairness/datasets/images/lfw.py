@@ -73,12 +73,16 @@ class Lfw(ImageDataset):
             table = table.assign(**{CLASS: people[table.index]}).sort_index()
             known = table[attribute].notna()
             logger.info(
-                "%s: %d of %d images have no row in %s, %d are of none of the races; left out",
-                source.place, len(people) - len(table), len(people), name, (~known).sum(),
-            )  # fmt: skip
+                "%s: excluded %d of %d images without a row in %s, and %d without one of the races",
+                source.place,
+                len(people) - len(table),
+                len(people),
+                name,
+                (~known).sum(),
+            )
             if not known.any():
                 raise InputError(
-                    f"{name}: none of the {len(table)} images has a race, allowed: some of "
+                    f"{name}: none of the {len(table)} images has one of the races "
                     f"{', '.join(RACES)}"
                 )
             return samples_of(table[known], (attribute,), source, files, parameters, splits)
@@ -91,8 +95,7 @@ def _people(source: Source) -> pd.Series:
     for name, match in zip(names, found, strict=True):
         if match is None:
             raise InputError(
-                f"{source.place}: image {name}, allowed: Person/Person_0001.jpg, numbered with "
-                "four digits in the folder of the person"
+                f"{source.place}: image {name}; expected names such as Person/Person_0001.jpg"
             )
     people = pd.Categorical([match["person"] for match in found if match is not None])
     return pd.Series(people, index=pd.Index(names, dtype=object))
@@ -111,8 +114,8 @@ def _kumar(files: Files, name: str) -> pd.Series:
     missing = [column for column in (PERSON, NUMBER, *RACES) if column not in header]
     if missing:
         raise InputError(
-            f"{name}: no column {missing[0]}, allowed: a line of '#', person, imagenum and the "
-            f"attributes, {', '.join(RACES)} among them, between tabs"
+            f"{name}: no column {missing[0]}; the first row must be preceded by a tab-separated "
+            f"line of '#', person, imagenum and the attributes, including {', '.join(RACES)}"
         )
     rows = [(line, cells) for line, cells in records if not cells[0].startswith("#")]
     table = table_of(rows, name, header, None)

@@ -60,7 +60,7 @@ def convert(features: Path, images: Sequence[str], boxes: int, target: Path) -> 
         target: folder of all converted arrays.
     """
     if not images:
-        raise InputError("images: none, allowed: at least one")
+        raise InputError("images: at least one is needed")
     if not 1 <= boxes <= np.iinfo(COUNT).max:
         raise InputError(f"boxes: {boxes}, allowed: 1 to {np.iinfo(COUNT).max}")
     places = _places(features / INFO, images)
@@ -85,8 +85,8 @@ def convert(features: Path, images: Sequence[str], boxes: int, target: Path) -> 
             return conversion.kept() or conversion.made()
     except OSError as error:
         raise InputError(
-            f"{conversion.folder}: not written ({error.strerror or error}); what is there is "
-            "kept; the same command resumes"
+            f"{conversion.folder}: cannot be written ({error.strerror or error}); finished parts "
+            "are kept, and the same command resumes"
         ) from error
 
 
@@ -108,14 +108,14 @@ def _places(info: Path, images: Sequence[str]) -> _Places:
     except OSError as error:
         raise InputError(f"{info}: cannot be read: {error.strerror}") from error
     except ValueError as error:  # no JSON, or no text
-        raise InputError(f"{info}: no JSON: {error}") from error
+        raise InputError(f"{info}: not JSON: {error}") from error
     if not isinstance(table, dict):
-        raise InputError(f"{info}: allowed: an object with an entry per image")
+        raise InputError(f"{info}: must be an object with an entry per image")
     missing = [image for image in dict.fromkeys(images) if image not in table]
     if missing:
         raise InputError(
-            f"{info}: no entry of image {missing[0]!r} (of {len(missing)} of {len(images)} "
-            "images none), allowed: features of every image that is asked about"
+            f"{info}: no entry of image {missing[0]!r}, and of {len(missing)} of {len(images)} "
+            "images in questions"
         )
     found = [_place(info, image, table[image]) for image in images]
     return _Places(*np.array(found, dtype=np.int64).T)
@@ -130,7 +130,7 @@ def _place(info: Path, image: str, entry: object) -> tuple[int, int, int]:
         value = fields.get(name)
         if type(value) is not int or not 0 <= value < 2**31:  # true is no number
             raise InputError(
-                f"{info}, image {image!r}, {name}: {value!r}, allowed: a whole number, 0 and larger"
+                f"{info}, image {image!r}, {name}: {value!r}, allowed: integers from 0"
             )
         return value
 
@@ -151,14 +151,14 @@ def _width(sources: Mapping[int, Path], places: _Places, images: Sequence[str]) 
             if (values > allowed).any():
                 worst = int(values.argmax())
                 raise InputError(
-                    f"{path}, image {images[here[worst]]!r}, {name}: {values[worst]}, "
-                    f"allowed: at most {allowed}, as the shape {rows} x {boxes} x {width} of "
-                    f"its {FEATURES} has it"
+                    f"{path}, image {images[here[worst]]!r}, {name}: {values[worst]}, allowed: at "
+                    f"most {allowed}, since its {FEATURES} have the shape {rows} x {boxes} x "
+                    f"{width}"
                 )
         widths.setdefault(width, path)
     if len(widths) > 1:
         found = ", ".join(f"{width} in {path.name}" for width, path in widths.items())
-        raise InputError(f"{FEATURES}: different widths ({found}), allowed: the same in all files")
+        raise InputError(f"{FEATURES}: widths differ between files ({found}); they must be equal")
     return next(iter(widths))
 
 
@@ -168,18 +168,20 @@ def _opened(path: Path) -> Iterator["h5py.Dataset"]:
     import h5py
 
     if not path.is_file():
-        raise InputError(f"{path}: is missing, allowed: all files that {INFO} names")
+        raise InputError(f"{path}: is missing; all files that {INFO} names are needed")
     try:
         file = h5py.File(path, "r")
     except OSError as error:
-        raise InputError(f"{path}: damaged or truncated HDF5 file: {first_line(error)}") from error
+        raise InputError(
+            f"{path}: corrupted or truncated HDF5 file: {first_line(error)}"
+        ) from error
     with file:
         dataset = file.get(FEATURES)
         if not isinstance(dataset, h5py.Dataset) or dataset.dtype.kind != "f":
-            raise InputError(f"{path}: allowed: an array of real numbers named {FEATURES}")
+            raise InputError(f"{path}: must contain an array of real numbers named {FEATURES}")
         if dataset.ndim != 3 or 0 in dataset.shape:
             raise InputError(
-                f"{path}: {FEATURES} of shape {dataset.shape}, allowed: image x box x number"
+                f"{path}: {FEATURES} of shape {dataset.shape}, expected image x box x number"
             )
         yield dataset
 
@@ -364,8 +366,8 @@ class _Conversion:
             if not np.isfinite(half).all():
                 wrong = kept[~np.isfinite(half)][0]
                 raise InputError(
-                    f"{path}, image {self.images[image]!r}, {FEATURES}: {wrong:g}, allowed: "
-                    f"numbers of half precision, {np.finfo(HALF).max:g} and smaller"
+                    f"{path}, image {self.images[image]!r}, {FEATURES}: {wrong:g}, allowed: at "
+                    f"most {np.finfo(HALF).max:g}, the largest number of half precision"
                 )
             yield image, half
 
@@ -375,9 +377,12 @@ class _Conversion:
         fewer = counts < np.minimum(self.places.promised, self.shape[1])
         if fewer.any():
             logger.warning(
-                "%s: %d of %d images end with boxes of zeros, which are left out, the first is %s",
-                self.folder, fewer.sum(), len(fewer), self.images[int(fewer.argmax())],
-            )  # fmt: skip
+                "%s: %d of %d images end with boxes of zeros, which are excluded; the first is %s",
+                self.folder,
+                fewer.sum(),
+                len(fewer),
+                self.images[int(fewer.argmax())],
+            )
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -396,5 +401,5 @@ def _read(path: Path, rows: np.ndarray, boxes: int) -> np.ndarray:
         try:
             found: np.ndarray = dataset[distinct, :boxes]
         except (OSError, RuntimeError) as error:
-            raise InputError(f"{path}: damaged HDF5 file: {first_line(error)}") from error
+            raise InputError(f"{path}: corrupted HDF5 file: {first_line(error)}") from error
     return found[place]

@@ -112,7 +112,7 @@ def questions_from(files: Files, name: str, book: Book, tokens: int) -> Question
     for number, entry in _entries(files, name):
         place = f"{name}, question {number}"
         if number in known:
-            raise InputError(f"{place}: twice in the file, allowed: once")
+            raise InputError(f"{place}: occurs twice in the file")
         known.add(number)
         ids.append(number)
         words.extend(_tokens(_text(entry, "question", place), book.words, tokens, place))
@@ -122,7 +122,7 @@ def questions_from(files: Files, name: str, book: Book, tokens: int) -> Question
         numbers.append(book.local_groups.number(_group(groups, "local", place)))
         numbers.append(book.global_groups.number(_group(groups, "global", place)))
     if not ids:
-        raise InputError(f"{name}: no question, allowed: one or more")
+        raise InputError(f"{name}: no questions")
     answer, image, local, overall = np.array(numbers, dtype=np.int32).reshape(len(ids), -1).T
     return QuestionRows(
         id=np.array(ids, dtype=np.str_),
@@ -156,7 +156,7 @@ def _tokens(question: str, words: Names, tokens: int, place: str) -> list[int]:
     """Numbers of the first words, behind padding; all words get a number."""
     numbers = [words.number(word) for word in words_of(question)]
     if not numbers:
-        raise InputError(f"{place}, question: {question!r} has no word, allowed: one or more")
+        raise InputError(f"{place}, question: {question!r} has no words")
     kept = numbers[:tokens]
     return [PADDING] * (tokens - len(kept)) + kept
 
@@ -164,8 +164,8 @@ def _tokens(question: str, words: Names, tokens: int, place: str) -> list[int]:
 def _field(entry: Any, name: str, place: str) -> Any:
     if not isinstance(entry, dict) or name not in entry:
         raise InputError(
-            f"{place}: no field {name!r}, allowed: an entry of question, answer, imageId and "
-            "groups (global, local), as in the balanced questions"
+            f"{place}: no field {name!r}; required: question, answer, imageId and groups (global, "
+            "local), as in the balanced questions"
         )
     return entry[name]
 
@@ -194,7 +194,7 @@ def _entries(files: Files, name: str) -> Iterator[tuple[str, Any]]:
         while True:
             key = text.value()
             if not isinstance(key, str):
-                raise InputError(f"{text.place}: {key!r}, allowed: the id of a question, as text")
+                raise InputError(f"{text.place}: {key!r}; expected the id of a question, as text")
             text.expect(":")
             yield key, text.value()
             if not text.next_is(","):
@@ -235,9 +235,9 @@ class _Text:
         if not self.next_is(mark):
             found = self._text[self._at : self._at + 1]
             raise InputError(
-                f"{self.place}: {repr(found) if found else 'the file ends'}, allowed: "
-                f"{repr(mark) if mark else 'the end of the file'} (one JSON object of questions "
-                "by id)"
+                f"{self.place}: {repr(found) if found else 'the file ends'}, expected "
+                f"{repr(mark) if mark else 'the end of the file'} (one JSON object of questions by "
+                "id)"
             )
         self._at += len(mark)
 
@@ -251,8 +251,8 @@ class _Text:
                 # only the end or the length distinguishes incomplete from damaged text
                 if len(self._text) - self._at > LONGEST_QUESTION or not self._more():
                     raise InputError(
-                        f"{self._name}, character {self._before + error.pos + 1}: {error.msg}, "
-                        "allowed: one JSON object of questions by id"
+                        f"{self._name}, character {self._before + error.pos + 1}: {error.msg}; "
+                        "expected one JSON object of questions by id"
                     ) from error
             except RecursionError as error:
                 raise InputError(f"{self.place}: nested too deeply to be a question") from error

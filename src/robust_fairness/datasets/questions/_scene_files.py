@@ -59,7 +59,7 @@ def _halves(records: Records, part: str) -> tuple[Records, Records]:
     if not head:  # and then no tail
         raise InputError(
             f"generated scenes: none of the {len(records)} {part} questions is in the head or the "
-            "tail, since no local group has both; allowed: a larger bias, or more questions"
+            "tail, since no local group has both; use a larger bias, or more questions"
         )
     return head, tail
 

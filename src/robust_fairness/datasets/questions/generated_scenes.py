@@ -68,7 +68,7 @@ def written(parameters: GeneratedScenes.Parameters) -> Path:
     folder = Path(parameters.folder).absolute() / key(parameters)
     if folder.is_dir():
         return folder
-    logger.info("%s: generated scenes are written", folder)
+    logger.info("%s: writing generated scenes", folder)
     try:
         with atomic_folder(folder) as temporary:
             write(parameters, temporary)

@@ -169,17 +169,20 @@ def _evaluation(parameters: GqaOod.Parameters, files: Files, book: Book, part: s
         both = np.intersect1d(head.id, tail.id)
         if len(both):
             raise InputError(
-                f"{names[0]} and {names[1]}: question {both[0]} is in both, allowed: in one"
+                f"{names[0]} and {names[1]}: question {both[0]} is in both; it must be in one of "
+                "them"
             )
         rare = np.repeat([False, True], [len(head), len(tail)])
         return replace(joined([head, tail]), tail=rare)
     balanced = f"{parameters.folder}/{official}_balanced_questions.json"
     if not files.has(balanced):
         raise InputError(
-            f"{names[0]}, {names[1]} and {balanced} are missing below {files.root}, allowed: the "
-            f"first two, or the third, plain or with .gz; let {ROOT_VARIABLE} name their folder"
+            f"{names[0]}, {names[1]} and {balanced} are missing below {files.root}; needed are the "
+            f"first two, or the third, plain or with .gz; set {ROOT_VARIABLE} to their folder"
         )
-    logger.info("%s: head and tail by the rule, since files of GQA-OOD are absent", balanced)
+    logger.info(
+        "%s: head and tail are computed by the rule of GQA-OOD, whose files are missing", balanced
+    )
     return _by_rule(parameters, files, book, official)
 
 
@@ -198,12 +201,12 @@ def _sorted(names: Names, count: int, fixed: int = 0) -> tuple[tuple[str, ...], 
 def _drawn(rows: int, count: int, parameters: GqaOod.Parameters) -> np.ndarray:
     """Which training questions each split has, bool ``[question, split]``."""
     if count < 1:
-        raise InputError(f"splits: {count} asked for, allowed: 1 or more")
+        raise InputError(f"splits: {count}, allowed: 1 or more")
     size = round(parameters.train_share * rows)
     if not size:
         raise InputError(
-            f"train_share: {parameters.train_share} of {rows} training questions is none, allowed: "
-            f"at least {1 / rows:.2g}"
+            f"train_share: {parameters.train_share} of {rows} training questions is none; at least "
+            f"{1 / rows:.2g} is needed"
         )
     drawn = np.zeros((rows, count), dtype=bool)
     for k in range(count):

@@ -35,8 +35,8 @@ def read_archive(
     missing = [column for column in columns if column not in header]
     if missing:
         raise InputError(
-            f"{place}: no column {', '.join(missing)}; allowed: a file of the documented year, "
-            f"which has {', '.join(columns)}"
+            f"{place}: no column {', '.join(missing)}; expected the file of the documented year, "
+            f"with {', '.join(columns)}"
         )
     content.seek(0)
     with _readable(place):
@@ -53,7 +53,7 @@ def unzipped(content: bytes, archive: str, member: str) -> bytes:
         with zipfile.ZipFile(io.BytesIO(content)) as members:
             if member not in members.namelist():
                 found = ", ".join(members.namelist()) or "nothing"
-                raise InputError(f"{archive}: contains {found}; allowed: a zip file with {member}")
+                raise InputError(f"{archive}: contains {found}; expected a zip file with {member}")
             size = members.getinfo(member).file_size
             if size > LARGEST:
                 raise InputError(
@@ -61,7 +61,7 @@ def unzipped(content: bytes, archive: str, member: str) -> bytes:
                 )
             return members.read(member)
     except DAMAGE as error:
-        raise InputError(f"{archive}: damaged or unreadable zip file: {error}") from error
+        raise InputError(f"{archive}: corrupted zip file: {error}") from error
 
 
 @contextmanager

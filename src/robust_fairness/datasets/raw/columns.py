@@ -35,8 +35,8 @@ def as_categories(cells: pd.Series, place: str, most: int = MOST_CATEGORIES) -> 
         raise InputError(f"{place}: no cell has a value")
     if len(values) > most:
         raise InputError(
-            f"{place}: {len(values)} distinct values, allowed: at most {most} categories; leave "
-            "it out, merge rare values, or divide numbers into bins"
+            f"{place}: {len(values)} distinct values, allowed: at most {most} categories; drop the "
+            "column, merge rare values, or divide numbers into bins"
         )
     names = [_name(value, place) for value in values]
     kinds = pd.Index(sorted(set(names)), dtype=object)
@@ -107,8 +107,8 @@ def binned(values: pd.Series, place: str, bins: Bins) -> pd.Series:
         cuts = list(bins)
     if not cuts or sorted(set(cuts)) != cuts:
         raise InputError(
-            f"{place}: bin edges {', '.join(f'{cut:g}' for cut in cuts) or '(none)'}, allowed: "
-            "increasing edges, or so few quantile bins that their edges differ"
+            f"{place}: bin edges {', '.join(f'{cut:g}' for cut in cuts) or '(none)'} must "
+            "increase; with quantile bins, choose fewer"
         )
     edges = [f"{cut:g}" for cut in cuts]
     column = str(values.name)
@@ -118,7 +118,7 @@ def binned(values: pd.Series, place: str, bins: Bins) -> pd.Series:
     codes[values.isna()] = -1
     for code, name in enumerate(names):
         if not (codes == code).any():
-            raise InputError(f"{place}: no row has {name}, allowed: bins without an empty one")
+            raise InputError(f"{place}: bin {name} is empty; choose other bins")
     kinds = pd.Index(names, dtype=object)
     return pd.Series(pd.Categorical.from_codes(codes, kinds), index=values.index, name=values.name)
 
@@ -135,7 +135,7 @@ def require_distinct(names: pd.Series | pd.Index, place: str) -> None:
     """Refuse two rows of one name."""
     twice = names[names.duplicated()]
     if len(twice):
-        raise InputError(f"{place}: two rows of {list(twice)[0]}, allowed: one")
+        raise InputError(f"{place}: {list(twice)[0]} occurs in two rows; values must be unique")
 
 
 def _numbers(cells: pd.Series) -> np.ndarray:

@@ -41,13 +41,13 @@ def read_columns(
     of missing values.
     """
     if not name.endswith((*CSV, PARQUET)):
-        raise InputError(f"{name}: allowed: a file .csv, .csv.gz or .parquet")
+        raise InputError(f"{name}: unknown format, allowed: .csv, .csv.gz, .parquet")
     _require_bytes(_size(files, name), name)
     blocks = files.blocks(name)
     first = next(blocks, b"")
     if name.endswith(PARQUET) != first.startswith(PARQUET_MAGIC):
         found = "a Parquet file" if first.startswith(PARQUET_MAGIC) else "no Parquet file"
-        raise InputError(f"{name}: is {found}, allowed: the format of its name")
+        raise InputError(f"{name}: is {found}, which does not match its name")
     if name.endswith(PARQUET):
         for _ in blocks:  # notes the checksum
             pass
@@ -64,7 +64,7 @@ def read_columns(
                 collected[column] = _Column(f"{name}, column {column}", missing, column in text)
             collected[column].add(cells)
     if not rows:
-        raise InputError(f"{name}: has no rows, allowed: at least one")
+        raise InputError(f"{name}: has no rows")
     return pd.DataFrame({column: one.series() for column, one in collected.items()}, copy=False)
 
 
@@ -146,9 +146,9 @@ class _Column:
                 values[place] = np.nan
             elif not np.isfinite(values[place]):
                 raise InputError(
-                    f"{self.place}: more than {MOST_TEXTS:,} distinct values, of which {text!r} "
-                    "is not a finite number, allowed: numbers, which bins divide into groups, or "
-                    "at most 100 categories; merge rare values, or declare missing values"
+                    f"{self.place}: more than {MOST_TEXTS:,} distinct values, of which {text!r} is "
+                    "not a finite number, allowed: numbers, or at most 100 categories; merge rare "
+                    "values, or declare missing values"
                 )
         return values
 
@@ -213,7 +213,7 @@ def _csv_batches(
 def _require_closed_quotes(stream: _Stream) -> None:
     quotes = stream.quotes + sum(block.count(b'"') for block in stream.blocks)
     if quotes % 2:
-        raise InputError(f"{stream.name}: a quote is opened and not closed")
+        raise InputError(f"{stream.name}: a quote is not closed")
 
 
 def _header(first: bytes, name: str, delimiter: str) -> list[str]:
@@ -222,7 +222,7 @@ def _header(first: bytes, name: str, delimiter: str) -> list[str]:
         lines = io.TextIOWrapper(io.BytesIO(first), encoding="utf-8-sig", newline="")
         return next(filter(None, csv.reader(lines, delimiter=delimiter, strict=True)), [])
     except (csv.Error, UnicodeDecodeError) as error:
-        raise InputError(f"{name}: no CSV file in UTF-8: {first_line(error)}") from error
+        raise InputError(f"{name}: not a CSV file in UTF-8: {first_line(error)}") from error
 
 
 def _parquet_batches(files: Files, name: str, columns: Sequence[str] | None) -> Iterator[Any]:
@@ -242,7 +242,7 @@ def _parquet_batches(files: Files, name: str, columns: Sequence[str] | None) -> 
             for batch in file.iter_batches(BATCH_ROWS, columns=wanted, use_threads=False):
                 yield _encoded(batch.select(wanted))
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{name}: no readable Parquet file: {first_line(error)}") from error
+        raise InputError(f"{name}: not a readable Parquet file: {first_line(error)}") from error
 
 
 def _uncompressed(metadata: Any, columns: Sequence[str]) -> int:
@@ -278,7 +278,7 @@ def _wanted(header: Sequence[str], columns: Sequence[str] | None, name: str) -> 
         if column not in header:
             raise InputError(f"{name}: {unknown_name('column', column, header)}")
         if list(header).count(column) > 1:
-            raise InputError(f"{name}: several columns are named {column!r}, allowed: one")
+            raise InputError(f"{name}: several columns are named {column!r}; names must be unique")
     return wanted
 
 

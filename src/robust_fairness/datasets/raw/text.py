@@ -56,7 +56,7 @@ def read_csv(
                 copies.ne(copies.iloc[:, 0], axis="index").any(axis="columns")
             ]:
                 raise InputError(
-                    f"{name}, line {line}: the columns called {column} differ; allowed: equal ones"
+                    f"{name}, line {line}: the columns named {column} differ; they must be equal"
                 )
     return table.loc[:, ~table.columns.duplicated()][list(columns)]
 
@@ -86,6 +86,8 @@ def table_of(
         if len(cells) != len(columns):
             raise InputError(f"{name}, line {line}: {len(cells)} fields, expected {len(columns)}")
     if rows is not None and len(records) != rows:
-        raise InputError(f"{name}: {len(records)} rows, expected {rows}: is it complete?")
+        raise InputError(
+            f"{name}: {len(records)} rows, expected {rows}; the file may be incomplete"
+        )
     lines = [line for line, _ in records]
     return pd.DataFrame([cells for _, cells in records], columns=list(columns), index=lines)

@@ -37,7 +37,7 @@ def stays(files: Files, folder: str) -> pd.DataFrame:
     patients = _table(files, f"{folder}/{PATIENTS}", fields, "dob").set_index("subject_id")
     for line, subject in table["subject_id"][~table["subject_id"].isin(patients.index)].items():
         raise InputError(
-            f"{name}, line {line}, column subject_id: {subject:.0f}, allowed: a subject_id of "
+            f"{name}, line {line}, column subject_id: {subject:.0f} is not a subject_id of "
             f"{folder}/{PATIENTS}"
         )
     patient = patients.loc[table["subject_id"]]
@@ -61,7 +61,7 @@ def _table(files: Files, name: str, fields: Mapping[str, Field], moment: str) ->
     table = validated(cells, fields, name)
     key = columns[0]
     for line, cell in cells[key][table[key].duplicated()].items():
-        raise InputError(f"{name}, line {line}, column {key}: {cell!r}, allowed: each once")
+        raise InputError(f"{name}, line {line}, column {key}: {cell!r} occurs twice")
     return table.assign(**{moment: _moments(cells[moment], name)})
 
 
@@ -70,7 +70,7 @@ def _moments(cells: pd.Series, file: str) -> np.ndarray:
     dates = pd.to_datetime(cells, format="ISO8601", errors="coerce")
     for line, cell in cells[dates.isna()].items():
         raise InputError(
-            f"{file}, line {line}, column {cells.name}: {cell!r}, allowed: a date such as "
+            f"{file}, line {line}, column {cells.name}: {cell!r} is not a date such as "
             "2101-10-20 19:08:00"
         )
     return dates.to_numpy("datetime64[s]")

@@ -100,10 +100,13 @@ class Acs(TableDataset):
         @model_validator(mode="after")
         def _fit_together(self) -> "Acs.Parameters":
             if len(set(self.states)) < len(self.states):
-                raise ValueError(f"states: {', '.join(self.states)}; allowed: each state once")
+                raise ValueError(
+                    f"states: {', '.join(self.states)}; each state must be listed once"
+                )
             if self.threshold is not None and TASKS[self.task].threshold is None:
                 raise ValueError(
-                    f"threshold: task {self.task} has none; allowed: Income, TravelTime"
+                    f"threshold: task {self.task} has none; tasks with a threshold: Income, "
+                    "TravelTime"
                 )
             return self
 

@@ -63,12 +63,12 @@ def _target(files: Files) -> str:
     columns = header(files, DATA)
     if "X1" in columns:
         raise InputError(
-            f"{DATA}, line 1: the header X1 to X23 and Y, allowed: the spreadsheet's second header "
-            "row (LIMIT_BAL, SEX, ...) alone; delete this line, or name the columns"
+            f"{DATA}, line 1: the header is X1 to X23 and Y; the only header must be the second "
+            "one of the spreadsheet (LIMIT_BAL, SEX, ...): delete this line, or rename the columns"
         )
     found = [name for name in TARGETS if name in columns]
     if len(found) != 1:
-        raise InputError(f"{DATA}: {len(found)} target columns, allowed: one of {TARGETS}")
+        raise InputError(f"{DATA}: {len(found)} target columns; expected one of {TARGETS}")
     return found[0]
 
 

@@ -105,13 +105,13 @@ def _categories(cells: pd.Series, count: int) -> Category:
     rows = cells.value_counts()
     if len(rows) < count:
         raise InputError(
-            f"{TRAINING}, column {cells.name}: {len(rows)} categories, allowed: {count}"
+            f"{TRAINING}, column {cells.name}: {len(rows)} categories, expected {count}"
         )
     if len(rows) > count:
         rarest = rows.index[-1]
         line = cells.index[cells == rarest][0]
         raise InputError(
             f"{TRAINING}, line {line}, column {cells.name}: {rarest!r} is the rarest of "
-            f"{len(rows)} categories, allowed: {count}"
+            f"{len(rows)} categories, expected {count}"
         )
     return Category(tuple(sorted(map(str, rows.index))))

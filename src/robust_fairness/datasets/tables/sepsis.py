@@ -88,9 +88,7 @@ class Sepsis(TableDataset):
         complete = table[table["outcome"].notna()]
         if complete.empty:
             where = ", ".join(parameters.trajectories)
-            raise InputError(
-                f"{where}: no patient has two windows, so that no window has an outcome"
-            )
+            raise InputError(f"{where}: no patient has two windows, so no window has an outcome")
         logger.info(
             "sepsis: %d of %d windows left out: the last of each of %d patients has no outcome",
             len(table) - len(complete), len(table), table["patient"].nunique(),

@@ -59,7 +59,7 @@ def _features(columns: list[str], parameters: Table.Parameters) -> list[str]:
         if name not in columns:
             raise InputError(f"{parameters.file}: {unknown_name('column', name, columns)}")
     if parameters.features is not None and parameters.drop:
-        raise InputError("drop: allowed where features are not given")
+        raise InputError("drop: not allowed together with features")
     no_feature = {parameters.target, parameters.id, parameters.split, *parameters.drop}
     if parameters.features is None:
         no_feature |= {parameters.unit, parameters.domain}
@@ -68,7 +68,7 @@ def _features(columns: list[str], parameters: Table.Parameters) -> list[str]:
     names = list(parameters.features or columns)
     for role in (parameters.target, parameters.id, parameters.split):
         if parameters.features is not None and role in names:
-            raise InputError(f"features: {role} is the target, id or split, allowed: others")
+            raise InputError(f"features: {role} is the target, id or split and cannot be a feature")
     found = [name for name in dict.fromkeys(names) if name not in no_feature]
     if not found:
         raise InputError(f"{parameters.file}: no column is left as a feature")
