@@ -93,7 +93,10 @@ def _load(folder: Path) -> None:
 
 
 def _all_names() -> dict[str, tuple[Definition, Aggregation]]:
-    """Every metric by its name without options; a measure takes precedence."""
+    """Every metric by its name without options; a measure takes precedence.
+
+    A name that now means another metric is none.
+    """
     quantities = [DEFINITIONS[name] for name in metric_names()]
     found = {
         how.form.format(one.name): (one, how)
@@ -101,6 +104,7 @@ def _all_names() -> dict[str, tuple[Definition, Aggregation]]:
         if isinstance(one, Quantity)
         for how in AGGREGATIONS
         if not (how.of_classes and one.task == "regression")
+        if how.form.format(one.name) not in RENAMED
     }
     return found | {one.name: (one, OVERALL) for one in quantities}
 
