@@ -9,8 +9,10 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -27,9 +29,23 @@ ROOT_VARIABLE = "ROBUST_FAIRNESS_CHECKPOINTS"
 STATE = "state.safetensors"
 
 
+_temporary: ContextVar[Path | None] = ContextVar("temporary", default=None)
+
+
 def root() -> Path:
     """Folder of all checkpoints: ``ROBUST_FAIRNESS_CHECKPOINTS``, or ``data/checkpoints``."""
-    return Path(os.environ.get(ROOT_VARIABLE) or "data/checkpoints")
+    return _temporary.get() or Path(os.environ.get(ROOT_VARIABLE) or "data/checkpoints")
+
+
+@contextmanager
+def not_kept() -> Iterator[None]:
+    """Keep checkpoints only as long as this lasts, in a temporary folder."""
+    with TemporaryDirectory() as folder:
+        token = _temporary.set(Path(folder))
+        try:
+            yield
+        finally:
+            _temporary.reset(token)
 
 
 def key(

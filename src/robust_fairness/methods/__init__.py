@@ -1,1 +1,5 @@
 """Training methods, one per file; ``methods.base.Method`` documents what a method is."""
+
+from robust_fairness.core.callable_package import make_callable
+
+make_callable(__name__, "robust_fairness.library.listing:methods")

@@ -1,11 +1,15 @@
 """Metrics: quantities, aggregations over groups, and named measures.
 
 ``find_metric("worst_group_accuracy")`` finds a metric by name, ``evaluate`` computes them for all
-attributes of samples. The functions themselves are pure and in the modules of the package:
+attributes of samples. ``metrics.worst_group_accuracy(y_true, y_pred, sensitive_features=sex)``, and
+so every other metric, is a function of arrays. The definitions are pure functions in the modules:
 ``classification.accuracy(y_true, y_pred)``, ``aggregations.difference(scores)``,
 ``fairness.equalized_odds_difference(y_true, y_pred, sensitive_features=sex)``.
 """
 
+from typing import Any
+
+from robust_fairness.core.errors import InputError
 from robust_fairness.metrics.base import NotApplicable, Score, Undefined, measure, quantity
 from robust_fairness.metrics.evaluation import evaluate
 from robust_fairness.metrics.find import (
@@ -15,6 +19,7 @@ from robust_fairness.metrics.find import (
     metric_names,
     parse_metrics,
 )
+from robust_fairness.metrics.functions import metric_function
 
 __all__ = [
     "Metric",
@@ -25,7 +30,18 @@ __all__ = [
     "evaluate",
     "find_metric",
     "measure",
+    "metric_function",
     "metric_names",
     "parse_metrics",
     "quantity",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Every metric without options as a function of arrays, see ``metric_function``."""
+    if name[:1] == "_":
+        raise AttributeError(name)
+    try:
+        return metric_function(name)
+    except InputError as error:
+        raise AttributeError(str(error)) from None

@@ -18,7 +18,7 @@ Both say by ``needs`` which arrays they are called with, by keyword. ``n`` is th
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -27,6 +27,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.samples import Groups
 
 NO_ROWS = "no rows"
+WEIGHTS = "sample_weight"
 
 Better = Literal["higher", "lower"]
 Task = Literal["classification", "regression", "any"]
@@ -97,6 +98,16 @@ class Definition:
         """Scores by group; that of all rows has the name ``""``."""
         raise NotImplementedError
 
+    def weighted(self) -> "Definition":
+        """The same, which also needs the array ``sample_weight``.
+
+        Raises:
+            InputError: its function has no weights.
+        """
+        if WEIGHTS not in self.function.__annotations__:
+            raise InputError(f"{self.name}: takes no sample_weight")
+        return replace(self, needs=(*self.needs, WEIGHTS))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Measure(Definition):
@@ -130,6 +141,9 @@ class Quantity(Definition):
     def scores(self, arrays: Arrays, options: Options) -> dict[str, Score]:
         """The score of all rows."""
         return {"": self.score({need: arrays[need] for need in self.needs}, options)}
+
+    def weighted(self) -> "Quantity":
+        return replace(self, needs=super().weighted().needs, among=None, of_groups=None)
 
     def score(self, rows: Arrays, options: Options) -> Score:
         """The score of some rows."""

@@ -1,0 +1,127 @@
+"""``rf.audit``: the audit of a table of predictions, as a notebook shows it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from robust_fairness.audit import gates
+from robust_fairness.audit.page import audit_page
+from robust_fairness.audit.predictions import PredictionKind, Predictions, Roles, check
+from robust_fairness.audit.report import SMALL, offered_names, score
+from robust_fairness.library.frames import as_pandas, with_column, with_columns
+
+SUMMARY = (
+    "accuracy", "worst_group_accuracy", "demographic_parity_difference",
+    "equal_opportunity_difference", "equalized_odds_difference", "mean_squared_error",
+    "worst_group_mean_squared_error",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Scores of predictions with their uncertainty; a notebook shows them as a table."""
+
+    rows: pd.DataFrame
+    predictions: Predictions
+    roles: Roles
+    name: str
+    small: int
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per value, with the columns ``audit.AUDIT``."""
+        return self.rows.copy()
+
+    def failures(self, *conditions: str) -> list[str]:
+        """What fails of conditions that must not hold, such as ``delta_eo[sex]>0.1``."""
+        found = self._failures(conditions)
+        return [line for lines in found.values() for line in lines]
+
+    def to_html(self, path: str | Path | None = None, *, fail_if: Sequence[str] = ()) -> str:
+        """The page as HTML, one file that needs no network; also written to ``path``."""
+        page = audit_page(
+            self.rows,
+            self.predictions,
+            self.roles,
+            name=self.name,
+            small=self.small,
+            failures=self._failures(fail_if),
+        )
+        if path is not None:
+            Path(path).write_text(page, encoding="utf-8")
+        return page
+
+    def _failures(self, conditions: Sequence[str]) -> dict[gates.Gate, list[str]]:
+        found = {}
+        for text in conditions:
+            gate = gates.parse(text)
+            gates.require_known(
+                gate, offered_names(self.roles.continuous), set(self.rows["attribute"]) - {""}
+            )
+            found[gate] = gate.failures(self.rows)
+        return found
+
+    def summary(self) -> pd.DataFrame:
+        """The best known measures with their 95 % intervals; ``to_frame`` has all."""
+        shown = self.rows[self.rows["metric"].isin(SUMMARY)]
+        columns = ["attribute", "metric", "value", "low", "high", "n", "note"]
+        return shown.loc[shown["applies"], columns].reset_index(drop=True)
+
+    def _repr_html_(self) -> str:
+        return self.summary().to_html(index=False, float_format="{:.3f}".format, na_rep="")
+
+    def __str__(self) -> str:
+        return self.summary().to_string(index=False, float_format="{:.3f}".format, na_rep="")
+
+    __repr__ = __str__
+
+
+def audit(
+    frame: Any = None,
+    *,
+    y_true: Any,
+    y_pred: Any,
+    sensitive_features: Any,
+    pos_label: Any = None,
+    prediction_is: PredictionKind = "auto",
+    threshold: float | None = None,
+    continuous: bool = False,
+    bins: Mapping[str, Any] | None = None,
+    intersections: bool = False,
+    small: int = SMALL,
+    name: str = "table",
+) -> Audit:
+    """Audit predictions: rates and gaps of every group with 95 % intervals.
+
+    Args:
+        frame: a data frame of pandas, polars or Arrow with a row per prediction; not needed where
+            the other arguments are values rather than names of columns.
+        y_true: name of a column, or one value per row.
+        y_pred: likewise.
+        sensitive_features: names of columns, a frame, or columns by name.
+        pos_label: value of the positive class of a binary target; default: 1 or True.
+        prediction_is: kind of the predictions, see ``robust_fairness.audit.report.audit``.
+        threshold: lowest probability (default 0.5) or score of the positive class.
+        continuous: whether the target is continuous.
+        bins: bins of numeric attributes: increasing edges, or a number of quantile bins.
+        intersections: also score the intersections of all categorical attributes.
+        small: groups with fewer rows are flagged.
+        name: name of the table, for the page and for messages.
+
+    Raises:
+        InputError: a column does not exist, is constant or has values that do not fit.
+    """
+    if frame is None:
+        frame = {} if isinstance(y_true, str) else {"y_true": y_true}
+    table, target = with_column(as_pandas(frame), "y_true", y_true)
+    table, prediction = with_column(table, "y_pred", y_pred)
+    table, attributes = with_columns(table, sensitive_features)
+    roles = Roles(
+        target, prediction, attributes, None if pos_label is None else str(pos_label), continuous,
+        prediction_is, threshold, {}, bins or {},
+    )  # fmt: skip
+    predictions = check(table, roles, name)
+    rows = score(predictions, intersections, small, name)
+    return Audit(rows, predictions, roles, name, small)

@@ -1,0 +1,228 @@
+"""``import robust_fairness as rf``: against fairlearn, scikit-learn, and runs of the same cell."""
+
+import subprocess
+import sys
+
+import fairlearn.metrics
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import sklearn.metrics
+from sklearn.utils.estimator_checks import check_estimator
+
+import robust_fairness as rf
+from robust_fairness import training
+from robust_fairness.audit.report import audit as audit_table
+from robust_fairness.core.errors import InputError
+from robust_fairness.experiment.experiment import Cell
+
+ROWS = 400
+FAIRLEARN = (
+    "demographic_parity_difference",
+    "demographic_parity_ratio",
+    "equal_opportunity_difference",
+    "equal_opportunity_ratio",
+    "equalized_odds_difference",
+    "equalized_odds_ratio",
+)
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "income": rng.integers(0, 2, ROWS),
+            "predicted": rng.integers(0, 2, ROWS),
+            "probability": rng.random(ROWS),
+            "sex": rng.choice(["f", "m"], ROWS),
+            "age": rng.choice(["young", "middle", "old"], ROWS),
+            "weight": rng.random(ROWS),
+        }
+    )
+
+
+def test_the_import_alone_loads_no_large_package():
+    code = (
+        "import robust_fairness, sys; print(sorted({'torch', 'kedro', 'pandas'} & {*sys.modules}))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", FAIRLEARN)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_measures_are_those_of_fairlearn(table, name, weighted):
+    options = {"sensitive_features": table["age"]}
+    if weighted:
+        options["sample_weight"] = table["weight"]
+    arguments = (table["income"], table["predicted"])
+    theirs = getattr(fairlearn.metrics, name)(*arguments, **options)
+    assert getattr(rf.metrics, name)(*arguments, **options) == pytest.approx(theirs, abs=1e-12)
+
+
+def test_quantities_and_their_aggregations_are_those_of_scikit_learn(table):
+    y, score, sex = table["income"], table["probability"], table["sex"]
+    assert rf.metrics.roc_auc(y, score) == pytest.approx(sklearn.metrics.roc_auc_score(y, score))
+    theirs = {
+        group: sklearn.metrics.accuracy_score(own["income"], own["predicted"])
+        for group, own in table.groupby("sex")
+    }
+    ours = rf.metrics.accuracy_by_group(y, table["predicted"], sensitive_features=sex)
+    assert ours == pytest.approx(theirs)
+
+
+def test_labels_may_have_any_names(table):
+    words = table[["income", "predicted"]].replace({0: "no", 1: "yes"})
+    whole = rf.metrics.true_positive_rate(table["income"], table["predicted"])
+    assert rf.metrics.true_positive_rate(words["income"], words["predicted"]) == whole
+    other = rf.metrics.true_positive_rate(words["income"], words["predicted"], pos_label="no")
+    assert other == rf.metrics.true_negative_rate(table["income"], table["predicted"])
+
+
+def test_several_sensitive_features_are_their_combinations(table):
+    both = table["sex"] + " & " + table["age"]
+    arguments = (table["income"], table["predicted"])
+    one = rf.metrics.equalized_odds_difference(*arguments, sensitive_features=both)
+    assert one == rf.metrics.equalized_odds_difference(
+        *arguments, sensitive_features=table[["sex", "age"]]
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "needs sensitive_features"),
+        ({"sensitive_features": ["f"] * 3}, "differ in length"),
+        ({"sensitive_features": ["f"] * 4, "pos_label": 2}, "pos_label 2, allowed: one of two"),
+    ],
+)
+def test_wrong_arguments_of_metrics_are_one_line(options, message):
+    with pytest.raises(InputError, match=message):
+        rf.metrics.equalized_odds_difference([0, 1, 0, 1], [1, 1, 0, 0], **options)
+
+
+def test_an_undefined_metric_is_an_error_and_an_unknown_one_no_attribute():
+    with pytest.raises(InputError, match="not defined for these rows: no rows of class 1"):
+        rf.metrics.true_positive_rate([0, 0], [0, 1])
+    with pytest.raises(AttributeError, match="did you mean 'accuracy'"):
+        rf.metrics.acuracy  # noqa: B018
+
+
+def test_audit_takes_columns_arrays_and_arrow_tables_alike(table):
+    theirs = audit_table(table, "income", "predicted", ["sex", "age"])
+    named = rf.audit(table, y_true="income", y_pred="predicted", sensitive_features=["sex", "age"])
+    arrow = rf.audit(
+        pa.Table.from_pandas(table),
+        y_true="income",
+        y_pred="predicted",
+        sensitive_features=["sex", "age"],
+    )
+    arrays = rf.audit(
+        y_true=table["income"].to_numpy(),
+        y_pred=table["predicted"].to_numpy(),
+        sensitive_features=table[["sex", "age"]],
+    )
+    for found in (named, arrow, arrays):
+        pd.testing.assert_frame_equal(found.to_frame(), theirs)
+    gap = fairlearn.metrics.equalized_odds_difference(
+        table["income"], table["predicted"], sensitive_features=table["sex"]
+    )
+    shown = named.summary().set_index(["attribute", "metric"])["value"]
+    assert shown["sex", "equalized_odds_difference"] == pytest.approx(gap)
+
+
+def test_audit_writes_its_page_and_checks_conditions(table, tmp_path):
+    found = rf.audit(table, y_true="income", y_pred="predicted", sensitive_features="sex")
+    page = found.to_html(tmp_path / "audit.html", fail_if=["accuracy>0"])
+    assert (tmp_path / "audit.html").read_text(encoding="utf-8") == page
+    assert "accuracy" in found.failures("accuracy>0")[0]
+    assert found.failures("accuracy>1") == []
+    assert "equalized_odds_difference" in found._repr_html_()
+
+
+def test_plug_ins_are_listed_and_packages_keep_their_modules():
+    assert "heart" in rf.datasets()
+    assert "cuma" in rf.methods()
+    assert "mlp" in rf.networks()
+    assert "gaussian_noise" in rf.shifts()
+    assert rf.methods.__name__ == "robust_fairness.methods"
+
+
+def test_training_and_scores_are_those_of_a_cell_of_a_run():
+    samples = rf.load("heart", splits=2)
+    found = rf.evaluate(rf.train(samples, "cuma", epochs=2, gamma=0.5, seeds=2))
+    cell = Cell.model_validate(
+        {
+            "dataset": "samples",
+            "label": "cuma",
+            "method": "cuma",
+            "network": "mlp",
+            "settings": {"epochs": 2, "gamma": 0.5},
+            "seeds": (0, 1),
+            "metrics": tuple(dict.fromkeys(found["metric"])),
+        }
+    )
+    fitted, validation, _, _ = training.train(samples, cell)
+    chosen = training.select(samples, validation, cell)
+    predictions = training.predict(samples, fitted, chosen, cell, {})
+    theirs = training.evaluate(samples, predictions, chosen, cell, {})
+    pd.testing.assert_frame_equal(found, theirs)
+
+
+def test_evaluation_has_a_test_set_for_every_severity():
+    trained = rf.train(rf.load("heart"), epochs=1)
+    found = rf.evaluate(trained, shifts={"gaussian_noise": [0.1, 10.0]}, metrics=["accuracy"])
+    values = found.set_index(["shift", "severity"])["value"]
+    assert set(values.index) == {
+        ("none", 0.0),
+        ("gaussian_noise", 0.1),
+        ("gaussian_noise", 10.0),
+    }
+    with pytest.raises(InputError, match="unknown shift 'gausian_noise'"):
+        rf.evaluate(trained, shifts={"gausian_noise": 1})
+
+
+def test_training_keeps_nothing(tmp_path, monkeypatch):
+    samples = rf.load("heart")
+    monkeypatch.chdir(tmp_path)
+    rf.train(samples, epochs=1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_plain_classifier_keeps_scikit_learns_rules():
+    reasons = {
+        "check_sample_weight_equivalence_on_dense_data": "batches are drawn by rows, not weights"
+    }
+    found = check_estimator(
+        rf.Erm(epochs=2, batch_size=64),
+        expected_failed_checks=reasons,
+        on_fail=None,
+        on_skip=None,
+    )
+    failed = [(one["check_name"], one["exception"]) for one in found if one["status"] == "failed"]
+    assert failed == []
+    assert sum(one["status"] == "passed" for one in found) > len(found) / 2
+
+
+def test_a_fair_classifier_reads_groups_and_narrows_the_gap():
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 2, 2000)
+    x = rng.normal(size=(2000, 3)) + group[:, None]
+    y = np.where(x[:, 0] + group + rng.normal(size=2000) > 1, "paid", "open")
+    gap = {
+        kind.__name__: rf.metrics.demographic_parity_difference(
+            y,
+            kind(epochs=20, batch_size=256, **options)
+            .fit(x, y, sensitive_features=group)
+            .predict(x),
+            sensitive_features=group,
+        )
+        for kind, options in ((rf.Erm, {}), (rf.Faircocco, {"notion": "dp", "weight": 5.0}))
+    }
+    assert gap["Faircocco"] < gap["Erm"] / 2
+    with pytest.raises(InputError, match="method group_dro: needs sensitive_features"):
+        rf.GroupDro(epochs=1).fit(x, y)
+    with pytest.raises(TypeError, match="unknown parameter of Cuma 'gama'"):
+        rf.Cuma(gama=1.0)
