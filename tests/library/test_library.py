@@ -191,12 +191,13 @@ def test_training_keeps_nothing(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_plain_classifier_keeps_scikit_learns_rules():
     reasons = {
         "check_sample_weight_equivalence_on_dense_data": "batches are drawn by rows, not weights"
     }
     found = check_estimator(
-        rf.Erm(epochs=2, batch_size=64),
+        rf.Erm(epochs=3, batch_size=32),
         expected_failed_checks=reasons,
         on_fail=None,
         on_skip=None,

@@ -6,4 +6,4 @@ from robust_fairness.core.callable_package import make_callable
 
 __all__ = ["AUDIT", "Roles", "audit"]
 
-make_callable(__name__, "robust_fairness.library.auditing:audit")
+make_callable(__name__, "robust_fairness.library.auditing", "audit")

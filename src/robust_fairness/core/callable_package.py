@@ -1,30 +1,23 @@
 """Packages that can be called: ``rf.audit(...)`` beside the package ``robust_fairness.audit``."""
 
 import sys
-from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 
 class CallablePackage(ModuleType):
-    """A package whose call is that of the function at ``call_target``, ``module:name``."""
+    """A package whose call is that of a function of the library, imported when it is needed."""
 
-    call_target: str
+    library_module: str
+    library_function: str
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        return imported(self.call_target)(*args, **options)
+        return vars(import_module(self.library_module))[self.library_function](*args, **options)
 
 
-def make_callable(package: str, target: str) -> None:
-    """Let calls of a package, while it is imported, go to the function ``module:name``."""
-    module = sys.modules[package]
-    module.__class__ = CallablePackage
-    vars(module)["call_target"] = target
-
-
-def imported(target: str) -> Callable[..., Any]:
-    """The object ``module:name``, imported when it is needed."""
-    module, _, name = target.partition(":")
-    found: Callable[..., Any] = vars(import_module(module))[name]
-    return found
+def make_callable(package: str, module: str, function: str) -> None:
+    """Let calls of a package, which calls this when it is imported, go to a function."""
+    own = sys.modules[package]
+    own.__class__ = CallablePackage
+    vars(own).update(library_module=module, library_function=function)

@@ -141,7 +141,7 @@ def class_names() -> list[str]:
 
 
 def _class_name(method: str) -> str:
-    return "".join(part.capitalize() for part in method.split("_"))
+    return method.title().replace("_", "")
 
 
 @cache
