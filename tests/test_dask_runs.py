@@ -56,7 +56,9 @@ def test_two_workers_give_the_bits_of_the_sequential_run_and_fail_alone(project)
 
     method.write_text(MENDED)
     untouched = project.file("diabetes/erm/metrics.parquet", "dask").stat().st_mtime_ns
-    project.kedro(*SMOKE, *DASK, "--run-id", "dask", "--only-missing-outputs", **THREADS)
+    project.kedro(
+        *SMOKE, *DASK, "--run-id", "dask", "--only-missing-outputs", "--accept-changes", **THREADS
+    )
     assert set(project.metrics("dask")["method"]) == {"erm", "broken"}
     assert project.file("diabetes/erm/metrics.parquet", "dask").stat().st_mtime_ns == untouched
     assert manifest(project, "dask")["state"] == "finished"

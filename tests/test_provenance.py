@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -262,15 +263,77 @@ def test_other_code_does_not_complete_a_run():
     clean = run("one", pipeline(breaking))["git"]
     assert (clean["dirty"], clean["changes"]) == (False, None)
     Path("code").write_text("2")
-    with pytest.raises(InputError, match="its git was"):
+    with pytest.raises(InputError, match=r"its git \("):
         run("one", only_missing=True)
     assert run("two", pipeline(breaking))["git"]["dirty"]
     Path("code").write_text("3")
-    with pytest.raises(InputError, match="its git was"):
+    with pytest.raises(InputError, match=r"its git \("):
         run("two", only_missing=True)
     git("commit", "-qam", "second")
-    with pytest.raises(InputError, match="its git was"):
+    with pytest.raises(InputError, match=r"its git \("):
         run("one", only_missing=True)
+
+
+def test_contents_of_untracked_files_and_of_plugins_identify_a_run(monkeypatch):
+    """What differs is named, and recorded where it is accepted."""
+    git("init", "-q")
+    Path(".gitignore").write_text("data/\nplugins/\n")
+    git("add", "-A")
+    git("commit", "-qm", "first")
+    Path("notes").write_text("1")
+    assert run("one", pipeline(breaking))["git"]["dirty"]
+    Path("notes").write_text("2")
+    with pytest.raises(InputError, match=r"its git \(changes\) was"):
+        run("one", only_missing=True)
+    run("two", pipeline(breaking))
+    Path("plugins/methods").mkdir(parents=True)
+    Path("plugins/methods/mine.py").write_text("")
+    with pytest.raises(InputError, match=r"its code \(plugins\) was \w+, now it is"):
+        run("two", only_missing=True)
+    monkeypatch.setattr(provenance, "version", lambda name: "0")
+    monkeypatch.setenv(provenance.ACCEPT_CHANGES, "yes")
+    accepted = run("two", only_missing=True)["accepted"]
+    assert accepted[0].startswith("its code (plugins) was ")
+    assert [one.split(" was ")[0] for one in accepted[1:]] == [
+        f"its packages ({name})" for name in provenance.PACKAGES
+    ]
+
+
+def test_what_an_unfinished_run_collected_is_collected_again():
+    """A table made while a cell was missing stays wrong when the cell's output is there later."""
+    nodes = pipeline().nodes
+    nodes[2] = Node(
+        str.title, "toy.erm.text", "metrics", name="collect", namespace="toy", tags=["fan_in"]
+    )
+    run("one", Pipeline(nodes))
+    Path("data/metrics/one/metrics").write_text("made by another process, without this cell")
+    provenance.update_manifest("one", state="running")
+    run("one", Pipeline(nodes), only_missing=True)
+    assert Path("data/metrics/one/metrics").read_text() == "Model Of 2 Rows"
+
+
+def test_a_run_is_not_taken_from_git_or_its_absence(monkeypatch, folder):
+    """Without Git the contents of the code decide."""
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(folder.parent))
+    run("one", pipeline(breaking))
+    Path("plugins/shifts").mkdir(parents=True)
+    Path("plugins/shifts/mine.py").write_text("")
+    with pytest.raises(InputError, match=r"run one differs: its code \(plugins\)"):
+        run("one", only_missing=True)
+
+
+def test_modified_official_files_are_refused_unless_allowed(monkeypatch):
+    """Before anything is saved; the manifest names them."""
+
+    def modified() -> Samples:
+        return replace(samples(""), sources={"adult/adult.data": "0" * 64, "own.csv": "1" * 64})
+
+    ingestion = Pipeline([Node(modified, None, "toy.samples", name="ingest", namespace="toy")])
+    (failure,) = run("one", ingestion)["failed"]
+    assert "adult/adult.data differs from the official file; download it again with" in failure
+    assert not Path("data/samples/one/samples").exists()
+    monkeypatch.setenv(provenance.ALLOW_MODIFIED_DATA, "yes")
+    assert run("one", ingestion, only_missing=True)["modified"] == ["adult/adult.data"]
 
 
 def test_outside_of_git_there_is_no_commit(monkeypatch, folder):
@@ -334,6 +397,9 @@ def test_a_corrupted_manifest_is_named(text):
         provenance.load_manifest("one")
     with pytest.raises(InputError, match="unknown run 'onne': did you mean 'one'"):
         provenance.load_manifest("onne")
+    run("two")
+    assert provenance.newest_finished_run() == "two"
+    assert provenance.known_runs() == ["two"]
 
 
 @pytest.mark.parametrize("run_id", ["", ".", "..", "a/b", "../a", "-a", "a b", "a'b", "a\n"])

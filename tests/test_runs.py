@@ -112,10 +112,14 @@ def test_failed_cell_fails_alone_and_the_run_can_be_completed(project):
     untouched = project.file("diabetes/erm/metrics.parquet", "one").stat().st_mtime_ns
 
     method.write_text(MENDED)
-    project.kedro(*SMOKE, "--run-id", "one", "--only-missing-outputs")
+    completion = (*SMOKE, "--run-id", "one", "--only-missing-outputs")
+    assert "its code (package) was" in project.kedro(*completion, status=1)
+    project.kedro(*completion, "--accept-changes")
     assert set(project.metrics("one")["method"]) == {"erm", "cuma", "broken"}
     assert project.file("diabetes/erm/metrics.parquet", "one").stat().st_mtime_ns == untouched
-    assert "failed</td>" not in project.file("report.html", "one").read_text()
+    page = project.file("report.html", "one").read_text()
+    assert "failed</td>" not in page
+    assert "Completed after changes: its code (package) was" in page
     assert manifest(project, "one")["state"] == "finished"
 
 

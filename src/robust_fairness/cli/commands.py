@@ -31,6 +31,9 @@ class Command(click.Command):
         except ParameterValidationError as error:
             problems = [line.removeprefix("- ") for line in str(error).splitlines()[1:]]
             raise click.ClickException("; ".join(problems)) from None
+        except OSError as error:  # a full or read-only disk, say
+            place = f"{error.filename}: " if error.filename else ""
+            raise click.ClickException(f"{place}{error.strerror or error}") from None
 
 
 class ProjectCommand(Command):

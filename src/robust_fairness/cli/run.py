@@ -19,13 +19,21 @@ def _run(
     shifts: str | None,
     seeds: str | None,
     run_id: str | None,
+    accept_changes: bool,
+    allow_modified_data: bool,
     params: dict[str, Any],
     runner: str | None,
     **options: Any,
 ) -> Any:
     axes = {"datasets": datasets, "methods": methods, "shifts": shifts, "seeds": seeds}
     grid = {axis: value for axis, value in axes.items() if value is not None}
-    own = ({"grid": grid} if grid else {}) | ({"run_id": run_id} if run_id else {})
+    told = {
+        "grid": grid,
+        "run_id": run_id,
+        "accept_changes": accept_changes,
+        "allow_modified_data": allow_modified_data,
+    }
+    own = {name: value for name, value in told.items() if value}
     return kedro_run.callback(  # type: ignore[misc]
         params={**params, **own}, runner=runner or RUNNER, **options
     )
@@ -41,6 +49,18 @@ run = ProjectCommand(
         click.Option(["--shifts"], help="Shifts of the grid, separated by commas."),
         click.Option(["--seeds"], help="Number of seeds."),
         click.Option(["--run-id"], help="Id of the run; that of an earlier run completes it."),
+        click.Option(
+            ["--accept-changes"],
+            is_flag=True,
+            help="Complete a run although code, packages or settings differ; the manifest and the "
+            "report record what.",
+        ),
+        click.Option(
+            ["--allow-modified-data"],
+            is_flag=True,
+            help="Use raw files that differ from the official ones; the manifest and the report "
+            "name them.",
+        ),
     ],
     help=kedro_run.help,
 )

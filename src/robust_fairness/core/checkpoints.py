@@ -6,9 +6,9 @@ A checkpoint's folder is the hash of everything that the training depends on.
 import hashlib
 import json
 import os
-import shutil
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from importlib.metadata import version
 from pathlib import Path
@@ -27,8 +27,7 @@ from robust_fairness.core.files import atomic_path
 
 ROOT_VARIABLE = "ROBUST_FAIRNESS_CHECKPOINTS"
 STATE = "state.safetensors"
-
-
+_used: dict[Path, set[Path]] = defaultdict(set)  # folders by cell, of this process
 _temporary: ContextVar[Path | None] = ContextVar("temporary", default=None)
 
 
@@ -70,12 +69,20 @@ class Checkpoint:
 
     def __init__(self, cell: str, content: str) -> None:
         self.content = content
-        self.path = root() / cell / content / STATE
+        self.path = use(cell, content) / STATE
 
     def save(self, state: Mapping[str, Tensor]) -> None:
         copies = {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
+        try:
+            self._write(copies)
+        except (FileNotFoundError, SafetensorError):
+            if self.path.parent.exists():
+                raise
+            self._write(copies)  # another process has just deleted the empty folder
+
+    def _write(self, state: dict[str, Tensor]) -> None:
         with atomic_path(self.path) as file:
-            save_file(copies, file, metadata={"content": self.content})
+            save_file(state, file, metadata={"content": self.content})
 
     def load(self) -> dict[str, Tensor] | None:
         if not self.path.exists():
@@ -91,9 +98,21 @@ class Checkpoint:
         return state
 
 
+def use(cell: str, content: str) -> Path:
+    """The folder of a checkpoint or a set of chunks, whose files ``drop`` deletes."""
+    found = root() / cell / content
+    _used[root() / cell].add(found)
+    return found
+
+
 def drop(cell: str) -> None:
-    """Delete the checkpoints of a cell."""
-    shutil.rmtree(root() / cell, ignore_errors=True)
+    """Delete the checkpoints of a cell that this process used; other runs may need the others."""
+    with suppress(OSError):  # they cost space, no result
+        for used in _used.pop(root() / cell, ()):
+            for file in used.glob("*.safetensors"):
+                file.unlink(missing_ok=True)
+            used.rmdir()  # unless another process is writing there
+        (root() / cell).rmdir()
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Atomic writes, where a crash leaves the old or the new file, and locks."""
 
+import hashlib
 import os
 import platform
 import re
@@ -10,8 +11,23 @@ from glob import escape
 from pathlib import Path
 
 LOCK = ".lock"
-# Machines that share a folder know only their own processes.
-HOST = re.sub(r"\W", "-", platform.node())
+
+
+def boot() -> str:
+    """Name of this start of the kernel; empty where the system has none."""
+    path = Path("/proc/sys/kernel/random/boot_id")
+    return path.read_text().strip() if path.exists() else ""
+
+
+def namespace() -> str:
+    """The namespace in which process ids have a meaning; empty where the system has none."""
+    path = Path("/proc/self/ns/pid")
+    return str(path.readlink()) if path.is_symlink() else ""
+
+
+# Machines and containers that share a folder, also of one name, know only their own processes.
+_OWN = hashlib.sha256(f"{boot()} {namespace()}".encode()).hexdigest()[:8]
+HOST = re.sub(r"\W", "-", f"{platform.node()}-{_OWN}")
 
 
 @contextmanager
@@ -27,6 +43,9 @@ def atomic_path(path: Path) -> Iterator[Path]:
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
+    except OSError as error:  # a full disk names no file
+        error.filename = error.filename or str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
         _remove_leftovers(path)
@@ -72,7 +91,7 @@ def _temporary(path: Path) -> Path:
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Delete temporary files of processes of this machine that no longer exist."""
+    """Delete temporary files of processes of this machine that have ended."""
     for leftover in path.parent.glob(f".{escape(path.name)}.{HOST}.*.part"):
         owner = leftover.name.split(".")[-2]
         if owner.isdigit() and not _exists(int(owner)):

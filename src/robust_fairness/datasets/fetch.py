@@ -4,7 +4,8 @@ import hashlib
 import sys
 import zipfile
 import zlib
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -23,12 +24,14 @@ class Remote:
         folder: folder of the files below the data root.
         sha256: checksum of every file as it is served, by its name, or its path in the archive.
         archive: name of the zip file in which all files are served, if any.
+        uncompressed: checksum of the content of every gzip file.
     """
 
     address: str
     folder: str
     sha256: dict[str, str]
     archive: str = ""
+    uncompressed: dict[str, str] = field(default_factory=dict)
 
 
 _WRITTEN = yaml.safe_load(Path(__file__).with_name("remotes.yml").read_text(encoding="utf-8"))
@@ -46,6 +49,18 @@ def command(path: str) -> str | None:
         if any(file == path or file.startswith(f"{path}/") for file in served):
             return f"robust-fairness fetch {name}"
     return None
+
+
+def modified(sources: Mapping[str, str]) -> Iterator[str]:
+    """Paths of files that are not the official ones, although their checksums are known.
+
+    ``sources`` has the SHA-256 of the uncompressed content by path, as ``Files.sources``.
+    """
+    for remote in REMOTES.values():
+        for file, sha256 in (remote.sha256 | remote.uncompressed).items():
+            path = f"{remote.folder}/{file.removesuffix('.gz')}"
+            if sources.get(path, sha256) != sha256:
+                yield path
 
 
 def fetch(

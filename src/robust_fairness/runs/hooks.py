@@ -15,7 +15,7 @@ from robust_fairness.catalog import names
 from robust_fairness.catalog.atomic import AtomicDataset
 from robust_fairness.core.errors import InputError
 from robust_fairness.runs import provenance
-from robust_fairness.runs.runners import first_line
+from robust_fairness.runs.runners import FAN_IN, first_line, remove
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class RunRecord:
             nodes = {node.name: node.namespace for node in pipeline.nodes}
             read = {of for name, of in nodes.items() if name == names.of_dataset(of, "ingest")}
             self._loader.require_raw_files(read)
-        run_id = run_params["run_id"]
+        run_id, before = run_params["run_id"], {"state": "finished"}
         manifest = provenance.new_manifest(run_params, self._loader, pipeline.all_outputs())
         if provenance.manifest_path(run_id).exists():
             if not run_params["only_missing_outputs"]:
@@ -53,10 +53,13 @@ class RunRecord:
                     f"run {run_id} exists; add --only-missing-outputs to complete it, "
                     "or choose another --run-id"
                 )
-            manifest = provenance.completed(provenance.load_manifest(run_id), manifest)
+            before = provenance.load_manifest(run_id)
+            manifest = provenance.completed(before, manifest)
         for name in pipeline.all_outputs():
             if dataset := _versioned(catalog, name):
                 dataset._version = Version(run_id, run_id)
+        if before["state"] != "finished":
+            _remove_collected(pipeline, catalog)
         manifest["loaded"] = _pin_inputs(manifest["loaded"], pipeline, catalog)
         provenance.write_manifest(manifest)
         if "manifest" in catalog:
@@ -64,8 +67,10 @@ class RunRecord:
         logger.info("run %s", run_id)
 
     @hook_impl
-    def before_node_run(self, inputs: Mapping[str, Any], run_id: str) -> None:
+    def before_node_run(self, inputs: Mapping[str, Any], run_id: str) -> dict[str, Any]:
+        """Record the raw files of samples; the report gets the manifest with all of them."""
         _record_samples(run_id, inputs)
+        return {"manifest": provenance.load_manifest(run_id)} if "manifest" in inputs else {}
 
     @hook_impl
     def after_node_run(self, outputs: Mapping[str, Any], run_id: str) -> None:
@@ -99,6 +104,14 @@ def _versioned(catalog: Any, name: str) -> AbstractVersionedDataset | None:
     dataset = catalog.get(name)
     is_versioned = isinstance(dataset, AbstractVersionedDataset) and dataset._version is not None
     return dataset if is_versioned else None
+
+
+def _remove_collected(pipeline: Any, catalog: Any) -> None:
+    """Delete what an unfinished run collected: it may lack cells whose outputs are there now."""
+    for node in pipeline.nodes:
+        if FAN_IN in node.tags:
+            for name in node.outputs:
+                remove(catalog.get(name))
 
 
 def _pin_inputs(pinned: Mapping[str, str], pipeline: Any, catalog: Any) -> dict[str, str]:

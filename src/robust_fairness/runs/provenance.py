@@ -5,11 +5,12 @@
 
 import hashlib
 import json
+import logging
 import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -17,19 +18,33 @@ from typing import Any
 
 from kedro.utils import find_kedro_project
 
+import robust_fairness
 from robust_fairness.catalog import names
 from robust_fairness.catalog.atomic import AtomicDataset
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.files import atomic_path, locked
+from robust_fairness.core.registry import plugins_folder
+from robust_fairness.datasets import fetch
+
+logger = logging.getLogger(__name__)
 
 FOLDER = Path("data/08_reporting/manifests")
-PACKAGES = ("robust-fairness", "torch", "numpy", "pandas", "scikit-learn", "kedro", "safetensors")
+# Packages that numbers depend on.
+PACKAGES = (
+    "robust-fairness", "diffusers", "kedro", "numpy", "optuna", "pandas", "pillow", "pyarrow",
+    "pytorch-metric-learning", "safetensors", "scikit-image", "scikit-learn", "scipy", "torch",
+    "torchvision",
+)  # fmt: skip
 FILTERS = ("tags", "from_nodes", "to_nodes", "node_names", "from_inputs", "to_outputs")
 # Fields that must be equal to complete a run under its id; inputs are checked when they are read.
 IDENTITY = (
     "environment", "pipelines", "namespaces", "filters", "runtime_parameters", "configuration",
-    "git",
+    "git", "code", "packages", "python", "threads", "device",
 )  # fmt: skip
+REQUIRED = ("run_id", "state", "started", "inputs", "loaded", "outputs")  # fields of any version
+SOURCES = ("*.py", "*.yml", "*.bib")
+ALLOW_MODIFIED_DATA = "ROBUST_FAIRNESS_ALLOW_MODIFIED_DATA"  # set by --allow-modified-data
+ACCEPT_CHANGES = "ROBUST_FAIRNESS_ACCEPT_CHANGES"  # set by --accept-changes
 
 
 def root() -> Path:
@@ -48,9 +63,19 @@ def manifest_path(run_id: str) -> Path:
 
 
 def known_runs() -> list[str]:
-    """Ids of all runs with a manifest, oldest first."""
-    runs = [path.stem for path in (root() / FOLDER).glob("*.json")]
-    return sorted(runs, key=lambda run_id: str(load_manifest(run_id)["started"]))
+    """Ids of all runs with a readable manifest, oldest first."""
+    return [str(manifest["run_id"]) for manifest in manifests()]
+
+
+def manifests() -> list[dict[str, Any]]:
+    """All manifests, oldest first; a corrupted one is skipped with a warning."""
+    found = []
+    for path in sorted((root() / FOLDER).glob("*.json")):
+        try:
+            found.append(load_manifest(path.stem))
+        except InputError as error:
+            logger.warning("%s; skipped", error)
+    return sorted(found, key=lambda manifest: str(manifest["started"]))
 
 
 def load_manifest(run_id: str) -> dict[str, Any]:
@@ -59,11 +84,14 @@ def load_manifest(run_id: str) -> dict[str, Any]:
     if not path.exists():
         raise unknown_name("run", run_id, (one.stem for one in path.parent.glob("*.json")))
     try:
-        content = json.loads(path.read_text())
-    except ValueError as error:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
         raise InputError(f"{path}: corrupted manifest ({error})") from error
     if not isinstance(content, dict) or content.get("run_id") != run_id:
         raise InputError(f"{path}: corrupted manifest (not that of run {run_id})")
+    for field in REQUIRED:
+        if field not in content:
+            raise InputError(f"{path}: corrupted manifest (field {field!r} is missing)")
     return content
 
 
@@ -80,10 +108,9 @@ def update_manifest(run_id: str, **fields: Any) -> None:
 
 def newest_finished_run() -> str:
     """Id of the newest run that finished with a metrics table."""
-    for run_id in reversed(known_runs()):
-        manifest = load_manifest(run_id)
+    for manifest in reversed(manifests()):
         if manifest["state"] == "finished" and "metrics" in manifest["outputs"]:
-            return run_id
+            return str(manifest["run_id"])
     raise InputError(f"{FOLDER}: no finished run; start one with: kedro run")
 
 
@@ -166,7 +193,10 @@ def new_manifest(
         },
         "used": loader.used,
         "git": git_state(),
+        "code": code(),
+        "accepted": [],
         "inputs": {},
+        "modified": [],
         "loaded": {},
         "failed": [],
         "expected": sorted(outputs),
@@ -178,22 +208,63 @@ def new_manifest(
 
 
 def completed(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """The manifest with which a run is completed under its id."""
+    """The manifest with which a run is completed under its id; it lists accepted changes.
+
+    Raises:
+        InputError: the run differs, and ``--accept-changes`` was not given.
+    """
+    changes = [*differences(old, new)]
+    if changes and ACCEPT_CHANGES not in os.environ:
+        raise InputError(
+            f"run {old['run_id']} differs: {'; '.join(changes)}; use another --run-id, or add "
+            "--accept-changes, which the manifest and the report record"
+        )
+    kept = {name: old[name] for name in ("started", "inputs", "loaded")}
+    recorded = {
+        "accepted": [*old.get("accepted", ()), *changes],
+        "modified": old.get("modified", []),
+    }
+    return {**new, **kept, **recorded}
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    """What differs between the identities of two manifests."""
     for field in IDENTITY:
-        if old.get(field) != new[field]:
-            raise InputError(
-                f"run {old['run_id']} differs: its {field.replace('_', ' ')} was "
-                f"{str(old.get(field))[:100]}, now it is {str(new[field])[:100]}; use another "
-                "--run-id"
-            )
-    return {**new, **{name: old[name] for name in ("started", "inputs", "loaded")}}
+        before, after = (_flat(field.replace("_", " "), one.get(field)) for one in (old, new))
+        for name in before | after:
+            if before.get(name) != after.get(name):
+                yield (
+                    f"its {name} was {str(before.get(name))[:100]}, "
+                    f"now it is {str(after.get(name))[:100]}"
+                )
+
+
+def _flat(name: str, value: Any) -> dict[str, Any]:
+    """A field, or the fields in it, by their names."""
+    match value:
+        case None:
+            return {}
+        case {**fields}:
+            return {f"{name} ({field})": one for field, one in fields.items()}
+    return {name: value}
 
 
 def note_inputs(run_id: str, sources: Mapping[str, Mapping[str, str]]) -> None:
     """Record the raw files of samples, SHA-256 by file name, in the manifest.
 
     Safe for concurrent processes.
+
+    Raises:
+        InputError: a file has changed since the run started, or is not the official one and
+            ``--allow-modified-data`` was not given.
     """
+    modified = sorted({file for files in sources.values() for file in fetch.modified(files)})
+    if modified and ALLOW_MODIFIED_DATA not in os.environ:
+        raise InputError(
+            f"{', '.join(sources)}: {', '.join(modified)} differs from the official file; download "
+            f"it again with `{fetch.command(modified[0])}`, or add --allow-modified-data, which "
+            "the manifest and the report record"
+        )
     with locked(manifest_path(run_id).parent):
         manifest = load_manifest(run_id)
         known = manifest["inputs"]
@@ -206,7 +277,8 @@ def note_inputs(run_id: str, sources: Mapping[str, Mapping[str, str]]) -> None:
                     "use another --run-id"
                 )
         if not sources.keys() <= known.keys():
-            write_manifest(manifest | {"inputs": {**known, **sources}})
+            modified = sorted({*manifest.get("modified", ()), *modified})
+            write_manifest(manifest | {"inputs": {**known, **sources}, "modified": modified})
 
 
 def require_same_samples(versions: Mapping[str, str]) -> None:
@@ -260,7 +332,8 @@ def digest(content: bytes) -> str:
 def git_state() -> dict[str, Any]:
     """Commit, whether the working tree differs from it, and SHA-256 of the changes.
 
-    All are None outside of Git.
+    Untracked files count by their contents. All are None outside of Git and where Git refuses
+    the folder: ``code`` alone says then what the code was.
     """
 
     def git(*words: str) -> bytes:
@@ -268,11 +341,37 @@ def git_state() -> dict[str, Any]:
 
     try:
         commit = git("rev-parse", "HEAD").decode().strip()
-        changed = git("status", "--porcelain")
-        changes = digest(changed + git("diff", "HEAD", "--binary")) if changed else None
+        diff = git("diff", "HEAD", "--binary")
+        untracked = git("ls-files", "--others", "--exclude-standard", "-z", ":/")
     except (OSError, subprocess.CalledProcessError):
         return {"commit": None, "dirty": None, "changes": None}
-    return {"commit": commit, "dirty": bool(changed), "changes": changes}
+    paths = [root() / os.fsdecode(name) for name in untracked.split(b"\0") if name]
+    changes = digest(diff + _contents(root(), paths)) if diff or paths else None
+    return {"commit": commit, "dirty": changes is not None, "changes": changes}
+
+
+def code() -> dict[str, str]:
+    """SHA-256 of the sources of this package and of the plug-ins of the project."""
+    folders = {"package": Path(robust_fairness.__file__).parent, "plugins": plugins_folder()}
+    return {
+        name: digest(_contents(folder, (path for kind in SOURCES for path in folder.rglob(kind))))
+        for name, folder in folders.items()
+    }
+
+
+def _contents(folder: Path, paths: Iterable[Path]) -> bytes:
+    """Names and SHA-256 of files, of links where they point to."""
+    lines = []
+    for path in sorted(paths):
+        if path.is_symlink():
+            content = str(path.readlink())
+        elif path.is_file():
+            with path.open("rb") as file:
+                content = hashlib.file_digest(file, "sha256").hexdigest()
+        else:  # a repository within this one
+            content = ""
+        lines.append(f"{os.path.relpath(path, folder)} {content}")
+    return "\n".join(lines).encode()
 
 
 def content_hash(path: Path) -> str:

@@ -20,6 +20,11 @@ def rerun(run_id: str) -> str:
     old = load_manifest(run_id)
     if old["state"] != "finished":
         raise InputError(f"run {run_id} is {old['state']}; only finished runs can be rerun")
+    if old.get("accepted"):
+        raise InputError(
+            f"run {run_id} cannot be rerun: it was completed after changes "
+            f"({'; '.join(old['accepted'])})"
+        )
     _require_same_code(old)
     new_id = f"{run_id}-rerun-{datetime.now(UTC):%Y%m%dT%H%M%S}"
     session = Session.create(env=old["environment"])

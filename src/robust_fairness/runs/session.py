@@ -11,7 +11,13 @@ from kedro.io.core import generate_timestamp
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.runs import provenance
+from robust_fairness.runs.ownership import owned
 
+# Options of ``run``, and the environment variables by which every process of a run knows them.
+SWITCHES = {
+    "accept_changes": provenance.ACCEPT_CHANGES,
+    "allow_modified_data": provenance.ALLOW_MODIFIED_DATA,
+}
 RUN_ID = re.compile(r"\w[\w.-]*", re.ASCII)  # part of file names
 
 
@@ -34,7 +40,7 @@ class Session(KedroServiceSession):
         runtime_params: dict[str, Any] | None = None,
         **options: Any,
     ) -> dict[str, Any]:
-        """Run pipelines; the manifest of an interrupted run says so."""
+        """Run pipelines as the owner of the run id; the manifest of an interrupted run says so."""
         parameters = dict(runtime_params or {})
         run_id = parameters.pop("run_id", run_id)
         if run_id is not None and not RUN_ID.fullmatch(str(run_id)):
@@ -42,12 +48,14 @@ class Session(KedroServiceSession):
                 f"run id {run_id!r}: allowed: letters, digits, '_', and after the first '.' and '-'"
             )
         run_id = generate_timestamp() if run_id is None else str(run_id)
-        try:
-            return super().run(run_id, runtime_params=parameters, **options)
-        except KeyboardInterrupt:  # Kedro calls no hook for it
-            if provenance.manifest_path(run_id).exists():
-                provenance.update_manifest(run_id, state="interrupted", ended=provenance.now())
-            raise
+        chosen = {SWITCHES[name]: "yes" for name in SWITCHES if parameters.pop(name, False)}
+        with owned(run_id), environment(chosen):
+            try:
+                return super().run(run_id, runtime_params=parameters, **options)
+            except KeyboardInterrupt:  # Kedro calls no hook for it
+                if provenance.manifest_path(run_id).exists():
+                    provenance.update_manifest(run_id, state="interrupted", ended=provenance.now())
+                raise
 
 
 @contextmanager

@@ -161,7 +161,7 @@ def _chunks(
     device = generator.device.type
     if device == "cuda":
         device = f"cuda {torch.cuda.get_device_name(generator.device)}"
-    return Chunks(
+    chunks = Chunks(
         OfClasses(generator, parameters.classes) if parameters.classes else generator,
         family,
         checkpoints.root() / name,
@@ -169,3 +169,5 @@ def _chunks(
         chunk=parameters.chunk,
         device=f"{device}, {parameters.threads} threads",
     )
+    checkpoints.use(name, chunks.content)
+    return chunks

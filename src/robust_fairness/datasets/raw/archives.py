@@ -1,5 +1,6 @@
 """CSV files inside zip files."""
 
+import hashlib
 import io
 import zipfile
 import zlib
@@ -29,7 +30,9 @@ def read_archive(
     if files.has(unpacked) and not files.has(archive):
         content = io.BytesIO(files.content(unpacked))
     else:
-        content = io.BytesIO(unzipped(files.content(archive), archive, member))
+        found = unzipped(files.content(archive), archive, member)
+        files.sources[unpacked] = hashlib.sha256(found).hexdigest()
+        content = io.BytesIO(found)
     with _readable(place):
         header = pd.read_csv(content, nrows=0).columns
     missing = [column for column in columns if column not in header]

@@ -6,7 +6,7 @@ from typing import Any
 from kedro.pipeline import Node, Pipeline
 
 from robust_fairness.catalog import names
-from robust_fairness.core.errors import Failure
+from robust_fairness.core.errors import Failure, InputError
 from robust_fairness.experiment.experiment import Cell, Dataset, Experiment
 from robust_fairness.pipelines.nodes import cell_node, of_cells, of_datasets
 from robust_fairness.runs.configuration import loader
@@ -68,6 +68,8 @@ def report(metrics: Any, manifest: dict[str, Any], **parts: Any) -> str:
         {"dataset": cell.dataset, "method": cell.label, **_state(cell, parts)}
         for cell in experiment.cells
     ]
+    if metrics.empty and all(cell["state"] != "failed" for cell in cells):
+        raise InputError("metrics: no rows although no cell failed; use another --run-id")
     made = {name: one for name, one in parts.items() if not isinstance(one, Failure)}
     sheets = {
         one.name: (made[_sheet(one)], _caption(one))

@@ -8,6 +8,7 @@ from robust_fairness.runs.runners.fault_tolerant import (
     SequentialRunner,
     Stopped,
     first_line,
+    remove,
 )
 
 __all__ = [
@@ -18,4 +19,5 @@ __all__ = [
     "SequentialRunner",
     "Stopped",
     "first_line",
+    "remove",
 ]

@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 # Environment variables of the process that starts a run, passed on to workers.
 SETTINGS = (
+    "ROBUST_FAIRNESS_ALLOW_MODIFIED_DATA",
     "ROBUST_FAIRNESS_DATA",
     "ROBUST_FAIRNESS_CHECKPOINTS",
     "ROBUST_FAIRNESS_MLFLOW",

@@ -1,0 +1,1 @@
+"""Faults: killed processes, two owners, full disks, damaged and hostile files."""

@@ -1,0 +1,79 @@
+"""A run id has one owner, whose death frees it."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from robust_fairness.core import checkpoints
+from robust_fairness.core.checkpoints import Checkpoint
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.files import boot
+from robust_fairness.runs import provenance
+from robust_fairness.runs.ownership import owned
+
+OWNER = """
+import sys
+from robust_fairness.runs.ownership import owned
+with owned("one"):
+    print("owned", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Everything is written below the current folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def lock():
+    """The lock file of the run."""
+    path = provenance.manifest_path("one").with_name(".one.lock")
+    path.parent.mkdir(parents=True)
+    return path
+
+
+def test_a_second_start_names_the_owner_and_follows_its_death(lock):
+    with subprocess.Popen(
+        [sys.executable, "-c", OWNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as owner:
+        assert owner.stdout.readline() == "owned\n"
+        taken = pytest.raises(InputError, match=f"run one is in progress: process {owner.pid} on ")
+        with taken, owned("one"):
+            pass
+        with owned("two"):
+            owner.send_signal(signal.SIGKILL)
+            owner.wait()
+    assert json.loads(lock.read_text())["process"] == owner.pid
+    with owned("one"), pytest.raises(InputError, match="in progress"), owned("one"):
+        pass
+    assert not lock.exists()
+
+
+def test_an_owner_on_another_machine_is_not_taken_for_dead(lock):
+    """Not every shared file system passes locks on to other machines."""
+    holder = {"host": "elsewhere", "boot": "another", "process": 7, "started": "today"}
+    lock.write_text(json.dumps(holder))
+    taken = pytest.raises(InputError, match=r"process 7 on elsewhere, .* delete .*\.one\.lock")
+    with taken, owned("one"):
+        pass
+    for ended in ({**holder, "boot": boot()}, "cut off"):  # the kernel would hold its lock
+        lock.write_text(json.dumps(ended)[:-1] if ended == "cut off" else json.dumps(ended))
+        with owned("one"):
+            pass
+
+
+def test_a_run_deletes_only_the_checkpoints_it_used(folder):
+    own, other = Checkpoint("toy.erm", "aa"), folder / "data/checkpoints/toy.erm/bb/state"
+    own.save({})
+    other.parent.mkdir()
+    other.touch()
+    checkpoints.drop("toy.erm")
+    assert not own.path.parent.exists() and other.exists()
+    own.save({})  # its folder is made again
+    assert own.load() == {}
