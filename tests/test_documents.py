@@ -1,5 +1,6 @@
 """The examples of the documents, run as they stand there."""
 
+import doctest
 import importlib.util
 import os
 import re
@@ -223,6 +224,16 @@ def test_the_library_is_used_as_the_first_page_says(capsys):
     assert set(found["metric"]) == {"accuracy", "delta_eo"}
     assert found[found["metric"] == "accuracy"]["value"].between(0.5, 1).all()
     assert "accuracy" in capsys.readouterr().out
+
+
+def test_the_page_of_the_library_prints_what_it_says():
+    text = "\n".join(text for kind, text in blocks([DOCUMENTS / "library.md"]) if kind == "pycon")
+    found = doctest.DocTestParser().get_doctest(text, {}, "library.md", "library.md", 0)
+    said: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    result = runner.run(found, out=said.append)
+    assert (result.failed, "".join(said)) == (0, "")
+    assert result.attempted > 15
 
 
 def test_the_grid_of_the_first_page_is_accepted(tmp_path):
