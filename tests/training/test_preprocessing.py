@@ -1,11 +1,14 @@
 """Whitening, against scikit-learn and its definition."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
+from robust_fairness.experiment.experiment import Protocol
 from robust_fairness.training import preprocessing, train
 from tests.training.conftest import make_cell, make_samples
 
@@ -20,7 +23,7 @@ def x() -> np.ndarray:
 
 def apply(name: str, x: np.ndarray) -> np.ndarray:
     """The features after the fitted preprocessing."""
-    fitted = preprocessing.fit(name, x, np.zeros(len(x), dtype=np.int64))
+    fitted = preprocessing.fit(Protocol(preprocessing=name), x, np.zeros(len(x), dtype=np.int64))
     return preprocessing.stack([fitted])(torch.from_numpy(x).double()[None])[0].numpy()
 
 
@@ -68,8 +71,39 @@ def test_each_replica_is_whitened_by_its_own_training_rows():
 def test_outcomes_come_back_in_their_own_units():
     """Standardising and restoring are inverse."""
     y = np.random.default_rng(1).normal(150, 70, 50).astype(np.float32)
-    module = preprocessing.stack([preprocessing.fit("none", np.zeros((50, 1), np.float32), y)])
+    plain, x = Protocol(preprocessing="none"), np.zeros((50, 1), np.float32)
+    module = preprocessing.stack([preprocessing.fit(plain, x, y)])
     standard = module.standardise_outcome(torch.from_numpy(y).double()[None])
     assert standard.mean().abs() < 1e-9
     assert standard.std(correction=0) == pytest.approx(1)
     np.testing.assert_allclose(module.restore_outcome(standard[..., None])[0, :, 0], y, rtol=1e-6)
+
+
+def test_missing_features_are_imputed_by_each_replicas_own_training_rows():
+    """Median of the observed training values; a feature that is never observed there is 0."""
+    samples = make_samples()
+    x = samples.x.copy()
+    x[::5, 0] = np.nan
+    split = samples.split_names[0]
+    x[samples.rows(split, "train"), 1] = np.nan
+    fitted, _, _, _ = train(replace(samples, x=x), make_cell(epochs=1))
+    for one in fitted:
+        seen = x[samples.rows(one.split, "train"), 0]
+        expected = np.median(seen[~np.isnan(seen)])
+        assert one.state["preprocessing.fill"][0] == pytest.approx(expected, rel=1e-6)
+    first = next(one for one in fitted if one.split == split)
+    state = {name: first.state[f"preprocessing.{name}"] for name in ("centre", "matrix", "fill")}
+    outcome = first.state["preprocessing.outcome"]
+    made = preprocessing.stack([{**state, "outcome": outcome}])(torch.from_numpy(x)[None])[0]
+    assert made.isfinite().all()
+    assert (made[:, 1] == 0).all()
+
+
+def test_features_constant_in_training_are_centred_or_dropped(x):
+    """A value that only other rows have reaches the network unless it is dropped."""
+    y, elsewhere = np.zeros(len(x), dtype=np.int64), x.copy()
+    elsewhere[:, 4] = 5
+    for choice, expected in (("centre", 2.0), ("drop", 0.0)):
+        fitted = preprocessing.fit(Protocol(constant_features=choice), x, y)
+        made = preprocessing.stack([fitted])(torch.from_numpy(elsewhere).double()[None])[0]
+        assert made[:, 4].tolist() == [expected] * len(x)

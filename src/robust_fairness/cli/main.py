@@ -8,11 +8,18 @@ import click
 
 from robust_fairness import __version__
 from robust_fairness.cli.audit import audit
+from robust_fairness.cli.check import check
 from robust_fairness.cli.data import convert_edm, fetch
+from robust_fairness.cli.init import init
+from robust_fairness.cli.listing import list_names
+from robust_fairness.cli.project import demo, new
 from robust_fairness.cli.report import answers, cite, site, table
 from robust_fairness.cli.run import rerun, run
 
-COMMANDS = (answers, audit, cite, convert_edm, fetch, rerun, run, site, table)
+COMMANDS = (
+    answers, audit, check, cite, convert_edm, demo, fetch, init, list_names, new, rerun, run, site,
+    table,
+)  # fmt: skip
 
 
 @click.group(name="robust-fairness")

@@ -1,12 +1,67 @@
 """The exception for users' mistakes, and failures of nodes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 
+@dataclass(frozen=True)
+class Mistake:
+    """A user's mistake.
+
+    Attributes:
+        text: what is wrong and what is allowed.
+        place: ``file:line``; "" if it is not in a file.
+        hint: what to do next.
+    """
+
+    text: str
+    place: str = ""
+    hint: str = ""
+
+    def __str__(self) -> str:
+        where = f" ({self.place})" if self.place else ""
+        return f"{self.text}{where}{'. ' if self.hint else ''}{self.hint}"
+
+
 class InputError(ValueError):
-    """Wrong input; the message is one line with the file or field and what is allowed."""
+    """Wrong input; the message is one line with the file or field and what is allowed.
+
+    ``mistakes`` are those that it reports; an error of several has one line for each.
+    """
+
+    def __init__(self, message: str, mistakes: Sequence[Mistake] = ()) -> None:
+        super().__init__(message)
+        self.mistakes = tuple(mistakes) or (Mistake(message),)
+
+
+def together(mistakes: Iterable[Mistake], where: str) -> InputError:
+    """One error for several mistakes, each reported once, a line each."""
+    found = tuple(dict.fromkeys(mistakes))
+    if len(found) == 1:
+        return InputError(str(found[0]), found)
+    return InputError("\n".join([f"{len(found)} mistakes in {where}:", *map(str, found)]), found)
+
+
+@dataclass
+class Collected:
+    """Mistakes of several steps, to report together."""
+
+    mistakes: list[Mistake] = field(default_factory=list)
+
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        """Note an error of the block instead of raising it."""
+        try:
+            yield
+        except InputError as error:
+            self.mistakes += error.mistakes
+
+    def require_none(self, where: str) -> None:
+        """Raise the mistakes that were noted, if any."""
+        if self.mistakes:
+            raise together(self.mistakes, where)
 
 
 LISTED = 60  # allowed names that an error lists

@@ -6,6 +6,7 @@ is the method ``cuma``. One of a project is such a file below its ``plugins/`` f
 ``robust_fairness.methods``. Listing the names imports nothing.
 """
 
+import ast
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -116,6 +117,21 @@ def outside_files(kind: str) -> list[Path]:
             inside = "." in one.module or origin.name == "__init__.py"
             found |= set(origin.parent.rglob("*.py")) if inside else {origin}
     return sorted(found)
+
+
+def descriptions(kind: str) -> dict[str, str]:
+    """What every plug-in of a kind is, by name: the first line of its file; imports nothing."""
+    found = {}
+    for name, place in sorted(_found(kind).items()):
+        source = _source(place) if isinstance(place, EntryPoint) else place[0]
+        text = ast.get_docstring(ast.parse(source.read_bytes())) if source else None
+        found[name] = (text or "").partition("\n")[0]
+    return found
+
+
+def _source(entry: EntryPoint) -> Path | None:
+    spec = find_spec(entry.module)
+    return None if spec is None or spec.origin is None else Path(spec.origin)
 
 
 def names(kind: str) -> list[str]:

@@ -8,13 +8,15 @@ import numpy as np
 import pandas as pd
 from pydantic import BeforeValidator, Field, model_validator
 
-from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.core.errors import Collected, InputError, unknown_name
 from robust_fairness.datasets.base import EACH_ONCE, TypedTable
 from robust_fairness.datasets.files import Files, RawPath
 from robust_fairness.datasets.raw.columns import (
     Kind,
+    Period,
     as_categories,
     as_numbers,
+    as_periods,
     attribute,
     require_distinct,
     require_two_values,
@@ -59,14 +61,20 @@ class RawTableParameters(SplitParameters, extra="forbid", frozen=True):
             a configuration works on every machine.
         delimiter: column separator of a CSV file.
         missing: texts of missing values, besides the missing values of Parquet.
-        incomplete: rows that lack a value in a column that is used: ``refuse`` (an error) or
-            ``drop`` (logged). Sensitive attributes may be missing; those rows belong to no group.
+        incomplete: rows that lack a value in a column that is used: ``refuse`` (an error),
+            ``drop`` (logged), or ``impute``: a missing number is replaced by a value of the
+            training rows (``Protocol.imputation``) and has an indicator column, a missing category
+            is a category of its own. Sensitive attributes may be missing; those rows belong to no
+            group.
         target: the column to predict.
         outcome: ``binary``: class 1 is ``positive``, class 0 all other values; ``classes``: every
             value is a class, in order; ``continuous``: a number.
         positive: the value, or values, of class 1 of a binary target.
         types: ``number`` or ``category`` by column, where the rules of ``columns`` decide
             otherwise or cannot decide.
+        dates: columns of dates, by what they become: ``year``, ``quarter``, ``month`` or ``day``,
+            as categories in order, or the ``number`` of days since 1970.
+        date_format: their format as of ``strptime``; ISO 8601 by default.
         bins: bins of numeric attributes: increasing edges, or a number of quantile bins.
         id: column of unique row names; default: the number of the row, from 0.
         split: column with ``train``, ``val`` or ``test``; all seeds then share that split.
@@ -79,12 +87,14 @@ class RawTableParameters(SplitParameters, extra="forbid", frozen=True):
     file: RawPath
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ","
     missing: Texts = ("",)
-    incomplete: Literal["refuse", "drop"] = "refuse"
+    incomplete: Literal["refuse", "drop", "impute"] = "refuse"
     target: str
     outcome: Literal["binary", "classes", "continuous"] = "binary"
     positive: Texts = ()
     sensitive: Names
     types: dict[str, Kind] = {}
+    dates: dict[str, Period] = {}
+    date_format: str = "ISO8601"
     bins: dict[str, BinsField] = {}
     id: str | None = None
     split: str | None = None
@@ -121,15 +131,22 @@ class RawTableParameters(SplitParameters, extra="forbid", frozen=True):
         self, files: Files, columns: Sequence[str] | None, text: Sequence[str] = ()
     ) -> pd.DataFrame:
         """Columns of the table, all if None; ``text`` columns are kept as text."""
-        named = (self.id, self.split, self.unit, self.domain)
+        named = (self.id, self.split, self.unit, self.domain, *self.dates)
         kept = {*text, *filter(None, named), *(k for k, v in self.types.items() if v == "category")}
-        return read_columns(files, self.file, columns, self.delimiter, self.missing, kept)
+        table = read_columns(files, self.file, columns, self.delimiter, self.missing, kept)
+        periods = {
+            name: as_periods(table[name], self.place(name), period, self.date_format)
+            for name, period in self.dates.items()
+            if name in table
+        }
+        return table.assign(**periods)
 
     def require_typed(self, used: Sequence[str]) -> None:
         """Check that types are declared for used columns only."""
-        for name in self.types:
-            if name not in used:
-                raise InputError(f"types: {unknown_name('column', name, used)}")
+        for field, named in (("types", self.types), ("dates", self.dates)):
+            for name in named:
+                if name not in used:
+                    raise InputError(f"{field}: {unknown_name('column', name, used)}")
 
 
 def complete_rows(
@@ -138,12 +155,12 @@ def complete_rows(
     """The rows that have a value in all needed columns."""
     lacking = table[list(needed)].isna()
     incomplete = lacking.any(axis=1).to_numpy()
-    if incomplete.any() and parameters.incomplete == "refuse":
+    if incomplete.any() and parameters.incomplete != "drop":
         row = row_of(incomplete)
         column = lacking.columns[lacking.iloc[row - 1]][0]
         raise InputError(
             f"{parameters.file}, row {row}: {column} is missing; {incomplete.sum()} rows lack a "
-            "value; incomplete: drop excludes them"
+            "value; incomplete: drop excludes them, incomplete: impute replaces missing features"
         )
     if incomplete.all():
         raise InputError(f"{parameters.file}: no row has a value in every column that is used")
@@ -156,26 +173,33 @@ def complete_rows(
 
 
 def typed_table(
-    table: pd.DataFrame, features: pd.DataFrame, parameters: RawTableParameters, splits: int
+    table: pd.DataFrame,
+    features: pd.DataFrame,
+    parameters: RawTableParameters,
+    splits: int,
+    wrong: Collected | None = None,
 ) -> TypedTable:
     """Features of complete rows with their target, attributes, splits and names.
 
-    ``splits`` is the number of random splits, ignored if a column has the split.
+    ``splits`` is the number of random splits, ignored if a column has the split; ``wrong`` are
+    mistakes that were found before, and are reported with those of target and attributes.
     """
-    table = table.reset_index(names="row")
-    target = _target(table[parameters.target], parameters)
-    attributes = {
-        name: attribute(
-            table[name], parameters.place(name), parameters.types.get(name),
-            parameters.bins.get(name),
-        )
-        for name in parameters.sensitive
-    }  # fmt: skip
+    table, wrong = table.reset_index(names="row"), wrong or Collected()
     domain, unit = parameters.domain or "", parameters.unit
-    if domain:
-        attributes[domain] = require_two_values(
-            as_categories(table[domain], parameters.place(domain)), parameters.place(domain)
-        )
+    attributes = {}
+    with wrong.noting():
+        target = _target(table[parameters.target], parameters)
+    for name in parameters.sensitive:
+        with wrong.noting():
+            attributes[name] = attribute(
+                table[name], parameters.place(name), parameters.types.get(name),
+                parameters.bins.get(name),
+            )  # fmt: skip
+    with wrong.noting():
+        if domain:
+            place = parameters.place(domain)
+            attributes[domain] = require_two_values(as_categories(table[domain], place), place)
+    wrong.require_none(parameters.file)
     named = _splits(table, parameters, splits)
     if isinstance(target.dtype, pd.CategoricalDtype):
         require_every_class(named, target)

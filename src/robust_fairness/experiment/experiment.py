@@ -43,6 +43,12 @@ class Protocol(BaseModel, extra="forbid", frozen=True):
     defaults: ``randaugment``; ``crop_and_flip``, a random crop at the original size, flipped with
     probability one half; ``flip`` alone. ``two_steps`` multiplies the learning rate by 0.3 after
     40 % and after 80 % of the epochs ("Is Fairness Only Metric Deep?", D.3).
+
+    ``imputation`` is what replaces missing numbers: the ``median``, ``mean`` or ``most_frequent``
+    value of the column in the training rows. ``constant_features`` are those with one value in
+    the training rows, such as the indicator of a category that only other domains have: ``centre``
+    subtracts that value, so that another one reaches the network through weights that were never
+    trained; ``drop`` sets them to 0 in all rows.
     """
 
     epochs: int = Field(50, ge=1)
@@ -53,6 +59,8 @@ class Protocol(BaseModel, extra="forbid", frozen=True):
     momentum: float = Field(0.9, ge=0, lt=1, description="of sgd")
     schedule: Literal["cosine", "constant", "two_steps"] = "cosine"
     preprocessing: Literal["standardise", "pca", "zca", "none"] = "standardise"
+    imputation: Literal["median", "mean", "most_frequent"] = "median"
+    constant_features: Literal["centre", "drop"] = "centre"
     augmentation: Literal["none", "randaugment", "crop_and_flip", "flip"] = "none"
     precision: Literal["float32", "float64"] = "float32"
     device: Literal["auto", "cpu", "cuda"] = "auto"

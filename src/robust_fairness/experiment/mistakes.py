@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from robust_fairness.core.errors import InputError
+from robust_fairness.core.errors import InputError, Mistake, together
 from robust_fairness.experiment.plugins import OUTLINE, message
 from robust_fairness.experiment.yaml_source import Node
 
@@ -22,19 +22,15 @@ class Mistakes:
 
     def __init__(self, fully: bool) -> None:
         self.fully = fully
-        self.found: list[str] = []
+        self.found: list[Mistake] = []
         self.noted: set[tuple[str, ...]] = set()
 
     def error(self) -> InputError:
         """All mistakes as one error, a line each."""
-        lines = list(dict.fromkeys(self.found))
-        if len(lines) == 1:
-            return InputError(lines[0])
-        return InputError("\n".join([f"{len(lines)} mistakes in the configuration:", *lines]))
+        return together(self.found, "the configuration")
 
     def note(self, text: str, place: str, hint: str = "") -> None:
-        where = f" ({place})" if place else ""
-        self.found.append(f"{text}{where}{'. ' if hint else ''}{hint}")
+        self.found.append(Mistake(text, place, hint))
 
     def unknown(self, kind: str, name: str, of: str, place: str, allowed: Collection[str]) -> None:
         """Note a name that is not one of ``allowed``, with the nearest of them, or all."""

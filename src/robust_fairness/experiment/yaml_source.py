@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from robust_fairness.core.errors import InputError
+from robust_fairness.core.errors import InputError, Mistake
 
 MERGE = "tag:yaml.org,2002:merge"
 
@@ -63,9 +63,13 @@ def parse(text: str, file: str) -> Node:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else file
-        raise InputError(f"{where}: not YAML: {error.problem}") from None
+        raise _not_readable(f"not YAML: {error.problem}", where) from None
     finally:
         loader.dispose()
+
+
+def _not_readable(text: str, place: str) -> InputError:
+    return InputError(f"{place}: {text}", [Mistake(text, place)])
 
 
 def _node(found: yaml.Node, loader: yaml.SafeLoader, file: str, key: yaml.Node) -> Node:
@@ -89,7 +93,7 @@ def _mapping(found: yaml.MappingNode, loader: yaml.SafeLoader, file: str) -> dic
         name = str(loader.construct_object(key))
         if name in own:
             line = f"{file}:{key.start_mark.line + 1}:{key.start_mark.column + 1}"
-            raise InputError(f"{line}: key {name!r} occurs twice (first: {own[name].place})")
+            raise _not_readable(f"key {name!r} occurs twice (first: {own[name].place})", line)
         own[name] = _node(value, loader, file, key)
     return {**merged, **own}
 

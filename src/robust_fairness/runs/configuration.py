@@ -9,7 +9,7 @@ every way into the project (run, registry, viz, notebooks) makes one.
 """
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, reduce
 from pathlib import Path
@@ -20,8 +20,8 @@ from kedro.config import OmegaConfigLoader
 from omegaconf import OmegaConf
 
 import robust_fairness
-from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.experiment.experiment import Experiment
+from robust_fairness.core.errors import InputError, Mistake, unknown_name
+from robust_fairness.experiment.experiment import Dataset, Experiment
 from robust_fairness.experiment.reading import layered, read, require_files
 from robust_fairness.experiment.used import used_by
 from robust_fairness.experiment.yaml_source import Node, deep_merged, parse
@@ -39,7 +39,9 @@ def _shown_by_all_commands() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise ConfigurationError(str(error)) from None
+        shown = ConfigurationError(str(error))
+        shown.mistakes = error.mistakes
+        raise shown from None
 
 
 class ConfigLoader(OmegaConfigLoader):
@@ -96,12 +98,21 @@ class ConfigLoader(OmegaConfigLoader):
 
     def _layers(self, key: str) -> list[list[Node]]:
         """The files of a kind: those of the base, of the environment, and of ``local``."""
+        return [
+            [parse(text, name) for name, text in self._files(key, one)]
+            for one in self._environments
+        ]
+
+    @property
+    def _environments(self) -> tuple[str | None, str | None, str | None]:
         own = self.env if self.env not in (self.base_env, self.default_run_env) else None
         added = self.default_run_env if self.default_run_env != self.base_env else None
-        return [self._files(key, one) if one else [] for one in (self.base_env, own, added)]
+        return self.base_env, own, added
 
-    def _files(self, key: str, environment: str) -> list[Node]:
-        """The files of a kind in an environment, with their lines."""
+    def _files(self, key: str, environment: str | None) -> Iterator[tuple[str, str]]:
+        """Shown name and text of each file of a kind in an environment."""
+        if environment is None:
+            return
         folder = Path(self._get_conf_env_path(environment))
         if self._protocol == "file":
             folder = folder.absolute()
@@ -110,11 +121,21 @@ class ConfigLoader(OmegaConfigLoader):
             for pattern in self.config_patterns[key]
             for path in self._fs.glob((folder / pattern).as_posix())
         }
-        found = []
         for path in sorted(path for path in paths if self._is_valid_config_path(path)):
             with self._fs.open(path.as_posix()) as file:
                 shown = Path(folder.parent.name, folder.name, path.relative_to(folder))
-                found.append(parse(file.read().decode("utf8"), str(shown)))
+                yield str(shown), file.read().decode("utf8")
+
+    def unreadable_files(self) -> list[Mistake]:
+        """Mistakes of YAML in all files of the configuration, at most one for each file."""
+        found: list[Mistake] = []
+        for key in ("catalog", "parameters", "experiment"):
+            for environment in self._environments:
+                for name, text in self._files(key, environment):
+                    try:
+                        parse(text, name)
+                    except InputError as error:
+                        found += error.mistakes
         return found
 
     @cached_property
@@ -122,15 +143,12 @@ class ConfigLoader(OmegaConfigLoader):
         parameters = [file for layer in self._layers("parameters") for file in layer]
         return layered(*self._layers("experiment")), reduce(deep_merged, parameters, Node({}))
 
-    def _read(self, *, fully: bool) -> Experiment:
-        experiment, places = self._written_experiment
-        return read(experiment, self.written_parameters, places, fully=fully)
-
     @cached_property
     @_shown_by_all_commands()
     def full_experiment(self) -> Experiment:
         """The experiment of the environment, in outline."""
-        return self._read(fully=False)
+        experiment, places = self._written_experiment
+        return read(experiment, self.written_parameters, places, fully=False)
 
     @property
     def _selection(self) -> dict[str, Any]:
@@ -145,8 +163,20 @@ class ConfigLoader(OmegaConfigLoader):
     @cached_property
     @_shown_by_all_commands()
     def validated_experiment(self) -> Experiment:
-        """The selected experiment with plug-ins that have checked their parameters."""
-        return self._read(fully=True).narrowed(self._selection)
+        """The selected experiment with plug-ins that have checked their parameters.
+
+        Plug-ins that only other datasets use are not imported.
+        """
+        experiment, places = self._written_experiment
+        selected = {dataset.base for dataset in self.selected_experiment.datasets}
+        datasets = {
+            name: node
+            for name, node in experiment.fields["datasets"].fields.items()
+            if name in selected
+        }
+        part = Node({**experiment.fields, "datasets": Node(datasets)})
+        found = read(part, self.written_parameters, places, fully=True)
+        return found.narrowed(self._selection)
 
     @_shown_by_all_commands()
     def require_raw_files(self, names: Collection[str]) -> None:
@@ -156,20 +186,29 @@ class ConfigLoader(OmegaConfigLoader):
         written, files = self._written_experiment, Files(default_root())
         require_files(self.validated_experiment, names, *written, files)
 
+    def place_of(self, dataset: Dataset) -> str:
+        """Where the columns, or otherwise the grid, of a dataset are written: ``file:line``."""
+        grid, parameters = self._written_experiment
+        sections = parameters.fields.get("datasets", Node({})), grid.fields["datasets"]
+        return next(
+            (one.fields[dataset.base].place for one in sections if dataset.base in one.fields), ""
+        )
+
     @property
     def used(self) -> dict[str, list[str]]:
         """Names of everything that this run uses, by kind."""
         return used_by(self.validated_experiment)
 
 
-def loader_of(environment: str | None) -> ConfigLoader:
-    """A loader of the project in the current folder."""
+def loader_of(environment: str | None, grid: Mapping[str, Any] | None = None) -> ConfigLoader:
+    """A loader of the project in the current folder; ``grid`` selects a part of the experiment."""
     from kedro.framework.project import settings
     from kedro.utils import find_kedro_project
 
     root = find_kedro_project(Path.cwd()) or Path.cwd()
     source = str(root / settings.CONF_SOURCE)
-    return ConfigLoader(source, environment, **settings.CONFIG_LOADER_ARGS)
+    selected = {"grid": dict(grid)} if grid else {}
+    return ConfigLoader(source, environment, runtime_params=selected, **settings.CONFIG_LOADER_ARGS)
 
 
 def node_parameters(experiment: Experiment) -> dict[str, Any]:

@@ -12,12 +12,12 @@ from robust_fairness.core.checkpoints import threads
 from robust_fairness.experiment.experiment import Cell
 from robust_fairness.metrics.criteria import EVERY
 from robust_fairness.samples import Samples
-from robust_fairness.training import evaluation, prediction, search, selection
+from robust_fairness.training import evaluation, fitting, prediction, search, selection
 from robust_fairness.training.evaluation import evaluate
 from robust_fairness.training.prediction import UNSHIFTED
 from robust_fairness.training.records import Fitted, Prediction
 
-__all__ = ["compare", "evaluate", "predict", "select", "train"]
+__all__ = ["check", "compare", "evaluate", "predict", "select", "train"]
 
 # Criteria that are compared with those of the cell: accuracy, the worst group (Sagawa et al. 2020),
 # the mean over groups (the bias mitigation study), and fairness alone and under the constraint of
@@ -32,6 +32,12 @@ COMPARED = (
     "mean_squared_error",
     "worst_group_mean_squared_error",
 )
+
+
+def check(samples: Samples, cell: Cell) -> None:
+    """Raise an error if a cell does not fit the samples; nothing is trained."""
+    search.require_fitting(samples, cell)
+    fitting.Stack(samples, cell, cell.replicas()[:1])
 
 
 def train(

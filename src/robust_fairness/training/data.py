@@ -78,12 +78,15 @@ class StackData:
         self.attributes, self.conditioning = (encode(one, self.train, like) for one in columns)
 
     def _fit_preprocessing(self, samples: Samples) -> Preprocessing:
+        # questions are not changed
+        x = np.empty((len(samples), 0)) if samples.questions else samples.arrays["x"]
+        incomplete = x.dtype.kind == "f" and bool(np.isnan(x).any())
         fits = {}
         for split in set(self.splits):
             rows = samples.rows(split, "train")
-            # questions are not changed
-            x = np.empty((len(rows), 0)) if samples.questions else samples.arrays["x"][rows]
-            fits[split] = preprocessing.fit(self.protocol.preprocessing, x, samples.y[rows])
+            fits[split] = preprocessing.fit(
+                self.protocol, x[rows], samples.y[rows], incomplete=incomplete
+            )
         stacked = preprocessing.stack([fits[split] for split in self.splits])
         return stacked.to(self.device, self.dtype)
 

@@ -6,6 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from robust_fairness.experiment.experiment import Protocol
+
 BRIGHTEST = 255  # of a pixel
 SMALLEST_EIGENVALUE = 1e-6  # of the largest; directions below it are constant but for rounding
 
@@ -14,19 +16,24 @@ class Preprocessing(nn.Module):
     """Affine maps of a stack of replicas: of the features, and of a continuous outcome.
 
     Buffers: ``centre`` ``[replica, d]``; ``matrix`` ``[replica, d]`` (each feature on its own)
-    or ``[replica, d, d]``; ``outcome`` ``[replica, 2]``: mean and standard deviation of y. For
+    or ``[replica, d, d]``; ``outcome`` ``[replica, 2]``: mean and standard deviation of y;
+    ``fill`` ``[replica, d]``: what replaces a missing feature, None where none is missing. For
     images d is 1: all pixels have the same map.
     """
 
     centre: Tensor
     matrix: Tensor
     outcome: Tensor
+    fill: Tensor | None
 
-    def __init__(self, centre: Tensor, matrix: Tensor, outcome: Tensor) -> None:
+    def __init__(
+        self, centre: Tensor, matrix: Tensor, outcome: Tensor, fill: Tensor | None = None
+    ) -> None:
         super().__init__()
         self.register_buffer("centre", centre)
         self.register_buffer("matrix", matrix)
         self.register_buffer("outcome", outcome)
+        self.register_buffer("fill", fill)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map raw ``[replica, row, d]``, or images, to network inputs of the same shape.
@@ -36,6 +43,8 @@ class Preprocessing(nn.Module):
         if not self.centre.numel():
             return x
         leading = (len(self.centre), *[1] * (x.ndim - 2), -1)
+        if self.fill is not None:
+            x = torch.where(x.isnan(), self.fill.view(leading), x)
         centred = x - self.centre.view(leading)
         if self.matrix.ndim == 2:
             return centred * self.matrix.view(leading)
@@ -54,20 +63,40 @@ class Preprocessing(nn.Module):
         return outputs * deviation + mean
 
 
-def fit(name: str, x: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
-    """float64 ``centre``, ``matrix`` and ``outcome`` fitted on one replica's training rows.
+def fit(
+    protocol: Protocol, x: np.ndarray, y: np.ndarray, *, incomplete: bool = False
+) -> dict[str, np.ndarray]:
+    """float64 buffers of ``Preprocessing`` fitted on one replica's training rows.
 
     ``x`` are float32 features ``[n, d]``, or uint8 images, which are scaled to [0, 1] whatever the
-    name; d is 0 for questions, which are not changed. ``y`` are classes or float32 outcomes.
+    protocol; d is 0 for questions, which are not changed. ``y`` are classes or float32 outcomes.
+    ``incomplete``: whether features of the dataset, in any of its rows, may be missing (NaN). A
+    feature without a value in the training rows is 0 in all rows.
     """
-    if x.dtype == np.uint8:
-        centre, matrix = np.zeros(1), np.full(1, 1 / BRIGHTEST)
-    else:
-        centre, matrix = WHITENING[name if x.shape[1] else "none"](x.astype(np.float64))
     outcome = np.array([0.0, 1.0])
     if y.dtype.kind == "f":
         outcome = np.array([y.mean(dtype=np.float64), _safe(y.std(dtype=np.float64))])
-    return {"centre": centre, "matrix": matrix, "outcome": outcome}
+    if x.dtype == np.uint8:
+        return {"centre": np.zeros(1), "matrix": np.full(1, 1 / BRIGHTEST), "outcome": outcome}
+    x = x.astype(np.float64)
+    unused = np.zeros(x.shape[1], dtype=bool)
+    fitted = {"outcome": outcome}
+    if incomplete:
+        unused = np.isnan(x).all(0)
+        fitted["fill"] = imputed(x, protocol.imputation)
+        x = np.where(np.isnan(x), fitted["fill"], x)
+    if protocol.constant_features == "drop":
+        unused |= (x == x[:1]).all(0)
+    centre, matrix = WHITENING[protocol.preprocessing if x.shape[1] else "none"](x)
+    matrix[unused] = 0
+    return {"centre": centre, "matrix": matrix, **fitted}
+
+
+def imputed(x: np.ndarray, strategy: str) -> np.ndarray:
+    """What replaces missing values of each feature, float64 ``[d]``; 0 where all are missing."""
+    from sklearn.impute import SimpleImputer
+
+    return SimpleImputer(strategy=strategy, keep_empty_features=True).fit(x).statistics_
 
 
 def none(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -20,6 +20,8 @@ MOST_CODES = 10  # distinct numbers of an attribute that are taken for codes of 
 MOST_CATEGORIES = 100
 
 Kind = Literal["number", "category"]
+Period = Literal["year", "quarter", "month", "day", "number"]
+PANDAS_PERIODS = {"year": "Y", "quarter": "Q", "month": "M", "day": "D"}
 Bins = int | tuple[float, ...]
 
 
@@ -96,6 +98,28 @@ def attribute(
         if codes and not isinstance(values.dtype, pd.CategoricalDtype):
             values = as_categories(cells, place)
     return require_two_values(values, place)
+
+
+def as_periods(cells: pd.Series, place: str, period: Period, form: str = "ISO8601") -> pd.Series:
+    """Dates as text such as ``2014``, ``2014Q1`` and ``2014-03``, or as days since 1970.
+
+    ``form`` is a format of ``strptime``. Time zones are converted to UTC.
+    """
+    codes, values = pd.factorize(cells)
+    dates = pd.to_datetime(pd.Series(values), format=form, errors="coerce", utc=True)
+    if dates.isna().any():
+        row = row_of(np.isin(codes, np.flatnonzero(dates.isna())))
+        raise InputError(
+            f"{place}, row {row}: {str(cells.iloc[row - 1])!r}, allowed: dates in the format "
+            f"{form} (see date_format)"
+        )
+    dates = dates.dt.tz_localize(None)
+    if period == "number":
+        days = (dates - pd.Timestamp(0)) / pd.Timedelta(days=1)
+        return pd.Series(np.append(days, np.nan)[codes], index=cells.index, name=cells.name)
+    names = dates.dt.to_period(PANDAS_PERIODS[period]).astype(str)
+    found = pd.Series([*names, None], dtype=object).iloc[codes]
+    return pd.Series(pd.Categorical(found), index=cells.index, name=cells.name)
 
 
 def binned(values: pd.Series, place: str, bins: Bins) -> pd.Series:

@@ -1,15 +1,17 @@
 """A table of a user, CSV or Parquet, described by parameters alone."""
 
+from dataclasses import replace
 from typing import Annotated
 
 import pandas as pd
 from pydantic import PositiveInt
 
-from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.core.errors import Collected, InputError, unknown_name
 from robust_fairness.datasets.base import TableDataset, TypedTable
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.labels import RawTableParameters, complete_rows, typed_table
 from robust_fairness.datasets.raw import columns as raw_columns
+from robust_fairness.datasets.tables._tables import MISSING
 
 
 class Table(TableDataset):
@@ -40,17 +42,38 @@ class Table(TableDataset):
         table = parameters.read(files, named, parameters.drop)
         names = _features(list(table.columns), parameters)
         parameters.require_typed([*parameters.columns, *names])
-        optional = set(parameters.sensitive) - set(names)
+        imputed = names if parameters.incomplete == "impute" else ()
+        optional = set(parameters.sensitive) - set(names) | set(imputed)
         needed = dict.fromkeys([*parameters.columns, *names])
-        rows = complete_rows(table, [name for name in needed if name not in optional], parameters)
-        features = {
-            name: raw_columns.typed(
-                rows[name], parameters.place(name), parameters.types.get(name),
-                parameters.most_categories,
-            )
-            for name in names
-        }  # fmt: skip
-        return typed_table(rows, pd.DataFrame(features), parameters, splits)
+        wrong, features = Collected(), {}
+        with wrong.noting():
+            table = complete_rows(table, [one for one in needed if one not in optional], parameters)
+        for name in names:
+            with wrong.noting():
+                features[name] = self._feature(table[name])
+        typed = typed_table(table, pd.DataFrame(features), parameters, splits, wrong)
+        return replace(typed, features=_with_missing(typed.features))
+
+    def _feature(self, cells: pd.Series) -> pd.Series:
+        """A column as a feature, of the declared type or by the rules."""
+        name, parameters = str(cells.name), self.parameters
+        kind = parameters.types.get(name)
+        return raw_columns.typed(cells, parameters.place(name), kind, parameters.most_categories)
+
+
+def _with_missing(features: pd.DataFrame) -> pd.DataFrame:
+    """Incomplete numbers with an indicator column, incomplete categories with one of their own."""
+    found: dict[str, pd.Series] = {}
+    for name in map(str, features.columns):
+        cells, missing = features[name], features[name].isna()
+        if isinstance(cells.dtype, pd.CategoricalDtype) and missing.any():
+            kinds = [*cells.cat.categories, *({MISSING} - set(cells.cat.categories))]
+            found[name] = cells.cat.set_categories(kinds).fillna(MISSING)
+        else:
+            found[name] = cells
+            if missing.any():
+                found[f"{name}={MISSING}"] = missing.astype("uint8")
+    return pd.DataFrame(found)
 
 
 def _features(columns: list[str], parameters: Table.Parameters) -> list[str]:

@@ -13,13 +13,24 @@ from robust_fairness.runs.configuration import loader
 
 def ingest(dataset: Dataset) -> tuple[Any, Any]:
     """Samples of a dataset with its named splits, and their attributes as a table."""
+    samples = within_domains(read(dataset), dataset)
+    return samples, samples.table()
+
+
+def read(dataset: Dataset) -> Any:
+    """Samples of a dataset, all domains alike."""
     from robust_fairness.datasets.files import Files, default_root
+
+    return source_of(dataset.source).load(Files(default_root()), dataset.seeds)
+
+
+def within_domains(samples: Any, dataset: Dataset) -> Any:
+    """The samples with those domains held out that the dataset is not trained on."""
     from robust_fairness.samples.domains import hold_out_domains
 
-    samples = source_of(dataset.source).load(Files(default_root()), dataset.seeds)
-    if dataset.domains is not None:
-        samples = hold_out_domains(samples, **dataset.domains.model_dump())
-    return samples, samples.table()
+    if dataset.domains is None:
+        return samples
+    return hold_out_domains(samples, **dataset.domains.model_dump())
 
 
 def generate(dataset: Dataset, generator: Any) -> tuple[Any, Any]:

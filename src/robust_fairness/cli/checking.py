@@ -1,0 +1,94 @@
+"""Checks of an experiment: everything that a run would refuse, without training."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from robust_fairness.core.errors import InputError, Mistake
+from robust_fairness.experiment.experiment import Dataset, Experiment
+from robust_fairness.pipelines.ingestion.pipeline import read as read_samples
+from robust_fairness.pipelines.ingestion.pipeline import within_domains
+from robust_fairness.pipelines.nodes import source_of
+from robust_fairness.pipelines.shifts.pipeline import shift
+from robust_fairness.runs.configuration import ConfigLoader, loader_of
+
+READ = "table"  # the kind of data that is read; others take too long
+
+
+@dataclass
+class Findings:
+    """What a check found.
+
+    Attributes:
+        mistakes: those that would stop a run or a cell.
+        tables: rows by name of the tables that were read.
+        datasets, cells, trainings: their numbers; trainings drawn by a search are not counted.
+    """
+
+    mistakes: list[Mistake] = field(default_factory=list)
+    tables: dict[str, int] = field(default_factory=dict)
+    datasets: int = 0
+    cells: int = 0
+    trainings: int = 0
+
+    @contextmanager
+    def noting(self, place: str, of: str) -> Iterator[None]:
+        """Note a mistake of the block, at a place if it names none itself."""
+        try:
+            yield
+        except InputError as error:
+            for one in error.mistakes:
+                known = replace(one, place=place, text=f"{of}: {one.text}")
+                self.mistakes.append(one if one.place else known)
+
+
+def check(environment: str | None, grid: Mapping[str, Any]) -> Findings:
+    """All mistakes of an experiment, or of the part that ``grid`` selects.
+
+    Files that are not YAML are reported first, then names and values of the configuration, then
+    missing raw files, the tables, their domains and shifts, and what does not fit a method.
+    """
+    loader = loader_of(environment, grid)
+    found = Findings(mistakes=loader.unreadable_files())
+    if found.mistakes:
+        return found
+    try:
+        experiment = loader.validated_experiment
+    except InputError as error:
+        found.mistakes += error.mistakes
+        return found
+    found.datasets, found.cells = len(experiment.datasets), len(experiment.cells)
+    found.trainings = sum(len(cell.replicas()) for cell in experiment.cells)
+    _check_data(experiment, loader, found)
+    return found
+
+
+def _check_data(experiment: Experiment, loader: ConfigLoader, found: Findings) -> None:
+    """Check the raw files and the tables of an experiment."""
+    read: dict[str, Any] = {}
+    for dataset in experiment.datasets:
+        place = loader.place_of(dataset)
+        if dataset.base not in read:
+            read[dataset.base] = None
+            with found.noting(place, dataset.base):
+                loader.require_raw_files([dataset.base])
+                if source_of(dataset.source).data_kind == READ:
+                    read[dataset.base] = read_samples(dataset)
+                    found.tables[dataset.base] = len(read[dataset.base])
+        if read[dataset.base] is not None:
+            _check_dataset(read[dataset.base], dataset, found.noting, place)
+
+
+def _check_dataset(samples: Any, dataset: Dataset, noting: Callable, place: str) -> None:
+    """Check domains, test sets and cells of a dataset."""
+    from robust_fairness.training import check as check_cell
+
+    with noting(place, dataset.name):
+        samples = within_domains(samples, dataset)
+        for test_set in dataset.test_sets:
+            with noting(place, f"{dataset.name}, shift {test_set.called}"):
+                shift(samples, test_set)
+        for cell in dataset.cells:
+            with noting(place, cell.name):
+                check_cell(samples, cell)

@@ -1,0 +1,141 @@
+"""The command ``init``."""
+
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from robust_fairness.cli.commands import ProjectCommand, write_files
+from robust_fairness.core.errors import InputError, unknown_name
+
+if TYPE_CHECKING:
+    from robust_fairness.datasets.raw.profile import Profile, Roles
+
+FOLDER = Path("conf", "local")
+
+
+@click.command(cls=ProjectCommand)
+@click.argument("table", type=click.Path(path_type=Path, resolve_path=True))
+@click.option("--target", help="Column to predict.")
+@click.option("--positive", help="Value of class 1 of a binary target.")
+@click.option("--sensitive", help="Sensitive attributes, separated by commas.")
+@click.option("--domain", help="Column of domains, such as hospitals or years; none: no domains.")
+@click.option("--unit", help="Column of persons or the like, kept in one part; none: no units.")
+@click.option("--name", help="Name of the dataset; default: that of the file.")
+@click.option("--force", is_flag=True, help="Overwrite the files of an earlier draft.")
+def init(table: Path, name: str | None, force: bool, **given: str | None) -> None:
+    """Draft the configuration of a table of your own, CSV or Parquet, in conf/local.
+
+    Asks on a terminal; elsewhere, what no option answers has the suggested answer.
+    """
+    from robust_fairness.datasets.raw import draft
+    from robust_fairness.datasets.raw.profile import positive_value, profile, suggested
+    from robust_fairness.experiment.reading import as_label
+
+    name = name or as_label(Path(table.stem).stem).lower()
+    files = {kind: FOLDER / f"{kind}_{name}.yml" for kind in ("parameters", "experiment")}
+    _require_new(name, files, force)
+    found = profile(table)
+    roles = suggested(found)
+    key = roles.unit  # no feature, if it is not the unit
+    _show(table, found, roles)
+    roles.target = _answer("Target column", roles.target, given["target"], found)
+    roles.positive = positive_value(found.columns[roles.target])
+    if draft.outcome_of(found.columns[roles.target]) == "binary":
+        allowed = found.columns[roles.target].values
+        text = _asked("Positive value", roles.positive, given["positive"])
+        if text not in allowed:
+            raise unknown_name("value of the target", text, allowed)
+        roles.positive = text
+    attributes = _asked("Sensitive attributes", ",".join(roles.sensitive), given["sensitive"])
+    roles.sensitive = [_column(one.strip(), found) for one in attributes.split(",")]
+    roles.domain = _optional("Domain column", roles.domain, given["domain"], found)
+    roles.unit = _optional("Unit column", roles.unit, given["unit"], found)
+    used = {roles.target, roles.domain, roles.unit, *roles.sensitive}
+    roles.ignored = [one for one in [*roles.ignored, key] if one and one not in used]
+    file = _below_the_root(table, force)
+    texts = {
+        files["parameters"]: draft.parameters(found, roles, name, file),
+        files["experiment"]: draft.experiment(found, roles, name),
+    }
+    for path in texts:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_files(texts)
+    for path, text in texts.items():
+        click.echo(f"Wrote {path} ({text.count(chr(10))} lines).")
+    click.echo(f"Next: robust-fairness check --datasets {name}")
+    click.echo(f"Then: robust-fairness run --datasets {name}")
+
+
+def _require_new(name: str, files: dict[str, Path], force: bool) -> None:
+    """Raise if the name is taken or the files exist."""
+    from robust_fairness.core import registry
+    from robust_fairness.experiment.reading import is_label
+
+    if not is_label(name) or name in registry.names("dataset"):
+        raise InputError(f"name {name!r}, allowed: letters, digits and '_', no built-in dataset")
+    for path in files.values():
+        if path.exists() and not force:
+            raise InputError(f"{path}: exists, allowed: another --name, or --force to overwrite it")
+
+
+def _show(path: Path, table: "Profile", roles: "Roles") -> None:
+    """Print the columns and their suggested roles."""
+    click.echo(f"{path.name}  {table.rows:,} rows, {len(table.columns)} columns")
+    named = {roles.domain: "domain", roles.unit: "unit", roles.id: "id", roles.target: "target"}
+    named |= dict.fromkeys(roles.sensitive, "sensitive attribute")
+    named |= dict.fromkeys(roles.ignored, "not used")
+    rows = [("column", "type", "missing", "values", "suggested role")]
+    rows += [
+        (name, one.type, f"{one.missing:,}", str(one), named.get(name, "feature"))
+        for name, one in table.columns.items()
+    ]
+    widths = [max(len(row[place]) for row in rows) for place in range(5)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        click.echo("  " + "  ".join(cells).rstrip())
+
+
+def _asked(question: str, suggestion: str, given: str | None) -> str:
+    """The given answer, that of a person at a terminal, or the suggested one."""
+    if given is not None:
+        return given
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return suggestion
+    answer: str = click.prompt(f"  {question}", default=suggestion)
+    return answer
+
+
+def _answer(question: str, suggestion: str, given: str | None, table: "Profile") -> str:
+    return _column(_asked(question, suggestion, given), table)
+
+
+def _optional(question: str, suggestion: str, given: str | None, table: "Profile") -> str:
+    """A column, or "" for none."""
+    answer = _asked(question, suggestion or "none", given)
+    return "" if answer == "none" else _column(answer, table)
+
+
+def _column(name: str, table: "Profile") -> str:
+    if name not in table.columns:
+        raise unknown_name("column", name, table.columns)
+    return name
+
+
+def _below_the_root(table: Path, force: bool) -> str:
+    """The path of a table below the data root, into which it is copied if it is elsewhere."""
+    from robust_fairness.datasets.files import default_root
+
+    root = default_root()
+    if table.is_relative_to(root.resolve()):
+        return table.relative_to(root.resolve()).as_posix()
+    if (root / table.name).exists() and not force:
+        raise InputError(
+            f"{root / table.name}: exists, allowed: --force to replace it, or another name"
+        )
+    root.mkdir(parents=True, exist_ok=True)
+    shutil.copy(table, root / table.name)
+    click.echo(f"Copied {table.name} into the data root, {root}.")
+    return table.name

@@ -1,0 +1,54 @@
+"""The commands ``new`` and ``demo``."""
+
+import shutil
+from contextlib import chdir
+from pathlib import Path
+
+import click
+
+from robust_fairness.cli.closing import closing_lines
+from robust_fairness.cli.commands import Command
+
+DEMO = "demo"  # the environment
+
+
+@click.command(cls=Command)
+@click.argument("folder", type=click.Path(path_type=Path))
+def new(folder: Path) -> None:
+    """Make a project: a folder for your data, plug-ins and grid, in which all commands work."""
+    from robust_fairness.runs import project
+
+    project.create(folder)
+    click.echo(f"Made the project {folder}: conf/, data/, plugins/, notebooks/.")
+    click.echo(f"Next: cd {folder}; robust-fairness init YOUR.csv, or robust-fairness check")
+
+
+@click.command(cls=Command)
+@click.argument("folder", type=click.Path(path_type=Path), default=Path(DEMO))
+def demo(folder: Path) -> None:
+    """Train three methods on bundled data of four hospitals, and report: offline, a minute.
+
+    FOLDER becomes a project, by default the folder demo.
+    """
+    from kedro.framework.startup import bootstrap_project
+    from kedro.io.core import generate_timestamp
+
+    from robust_fairness.runs import project, provenance
+    from robust_fairness.runs.runners import SequentialRunner
+    from robust_fairness.runs.session import Session, environment
+    from robust_fairness.runs.tracking import SWITCH
+
+    if not project.is_project(folder):
+        project.create(folder)
+    click.echo("Three methods are trained at three of four hospitals and tested at the other one.")
+    run_id = generate_timestamp()
+    with chdir(folder), environment({SWITCH: "off"}):
+        bootstrap_project(Path.cwd())
+        session = Session.create(env=DEMO)
+        with session:
+            session.run(run_id, runner=SequentialRunner(), pipeline_names=["robust_fairness"])
+        shutil.copy(provenance.output(run_id, "report"), "report.html")
+        for line in closing_lines(run_id):
+            click.echo(line)
+    click.echo(f"Report: {folder / 'report.html'}")
+    click.echo(f"Next: cd {folder}; robust-fairness init YOUR.csv")

@@ -1,0 +1,137 @@
+"""The configuration of a table, drafted from its outline and the roles of its columns."""
+
+from typing import Any
+
+import pandas as pd
+import yaml
+
+from robust_fairness.datasets.raw.columns import MOST_CATEGORIES, MOST_CODES
+from robust_fairness.datasets.raw.profile import (
+    BINS,
+    EACH_ONCE,
+    ORDERED,
+    Column,
+    Profile,
+    Roles,
+)
+
+MOST_LABELS = 20  # distinct numbers of a target that are taken for classes
+METRICS = {
+    "classes": [
+        "accuracy", "balanced_accuracy", "accuracy_by_group", "worst_group_accuracy",
+        "selection_rate_by_group", "true_positive_rate_by_group", "false_positive_rate_by_group",
+        "demographic_parity_difference", "equalized_odds_difference",
+    ],
+    "numbers": [
+        "mean_squared_error", "mean_absolute_error", "mean_squared_error_by_group",
+        "worst_group_mean_squared_error", "faircocco_eo",
+    ],
+}  # fmt: skip
+
+
+def parameters(table: Profile, roles: Roles, name: str, file: str) -> str:
+    """YAML that says what the columns of a table are."""
+    columns = table.columns
+    lines: dict[str, tuple[Any, str]] = {
+        "source": ("table", ""),
+        "file": (file, "below the data root"),
+        "target": (roles.target, ""),
+    }
+    if table.delimiter != ",":
+        lines["delimiter"] = (table.delimiter, "")
+    outcome = outcome_of(columns[roles.target])
+    if outcome == "binary":
+        lines["positive"] = (roles.positive, "class 1; all other values are class 0")
+    else:
+        lines["outcome"] = (outcome, "")
+    lines["sensitive"] = (roles.sensitive, "attributes that methods mitigate")
+    numbers = [name for name in roles.sensitive if _is_continuous(columns[name])]
+    if numbers:
+        lines["bins"] = (dict.fromkeys(numbers, BINS), "groups of equal size; or edges: [30, 60]")
+    if roles.domain:
+        lines["domain"] = (roles.domain, "not a feature")
+    if roles.unit:
+        lines["unit"] = (roles.unit, "all its rows are in one part")
+    if roles.id:
+        lines["id"] = (roles.id, "names of rows")
+    dates = {
+        one.name: "quarter" if one.name == roles.domain else "number"
+        for one in columns.values()
+        if one.type == "date"
+    }
+    if dates:
+        lines["dates"] = (dates, "year, quarter, month, day, or number (days since 1970)")
+    mixed = {one.name: "category" for one in columns.values() if _is_mixed(one, roles)}
+    if mixed:
+        lines["types"] = (mixed, "numbers and text: or declare the text missing, and a number")
+    if any(one.missing for one in columns.values()):
+        lines["missing"] = (list(table.missing), "texts of missing values")
+        lines["incomplete"] = ("impute", "median and indicator; or drop rows, or refuse")
+    if roles.ignored:
+        lines["drop"] = (roles.ignored, "not features")
+    return _section(f"What the columns of {file} are.", {name: lines})
+
+
+def experiment(table: Profile, roles: Roles, name: str) -> str:
+    """YAML of a first grid: three methods, other domains or a little noise."""
+    binary = outcome_of(table.columns[roles.target]) != "continuous"
+    lines: dict[str, tuple[Any, str]] = {"seeds": (5, "")}
+    if roles.domain:
+        lines["domains"] = (design(table.columns[roles.domain], table), "docs: natural_shift")
+    else:
+        lines["shifts"] = ({"gaussian_noise": [0.1, 0.5]}, "standard deviations")
+    lines |= {
+        "protocol": ("tabular", ""),
+        "network": ("mlp", ""),
+        "selections": (["accuracy" if binary else "mean_squared_error"], ""),
+        "metrics": (METRICS["classes" if binary else "numbers"], "robust-fairness list metrics"),
+        "methods": (
+            {"erm": {}, "group_dro" if binary else "faircocco": {}, "cuma": {}},
+            "robust-fairness list methods",
+        ),
+    }
+    return _section(f"What is run on {name}.", {name: lines})
+
+
+def outcome_of(target: Column) -> str:
+    """``binary``, ``classes`` or ``continuous``."""
+    if target.type == "binary":
+        return "binary"
+    is_number = target.type == "number" and len(target.counts) > MOST_LABELS
+    return "continuous" if is_number else "classes"
+
+
+def design(domain: Column, table: Profile) -> dict[str, Any]:
+    """Domains to train on: each left out once if they are few; the past if they are ordered."""
+    values = domain.values
+    if domain.type == "date":
+        dates = pd.to_datetime(pd.Series(values), format="ISO8601", utc=True).dt.tz_localize(None)
+        values = sorted(set(dates.dt.to_period("Q").astype(str)))
+    if domain.type == "date" or domain.name.casefold() in ORDERED:
+        kept = max(1, 2 * len(values) // 3)
+        return {"train": values[:kept], "test": values[kept:]}
+    if len(values) <= EACH_ONCE:
+        return {"train": "all_but_each", "names": values}
+    return {"test": values[-max(1, len(values) // 3) :]}
+
+
+def _is_continuous(column: Column) -> bool:
+    return column.type == "number" and len(column.counts) > MOST_CODES
+
+
+def _is_mixed(column: Column, roles: Roles) -> bool:
+    used = column.name not in {*roles.ignored, roles.domain, roles.unit, roles.id, roles.target}
+    return column.type == "mixed" and used and len(column.counts) <= MOST_CATEGORIES
+
+
+def _section(title: str, datasets: dict[str, dict[str, tuple[Any, str]]]) -> str:
+    """A YAML file of datasets, a line for each field, with comments."""
+    written = [f"# {title}", "datasets:"]
+    for name, fields in datasets.items():
+        written.append(f"  {name}:")
+        for field, (value, comment) in fields.items():
+            text = yaml.safe_dump(
+                value, default_flow_style=True, allow_unicode=True, sort_keys=False, width=10**6
+            ).removesuffix("...\n")
+            written.append(f"    {field}: {text.strip()}{f'  # {comment}' if comment else ''}")
+    return "\n".join(written) + "\n"

@@ -1,0 +1,195 @@
+"""The columns of a table in outline, and the roles that they may have."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import pandas as pd
+
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.raw.columns import MOST_CATEGORIES, MOST_CODES
+from robust_fairness.datasets.raw.reading import first_line
+
+Type = Literal["constant", "binary", "category", "number", "date", "mixed", "text"]
+
+MOST_ROWS = 1_000_000  # that are looked at
+DELIMITERS = ",;\t|"
+LISTED = 4  # values that are shown with their counts
+# Texts that tables use for a missing value.
+MARKS = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None")
+SENSITIVE = ("sex", "gender", "race", "ethnicity", "age", "age_group", "religion", "disability")
+DOMAINS = (
+    "domain", "hospital", "site", "centre", "center", "clinic", "state", "region", "country",
+    "city", "school", "branch", "year", "quarter", "semester", "term", "period",
+)  # fmt: skip
+UNITS = ("patient", "person", "customer", "client", "student", "household", "subject", "unit")
+TARGETS = ("target", "label", "y", "outcome", "class")
+POSITIVE = ("1", "yes", "true", "y", "t", "positive", "bad", "default")
+ORDERED = ("year", "quarter", "semester", "term", "period")
+MOST_DOMAINS = 50
+EACH_ONCE = 5  # domains, up to which each is left out once
+SMALL = 30  # rows of a group that are few
+BINS = 3  # groups of a numeric attribute
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        name: as in the header.
+        type: what its cells are; ``mixed`` has numbers and text.
+        missing: number of missing cells.
+        counts: rows by distinct value, the most frequent first.
+    """
+
+    name: str
+    type: Type
+    missing: int
+    counts: pd.Series
+
+    @property
+    def values(self) -> list[str]:
+        """Its distinct values, in order."""
+        found = [str(one) for one in self.counts.index]
+        return sorted(found, key=float if self.type == "number" else str)
+
+    def __str__(self) -> str:
+        """Its values in a few words."""
+        if self.type in ("number", "date"):
+            return f"{self.values[0]} to {self.values[-1]}"
+        if self.type == "mixed":
+            text = next(one for one in self.counts.index if not _are_numbers([one]))
+            return f"numbers, and text such as {text!r}"
+        if len(self.counts) <= LISTED:
+            return ", ".join(f"{name} {count:,}" for name, count in self.counts.items())
+        return f"{len(self.counts):,} different, smallest {self.counts.iloc[-1]:,}"
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A table in outline: its columns by name, rows, column separator, marks of missing values."""
+
+    columns: dict[str, Column]
+    rows: int
+    delimiter: str
+    missing: tuple[str, ...]
+
+
+@dataclass
+class Roles:
+    """Roles of columns; empty where there is no such column."""
+
+    target: str
+    positive: str
+    sensitive: list[str]
+    domain: str = ""
+    unit: str = ""
+    id: str = ""
+    ignored: list[str] = field(default_factory=list)
+
+
+def profile(path: Path) -> Profile:
+    """The columns of a CSV or Parquet file, of its first million rows.
+
+    Raises:
+        InputError: the file cannot be read, or has no rows.
+    """
+    try:
+        if path.suffix == ".parquet":
+            delimiter, cells = ",", pd.read_parquet(path).head(MOST_ROWS).astype("string")
+        else:
+            delimiter = _delimiter(path)
+            cells = pd.read_csv(
+                path, sep=delimiter, dtype="string", keep_default_na=False, nrows=MOST_ROWS,
+                encoding="utf-8-sig",
+            )  # fmt: skip
+    except (OSError, ValueError, pd.errors.ParserError) as error:
+        raise InputError(f"{path}: no readable CSV or Parquet file: {first_line(error)}") from error
+    if cells.empty:
+        raise InputError(f"{path}: has no rows, allowed: at least one")
+    marks = tuple(mark for mark in MARKS if (cells == mark).any(axis=None))
+    cells = cells.where(~cells.isin(marks))
+    columns = {str(name): _column(str(name), cells[name]) for name in cells}
+    return Profile(columns, len(cells), delimiter, marks or ("",))
+
+
+def _delimiter(path: Path) -> str:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        header = file.readline()
+    return max(DELIMITERS, key=header.count) if header.strip() else ","
+
+
+def _column(name: str, cells: pd.Series) -> Column:
+    counts = cells.value_counts()
+    return Column(name, _type(list(counts.index), len(cells)), int(cells.isna().sum()), counts)
+
+
+def _type(values: list[str], rows: int) -> Type:
+    """Type of the distinct values of a column."""
+    if len(values) <= 2:  # noqa: PLR2004
+        return "binary" if len(values) == 2 else "constant"  # noqa: PLR2004
+    if _are_numbers(values):
+        return "number"
+    if pd.to_datetime(pd.Series(values), format="ISO8601", errors="coerce", utc=True).notna().all():
+        return "date"
+    if any(_are_numbers([one]) for one in values):
+        return "mixed"
+    return "category" if len(values) <= min(MOST_CATEGORIES, rows / 2) else "text"
+
+
+def _are_numbers(values: Iterable[str]) -> bool:
+    return bool(pd.to_numeric(pd.Series(list(values)), errors="coerce").notna().all())
+
+
+def suggested(table: Profile) -> Roles:
+    """Roles by the names and types of columns; the first of several that fit."""
+    columns = table.columns
+    binary = [name for name, one in columns.items() if one.type == "binary"]
+    sensitive = _named(columns, SENSITIVE)
+    target = next(
+        iter(
+            [*_named(binary, TARGETS), *(one for one in reversed(binary) if one not in sensitive)]
+        ),
+        list(columns)[-1],
+    )
+    grouping = [
+        name for name, one in columns.items()
+        if one.type in ("binary", "category") and len(one.counts) <= MOST_CODES and name != target
+    ]  # fmt: skip
+    domains = [
+        name for name in _named(columns, DOMAINS)
+        if 2 <= len(columns[name].counts) <= MOST_DOMAINS  # noqa: PLR2004
+    ]  # fmt: skip
+    domains += [name for name, one in columns.items() if one.type == "date"]
+    keys = [name for name in columns if name.casefold().endswith("id") or name in UNITS]
+    units = [name for name in keys if MOST_CODES < len(columns[name].counts) < table.rows]
+    ids = [name for name in keys if len(columns[name].counts) == table.rows]
+    roles = Roles(
+        target=target,
+        positive=positive_value(columns[target]),
+        sensitive=[name for name in sensitive if name != target][:2] or grouping[:1],
+        domain=next(iter(domains), ""),
+        unit=next(iter(units), ""),
+        id=next(iter(ids), ""),
+    )
+    used = {roles.target, roles.domain, roles.unit, roles.id, *roles.sensitive}
+    roles.ignored = [
+        name
+        for name, one in columns.items()
+        if one.type in ("text", "constant") and name not in used
+    ]
+    return roles
+
+
+def positive_value(target: Column) -> str:
+    """The value of a target that is probably the positive one: the last in order if unclear."""
+    values = target.values or [""]
+    return next((one for one in values if one.casefold() in POSITIVE), values[-1])
+
+
+def _named(columns: Iterable[str], names: Iterable[str]) -> list[str]:
+    """The columns with one of some names, in the order of the names."""
+    known = {name.casefold(): name for name in columns}
+    return [known[name] for name in names if name in known]

@@ -1,0 +1,109 @@
+"""Projects: folders in which every command, ``kedro run`` and Kedro-Viz work."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import kedro
+
+from robust_fairness.core.errors import InputError
+from robust_fairness.runs.configuration import DEFAULT
+
+PYPROJECT = """\
+# Marks the folder as a Kedro project whose pipelines are those of robust_fairness.
+[tool.kedro]
+package_name = "robust_fairness"
+project_name = "{name}"
+kedro_init_version = "{version}"
+source_dir = "."
+"""
+README = """\
+# {name}
+
+A project of robust_fairness. `conf/` adds to the configuration of the package: an environment
+that it does not have, such as `base`, is that of the package.
+
+| folder | content |
+|---|---|
+| `conf/local` | your datasets (`parameters*.yml`) and grid (`experiment*.yml`) |
+| `plugins` | your methods, datasets, shifts, networks and metrics, a file each |
+| `data/01_raw` | raw files |
+| `data/08_reporting` | reports and tables |
+
+```sh
+robust-fairness init my.csv     # a table of your own
+robust-fairness check           # all mistakes of the configuration, without training
+robust-fairness run             # or kedro run; --datasets and --methods select a part
+kedro viz run                   # the pipelines
+```
+"""
+IGNORED = """\
+data/*/*
+!data/*/.gitkeep
+conf/local/credentials*
+mlflow.db*
+mlruns/
+mlartifacts/
+build/
+.viz/
+"""
+TELEMETRY = "consent: false\n"
+FOLDERS = (
+    "conf/local", "data/01_raw", "plugins/datasets", "plugins/methods", "plugins/metrics",
+    "plugins/models", "plugins/shifts",
+)  # fmt: skip
+TITLE = """\
+# A first look
+
+`kedro jupyter lab`, or any notebook in this folder. `catalog` has every output of a run."""
+CODE = """\
+%load_ext kedro.ipython
+from robust_fairness.catalog.files import TableDataset
+from robust_fairness.runs import provenance
+
+run = provenance.newest_finished_run()
+metrics = provenance.load(run, "metrics", TableDataset)
+metrics.groupby(["dataset", "method", "metric", "domain"])["value"].mean().unstack("domain")"""
+
+
+def create(folder: Path) -> list[Path]:
+    """Make a project in a folder that does not exist or is empty; returns the files."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder}: exists, allowed: a new or empty folder")
+    name = folder.resolve().name
+    files = {
+        "pyproject.toml": PYPROJECT.format(name=name, version=kedro.__version__),
+        "README.md": README.format(name=name),
+        ".gitignore": IGNORED,
+        ".telemetry": TELEMETRY,
+        "conf/logging.yml": (DEFAULT / "logging.yml").read_text(encoding="utf-8"),
+        "notebooks/first_look.ipynb": json.dumps(_notebook(), indent=1) + "\n",
+        **{f"{one}/.gitkeep": "" for one in FOLDERS},
+    }
+    try:
+        for path, text in files.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be written: {error.strerror}") from error
+    return [folder / path for path in files]
+
+
+def is_project(folder: Path) -> bool:
+    """Whether a folder is a project of this package."""
+    from kedro.utils import is_kedro_project
+
+    return bool(is_kedro_project(folder)) and "robust_fairness" in (
+        folder / "pyproject.toml"
+    ).read_text(encoding="utf-8")
+
+
+def _notebook() -> dict[str, Any]:
+    shared: dict[str, Any] = {"metadata": {}}
+    code = {"id": "metrics", "cell_type": "code", "source": CODE, "outputs": []}
+    cells = [
+        {"id": "title", "cell_type": "markdown", "source": TITLE, **shared},
+        {**code, "execution_count": None, **shared},
+    ]
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    return {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}

@@ -1,0 +1,142 @@
+"""The commands of the first hour: list, check, new and init, in a folder with nothing in it."""
+
+import json
+from contextlib import chdir
+from pathlib import Path
+
+import nbformat
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+from kedro.framework.project import configure_project
+from kedro.framework.startup import bootstrap_project
+
+from robust_fairness.cli.main import cli
+from robust_fairness.core import registry
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.tables.table import Table
+
+ROWS = 60
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Runs a command of ``robust-fairness`` in an empty folder."""
+    monkeypatch.delenv("ROBUST_FAIRNESS_DATA", raising=False)
+    configure_project("robust_fairness")
+
+    def call(*words: str, status: int = 0, folder: Path = tmp_path) -> Result:
+        with chdir(folder):
+            done = CliRunner().invoke(cli, words)
+        assert done.exit_code == status, done.output
+        return done
+
+    return call
+
+
+def visits() -> pd.DataFrame:
+    """Patients of two hospitals with missing numbers and a date."""
+    rng = np.random.default_rng(0)
+    ages = rng.integers(18, 90, ROWS).astype(object)
+    ages[::7] = "NA"
+    return pd.DataFrame(
+        {
+            "patient_id": [f"p{number:03d}" for number in rng.integers(0, 40, ROWS)],
+            "hospital": np.where(np.arange(ROWS) % 2, "north", "south"),
+            "sex": rng.choice(["f", "m"], ROWS),
+            "age": ages,
+            "seen": pd.date_range("2020-01-01", periods=ROWS, freq="7D").strftime("%Y-%m-%d"),
+            "note": [f"note {number}" for number in range(ROWS)],
+            "ill": rng.choice(["yes", "no"], ROWS),
+        }
+    )
+
+
+@pytest.mark.parametrize("kind", ["dataset", "shift", "network", "method", "objective", "miner"])
+def test_every_plug_in_says_in_its_first_line_what_it_is(kind: str) -> None:
+    described = registry.descriptions(kind)
+    assert list(described) == registry.names(kind)
+    assert not [name for name, text in described.items() if len(text.split()) < 2]
+
+
+def test_lists_have_the_names_that_the_grid_may_use(run) -> None:
+    rows = json.loads(run("list", "datasets", "--format", "json").output)
+    found = {row["name"]: row["description"] for row in rows}
+    assert "Heart disease of 920 patients" in found["heart"]
+    assert found["acs_income"].startswith("acs ")
+    metrics = run("list", "metrics").output.splitlines()
+    assert any(line.startswith("equalized_odds_difference ") for line in metrics)
+
+
+def test_a_drafted_table_is_read_with_the_roles_that_its_columns_have(run, tmp_path: Path) -> None:
+    source = tmp_path / "elsewhere" / "visits.csv"
+    source.parent.mkdir()
+    visits().to_csv(source, index=False, sep=";")
+    said = run("init", str(source)).output
+    assert said.rstrip().endswith("robust-fairness run --datasets visits")
+    written = yaml.safe_load((tmp_path / "conf/local/parameters_visits.yml").read_text())
+    fields = written["datasets"]["visits"]
+    assert fields.pop("source") == "table"
+    samples = Table(Table.Parameters(**fields)).load(Files(tmp_path / "data" / "01_raw"), 2)
+    assert samples.classes == ("no", "yes")
+    assert samples.domain == "hospital"
+    assert samples.units is not None
+    assert samples.features == (
+        "age", "age=missing", "seen", "sex=f", "sex=m",
+    )  # fmt: skip
+    assert np.isnan(samples.x[:, 0]).sum() == samples.x[:, 1].sum() == len(range(0, ROWS, 7))
+    assert list(samples.x[:2, 2]) == [18262, 18269]  # days since 1970
+    grid = yaml.safe_load((tmp_path / "conf/local/experiment_visits.yml").read_text())
+    domains = {"train": "all_but_each", "names": ["north", "south"]}
+    assert grid["datasets"]["visits"]["domains"] == domains
+    again = run("init", str(source), status=1).output
+    assert "exists, allowed: another --name, or --force" in again
+    run("init", str(source), "--force", "--domain", "none", "--sensitive", "sex,hospital")
+    assert "gaussian_noise" in (tmp_path / "conf/local/experiment_visits.yml").read_text()
+    assert run("check", "--datasets", "visits").output.startswith("Checked 1 dataset with 3 cells")
+
+
+def test_all_mistakes_are_reported_at_once_with_file_and_line(run, tmp_path: Path) -> None:
+    local, raw = tmp_path / "conf" / "local", tmp_path / "data" / "01_raw"
+    local.mkdir(parents=True)
+    raw.mkdir(parents=True)
+    visits().to_csv(raw / "visits.csv", index=False)
+    (local / "parameters.yml").write_text(
+        "datasets:\n  visits:\n    {source: table, file: visits.csv, target: ill, "
+        "positive: ill, sensitive: [sex], types: {hospital: number}, missing: NA}\n"
+    )
+    grid = "datasets:\n  visits:\n    protocol: tabular\n    network: mlp\n    methods:\n"
+    (local / "experiment.yml").write_text(
+        f"{grid}      emr:\n      cumma: {{settings: {{a: 1}}}}\n"
+    )
+    names = json.loads(run("check", "--datasets", "visits", "--format", "json", status=1).output)
+    assert [(one["place"], one["hint"]) for one in names["mistakes"]] == [
+        ("conf/local/experiment.yml:6", "Did you mean 'erm'?"),
+        ("conf/local/experiment.yml:7", "Did you mean 'cuma'?"),
+    ]
+    (local / "experiment.yml").write_text(f"{grid}      erm:\n")
+    said = run("check", "--datasets", "visits", status=1).output
+    assert said.count("conf/local/parameters.yml:2: error: visits: visits.csv") == 3
+    assert "row 1: age is missing" in said
+    assert "column hospital, row 1: 'south', allowed: a finite number" in said
+    assert "unknown positive value 'ill'" in said
+    assert "3 mistakes. Nothing was trained." in said
+    (local / "experiment.yml").write_text(f"{grid}      erm: [\n")
+    (local / "parameters.yml").write_text("datasets: {visits: {source: table}\n")
+    said = run("check", status=1).output
+    assert said.count(": error: not YAML: ") == 2
+    assert "conf/local/experiment.yml:7:1: error" in said
+    assert "unknown environment" in run("check", "--env", "papr", status=1).output
+
+
+def test_a_new_project_is_a_project_of_kedro_with_the_packages_pipelines(
+    run, tmp_path: Path
+) -> None:
+    run("new", "mine")
+    metadata = bootstrap_project(tmp_path / "mine")
+    assert (metadata.package_name, metadata.project_name) == ("robust_fairness", "mine")
+    assert (tmp_path / "mine" / ".telemetry").read_text() == "consent: false\n"
+    nbformat.read(tmp_path / "mine" / "notebooks" / "first_look.ipynb", 4)
+    assert "exists, allowed: a new or empty folder" in run("new", "mine", status=1).output
