@@ -1,28 +1,82 @@
-"""The audit of a file: gates, table and page."""
+"""The audit of a file: now, or now and then; gates, tables and page."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from robust_fairness.audit import gates as gate_texts
+from robust_fairness.audit.changes import MIX, changes, require_comparable
+from robust_fairness.audit.gates import Judgement, Rule
 from robust_fairness.audit.page import audit_page
-from robust_fairness.audit.predictions import Roles, check
-from robust_fairness.audit.report import MISSING, P_VALUES, SMALL, offered_names, score
+from robust_fairness.audit.periods import Length, last_period
+from robust_fairness.audit.predictions import Predictions, Roles, check
+from robust_fairness.audit.report import SMALL, offered_names, score, selected
+from robust_fairness.audit.trivial import trivial_predictor
+from robust_fairness.audit.verdict import console
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.raw.columns import Bins, as_numbers, quantile_edges
 from robust_fairness.datasets.raw.reading import read_columns
+
+CONVENTIONAL = ("conventional",)
 
 
 @dataclass(frozen=True)
 class FileAudit:
-    """Result of the audit of a file."""
+    """Result of the audit of a file.
+
+    Attributes:
+        rows: values, with the columns ``AUDIT``.
+        files: contents of the files to write, by name.
+        failures: one line per failure of a gate.
+        lines: what the console shows, each with whether it is a failure.
+        changes: changes since the earlier period, with the columns ``CHANGES``; None without one.
+        judgements: the verdicts of all gates.
+    """
 
     rows: pd.DataFrame
     files: Mapping[str, str]
     failures: list[str]
+    lines: Sequence[tuple[str, bool]] = ()
+    changes: pd.DataFrame | None = None
+    judgements: Sequence[Judgement] = ()
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file of predictions and how it is written.
+
+    Attributes:
+        path: the file, CSV or Parquet.
+        delimiter: column separator of a CSV file.
+        missing: texts of missing values, besides empty cells.
+    """
+
+    path: Path
+    delimiter: str = ","
+    missing: Sequence[str] = ()
+
+    def columns(self, names: Sequence[str], text: Sequence[str] = ()) -> pd.DataFrame:
+        """These columns; those of ``text`` may have any number of distinct values."""
+        if len(self.delimiter) != 1:
+            raise InputError(f"delimiter: {self.delimiter!r}, allowed: one character")
+        if not self.path.is_file():
+            raise InputError(f"{self.path}: no such file")
+        files, wanted = Files(self.path.absolute().parent), list(dict.fromkeys(names))
+        missing = ("", *self.missing)
+        return read_columns(files, self.path.name, wanted, self.delimiter, missing, text)
+
+
+@dataclass(frozen=True)
+class Period:
+    """The predictions of a period, and its name."""
+
+    name: str
+    predictions: Predictions
 
 
 def audit_file(
@@ -34,31 +88,63 @@ def audit_file(
     small: int = SMALL,
     missing: Sequence[str] = (),
     delimiter: str = ",",
+    reference: Path | None = None,
+    period: str | None = None,
+    by: Length = "month",
+    metrics: Sequence[str] = CONVENTIONAL,
+    suppress: int = 0,
+    rule: Rule = "estimate",
 ) -> FileAudit:
     """Score the predictions in a CSV or Parquet file; writes nothing.
 
     Args:
         path: the file.
         roles: what its columns are.
-        gates: conditions that must not hold, such as ``delta_eo[sex]>0.1``.
+        gates: conditions that must not hold, such as ``equalized_odds_difference[sex]>0.1``.
         intersections: also score the intersections of all categorical attributes.
         small: groups with fewer rows are flagged.
         missing: texts of missing values, besides empty cells.
         delimiter: column separator of a CSV file.
+        reference: file of the earlier period, with the same columns.
+        period: column of dates; the last period is compared with those before it.
+        by: length of a period.
+        metrics: names of the metrics, see ``report.selected``; those of gates are added.
+        suppress: groups with fewer rows are not shown.
+        rule: what fails a gate, see ``Gate.judgements``.
     """
     parsed = [gate_texts.parse(gate) for gate in gates]
     for gate in parsed:
         gate_texts.require_known(
-            gate, offered_names(roles.continuous), _attributes(roles.attributes, intersections)
+            gate,
+            [*offered_names(roles.continuous), *([MIX] if gate.change else [])],
+            _attributes(roles.attributes, intersections),
         )
-    table = _table(path, roles.columns, delimiter, ("", *missing))
-    predictions = check(table, roles, path.name)
-    rows = score(predictions, intersections, small, path.name)
-    failures = {gate: gate.failures(rows) for gate in parsed}
-    page = audit_page(rows, predictions, roles, name=path.name, small=small, failures=failures)
+        if gate.change and reference is None and period is None:
+            raise InputError(f"gate {gate.text!r}: a change needs --reference or --period")
+    wanted = [*metrics, *(gate.metric for gate in parsed if gate.metric != MIX)]
+    names = selected(wanted, roles.continuous)
+    now, then = _periods(Source(path, delimiter, missing), roles, reference, period, by)
+    rows, *earlier = [
+        score(one.predictions, intersections, small, one.name, names, suppress)
+        for one in filter(None, (now, then))
+    ]
+    changed = changes(rows, earlier[0]) if earlier else None
+    judgements = [one for gate in parsed for one in gate_texts.judged(gate, rows, changed, rule)]
+    failures = {
+        gate: [one.reason for one in judgements if one.gate == gate and one.verdict == "FAIL"]
+        for gate in parsed
+    }
+    page = audit_page(
+        rows, now.predictions, roles, name=now.name, small=small, failures=failures,
+        changes=changed, then=then.name if then else "",
+    )  # fmt: skip
     name = path.name.partition(".")[0]
     files = {f"{name}_audit.html": page, f"{name}_audit.csv": rows.to_csv(index=False)}
-    return FileAudit(rows, files, [line for lines in failures.values() for line in lines])
+    if changed is not None:
+        files[f"{name}_changes.csv"] = changed.to_csv(index=False)
+    failed = [line for lines in failures.values() for line in lines]
+    told = list(console(rows, judgements, trivial_predictor(now.predictions)))
+    return FileAudit(rows, files, failed, told, changed, judgements)
 
 
 def _attributes(names: Sequence[str], intersections: bool) -> set[str]:
@@ -67,29 +153,47 @@ def _attributes(names: Sequence[str], intersections: bool) -> set[str]:
     return {" & ".join(some) for size in sizes for some in combinations(names, size)}
 
 
-def _table(
-    path: Path, columns: Sequence[str], delimiter: str, missing: Sequence[str]
-) -> pd.DataFrame:
-    if len(delimiter) != 1:
-        raise InputError(f"delimiter: {delimiter!r}, allowed: one character")
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
-    files = Files(path.absolute().parent)
-    return read_columns(files, path.name, list(dict.fromkeys(columns)), delimiter, missing)
-
-
-def summary(rows: pd.DataFrame) -> str:
-    """Text for the terminal: values with intervals, without those of single groups."""
-    shown = rows[(rows["group"] == "") & ~rows["metric"].isin(P_VALUES)]
-    shown = shown[shown["applies"] & ~((shown["metric"] == MISSING) & (shown["value"] == 0))]
-    lines = []
-    for row in shown.to_dict("records"):
-        value = "n/a" if pd.isna(row["value"]) else f"{row['value']:.4f}"
-        interval = "" if pd.isna(row["low"]) else f"[{row['low']:.4f}, {row['high']:.4f}]"
-        small = "small" if row["small"] else ""
-        lines.append((row["metric"], row["attribute"], value, interval, small, row["note"]))
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
+def _periods(
+    source: Source, roles: Roles, reference: Path | None, period: str | None, by: Length
+) -> tuple[Period, Period | None]:
+    """The current predictions and, where there are, the earlier ones."""
+    name = source.path.name
+    if reference is not None and period is not None:
+        raise InputError("reference and period are both given, allowed: one of them")
+    if period is not None:
+        return _split(source, roles, period, by)
+    table = source.columns(roles.columns)
+    if reference is None:
+        return Period(name, check(table, roles, name)), None
+    other = replace(source, path=reference)
+    earlier = other.columns(roles.columns)
+    fixed = replace(roles, bins=_edges(earlier, roles, reference.name))
+    names = (name, reference.name) if name != reference.name else ("current", "reference")
+    now, then = (
+        Period(one, check(cells, fixed, str(file)))
+        for one, cells, file in zip(names, (table, earlier), (source.path, reference), strict=True)
     )
+    require_comparable(now.predictions, then.predictions, names)
+    return now, then
+
+
+def _edges(table: pd.DataFrame, roles: Roles, name: str) -> dict[str, Bins]:
+    """Bins with the edges of the quantiles of a table, so that another one has the same groups."""
+    found: dict[str, Bins] = dict(roles.bins)
+    for one, bins in roles.bins.items():
+        if isinstance(bins, int) and one in table:
+            place = f"{name}, column {one}"
+            found[one] = quantile_edges(as_numbers(table[one], place), bins)
+    return found
+
+
+def _split(source: Source, roles: Roles, period: str, by: Length) -> tuple[Period, Period]:
+    """The last period of a table, and all before it."""
+    name = source.path.name
+    if period in roles.columns:
+        raise InputError(f"column {period} has two roles; the period is a column of its own")
+    table = source.columns([*roles.columns, period], text=[period])
+    last = last_period(table[period], by, f"{name}, column {period}")
+    every = check(table.drop(columns=period), roles, name)
+    now, then = (every.take(np.flatnonzero(rows)) for rows in (last.rows, ~last.rows))
+    return Period(last.now, now), Period(last.then, then)

@@ -1,8 +1,12 @@
-"""Gates: conditions that fail an audit, such as ``delta_eo[sex]>0.1``."""
+"""Gates: conditions that fail an audit, such as ``equalized_odds_difference[sex]>0.1``.
+
+A condition on a change is ``change(equalized_odds_difference[sex])>0.05``.
+"""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -11,40 +15,139 @@ from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.metrics.renamed import RENAMED
 
 FORM = re.compile(
-    r"\s*(?P<metric>[a-z][a-z0-9_]*)\s*(\[(?P<attribute>.+)\])?\s*(?P<sign>>=|<=|>|<)"
+    r"\s*(?P<change>change\s*\(\s*)?(?P<metric>[a-z][a-z0-9_]*)\s*(\[(?P<attribute>.+?)\])?\s*"
+    r"(?(change)\)\s*)(?P<sign>>=|<=|>|<)"
     r"\s*(?P<limit>[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?)\s*"
 )
-EXAMPLES = "delta_eo>0.1 or delta_eo[sex]>=0.1 or accuracy_by_group<0.7"
-SHORT = {"dp": "delta_dp", "eo": "delta_eo", "eopp": "delta_eopp"}
+EXAMPLES = "equalized_odds_difference[sex]>0.1, accuracy_by_group<0.7 or change(accuracy)<-0.02"
+SHORT = {"dp": "delta_dp", "eo": "delta_eo"}
+AMBIGUOUS = {
+    "eopp": (
+        "equal_opportunity_difference (true positive rates)",
+        "delta_eopp (true negative rates, as printed in Equalized Robustness)",
+    ),
+    "eod": (
+        "equalized_odds_difference (the larger gap)",
+        "delta_eo (the sum of both gaps)",
+        "equal_opportunity_difference",
+    ),
+}
+# What is defined for any number of groups where these are for two.
+ANY_GROUPS = {
+    "delta_dp": "demographic_parity_difference",
+    "delta_eo": "equalized_odds_difference",
+    "disparate_impact": "demographic_parity_ratio",
+}
 COMPARED = {">": np.greater, ">=": np.greater_equal, "<": np.less, "<=": np.less_equal}
+
+Rule = Literal["estimate", "evidence", "doubt"]
+Verdict = Literal["FAIL", "INCONCLUSIVE", "PASS"]
+VERDICTS: tuple[Verdict, ...] = ("FAIL", "INCONCLUSIVE", "PASS")
 
 
 @dataclass(frozen=True)
 class Gate:
-    """A condition that fails an audit."""
+    """A condition that fails an audit; ``change`` says that it is of a change."""
 
     text: str
     metric: str
     attribute: str
     sign: str
     limit: float
+    change: bool = False
 
-    def failures(self, rows: pd.DataFrame) -> list[str]:
-        """One line for each value that meets the condition or is missing."""
+    def judgements(self, rows: pd.DataFrame, rule: Rule = "estimate") -> Iterator["Judgement"]:
+        """The judgement of each value of the metric.
+
+        Args:
+            rows: rows of an audit, or changes as ``as_values`` makes them.
+            rule: what fails the gate: an ``estimate`` that meets the condition; ``evidence``, an
+                interval that meets it as a whole; or ``doubt``, one that meets it in part. A value
+                without interval is its own.
+        """
         own = rows[rows["metric"] == self.metric]
         if self.attribute:
             own = own[own["attribute"] == self.attribute]
         if own.empty:
-            return [f"{self.text}: the audit has no such row"]
-        reasons = []
-        for row, value in zip(own.itertuples(), own["value"].to_numpy(), strict=True):
-            where = ", ".join(filter(None, (str(row.attribute), str(row.group))))
-            place = f"{self.metric}{f' ({where})' if where else ''}"
-            if np.isnan(value):
-                reasons.append(f"{self.text}: {place} has no value: {row.note}")
-            elif COMPARED[self.sign](value, self.limit):
-                reasons.append(f"{self.text}: {place} is {value:.6g}")
-        return reasons
+            yield Judgement(self, "FAIL", f"{self.text}: the audit has no such row")
+        own = own.reindex(columns=["attribute", "group", "value", "low", "high", "n", "note"])
+        for row in own.itertuples(index=False):
+            yield self._judgement(Judged(*row), rule)
+
+    def _judgement(self, row: "Judged", rule: Rule) -> "Judgement":
+        place = f"{self.metric}{f' ({row.place})' if row.place else ''}"
+        if self.change:
+            place = f"change of {place}"
+        if np.isnan(row.value):
+            other = ANY_GROUPS.get(self.metric)
+            advice = f"; {other} is for any number of groups" if other else ""
+            reason = f"{self.text}: {place} has no value: {row.note}{advice}"
+            return Judgement(self, "FAIL", reason, row)
+        within = "" if np.isnan(row.low) else f" (95 % {row.low:.3g} to {row.high:.3g})"
+        return Judgement(
+            self, self._verdict(row, rule), f"{self.text}: {place} is {row.value:.6g}{within}", row
+        )
+
+    def _verdict(self, row: "Judged", rule: Rule) -> Verdict:
+        meets = COMPARED[self.sign]
+        ends = [row.value if np.isnan(end) else end for end in (row.low, row.high)]
+        by_end = [bool(meets(end, self.limit)) for end in ends]
+        fails = {
+            "estimate": bool(meets(row.value, self.limit)),
+            "evidence": all(by_end),
+            "doubt": any(by_end),
+        }
+        if fails[rule]:
+            return "FAIL"
+        return "INCONCLUSIVE" if any(by_end) else "PASS"
+
+    def failures(self, rows: pd.DataFrame) -> list[str]:
+        """One line for each value that meets the condition or is missing."""
+        return [one.reason for one in self.judgements(rows) if one.verdict == "FAIL"]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A value that a gate judges."""
+
+    attribute: str = ""
+    group: str = ""
+    value: float = np.nan
+    low: float = np.nan
+    high: float = np.nan
+    n: float = np.nan
+    note: str = ""
+
+    @property
+    def place(self) -> str:
+        """Attribute and group, separated by a comma."""
+        return ", ".join(filter(None, (str(self.attribute), str(self.group))))
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The verdict of a gate on a value, with one line that says why."""
+
+    gate: Gate
+    verdict: Verdict
+    reason: str
+    row: Judged = Judged()
+
+
+def judged(
+    gate: Gate, rows: pd.DataFrame, changes: pd.DataFrame | None, rule: Rule
+) -> list[Judgement]:
+    """The judgements of a gate on values, or on changes if it is of these."""
+    if not gate.change:
+        return list(gate.judgements(rows, rule))
+    if changes is None:
+        raise InputError(f"gate {gate.text!r}: a change needs an earlier period")
+    return list(gate.judgements(as_values(changes), rule))
+
+
+def as_values(changes: pd.DataFrame) -> pd.DataFrame:
+    """Changes as values, which gates judge; n is that of the smaller period."""
+    return changes.assign(value=changes["change"], n=changes[["now_n", "then_n"]].min(axis=1))
 
 
 def parse(text: str) -> Gate:
@@ -57,12 +160,17 @@ def parse(text: str) -> Gate:
     metric = SHORT.get(found["metric"], found["metric"])
     return Gate(
         text.strip(), metric, (found["attribute"] or "").strip(), found["sign"],
-        float(found["limit"]),
+        float(found["limit"]), bool(found["change"]),
     )  # fmt: skip
 
 
 def require_known(gate: Gate, metrics: Collection[str], attributes: Collection[str]) -> None:
     """Check that an audit has the metric and the attribute of a gate."""
+    if gate.metric in AMBIGUOUS:
+        raise InputError(
+            f"gate {gate.text!r}: {gate.metric} may be {' or '.join(AMBIGUOUS[gate.metric])}; "
+            "allowed: one of these names"
+        )
     if gate.metric in RENAMED:
         raise InputError(
             f"gate {gate.text!r}: metric {gate.metric!r} is now called {RENAMED[gate.metric]!r}"

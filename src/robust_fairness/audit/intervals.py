@@ -15,12 +15,15 @@ too rarely if groups are small or similar. Each interval is therefore derived fr
   so the value plus and minus the 95 % quantile of the norm of the *error* has at least nominal
   coverage. Errors come from a Dirichlet bootstrap with ``PRIOR_ROWS`` rows added to each group,
   spread evenly, since otherwise a group of five equal rows has no variance.
+- Change of any of them between two periods: the square-and-add rule of Zou and Donner (2008), from
+  the intervals of both periods.
 - Worst of several proportions: from the smallest lower bound to the smallest of upper bounds that
   hold simultaneously (Šidák 1967).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -81,13 +84,27 @@ def bounds_of_classes(counts: np.ndarray, generator: np.random.Generator) -> dic
 
 def gap(hits: np.ndarray, rows: np.ndarray) -> Bound:
     """Newcombe's interval of the absolute difference of the proportions ``hits / rows`` ``[2]``."""
-    share, low, high = _wilson(hits, rows)
-    difference = share[1] - share[0]
-    least = difference - np.hypot(share[1] - low[1], high[0] - share[0])
-    most = difference + np.hypot(high[1] - share[1], share[0] - low[0])
+    first, second = np.transpose(_wilson(hits, rows))
+    least, most = difference_of(second, first)
     if least <= 0 <= most:
         return Bound("Newcombe", 0.0, float(max(-least, most)))
     return Bound("Newcombe", *sorted((float(abs(least)), float(abs(most)))))
+
+
+def difference_of(minuend: Iterable[Any], subtrahend: Iterable[Any]) -> tuple[Any, Any]:
+    """Interval of the difference of two independent estimates, from their separate intervals.
+
+    The square-and-add rule, MOVER: equation 4 of Zou and Donner (2008), which is Newcombe's method
+    10 (1998) for Wilson's intervals of two proportions.
+
+    Args:
+        minuend: estimates with their lower and upper bounds, ``[...]`` each.
+        subtrahend: those that are subtracted.
+    """
+    (one, low, high), (other, other_low, other_high) = minuend, subtrahend
+    least = one - other - np.hypot(one - low, other_high - other)
+    most = one - other + np.hypot(high - one, other - other_low)
+    return least, most
 
 
 def ratio(hits: np.ndarray, rows: np.ndarray) -> Bound:

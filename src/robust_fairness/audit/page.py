@@ -1,19 +1,38 @@
-"""The page of an audit, one file that needs no network."""
+"""The page of an audit: one file without scripts that needs no network."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
-from robust_fairness.audit.gates import Gate
+from robust_fairness.audit.changes import CHANGES, MIX, joined
+from robust_fairness.audit.definitions import definition
+from robust_fairness.audit.drawing import axis_of, interval_svg
+from robust_fairness.audit.gates import VERDICTS, Gate, Judgement, Verdict, judged
 from robust_fairness.audit.intervals import RESAMPLES
 from robust_fairness.audit.predictions import Predictions, Roles
-from robust_fairness.audit.report import SHARE
-from robust_fairness.rendering.figures import Panel, bar_style, panelled
-from robust_fairness.rendering.html import figure, rendered, table
+from robust_fairness.audit.report import MISSING, SHARE
+from robust_fairness.audit.trivial import trivial_predictor
+from robust_fairness.audit.verdict import sentence_of
+from robust_fairness.core import tables
+from robust_fairness.metrics import find_metric
+from robust_fairness.rendering.html import rendered
 
-SHOWN = ["metric", "group", "value", "low", "high", "interval", "n", "small", "note"]
+MOST_GROUPS = 30  # of an attribute, which the page shows
+MOST_GATES = 60  # lines of gates
+NO_METRICS = (MISSING, SHARE, MIX)
+SHARES = (0.0, 1.0)
+NO_CHANGE = {"text": "", "word": ""}
+RATES = (
+    "accuracy_by_group", "selection_rate_by_group", "true_positive_rate_by_group",
+    "false_positive_rate_by_group", "precision_by_group",
+)  # fmt: skip
+OVERALL = {
+    "accuracy_by_group": "accuracy", "selection_rate_by_group": "selection_rate",
+    "true_positive_rate_by_group": "true_positive_rate", "precision_by_group": "precision",
+    "false_positive_rate_by_group": "false_positive_rate",
+}  # fmt: skip
 
 
 def audit_page(
@@ -24,74 +43,169 @@ def audit_page(
     name: str,
     small: int,
     failures: Mapping[Gate, Sequence[str]],
+    changes: pd.DataFrame | None = None,
+    then: str = "",
 ) -> str:
-    """The page as HTML; the same arguments give the same text."""
+    """The page as HTML; the same arguments give the same text.
+
+    Args:
+        rows: the values, with the columns ``AUDIT``.
+        predictions: the predictions that they are of.
+        roles: the columns of the table.
+        name: name of the table or of the period.
+        small: rows below which a group is flagged.
+        failures: the lines of the failures of every gate.
+        changes: changes since an earlier period, with the columns ``CHANGES``.
+        then: name of that period.
+    """
+    judgements = [
+        (_verdict(one, failures[gate]), one)
+        for gate in failures
+        for one in judged(gate, rows, changes, "evidence")
+    ]
+    judgements.sort(key=lambda pair: VERDICTS.index(pair[0]))
+    compared = tables.table(CHANGES, []) if changes is None else changes
+    table = joined(rows[rows["applies"]], compared).fillna({"note": "", "note_change": ""})
+    names = [str(one) for one in rows["attribute"].unique() if one]
     order = {one: number for number, one in enumerate(roles.attributes)}
-    names = {str(one) for one in rows["attribute"] if one}
+    names.sort(key=lambda one: (order.get(one, len(order)), one))
     return rendered(
         "robust_fairness.audit",
         "audit.html",
         name=name,
+        then=then,
         rows=f"{len(predictions.samples):,}",
         roles=roles,
         kind=predictions.kind,
         classes=predictions.samples.classes,
         small=small,
         resamples=f"{RESAMPLES:,}",
-        gates=[{"text": gate.text, "failures": why} for gate, why in failures.items()],
-        overall=table(_shown(rows[rows["attribute"] == ""], grouped=False), "All rows"),
-        sections=[
-            _section(rows[rows["attribute"] == one], one, number)
-            for number, one in enumerate(
-                sorted(names, key=lambda one: (order.get(one, len(order)), one))
-            )
-        ],
+        warning=trivial_predictor(predictions),
+        verdict=sentence_of(
+            [verdict for verdict, _ in judgements], judgements[0][1].reason if judgements else ""
+        ),
+        gates=[_gate_line(*one) for one in judgements[:MOST_GATES]],
+        hidden_gates=max(0, len(judgements) - MOST_GATES),
+        overall=_lines(table[(table["attribute"] == "") & (table["group"] == "")]),
+        sections=[_section(table, one) for one in names],
+        compared=changes is not None,
     )
 
 
-def _section(rows: pd.DataFrame, name: str, number: int) -> dict[str, Any]:
-    """Tables and figure of an attribute."""
-    values, groups = rows[rows["group"] == ""], rows[rows["group"] != ""]
-    drawn = _rates(groups, name)
+def _verdict(judgement: Judgement, failures: Sequence[str]) -> Verdict:
+    return "FAIL" if judgement.reason in failures else judgement.verdict
+
+
+def _gate_line(verdict: Verdict, one: Judgement) -> dict[str, Any]:
+    """A line of the table of gates."""
+    gate, row = one.gate, one.row
+    drawn = ""
+    if np.isfinite(row.value):
+        axis = axis_of(gate.limit, not gate.change and _is_share(gate.metric))
+        if gate.change:
+            axis = (-axis[1], axis[1])
+        drawn = interval_svg(row.value, row.low, row.high, axis, gate.limit)
     return {
-        "name": name,
-        "figure": drawn and figure(drawn, f"audit-{number}"),
-        "between": len(values) and table(_shown(values, grouped=False), f"{name}: between groups"),
-        "within": len(groups) and table(_shown(groups, grouped=True), f"{name}: within groups"),
+        "verdict": verdict,
+        "gate": gate.text,
+        "definition": definition(gate.metric),
+        "place": row.place,
+        "value": _interval_text(row.value, row.low, row.high),
+        "note": row.note,
+        "drawn": drawn,
+        "n": "" if np.isnan(row.n) else f"{row.n:,.0f}",
     }
 
 
-def _shown(rows: pd.DataFrame, grouped: bool) -> pd.DataFrame:
-    """The columns to show; small groups are marked in words."""
-    shown = rows[SHOWN].astype({"small": object})
-    shown["small"] = rows["small"].map({True: "small", False: ""})
-    return shown if grouped else shown.drop(columns="group")
+def _is_share(metric: str) -> bool:
+    """Whether 1 is the best value, or the value is a share of rows."""
+    return metric in NO_METRICS or find_metric(metric).better == "higher"
 
 
-def _rates(rows: pd.DataFrame, name: str) -> go.Figure | None:
-    """Rates by group with their intervals; None if the attribute has no groups.
+def _section(table: pd.DataFrame, name: str) -> dict[str, Any]:
+    """Measures between the groups of an attribute, rates within them, and their shares."""
+    own = table[table["attribute"] == name]
+    between = own[(own["group"] == "") & (own["metric"] != MISSING)]
+    missing = own[(own["metric"] == MISSING) & (own["value"] > 0)]
+    return {
+        "name": name,
+        "between": _lines(between),
+        "missing": [] if missing.empty else list(missing["note"]),
+        **_groups(table, own[own["group"] != ""]),
+    }
 
-    Only rates of whole groups: the table has those of parts, such as ranges of probability.
-    """
-    whole = rows["group"].isin(rows[rows["metric"] == SHARE]["group"])
-    rows = rows[whole & (rows["metric"] != SHARE) & rows["value"].notna()]
-    if rows.empty:
-        return None
-    traces = []
-    for number, metric in enumerate(dict.fromkeys(rows["metric"])):
-        own = rows[rows["metric"] == metric]
-        traces.append(
+
+def _lines(rows: pd.DataFrame) -> list[dict[str, Any]]:
+    """Lines of a table of measures."""
+    return [
+        {"metric": row["metric"], "definition": definition(row["metric"]), **_texts(row)}
+        for row in rows.to_dict("records")
+    ]
+
+
+def _texts(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """A value now and then, its change, and the notes of both."""
+    return {
+        "value": _interval_text(row["value"], row["low"], row["high"]),
+        "then": _interval_text(row["then"], row["then_low"], row["then_high"]),
+        "change": _change_text(row["change"], row["low_change"], row["high_change"]),
+        "note": "; ".join(filter(None, (row["note"], row["note_change"]))),
+    }
+
+
+def _groups(table: pd.DataFrame, rows: pd.DataFrame) -> dict[str, Any]:
+    """Shares of the groups of an attribute, and rates within them."""
+    shares = rows[rows["metric"] == SHARE]
+    rates = [one for one in RATES if (rows["metric"] == one).any()]
+    overall = table[table["attribute"] == ""].set_index("metric")["value"]
+    cells = {
+        (row["group"], row["metric"]): row
+        for row in rows[rows["metric"].isin(rates)].to_dict("records")
+    }
+    return {
+        "rates": [{"name": one, "definition": definition(one)} for one in rates],
+        "groups": [
             {
-                "type": "bar",
-                "x": own["group"].to_numpy(),
-                "y": own["value"].to_numpy(),
-                "error_y": {
-                    "array": (own["high"] - own["value"]).to_numpy(),
-                    "arrayminus": (own["value"] - own["low"]).to_numpy(),
-                },
-                "name": metric,
-                "marker": bar_style(number),
+                "name": group["group"],
+                "n": f"{np.nan_to_num(group['n']):,.0f}",
+                "share": _texts(group),
+                "cells": [
+                    _rate(cells.get((group["group"], one)), overall.get(OVERALL[one]))
+                    for one in rates
+                ],
             }
-        )
-    title = f"Rates within the groups of {name}, 95 % intervals"
-    return panelled(title, [Panel("", name, "value")], traces).update_xaxes(type="category")
+            for group in shares.head(MOST_GROUPS).to_dict("records")
+        ],
+        "further": max(0, len(shares) - MOST_GROUPS),
+    }
+
+
+def _rate(row: Mapping[Any, Any] | None, overall: float | None) -> dict[str, Any]:
+    """A rate of a group: text, drawing, and change."""
+    if row is None or np.isnan(row["value"]):
+        return {"text": "n/a", "drawn": "", "change": NO_CHANGE}
+    then = (row["then"], row["then_low"], row["then_high"])
+    return {
+        "text": f"{row['value']:.3f}",
+        "drawn": interval_svg(
+            row["value"], row["low"], row["high"], SHARES, overall,
+            None if np.isnan(row["then"]) else then,
+        ),
+        "change": _change_text(row["change"], row["low_change"], row["high_change"]),
+    }  # fmt: skip
+
+
+def _interval_text(value: float, low: float, high: float) -> str:
+    if np.isnan(value):
+        return "n/a"
+    return f"{value:.3f}" if np.isnan(low) else f"{value:.3f} ({low:.3f} to {high:.3f})"
+
+
+def _change_text(change: float, low: float, high: float) -> dict[str, str]:
+    """A change with its sign, and in a word whether its interval excludes 0."""
+    if np.isnan(change):
+        return NO_CHANGE
+    if np.isnan(low):
+        return {"text": f"{change:+.3f}", "word": ""}
+    word = "rose" if low > 0 else "fell" if high < 0 else "unclear"
+    return {"text": f"{change:+.3f} ({low:+.3f} to {high:+.3f})", "word": word}

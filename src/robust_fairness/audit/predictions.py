@@ -1,7 +1,7 @@
 """A table of predictions, checked: every mistake in it is found here."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -61,6 +61,24 @@ class Predictions:
     prediction: np.ndarray
     outputs: np.ndarray
     kind: str
+
+    def take(self, rows: np.ndarray) -> "Predictions":
+        """The predictions of some rows, by number; groups without any of them are gone."""
+        samples = self.samples.take(rows)
+        attributes = pd.DataFrame({k: _present(one) for k, one in samples.attributes.items()})
+        return replace(
+            self,
+            samples=replace(samples, attributes=attributes),
+            prediction=self.prediction[rows],
+            outputs=self.outputs[rows],
+        )
+
+
+def _present(values: pd.Series) -> pd.Series:
+    """The column without categories that no row has."""
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        return values.cat.remove_unused_categories()
+    return values
 
 
 def check(table: pd.DataFrame, roles: Roles, name: str = "table") -> Predictions:

@@ -20,6 +20,7 @@ import pandas as pd
 from robust_fairness.audit.intervals import Bound, bounds_of_classes, worst_mean
 from robust_fairness.audit.predictions import PredictionKind, Predictions, Roles, check
 from robust_fairness.core import tables
+from robust_fairness.core.errors import unknown_name
 from robust_fairness.core.intervals import mean_interval, wilson_interval
 from robust_fairness.datasets.raw.columns import Bins, Kind
 from robust_fairness.metrics import all_metrics, evaluate
@@ -36,7 +37,8 @@ SMALL = 30  # rows below which a group is flagged: a share has a standard error 
 KERNEL_ROWS = 16_384  # rows from which the kernel scores take theirs
 MISSING, SHARE = "missing_attribute", "group_share"
 SHARES = (
-    "accuracy", "accuracy_by_group", "selection_rate_by_group", "true_positive_rate_by_group",
+    "accuracy", "selection_rate", "true_positive_rate", "false_positive_rate", "precision",
+    "accuracy_by_group", "selection_rate_by_group", "true_positive_rate_by_group",
     "true_negative_rate_by_group", "false_positive_rate_by_group", "false_negative_rate_by_group",
     "precision_by_group", "head_accuracy", "tail_accuracy", SHARE,
 )  # fmt: skip
@@ -48,6 +50,17 @@ OF_CLASSES = (
 ARRAYS = frozenset(("y_true", "y_pred", "y_score", "outputs", "classes", "sensitive_features"))
 AGGREGATIONS = (
     "", "by_group", "mean_group", "worst_group", "worst_gap", "halves_gap", "light_dark_gap",
+)  # fmt: skip
+# Conventional measures, and those of Equalized Robustness; the audit of a file scores them.
+CONVENTIONAL = (
+    "accuracy", "balanced_accuracy", "selection_rate", "true_positive_rate", "false_positive_rate",
+    "precision",
+    "demographic_parity_difference", "equal_opportunity_difference", "equalized_odds_difference",
+    "demographic_parity_ratio", "equal_opportunity_ratio", "equalized_odds_ratio",
+    "worst_group_accuracy", "delta_dp", "delta_eo", "delta_eopp", "disparate_impact",
+    "delta_dp_one_vs_rest", "delta_eo_one_vs_rest",
+    "accuracy_by_group", "selection_rate_by_group", "true_positive_rate_by_group",
+    "false_positive_rate_by_group", "precision_by_group",
 )  # fmt: skip
 SCORES = ("faircocco_cal", "faircocco_dp", "faircocco_eo")
 P_VALUES = tuple(f"{name}_p_value" for name in SCORES)
@@ -70,6 +83,8 @@ def audit(
     intersections: bool = False,
     small: int = SMALL,
     name: str = "table",
+    metrics: Sequence[str] | None = None,
+    suppress: int = 0,
 ) -> pd.DataFrame:
     """Score predictions with every metric that needs no model; deterministic.
 
@@ -91,6 +106,8 @@ def audit(
         intersections: also score the intersections of all categorical attributes.
         small: groups with fewer rows are flagged.
         name: name of the table, for rows and error messages.
+        metrics: names of the metrics, see ``offered_names``; default: ``metrics_of``.
+        suppress: groups with fewer rows are not shown; gaps between groups contain them.
 
     Returns:
         One row per value, with the columns ``AUDIT``. ``value`` is missing if the metric is not
@@ -105,7 +122,7 @@ def audit(
         target, prediction, attributes, positive, continuous, prediction_is, threshold,
         types or {}, bins or {},
     )  # fmt: skip
-    return score(check(table, roles, name), intersections, small, name)
+    return score(check(table, roles, name), intersections, small, name, metrics, suppress)
 
 
 def metrics_of(continuous: bool) -> list[str]:
@@ -128,18 +145,55 @@ def metrics_of(continuous: bool) -> list[str]:
 
 
 def offered_names(continuous: bool) -> list[str]:
-    """All values that the column ``metric`` of an audit may have."""
-    return [*metrics_of(continuous), *CORRECTED.values(), MISSING, SHARE]
+    """All values that the column ``metric`` of an audit may have.
+
+    Beside ``metrics_of``, every quantity of classes, outcomes or probabilities with any
+    aggregation, such as ``roc_auc_difference`` or ``expected_calibration_error_by_group``.
+    """
+    task = "regression" if continuous else "classification"
+    further = [
+        one.name
+        for one in all_metrics()
+        if one.task in (task, "any") and ARRAYS.issuperset(one.needs)
+    ]
+    return sorted({*metrics_of(continuous), *further, *CORRECTED.values(), MISSING, SHARE})
+
+
+def selected(names: Sequence[str], continuous: bool) -> list[str]:
+    """Names of metrics, without those that every audit has.
+
+    ``conventional`` are the metrics ``CONVENTIONAL``, or all of a continuous target, and ``all``
+    are ``metrics_of``.
+
+    Raises:
+        InputError: an audit has no such metric.
+    """
+    known = offered_names(continuous)
+    every = metrics_of(continuous)
+    sets = {"all": every, "conventional": every if continuous else [*CONVENTIONAL]}
+    found: list[str] = []
+    for name in names:
+        if name not in sets and name not in known:
+            raise unknown_name("metric", name, [*sets, *known])
+        found += sets.get(name, [name])
+    return [one for one in dict.fromkeys(found) if one not in (MISSING, SHARE)]
 
 
 def score(
-    predictions: Predictions, intersections: bool = False, small: int = SMALL, name: str = "table"
+    predictions: Predictions,
+    intersections: bool = False,
+    small: int = SMALL,
+    name: str = "table",
+    metrics: Sequence[str] | None = None,
+    suppress: int = 0,
 ) -> pd.DataFrame:
     """All rows of checked predictions, see ``audit``."""
     samples = predictions.samples
+    names = selected(("all",) if metrics is None else metrics, not samples.classes)
     categorical = [str(one) for one in samples.attributes.select_dtypes("category")]
     groupings = [tuple(categorical)] if intersections and len(categorical) > 1 else []
-    plain = [one for one in metrics_of(not samples.classes) if one not in OF_DEPENDENCE]
+    kernel = {*OF_DEPENDENCE, *CORRECTED.values()}
+    plain = [one for one in names if one not in kernel]
     groups = {
         " & ".join(one): groups_of(samples.attributes, one)
         for one in [*((each,) for each in categorical), *groupings]
@@ -151,9 +205,24 @@ def score(
     for row in rows:
         row.update(_interval(row, bounds))
         row.update(_small_group(row, predictions, groups, small))
-    rows += _dependence(predictions, small)
+    if kernel.intersection(names):
+        rows += _dependence(predictions, small)
+    rows = _without_small(rows, groups, suppress)
     empty = {"low": np.nan, "high": np.nan, "interval": "", "small": False, "applies": True}
     return tables.table(AUDIT, [{**empty, **row, "dataset": name} for row in rows])
+
+
+def _without_small(
+    rows: Sequence[dict[str, Any]], groups: Mapping[str, Groups], fewest: int
+) -> list[dict[str, Any]]:
+    """The rows without groups of fewer than ``fewest`` rows, and without notes that tell them."""
+    hiding = {name for name, found in groups.items() if (found.counts < fewest).any()}
+    note = f"groups with fewer than {fewest} rows are hidden"
+    kept = [row for row in rows if not row["group"] or row["n"] >= fewest]
+    for row in kept:
+        if fewest and not row["group"] and (row["attribute"] in hiding or row.get("small")):
+            row["note"] = note
+    return kept
 
 
 def _missing_rows(samples: Samples) -> list[dict[str, Any]]:

@@ -61,7 +61,36 @@ class AuditCommand(click.Command):
     help="Folder for the page and the CSV file; default: the current folder.",
 )
 @click.option(
-    "--fail-if", "gates", multiple=True, help="Exit with status 1 if true: delta_eo[sex]>0.1"
+    "--reference", type=click.Path(path_type=Path), help="Table of an earlier period, to compare."
+)
+@click.option("--period", help="Column of dates: the last period is compared with all before.")
+@click.option(
+    "--by",
+    type=click.Choice(["month", "quarter", "year"]),
+    default="month",
+    show_default=True,
+    help="Length of a period.",
+)
+@click.option(
+    "--metrics",
+    default="conventional",
+    show_default=True,
+    help="Names of metrics A,B; also: conventional, all.",
+)
+@click.option("--suppress", type=click.IntRange(0), default=0, help="Hide groups with fewer rows.")
+@click.option(
+    "--fail-if",
+    "gates",
+    multiple=True,
+    help="Exit with status 1 if true: equalized_odds_difference[sex]>0.1, change(accuracy)<-0.02",
+)
+@click.option(
+    "--fail-on",
+    "rule",
+    type=click.Choice(["estimate", "evidence", "doubt"]),
+    default="estimate",
+    show_default=True,
+    help="What fails a gate: the value, the whole 95 % interval, or a part of it.",
 )
 def audit(
     path: Path,
@@ -77,37 +106,36 @@ def audit(
     numbers: tuple[str, ...],
     categories: tuple[str, ...],
     output: Path | None,
+    metrics: str,
     **options: Any,
 ) -> None:
     """Score the predictions in a table, CSV or Parquet, without training.
 
-    Writes TABLE_audit.html and TABLE_audit.csv. Exit status: 0, 1 if a gate of --fail-if failed,
-    2 if the input is wrong (nothing is written).
+    Writes TABLE_audit.html and TABLE_audit.csv, and TABLE_changes.csv if two periods are compared.
+    Exit status: 0, 1 if a gate of --fail-if failed, 2 if the input is wrong (nothing is written).
     """
-    from robust_fairness.audit.command import audit_file, summary
+    from robust_fairness.audit.command import audit_file
     from robust_fairness.audit.predictions import Roles
 
     roles = Roles(
-        target, prediction, _names(attributes), positive, continuous, prediction_is, threshold,
-        _types(numbers, categories), dict(map(_cut, bins)),
+        target, prediction, _names("attributes", attributes), positive, continuous, prediction_is,
+        threshold, _types(numbers, categories), dict(map(_cut, bins)),
     )  # fmt: skip
-    found = audit_file(path, roles, **options)
+    found = audit_file(path, roles, metrics=_names("metrics", metrics), **options)
     files = {(output or Path.cwd()) / name: text for name, text in found.files.items()}
     write_files(files)
-    click.echo(summary(found.rows))
-    for file in files:
-        click.echo(f"wrote {file}")
-    for failure in found.failures:
-        click.echo(f"failed: {failure}", err=True)
+    for line, failed in found.lines:
+        click.echo(line, err=failed)
+    click.echo(f"wrote {', '.join(map(str, files))}")
     if found.failures:
         raise SystemExit(1)
 
 
-def _names(text: str) -> list[str]:
+def _names(option: str, text: str) -> list[str]:
     """Names separated by commas, none of them empty or repeated."""
     names = [name.strip() for name in text.split(",")]
     if "" in names or len(set(names)) < len(names):
-        raise InputError(f"attributes: {text!r}, allowed: names of columns, each once, as A,B")
+        raise InputError(f"{option}: {text!r}, allowed: names, each once, as A,B")
     return names
 
 

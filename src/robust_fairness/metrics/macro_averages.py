@@ -41,7 +41,7 @@ def macro_precision_present(y_true: np.ndarray, y_pred: np.ndarray) -> float:
 
 @quantity(better="higher")
 def balanced_accuracy(y_true: np.ndarray, y_pred: np.ndarray) -> float:
-    """``macro_recall`` over the classes that the rows have (scikit-learn)."""
+    """Mean recall of the classes that the rows have (scikit-learn)."""
     return _mean_share(y_pred, y_true, y_true)
 
 

@@ -124,11 +124,7 @@ def as_periods(cells: pd.Series, place: str, period: Period, form: str = "ISO860
 
 def binned(values: pd.Series, place: str, bins: Bins) -> pd.Series:
     """Numbers as categories such as ``age < 30``, ``30 <= age < 60`` and ``age >= 60``."""
-    if isinstance(bins, int):
-        shares = np.arange(1, bins) / max(bins, 1)
-        cuts = np.quantile(values.dropna(), shares).tolist()
-    else:
-        cuts = list(bins)
+    cuts = list(quantile_edges(values, bins) if isinstance(bins, int) else bins)
     if not cuts or sorted(set(cuts)) != cuts:
         raise InputError(
             f"{place}: bin edges {', '.join(f'{cut:g}' for cut in cuts) or '(none)'} must "
@@ -145,6 +141,12 @@ def binned(values: pd.Series, place: str, bins: Bins) -> pd.Series:
             raise InputError(f"{place}: bin {name} is empty; choose other bins")
     kinds = pd.Index(names, dtype=object)
     return pd.Series(pd.Categorical.from_codes(codes, kinds), index=values.index, name=values.name)
+
+
+def quantile_edges(values: pd.Series, bins: int) -> tuple[float, ...]:
+    """Edges of as many bins of equal numbers of rows; missing values are ignored."""
+    shares = np.arange(1, bins) / max(bins, 1)
+    return tuple(np.quantile(values.dropna(), shares).tolist())
 
 
 def require_two_values(values: pd.Series, place: str) -> pd.Series:

@@ -1,0 +1,155 @@
+"""Changes of an audit's values between two periods, each with its interval."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from robust_fairness.audit.intervals import difference_of
+from robust_fairness.audit.predictions import Predictions
+from robust_fairness.audit.report import CORRECTED, P_VALUES, SHARE
+from robust_fairness.core import tables
+from robust_fairness.core.errors import InputError
+
+CHANGES = {
+    "attribute": "str", "group": "str", "metric": "str",
+    "then": "float64", "then_low": "float64", "then_high": "float64", "then_n": "int64",
+    "now": "float64", "now_low": "float64", "now_high": "float64", "now_n": "int64",
+    "change": "float64", "low": "float64", "high": "float64", "note": "str",
+}  # fmt: skip
+KEYS = ["attribute", "group", "metric"]
+MIX = "accuracy_due_to_mix"
+RATE = "accuracy_by_group"
+
+
+def require_comparable(now: Predictions, then: Predictions, names: tuple[str, str]) -> None:
+    """Check that two tables have the same classes, kinds of predictions and types of attributes.
+
+    Args:
+        now: the current predictions.
+        then: the earlier ones.
+        names: names of both tables, for the message.
+    """
+    facts = [
+        ("classes", *(", ".join(one.samples.classes) for one in (now, then))),
+        ("predictions of kind", now.kind, then.kind),
+        *(
+            (f"{name} as", *(_kind(one.samples.attributes[name]) for one in (now, then)))
+            for name in now.samples.attributes
+        ),
+    ]
+    for what, current, earlier in facts:
+        if current != earlier:
+            raise InputError(
+                f"{names[0]} has {what} {current}, {names[1]} has {earlier}; allowed: the same in "
+                "both (see --positive, --prediction-is, --category, --number)"
+            )
+
+
+def _kind(values: pd.Series) -> str:
+    return "category" if isinstance(values.dtype, pd.CategoricalDtype) else "number"
+
+
+def changes(now: pd.DataFrame, then: pd.DataFrame) -> pd.DataFrame:
+    """Every value then and now, and its change, now less then.
+
+    The interval of a change is made from the two separate intervals (``difference_of``). Values
+    without an interval have none of their change either, and p-values are left out. A group of one
+    period only has no change; gaps of an attribute with other groups then and now say so.
+
+    The change of accuracy has a part that is due to the mix of the groups of each attribute
+    (``due_to_mix``); it is the row ``accuracy_due_to_mix``.
+
+    Args:
+        now: rows of an audit of the current period, with the columns ``AUDIT``.
+        then: rows of an audit of the earlier period.
+
+    Returns:
+        One row per value, with the columns ``CHANGES``.
+    """
+    both = joined(_kept(now), _kept(then), ("_now", "_then"))
+    current, earlier = (
+        tuple(both[f"{part}_{period}"].to_numpy() for part in ("value", "low", "high"))
+        for period in ("now", "then")
+    )
+    low, high = difference_of(current, earlier)
+    found = both[KEYS].assign(
+        then=earlier[0], then_low=earlier[1], then_high=earlier[2], then_n=both["n_then"].fillna(0),
+        now=current[0], now_low=current[1], now_high=current[2], now_n=both["n_now"].fillna(0),
+        change=current[0] - earlier[0], low=low, high=high, note=_notes(both),
+    )  # fmt: skip
+    rows: list[dict[Any, Any]] = found.to_dict("records")
+    return tables.table(CHANGES, [*rows, *_mix_rows(found)])
+
+
+def _kept(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of metrics that apply, without p-values."""
+    return rows[rows["applies"] & ~rows["metric"].isin([*P_VALUES, *CORRECTED.values()])]
+
+
+def joined(
+    first: pd.DataFrame, second: pd.DataFrame, suffixes: tuple[str, str] = ("", "_change")
+) -> pd.DataFrame:
+    """The rows of two tables by attribute, group and metric, in the order of the first one."""
+    keys = pd.concat([first[KEYS], second[KEYS]], ignore_index=True).drop_duplicates()
+    return keys.merge(
+        first.merge(second, on=KEYS, how="outer", suffixes=suffixes), on=KEYS, how="left"
+    )
+
+
+def _notes(both: pd.DataFrame) -> list[str]:
+    """What has no counterpart: groups of one period, and gaps of other groups."""
+    shares = both[both["metric"] == SHARE]
+    only = {
+        "only in the current period": shares[shares["n_then"].isna()],
+        "only in the earlier period": shares[shares["n_now"].isna()],
+    }
+    told: dict[str, list[str]] = {}
+    of_group: dict[tuple[str, str], str] = {}
+    for where, rows in only.items():
+        for attribute, group in zip(rows["attribute"], rows["group"], strict=True):
+            told.setdefault(attribute, []).append(f"{group} {where}")
+            of_group[attribute, group] = where
+    return [
+        of_group.get((attribute, group), "") if group else "; ".join(told.get(attribute, ()))
+        for attribute, group in zip(both["attribute"], both["group"], strict=True)
+    ]
+
+
+def _mix_rows(found: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """The change of accuracy that is due to the mix of the groups of each attribute."""
+    for attribute, rows in found[found["metric"] == SHARE].groupby("attribute", sort=False):
+        rates = found[(found["metric"] == RATE) & (found["attribute"] == attribute)]
+        both = rows.merge(rates, on="group", suffixes=("_share", "_rate"))
+        if len(both):
+            part = due_to_mix(
+                *(both[f"{one}_share"].to_numpy() for one in ("now", "then")),
+                *(both[f"{one}_rate"].to_numpy() for one in ("now", "then")),
+            )
+            yield {
+                "attribute": attribute, "group": "", "metric": MIX, "change": part,
+                "now_n": int(both["now_n_rate"].sum()), "then_n": int(both["then_n_rate"].sum()),
+            }  # fmt: skip
+
+
+def due_to_mix(
+    shares_now: np.ndarray, shares_then: np.ndarray, now: np.ndarray, then: np.ndarray
+) -> float:
+    r"""Part of the change of a mean that is due to other shares of the groups.
+
+    With shares :math:`p_a` then and :math:`t_a` now of group a and means m,
+
+    .. math:: m_T - m_P = \sum_a p_a (m_{T,a} - m_{P,a}) + \sum_a (t_a - p_a) m_{T,a}
+
+    of which this is the second sum. A group of one period only (NaN in the other one) belongs to
+    the mix.
+
+    Args:
+        shares_now: shares of the groups now ``[groups]``.
+        shares_then: shares of the groups then.
+        now: means of the groups now.
+        then: means of the groups then.
+    """
+    mean = np.where(np.isnan(now), then, now)
+    return float(np.sum((np.nan_to_num(shares_now) - np.nan_to_num(shares_then)) * mean))

@@ -1,0 +1,196 @@
+"""Comparison of two periods: intervals by simulation, the mix of groups, gates and bad input."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from robust_fairness.audit import Roles, audit, intervals
+from robust_fairness.audit.changes import MIX, changes, due_to_mix
+from robust_fairness.audit.command import audit_file
+from robust_fairness.audit.gates import as_values, parse
+from robust_fairness.cli.main import cli
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.intervals import wilson_interval
+from robust_fairness.diagnosis import decompose_by_group
+from robust_fairness.diagnosis.domains import Overlap
+
+
+def period(rows: int, seed: int, gap: float, west: float = 0.2) -> pd.DataFrame:
+    """Predictions that miss positives of group m with a probability."""
+    rng = np.random.default_rng(seed)
+    sex, y = rng.choice(["f", "m"], rows), rng.integers(0, 2, rows)
+    right = rng.random(rows) >= 0.2 + gap * ((sex == "m") & (y == 1))
+    return pd.DataFrame(
+        {
+            "y": y,
+            "said": np.where(right, y, 1 - y),
+            "sex": sex,
+            "region": rng.choice(["east", "west"], rows, p=[1 - west, west]),
+        }
+    )
+
+
+ROLES = Roles("y", "said", ["sex", "region"])
+NOW, THEN = period(2000, 0, 0.3, 0.5), period(3000, 1, 0.0)
+
+
+@pytest.fixture(scope="module")
+def found() -> pd.DataFrame:
+    """The changes between the two periods."""
+    options = {"metrics": ["conventional"]}
+    return changes(*(audit(one, "y", "said", ["sex", "region"], **options) for one in (NOW, THEN)))
+
+
+def of(found: pd.DataFrame, metric: str, attribute: str = "", group: str = "") -> pd.Series:
+    (row,) = found[
+        (found["metric"] == metric) & (found["attribute"] == attribute) & (found["group"] == group)
+    ].to_dict("records")
+    return pd.Series(row)
+
+
+def test_a_planted_change_is_found_and_the_share_of_a_group_drifts(found: pd.DataFrame) -> None:
+    odds = of(found, "equalized_odds_difference", "sex")
+    assert odds["change"] == pytest.approx(odds["now"] - odds["then"])
+    assert 0.15 < odds["low"] < 0.3 < odds["high"] < 0.4
+    assert of(found, "true_positive_rate_by_group", "sex", "m")["high"] < -0.2
+    assert of(found, "group_share", "region", "west")["low"] > 0.25
+    still = of(found, "equalized_odds_difference", "region")
+    assert still["low"] < 0 < still["high"]
+
+
+def test_the_change_of_a_rate_has_newcombes_interval() -> None:
+    """Table II of Newcombe (1998), method 10: 56/70 - 48/80."""
+    hits, rows = np.array([56, 48]), np.array([70, 80])
+    share = hits / rows
+    now, then = zip(share, *wilson_interval(share, rows), strict=True)
+    assert intervals.difference_of(now, then) == pytest.approx((0.0524, 0.3339), abs=5e-5)
+
+
+@pytest.mark.parametrize(("now", "then"), [(0.0, 0.0), (0.1, 0.0), (0.1, 0.1), (0.25, 0.1)])
+@pytest.mark.parametrize("rows", [(40, 40, 400, 400), (500, 100, 800, 800)])
+def test_intervals_of_changes_of_gaps_cover_the_truth(
+    now: float, then: float, rows: tuple[int, ...]
+) -> None:
+    """Gaps of two groups, absolute values, now and then; also where none is there."""
+    rng = np.random.default_rng([int(100 * now), int(100 * then), rows[0]])
+    repeats, covered = 500, 0
+    for _ in range(repeats):
+        both = []
+        for gap, sizes in ((now, rows[:2]), (then, rows[2:])):
+            hits = rng.binomial(sizes, [0.7, 0.7 - gap])
+            bound = intervals.gap(hits, np.array(sizes))
+            shares = hits / np.array(sizes)
+            both.append((abs(shares[0] - shares[1]), bound.low, bound.high))
+        low, high = intervals.difference_of(*both)
+        covered += low <= now - then <= high
+    assert covered / repeats > 0.92  # three standard errors below 0.95
+
+
+def test_the_part_due_to_the_mix_is_that_of_the_diagnosis(found: pd.DataFrame) -> None:
+    scores = [(one["y"] == one["said"]).to_numpy(float) for one in (THEN, NOW)]
+    groups = [one["region"].to_numpy() for one in (THEN, NOW)]
+
+    def equal(home: np.ndarray, away: np.ndarray) -> Overlap:
+        return Overlap(0.5, *(np.full(len(one), 1 / len(one)) for one in (home, away)))
+
+    expected = decompose_by_group(scores, groups, equal).mix
+    assert of(found, MIX, "region")["change"] == pytest.approx(expected, abs=1e-12)
+    # half the rows move to a group that is right 40 points more often; a third group is new
+    shares, means = np.array([0.5, 0.4, 0.1]), np.array([0.9, 0.5, 0.7])
+    before, known = np.array([0.1, 0.9, np.nan]), np.array([0.9, 0.5, np.nan])
+    assert due_to_mix(shares, before, means, known) == pytest.approx(0.4 * 0.9 - 0.5 * 0.5 + 0.07)
+
+
+def test_gates_on_changes_and_their_rules(found: pd.DataFrame) -> None:
+    values = as_values(found)
+    gate = parse(" change( equalized_odds_difference [sex] ) > 0.05 ")
+    assert gate.change and gate.attribute == "sex" and len(gate.failures(values)) == 1
+    row = of(found, "equalized_odds_difference", "sex")
+    inside = parse(f"change(equalized_odds_difference[sex])>{(row['low'] + row['change']) / 2}")
+    over = parse(f"change(equalized_odds_difference[sex])>{(row['high'] + row['change']) / 2}")
+    verdicts = {
+        rule: [next(one.judgements(values, rule)).verdict for one in (gate, inside, over)]
+        for rule in ("estimate", "evidence", "doubt")
+    }
+    assert verdicts == {
+        "estimate": ["FAIL", "FAIL", "INCONCLUSIVE"],
+        "evidence": ["FAIL", "INCONCLUSIVE", "INCONCLUSIVE"],
+        "doubt": ["FAIL", "FAIL", "FAIL"],
+    }
+
+
+def test_groups_of_one_period_and_hidden_groups_are_told() -> None:
+    then = THEN.assign(region=np.where(np.arange(len(THEN)) < 9, "north", THEN["region"]))
+    options = {"metrics": ["conventional"], "suppress": 0}
+    rows = [audit(one, "y", "said", ["region"], **options) for one in (NOW, then)]
+    told = changes(*rows)
+    assert of(told, "group_share", "region", "north")["note"] == "only in the earlier period"
+    note = "north only in the earlier period"
+    assert of(told, "equalized_odds_difference", "region")["note"] == note
+    hidden = audit(then, "y", "said", ["region"], metrics=["conventional"], suppress=10)
+    assert set(hidden["group"]) == {"", "east", "west"}
+    assert not hidden["note"].str.contains("north").any()
+    pd.testing.assert_series_equal(
+        hidden[hidden["group"] == ""]["value"].reset_index(drop=True),
+        rows[1][rows[1]["group"] == ""]["value"].reset_index(drop=True),
+    )
+
+
+def test_periods_of_a_table_are_as_two_tables(tmp_path: Path) -> None:
+    days = [
+        pd.Series(pd.date_range("2025-01-01", periods=59)),
+        pd.Series(pd.date_range("2025-03-02", periods=20)),
+    ]
+    log = pd.concat(
+        [
+            one.assign(day=own.sample(len(one), replace=True, random_state=0).to_numpy())
+            for one, own in zip((THEN, NOW), days, strict=True)
+        ]
+    ).sample(frac=1, random_state=0)
+    log.assign(day=log["day"].dt.strftime("%Y-%m-%d")).to_csv(tmp_path / "log.csv", index=False)
+    log.to_parquet(tmp_path / "log.parquet")
+    for one, name in ((NOW, "now"), (THEN, "then")):
+        one.to_csv(tmp_path / f"{name}.csv", index=False)
+    expected = audit_file(tmp_path / "now.csv", ROLES, reference=tmp_path / "then.csv").changes
+    for name in ("log.csv", "log.parquet"):
+        split = audit_file(tmp_path / name, ROLES, period="day")
+        pd.testing.assert_frame_equal(split.changes, expected)
+        assert "Audit of 2025-03 against 2025-01 to 2025-02" in split.files["log_audit.html"]
+
+
+@pytest.mark.parametrize(
+    ("then", "message"),
+    [
+        (THEN.drop(columns="sex"), r"then.csv: unknown column 'sex'"),
+        (THEN.assign(y=THEN["y"].replace(0, 2)), r"now.csv has classes 0, 1, then.csv has 2, 1"),
+        (THEN.assign(said=0.5 + THEN["said"] / 3), r"predictions of kind class.*probability"),
+        (
+            THEN.assign(sex=np.arange(len(THEN))),
+            r"now.csv has sex as category, then.csv has number",
+        ),
+        (THEN.assign(y=None), r"then.csv, column y, row 1: no target"),
+    ],
+)
+def test_periods_that_do_not_match_are_one_line(
+    then: pd.DataFrame, message: str, tmp_path: Path
+) -> None:
+    for one, name in ((NOW, "now"), (then, "then")):
+        one.to_csv(tmp_path / f"{name}.csv", index=False)
+    with pytest.raises(InputError, match=message) as error:
+        audit_file(tmp_path / "now.csv", ROLES, reference=tmp_path / "then.csv")
+    assert "\n" not in str(error.value)
+
+
+def test_a_constant_predictor_is_the_first_line_of_console_and_page(tmp_path: Path) -> None:
+    NOW.assign(said=1).to_csv(tmp_path / "now.csv", index=False)
+    words = [str(tmp_path / "now.csv"), "--target=y", "--prediction=said", "--attributes=sex"]
+    done = CliRunner().invoke(
+        cli, ["audit", *words, f"--output={tmp_path}", "--fail-if=equalized_odds_difference>0.05"]
+    )
+    assert done.exit_code == 0 and len(done.output.splitlines()) <= 10
+    assert done.output.startswith("warning: 100.0% of the rows are predicted as class 1")
+    page = (tmp_path / "now_audit.html").read_text()
+    assert page.index("Trivial predictor") < page.index('<p class="verdict')
