@@ -65,6 +65,8 @@ class Gate:
                 interval that meets it as a whole; or ``doubt``, one that meets it in part. A value
                 without interval is its own.
         """
+        if self.change and "change" not in rows:
+            raise InputError(f"gate {self.text!r}: a change needs an earlier period")
         own = rows[rows["metric"] == self.metric]
         if self.attribute:
             own = own[own["attribute"] == self.attribute]
@@ -138,11 +140,8 @@ def judged(
     gate: Gate, rows: pd.DataFrame, changes: pd.DataFrame | None, rule: Rule
 ) -> list[Judgement]:
     """The judgements of a gate on values, or on changes if it is of these."""
-    if not gate.change:
-        return list(gate.judgements(rows, rule))
-    if changes is None:
-        raise InputError(f"gate {gate.text!r}: a change needs an earlier period")
-    return list(gate.judgements(as_values(changes), rule))
+    own = rows if changes is None or not gate.change else as_values(changes)
+    return list(gate.judgements(own, rule))
 
 
 def as_values(changes: pd.DataFrame) -> pd.DataFrame:
