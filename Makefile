@@ -42,7 +42,7 @@ run: $(INSTALLED) ## run the benchmark on the bundled data
 # processes take minutes: an idle worker takes them over from the other one.
 test: export OMP_NUM_THREADS := 1
 test: $(INSTALLED) ## run all tests except the slow ones
-	$(BIN)/pytest -m "not slow" -n 2 --dist worksteal -ra --cov
+	$(BIN)/pytest -m "not slow" -n 2 --dist worksteal -ra --cov --durations=40
 
 test-slow: $(INSTALLED) ## run the tests that need minutes, a browser or a server
 	$(BIN)/pytest -m slow -ra
