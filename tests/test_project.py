@@ -62,8 +62,12 @@ def locked() -> dict[str, tuple[Requirement, str]]:
 
 
 def declared() -> list[Requirement]:
+    """Requirements of the package and its extras, but for ``trees``, which is not locked."""
     project = PYPROJECT["project"]
-    extras = [name for names in project["optional-dependencies"].values() for name in names]
+    locked_extras = project["optional-dependencies"].keys() - {"trees"}
+    extras = [
+        name for one in sorted(locked_extras) for name in project["optional-dependencies"][one]
+    ]
     return [Requirement(name) for name in project["dependencies"] + extras]
 
 

@@ -125,7 +125,10 @@ def test_a_checkpoint_holds_the_machine():
     assert first.fitted(first.replicas)[0].state["model.support"].dtype == np.float64
 
 
-@pytest.mark.parametrize("method", [name for name in names("method") if name != "erm"])
+OF_STEPS = [name for name in names("method") if not find("method", name).reweights_only]
+
+
+@pytest.mark.parametrize("method", OF_STEPS)
 def test_methods_of_steps_refuse_it(method):
     """All but plain training, in one line; those of embeddings since it is none."""
     why = {True: "network rbf_svm is not iterative", False: "trains no head"}

@@ -43,10 +43,23 @@ PROJECT_FOLDER = "ROBUST_FAIRNESS_PLUGINS"
 ROOT = Path(robust_fairness.__file__).parent
 
 
-class PluginParameters(BaseModel):
-    """Parameters of a plug-in: immutable, without unknown fields."""
+class Hyperparameters(BaseModel):
+    """Fields that trials change: immutable, without unknown fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @property
+    def searched(self) -> set[str]:
+        """Names that trials may change."""
+        return set(type(self).model_fields)
+
+    def changed(self, name: str, value: Any) -> Any:
+        """The same with another value of one of ``searched``."""
+        return type(self).model_validate(self.model_dump() | {name: value})
+
+
+class PluginParameters(Hyperparameters):
+    """Parameters of a plug-in."""
 
 
 class Plugin:

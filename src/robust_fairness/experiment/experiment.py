@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.core.registry import find
+from robust_fairness.core.registry import Hyperparameters, find
 from robust_fairness.experiment.domains import Domains
 from robust_fairness.experiment.plugins import Named, Settings, is_outline, named, one_line
 from robust_fairness.experiment.search import Stage
@@ -30,7 +30,7 @@ AXES = ("datasets", "methods", "shifts", "seeds")
 DEFAULT_TRIAL = "default"
 
 
-class Protocol(BaseModel, extra="forbid", frozen=True):
+class Protocol(Hyperparameters):
     """The training protocol that all methods of a dataset share.
 
     The defaults are those of Equalized Robustness, 5.1: Adam at 1e-3 with weight decay 1e-5,
@@ -157,21 +157,18 @@ class Cell(Settings):
         return [self._replica(override, seed) for override in overrides for seed in self.seeds]
 
     def _replica(self, override: Mapping[str, Any], seed: int) -> "Replica":
-        parts: dict[str, BaseModel] = {
+        parts: dict[str, Hyperparameters] = {
             "method": self.method.parameters,
             "network": self.network.parameters,
             "protocol": self.protocol,
         }
         for name, value in {**self.settings, **override}.items():
-            owner = next(
-                (key for key, part in parts.items() if name in type(part).model_fields), ""
-            )
+            owner = next((key for key, part in parts.items() if name in part.searched), "")
             if not owner:
-                fields = [field for part in parts.values() for field in type(part).model_fields]
+                fields = set().union(*(part.searched for part in parts.values()))
                 raise unknown_name(f"field of a trial of {self.dataset}.{self.label}", name, fields)
-            part = parts[owner]
             try:
-                parts[owner] = type(part).model_validate(part.model_dump() | {name: value})
+                parts[owner] = parts[owner].changed(name, value)
             except ValidationError as error:
                 where = f"trial of {self.dataset}.{self.label}"
                 raise InputError(f"{where}: {one_line(error)}") from None

@@ -258,7 +258,7 @@ class Reader:
             return None
         if self.mistakes.fully:
             parts = (shared["protocol"], network.parameters, method.parameters)
-            known = {name for part in parts for name in type(part).model_fields}
+            known = {name for part in parts for name in part.searched}
             spaces = [one.fields.get("space", one) for one in search]
             for one in (settings, *trials, *spaces):
                 names = self.mistakes.mapping(one, f"hyperparameters of {of}")

@@ -216,6 +216,8 @@ class Method(Plugin, nn.Module, ABC):
             classifier until the features are trained.
         reads_attributes: whether it reads ``Batch.attributes`` and ``Batch.conditioning``.
         keeps_embeddings: whether ``embeddings`` returns any.
+        reweights_only: whether it is plain training but for the rows that it visits and their
+            ``row_weight``; such methods train networks that are not iterative as well.
         supports_sample_weight: whether it weights the loss by ``Batch.sample_weight``; other
             methods reject samples of different weights.
 
@@ -228,6 +230,7 @@ class Method(Plugin, nn.Module, ABC):
     Parameters: ClassVar[type[BaseModel]] = MethodParameters
     trains_head: ClassVar[bool] = True
     reads_attributes: ClassVar[bool] = False
+    reweights_only: ClassVar[bool] = False
     supports_sample_weight: ClassVar[bool] = False
     keeps_embeddings: ClassVar[bool] = False
 
@@ -269,6 +272,10 @@ class Method(Plugin, nn.Module, ABC):
         be the same for all replicas. ``generator`` is of the replica's seed.
         """
         return shuffled(rows, generator)
+
+    def row_weight(self, batch: Batch) -> Tensor | float:
+        """Weights of the rows in the loss ``[replica, row]``, beside ``Batch.sample_weight``."""
+        return 1.0
 
     def embeddings(self, model: Model, batch: Batch) -> dict[str, Tensor]:
         """Embeddings to keep of validation rows, by name, ``[replica, row, d]``."""

@@ -1,16 +1,16 @@
 """Group upweighting (Sagawa et al. 2020; "Up Wt" of the bias mitigation study)."""
 
-from collections.abc import Iterator
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from robust_fairness.methods.base import Batch, Method, Problem, Step, SubgroupMethodParameters
+from robust_fairness.methods.base import Batch, Problem, SubgroupMethodParameters
+from robust_fairness.methods.erm import Erm
 from robust_fairness.models.base import Model
 
 
-class GroupUpweighting(Method):
+class GroupUpweighting(Erm):
     """Weight each row's loss by the rarity of its subgroup; unknown groups have weight 1."""
 
     class Parameters(SubgroupMethodParameters):
@@ -36,8 +36,6 @@ class GroupUpweighting(Method):
         }[hparams.weighting]
         self.register_buffer("weight", numerator / counts.clamp(min=1))
 
-    def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
-        losses = model.task_loss(model(batch.x, batch.noise), batch.y)
+    def row_weight(self, batch: Batch) -> Tensor:
         weight = self.weight.gather(1, batch.subgroup.clamp(min=0))
-        weight = torch.where(batch.subgroup >= 0, weight, 1)
-        yield Step({"model": (weight * losses).mean(-1)})
+        return torch.where(batch.subgroup >= 0, weight, 1)

@@ -13,6 +13,8 @@ from robust_fairness.samples import Groups, Samples, groups_of, numbers_of, widt
 
 MOST_GROUPS = 500  # of one attribute, each of which has a row or a column
 BINARY = 2
+# What arrays are of that not every prediction has.
+OF = dict.fromkeys(("curvature", "curvature_one_shot"), "of a network with derivatives")
 GROUPED, COLUMNS = "sensitive_features", "sensitive_columns"
 OF_GROUPS = frozenset((GROUPED, "sensitive_features_train"))
 OF_COLUMNS = frozenset((COLUMNS, "conditioning_columns"))
@@ -112,7 +114,8 @@ def _not_applicable(metric: Metric, samples: Samples, available: Iterable[str]) 
     task = "classification" if samples.classes else "regression"
     if metric.task not in (task, "any"):
         return f"a metric of {metric.task}"
-    absent = [need for need in metric.needs if need not in available and need != "y_score"]
+    needs = [need for need in metric.needs if need not in available and need != "y_score"]
+    absent = [f"{need} ({OF[need]})" if need in OF else need for need in needs]
     return f"needs {', '.join(absent)}" if absent else ""
 
 

@@ -22,7 +22,6 @@ IMAGE_AXES = 3  # channels, height, width
 
 Module = TypeVar("Module", bound=nn.Module)
 WeightsFile = Annotated[Path, PlainSerializer(str)]
-PlayerLosses = dict[str, list[Tensor]]
 
 
 @dataclass(frozen=True)
@@ -50,6 +49,8 @@ class Model(Plugin, nn.Module, ABC):
         fixed_features: whether only a linear head is trained (``FixedFeatures``).
         embeds: whether it projects features to an embedding (``Embedding``).
         iterative: whether it is trained in steps and epochs.
+        differentiable: whether its outputs have derivatives in the inputs, which the curvature of
+            the loss needs.
         piecewise_linear: whether the outputs are piecewise linear in the inputs without dropout,
             which gives the curvature of the loss in closed form.
         early_width: channels of the early layer.
@@ -69,6 +70,7 @@ class Model(Plugin, nn.Module, ABC):
     fixed_features: ClassVar[bool] = False
     embeds: ClassVar[bool] = False
     iterative: ClassVar[bool] = True
+    differentiable: ClassVar[bool] = True
     piecewise_linear: bool
     early_width: int
     feature_width: int
@@ -99,6 +101,11 @@ class Model(Plugin, nn.Module, ABC):
     def trained_as(cls, hparams: Any) -> BaseModel:
         """The hyperparameters that training depends on: networks equal in these share one."""
         return hparams
+
+    @classmethod
+    def takes_sample_weight(cls, hparams: Any) -> bool:
+        """Whether its training can weight rows."""
+        return True
 
     @classmethod
     def defers_classifier(cls, hparams: Any) -> bool:
@@ -144,19 +151,6 @@ class Model(Plugin, nn.Module, ABC):
     def epochs(self, requested: int) -> int:
         """Number of epochs to train for, of those that the protocol requests."""
         return requested
-
-    def run_epoch(
-        self,
-        take_steps: Callable[[], PlayerLosses],
-        count: int,
-        load: Callable[[Tensor], tuple[Tensor, Tensor]],
-    ) -> PlayerLosses:
-        """Train for one epoch; returns the losses ``[replica]`` of every step, by player.
-
-        ``take_steps`` takes all steps; ``load`` returns the inputs and labels of some of the
-        ``count`` training rows, by position.
-        """
-        return take_steps()
 
     @property
     def has_outputs(self) -> bool:
@@ -225,24 +219,22 @@ class NonIterativeModel(SingleModel):
         """Positions of the rows to fit to among ``count`` training rows, int64 ``[m]``."""
 
     @abstractmethod
-    def fit(self, x: Tensor, y: Tensor) -> None:
-        """Fit to preprocessed inputs ``[1, m, ...]`` and int64 classes ``[1, m]``."""
+    def fit(self, x: Tensor, y: Tensor, sample_weight: Tensor | None = None) -> None:
+        """Fit to preprocessed inputs ``[1, m, ...]`` and classes or outcomes ``[1, m]``.
+
+        ``sample_weight`` ``[1, m]`` has the mean 1; without it, rows have equal weights.
+        """
 
     @abstractmethod
     def classes_seen(self) -> Tensor:
         """Classes that the fitted rows had, int64 ``[known class]``."""
 
+    @classmethod
+    def takes_sample_weight(cls, hparams: Any) -> bool:
+        return False
+
     def epochs(self, requested: int) -> int:
         return 1
-
-    def run_epoch(
-        self,
-        take_steps: Callable[[], PlayerLosses],
-        count: int,
-        load: Callable[[Tensor], tuple[Tensor, Tensor]],
-    ) -> PlayerLosses:
-        self.fit(*load(self.rows_to_fit(count)))
-        return {}
 
 
 def initialised(build: Callable[[], Module], randomness: Randomness) -> Module:

@@ -1,4 +1,4 @@
-"""Classifiers that scikit-learn fits and torch predicts with."""
+"""Models that scikit-learn fits and that are kept as buffers."""
 
 import logging
 from abc import abstractmethod
@@ -13,15 +13,15 @@ from robust_fairness.models.base import NonIterativeModel, require_classes
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 
 ABSENT = -1e15  # logit of a class without training rows: its square is finite in float32
+LEAST_PROBABILITY = torch.finfo(torch.float32).tiny  # replaces 0 in logarithms
 NUMBERS_AT_ONCE = 2**23  # numbers in memory while a block of rows is predicted
 LOGGER = logging.getLogger(__name__)
 
 
-class FittedClassifier(NonIterativeModel):
-    """A classifier of feature vectors or flattened images, kept as buffers.
+class FittedModel(NonIterativeModel):
+    """A model of feature vectors or flattened images, kept as buffers.
 
-    Of the protocol only preprocessing and device apply. A class without training rows has the
-    logit ``ABSENT``; if all rows have one class, it is predicted everywhere.
+    Of the protocol only preprocessing, device and threads apply.
 
     Attributes:
         present: classes that can be predicted, int64 ``[known class]``, ascending.
@@ -34,11 +34,80 @@ class FittedClassifier(NonIterativeModel):
 
     def __init__(self, hparams: Any, inputs: Any, outputs: int, randomness: Randomness) -> None:
         super().__init__(hparams, inputs, outputs, randomness)
-        require_classes(self.name, outputs)
         self.classes, self.randomness = outputs, randomness
         self.early_width = self.feature_width = prod(inputs)
         for name, dtype in {"present": torch.int64, **self.buffers_of}.items():
             self.register_buffer(name, torch.zeros(0, dtype=dtype))
+
+    def early(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
+        return x.flatten(2)
+
+    def late(self, early: Tensor, noise: DropoutNoise | None = None) -> Tensor:
+        return early
+
+    def new_head(
+        self, outputs: int, randomness: Randomness, inputs: int | None = None
+    ) -> nn.Module:
+        raise InputError(f"network {self.name}: has no head to train, allowed: method erm")
+
+    def classes_seen(self) -> Tensor:
+        return self.present
+
+    def rows_to_fit(self, count: int) -> Tensor:
+        return torch.arange(count)
+
+    def finite(self, x: Tensor) -> Tensor:
+        """Inputs ``[1, m, ...]`` as float64 ``[m, input]`` on the CPU, all finite."""
+        inputs = x[0].flatten(1).cpu().double()
+        bad = int((~inputs.isfinite()).any(1).sum())
+        if bad:
+            raise InputError(
+                f"network {self.name}: {bad} of {len(inputs)} training rows are not finite, "
+                "allowed: finite numbers"
+            )
+        return inputs
+
+    def keep_present(self, labels: Tensor) -> Tensor:
+        """Keep which classes occur ``[m]``; returns their positions in ``present`` ``[m]``."""
+        present = labels.unique()
+        if len(present) < self.classes:
+            LOGGER.warning(
+                "%s: %d of %d classes are among its %d training rows, the others are never "
+                "predicted", self.name, len(present), self.classes, len(labels),
+            )  # fmt: skip
+        self.keep(present=present)
+        return torch.searchsorted(present, labels)
+
+    def of_all_classes(self, known: Tensor) -> Tensor:
+        """Logits of all classes ``[row, class]`` from those of the present ones."""
+        logits = known.new_full((len(known), self.classes), ABSENT)
+        return logits.index_copy(1, self.present, known)
+
+    def keep(self, **learnt: Tensor) -> None:
+        for name, value in learnt.items():
+            setattr(self, name, value.to(self.present.device))
+
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Any], prefix: str, *options: Any, **more: Any
+    ) -> None:
+        """Resize the buffers to those of the fitted state before torch copies them."""
+        for name, buffer in list(self.named_buffers(recurse=False)):
+            value = state_dict.get(prefix + name)
+            if value is not None:
+                setattr(self, name, torch.empty_like(value, device=buffer.device))
+        super()._load_from_state_dict(state_dict, prefix, *options, **more)
+
+
+class FittedClassifier(FittedModel):
+    """A classifier that torch predicts with.
+
+    A class without training rows has the logit ``ABSENT``; if all rows have one class, it is
+    predicted everywhere.
+    """
+
+    def __init__(self, hparams: Any, inputs: Any, outputs: int, randomness: Randomness) -> None:
+        super().__init__(hparams, inputs, outputs, randomness)
+        require_classes(self.name, outputs)
 
     @abstractmethod
     def learn(self, inputs: Tensor, labels: Tensor) -> None:
@@ -57,63 +126,19 @@ class FittedClassifier(NonIterativeModel):
     def numbers_of_a_row(self) -> int:
         """How many numbers in memory the prediction of one row takes."""
 
-    def early(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        return x.flatten(2)
-
-    def late(self, early: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        return early
-
     def head(self, features: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         """Logits ``[1, row, class]``, computed in float64 in blocks of rows."""
         block = max(1, NUMBERS_AT_ONCE // max(1, self.numbers_of_a_row()))
         known = torch.cat([self._known(rows) for rows in features[0].double().split(block)])
-        logits = known.new_full((len(known), self.classes), ABSENT)
-        return logits.index_copy(1, self.present, known).to(features.dtype)[None]
+        return self.of_all_classes(known).to(features.dtype)[None]
 
     def _known(self, x: Tensor) -> Tensor:
         """Logits of the present classes; of a single one the same everywhere."""
         return self.values(x) if len(self.present) > 1 else 0 * x.sum(1, keepdim=True)
 
-    def new_head(
-        self, outputs: int, randomness: Randomness, inputs: int | None = None
-    ) -> nn.Module:
-        raise InputError(f"network {self.name}: has no head to train, allowed: method erm")
-
-    def classes_seen(self) -> Tensor:
-        return self.present
-
-    def rows_to_fit(self, count: int) -> Tensor:
-        return torch.arange(count)
-
-    def fit(self, x: Tensor, y: Tensor) -> None:
+    def fit(self, x: Tensor, y: Tensor, sample_weight: Tensor | None = None) -> None:
         """Fit to rows of finite numbers; log how many classes have none."""
-        inputs, labels = x[0].flatten(1).cpu().double(), y[0].cpu()
-        bad = int((~inputs.isfinite()).any(1).sum())
-        if bad:
-            raise InputError(
-                f"network {self.name}: {bad} of {len(inputs)} training rows are not finite, "
-                "allowed: finite numbers"
-            )
-        present = labels.unique()
-        if len(present) < self.classes:
-            LOGGER.warning(
-                "%s: %d of %d classes are among its %d training rows, the others are never "
-                "predicted", self.name, len(present), self.classes, len(labels),
-            )  # fmt: skip
-        self.keep(present=present)
-        if len(present) > 1:
-            self.learn(inputs, torch.searchsorted(present, labels))
-
-    def keep(self, **learnt: Tensor) -> None:
-        for name, value in learnt.items():
-            setattr(self, name, value.to(self.present.device))
-
-    def _load_from_state_dict(
-        self, state_dict: dict[str, Any], prefix: str, *options: Any, **more: Any
-    ) -> None:
-        """Resize the buffers to those of the fitted state before torch copies them."""
-        for name, buffer in list(self.named_buffers(recurse=False)):
-            value = state_dict.get(prefix + name)
-            if value is not None:
-                setattr(self, name, torch.empty_like(value, device=buffer.device))
-        super()._load_from_state_dict(state_dict, prefix, *options, **more)
+        inputs = self.finite(x)
+        labels = self.keep_present(y[0].cpu())
+        if len(self.present) > 1:
+            self.learn(inputs, labels)

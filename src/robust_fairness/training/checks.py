@@ -4,21 +4,20 @@ import numpy as np
 from pydantic import BaseModel
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import find
+from robust_fairness.core.registry import find, names
 from robust_fairness.experiment.experiment import Cell, Protocol
 from robust_fairness.samples import Samples
 
-PLAIN_METHOD = "erm"
-
 
 def require_plain_training(cell: Cell, protocol: Protocol) -> None:
-    """Raise if a network that is not iterative is to be trained by other than plain training."""
+    """Raise if a network that is not iterative is to be trained by more than weights of rows."""
     if find("network", cell.network.name).iterative:
         return
-    if cell.method.name != PLAIN_METHOD:
+    if not find("method", cell.method.name).reweights_only:
+        allowed = [name for name in names("method") if find("method", name).reweights_only]
         raise InputError(
             f"method {cell.method.name}: network {cell.network.name} is not iterative, "
-            f"allowed: method {PLAIN_METHOD}"
+            f"allowed: method {', '.join(allowed)}"
         )
     if protocol.augmentation != "none":
         raise InputError(
@@ -55,12 +54,23 @@ def require_validation_loss(cell: Cell) -> None:
 
 
 def require_sample_weight(samples: Samples, cell: Cell) -> None:
-    """Raise if rows have different weights that the method or the network would ignore."""
+    """Raise if rows have different weights that the method would ignore."""
     weights = samples.weights()
-    iterative = find("network", cell.network.name).iterative
-    supports = find("method", cell.method.name).supports_sample_weight and iterative
-    if not supports and not np.all(weights == weights[:1]):
+    if np.all(weights == weights[:1]):
+        return
+    if not find("method", cell.method.name).supports_sample_weight:
+        allowed = [name for name in names("method") if find("method", name).supports_sample_weight]
         raise InputError(
             f"method {cell.method.name} with network {cell.network.name}: ignores sample_weight, "
-            "allowed: method erm or jtt with an iterative network, or rows of equal weight"
+            f"allowed: method {', '.join(allowed)}, or rows of equal weight"
+        )
+    require_weights(cell)
+
+
+def require_weights(cell: Cell) -> None:
+    """Raise if the network would ignore weights of rows."""
+    if not find("network", cell.network.name).takes_sample_weight(cell.network.parameters):
+        raise InputError(
+            f"method {cell.method.name} with network {cell.network.name}: weights rows, which the "
+            "network ignores, allowed: a network that takes weights, or rows of equal weight"
         )

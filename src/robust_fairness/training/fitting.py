@@ -17,11 +17,15 @@ from robust_fairness.core.progress import progress
 from robust_fairness.core.registry import find
 from robust_fairness.experiment.experiment import Cell, Replica
 from robust_fairness.methods.base import Batch, Method, Problem, Step, plain_steps, shuffled
-from robust_fairness.models.base import Model, PlayerLosses
+from robust_fairness.models.base import Model, NonIterativeModel
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.samples import Samples, values_of
 from robust_fairness.training.attributes import mitigated_attributes
-from robust_fairness.training.checks import require_plain_training, require_sample_weight
+from robust_fairness.training.checks import (
+    require_plain_training,
+    require_sample_weight,
+    require_weights,
+)
 from robust_fairness.training.data import StackData, VisitingOrder, device_of
 from robust_fairness.training.optimisation import Optimisation
 from robust_fairness.training.records import Fitted, with_prefix
@@ -29,6 +33,7 @@ from robust_fairness.training.stacking import stack_hparams
 
 Steps = Callable[[Model, Batch], Iterator[Step]]
 Stops = Callable[[int, Tensor], bool]
+PlayerLosses = dict[str, list[Tensor]]
 
 # The packages whose code decides the numbers of a training.
 PACKAGES = ("training", "methods", "objectives", "miners", "models", "metrics", "samples")
@@ -86,7 +91,10 @@ class Stack:
     def run_epoch(self) -> None:
         """Train one epoch and append the losses to the history."""
         losses: PlayerLosses = {name: [] for name in self.optimisation.players}
-        losses |= self.model.run_epoch(self._take_steps, self.data.train.shape[1], self._load)
+        if isinstance(self.model, NonIterativeModel):
+            self._fit_once(self.model)
+        else:
+            losses |= self._take_steps()
         means = [torch.stack(values or [self._absent]).mean(0) for values in losses.values()]
         self.history.append(torch.stack([*means, self.validation_loss()]))
 
@@ -101,9 +109,17 @@ class Stack:
         done = (epoch - warm_up) / (self.protocol.epochs - warm_up)
         return self._train_epoch(done, self.method.steps, self.method.visiting_order)
 
-    def _load(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        batch = self.data.batch(self.data.train[:, positions.to(self.data.device)])
-        return batch.x, batch.y
+    def _fit_once(self, model: NonIterativeModel) -> None:
+        """Fit to the rows that the method visits in an epoch, weighted as it weights them."""
+        order = torch.cat(list(self.data.epoch_batches(self.method.visiting_order)), dim=1)
+        rows = order.unique(dim=1)  # sorted
+        batch = self.data.batch(rows[:, model.rows_to_fit(rows.shape[1]).to(rows.device)])
+        weight = batch.sample_weight * self.method.row_weight(batch)
+        if (weight == weight[:, :1]).all():
+            model.fit(batch.x, batch.y)
+            return
+        require_weights(self.cell)
+        model.fit(batch.x, batch.y, weight / weight.mean())
 
     def _train_epoch(self, done: float, steps: Steps, order: VisitingOrder) -> PlayerLosses:
         """One epoch at the learning rates of that share of the schedule."""

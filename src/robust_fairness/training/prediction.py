@@ -136,8 +136,9 @@ PER_ROW: dict[str, Callable[[FittedStack, Samples, Tensor], Tensor]] = {
     "curvature_one_shot": FittedStack.curvature_one_shot,
     EMBEDDING: FittedStack.embedding,
 }
+DERIVATIVES = {"curvature", "curvature_one_shot"}
 # Delta-ER is a property of the original test set (Equalized Robustness, 5.1).
-UNSHIFTED_ONLY = {"curvature", "curvature_one_shot"}
+UNSHIFTED_ONLY = DERIVATIVES
 
 
 def _clusters(embedding: np.ndarray, y: np.ndarray, device: str) -> np.ndarray:
@@ -219,10 +220,14 @@ def _values(
 ) -> dict[str, np.ndarray]:
     """The quantities that are due, ``[replica, m, ...]`` by name.
 
-    A continuous outcome has no classes, and so neither neighbours of one nor clusters.
+    A continuous outcome has no classes, and so neither neighbours of one nor clusters; a network
+    without derivatives has no curvature.
     """
     of_sets = [name for name in due if name in OF_SETS and samples.classes]
-    per_row = [name for name in PER_ROW if name in due or (name == EMBEDDING and of_sets)]
+    wanted = {*due, *([EMBEDDING] if of_sets else [])}
+    if not stack.model.differentiable:
+        wanted -= DERIVATIVES
+    per_row = [name for name in PER_ROW if name in wanted]
     values = {name: _in_blocks(partial(PER_ROW[name], stack), samples, rows) for name in per_row}
     for name in of_sets:
         replicas = zip(values[EMBEDDING], rows.numpy(), strict=True)

@@ -8,9 +8,7 @@ from pydantic import Field
 from torch import Tensor
 
 from robust_fairness.core.registry import PluginParameters
-from robust_fairness.models.scikit_learn import FittedClassifier
-
-LEAST_PROBABILITY = torch.finfo(torch.float32).tiny  # replaces 0 in logarithms
+from robust_fairness.models.scikit_learn import LEAST_PROBABILITY, FittedClassifier
 
 
 class RandomForest(FittedClassifier):

@@ -1,0 +1,210 @@
+"""Estimators of scikit-learn and of compatible packages: by name, and stored without pickle."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from inspect import Parameter, signature
+from os import environ
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
+
+from robust_fairness.core.errors import InputError, first_line, unknown_name
+
+# Packages that estimators are imported from. A name is imported, so that further ones are named by
+# the environment only, never by a file of a run.
+PACKAGES = ("sklearn", "lightgbm", "xgboost")
+FURTHER_PACKAGES = "ROBUST_FAIRNESS_ESTIMATORS"
+WEIGHT = "sample_weight"
+# Types of fitted estimators that skops does not trust of itself.
+TRUSTED = frozenset((
+    "collections.OrderedDict",
+    "lightgbm.basic.Booster",
+    "lightgbm.sklearn.LGBMClassifier",
+    "lightgbm.sklearn.LGBMRegressor",
+    "sklearn._loss.loss.HalfTweedieLossIdentity",
+    "sklearn.calibration._CalibratedClassifier",
+    "sklearn.calibration._SigmoidCalibration",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
+    "sklearn.gaussian_process.kernels.ConstantKernel",
+    "sklearn.gaussian_process.kernels.Product",
+    "sklearn.gaussian_process.kernels.RBF",
+    "sklearn.metrics._dist_metrics.EuclideanDistance64",
+    "sklearn.neighbors._kd_tree.KDTree",
+    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+    "sklearn.tree._tree.Tree",
+    "xgboost.core.Booster",
+    "xgboost.sklearn.XGBClassifier",
+    "xgboost.sklearn.XGBRegressor",
+))  # fmt: skip
+
+Predict = Callable[[np.ndarray], np.ndarray]
+
+
+def packages() -> tuple[str, ...]:
+    """Packages that estimators may come from."""
+    return (*PACKAGES, *environ.get(FURTHER_PACKAGES, "").split())
+
+
+def package_of(name: str) -> str:
+    """The package of a module, class or type by its full name."""
+    return name.partition(".")[0]
+
+
+def estimator_class(name: str) -> type[BaseEstimator]:
+    """The class of an estimator, imported from one of the allowed packages.
+
+    Raises:
+        InputError: its package is not allowed or not installed, or has no such estimator.
+    """
+    if package_of(name) not in packages():
+        raise InputError(
+            f"estimator {name!r}: allowed: an estimator of {', '.join(packages())}, or of the "
+            f"packages in {FURTHER_PACKAGES}"
+        )
+    module, _, own = name.rpartition(".")
+    try:
+        found = getattr(import_module(module), own, None)
+    except ImportError as error:
+        raise InputError(
+            f"estimator {name!r}: {first_line(error)}; LightGBM and XGBoost are installed by "
+            "robust-fairness[trees]"
+        ) from None
+    if not (isinstance(found, type) and issubclass(found, BaseEstimator)):
+        raise InputError(f"estimator {name!r}: no estimator of scikit-learn's interface")
+    return found
+
+
+def built(name: str, params: Mapping[str, Any]) -> BaseEstimator:
+    """An unfitted estimator; ``{estimator: ..., params: ...}`` in ``params`` is one as well.
+
+    A parameter of an inner estimator has scikit-learn's name, such as ``model__max_depth``.
+    """
+    found = estimator_class(name)
+    own = {key: value for key, value in params.items() if "__" not in key}
+    inner = {key: value for key, value in params.items() if "__" in key}
+    accepted = signature(found).parameters
+    if not any(one.kind == Parameter.VAR_KEYWORD for one in accepted.values()):
+        _require_known(name, own, accepted)
+    try:
+        estimator = found(**{key: _resolved(value) for key, value in own.items()})
+    except TypeError as error:
+        raise InputError(f"estimator {name}: {first_line(error)}") from None
+    _require_known(name, inner, estimator.get_params())
+    return estimator.set_params(**{key: _resolved(value) for key, value in inner.items()})
+
+
+def _require_known(name: str, given: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    for key in given:
+        if key not in known:
+            raise unknown_name(f"parameter of {name}", key, known)
+
+
+def _resolved(value: Any) -> Any:
+    """A value of configuration with its estimators built, such as the steps of a pipeline."""
+    if isinstance(value, Mapping):
+        if "estimator" in value and not value.keys() - {"estimator", "params"}:
+            return built(str(value["estimator"]), value.get("params") or {})
+        return {key: _resolved(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_resolved(one) for one in value]
+    return value
+
+
+def prepared(estimator: BaseEstimator, seed: int, threads: int) -> BaseEstimator:
+    """The estimator with a seed where ``random_state`` is not given, and that many threads."""
+    changes: dict[str, int] = {}
+    for key, value in estimator.get_params().items():
+        own = key.rpartition("__")[2]
+        if own == "random_state" and value is None:
+            changes[key] = seed
+        elif own == "n_jobs":
+            changes[key] = threads
+    return estimator.set_params(**changes)
+
+
+def weight_argument(estimator: BaseEstimator) -> str:
+    """The argument of ``fit`` that weights rows; "" where there is none."""
+    if has_fit_parameter(estimator, WEIGHT):
+        return WEIGHT
+    if isinstance(estimator, Pipeline):
+        step, last = estimator.steps[-1]
+        return f"{step}__{WEIGHT}" if has_fit_parameter(last, WEIGHT) else ""
+    return ""
+
+
+def prediction_of(estimator: Any) -> Predict:
+    """Probabilities ``[n, class]`` of a fitted classifier, or outcomes ``[n]``."""
+    return estimator.predict_proba if is_classifier(estimator) else estimator.predict
+
+
+class Format(ABC):
+    """How fitted estimators of a package are stored."""
+
+    @abstractmethod
+    def dumps(self, estimator: Any) -> bytes:
+        """The content of a fitted estimator."""
+
+    @abstractmethod
+    def loads(self, content: bytes, unfitted: Any) -> Predict:
+        """What ``prediction_of`` the fitted estimator returns, from its content."""
+
+
+class Skops(Format):
+    """The format of skops, which creates objects of trusted types only."""
+
+    def dumps(self, estimator: Any) -> bytes:
+        from skops.io import dumps
+
+        return dumps(estimator)
+
+    def loads(self, content: bytes, unfitted: Any) -> Predict:
+        from skops.io import get_untrusted_types, loads
+        from skops.io.exceptions import UntrustedTypesFoundException
+
+        trusted, further = set(TRUSTED), packages()[len(PACKAGES) :]
+        if further:
+            found = get_untrusted_types(data=content)
+            trusted |= {name for name in found if package_of(name) in further}
+        try:
+            return prediction_of(loads(content, trusted=sorted(trusted)))
+        except UntrustedTypesFoundException as error:
+            raise InputError(f"estimator {type(unfitted).__name__}: {error}") from None
+
+
+class XGBoost(Format):
+    """The JSON of XGBoost."""
+
+    def dumps(self, estimator: Any) -> bytes:
+        return bytes(estimator.get_booster().save_raw("json"))
+
+    def loads(self, content: bytes, unfitted: Any) -> Predict:
+        unfitted.load_model(bytearray(content))
+        return prediction_of(unfitted)
+
+
+class LightGBM(Format):
+    """The text of LightGBM."""
+
+    def dumps(self, estimator: Any) -> bytes:
+        return estimator.booster_.model_to_string().encode()
+
+    def loads(self, content: bytes, unfitted: Any) -> Predict:
+        from lightgbm import Booster
+
+        booster: Any = Booster(model_str=content.decode())
+        if not is_classifier(unfitted) or booster.num_model_per_iteration() > 1:
+            return booster.predict
+        return lambda rows: np.stack([1 - (one := booster.predict(rows)), one], axis=1)
+
+
+FORMATS: dict[str, Format] = {"xgboost": XGBoost(), "lightgbm": LightGBM()}
+
+
+def format_of(name: str) -> Format:
+    """The format of an estimator by its full name."""
+    return FORMATS.get(package_of(name), Skops())

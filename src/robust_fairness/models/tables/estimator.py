@@ -1,0 +1,167 @@
+"""Any estimator of scikit-learn, or of a package with its interface, such as boosted trees."""
+
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+import sklearn
+import torch
+from pydantic import model_validator
+from sklearn.base import is_classifier, is_regressor
+from threadpoolctl import threadpool_limits
+from torch import Tensor
+
+from robust_fairness.core.errors import InputError, first_line
+from robust_fairness.core.registry import PluginParameters
+from robust_fairness.models.randomness import DropoutNoise, Randomness
+from robust_fairness.models.scikit_learn import LEAST_PROBABILITY, FittedModel
+from robust_fairness.models.tables._estimators import (
+    Predict,
+    built,
+    format_of,
+    prediction_of,
+    prepared,
+    weight_argument,
+)
+
+LOGGER = logging.getLogger(__name__)
+SEEDS = 2**31
+PACKAGE = f"scikit-learn {sklearn.__version__}"
+
+
+class Estimator(FittedModel):
+    """Logarithms of ``predict_proba``, whose softmax it is, or the outcomes of a regressor.
+
+    A probability of 0 counts as the smallest normal number of float32, and a class without
+    training rows has the logit ``ABSENT``. ``random_state`` is of the replica's seed where it is
+    not given, and ``n_jobs`` is the protocol's number of threads. Weights of rows have mean 1.
+    """
+
+    class Parameters(PluginParameters):
+        """The class of the estimator by its full name, and the arguments of its constructor.
+
+        Estimators within it, such as the steps of a pipeline, are written likewise:
+        ``{estimator: sklearn.preprocessing.StandardScaler, params: {}}``. Trials change
+        parameters of the estimator by their own names.
+        """
+
+        estimator: str = "sklearn.ensemble.HistGradientBoostingClassifier"
+        params: dict[str, Any] = {}
+
+        @model_validator(mode="after")
+        def _usable(self) -> "Estimator.Parameters":
+            found = self.built()
+            if is_classifier(found) and not hasattr(found, "predict_proba"):
+                raise InputError(f"estimator {self.estimator}: has no predict_proba")
+            if not (is_classifier(found) or is_regressor(found)):
+                raise InputError(
+                    f"estimator {self.estimator}: allowed: a classifier or a regressor"
+                )
+            return self
+
+        def built(self) -> Any:
+            """The unfitted estimator."""
+            return built(self.estimator, self.params)
+
+        @property
+        def searched(self) -> set[str]:
+            return {*super().searched, *self.built().get_params()}
+
+        def changed(self, name: str, value: Any) -> Any:
+            if name in type(self).model_fields:
+                return super().changed(name, value)
+            return super().changed("params", {**self.params, name: value})
+
+    differentiable = False
+    buffers_of: ClassVar = {"content": torch.uint8, "package": torch.uint8}
+    content: Tensor  # the fitted estimator in the format of its package
+    package: Tensor  # name and version of scikit-learn, UTF-8
+
+    def __init__(
+        self, hparams: Parameters, inputs: Any, outputs: int, randomness: Randomness
+    ) -> None:
+        super().__init__(hparams, inputs, outputs, randomness)
+        if is_classifier(hparams.built()) != (outputs > 1):
+            needed = "a classifier" if outputs > 1 else "a regressor of a continuous outcome"
+            raise InputError(f"network {self.name}: {hparams.estimator}, allowed: {needed}")
+        self._predict: Predict | None = None
+
+    @classmethod
+    def describe(cls, hparams: Parameters) -> str:
+        return hparams.estimator.rpartition(".")[2]
+
+    @classmethod
+    def takes_sample_weight(cls, hparams: Parameters) -> bool:
+        return bool(weight_argument(hparams.built()))
+
+    def fit(self, x: Tensor, y: Tensor, sample_weight: Tensor | None = None) -> None:
+        inputs, outcome = self.finite(x), y[0].cpu()
+        if self.classes > 1:
+            outcome = self.keep_present(outcome)
+            if len(self.present) == 1:
+                return
+        seed, threads = self.randomness.integer() % SEEDS, torch.get_num_threads()
+        machine = prepared(self.hparams.built(), seed, threads)
+        weights = {}
+        if sample_weight is not None:
+            weight = sample_weight[0].cpu().double().numpy()
+            weights[weight_argument(machine)] = weight
+        with self._calling():
+            machine.fit(inputs.numpy(), outcome.numpy(), **weights)
+            content = format_of(self.hparams.estimator).dumps(machine)
+        self.keep(content=_bytes(content), package=_bytes(PACKAGE.encode()))
+        self._predict = prediction_of(machine)
+
+    def head(self, features: Tensor, noise: DropoutNoise | None = None) -> Tensor:
+        rows = features[0].detach().double().cpu().numpy()
+        if len(self.present) == 1:
+            found = features.new_zeros(features.shape[1], 1)
+            return self.of_all_classes(found)[None]
+        if self._predict is None:
+            self._predict = self._restored()
+        with self._calling():
+            found = torch.as_tensor(self._predict(rows), dtype=torch.float64)
+        found = found.to(features.device)
+        if self.classes > 1:
+            found = self.of_all_classes(found.clamp(min=LEAST_PROBABILITY).log())
+        return found.view(1, len(rows), self.classes).to(features.dtype)
+
+    def _restored(self) -> Predict:
+        """The prediction of the fitted estimator from its content."""
+        package = bytes(self.package.cpu().numpy()).decode()
+        if package != PACKAGE:
+            raise InputError(
+                f"network {self.name}: {self.hparams.estimator} was fitted with {package}, "
+                f"installed is {PACKAGE}"
+            )
+        content = bytes(self.content.cpu().numpy())
+        with self._calling():
+            return format_of(self.hparams.estimator).loads(content, self.hparams.built())
+
+    @contextmanager
+    def _calling(self) -> Iterator[None]:
+        """Limit threads, log warnings, and say of errors whose they are."""
+        what = f"network {self.name}: {self.hparams.estimator}"
+        threads = threadpool_limits(torch.get_num_threads())
+        with warnings.catch_warnings(record=True) as noted, threads:
+            warnings.simplefilter("default")
+            try:
+                yield
+            except InputError:
+                raise
+            except Exception as error:
+                raise InputError(f"{what}: {first_line(error)}") from error
+        for line in dict.fromkeys(str(one.message) for one in noted):
+            LOGGER.warning("%s: %s", what, line)
+
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Any], prefix: str, *options: Any, **more: Any
+    ) -> None:
+        super()._load_from_state_dict(state_dict, prefix, *options, **more)
+        self._predict = None
+
+
+def _bytes(content: bytes) -> Tensor:
+    return torch.frombuffer(bytearray(content), dtype=torch.uint8)

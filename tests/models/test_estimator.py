@@ -1,0 +1,238 @@
+"""Estimators as networks: scikit-learn's own predictions, stored without pickle, and refusals."""
+
+import logging
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load, save
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+)
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from robust_fairness import training
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.registry import find, names
+from robust_fairness.experiment.experiment import Cell
+from robust_fairness.methods.base import Method
+from robust_fairness.methods.erm import Erm
+from robust_fairness.models.tables.estimator import Estimator
+from robust_fairness.samples import Samples
+from robust_fairness.training import prediction
+from robust_fairness.training.records import Fitted, from_arrays, to_arrays
+from tests.training.conftest import make_cell, make_samples, own_checkpoints  # noqa: F401
+
+TREES = "sklearn.ensemble.HistGradientBoostingClassifier"
+SMALL = {"max_iter": 5, "early_stopping": False}
+STUMP = {"estimator": "sklearn.tree.DecisionTreeClassifier", "params": {"max_depth": 1}}
+PIPELINE = {
+    "steps": [
+        ["scale", {"estimator": "sklearn.preprocessing.StandardScaler"}],
+        ["model", {"estimator": "sklearn.linear_model.LogisticRegression"}],
+    ],
+    "model__C": 0.1,
+}
+
+
+def estimator_cell(estimator=TREES, params=SMALL, method="erm", **options) -> Cell:
+    network = {"name": "estimator", "estimator": estimator, "params": params}
+    return make_cell(method, network=network, **{"seeds": (0,), **options})
+
+
+def rows_of(samples: Samples, part: str) -> tuple[np.ndarray, np.ndarray]:
+    """Standardised inputs and labels of a part of the first split."""
+    train, rows = (samples.rows("split_0", one) for one in ("train", part))
+    x = samples.x.astype(np.float64)
+    return (x[rows] - x[train].mean(0)) / x[train].std(0), samples.y[rows]
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "machine"),
+    [
+        (TREES, SMALL, HistGradientBoostingClassifier(**SMALL)),
+        (
+            "sklearn.pipeline.Pipeline",
+            PIPELINE,
+            make_pipeline(StandardScaler(), LogisticRegression(C=0.1)),
+        ),
+        (
+            "sklearn.ensemble.AdaBoostClassifier",
+            {"estimator": STUMP, "n_estimators": 4, "random_state": 3},
+            AdaBoostClassifier(DecisionTreeClassifier(max_depth=1), n_estimators=4, random_state=3),
+        ),
+        (
+            "sklearn.calibration.CalibratedClassifierCV",
+            {"estimator": STUMP | {"params": {"max_depth": 2, "random_state": 0}}},
+            CalibratedClassifierCV(DecisionTreeClassifier(max_depth=2, random_state=0)),
+        ),
+    ],
+)
+def test_probabilities_are_scikit_learns_and_survive_saving(name, params, machine):
+    """From its tensors alone; curvature is missing with the reason."""
+    samples, cell = make_samples(classes=3), estimator_cell(name, params)
+    (fitted,), (validation,), *_ = training.train(samples, cell)
+    machine.fit(*rows_of(samples, "train"))
+    expected = machine.predict_proba(rows_of(samples, "val")[0])
+    found = torch.tensor(validation.outputs).softmax(1)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    arrays, rest = to_arrays([fitted])
+    again = from_arrays(Fitted, load(save(arrays)), rest)
+    (seen,) = prediction.predict(samples, again, cell, {"": samples}, "val")
+    np.testing.assert_array_equal(seen.outputs, validation.outputs)
+    assert seen.network == name.rpartition(".")[2]
+
+
+def test_a_regressor_predicts_outcomes_in_their_units():
+    samples = make_samples(classes=0)
+    name = "sklearn.ensemble.HistGradientBoostingRegressor"
+    _, (validation,), *_ = training.train(samples, estimator_cell(name))
+    x, y = rows_of(samples, "train")
+    mean, deviation = y.mean(dtype=np.float64), y.std(dtype=np.float64)
+    machine = HistGradientBoostingRegressor(**SMALL).fit(x, (y - mean) / deviation)
+    expected = machine.predict(rows_of(samples, "val")[0]) * deviation + mean
+    np.testing.assert_allclose(validation.outputs[:, 0], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("lightgbm.LGBMClassifier", {"n_estimators": 5, "verbose": -1}),
+        ("xgboost.XGBClassifier", {"n_estimators": 5}),
+    ],
+)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_boosted_trees_of_other_packages(name, params, classes):
+    """In their own formats; a trial changes a parameter by its own name."""
+    package = pytest.importorskip(name.partition(".")[0])
+    samples = make_samples(classes=classes)
+    cell = estimator_cell(name, params, trials=({"n_estimators": 3},))
+    _, validation, *_ = training.train(samples, cell)
+    machine = getattr(package, name.partition(".")[2])(**params)
+    for one, trees in zip(validation, (5, 3), strict=True):
+        machine.set_params(n_estimators=trees).fit(*rows_of(samples, "train"))
+        if name.startswith("lightgbm"):
+            expected = machine.booster_.predict(rows_of(samples, "val")[0])
+            expected = np.stack([1 - expected, expected], 1) if classes == 2 else expected
+        else:
+            expected = machine.predict_proba(rows_of(samples, "val")[0])
+        found = torch.tensor(one.outputs).softmax(1)
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_curvature_is_not_applicable_and_says_why():
+    samples, cell = make_samples(), estimator_cell()
+    fitted, validation, *_ = training.train(samples, cell)
+    chosen = training.select(samples, validation, cell)
+    predictions = training.predict(samples, fitted, chosen, cell, {})
+    table = training.evaluate(samples, predictions, chosen, cell, {}).set_index("metric")
+    note = "not applicable: needs curvature (of a network with derivatives)"
+    assert (table.loc[["delta_er"], "note"] == note).all()
+    assert table.loc["accuracy", "value"] > 0.6
+
+
+def test_seeds_and_weights_of_a_method_reach_the_estimator():
+    """Weights with mean 1; the same seed gives the same bits, another one another forest."""
+    samples = make_samples()
+    name, params = "sklearn.ensemble.ExtraTreesClassifier", {"n_estimators": 3, "max_depth": 2}
+
+    def outputs(seed, method="erm"):
+        cell = estimator_cell(name, params, method, seeds=(seed,))
+        return training.train(samples, cell)[1][0].outputs
+
+    np.testing.assert_array_equal(outputs(0), outputs(0))
+    assert not np.array_equal(outputs(0), outputs(3))  # of the same split
+    train = samples.rows("split_0", "train")
+    group, y = samples.attributes["kind"].cat.codes.to_numpy()[train], samples.y[train]
+    counts = np.bincount(2 * group + y)
+    x, _ = rows_of(samples, "train")
+    tree = "sklearn.tree.DecisionTreeClassifier"
+    cell = estimator_cell(tree, {"max_depth": 3, "random_state": 0}, "group_upweighting")
+    _, (validation,), *_ = training.train(samples, cell)
+    machine = DecisionTreeClassifier(max_depth=3, random_state=0)
+    machine.fit(x, y, sample_weight=len(y) / len(counts) / counts[2 * group + y])
+    expected = machine.predict_proba(rows_of(samples, "val")[0])
+    found = torch.tensor(validation.outputs).softmax(1)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_methods_that_only_reweight_train_as_plain_training_does():
+    """What the flag says is true of the class."""
+    for name in names("method"):
+        method = find("method", name)
+        if method.reweights_only:
+            assert method.steps is Erm.steps, name
+            assert method.start_epoch is Method.start_epoch, name
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"estimator": "os.path"}, "estimator 'os.path': allowed: an estimator of sklearn, light"),
+        ({"estimator": "sklearn.svm.SVM"}, "'sklearn.svm.SVM': no estimator of scikit-learn's"),
+        ({"estimator": "sklearn.utils.all_estimators"}, "no estimator of scikit-learn's interface"),
+        ({"estimator": "sklearn.nothing.A"}, "No module named 'sklearn.nothing'"),
+        (
+            {"estimator": "sklearn.svm.LinearSVC", "params": {}},
+            "sklearn.svm.LinearSVC: has no predict_proba",
+        ),
+        (
+            {"estimator": "sklearn.cluster.KMeans", "params": {}},
+            "allowed: a classifier or a regressor",
+        ),
+        ({"params": {"max_itr": 3}}, "unknown parameter of .* 'max_itr': did you mean 'max_iter'"),
+        (
+            {"estimator": "sklearn.pipeline.Pipeline", "params": {}},
+            "missing 1 required positional argument",
+        ),
+        ({"trials": ({"max_leaves": 3},)}, "unknown field of a trial of toy.erm 'max_leaves'"),
+        (
+            {"estimator": "sklearn.ensemble.HistGradientBoostingRegressor"},
+            "HistGradientBoostingRegressor, allowed: a classifier",
+        ),
+        ({"params": {"max_iter": -1}}, "network estimator: .*The 'max_iter' parameter"),
+        ({"method": "adv_debias"}, "network estimator is not iterative, allowed: method erm"),
+        (
+            {
+                "estimator": "sklearn.neighbors.KNeighborsClassifier",
+                "params": {},
+                "method": "group_upweighting",
+            },
+            "network estimator: weights rows, which the network ignores",
+        ),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_in_one_line(changes, message):
+    with pytest.raises(InputError, match=message) as caught:
+        training.train(make_samples(), estimator_cell(**changes))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_model_of_another_version_or_of_other_types_is_refused(monkeypatch):
+    samples, cell = make_samples(), estimator_cell()
+    (fitted,), *_ = training.train(samples, cell)
+    monkeypatch.setattr("robust_fairness.models.tables._estimators.TRUSTED", frozenset())
+    with pytest.raises(InputError, match="Untrusted types found.*TreePredictor"):
+        prediction.predict(samples, [fitted], cell, {"": samples})
+    fitted.state["model.package"] = np.array(list(b"scikit-learn 0.1"), dtype=np.uint8)
+    with pytest.raises(InputError, match="was fitted with scikit-learn 0.1, installed is"):
+        prediction.predict(samples, [fitted], cell, {"": samples})
+
+
+def test_warnings_are_logged_and_a_single_class_is_predicted(caplog):
+    samples = make_samples()
+    name = "sklearn.linear_model.LogisticRegression"
+    with caplog.at_level(logging.WARNING):
+        training.train(samples, estimator_cell(name, {"max_iter": 1}))
+    assert "network estimator: sklearn.linear_model.LogisticRegression: lbfgs" in caplog.text
+    constant = estimator_cell().network.parameters
+    network = find("network", "estimator")(constant, (2,), 3, prediction.Randomness([0], "weights"))
+    assert isinstance(network, Estimator)
+    network.fit(torch.randn(1, 4, 2), torch.ones(1, 4, dtype=torch.long))
+    assert network(torch.randn(1, 5, 2)).argmax(-1).tolist() == [[1] * 5]
