@@ -111,7 +111,7 @@ def test_an_undefined_metric_is_an_error_and_an_unknown_one_no_attribute():
 
 
 def test_audit_takes_columns_arrays_and_arrow_tables_alike(table):
-    theirs = audit_table(table, "income", "predicted", ["sex", "age"])
+    theirs = audit_table(table, "income", "predicted", ["sex", "age"], metrics=["conventional"])
     named = rf.audit(table, y_true="income", y_pred="predicted", sensitive_features=["sex", "age"])
     arrow = rf.audit(
         pa.Table.from_pandas(table),
@@ -140,6 +140,21 @@ def test_audit_writes_its_page_and_checks_conditions(table, tmp_path):
     assert "accuracy" in found.failures("accuracy>0")[0]
     assert found.failures("accuracy>1") == []
     assert "equalized_odds_difference" in found._repr_html_()
+
+
+def test_audit_compares_with_a_reference(table):
+    columns = {"y_true": "income", "y_pred": "predicted", "sensitive_features": "sex"}
+    later = table.assign(predicted=table["predicted"].where(table["sex"] == "f", 1))
+    found = rf.audit(later, reference=table, **columns)
+    changes = found.changes().set_index(["attribute", "group", "metric"])["change"]
+    men = table["sex"] == "m"
+    assert changes["sex", "m", "selection_rate_by_group"] == pytest.approx(
+        1 - table.loc[men, "predicted"].mean()
+    )
+    assert changes["sex", "f", "selection_rate_by_group"] == 0
+    assert found.failures("change(demographic_parity_difference[sex])>0.2")
+    with pytest.raises(InputError, match="has no reference"):
+        rf.audit(table, **columns).failures("change(accuracy)<0")
 
 
 def test_plug_ins_are_listed_and_packages_keep_their_modules():

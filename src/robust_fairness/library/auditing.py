@@ -8,9 +8,13 @@ from typing import Any
 import pandas as pd
 
 from robust_fairness.audit import gates
+from robust_fairness.audit.changes import MIX, changes, require_comparable
 from robust_fairness.audit.page import audit_page
 from robust_fairness.audit.predictions import PredictionKind, Predictions, Roles, check
 from robust_fairness.audit.report import SMALL, offered_names, score
+from robust_fairness.audit.trivial import trivial_predictor
+from robust_fairness.audit.verdict import worst_group
+from robust_fairness.core.errors import InputError
 from robust_fairness.library.frames import as_pandas, with_column, with_columns
 
 SUMMARY = (
@@ -18,6 +22,7 @@ SUMMARY = (
     "equal_opportunity_difference", "equalized_odds_difference", "mean_squared_error",
     "worst_group_mean_squared_error",
 )  # fmt: skip
+NOW, THEN = "current", "reference"
 
 
 @dataclass(frozen=True)
@@ -29,10 +34,21 @@ class Audit:
     roles: Roles
     name: str
     small: int
+    changed: pd.DataFrame | None = None
 
     def to_frame(self) -> pd.DataFrame:
         """One row per value, with the columns ``audit.AUDIT``."""
         return self.rows.copy()
+
+    def changes(self) -> pd.DataFrame:
+        """Every value then and now, and its change, with the columns ``audit.changes.CHANGES``.
+
+        Raises:
+            InputError: the audit has no reference.
+        """
+        if self.changed is None:
+            raise InputError("changes: this audit has no reference; allowed: audit(reference=...)")
+        return self.changed.copy()
 
     def failures(self, *conditions: str) -> list[str]:
         """What fails of conditions that must not hold, such as ``delta_eo[sex]>0.1``."""
@@ -48,6 +64,8 @@ class Audit:
             name=self.name,
             small=self.small,
             failures=self._failures(fail_if),
+            changes=self.changed,
+            then="" if self.changed is None else THEN,
         )
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
@@ -57,10 +75,12 @@ class Audit:
         found = {}
         for text in conditions:
             gate = gates.parse(text)
-            gates.require_known(
-                gate, offered_names(self.roles.continuous), set(self.rows["attribute"]) - {""}
-            )
-            found[gate] = gate.failures(self.rows)
+            known = [*offered_names(self.roles.continuous), *([MIX] if gate.change else [])]
+            gates.require_known(gate, known, set(self.rows["attribute"]) - {""})
+            if gate.change:
+                self.changes()
+            judged = gates.judged(gate, self.rows, self.changed, "estimate")
+            found[gate] = [one.reason for one in judged if one.verdict == "FAIL"]
         return found
 
     def summary(self) -> pd.DataFrame:
@@ -69,11 +89,18 @@ class Audit:
         columns = ["attribute", "metric", "value", "low", "high", "n", "note"]
         return shown.loc[shown["applies"], columns].reset_index(drop=True)
 
+    @property
+    def remarks(self) -> list[str]:
+        """A warning of a constant predictor, and the worst group, where there are."""
+        return [*filter(None, (trivial_predictor(self.predictions), worst_group(self.rows)))]
+
     def _repr_html_(self) -> str:
-        return self.summary().to_html(index=False, float_format="{:.3f}".format, na_rep="")
+        table = self.summary().to_html(index=False, float_format="{:.3f}".format, na_rep="")
+        return table + "".join(f"<p>{one}</p>" for one in self.remarks)
 
     def __str__(self) -> str:
-        return self.summary().to_string(index=False, float_format="{:.3f}".format, na_rep="")
+        text = self.summary().to_string(index=False, float_format="{:.3f}".format, na_rep="")
+        return "\n".join([text, *self.remarks])
 
     __repr__ = __str__
 
@@ -84,6 +111,8 @@ def audit(
     y_true: Any,
     y_pred: Any,
     sensitive_features: Any,
+    reference: Any = None,
+    metrics: Sequence[str] = ("conventional",),
     pos_label: Any = None,
     prediction_is: PredictionKind = "auto",
     threshold: float | None = None,
@@ -91,6 +120,7 @@ def audit(
     bins: Mapping[str, Any] | None = None,
     intersections: bool = False,
     small: int = SMALL,
+    suppress: int = 0,
     name: str = "table",
 ) -> Audit:
     """Audit predictions: rates and gaps of every group with 95 % intervals.
@@ -101,6 +131,8 @@ def audit(
         y_true: name of a column, or one value per row.
         y_pred: likewise.
         sensitive_features: names of columns, a frame, or columns by name.
+        reference: a frame of earlier predictions with the same columns, to compare with.
+        metrics: names of metrics; ``conventional`` and ``all`` are sets of them.
         pos_label: value of the positive class of a binary target; default: 1 or True.
         prediction_is: kind of the predictions, see ``robust_fairness.audit.report.audit``.
         threshold: lowest probability (default 0.5) or score of the positive class.
@@ -108,10 +140,12 @@ def audit(
         bins: bins of numeric attributes: increasing edges, or a number of quantile bins.
         intersections: also score the intersections of all categorical attributes.
         small: groups with fewer rows are flagged.
+        suppress: groups with fewer rows are not shown.
         name: name of the table, for the page and for messages.
 
     Raises:
-        InputError: a column does not exist, is constant or has values that do not fit.
+        InputError: a column does not exist, is constant or has values that do not fit, or both
+            frames do not have the same classes and kinds of columns.
     """
     if frame is None:
         frame = {} if isinstance(y_true, str) else {"y_true": y_true}
@@ -122,6 +156,14 @@ def audit(
         target, prediction, attributes, None if pos_label is None else str(pos_label), continuous,
         prediction_is, threshold, {}, bins or {},
     )  # fmt: skip
-    predictions = check(table, roles, name)
-    rows = score(predictions, intersections, small, name)
-    return Audit(rows, predictions, roles, name, small)
+
+    def scored(found: Predictions) -> pd.DataFrame:
+        return score(found, intersections, small, name, metrics, suppress)
+
+    now = check(table, roles, name)
+    rows = scored(now)
+    if reference is None:
+        return Audit(rows, now, roles, name, small)
+    then = check(as_pandas(reference), roles, THEN)
+    require_comparable(now, then, (NOW, THEN))
+    return Audit(rows, now, roles, name, small, changes(rows, scored(then)))
