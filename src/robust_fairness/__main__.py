@@ -13,6 +13,7 @@ def main() -> None:
     if not LOGGING.exists():  # Kedro reads the variable when it is imported
         own = Path(robust_fairness.__file__).parent / LOGGING
         os.environ.setdefault("KEDRO_LOGGING_CONFIG", str(own))
+    os.environ.setdefault("DO_NOT_TRACK", "true")  # usage data of Kedro and MLflow
     from kedro.framework.project import configure_project
     from kedro.framework.startup import bootstrap_project
     from kedro.utils import find_kedro_project
