@@ -1,8 +1,15 @@
 """The commands of the first hour: list, check, new and init, in a folder with nothing in it."""
 
 import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
 from contextlib import chdir
 from pathlib import Path
+from zipfile import ZipFile
 
 import nbformat
 import numpy as np
@@ -13,10 +20,12 @@ from click.testing import CliRunner, Result
 from kedro.framework.project import configure_project
 from kedro.framework.startup import bootstrap_project
 
+from robust_fairness import __version__
 from robust_fairness.cli.main import cli
 from robust_fairness.core import registry
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.tables.table import Table
+from tests.project import ROOT, Project
 
 ROWS = 60
 
@@ -140,3 +149,49 @@ def test_a_new_project_is_a_project_of_kedro_with_the_packages_pipelines(
     assert (tmp_path / "mine" / ".telemetry").read_text() == "consent: false\n"
     nbformat.read(tmp_path / "mine" / "notebooks" / "first_look.ipynb", 4)
     assert "exists, allowed: a new or empty folder" in run("new", "mine", status=1).output
+
+
+@pytest.mark.slow
+def test_the_installed_wheel_works_in_an_empty_folder(tmp_path: Path) -> None:
+    """Without the repository: its own environment, which sees the libraries of this one."""
+    source, built, home = (tmp_path / name for name in ("source", "built", "home"))
+    Project.copied_to(source)
+    for name in ("README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    pip = [sys.executable, "-m", "pip", "--quiet"]
+    offline = ["--no-deps", "--no-index"]
+    build = ["wheel", *offline, "--no-build-isolation", "--wheel-dir", built, source]
+    subprocess.run([*pip, *build], check=True)
+    (wheel,) = built.glob("*.whl")
+    assert not [name for name in ZipFile(wheel).namelist() if "conf/local/e" in name]
+    venv.create(home, with_pip=False)
+    (site,) = home.glob("lib/python*/site-packages")
+    (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    install = ["--python", home / "bin" / "python", "install", *offline, wheel]
+    subprocess.run([*pip, *install], check=True)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    left = ("PYTHONPATH", "ROBUST_FAIRNESS_DATA")
+    environment = {name: value for name, value in os.environ.items() if name not in left}
+
+    def said(*words: str, folder: Path = empty, script: str = "robust-fairness") -> str:
+        command = [home / "bin" / script, *words]
+        done = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    assert said("--version") == f"robust-fairness, version {__version__}\n"
+    assert "offline" in said("demo", "--help")
+    frame = pd.DataFrame(
+        {"y": [0, 1] * 50, "p": [0, 1, 1, 1] * 25, "sex": ["f", "m", "f", "f"] * 25}
+    )
+    frame.to_csv(empty / "predictions.csv", index=False)
+    words = ["--target", "y", "--prediction", "p", "--attributes", "sex"]
+    assert "accuracy" in said("audit", "predictions.csv", *words)
+    said("new", "study")
+    study = empty / "study"
+    assert "12 cells" in said("check", "--env", "demo", folder=study)
+    listed = said("-m", "kedro", "registry", "list", folder=study, script="python")
+    assert "robust_fairness" in yaml.safe_load(listed)
