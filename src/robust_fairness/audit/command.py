@@ -4,17 +4,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
 from robust_fairness.audit import gates as gate_texts
 from robust_fairness.audit.changes import MIX, changes, require_comparable
+from robust_fairness.audit.estimates import ASSUMPTION, Reference, Scored, estimate
 from robust_fairness.audit.gates import Judgement, Rule
 from robust_fairness.audit.page import audit_page
 from robust_fairness.audit.periods import Length, last_period
-from robust_fairness.audit.predictions import Predictions, Roles, check
-from robust_fairness.audit.report import SMALL, offered_names, score, selected
+from robust_fairness.audit.predictions import Predictions, Roles, check, check_unlabelled
+from robust_fairness.audit.report import SHARE, SMALL, groups_in, offered_names, score, selected
 from robust_fairness.audit.trivial import trivial_predictor
 from robust_fairness.audit.verdict import console
 from robust_fairness.core.errors import InputError
@@ -79,6 +81,27 @@ class Period:
     predictions: Predictions
 
 
+@dataclass(frozen=True)
+class Scoring:
+    """What is scored of every period, see ``report.score``."""
+
+    metrics: Sequence[str]
+    intersections: bool
+    small: int
+    suppress: int
+
+    def rows(self, period: Period) -> pd.DataFrame:
+        """The rows of a period."""
+        return score(
+            period.predictions, self.intersections, self.small, period.name, self.metrics,
+            self.suppress,
+        )  # fmt: skip
+
+    def present(self, rows: pd.DataFrame) -> "Scoring":
+        """The same without metrics that these rows do not have."""
+        return replace(self, metrics=[one for one in self.metrics if one in set(rows["metric"])])
+
+
 def audit_file(
     path: Path,
     roles: Roles,
@@ -94,6 +117,7 @@ def audit_file(
     metrics: Sequence[str] = CONVENTIONAL,
     suppress: int = 0,
     rule: Rule = "estimate",
+    labels: Literal["all", "none"] = "all",
 ) -> FileAudit:
     """Score the predictions in a CSV or Parquet file; writes nothing.
 
@@ -111,6 +135,7 @@ def audit_file(
         metrics: names of the metrics, see ``report.selected``; those of gates are added.
         suppress: groups with fewer rows are not shown.
         rule: what fails a gate, see ``Gate.judgements``.
+        labels: ``none`` if the file has no labels: its values are estimated with the reference.
     """
     parsed = [gate_texts.parse(gate) for gate in gates]
     for gate in parsed:
@@ -123,12 +148,15 @@ def audit_file(
             raise InputError(f"gate {gate.text!r}: a change needs --reference or --period")
     wanted = [*metrics, *(gate.metric for gate in parsed if gate.metric != MIX)]
     names = selected(wanted, roles.continuous)
-    now, then = _periods(Source(path, delimiter, missing), roles, reference, period, by)
-    rows, *earlier = [
-        score(one.predictions, intersections, small, one.name, names, suppress)
-        for one in filter(None, (now, then))
-    ]
-    changed = changes(rows, earlier[0]) if earlier else None
+    source = Source(path, delimiter, missing)
+    every = Scoring(names, intersections, small, suppress)
+    then: Period | None
+    if labels == "none":
+        now, then, rows = _estimated(source, roles, reference, every)
+    else:
+        now, then = _periods(source, roles, reference, period, by)
+        rows = every.rows(now)
+    changed = None if then is None else changes(rows, every.present(rows).rows(then))
     judgements = [one for gate in parsed for one in gate_texts.judged(gate, rows, changed, rule)]
     failures = {
         gate: [one.reason for one in judgements if one.gate == gate and one.verdict == "FAIL"]
@@ -137,6 +165,7 @@ def audit_file(
     page = audit_page(
         rows, now.predictions, roles, name=now.name, small=small, failures=failures,
         changes=changed, then=then.name if then else "",
+        assumption=ASSUMPTION if labels == "none" else "",
     )  # fmt: skip
     name = path.name.partition(".")[0]
     files = {f"{name}_audit.html": page, f"{name}_audit.csv": rows.to_csv(index=False)}
@@ -144,6 +173,8 @@ def audit_file(
         files[f"{name}_changes.csv"] = changed.to_csv(index=False)
     failed = [line for lines in failures.values() for line in lines]
     told = list(console(rows, judgements, trivial_predictor(now.predictions)))
+    if labels == "none":
+        told.append((f"{ASSUMPTION}.", False))
     return FileAudit(rows, files, failed, told, changed, judgements)
 
 
@@ -197,3 +228,37 @@ def _split(source: Source, roles: Roles, period: str, by: Length) -> tuple[Perio
     every = check(table.drop(columns=period), roles, name)
     now, then = (every.take(np.flatnonzero(rows)) for rows in (last.rows, ~last.rows))
     return Period(last.now, now), Period(last.then, then)
+
+
+def _estimated(
+    source: Source, roles: Roles, reference: Path | None, scoring: Scoring
+) -> tuple[Period, Period, pd.DataFrame]:
+    """The unlabelled predictions, the reference, and estimated rows."""
+    if reference is None:
+        raise InputError("labels none: needs a --reference that has the target")
+    earlier = replace(source, path=reference).columns(roles.columns)
+    fixed = replace(roles, bins=_edges(earlier, roles, reference.name))
+    then = Period(reference.name, check(earlier, fixed, str(reference)))
+    if then.predictions.kind not in ("probability", "score"):
+        raise InputError(
+            f"labels none: predictions are of kind {then.predictions.kind}; allowed: probabilities "
+            "or scores of the positive class"
+        )
+    table = source.columns([roles.prediction, *roles.attributes])
+    predictions = check_unlabelled(table, fixed, then.predictions, str(source.path))
+    now = Period(source.path.name, predictions)
+    scored, labelled = (
+        _scored(cells, one.predictions, roles, scoring.intersections)
+        for cells, one in ((table, now), (earlier, then))
+    )
+    known = Reference(labelled, then.predictions.samples.y)
+    rows = estimate(scored, known, now.name, scoring.small, scoring.suppress)
+    return now, then, rows[rows["metric"].isin([*scoring.metrics, SHARE])]
+
+
+def _scored(
+    table: pd.DataFrame, predictions: Predictions, roles: Roles, intersections: bool
+) -> Scored:
+    """Scores as they are in a table, decisions, and groups."""
+    scores = as_numbers(table[roles.prediction], f"column {roles.prediction}").to_numpy()
+    return Scored(scores, predictions.prediction == 1, groups_in(predictions, intersections))

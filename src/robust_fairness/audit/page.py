@@ -45,6 +45,7 @@ def audit_page(
     failures: Mapping[Gate, Sequence[str]],
     changes: pd.DataFrame | None = None,
     then: str = "",
+    assumption: str = "",
 ) -> str:
     """The page as HTML; the same arguments give the same text.
 
@@ -57,6 +58,7 @@ def audit_page(
         failures: the lines of the failures of every gate.
         changes: changes since an earlier period, with the columns ``CHANGES``.
         then: name of that period.
+        assumption: of estimated values.
     """
     judgements = [
         (_verdict(one, failures[gate]), one)
@@ -74,6 +76,7 @@ def audit_page(
         "audit.html",
         name=name,
         then=then,
+        assumption=assumption,
         rows=f"{len(predictions.samples):,}",
         roles=roles,
         kind=predictions.kind,

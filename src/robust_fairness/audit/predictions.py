@@ -60,7 +60,7 @@ class Predictions:
     samples: Samples
     prediction: np.ndarray
     outputs: np.ndarray
-    kind: str
+    kind: PredictionKind
 
     def take(self, rows: np.ndarray) -> "Predictions":
         """The predictions of some rows, by number; groups without any of them are gone."""
@@ -88,14 +88,9 @@ def check(table: pd.DataFrame, roles: Roles, name: str = "table") -> Predictions
         InputError: a column does not exist, is constant or has cells that do not fit, or a row
             lacks target or prediction.
     """
-    _require_columns(table, roles, name)
+    _require_columns(table, roles, name, roles.columns)
     _require_values(table, roles, name)
-    attributes = {
-        one: attribute(
-            table[one], f"{name}, column {one}", roles.types.get(one), roles.bins.get(one)
-        )
-        for one in roles.attributes
-    }
+    attributes = _attributes(table, roles, name)
     classes: tuple[str, ...] = ()
     if roles.continuous:
         y, predicted, outputs = _numbers(table, roles, name)
@@ -107,25 +102,60 @@ def check(table: pd.DataFrame, roles: Roles, name: str = "table") -> Predictions
         predicted, outputs = _predicted(
             table[roles.prediction], kind, roles.threshold, codes, classes, place
         )
-    samples = Samples(
-        x=np.empty((len(table), 0), np.float32),
+    return Predictions(_samples(y, attributes, classes), predicted, outputs, kind)
+
+
+def check_unlabelled(
+    table: pd.DataFrame, roles: Roles, like: Predictions, name: str = "table"
+) -> Predictions:
+    """The predictions of a table without labels, of the classes and kind of others.
+
+    Their y is the predicted class: no measure that needs labels can be made of them.
+    """
+    unlabelled = replace(roles, target=roles.prediction)
+    _require_columns(table, roles, name, [roles.prediction, *roles.attributes])
+    _require_values(table, unlabelled, name)
+    place = f"{name}, column {roles.prediction}"
+    classes = like.samples.classes
+    predicted, outputs = _predicted(
+        table[roles.prediction], like.kind, roles.threshold, {}, classes, place
+    )
+    return Predictions(
+        _samples(predicted, _attributes(table, roles, name), classes), predicted, outputs, like.kind
+    )
+
+
+def _attributes(table: pd.DataFrame, roles: Roles, name: str) -> dict[str, pd.Series]:
+    return {
+        one: attribute(
+            table[one], f"{name}, column {one}", roles.types.get(one), roles.bins.get(one)
+        )
+        for one in roles.attributes
+    }
+
+
+def _samples(
+    y: np.ndarray, attributes: Mapping[str, pd.Series], classes: tuple[str, ...]
+) -> Samples:
+    """Samples without features."""
+    return Samples(
+        x=np.empty((len(y), 0), np.float32),
         y=y,
         attributes=pd.DataFrame(attributes).reset_index(drop=True),
-        id=np.arange(len(table)),
-        splits=pd.DataFrame(index=range(len(table))),
+        id=np.arange(len(y)),
+        splits=pd.DataFrame(index=range(len(y))),
         classes=classes,
-        sensitive=tuple(roles.attributes),
+        sensitive=tuple(attributes),
     )
-    return Predictions(samples, predicted, outputs, kind)
 
 
-def _require_columns(table: pd.DataFrame, roles: Roles, name: str) -> None:
+def _require_columns(table: pd.DataFrame, roles: Roles, name: str, columns: Sequence[str]) -> None:
     """Check that there are rows and that each column exists and has one role."""
     if table.empty:
         raise InputError(f"{name}: has no rows")
     if not roles.attributes:
         raise InputError("attributes: at least one column is needed")
-    for one in roles.columns:
+    for one in columns:
         if one not in table:
             raise InputError(f"{name}: {unknown_name('column', one, map(str, table.columns))}")
         if roles.columns.count(one) > 1:
@@ -133,8 +163,8 @@ def _require_columns(table: pd.DataFrame, roles: Roles, name: str) -> None:
                 f"column {one} has two roles; it can be only one of target, prediction and "
                 "attribute"
             )
-    for option, columns in (("types", roles.types), ("bins", roles.bins)):
-        for one in columns:
+    for option, named in (("types", [*roles.types]), ("bins", [*roles.bins])):
+        for one in named:
             if one not in roles.attributes:
                 raise InputError(f"{option}: {unknown_name('attribute', one, roles.attributes)}")
 

@@ -190,14 +190,10 @@ def score(
     """All rows of checked predictions, see ``audit``."""
     samples = predictions.samples
     names = selected(("all",) if metrics is None else metrics, not samples.classes)
-    categorical = [str(one) for one in samples.attributes.select_dtypes("category")]
-    groupings = [tuple(categorical)] if intersections and len(categorical) > 1 else []
     kernel = {*OF_DEPENDENCE, *CORRECTED.values()}
     plain = [one for one in names if one not in kernel]
-    groups = {
-        " & ".join(one): groups_of(samples.attributes, one)
-        for one in [*((each,) for each in categorical), *groupings]
-    }
+    groupings = _groupings(samples, intersections)
+    groups = groups_in(predictions, intersections)
     per_row = {"y_pred": predictions.prediction}
     rows = evaluate(plain, samples, predictions.outputs, per_row, groupings=groupings)
     rows += _missing_rows(samples) + _share_rows(groups)
@@ -210,6 +206,22 @@ def score(
     rows = _without_small(rows, groups, suppress)
     empty = {"low": np.nan, "high": np.nan, "interval": "", "small": False, "applies": True}
     return tables.table(AUDIT, [{**empty, **row, "dataset": name} for row in rows])
+
+
+def _groupings(samples: Samples, intersections: bool) -> list[tuple[str, ...]]:
+    """All categorical attributes together, if there are several and intersections are scored."""
+    categorical = tuple(map(str, samples.attributes.select_dtypes("category")))
+    return [categorical] if intersections and len(categorical) > 1 else []
+
+
+def groups_in(predictions: Predictions, intersections: bool) -> dict[str, Groups]:
+    """Groups by categorical attribute, and of their intersections."""
+    samples = predictions.samples
+    alone = [(str(one),) for one in samples.attributes.select_dtypes("category")]
+    return {
+        " & ".join(one): groups_of(samples.attributes, one)
+        for one in [*alone, *_groupings(samples, intersections)]
+    }
 
 
 def _without_small(

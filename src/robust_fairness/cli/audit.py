@@ -72,6 +72,13 @@ class AuditCommand(click.Command):
     help="Length of a period.",
 )
 @click.option(
+    "--labels",
+    type=click.Choice(["all", "none"]),
+    default="all",
+    show_default=True,
+    help="none: TABLE has no target; estimate with the labels of --reference.",
+)
+@click.option(
     "--metrics",
     default="conventional",
     show_default=True,

@@ -1,0 +1,118 @@
+"""Estimates without labels: NannyML's numbers, simulations, and the command."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from robust_fairness.audit import Roles, estimates
+from robust_fairness.audit.command import audit_file
+from robust_fairness.audit.estimates import Reference, Scored, calibrated, values
+from robust_fairness.core.errors import InputError
+from robust_fairness.samples import Groups
+
+DATA = Path(__file__).parent / "data"
+GOLDEN = json.loads((DATA / "cbpe.json").read_text())
+ROWS = pd.read_csv(DATA / "cbpe.csv")
+
+
+def scored(rows: pd.DataFrame) -> Scored:
+    p = rows["p_thousandths"].to_numpy() / 1000
+    return Scored(p, p >= 0.5, {"group": Groups(rows["group"].to_numpy(), ("0", "1"))})
+
+
+@pytest.mark.parametrize("kind", ["miscalibrated", "calibrated_scores"])
+def test_estimates_are_those_of_nannyml(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Golden numbers of NannyML 0.13.1; its rates of groups have one calibrator."""
+    part = ROWS[ROWS["part"] == "reference"]
+    y = part["y_miscalibrated" if kind == "miscalibrated" else "y_calibrated"].to_numpy(np.int64)
+    reference = Reference(scored(part), y)
+    calibrate = estimates.needs_calibration(y, reference.rows.score)
+    assert calibrate == GOLDEN[kind]["needs_calibration"]
+    monkeypatch.setattr(estimates, "LEAST_LABELS", len(ROWS))
+    monkeypatch.setattr(estimates, "group_weights", lambda now, then: np.ones(len(then.index)))
+    for number, expected in enumerate(GOLDEN[kind]["chunks"]):
+        found = values(scored(ROWS[ROWS["part"] == f"chunk_{number}"]), reference, calibrate)
+        own = {
+            "accuracy": found["", "", "accuracy"],
+            "recall": found["", "", "true_positive_rate"],
+            "specificity": 1 - found["", "", "false_positive_rate"],
+            "precision": found["", "", "precision"],
+        }
+        assert own == pytest.approx({name: expected[name] for name in own}, abs=1e-9)
+        for code in ("0", "1"):
+            rates = expected["by_group_common_calibrator"][f"group={code}"]
+            of = {"selection_rate": "selection_rate", "tpr": "true_positive_rate",
+                  "fpr": "false_positive_rate"}  # fmt: skip
+            for name, rate in of.items():
+                estimate = found["group", code, f"{rate}_by_group"]
+                assert estimate == pytest.approx(rates[name], abs=1e-9)
+
+
+def simulated(rows: int, seed: int, share: float, flipped: bool = False) -> pd.DataFrame:
+    """Scores whose log odds are off by .4 in one group and by -.8 in the other."""
+    rng = np.random.default_rng(seed)
+    group = (rng.random(rows) < share).astype(int)
+    logit = 1.5 * rng.standard_normal(rows)
+    chance = 1 / (1 + np.exp(-logit - np.where(group, 0.4, -0.8)))
+    y = (rng.random(rows) < (1 - chance if flipped else chance)).astype(int)
+    p = 1 / (1 + np.exp(-logit))
+    return pd.DataFrame({"y": y, "p": p, "group": np.where(group, "a", "b")})
+
+
+def of(frame: pd.DataFrame) -> Scored:
+    codes, names = pd.factorize(frame["group"], sort=True)
+    p = frame["p"].to_numpy()
+    return Scored(p, p >= 0.5, {"group": Groups(codes, tuple(names))})
+
+
+def true_gap(frame: pd.DataFrame) -> float:
+    positive = frame[frame["y"] == 1]
+    return float(np.ptp((positive["p"] >= 0.5).groupby(positive["group"]).mean()))
+
+
+def test_a_calibrator_per_group_finds_the_gap_that_a_common_one_hides(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    then, now = simulated(40_000, 0, 0.5), simulated(40_000, 1, 0.5)
+    reference = Reference(of(then), then["y"].to_numpy())
+    key = ("group", "", "equal_opportunity_difference")
+    truth = true_gap(now)
+    assert truth > 0.07
+    assert values(of(now), reference, True)[key] == pytest.approx(truth, abs=0.02)
+    monkeypatch.setattr(estimates, "LEAST_LABELS", len(then))
+    assert values(of(now), reference, True)[key] < 0.02
+
+
+def test_equal_weights_change_nothing_and_weights_follow_the_mix() -> None:
+    frame = simulated(2000, 0, 0.5)
+    y, p = frame["y"].to_numpy(), frame["p"].to_numpy()
+    np.testing.assert_array_equal(calibrated(y, p, p), calibrated(y, p, p, np.ones(len(y))))
+    then = Groups(np.array([0, 0, 0, 1, -1]), ("a", "b"))
+    now = Groups(np.array([0, 1]), ("a", "b"))
+    weights = estimates.group_weights(now, then)
+    assert weights == pytest.approx([2 / 3, 2 / 3, 2 / 3, 2, 1])
+
+
+def test_a_change_of_y_given_x_moves_no_estimate_and_the_page_says_so(tmp_path: Path) -> None:
+    simulated(2000, 0, 0.5).to_csv(tmp_path / "then.csv", index=False)
+    now = simulated(1500, 1, 0.5)
+    flipped = simulated(1500, 1, 0.5, flipped=True)
+    np.testing.assert_array_equal(now["p"], flipped["p"])
+    now.drop(columns="y").to_csv(tmp_path / "now.csv", index=False)
+    roles = Roles("y", "p", ["group"])
+    found = audit_file(
+        tmp_path / "now.csv", roles, reference=tmp_path / "then.csv", labels="none",
+        gates=["equalized_odds_difference>0.9"],
+    )  # fmt: skip
+    row = found.rows[found.rows["metric"] == "accuracy"].iloc[0]
+    right = [((one["p"] >= 0.5) == one["y"]).mean() for one in (now, flipped)]
+    assert row["low"] < right[0] < row["high"] and not row["low"] < right[1] < row["high"]
+    assert row["high"] - row["low"] < 0.12
+    assert found.changes is not None and not found.failures
+    assert "A change of Y given X cannot be seen" in found.files["now_audit.html"]
+    assert found.lines[-1][0].startswith("Estimated without labels")
+    with pytest.raises(InputError, match="needs a --reference"):
+        audit_file(tmp_path / "now.csv", roles, labels="none")
