@@ -29,10 +29,13 @@ DATASETS = 9
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    """A page with every kind of figure."""
+    """A page with every kind of figure, all drawers open."""
     metrics = pd.concat([made_up(dataset=f"d{k}") for k in range(DATASETS)], ignore_index=True)
     path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_text(page(metrics), encoding="utf-8")
+    opening = (
+        "<script>document.querySelectorAll('details').forEach(one => one.open = true)</script>"
+    )
+    path.write_text(page(metrics) + opening, encoding="utf-8")
     return path
 
 

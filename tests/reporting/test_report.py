@@ -1,17 +1,22 @@
 """Views, claims and the page, on made-up scores."""
 
+import hashlib
 import re
 from html.parser import HTMLParser
+from importlib.resources import files
 from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 import pytest
+from markupsafe import escape
+from plotly.offline import get_plotlyjs
 from scipy import stats
 
 from robust_fairness.core import tables
 from robust_fairness.core.intervals import mean_interval
 from robust_fairness.rendering.figures import bar_style, line_style, style
+from robust_fairness.rendering.html import plotly_source
 from robust_fairness.reporting import (
     VIEWS,
     Results,
@@ -20,9 +25,11 @@ from robust_fairness.reporting import (
     summary_table,
 )
 from robust_fairness.reporting.figures import group_bars, pareto_front, trade_off
-from robust_fairness.reporting.statistics import paired_difference, rank_correlation, verdict
+from robust_fairness.reporting.matrix import matrices, verdict
+from robust_fairness.reporting.statistics import paired_difference, rank_correlation
+from robust_fairness.reporting.statistics import verdict as verdict_of_claim
 from robust_fairness.reporting.views import published, texts
-from tests.reporting.made_up import row
+from tests.reporting.made_up import results, row
 
 METHODS = ("erm", "adv_debias", "laftr", "cuma")
 
@@ -75,10 +82,10 @@ def test_verdicts():
     """Below zero, above it, around it, nothing."""
     rng = np.random.default_rng(0)
     near = rng.normal(0, 0.1, 20)
-    assert verdict(mean_interval(near - 5)) == "holds"
-    assert verdict(mean_interval(near + 5)) == "does not hold"
-    assert verdict(mean_interval(near - near.mean())) == "inconclusive"
-    assert verdict(mean_interval(np.array([]))) == "not run"
+    assert verdict_of_claim(mean_interval(near - 5)) == "holds"
+    assert verdict_of_claim(mean_interval(near + 5)) == "does not hold"
+    assert verdict_of_claim(mean_interval(near - near.mean())) == "inconclusive"
+    assert verdict_of_claim(mean_interval(np.array([]))) == "not run"
 
 
 def test_rank_correlation_equals_scipy():
@@ -178,7 +185,7 @@ class Page(HTMLParser):
 USED = {"method": ["cuma", "erm"], "shift": ["gaussian_noise"], "dataset": ["communities"]}
 
 
-def page(metrics: pd.DataFrame) -> str:
+def page(metrics: pd.DataFrame, **further: pd.DataFrame) -> str:
     """The report of made-up cells."""
     cells = [
         {"dataset": "communities_race", "method": "cuma", "state": "done", "reason": ""},
@@ -190,29 +197,34 @@ def page(metrics: pd.DataFrame) -> str:
         },
     ]
     return report(
-        Results(metrics),
+        Results(metrics, **further),
         cells,
         {"run_id": "r", "environment": "base", "started": "now", "git": None, "used": USED},
     )
 
 
-def test_page_is_self_contained_and_the_same_twice():
+@pytest.fixture(scope="module")
+def text() -> str:
+    """The page of made-up scores."""
+    return page(made_up())
+
+
+def test_page_is_self_contained_and_the_same_twice(text):
     """No address outside, figures drawn, deterministic."""
-    text = page(made_up())
     assert text == page(made_up())
     parser = Page()
     parser.feed(text)
     assert not parser.outside
     assert {"figure-communities_race-trade-off", "table_1", "manifest"} <= set(parser.ids)
     assert parser.tags.count("h1") == 1
-    assert "nan" not in text.split("<main>")[1].replace("finance", "").lower().split("plotly")[0]
+    assert "nan" not in text.split("<main")[1].replace("finance", "").lower().split("plotly")[0]
 
 
 def test_names_from_data_are_escaped():
     """A group or reason that looks like markup stays text."""
     metrics = made_up()
     metrics["method"] = metrics["method"].replace("erm", "<img src=x onerror=alert(1)>")
-    text = page(metrics).split("<main>")[1]
+    text = page(metrics).split("<main")[1]
     assert "<img src=x" not in text
     assert "<script>alert(1)" not in text
     assert "&lt;script&gt;alert(1)" in text
@@ -237,21 +249,21 @@ def parsed(text: str) -> Page:
     return parser
 
 
-def test_headings_follow_each_other_and_the_contents_lead_to_them():
+def test_headings_follow_each_other_and_the_contents_lead_to_them(text):
     """No level is left out; every link of the page has its place, every section its link."""
-    found = parsed(page(made_up()))
+    found = parsed(text)
     levels = [int(tag[1]) for tag in found.tags if re.fullmatch(r"h[1-6]", tag)]
     assert levels[0] == 1
     assert all(b <= a + 1 for a, b in pairwise(levels))
     links = {link for link in found.links if link and not link.startswith("data:")}
     assert links <= set(found.ids)
-    assert {"grid", "ranks", "dataset-1", "section-1", "citations", "manifest"} <= links
+    assert {"grid", "reading", "dataset-1", "section-1", "citations", "manifest"} <= links
 
 
-def test_every_figure_is_told_in_words_with_its_numbers():
+def test_every_figure_is_told_in_words_with_its_numbers(text):
     """Lowest and highest of every panel, as the table has them."""
     metrics = made_up()
-    found = parsed(page(metrics)).images
+    found = parsed(text).images
     assert all(found)
     told = next(text for text in found if "accuracy against delta_eo" in text)
     own = metrics[(metrics["metric"] == "accuracy") & (metrics["shift"] == "none")]
@@ -261,17 +273,32 @@ def test_every_figure_is_told_in_words_with_its_numbers():
     assert "gaussian_noise, 0.03: accuracy" in told
 
 
-def test_failed_cells_and_the_grid_are_told_first():
-    """In words, before anything else."""
-    text = page(made_up()).split("<main>")[1]
-    assert "1 dataset, 4 methods, 1 network, 2 shifts, 5 seeds" in text
-    assert "2 cells: 1 done, 1 failed, 0 not selected." in text
-    assert text.index("adult.erm failed") < text.index("How to read it")
+def test_the_first_screen_has_the_verdict_the_matrix_and_what_failed(text):
+    """Before the first drawer, without a figure; everything else is in drawers."""
+    metrics = made_up()
+    first, *drawers = text.split('<details class="drawer"')
+    assert "Does fairness survive the shift?" in first
+    assert "1 dataset, 4 methods, 1 network, 2 shifts, 5 seeds" in first
+    assert "2 cells: 1 done, 1 failed, 0 not selected." in first
+    assert "adult.erm (&lt;script&gt;" in first
+    rows = matrices(Results(metrics))["delta_eo"]
+    answer, told = verdict(rows, "delta_eo").split(": ", 1)
+    assert f"<strong>{answer}:</strong> {escape(told)}" in first
+    assert (rows["state"] == "grew").all()
+    shown = re.findall(r'<td class="c(\d)"><span[^>]*><span[^>]*>([^<]*)<', first)
+    edges = (-0.1, -0.05, -0.02, 0.02, 0.05, 0.1)
+    points = [
+        (str(sum(change > edge for edge in edges)), f"{100 * change:+.0f}")
+        for change in rows["change"]
+    ]
+    assert sorted(shown) == sorted(points)
+    assert 'class="drawing"' not in first
+    assert len(drawers) > 5
 
 
-def test_citations_are_those_of_what_was_used():
+def test_citations_are_those_of_what_was_used(text):
     """And of the tests that the page makes itself."""
-    text = page(made_up()).split("BibTeX</summary>")[1]
+    text = text.split("BibTeX</summary>")[1]
     keys = re.findall(r"@\w+\{(\w+),", text)
     assert sorted(keys) == [
         "demsar2006statistical", "hendrycks2019benchmarking", "holm1979simple",
@@ -279,14 +306,26 @@ def test_citations_are_those_of_what_was_used():
     ]  # fmt: skip
 
 
-def test_ranks_are_drawn_where_there_is_enough_and_said_where_not():
-    """One dataset is not enough; nine are."""
-    few = page(made_up(2))
-    assert few.count("Not enough to compare") == 4
-    assert "figure-ranks-0" not in few
-    many = page(pd.concat([made_up(2, dataset=f"d{k}") for k in range(9)], ignore_index=True))
-    assert "4 methods on 9 datasets" in many
+def test_ranks_are_shown_where_there_are_enough_to_test(text):
+    """One dataset is not enough; three are. Networks are not ranked."""
+    assert "Methods over datasets" not in text
+    metrics = pd.concat([made_up(2, dataset=f"d{k}") for k in range(3)], ignore_index=True)
+    many = page(metrics)
+    assert "4 methods on 3 datasets" in many
     assert {f"figure-ranks-{k}" for k in range(4)} <= set(parsed(many).ids)
+    networks = metrics["method"].isin(["laftr", "adv_debias"])
+    metrics["network"] = metrics["network"].mask(networks, "vit")
+    described = results(metrics, algorithms={"laftr": "erm", "adv_debias": "erm"}).cells
+    assert "Methods over datasets" not in page(metrics, cells=described)
+
+
+def test_plotly_is_the_version_of_plotly_py():
+    """The file as published: its checksum is that of the note beside it."""
+    source = str(plotly_source())
+    version = re.search(r"plotly\.js \(cartesian - minified\) (v[\d.]+)", source).group(1)
+    assert version in get_plotlyjs()[:100]
+    note = (files("robust_fairness.rendering") / "plotly" / "ATTRIBUTION.md").read_text()
+    assert hashlib.sha256(source.encode()).hexdigest() in note
 
 
 def test_trade_off_links_the_front_and_shows_intervals():

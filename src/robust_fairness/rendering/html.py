@@ -1,8 +1,11 @@
 """HTML of pages: templates, tables, figures and images."""
 
 import base64
+import gzip
 from collections.abc import Mapping, Sequence
+from functools import cache
 from html import escape
+from importlib.resources import files
 from io import BytesIO
 from typing import Any
 
@@ -12,15 +15,13 @@ import plotly.graph_objects as go
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
 from PIL import Image
-from plotly.io import to_html
-from plotly.offline import get_plotlyjs
+from plotly.io import to_json
 
 from robust_fairness.rendering.figures import TEMPLATE
 
 LONG = 40  # rows above which a table is folded
 MOST_ROWS = 1000  # of a table on a page; the files have all rows
 SMALL = TEMPLATE.to_plotly_json()
-CONFIG = {"responsive": True, "displaylogo": False}
 MOST_PANELS = 12  # that the alternative text of a figure describes
 
 
@@ -39,8 +40,15 @@ def rendered(package: str, template: str, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    library = Markup(get_plotlyjs())  # noqa: S704 - the library's own source
-    return environment.get_template(template).render(plotly=library, **values)
+    return environment.get_template(template).render(plotly=plotly_source(), **values)
+
+
+@cache
+def plotly_source() -> Markup:
+    """JavaScript of Plotly, see ``plotly/ATTRIBUTION.md``."""
+    path = files("robust_fairness.rendering") / "plotly" / "plotly-cartesian.min.js.gz"
+    source = gzip.decompress(path.read_bytes()).decode()
+    return Markup(source)  # noqa: S704 - the library's own
 
 
 def table(frame: pd.DataFrame, caption: str, headed: bool = False) -> Markup:
@@ -77,19 +85,23 @@ def _cell(value: Any) -> str:
 
 
 def figure(drawn: go.Figure, name: str) -> dict[str, Any]:
-    """A figure for a page: HTML, alternative text, and whether its panels may be rearranged."""
+    """A figure for a page: its JSON, alternative text, and whether its panels may be rearranged.
+
+    The page draws it when it becomes visible.
+    """
     # one small template instead of plotly's, which takes 7 kB per figure
     parts = drawn.to_plotly_json()
     # the page shows the title, since plotly's does not wrap
     changed = {"template": SMALL, "autosize": True, "title": {}}
     shown = parts | {"layout": parts["layout"] | changed}
-    options = {"full_html": False, "include_plotlyjs": False, "config": CONFIG, "validate": False}
-    html = to_html(shown, div_id=f"figure-{name}", **options)
+    # as in jinja2's tojson: nothing in a script may look like its end
+    text = to_json(shown, validate=False).replace("<", "\\u003c")
     return {
+        "name": f"figure-{name}",
         "title": drawn.layout.title.text or "",
         "label": in_words(drawn),
         "fluid": bool(drawn.layout.meta),
-        "html": Markup(html),  # noqa: S704 - plotly escapes what it draws
+        "json": Markup(text),  # noqa: S704 - without tags
     }
 
 

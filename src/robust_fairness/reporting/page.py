@@ -15,8 +15,10 @@ from robust_fairness.reporting import (
     bias_mitigation,
     equalized_robustness,
     fair_metric_learning,
+    first_screen,
     kernel_fairness,
     latent_shift,
+    matrix,
     natural_shift,
     ranks,
     summary,
@@ -24,12 +26,14 @@ from robust_fairness.reporting import (
 )
 from robust_fairness.reporting.citations import bibliography, sources
 from robust_fairness.reporting.figures import FIGURES, rank_diagram, trade_off
-from robust_fairness.reporting.results import Results
+from robust_fairness.reporting.matrix import other_networks
+from robust_fairness.reporting.results import CELL, Results
 from robust_fairness.reporting.views import Section
 
 SECTIONS = tuple(
     module.SECTION
     for module in (
+        matrix,
         natural_shift,
         equalized_robustness,
         bias_mitigation,
@@ -69,14 +73,20 @@ def report(
         sheets: contact sheets by dataset, uint8 ``[height, width, 3]``, with their captions.
     """
     metrics = results.metrics
+    failed = {
+        (cell["dataset"], cell["method"]): cell["reason"]
+        for cell in cells
+        if cell["state"] == "failed"
+    }
     sections = [_section(results, section) for section in SECTIONS]
     return rendered(
         PACKAGE,
         "report.html",
         manifest=manifest,
         manifest_text=json.dumps(manifest, indent=2, default=str),
-        grid=_grid(metrics, cells),
-        ranks=_ranks(metrics),
+        grid=_grid(results, cells),
+        panels=first_screen.panels(results, failed),
+        ranks=_ranks(results),
         datasets=[
             _dataset(own, str(name), sheets.get(str(name)))
             for name, own in metrics.groupby("dataset", sort=False)
@@ -86,30 +96,38 @@ def report(
     )
 
 
-def _grid(metrics: pd.DataFrame, cells: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+def _grid(results: Results, cells: Sequence[Mapping[str, str]]) -> dict[str, Any]:
     """The grid in words, by dataset and cell by cell."""
     columns = ["dataset", "method", "state", "reason"]
     return {
-        "words": summary.grid_in_words(metrics, cells),
+        "words": summary.grid_in_words(results, cells),
         "failed": [cell for cell in cells if cell["state"] == "failed"],
-        "datasets": table(summary.grid_table(metrics, cells), "The grid by dataset", headed=True),
+        "datasets": table(
+            summary.grid_table(results.metrics, cells), "The grid by dataset", headed=True
+        ),
         "cells": table(pd.DataFrame(cells, columns=columns), "All cells"),
         "count": len(cells),
     }
 
 
-def _ranks(metrics: pd.DataFrame) -> dict[str, Any]:
-    """Methods ranked over datasets, with a test; ``table`` is empty if there are too few."""
-    found = summary.comparisons(metrics)
-    ranked = summary.rank_table(found)
-    drawn = {title: rank_diagram(one, f"Average ranks by {title}") for title, one in found.items()}
+def _ranks(results: Results) -> dict[str, Any]:
+    """Methods ranked over datasets, where there are enough to test; networks are no methods."""
+    cells = results.cells[other_networks(results.cells, "dataset")][CELL]
+    keys = pd.MultiIndex.from_frame(results.metrics[CELL])
+    found = {
+        title: one
+        for title, one in summary.comparisons(
+            results.metrics[~keys.isin(pd.MultiIndex.from_frame(cells))]
+        ).items()
+        if one.test
+    }
     return {
-        "table": table(ranked, "Average ranks of methods", headed=True) if len(ranked) else "",
+        "table": table(summary.rank_table(found), "Average ranks of methods", headed=True),
         "comparisons": [
             {
                 "title": title,
                 "words": ranks.in_words(one),
-                "figure": drawn[title] and figure(drawn[title], f"ranks-{number}"),
+                "figure": figure(rank_diagram(one, f"Average ranks by {title}"), f"ranks-{number}"),
             }
             for number, (title, one) in enumerate(found.items())
         ],
@@ -134,10 +152,7 @@ def _dataset(
 
 
 def _section(results: Results, section: Section) -> dict[str, Any]:
-    """Views and claims of a section; views without rows are named, not shown.
-
-    A section of which nothing was run has neither.
-    """
+    """The views of a section that have rows, and its claims; neither if nothing of it was run."""
     made = [(view, view.rows(results)) for view in section.views]
     claims = section.claims(results) if section.claims else pd.DataFrame()
     return {
@@ -154,7 +169,6 @@ def _section(results: Results, section: Section) -> dict[str, Any]:
             for view, frame in made
             if len(frame)
         ],
-        "not_run": [view.title for view, frame in made if not len(frame)],
         "claims": table(claims, f"{section.title}: claims") if len(claims) else "",
     }
 

@@ -16,6 +16,7 @@ from robust_fairness.core.intervals import (
 
 TIE = 12  # decimals
 DRAWS = 2000  # of a bootstrap
+LEVEL = 0.05  # of tests
 MOST_FLIPPED = 20  # differences of which all signs are tried
 TESTED = ["difference", "low", "high", "n", "p"]
 
@@ -108,9 +109,20 @@ def over_domains(changes: pd.DataFrame, draws: int = DRAWS, seed: int = 0) -> In
     return Interval(mean, mean - half, mean + half, targets)
 
 
-def detectable(deviation: Any, n: Any, power: float = 0.8) -> Any:
-    """The difference that a two-sided paired t-test at 5 % of n values finds with this power."""
-    return (half_width(1, n) + stats.t.ppf(power, n - 1)) * deviation / np.sqrt(n)
+def detectable(deviation: Any, n: Any, power: float = 0.8, level: float = LEVEL) -> Any:
+    """The difference that a two-sided paired t-test of n values finds with this power."""
+    critical = stats.t.ppf(1 - level / 2, n - 1)
+    return (critical + stats.t.ppf(power, n - 1)) * deviation / np.sqrt(n)
+
+
+def equivalence_p(mean: Any, error: Any, n: Any, margin: float) -> Any:
+    """P-value of a mean beyond ±margin: the larger one of two one-sided t-tests.
+
+    Below a level, the mean of n values with this standard error is equivalent to 0 within the
+    margin (Schuirmann, "A comparison of the two one-sided tests procedure and the power approach",
+    J. Pharmacokinetics and Biopharmaceutics 15, 1987).
+    """
+    return stats.t.sf((margin - np.abs(mean)) / error, n - 1)
 
 
 def rank_correlation(a: np.ndarray, b: np.ndarray) -> Interval:

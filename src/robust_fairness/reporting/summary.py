@@ -9,7 +9,7 @@ from robust_fairness.metrics.criteria import EVERY
 from robust_fairness.rendering.html import counted
 from robust_fairness.reporting import ranks
 from robust_fairness.reporting.figures import FAIRNESS, QUALITY
-from robust_fairness.reporting.results import UNSHIFTED, distinct, where
+from robust_fairness.reporting.results import UNSHIFTED, Results, distinct, where
 
 KEYS = [
     "dataset", "method", "trial", "selection", "shift", "severity", "domain", "attribute", "metric",
@@ -39,16 +39,19 @@ def summary_table(metrics: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def grid_in_words(metrics: pd.DataFrame, cells: Sequence[Mapping[str, str]]) -> str:
+def grid_in_words(results: Results, cells: Sequence[Mapping[str, str]]) -> str:
     """The numbers of datasets, methods and so on of a run, and the states of its cells."""
+    metrics = results.metrics
     shifted = metrics[metrics["shift"] != UNSHIFTED]
     counts = {
         "datasets": metrics["dataset"].nunique(),
         "methods": metrics["method"].nunique(),
         "networks": metrics["network"].nunique(),
+        "domains": results.by_domain["domain"].nunique(),
         "shifts": shifted["shift"].nunique(),
         "seeds": metrics["seed"].nunique(),
     }
+    counts = {name: n for name, n in counts.items() if n}
     states = [cell["state"] for cell in cells]
     ended = ", ".join(f"{states.count(state)} {state}" for state in STATES)
     return f"{counted(counts)}; {counted({'cells': len(states)})}: {ended}."

@@ -1,0 +1,175 @@
+"""The first screen of the report: verdicts, and the matrices that they are computed from."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pandas as pd
+
+from robust_fairness.reporting.agreement import PLAIN
+from robust_fairness.reporting.matrix import (
+    GAPS,
+    MARGIN,
+    TEST_SET,
+    matrices,
+    other_networks,
+    verdict,
+)
+from robust_fairness.reporting.results import Results
+from robust_fairness.reporting.statistics import LEVEL
+
+ALL = "all datasets"
+EDGES = (-0.10, -0.05, -0.02, 0.02, 0.05, 0.10)  # of the colours of changes
+WIDEST = 0.3  # end of the axis of intervals
+ROOMY = 8  # test sets up to which their names are written horizontally
+TRIVIALITY = {"constant_accuracy", "selection_rate_by_group"}  # metrics that tell trivial ones
+AXIS = 180  # its width in pixels
+SYMBOLS = {
+    "grew": "", "shrank": "", "held": "=", "inconclusive": "?", "trivial": "T", "missing": "–",
+}  # fmt: skip
+WORDS = {
+    "grew": "grew by {change} points, significant",
+    "shrank": "shrank by {change} points, significant",
+    "held": "held, changed by {change} points",
+    "inconclusive": "inconclusive, {change} points",
+    "trivial": "trivial predictor",
+    "missing": "missing: {reason}",
+}
+ABSENT = {
+    "state": "missing", "reason": "not run", "change": np.nan, "low": np.nan, "high": np.nan,
+    "changed": False, "seeds": 0, "n": 0,
+}  # fmt: skip
+Cells = dict[tuple[Any, ...], dict[Any, Any]]
+
+
+def panels(
+    results: Results, failed: Mapping[tuple[str, str], str] | None = None
+) -> list[dict[str, Any]]:
+    """A panel per gap and dataset, and one of all datasets first where there are several.
+
+    Args:
+        results: the tables of the run.
+        failed: reasons of failed cells by dataset and method.
+    """
+    unknown = TRIVIALITY.isdisjoint(results.metrics["metric"])
+    return [
+        {**panel(rows, gap, data), "id": f"panel-{number}", "unknown": unknown}
+        for number, (gap, data, rows) in enumerate(_parts(results, failed or {}))
+    ]
+
+
+def _parts(
+    results: Results, failed: Mapping[tuple[str, str], str]
+) -> Iterator[tuple[str, str, pd.DataFrame]]:
+    """Gap, dataset and rows of every panel; tests are corrected over all datasets of a gap."""
+    for gap, rows in matrices(results, failed).items():
+        names = rows["data"].unique()
+        if len(names) > 1:
+            yield gap, ALL, rows
+        for name in names:
+            yield gap, str(name), rows[rows["data"] == name]
+
+
+def panel(rows: pd.DataFrame, gap: str, data: str) -> dict[str, Any]:
+    """Verdict, table and notes of some rows of a matrix."""
+    sizes = rows.groupby(TEST_SET, sort=False)["n"].min()
+    columns = {key: _test_set(key) for key in sizes.index}
+    other = other_networks(rows, "data").groupby(rows["method"]).all()
+    lines = [_line(name, own, columns, bool(other[name])) for name, own in _by_method(rows).items()]
+    spans = sizes.groupby(level="data", sort=False).size()
+    return {
+        "gap": gap,
+        "words": GAPS[gap],
+        "data": data,
+        "verdict": verdict(rows, gap).split(": ", 1),
+        "groups": [{"name": name, "span": span} for name, span in spans.items()],
+        "columns": [
+            {"name": name, "rows": f"{n:,.0f}"}
+            for name, n in zip(columns.values(), sizes, strict=True)
+        ],
+        "roomy": len(columns) <= ROOMY,
+        "lines": sorted(lines, key=lambda line: line["place"]),
+        "margin": points(MARGIN),
+        "level": f"{100 * LEVEL:g} %",
+        "tests": int(rows["p_changed"].count()),
+        "trivial": [line["name"] for line in lines if line["trivial"]],
+        "file": f"matrix-{gap}.csv",
+        "csv": "data:text/csv;charset=utf-8," + quote(rows.to_csv(index=False)),
+    }
+
+
+def _by_method(rows: pd.DataFrame) -> dict[str, Cells]:
+    """Rows of every method by test set."""
+    found: dict[str, Cells] = {}
+    for row in rows.to_dict("records"):
+        key = tuple(row[name] for name in TEST_SET)
+        found.setdefault(row["method"], {})[key] = dict(row)
+    return found
+
+
+def _line(name: str, own: Cells, columns: Mapping[Any, str], other: bool) -> dict[str, Any]:
+    """A row of the table, and its place in it.
+
+    Plain training comes first, then methods by the number of significant growths, other networks,
+    and methods whose predictions are trivial on all test sets.
+    """
+    run = [row for row in own.values() if row["state"] != "missing"]
+    home = pd.DataFrame({row["data"]: row for row in run}, index=["at_home", "accuracy"])
+    at_home, accuracy = home.astype(float).mean(axis=1)
+    states = [row["state"] for row in run]
+    plain = all(row["algorithm"] == PLAIN for row in own.values())
+    only_trivial = set(states) == {"trivial"}
+    return {
+        "name": name,
+        "note": "another network" if other else "",
+        "place": (only_trivial, other, not plain, states.count("grew"), -accuracy),
+        "trivial": "trivial" in states,
+        "last": only_trivial,
+        "at_home": points(at_home),
+        "accuracy": points(accuracy),
+        "worst": signed(min((row["accuracy_change"] for row in run), default=np.nan)),
+        "cells": [_cell(test_set, own.get(key, ABSENT)) for key, test_set in columns.items()],
+    }
+
+
+def _cell(test_set: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    """A cell: class of the style sheet, number, marks, the same in words, and its interval."""
+    state, change = row["state"], signed(row["change"])
+    coloured = f"c{np.digitize(row['change'], EDGES)}"
+    return {
+        "style": coloured if state in ("grew", "shrank") else state,
+        "number": "" if state in ("trivial", "missing") else change,
+        "mark": ("●" if row["changed"] else "") + SYMBOLS[state],
+        "words": WORDS[state].format(change=change, reason=row["reason"]),
+        "test_set": test_set,
+        "interval": f"{signed(row['low'])} to {signed(row['high'])}",
+        "seeds": row["seeds"],
+        "rows": f"{row['n']:,.0f}",
+        "ends": _ends(row["low"], row["change"], row["high"]),
+    }
+
+
+def _ends(*values: float) -> list[int]:
+    """Places of an interval on its axis in pixels; none where it is not known."""
+    if np.isnan(values).any():
+        return []
+    inside = np.clip(values, -WIDEST, WIDEST)
+    return [round(AXIS * (0.5 + value / (2 * WIDEST))) for value in inside]
+
+
+def points(value: float) -> str:
+    """A fraction in percentage points."""
+    return "–" if pd.isna(value) else f"{100 * value:.0f}"
+
+
+def signed(value: float) -> str:
+    """A change of a fraction in percentage points, with its sign; 0 has none."""
+    text = f"{100 * value:+.0f}".replace("-", "−")
+    return "–" if pd.isna(value) else "0" if text in ("+0", "−0") else text
+
+
+def _test_set(key: Any) -> str:
+    """Name of a test set: the domain, or the shift with its severity."""
+    _, shift, severity, domain = key
+    return domain or f"{shift} {severity:g}"

@@ -1,0 +1,290 @@
+"""Whether fairness survives: how a gap changes between home and the other test sets.
+
+Home is the test rows of the distribution that was trained on. The other test sets are the domains
+that were not trained on, and every synthetic shift at its largest severity. Of every method and
+test set the change is tested against 0 and, by an equivalence test, against a margin: that a change
+is not significant does not mean that there is none.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from robust_fairness.core.intervals import half_width
+from robust_fairness.metrics import find_metric
+from robust_fairness.metrics.permutation import holm
+from robust_fairness.rendering.html import counted
+from robust_fairness.reporting.agreement import PLAIN, sizes_of_splits
+from robust_fairness.reporting.ranks import compared
+from robust_fairness.reporting.results import UNSHIFTED, Results, where
+from robust_fairness.reporting.statistics import LEVEL, detectable, equivalence_p, paired_tests
+from robust_fairness.reporting.views import Section, View
+
+# Measures of unfairness as fractions, the preferred one first, with their names in sentences.
+GAPS = {
+    "equalized_odds_difference": "equalized odds difference",
+    "delta_eo": "equalized odds gap (Delta-EO)",
+    "equal_opportunity_difference": "equal opportunity difference",
+    "demographic_parity_difference": "demographic parity difference",
+    "delta_dp": "demographic parity gap (Delta-DP)",
+    "mean_majority_minority_difference": "accuracy gap between majority and minority",
+    "accuracy_worst_gap": "accuracy gap of the worst group",
+    "recall_at_worst_gap": "recall gap of the worst group",
+    "accuracy_difference": "accuracy difference between groups",
+    "worst_group_accuracy": "error of the worst group",
+    "worst_group_recall_at": "missing recall of the worst group",
+    "faircocco_eo": "FairCOCCO score (equalized odds)",
+}
+MARGIN = 0.05  # within which a change is called immaterial
+CONSTANT = 0.01  # share of the rarer predicted class up to which predictions are constant
+SAME = 1e-12  # standard error of differences that are the same for every seed
+TEST_SET = ["data", "shift", "severity", "domain"]
+MODEL = ["method", "algorithm", "network"]
+REPLICA = ["dataset", "method", "trial", "seed", "selection"]
+PLACE = ["shift", "severity", "domain"]
+STATES = ("grew", "shrank", "held", "inconclusive", "trivial", "missing")
+MATRIX = [
+    "data", *MODEL, *PLACE, "at_home", "change", "low", "high", "error", "seeds", "p_changed",
+    "p_held", "changed", "state", "reason", "accuracy", "accuracy_change", "n",
+]  # fmt: skip
+NAMED = 3  # methods in a sentence
+
+
+def by_seed(results: Results, metric: str) -> pd.DataFrame:
+    """A gap at home and elsewhere: a row per training, test set and seed.
+
+    Of a metric that is better when higher the gap is what it lacks to 1.
+
+    Returns:
+        Columns ``TEST_SET``, dataset, ``MODEL``, seed, at_home, change, accuracy,
+        accuracy_change, trivial, n. ``data`` is the dataset, of trainings on several sets of
+        domains the one that they share. Real domains come before synthetic shifts.
+    """
+    scores = pd.concat([results.by_domain, results.metrics])
+    rows = compared(scores, metric)
+    gap = 1 - rows["value"] if find_metric(metric).better == "higher" else rows["value"]
+    rows = rows.assign(gap=gap)[[*REPLICA, *PLACE, "gap", "n"]]
+    rows = rows.merge(_accuracy(scores), how="left", on=[*REPLICA, *PLACE])
+    home = rows[(rows["shift"] == UNSHIFTED) & (rows["domain"] == "")]
+    away = rows[rows["shift"] != UNSHIFTED]
+    away = away[away["severity"] == away.groupby(["dataset", "shift"])["severity"].transform("max")]
+    both = away.merge(home[[*REPLICA, "gap", "accuracy"]], on=REPLICA, suffixes=("_away", ""))
+    both["at_home"], both["change"] = both["gap"], both["gap_away"] - both["gap"]
+    both["accuracy_change"] = both["accuracy_away"] - both["accuracy"]
+    facts = ["data", "algorithm", "network"]
+    found = results.with_facets(both, facts, {"data": "dataset", "algorithm": "method"})
+    return found[
+        [
+            *TEST_SET, "dataset", *MODEL, "seed", "at_home", "change", "accuracy",
+            "accuracy_change", "trivial", "n",
+        ]
+    ]  # fmt: skip
+
+
+def _accuracy(scores: pd.DataFrame) -> pd.DataFrame:
+    """Accuracy of replicas on test sets, and whether their predictions are trivial.
+
+    They are if they are of one class, or no more accurate than the most frequent class of the
+    training rows, where the run scores ``selection_rate_by_group`` or ``constant_accuracy``.
+    """
+    key = [*REPLICA, *PLACE]
+    found = where(scores, metric="accuracy", group="")[[*key, "value"]].drop_duplicates(key)
+    found = found.rename(columns={"value": "accuracy"})
+    same_rows = [*REPLICA, "domain"]  # shifts do not change labels
+    constant = where(scores, metric="constant_accuracy")[[*same_rows, "value"]]
+    constant = constant.drop_duplicates(same_rows).rename(columns={"value": "constant"})
+    rates = where(scores, metric="selection_rate_by_group").groupby(key)["value"]
+    found = found.merge(constant, how="left", on=same_rows)
+    found = found.merge(rates.agg(["min", "max"]).reset_index(), how="left", on=key)
+    of_one_class = (found["max"] <= CONSTANT) | (found["min"] >= 1 - CONSTANT)
+    found["trivial"] = of_one_class | (found["accuracy"] <= found["constant"])
+    return found[[*key, "accuracy", "trivial"]]
+
+
+def states(
+    values: pd.DataFrame,
+    margin: float = MARGIN,
+    ratio: pd.Series | None = None,
+    missing: Mapping[tuple[str, str], str] | None = None,
+) -> pd.DataFrame:
+    """The matrix: what is known of the change of a gap, a row per method and test set.
+
+    The change is the mean over seeds, and over trainings on several sets of domains. Both p-values
+    are adjusted by Holm over all rows.
+
+    Args:
+        values: rows of ``by_seed`` of one gap.
+        margin: within which a change is called immaterial.
+        ratio: as of ``paired_tests``, by data.
+        missing: why methods have no values, by data and method.
+
+    Returns:
+        Columns data, ``MODEL``, shift, severity, domain, at_home, change, low, high (Student's 95 %
+        interval, without adjustment), error (standard error), seeds, p_changed, p_held, changed
+        (whether significantly), state, reason, accuracy, accuracy_change, n (fewest test rows).
+        ``state`` is one of ``STATES``: ``trivial`` if the predictions of at least half of the seeds
+        are; else ``held`` if the change is significantly within the margin; else ``grew`` or
+        ``shrank`` if it is significant; else ``inconclusive``. So is a change that is the same for
+        every seed, whose variance is not known.
+    """
+    cell = [*TEST_SET, "method"]
+    differences = values.pivot_table(
+        index=[*TEST_SET, "seed"], columns="method", values="change", sort=False
+    )
+    tests = paired_tests(differences, TEST_SET, ratio)
+    tests = tests.rename(columns={"difference": "change", "n": "seeds", "p": "p_changed"})
+    error = (tests["high"] - tests["low"]) / (2 * half_width(1, tests["seeds"]))
+    tests["error"] = error.where(error > SAME)
+    tests["p_changed"] = tests["p_changed"].where(tests["error"].notna())
+    tests["p_held"] = equivalence_p(tests["change"], tests["error"], tests["seeds"], margin)
+    means = values.groupby(cell, sort=False).agg(
+        at_home=("at_home", "mean"), accuracy=("accuracy", "mean"), n=("n", "min"),
+        accuracy_change=("accuracy_change", "mean"), trivial=("trivial", "mean"),
+    )  # fmt: skip
+    found = _grid(values, missing or {}).merge(tests, how="left", on=cell)
+    found = found.merge(means.reset_index(), how="left", on=cell)
+    found["seeds"] = found["seeds"].fillna(0).astype(int)
+    for name in ("p_changed", "p_held"):
+        known = found[name].dropna()
+        found[name] = pd.Series(holm(known.tolist()), index=known.index).reindex(found.index)
+    found["changed"] = found["p_changed"] < LEVEL
+    found["state"] = np.select(
+        [
+            found["seeds"] == 0,
+            found["trivial"] >= 0.5,  # noqa: PLR2004 - half of the seeds
+            found["p_held"] < LEVEL,
+            found["changed"] & (found["change"] > 0),
+            found["changed"],
+        ],
+        ["missing", "trivial", "held", "grew", "shrank"],
+        "inconclusive",
+    )
+    found["reason"] = found["reason"].where(found["state"] == "missing", "")
+    return found[MATRIX]
+
+
+def _grid(values: pd.DataFrame, missing: Mapping[tuple[str, str], str]) -> pd.DataFrame:
+    """All methods of all data by all test sets, with a reason for those without values."""
+    of_known_data = set(values["data"])
+    absent = [
+        {"data": data, "method": method, "algorithm": method, "network": ""}
+        for data, method in missing
+        if data in of_known_data
+    ]
+    methods = pd.concat([values[["data", *MODEL]], pd.DataFrame(absent)])
+    methods = methods.drop_duplicates(["data", "method"])
+    keys = zip(methods["data"], methods["method"], strict=True)
+    methods["reason"] = [missing.get(key, "no value") for key in keys]
+    return methods.merge(values[TEST_SET].drop_duplicates(), on="data")
+
+
+def verdict(rows: pd.DataFrame, gap: str, margin: float = MARGIN) -> str:
+    """At most two sentences: whether the gap survives, with all counts, and how certain that is.
+
+    Args:
+        rows: rows of ``states`` of one gap.
+        gap: its name, as in ``GAPS``.
+        margin: that of ``states``.
+    """
+    tested = rows[rows["state"] != "missing"]
+    counts = tested["state"].value_counts().reindex(STATES, fill_value=0)
+    pairs = counted({"pairs": len(tested)})
+    told = {
+        "grew": f"grew on {counts['grew']} of {pairs} of method and test set",
+        "shrank": f"shrank on {counts['shrank']}",
+        "held": f"held within ±{100 * margin:g} points on {counts['held']}",
+        "inconclusive": f"is inconclusive on {counts['inconclusive']}",
+        "trivial": f"belongs to trivial predictors on {counts['trivial']}",
+    }
+    *first, last = [words for state, words in told.items() if counts[state] or state == "grew"]
+    sentence = f"{', '.join(first)} and {last}" if first else last
+    return f"{_answer(tested, counts)}: the {GAPS[gap]} {sentence}. {_certainty(tested)}"
+
+
+def _answer(tested: pd.DataFrame, counts: pd.Series) -> str:
+    """The first words."""
+    own = tested[(tested["state"] != "trivial") & ~other_networks(tested, "data")]
+    by_method = {
+        str(name): set(found) for name, found in own.groupby("method", sort=False)["state"]
+    }
+    kept = [name for name, found in by_method.items() if found <= {"held", "shrank"}]
+    grew = [name for name, found in by_method.items() if "grew" in found]
+    methods = counted({"methods": len(by_method)})
+    if not by_method:
+        return "Only trivial predictors"
+    if 2 * counts["inconclusive"] > len(tested) or not kept + grew:
+        return "Too few data to tell"
+    if len(kept) == len(by_method):
+        return "Yes"
+    if kept:
+        named = f" ({', '.join(kept)})" if len(kept) <= NAMED else ""
+        return f"Only with {len(kept)} of {methods}{named}"
+    return "No" if len(grew) == len(by_method) else f"Not with {len(grew)} of {methods}"
+
+
+def _certainty(tested: pd.DataFrame) -> str:
+    """Number of seeds and tests, and the changes that they cannot show."""
+    seeds, family = tested["seeds"], tested["p_changed"].count()
+    if not family:
+        return "Without several seeds that differ, no change can be tested."
+    most = f" to {seeds.max()}" if seeds.max() > seeds.min() else ""
+    known = f"With {seeds.min()}{most} seeds and Holm's correction for {family} tests"
+    unknown = tested[(tested["state"] == "inconclusive") & tested["error"].notna()]
+    if unknown.empty:
+        return f"{known}, none is inconclusive."
+    deviation = unknown["error"] * np.sqrt(unknown["seeds"])
+    least = np.median(detectable(deviation, unknown["seeds"], level=LEVEL / family))
+    return f"{known}, a change below {100 * least:.0f} points is likely to be missed."
+
+
+def matrices(
+    results: Results, failed: Mapping[tuple[str, str], str] | None = None
+) -> dict[str, pd.DataFrame]:
+    """``states`` of every gap that is known at home and elsewhere, the preferred one first.
+
+    Args:
+        results: the tables of the run; seeds whose splits overlap depend on each other.
+        failed: reasons of failed cells by dataset and method.
+    """
+    scored = set(results.metrics["metric"])
+    found = {gap: by_seed(results, gap) for gap in GAPS if gap in scored}
+    return {
+        gap: _of_gap(values, results, failed or {}) for gap, values in found.items() if len(values)
+    }
+
+
+def _of_gap(
+    values: pd.DataFrame, results: Results, failed: Mapping[tuple[str, str], str]
+) -> pd.DataFrame:
+    """``states`` with what is known of datasets, by their data."""
+    data = values.drop_duplicates("dataset").set_index("dataset")["data"]
+    ratio = sizes_of_splits(results).set_index("dataset")["ratio"].groupby(data).max()
+    missing = {
+        (data[dataset], method): reason
+        for (dataset, method), reason in failed.items()
+        if dataset in data
+    }
+    return states(values, MARGIN, ratio.reindex(data.unique(), fill_value=0.0), missing)
+
+
+def other_networks(cells: pd.DataFrame, by: str) -> pd.Series:
+    """Which rows are of plain training with another network than most methods, by dataset.
+
+    They compare networks: no method of fairness is among them.
+
+    Args:
+        cells: rows with the columns algorithm, network and ``by``.
+        by: column of the dataset.
+    """
+    usual = cells.groupby(by)["network"].transform(lambda names: names.mode().iloc[0])
+    return (cells["algorithm"] == PLAIN) & (cells["network"] != usual)
+
+
+def table(results: Results) -> pd.DataFrame:
+    """The matrices of all gaps, with the column metric."""
+    found = [rows.assign(metric=gap) for gap, rows in matrices(results).items()]
+    return pd.concat(found)[["metric", *MATRIX]] if found else pd.DataFrame()
+
+
+SECTION = Section("The matrix in numbers", (View("matrix", table),))

@@ -1,0 +1,209 @@
+"""The matrix of the first screen: states of constructed tables with known answers."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from robust_fairness.core import tables
+from robust_fairness.reporting import Results
+from robust_fairness.reporting.matrix import matrices, other_networks, states, verdict
+from robust_fairness.reporting.statistics import equivalence_p
+from tests.reporting.made_up import results, row
+
+SPREAD = np.array([-2, -1, 0, 1, 2]) / 1000  # mean 0
+GAP = "delta_eo"
+
+
+def values(changes: dict[tuple[str, str], list[float]], **columns) -> pd.DataFrame:
+    """Rows of ``by_seed``: changes by seed of a method in a domain."""
+    rows = [
+        {
+            "data": "d", "dataset": "d", "shift": "domain", "severity": 0.0, "domain": domain,
+            "method": method, "algorithm": method, "network": "mlp", "seed": seed, "at_home": 0.1,
+            "change": change, "accuracy": 0.8, "accuracy_change": -0.02, "trivial": False, "n": 90,
+        }
+        | columns
+        for (method, domain), own in changes.items()
+        for seed, change in enumerate(own)
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def state_of(found: pd.DataFrame) -> dict[tuple[str, str], str]:
+    keys = zip(found["method"], found["domain"], strict=True)
+    return dict(zip(keys, found["state"], strict=True))
+
+
+def test_equivalence_is_two_one_sided_tests():
+    sample = np.array([0.01, 0.03, -0.02, 0.02, 0.015])
+    error = stats.sem(sample)
+    below = stats.ttest_1samp(sample, -0.05, alternative="greater").pvalue
+    above = stats.ttest_1samp(sample, 0.05, alternative="less").pvalue
+    assert equivalence_p(sample.mean(), error, 5, 0.05) == pytest.approx(max(below, above))
+
+
+def test_states_and_p_values_are_those_of_scipy():
+    """Growth, fall, a change within the margin, one that is both, and noise."""
+    noise = [0.3, -0.3, 0.2, -0.2, 0.1]
+    changes = {
+        ("erm", "a"): 0.2 + SPREAD,
+        ("erm", "b"): -0.2 + SPREAD,
+        ("erm", "c"): 0.0001 + SPREAD,
+        ("cuma", "a"): 0.01 + SPREAD,  # significant and immaterial
+        ("cuma", "b"): noise,
+        ("cuma", "c"): noise,
+    }
+    found = states(values(changes))
+    assert state_of(found) == {
+        ("erm", "a"): "grew", ("erm", "b"): "shrank", ("erm", "c"): "held",
+        ("cuma", "a"): "held", ("cuma", "b"): "inconclusive", ("cuma", "c"): "inconclusive",
+    }  # fmt: skip
+    assert found["changed"].tolist() == [True, True, False, True, False, False]
+    p = [stats.ttest_1samp(own, 0).pvalue for own in changes.values()]
+    assert found["p_changed"].to_numpy() == pytest.approx(by_holm(p))
+    sides = [
+        max(
+            stats.ttest_1samp(own, -0.05, alternative="greater").pvalue,
+            stats.ttest_1samp(own, 0.05, alternative="less").pvalue,
+        )
+        for own in changes.values()
+    ]
+    assert found["p_held"].to_numpy() == pytest.approx(by_holm(sides))
+
+
+def by_holm(p: list[float]) -> list[float]:
+    """Adjusted p-values from the definition: the largest of the smaller ones times their number."""
+    return [
+        min(1, max(other * sum(third >= other for third in p) for other in p if other <= own))
+        for own in p
+    ]
+
+
+def test_few_seeds_and_overlapping_splits_are_inconclusive():
+    """A change of 20 points with three seeds, one seed, or with splits that share rows."""
+    three = {(method, "a"): [0.15, 0.2, 0.25] for method in "xyzuv"}
+    assert set(states(values(three))["state"]) == {"inconclusive"}
+    assert states(values({("x", "a"): [0.4]}))["state"].tolist() == ["inconclusive"]
+    five = values({("x", "a"): [0.02, 0.03, 0.04, 0.05, 0.03]})
+    assert states(five)["changed"].all()
+    (line,) = states(five, ratio=pd.Series({"d": 2.0})).to_dict("records")
+    assert line["state"] == "inconclusive"
+    deviation = np.std([0.02, 0.03, 0.04, 0.05, 0.03], ddof=1)
+    assert line["error"] == pytest.approx(deviation * np.sqrt(1 / 5 + 2))
+
+
+def test_without_variance_nothing_is_significant():
+    found = states(values({("x", "a"): [0.3] * 5, ("x", "b"): [0.0] * 5}))
+    assert found["state"].tolist() == ["inconclusive"] * 2
+    assert found[["p_changed", "p_held"]].isna().all(axis=None)
+    assert "no change can be tested" in verdict(found, GAP)
+
+
+def test_missing_cells_have_their_reason():
+    """A method that failed, and a test set without values of a method."""
+    rows = values({("x", "a"): 0.2 + SPREAD, ("x", "b"): 0.2 + SPREAD, ("y", "a"): 0.2 + SPREAD})
+    found = states(rows, missing={("d", "z"): "out of memory", ("other", "x"): "not here"})
+    by_cell = found.set_index(["method", "domain"])
+    assert by_cell.loc[("z", "a"), "reason"] == "out of memory"
+    assert by_cell.loc[("y", "b"), "reason"] == "no value"
+    assert (by_cell["state"] == "missing").tolist() == [False, False, False, True, True, True]
+    assert "grew on 3 of 3 pairs" in verdict(found, GAP)
+
+
+@pytest.mark.parametrize(
+    ("changes", "answer"),
+    [
+        ({("x", "a"): 0.2 + SPREAD, ("y", "a"): 0.1 + SPREAD}, "No"),
+        ({("x", "a"): SPREAD, ("y", "a"): -0.2 + SPREAD}, "Yes"),
+        ({("x", "a"): SPREAD, ("y", "a"): 0.2 + SPREAD}, "Only with 1 of 2 methods (x)"),
+        ({("x", "a"): 40 * SPREAD, ("y", "a"): 0.2 + SPREAD}, "Not with 1 of 2 methods"),
+        ({("x", "a"): 40 * SPREAD, ("y", "a"): 30 * SPREAD}, "Too few data to tell"),
+    ],
+)
+def test_the_verdict_begins_with_the_answer_and_counts_the_matrix(changes, answer):
+    found = states(values(changes))
+    told = verdict(found, GAP)
+    assert told.startswith(f"{answer}: the equalized odds gap (Delta-EO) grew on ")
+    counts = found["state"].value_counts()
+    assert f"grew on {counts.get('grew', 0)} of 2 pairs" in told
+    assert told.count(". ") == 1
+    assert "With 5 seeds and Holm's correction for 2 tests" in told
+    for state, words in (("held", "held within ±5 points"), ("shrank", "shrank")):
+        assert (f"{words} on {counts.get(state, 0)}" in told) == (state in counts)
+
+
+def test_changes_of_all_trainings_are_paired_by_seed():
+    """Domains against home by brute force; an overall higher score becomes what it lacks to 1."""
+    rng, rows, cells = np.random.default_rng(0), [], []
+    for home, seed in product("ab", range(4)):
+        name = {"dataset": f"data_{home}", "seed": seed, "metric": "worst_group_accuracy"}
+        rows += [row(**name, value=rng.random(), attribute="sex")]
+        rows += [
+            row(**name, value=rng.random(), attribute="sex", shift="domain", domain=domain)
+            for domain in "abc"
+            if domain != home
+        ]
+    for home in "ab":
+        cells.append({"dataset": f"data_{home}", "method": "erm", "algorithm": "erm"})
+    described = tables.CELLS.table([c | {"network": "mlp"} for c in cells], [{"data": "data"}] * 2)
+    frame = tables.table(tables.METRICS, rows)
+    found = matrices(Results.of(frame, cells=described))["worst_group_accuracy"]
+    assert found["domain"].tolist() == ["b", "c", "a"]
+    gap = 1 - frame.set_index(["dataset", "domain", "seed"])["value"]
+    of_c = [
+        np.mean([gap[f"data_{h}", "c", seed] - gap[f"data_{h}", "", seed] for h in "ab"])
+        for seed in range(4)
+    ]
+    line = found[found["domain"] == "c"].iloc[0]
+    assert line["change"] == pytest.approx(np.mean(of_c))
+    assert line["p_changed"] <= 3 * stats.ttest_1samp(of_c, 0).pvalue + 1e-12
+    assert line["at_home"] == pytest.approx(gap[:, ""].mean())
+
+
+def test_trivial_predictors_are_those_of_one_class_or_without_skill():
+    """By rates of all groups, and by the accuracy of the most frequent class."""
+    rows = []
+    for method, (shift, severity), seed in product(
+        ["skill", "one_class", "no_skill"], [("none", 0.0), ("noise", 1.0)], range(3)
+    ):
+        own = {"dataset": "d", "method": method, "seed": seed, "shift": shift, "severity": severity}
+        accuracy = 0.6 if method == "no_skill" and shift == "noise" else 0.7 + 0.01 * seed
+        rates = (0.0, 0.01) if method == "one_class" else (0.0, 0.3)
+        rows += [
+            row(**own, metric="accuracy", value=accuracy),
+            row(**own, metric=GAP, attribute="sex", value=0.1 * seed * (1 + severity)),
+            *(
+                row(**own, metric="selection_rate_by_group", attribute="sex", group=g, value=rate)
+                for g, rate in zip("fm", rates, strict=True)
+            ),
+        ]
+        if shift == "none":
+            rows.append(row(**own, metric="constant_accuracy", value=0.6))
+    found = matrices(results(rows))[GAP].set_index("method")
+    assert found["state"].to_dict() == {
+        "skill": "inconclusive", "one_class": "trivial", "no_skill": "trivial",
+    }  # fmt: skip
+
+
+def test_only_the_largest_severity_of_a_shift_is_in_the_matrix():
+    rows = [
+        row(dataset="d", seed=seed, shift=shift, severity=severity, metric=GAP, attribute="sex")
+        for seed in range(3)
+        for shift, severity in (("none", 0.0), ("noise", 0.1), ("noise", 0.5), ("blur", 2.0))
+    ]
+    found = matrices(results(rows))[GAP]
+    assert found[["shift", "severity"]].to_numpy().tolist() == [["noise", 0.5], ["blur", 2.0]]
+
+
+def test_plain_training_of_another_network_is_no_method():
+    cells = pd.DataFrame(
+        [
+            ("d", "erm", "erm", "mlp"), ("d", "svm", "erm", "svm"), ("d", "cuma", "cuma", "mlp"),
+            ("d", "metric", "margin_distance", "embedding"), ("e", "vit", "erm", "vit"),
+        ],
+        columns=["dataset", "method", "algorithm", "network"],
+    )  # fmt: skip
+    assert other_networks(cells, "dataset").tolist() == [False, True, False, False, False]
