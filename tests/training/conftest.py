@@ -1,5 +1,7 @@
 """A small problem with groups that every training test shares."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,13 +17,23 @@ EMBEDDING = {
     "dimensions": 5,
     "classifier": "logistic_regression",
 }
+# Options without which a method does not train for four epochs.
+OPTIONS = {"dfr": {"warm_up_epochs": 2}}
 NETWORKS = {"donini": {"name": "linear"}, "metric_learning": EMBEDDING, "parade": EMBEDDING}
 
 
 def make_samples(
-    rows: int = 240, features: int = 6, groups: int = 2, classes: int = 2, splits: int = 3
+    rows: int = 240,
+    features: int = 6,
+    groups: int = 2,
+    classes: int = 2,
+    splits: int = 3,
+    domains: int = 0,
 ) -> Samples:
-    """Rows whose label and group both lean on the features."""
+    """Rows whose label and group both lean on the features.
+
+    With ``domains`` the test rows of the last one are out of distribution.
+    """
     rng = np.random.default_rng(7)
     x = rng.normal(size=(rows, features)).astype(np.float32) * 3 + 1
     score = x[:, 0] + 0.5 * x[:, 1] + rng.normal(size=rows)
@@ -32,7 +44,7 @@ def make_samples(
     group = np.searchsorted(np.quantile(lean, np.arange(1, groups) / groups), lean)
     names = [f"group {number}" for number in range(groups)]
     parts = pd.Categorical(["train"] * (rows // 2) + ["val"] * (rows // 4) + ["test"] * (rows // 4))
-    return Samples(
+    samples = Samples(
         x=x,
         y=y,
         attributes=pd.DataFrame({"kind": pd.Categorical.from_codes(group, names)}),
@@ -43,6 +55,21 @@ def make_samples(
         features=tuple(f"feature {number}" for number in range(features)),
         classes=tuple(f"class {number}" for number in range(classes)),
         sensitive=("kind",),
+    )
+    return with_domains(samples, domains) if domains else samples
+
+
+def with_domains(samples: Samples, domains: int) -> Samples:
+    """The samples with a domain column; the test rows of the last one are out of distribution."""
+    code = np.arange(len(samples)) % domains
+    site = pd.Categorical.from_codes(code, [f"site {number}" for number in range(domains)])
+    last = np.broadcast_to((code == domains - 1)[:, None], samples.splits.shape)
+    splits = samples.splits.astype(object).mask(last & (samples.splits == "test"), "ood_test")
+    return replace(
+        samples,
+        attributes=samples.attributes.assign(site=site),
+        domain="site",
+        splits=splits.astype(pd.CategoricalDtype(["train", "val", "test", "ood_test"])),
     )
 
 
@@ -60,7 +87,7 @@ def make_cell(
         {
             "dataset": "toy",
             "label": method,
-            "method": {"name": method, **options},
+            "method": {"name": method, **OPTIONS.get(method, {}), **options},
             "network": network or NETWORKS.get(method, MLP),
             "protocol": {"epochs": 4, "batch_size": 32, "precision": "float64", **protocol},
             "trials": trials,

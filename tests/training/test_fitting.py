@@ -25,7 +25,12 @@ METHODS = names("method")
 ALPHAS = ({"alpha": 0.3}, {"alpha": 3.0})
 TRIALS = {
     "adv_debias": ALPHAS,
+    "chi_square_dro": ({"radius": 0.1},),
+    "coral": ({"weight": 0.1}, {"moments": "mean_and_covariance"}),
     "cuma": ALPHAS,
+    "cvar_dro": ({"worst_share": 0.5},),
+    "dann": ({"weight": 0.1},),
+    "dfr": ({"penalty": 0.1},),
     "donini": (),
     "erm": (),
     "faircocco": ({"weight": 0.1}, {"weight": 5.0}),
@@ -33,9 +38,15 @@ TRIALS = {
     "farmi": ({"weight": 3.0}, {"ridge": 0.1}),
     "group_dro": ({"step_size": 0.1},),
     "group_upweighting": (),
+    "importance_weighting": ({"flattening": 0.5}, {"inverse_penalty": 0.01}),
     "irmv1": ({"weight": 3.0},),
     "jtt": ({"upweight": 5.0},),
     "laftr": ALPHAS,
+    "lisa": ({"alpha": 0.3}, {"same_class": 0.9, "subgroups": "domain"}),
+    "mixup": ({"alpha": 2.0},),
+    "mmd": ({"weight": 0.1}, {"align": "target"}),
+    "subsampling": ({"subgroups": "group"},),
+    "vrex": ({"weight": 0.1, "annealing_steps": 3},),
     "lff": ({"amplification": 0.9}, {"memory": 0.1}),
     "metric_learning": ({"objective": "triplet", "miner": "semi_hard"},),
     "parade": ({"alpha": 1.0, "rho": 10.0},),
@@ -43,7 +54,7 @@ TRIALS = {
     "rubi": (),
     "spectral_decoupling": ({"weight": 0.1}, {"shift": 2.0}),
 }
-CLASSIFIERS = ("donini", "jtt", "lff", "rubi", "spectral_decoupling")
+CLASSIFIERS = ("donini", "jtt", "lff", "lisa", "rubi", "spectral_decoupling")
 EMBEDDERS = ("metric_learning", "parade")  # whose network refuses a continuous outcome
 
 
@@ -67,7 +78,7 @@ def test_stack_equals_training_one_by_one(method, groups, classes):
     FairCOCCO solves with kernels of nearly equal rows, which the size of its jitter keeps apart:
     rounding is amplified by up to a million.
     """
-    samples = make_samples(groups=groups, classes=classes)
+    samples = make_samples(groups=groups, classes=classes, domains=3)
     cell = make_cell(method, TRIALS[method])
     together, _, _, _ = train(samples, cell)
     changes = {trial_name(trial): trial for trial in ({}, *TRIALS[method])}
@@ -88,7 +99,7 @@ def test_method_of_classes_refuses_a_continuous_outcome(method):
 @pytest.mark.parametrize("method", METHODS)
 def test_training_twice_gives_the_same_bits(method, tmp_path, monkeypatch):
     """Same settings, same bits; checkpoints apart so that neither finds the other's."""
-    samples, cell = make_samples(), make_cell(method, precision="float32")
+    samples, cell = make_samples(domains=3), make_cell(method, precision="float32")
     first, _, curves, _ = train(samples, cell)
     monkeypatch.setenv("ROBUST_FAIRNESS_CHECKPOINTS", str(tmp_path / "other"))
     second, _, again, _ = train(samples, cell)

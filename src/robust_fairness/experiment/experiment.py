@@ -150,6 +150,14 @@ class Cell(Settings):
     def name(self) -> str:
         return f"{self.dataset}.{self.label}"
 
+    @property
+    def sees(self) -> tuple[str, ...]:
+        """What its trials read besides inputs and labels of the training rows, sorted."""
+        choices = [choice for stage in self.search for choice in stage.samples]
+        alone = self.model_copy(update={"seeds": self.seeds[:1]})
+        replicas = alone.replicas([{}, *self.trials, *choices])
+        return tuple(sorted({name for replica in replicas for name in replica.method.sees}))
+
     def replicas(self, overrides: Sequence[Mapping[str, Any]] | None = None) -> list["Replica"]:
         """Replicas of overrides, by default of all configured trials, each with every seed."""
         if overrides is None:

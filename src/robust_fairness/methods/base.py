@@ -14,7 +14,16 @@ from robust_fairness.core.registry import Plugin, PluginParameters
 from robust_fairness.models.base import Model
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 
-Subgroups = Literal["group_and_class", "group"]
+Subgroups = Literal["group_and_class", "group", "class", "domain"]
+Information = Literal["groups", "domains", "target rows"]
+
+# What a method must read in order to know the subgroups.
+SEEN: dict[Subgroups, tuple[Information, ...]] = {
+    "group_and_class": ("groups",),
+    "group": ("groups",),
+    "class": (),
+    "domain": ("domains",),
+}
 
 
 class MethodParameters(PluginParameters):
@@ -43,8 +52,17 @@ class MethodParameters(PluginParameters):
 
     @property
     def subgroup_definition(self) -> Subgroups:
-        """Whether a subgroup is a group and a class together, or the group alone."""
+        """What a subgroup is: a group and a class together, or one of group, class and domain."""
         return "group_and_class"
+
+    @property
+    def sees(self) -> tuple[Information, ...]:
+        """What the method reads besides inputs and labels of the training rows.
+
+        ``groups`` and ``domains`` are those of training rows; ``target rows`` are inputs of rows
+        out of distribution, without labels.
+        """
+        return ()
 
 
 class GroupMethodParameters(MethodParameters):
@@ -60,11 +78,16 @@ class GroupMethodParameters(MethodParameters):
     def bias_variables(self) -> tuple[str, ...]:
         return self.explicit
 
+    @property
+    def sees(self) -> tuple[Information, ...]:
+        return ("groups",)
+
 
 class SubgroupMethodParameters(GroupMethodParameters):
     """Hyperparameters of a method that weights or draws rows by subgroup.
 
-    ``subgroups``: a group and a class together, or the group alone.
+    ``subgroups``: a group and a class together, or one of group, class and domain. Methods that
+    need environments take the subgroups.
     """
 
     subgroups: Subgroups = "group_and_class"
@@ -72,6 +95,10 @@ class SubgroupMethodParameters(GroupMethodParameters):
     @property
     def subgroup_definition(self) -> Subgroups:
         return self.subgroups
+
+    @property
+    def sees(self) -> tuple[Information, ...]:
+        return SEEN[self.subgroups]
 
 
 @dataclass
@@ -82,8 +109,7 @@ class Batch:
         x: preprocessed inputs ``[replica, row, ...]``.
         y: int64 classes or standardised float outcomes ``[replica, row]``.
         group: int64 group of the mitigated attributes ``[replica, row]``, -1 where missing.
-        subgroup: int64 group and class together, or the group alone, ``[replica, row]``; -1 where
-            missing.
+        subgroup: int64 subgroup as the method defines it, ``[replica, row]``; -1 where missing.
         attributes: the mitigated attributes as numbers ``[replica, row, column]``: one column per
             continuous attribute, in standard deviations of the training rows, and one of 0 and 1
             per category; NaN where missing. No columns unless the method ``reads_attributes``.
@@ -145,7 +171,7 @@ class Problem:
         groups: number of groups of the mitigated attributes; 0 where one is continuous.
         attribute_widths: columns of every mitigated attribute; 1 for a continuous one.
         subgroup_counts: training rows of every replica in each subgroup that occurs in the dataset,
-            int64 ``[replica, subgroup]``.
+            or among the domains that are trained on, int64 ``[replica, subgroup]``.
         rows: number of rows of the dataset.
         batch_size: rows of a batch; the last one of an epoch may be smaller.
         seeds: seed of every replica.
@@ -156,6 +182,10 @@ class Problem:
         training_batches: iterates over the training rows of every replica once, in order, in
             blocks and without augmentation.
         group_is_class: whether groups and classes of the dataset correspond one to one.
+        epochs: number of epochs, those of the warm-up included.
+        target_inputs: preprocessed inputs of all rows out of distribution, ``[m, ...]`` for each
+            replica, for a method that ``sees`` target rows.
+        target_batch: draws inputs of so many of these rows, ``[replica, row, ...]``.
     """
 
     classes: int
@@ -171,6 +201,9 @@ class Problem:
     mining: Randomness
     training_batches: Callable[[], Iterable[Batch]] = tuple
     group_is_class: bool = False
+    epochs: int = 1
+    target_inputs: Callable[[], list[Tensor]] = list
+    target_batch: Callable[[int], Tensor] = torch.empty
 
     def require_classes(self, method: str) -> None:
         """Raise unless the outcome is a class."""
@@ -197,6 +230,11 @@ class Problem:
                 f"method {method}: no training row has a value of every attribute to mitigate; "
                 "choose other sensitive or explicit attributes"
             )
+
+    def require_subgroups(self, method: str, hparams: MethodParameters) -> None:
+        """Raise unless every replica has a training row of a known subgroup."""
+        if "groups" in hparams.sees:
+            self.require_groups(method)
 
     def require_more_than_class(self, method: str) -> None:
         """Raise if groups and classes correspond one to one."""

@@ -11,10 +11,13 @@ from robust_fairness.models.base import Model
 
 
 class GroupUpweighting(Erm):
-    """Weight each row's loss by the rarity of its subgroup; unknown groups have weight 1."""
+    """Weight each row's loss by the rarity of its subgroup; unknown groups have weight 1.
+
+    RWG of Idrissi et al. (2022) with weights instead of draws; with ``subgroups: class`` RWY.
+    """
 
     class Parameters(SubgroupMethodParameters):
-        """How a row is weighted by N_g, the training rows of its group and class.
+        """How a row is weighted by N_g, the training rows of its subgroup.
 
         1 / N_g (the paper), N / N_g (its code), or ``balanced``: N / (G N_g) over the G subgroups
         that occur, whose mean is 1, so that learning rates are comparable with other methods.
@@ -26,7 +29,7 @@ class GroupUpweighting(Erm):
 
     def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
-        problem.require_groups(self.name)
+        problem.require_subgroups(self.name, hparams)
         counts = problem.subgroup_counts
         total, occurring = counts.sum(1, keepdim=True), (counts > 0).sum(1, keepdim=True)
         numerator = {

@@ -51,7 +51,7 @@ class Irmv1(Method):
 
     def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
-        problem.require_groups(self.name)
+        problem.require_subgroups(self.name, hparams)
         require_softmax(self.name, model)
         blocks = hparams.environments_per_batch
         if problem.batch_size % (HALVES * blocks):

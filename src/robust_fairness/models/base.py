@@ -57,6 +57,7 @@ class Model(Plugin, nn.Module, ABC):
         feature_width: channels of the features.
         softmax: whether the loss is the cross-entropy of a softmax, or a squared error.
         normalised: whether the embedding that metrics read is the features scaled to length 1.
+        top: the module of the head.
 
     Args:
         hparams: sizes and options, of the class ``Parameters``.
@@ -76,6 +77,7 @@ class Model(Plugin, nn.Module, ABC):
     feature_width: int
     softmax: bool = True
     normalised: bool = True
+    top: Any
 
     def __init__(
         self, hparams: Any, inputs: RowShape, outputs: int, randomness: Randomness
@@ -184,8 +186,6 @@ class SingleModel(Model):
 
     Convolving many replicas together is slower on every device than one after the other.
     """
-
-    top: Any  # a module
 
     def head(self, features: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         return self.top(features)

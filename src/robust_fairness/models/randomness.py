@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-PURPOSES = ("weights", "heads", "batches", "dropout", "augmentation", "mining")
+PURPOSES = ("weights", "heads", "batches", "dropout", "augmentation", "mining", "target")
 
 
 class Randomness:

@@ -23,7 +23,18 @@ def agreement(results: Results) -> pd.DataFrame:
     )
 
 
+def budgets(results: Results) -> pd.DataFrame:
+    """Trials and epochs of every cell, and what its method saw."""
+    trials = results.trials.assign(pruned=results.trials["state"] == "pruned")
+    found = trials.groupby(CELL, as_index=False, sort=False).agg(
+        trials=("trial", "size"), pruned=("pruned", "sum"), epochs=("epochs", "sum")
+    )
+    found = results.with_facets(found, ["algorithm", "sees"])
+    return found[[*CELL, "algorithm", "sees", "trials", "pruned", "epochs"]]
+
+
 VIEWS = (
+    View("budgets", budgets, needs=("trials", "cells")),
     View("choices", selected_trials, needs=("choices",)),
     View("choices_agreement", agreement, needs=("choices",)),
 )

@@ -126,6 +126,10 @@ class Samples:
             raise unknown_name("split", split, self.splits.columns)
         return np.flatnonzero((self.splits[split] == part).to_numpy())
 
+    def out_of_distribution_rows(self, split: str) -> np.ndarray:
+        """Row numbers of domains that are not trained on, int64 ``[m]``."""
+        return np.concatenate([self.rows(split, part) for part in OOD_PARTS])
+
     def downstream_rows(self, split: str) -> np.ndarray:
         """Row numbers that classifiers of frozen embeddings are fitted on, int64 ``[m]``."""
         if self.downstream is None:

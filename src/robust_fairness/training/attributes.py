@@ -38,11 +38,17 @@ def mitigated_groups(samples: Samples, method: MethodParameters) -> Groups:
 def subgroups_of(
     groups: Groups, samples: Samples, definition: Subgroups = "group_and_class"
 ) -> np.ndarray:
-    """Subgroup of every row, int64 ``[n]``; -1 where the group is missing.
+    """Subgroup of every row, int64 ``[n]``; -1 where the group or the domain is missing.
 
-    Only subgroups that occur are numbered, which bounds memory. For a continuous outcome they are
-    the groups.
+    Only subgroups that occur are numbered, which bounds memory; of the domains those that are
+    trained on. For a continuous outcome a group and a class together are the group.
     """
+    if definition == "class":
+        return samples.y
+    if definition == "domain":
+        domain = samples.attributes[samples.domain]
+        trained = domain[(samples.splits == "train").any(axis=1)].cat.remove_unused_categories()
+        return domain.cat.set_categories(trained.cat.categories).cat.codes.to_numpy(np.int64)
     if not samples.classes or definition == "group":
         return groups.index
     known = groups.index >= 0

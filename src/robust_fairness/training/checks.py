@@ -6,6 +6,7 @@ from pydantic import BaseModel
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find, names
 from robust_fairness.experiment.experiment import Cell, Protocol
+from robust_fairness.methods.base import MethodParameters
 from robust_fairness.samples import Samples
 
 
@@ -50,6 +51,34 @@ def require_validation_loss(cell: Cell) -> None:
         raise InputError(
             f"search of {cell.dataset}.{cell.label}: method {cell.method.name} trains no head and "
             "has no validation loss to prune trials by, allowed: pruner none"
+        )
+
+
+def require_information(samples: Samples, split: str, method: MethodParameters) -> None:
+    """Raise unless the samples have what the method reads and what defines its subgroups."""
+    if method.subgroup_definition == "class" and not samples.classes:
+        raise InputError("subgroups class: not applicable to a continuous outcome")
+    if "domains" in method.sees:
+        _require_domains(samples, split)
+    if "target rows" in method.sees and not len(samples.out_of_distribution_rows(split)):
+        raise InputError(
+            f"split {split!r} has no rows out of distribution, whose inputs the method reads, "
+            "allowed: datasets with `domains`"
+        )
+
+
+def _require_domains(samples: Samples, split: str) -> None:
+    """Raise unless training rows are of two domains or more."""
+    if not samples.domain:
+        raise InputError(
+            "the method reads domains, which the dataset does not have, allowed: subgroups "
+            "other than domain, or a dataset whose domain column is named in `domain`"
+        )
+    trained = samples.attributes[samples.domain].iloc[samples.rows(split, "train")].dropna()
+    if trained.nunique() == 1:
+        raise InputError(
+            f"the method reads domains, but all training rows of split {split!r} are of "
+            f"{trained.iloc[0]}, allowed: two domains or more"
         )
 
 

@@ -54,11 +54,13 @@ class StackData:
         self.y = self._labels(samples)
         weight = torch.from_numpy(samples.weights())
         self.sample_weight = weight.to(self.device, self.dtype)
+        self.target = self._target_rows(samples) if "target rows" in first.method.sees else []
         self.orders = [Randomness([seed], "batches", self.device) for seed in seeds]
         self.streams = {
             "dropout": Randomness(seeds, "dropout", self.device),
             "augmentation": Randomness(seeds, "augmentation"),
             "mining": Randomness(seeds, "mining", self.device),
+            "target": Randomness(seeds, "target", self.device),
         }
         self.augment = augmentation.named(
             self.protocol.augmentation, self.inputs.shape, self.device
@@ -89,6 +91,11 @@ class StackData:
             )
         stacked = preprocessing.stack([fits[split] for split in self.splits])
         return stacked.to(self.device, self.dtype)
+
+    def _target_rows(self, samples: Samples) -> list[Tensor]:
+        """Rows out of distribution of every replica, int64 ``[m]``."""
+        found = map(samples.out_of_distribution_rows, self.splits)
+        return [torch.from_numpy(rows).to(self.device) for rows in found]
 
     def _labels(self, samples: Samples) -> Tensor:
         y = torch.from_numpy(samples.y).to(self.device)
@@ -122,6 +129,19 @@ class StackData:
             noise=DropoutNoise(self.streams["dropout"]),
             epoch=epoch,
         )
+
+    def target_batch(self, count: int) -> Tensor:
+        """Preprocessed inputs ``[replica, count, ...]`` of rows out of distribution, at random."""
+        share = self.streams["target"].uniform((count,), 0.5) + 0.5
+        places = zip(self.target, share, strict=True)
+        drawn = [rows[(one * len(rows)).long().clamp(max=len(rows) - 1)] for rows, one in places]
+        return self.network_inputs(torch.stack(drawn))
+
+    def target_inputs(self) -> list[Tensor]:
+        """Preprocessed inputs of all rows out of distribution, ``[m, ...]`` for each replica."""
+        most = torch.arange(max(map(len, self.target)), device=self.device)
+        x = self.network_inputs(torch.stack([rows[most % len(rows)] for rows in self.target]))
+        return [own[: len(rows)] for own, rows in zip(x, self.target, strict=True)]
 
     def blocks(self, rows: Tensor) -> Iterator[Tensor]:
         """Rows ``[replica, m]`` in blocks that bound the memory of predictions."""

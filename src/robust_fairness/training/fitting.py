@@ -75,6 +75,9 @@ class Stack:
             learning_rate=self.protocol.learning_rate,
             mining=self.data.streams["mining"],
             training_batches=self.data.training_batches,
+            epochs=self.protocol.epochs,
+            target_inputs=self.data.target_inputs,
+            target_batch=self.data.target_batch,
         )
         like = torch.zeros(0, dtype=self.data.dtype, device=self.data.device)
         hparams = stack_hparams([replica.method for replica in replicas], like)

@@ -154,10 +154,12 @@ def require_fitting(samples: Samples, cell: Cell) -> None:
     if any(stage.pruner != "none" for stage in cell.search):
         checks.require_validation_loss(cell)
     for replica in cell.replicas([{}, *cell.trials, *choices]):
-        seen = samples.of_split(replica.split(samples.split_names))
+        split = replica.split(samples.split_names)
+        seen = samples.of_split(split)
         with _naming(f"{cell.dataset}.{cell.label}: trial {replica.trial}"):
             checks.require_head(replica.network, cell)
             attributes.mitigated_attributes(seen, replica.method)
+            checks.require_information(seen, split, replica.method)
             augmentation.require_augmentable(replica.protocol.augmentation, samples)
     for columns in cell.groupings:
         with _naming(f"{cell.dataset}: groupings, {' & '.join(columns)}"):

@@ -45,6 +45,7 @@ def describe_cells() -> Any:
             "method": cell.label,
             "algorithm": cell.method.name,
             "network": cell.network.name,
+            "sees": ", ".join(cell.sees),
         }
         for cell in cells
     ]

@@ -1,0 +1,339 @@
+"""Baselines of robustness: golden numbers of independent programs, and closed forms."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import yaml
+from scipy import optimize, stats
+
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.registry import find, names
+from robust_fairness.methods.chi_square_dro import worst_weights
+from robust_fairness.methods.coral import covariance_distances, moment_distances
+from robust_fairness.methods.cvar_dro import worst_rows
+from robust_fairness.methods.dann import reversal
+from robust_fairness.methods.importance_weighting import density_ratio, normalised
+from robust_fairness.methods.lisa import partners
+from robust_fairness.methods.mixup import mixed_loss, symmetric_beta
+from robust_fairness.methods.mmd import mmd_distances
+from robust_fairness.methods.subsampling import Subsampling, balanced
+from robust_fairness.methods.vrex import mean_and_variance
+from robust_fairness.metrics.kernels import indicators, mean_over_pairs
+from robust_fairness.models.losses import task_loss
+from robust_fairness.samples.domains import hold_out_domains
+from robust_fairness.training import train
+from robust_fairness.training.fitting import Stack
+from tests.project import ROOT
+from tests.training.conftest import make_cell, make_samples, own_checkpoints  # noqa: F401
+
+GOLDEN = json.loads((Path(__file__).parent / "robustness_golden.json").read_text())
+
+
+def doubles(values) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def environments(*numbers) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows of environments of the reference as a stack of one, in another order, and members."""
+    rows = [GOLDEN["coral"]["inputs"][f"env_{number}"] for number in numbers]
+    place = torch.repeat_interleave(torch.arange(len(rows)), torch.tensor(list(map(len, rows))))
+    order = torch.randperm(len(place), generator=torch.Generator().manual_seed(0))
+    features = doubles(np.concatenate(rows))[order][None]
+    return features, indicators(place[order][None], len(rows), torch.float64)
+
+
+def test_coral_is_the_reference():
+    features, members = environments(0, 1)
+    two = GOLDEN["coral"]["env0_env1"]
+    found = covariance_distances(features, members)[0, 0, 1]
+    assert found.item() == pytest.approx(two["sun_saenko"])
+    found = moment_distances(features, members)[0, 0, 1]
+    assert found.item() == pytest.approx(two["domainbed_penalty"])
+    features, members = environments(0, 1, 2)
+    found = mean_over_pairs(moment_distances(features, members), members.sum(1))
+    assert found.item() == pytest.approx(GOLDEN["coral"]["mean_over_three_pairs_domainbed"])
+
+
+def test_mmd_is_the_reference():
+    golden = GOLDEN["mmd"]
+    gammas = tuple(golden["gammas"])
+    found = mmd_distances(*environments(0, 1), gammas)[0, 0, 1]
+    assert found.item() == pytest.approx(golden["env0_env1_biased"])
+    features, members = environments(0, 1, 2)
+    found = mean_over_pairs(mmd_distances(features, members, gammas), members.sum(1))
+    assert found.item() == pytest.approx(golden["mean_over_three_pairs_biased"])
+
+
+def test_vrex_is_the_reference():
+    """Also with an environment that has no row in the batch."""
+    golden = GOLDEN["vrex"]
+    losses = doubles([golden["environment_losses"] * 2])
+    members = indicators(torch.tensor([[0, 3, 2, 0, 3, 2]]), 4, torch.float64)
+    mean, variance = mean_and_variance(losses, members)
+    assert mean.item() == pytest.approx(golden["mean"])
+    assert variance.item() == pytest.approx(golden["penalty_population_variance"])
+
+
+def test_cvar_weights_are_the_reference():
+    golden = GOLDEN["cvar_dro"]
+    shares = [name for name in golden if name.startswith("alpha=")]
+    losses = doubles([golden["losses"]] * len(shares))
+    found = worst_rows(losses, doubles([float(name.removeprefix("alpha=")) for name in shares]))
+    for name, weights, own in zip(shares, found, losses, strict=True):
+        assert weights.tolist() == pytest.approx(golden[name]["weights"], abs=1e-9)
+        assert (weights @ own).item() == pytest.approx(golden[name]["value"])
+    assert worst_rows(losses[:1], doubles([0.01]))[0].argmax() == losses[0].argmax()
+
+
+def test_chi_square_weights_are_the_reference():
+    golden = GOLDEN["chi2_dro"]
+    radii = [name for name in golden if name.startswith("rho=")]
+    losses = doubles([golden["losses"]] * len(radii))
+    found = worst_weights(losses, doubles([float(name.removeprefix("rho=")) for name in radii]))
+    for name, weights in zip(radii, found, strict=True):
+        assert weights.tolist() == pytest.approx(golden[name]["weights"], abs=1e-8)
+
+
+@pytest.mark.parametrize("radius", [0.0, 0.02, 0.3, 1.4, 3.0, 50.0])
+def test_chi_square_value_is_that_of_its_dual(radius):
+    """Levy et al.: min over eta of eta + sqrt((1 + 2 rho) mean((l - eta)_+^2)), ties included."""
+    for losses in ([1.0, 3.0, 3.0, 0.5, 0.5, 2.0], [2.0] * 5, [0.0, 0.0, 0.0, 1.0]):
+        own = np.array(losses)
+
+        def dual(eta, own=own):
+            mean = np.square(np.maximum(own - eta, 0)).mean()
+            return eta + np.sqrt((1 + 2 * radius) * mean)
+
+        weights = worst_weights(doubles([losses]), doubles([radius]))[0].numpy()
+        best = optimize.minimize_scalar(
+            dual,
+            bounds=(-1e4 if radius == 0 else -100, own.max()),
+            method="bounded",
+            options={"xatol": 1e-10},
+        )
+        assert weights.sum() == pytest.approx(1)
+        assert np.square(len(own) * weights - 1).mean() / 2 <= radius + 1e-9
+        assert weights @ own == pytest.approx(min(best.fun, own.max()), abs=2e-4)
+
+
+def test_importance_weights_are_the_reference():
+    golden = GOLDEN["importance_weighting"]
+    ratio = np.array(golden["weights"])
+    assert normalised(ratio, 1.0, 1.0) == pytest.approx(np.array(golden["normalised_mean_one"]))
+    flat = np.array(golden["flattened_gamma_half"])
+    assert normalised(ratio, 0.5, 1.0) == pytest.approx(flat / flat.mean())
+    assert normalised(ratio, 0.0, 0.5).tolist() == [1] * 5
+
+
+def test_density_ratio_of_shifted_normals():
+    """log t(x) / s(x) = x - 1/2 for means 0 and 1, whatever the numbers of rows."""
+    rng = np.random.default_rng(0)
+    source, target = rng.normal(size=(20000, 1)), rng.normal(1, 1, size=(5000, 1))
+    found = np.log(density_ratio(source, target, 1e6, 0))
+    assert found == pytest.approx(source[:, 0] - 0.5, abs=0.2)
+
+
+def test_balanced_rows_are_the_reference():
+    golden = GOLDEN["balancing"]
+    y, group = torch.tensor(golden["y"]), torch.tensor(golden["a"])
+    priority = torch.rand(len(y), generator=torch.Generator().manual_seed(0))
+    by_group = balanced(2 * y + group, priority)
+    assert torch.bincount((2 * y + group)[by_group]).tolist() == [golden["subg_rows_per_cell"]] * 4
+    by_class = balanced(y, priority)
+    assert torch.bincount(y[by_class]).tolist() == [golden["suby_rows_per_class"]] * 2
+    assert not (torch.where(y == 1, -1, y)[balanced(torch.where(y == 1, -1, y), priority)]).any()
+
+
+@pytest.mark.parametrize(("subgroups", "name"), [("group_and_class", "rwg"), ("class", "rwy")])
+def test_upweighting_is_the_reference(subgroups, name):
+    """RWG and RWY, with weights of mean 1."""
+    golden = GOLDEN["balancing"]
+    y, group = torch.tensor(golden["y"]), torch.tensor(golden["a"])
+    subgroup = 2 * y + group if subgroups == "group_and_class" else y
+    problem = SimpleNamespace(
+        subgroup_counts=torch.bincount(subgroup)[None], require_subgroups=lambda *_: None
+    )
+    method = find("method", "group_upweighting")
+    hparams = method.Parameters(subgroups=subgroups)
+    found = method(hparams, None, problem).row_weight(SimpleNamespace(subgroup=subgroup[None]))
+    assert found[0].tolist() == pytest.approx(golden[f"{name}_weight_mean_one"])
+
+
+def test_subsampling_visits_its_rows_equally_often():
+    """The subset stays the same from epoch to epoch; epochs have as many rows as with erm."""
+    samples = make_samples(groups=3)
+    stack = Stack(samples, make_cell("subsampling"), make_cell("subsampling").replicas()[:1])
+    assert isinstance(stack.method, Subsampling)
+    seen = []
+    for epoch in range(2):
+        rows = torch.cat(list(stack.data.epoch_batches(stack.method.visiting_order, epoch)), 1)[0]
+        assert len(rows) == len(stack.data.train[0])
+        found, counts = rows.unique(return_counts=True)
+        assert counts.max() - counts.min() <= 1
+        sizes = torch.bincount(stack.data.subgroup[found])
+        assert (sizes == stack.data.subgroup_counts().min()).all()
+        seen.append(found.tolist())
+    assert seen[0] == seen[1]
+
+
+def test_mixed_loss_is_the_reference():
+    golden = GOLDEN["mixup"]
+
+    def model(x, noise):
+        assert x[0, 0].tolist() == pytest.approx(golden["mixed_x"])
+        return doubles([golden["logits_at_mixed_x"]] * 2)[None]
+
+    model.task_loss = task_loss
+    x = doubles([golden["x_i"], golden["x_j"]])[None]
+    batch = SimpleNamespace(x=x, y=torch.tensor([[golden["y_i"], golden["y_j"]]]), noise=None)
+    share = doubles([[golden["lam"], 1 - golden["lam"]]])
+    found = mixed_loss(model, batch, torch.tensor([[1, 0]]), share)
+    assert found.item() == pytest.approx(golden["loss"])
+
+
+def test_symmetric_beta_has_its_distribution():
+    uniform = torch.rand(2, 4000, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    for alpha, draws in zip((0.2, 2.0), symmetric_beta(uniform, doubles([0.2, 2.0])), strict=True):
+        assert stats.kstest(draws.numpy(), stats.beta(alpha, alpha).cdf).pvalue > 1e-3
+
+
+def test_partners_of_lisa():
+    """The same class in another domain, or another class in the same domain; none if unknown."""
+    y, domain = torch.tensor([[0, 0, 1, 1, 0]] * 2), torch.tensor([[0, 1, 0, 1, -1]] * 2)
+    in_class, in_domain = partners(y, domain, torch.tensor([[True], [False]]))
+    pairs = {tuple(pair) for pair in in_class.nonzero().tolist()}
+    assert pairs == {(0, 1), (1, 0), (2, 3), (3, 2)}
+    pairs = {tuple(pair) for pair in in_domain.nonzero().tolist()}
+    assert pairs == {(0, 2), (2, 0), (1, 3), (3, 1)}
+
+
+def test_reversal_of_dann_is_the_reference():
+    golden = GOLDEN["dann"]
+    found = [reversal(one) for one in golden["progress"]]
+    assert found == pytest.approx(golden["reversal_coefficient_gamma_10"])
+
+
+def weights(samples, method, **options) -> dict[str, np.ndarray]:
+    network = {"name": "mlp", "hidden": 8, "features": 6, "head_hidden": 4, "dropout": 0.0}
+    cell = make_cell(method, seeds=(1,), network=network, epochs=2, **options)
+    return train(samples, cell)[0][0].state
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("vrex", {"method_subgroups": "class", "method_weight": 0.0}),
+        ("coral", {"method_weight": 0.0}),
+        ("mmd", {"method_weight": 0.0, "method_align": "target"}),
+        ("dann", {"method_weight": 0.0}),
+        ("cvar_dro", {"method_worst_share": 1.0}),
+        ("chi_square_dro", {"method_radius": 0.0}),
+        ("mixup", {"method_alpha": 1e-9}),
+        ("importance_weighting", {"method_flattening": 0.0}),
+    ],
+)
+def test_without_its_term_a_method_is_plain_training(method, options):
+    samples = make_samples(domains=3)
+    if method == "vrex":  # one environment: its mean loss is that of the batch
+        samples, options = make_samples(groups=1), {"method_subgroups": "group"}
+    plain, found = weights(samples, "erm"), weights(samples, method, **options)
+    assert all(found[name] == pytest.approx(plain[name], abs=1e-6) for name in plain)
+
+
+def test_dfr_trains_a_new_head_on_balanced_rows():
+    """Adam's first step on the loss of the visited rows and the l1 norm; features do not move."""
+    samples = make_samples(groups=3)
+    options = {"epochs": 2, "batch_size": 1000, "schedule": "constant"}
+    cell = make_cell("dfr", seeds=(0,), method_warm_up_epochs=1, method_penalty=0.1, **options)
+    stack = Stack(samples, cell, cell.replicas())
+    stack.run_epoch()
+    before = {name: one.clone() for name, one in stack.model.body.state_dict().items()}
+    state = stack.data.state()
+    rows = torch.cat(list(stack.data.epoch_batches(stack.method.visiting_order, 1)), 1)
+    assert (torch.bincount(stack.data.subgroup[rows.unique()]).diff() == 0).all()
+    batch = stack.data.batch(rows, 1)
+    fresh = stack.method.fresh.top.requires_grad_(True)
+    expected = [one.detach().clone() for one in fresh.parameters()]
+    with torch.no_grad():
+        features = stack.model.eval().features(batch.x)
+    loss = task_loss(fresh(features, batch.noise), batch.y).mean()
+    (loss + 0.1 * sum(one.abs().sum() for one in fresh.parameters())).backward()
+    slopes = [one.grad + 1e-5 * one.detach() for one in fresh.parameters()]
+    stack.data.restore(state)
+    stack.run_epoch()
+    for one, start, slope in zip(stack.model.top.parameters(), expected, slopes, strict=True):
+        step = 1e-3 * slope / (slope.abs() + 1e-8)
+        torch.testing.assert_close(one.detach(), start - step, rtol=0, atol=1e-9)
+    after = stack.model.body.state_dict()
+    assert all(torch.equal(after[name], before[name]) for name in before)
+
+
+def with_sites(samples, sites: int):
+    """The samples with a domain column, the last site of which is held out."""
+    names = [f"site {number}" for number in range(sites)]
+    site = pd.Categorical.from_codes(np.arange(len(samples)) % sites, names)
+    attributes = samples.attributes.assign(site=site)
+    return replace(samples, attributes=attributes, domain="site")
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "sites", "held_out", "message"),
+    [
+        ("coral", {}, 0, 0, "reads domains, which the dataset does not have"),
+        (
+            "group_dro",
+            {"subgroups": "domain"},
+            2,
+            1,
+            "all training rows of split 'split_0' are of site 0",
+        ),
+        ("importance_weighting", {}, 2, 0, "no rows out of distribution"),
+        ("mmd", {"align": "target"}, 0, 0, "no rows out of distribution"),
+        ("vrex", {"subgroups": "class"}, -1, 0, "not applicable to a continuous outcome"),
+    ],
+)
+def test_what_a_method_reads_must_be_there(method, options, sites, held_out, message):
+    samples = make_samples(classes=0 if sites < 0 else 2)
+    if sites > 0:
+        samples = with_sites(samples, sites)
+    if held_out:
+        samples = hold_out_domains(samples, test=[f"site {sites - 1}"])
+    cell = make_cell(method, **{f"method_{name}": value for name, value in options.items()})
+    with pytest.raises(InputError, match=message) as error:
+        train(samples, cell)
+    assert "\n" not in str(error.value)
+
+
+def test_domains_that_are_trained_on_are_environments():
+    """Numbered from 0, the others missing; what the cell says about it."""
+    samples = hold_out_domains(with_sites(make_samples(), 3), test=["site 1"])
+    cell = make_cell("group_dro", ({"subgroups": "group"},), method_subgroups="domain")
+    stack = Stack(samples, cell, cell.replicas([{}])[:1])
+    expected = np.array([0, -1, 1])[np.arange(len(samples)) % 3]
+    assert stack.data.subgroup.tolist() == expected.tolist()
+    assert stack.method.group_weight.tolist()[0] == pytest.approx([0.5, 0.5])
+    assert cell.sees == ("domains", "groups")
+    assert make_cell("coral", method_align="target").sees == ("target rows",)
+    assert make_cell("jtt").sees == ()
+
+
+def test_the_page_lists_every_method_with_what_it_sees_and_its_search():
+    """Spaces of the search are valid hyperparameters."""
+    page = (ROOT / "docs/methods.md").read_text()
+    rows = [line.strip("| \n").split(" | ") for line in page.splitlines() if line[:3] == "| `"]
+    listed = {name.strip("`"): [one.strip() for one in rest] for name, *rest in rows}
+    assert sorted(listed) == names("method")
+    for name, (_, sees, *search) in listed.items():
+        parameters = find("method", name).Parameters
+        assert sees == ", ".join(parameters().sees), name
+        space = yaml.safe_load("{" + "".join(search).replace("`", "") + "}")
+        for field, values in space.items():
+            ends = values if isinstance(values, list) else [values["low"], values["high"]]
+            for value in ends:
+                parameters.model_validate({field: value})
