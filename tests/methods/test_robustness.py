@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -14,6 +13,7 @@ from scipy import optimize, stats
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find, names
+from robust_fairness.methods.base import Batch, Problem
 from robust_fairness.methods.chi_square_dro import worst_weights
 from robust_fairness.methods.coral import covariance_distances, moment_distances
 from robust_fairness.methods.cvar_dro import worst_rows
@@ -26,6 +26,8 @@ from robust_fairness.methods.subsampling import Subsampling, balanced
 from robust_fairness.methods.vrex import mean_and_variance
 from robust_fairness.metrics.kernels import indicators, mean_over_pairs
 from robust_fairness.models.losses import task_loss
+from robust_fairness.models.randomness import Randomness
+from robust_fairness.models.tables.linear import LinearNetwork
 from robust_fairness.samples.domains import hold_out_domains
 from robust_fairness.training import train
 from robust_fairness.training.fitting import Stack
@@ -46,6 +48,26 @@ def environments(*numbers) -> tuple[torch.Tensor, torch.Tensor]:
     order = torch.randperm(len(place), generator=torch.Generator().manual_seed(0))
     features = doubles(np.concatenate(rows))[order][None]
     return features, indicators(place[order][None], len(rows), torch.float64)
+
+
+def batch_of(x, y, subgroup) -> Batch:
+    """A batch of one replica."""
+    none = torch.zeros(1, len(y), 0)
+    rows, ones = torch.arange(len(y))[None], torch.ones(1, len(y), dtype=x.dtype)
+    return Batch(x[None], y[None], subgroup[None], subgroup[None], none, none, ones, rows, None)
+
+
+def untrained(subgroup) -> tuple[LinearNetwork, Problem]:
+    """A network of one replica and a problem of two classes and these subgroups of its rows."""
+
+    def new() -> LinearNetwork:
+        return LinearNetwork(LinearNetwork.Parameters(), (1,), 2, Randomness([0], "weights"))
+
+    draws = {name: Randomness([0], name) for name in ("heads", "mining")}
+    return new(), Problem(
+        classes=2, groups=2, attribute_widths=(2,), subgroup_counts=torch.bincount(subgroup)[None],
+        rows=len(subgroup), batch_size=4, seeds=(0,), new_model=new, learning_rate=1e-3, **draws,
+    )  # fmt: skip
 
 
 def test_coral_is_the_reference():
@@ -134,9 +156,9 @@ def test_importance_weights_are_the_reference():
 def test_density_ratio_of_shifted_normals():
     """log t(x) / s(x) = x - 1/2 for means 0 and 1, whatever the numbers of rows."""
     rng = np.random.default_rng(0)
-    source, target = rng.normal(size=(20000, 1)), rng.normal(1, 1, size=(5000, 1))
+    source, target = rng.normal(size=(8000, 1)), rng.normal(1, 1, size=(2000, 1))
     found = np.log(density_ratio(source, target, 1e6, 0))
-    assert found == pytest.approx(source[:, 0] - 0.5, abs=0.2)
+    assert np.abs(found - (source[:, 0] - 0.5)).mean() < 0.1
 
 
 def test_balanced_rows_are_the_reference():
@@ -156,12 +178,12 @@ def test_upweighting_is_the_reference(subgroups, name):
     golden = GOLDEN["balancing"]
     y, group = torch.tensor(golden["y"]), torch.tensor(golden["a"])
     subgroup = 2 * y + group if subgroups == "group_and_class" else y
-    problem = SimpleNamespace(
-        subgroup_counts=torch.bincount(subgroup)[None], require_subgroups=lambda *_: None
-    )
+    model, problem = untrained(subgroup)
     method = find("method", "group_upweighting")
-    hparams = method.Parameters(subgroups=subgroups)
-    found = method(hparams, None, problem).row_weight(SimpleNamespace(subgroup=subgroup[None]))
+    upweighting = method(method.Parameters(subgroups=subgroups), model, problem)
+    found = upweighting.row_weight(
+        batch_of(doubles(GOLDEN["balancing"]["y"])[:, None], y, subgroup)
+    )
     assert found[0].tolist() == pytest.approx(golden[f"{name}_weight_mean_one"])
 
 
@@ -185,13 +207,16 @@ def test_subsampling_visits_its_rows_equally_often():
 def test_mixed_loss_is_the_reference():
     golden = GOLDEN["mixup"]
 
-    def model(x, noise):
-        assert x[0, 0].tolist() == pytest.approx(golden["mixed_x"])
-        return doubles([golden["logits_at_mixed_x"]] * 2)[None]
+    class Answers(LinearNetwork):
+        """The logits of the reference, for the input that it mixes."""
 
-    model.task_loss = task_loss
-    x = doubles([golden["x_i"], golden["x_j"]])[None]
-    batch = SimpleNamespace(x=x, y=torch.tensor([[golden["y_i"], golden["y_j"]]]), noise=None)
+        def head(self, features, noise=None):
+            assert features[0, 0].tolist() == pytest.approx(golden["mixed_x"])
+            return doubles([golden["logits_at_mixed_x"]] * 2)[None]
+
+    model = Answers(LinearNetwork.Parameters(), (3,), 2, Randomness([0], "weights"))
+    y = torch.tensor([golden["y_i"], golden["y_j"]])
+    batch = batch_of(doubles([golden["x_i"], golden["x_j"]]), y, y)
     share = doubles([[golden["lam"], 1 - golden["lam"]]])
     found = mixed_loss(model, batch, torch.tensor([[1, 0]]), share)
     assert found.item() == pytest.approx(golden["loss"])
@@ -326,13 +351,13 @@ def test_domains_that_are_trained_on_are_environments():
 def test_the_page_lists_every_method_with_what_it_sees_and_its_search():
     """Spaces of the search are valid hyperparameters."""
     page = (ROOT / "docs/methods.md").read_text()
-    rows = [line.strip("| \n").split(" | ") for line in page.splitlines() if line[:3] == "| `"]
-    listed = {name.strip("`"): [one.strip() for one in rest] for name, *rest in rows}
+    rows = [line.strip("|").split("|") for line in page.splitlines() if line[:3] == "| `"]
+    listed = {name.strip(" `"): [one.strip() for one in rest] for name, *rest in rows}
     assert sorted(listed) == names("method")
-    for name, (_, sees, *search) in listed.items():
+    for name, (_, sees, search) in listed.items():
         parameters = find("method", name).Parameters
         assert sees == ", ".join(parameters().sees), name
-        space = yaml.safe_load("{" + "".join(search).replace("`", "") + "}")
+        space = yaml.safe_load("{" + search.replace("`", "") + "}")
         for field, values in space.items():
             ends = values if isinstance(values, list) else [values["low"], values["high"]]
             for value in ends:
