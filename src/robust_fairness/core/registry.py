@@ -123,7 +123,7 @@ def _found(kind: str) -> dict[str, tuple[Path, str] | EntryPoint]:
 def outside_files(kind: str) -> list[Path]:
     """Source files of the plug-ins of a kind that are not the package's own."""
     found = set((plugins_folder() / _group(kind)).rglob("*.py"))
-    for one in entry_points(group=f"{ROOT.name}.{_group(kind)}"):
+    for one in _installed(f"{ROOT.name}.{_group(kind)}"):
         spec = find_spec(one.module)
         if spec is not None and spec.origin is not None:
             origin = Path(spec.origin)
