@@ -134,7 +134,7 @@ def test_methods_of_steps_refuse_it(method):
     why = {True: "network rbf_svm is not iterative", False: "trains no head"}
     message = f"method {method}: {why[find('method', method).trains_head]}"
     with pytest.raises(InputError, match=message):
-        training.train(make_samples(), make_svm_cell(method))
+        training.train(make_samples(domains=3), make_svm_cell(method))
 
 
 def test_augmentation_is_refused():
