@@ -17,7 +17,7 @@ from robust_fairness.models.images import shake_shake
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 from robust_fairness.training import fitting, prediction
 from robust_fairness.training.records import Fitted, from_arrays, to_arrays
-from tests.training.conftest import make_cell, own_checkpoints  # noqa: F401
+from tests.training.conftest import make_cell, own_checkpoints, with_domains  # noqa: F401
 from tests.training.test_images import make_images
 
 SMALL = {
@@ -324,13 +324,17 @@ def embedded(cell):
     return cell.model_validate(cell.model_dump() | {"network": network})
 
 
+SETTINGS = {"dfr": {"epochs": 3}}
+
+
 @pytest.mark.parametrize("method", [name for name in names("method") if name != "donini"])
 def test_every_method_trains_resnet20(method):
     """But that of fixed features, which says so; as the backbone of those that train no head."""
     cell = make_network_cell(method, "resnet20")
     if not find("method", method).trains_head:
         cell = embedded(cell)
-    fitted, _, history, _ = training.train(make_images(160, 8), cell)
+    cell = cell.model_copy(update={"settings": SETTINGS.get(method, {})})
+    fitted, _, history, _ = training.train(with_domains(make_images(160, 8), 2), cell)
     assert np.isfinite(history["value"]).all()
     assert all(np.isfinite(array).all() for one in fitted for array in one.state.values())
 

@@ -8,6 +8,7 @@ import pytest
 
 from robust_fairness.experiment.experiment import Cell
 from robust_fairness.samples import Samples
+from robust_fairness.samples.samples import OOD_PARTS, PARTS
 
 # Networks of methods that do not train every network.
 MLP = {"name": "mlp", "hidden": 12, "features": 8, "head_hidden": 6}
@@ -69,7 +70,7 @@ def with_domains(samples: Samples, domains: int) -> Samples:
         samples,
         attributes=samples.attributes.assign(site=site),
         domain="site",
-        splits=splits.astype(pd.CategoricalDtype(["train", "val", "test", "ood_test"])),
+        splits=splits.astype(pd.CategoricalDtype([*PARTS, *OOD_PARTS])),
     )
 
 

@@ -71,5 +71,7 @@ class Dfr(Method):
             features = model.features(batch.x)
         outputs = model.head(features, batch.noise)
         losses = batch.sample_weight * model.task_loss(outputs, batch.y)
-        norm = torch.stack([one.abs().flatten(1).sum(1) for one in model.top.parameters()]).sum(0)
+        # weights of networks that do not stack have no replica axis
+        weights = [one.view(len(losses), -1) for one in model.top.parameters()]
+        norm = torch.cat(weights, dim=1).abs().sum(1)
         yield Step({"head": losses.mean(-1) + self.hparams.penalty * norm})
