@@ -1,5 +1,6 @@
 """Comparison of two periods: intervals by simulation, the mix of groups, gates and bad input."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -194,3 +195,59 @@ def test_a_constant_predictor_is_the_first_line_of_console_and_page(tmp_path: Pa
     assert done.output.startswith("warning: 100.0% of the rows are predicted as class 1")
     page = (tmp_path / "now_audit.html").read_text()
     assert page.index("Trivial predictor") < page.index('<p class="verdict')
+
+
+def test_tables_are_read_as_people_write_them(tmp_path: Path) -> None:
+    """Separators, percentages, upper case and decimals: the same rows of an audit."""
+    plain = NOW[["y", "said", "sex"]]
+    roles = Roles("y", "said", ["sex"])
+    words, upper = plain["y"].map({0: "NO", 1: "yes"}), plain["said"].map({0: "no", 1: "YES"})
+    forms = {
+        "a.csv": (plain, ","),
+        "b.csv": (plain, ";"),
+        "c.tsv": (plain, "\t"),
+        "d.csv": (plain.assign(y=plain["y"].astype(float)), ","),
+        "e.csv": (plain.assign(y=words, said=upper), ","),
+        "f.csv": (plain.assign(said=plain["said"].map({0: "12.5%", 1: "87.5 %"})), ","),
+    }
+    found = []
+    for name, (table, separator) in forms.items():
+        table.to_csv(tmp_path / name, index=False, sep=separator)
+        found.append(audit_file(tmp_path / name, roles).rows.drop(columns="dataset"))
+    for one in found[1:]:
+        pd.testing.assert_frame_equal(one, found[0])
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (NOW.assign(said=100 * NOW["said"] - 0.5), r"row \d+: .*--prediction-is score --threshold"),
+        (NOW.assign(said=30 + 40 * NOW["said"]), r"--prediction-is score --threshold 50"),
+        (NOW.assign(y=np.where(NOW.index < 9, "No", np.where(NOW["y"], "yes", "no"))),
+         r"values No, no, yes differ in their spelling only"),
+        (NOW.assign(y=np.where(NOW["y"], "good", "bad")), r"which is positive \(--positive\)"),
+        (NOW.head(0)[[]], r"now.csv: is empty|unknown column"),
+    ],
+)  # fmt: skip
+def test_other_forms_are_refused_with_the_option_that_helps(
+    table: pd.DataFrame, message: str, tmp_path: Path
+) -> None:
+    table.to_csv(tmp_path / "now.csv", index=False)
+    with pytest.raises(InputError, match=message):
+        audit_file(tmp_path / "now.csv", ROLES)
+
+
+def test_json_has_every_value_and_the_card_every_group(tmp_path: Path) -> None:
+    for one, name in ((NOW, "now"), (THEN, "then")):
+        one.to_csv(tmp_path / f"{name}.csv", index=False)
+    words = [str(tmp_path / "now.csv"), f"--reference={tmp_path / 'then.csv'}", "--format=json"]
+    words += ["--target=y", "--prediction=said", "--attributes=sex,region", "--model-card"]
+    gate = "--fail-if=change(equalized_odds_difference[sex])>0.05"
+    done = CliRunner().invoke(cli, ["audit", *words, gate, f"--output={tmp_path}"])
+    told = json.loads(done.stdout)
+    assert done.exit_code == 1 and told["verdict"] == "FAIL" and len(told["gates"]) == 1
+    changed = pd.read_csv(tmp_path / "now_changes.csv")
+    assert [one["metric"] for one in told["changes"]] == changed["metric"].tolist()
+    card = (tmp_path / "now_model_card.md").read_text()
+    for group in ("| sex | m |", "| region | west |", "equalized_odds_difference"):
+        assert group in card

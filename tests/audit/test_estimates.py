@@ -113,6 +113,6 @@ def test_a_change_of_y_given_x_moves_no_estimate_and_the_page_says_so(tmp_path: 
     assert row["high"] - row["low"] < 0.12
     assert found.changes is not None and not found.failures
     assert "A change of Y given X cannot be seen" in found.files["now_audit.html"]
-    assert found.lines[-1][0].startswith("Estimated without labels")
+    assert found.lines[0][0].startswith("warning: Estimated without labels")
     with pytest.raises(InputError, match="needs a --reference"):
         audit_file(tmp_path / "now.csv", roles, labels="none")

@@ -1,10 +1,10 @@
 """The audit of a file: now, or now and then; gates, tables and page."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,7 @@ import pandas as pd
 from robust_fairness.audit import gates as gate_texts
 from robust_fairness.audit.changes import MIX, changes, require_comparable
 from robust_fairness.audit.estimates import ASSUMPTION, Reference, Scored, estimate
+from robust_fairness.audit.export import model_card, record
 from robust_fairness.audit.gates import Judgement, Rule
 from robust_fairness.audit.page import audit_page
 from robust_fairness.audit.periods import Length, last_period
@@ -21,8 +22,8 @@ from robust_fairness.audit.trivial import trivial_predictor
 from robust_fairness.audit.verdict import console
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.raw.columns import Bins, as_numbers, quantile_edges
-from robust_fairness.datasets.raw.reading import read_columns
+from robust_fairness.datasets.raw.columns import Bins, as_numbers, percentages, quantile_edges
+from robust_fairness.datasets.raw.reading import delimiter_of, read_columns
 
 CONVENTIONAL = ("conventional",)
 
@@ -38,6 +39,7 @@ class FileAudit:
         lines: what the console shows, each with whether it is a failure.
         changes: changes since the earlier period, with the columns ``CHANGES``; None without one.
         judgements: the verdicts of all gates.
+        record: all of it as JSON types.
     """
 
     rows: pd.DataFrame
@@ -46,6 +48,7 @@ class FileAudit:
     lines: Sequence[tuple[str, bool]] = ()
     changes: pd.DataFrame | None = None
     judgements: Sequence[Judgement] = ()
+    record: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -54,23 +57,24 @@ class Source:
 
     Attributes:
         path: the file, CSV or Parquet.
-        delimiter: column separator of a CSV file.
+        delimiter: column separator of a CSV file; found out if None.
         missing: texts of missing values, besides empty cells.
     """
 
     path: Path
-    delimiter: str = ","
+    delimiter: str | None = None
     missing: Sequence[str] = ()
 
     def columns(self, names: Sequence[str], text: Sequence[str] = ()) -> pd.DataFrame:
         """These columns; those of ``text`` may have any number of distinct values."""
-        if len(self.delimiter) != 1:
+        if self.delimiter is not None and len(self.delimiter) != 1:
             raise InputError(f"delimiter: {self.delimiter!r}, allowed: one character")
         if not self.path.is_file():
             raise InputError(f"{self.path}: no such file")
         files, wanted = Files(self.path.absolute().parent), list(dict.fromkeys(names))
+        delimiter = self.delimiter or delimiter_of(files, self.path.name, wanted)
         missing = ("", *self.missing)
-        return read_columns(files, self.path.name, wanted, self.delimiter, missing, text)
+        return read_columns(files, self.path.name, wanted, delimiter, missing, text)
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,7 @@ def audit_file(
     intersections: bool = False,
     small: int = SMALL,
     missing: Sequence[str] = (),
-    delimiter: str = ",",
+    delimiter: str | None = None,
     reference: Path | None = None,
     period: str | None = None,
     by: Length = "month",
@@ -118,6 +122,7 @@ def audit_file(
     suppress: int = 0,
     rule: Rule = "estimate",
     labels: Literal["all", "none"] = "all",
+    card: bool = False,
 ) -> FileAudit:
     """Score the predictions in a CSV or Parquet file; writes nothing.
 
@@ -128,7 +133,7 @@ def audit_file(
         intersections: also score the intersections of all categorical attributes.
         small: groups with fewer rows are flagged.
         missing: texts of missing values, besides empty cells.
-        delimiter: column separator of a CSV file.
+        delimiter: column separator of a CSV file; found out if None.
         reference: file of the earlier period, with the same columns.
         period: column of dates; the last period is compared with those before it.
         by: length of a period.
@@ -136,6 +141,7 @@ def audit_file(
         suppress: groups with fewer rows are not shown.
         rule: what fails a gate, see ``Gate.judgements``.
         labels: ``none`` if the file has no labels: its values are estimated with the reference.
+        card: also make a model card in Markdown.
     """
     parsed = [gate_texts.parse(gate) for gate in gates]
     for gate in parsed:
@@ -162,20 +168,27 @@ def audit_file(
         gate: [one.reason for one in judgements if one.gate == gate and one.verdict == "FAIL"]
         for gate in parsed
     }
+    facts = {
+        "name": now.name,
+        "then": then.name if then else "",
+        "warning": trivial_predictor(now.predictions),
+        "assumption": ASSUMPTION if labels == "none" else "",
+    }
     page = audit_page(
         rows, now.predictions, roles, name=now.name, small=small, failures=failures,
-        changes=changed, then=then.name if then else "",
-        assumption=ASSUMPTION if labels == "none" else "",
+        changes=changed, then=facts["then"], assumption=facts["assumption"],
     )  # fmt: skip
     name = path.name.partition(".")[0]
     files = {f"{name}_audit.html": page, f"{name}_audit.csv": rows.to_csv(index=False)}
     if changed is not None:
         files[f"{name}_changes.csv"] = changed.to_csv(index=False)
+    if card:
+        files[f"{name}_model_card.md"] = model_card(rows, roles, facts)
+    told = list(console(rows, judgements, facts["warning"], facts["assumption"]))
     failed = [line for lines in failures.values() for line in lines]
-    told = list(console(rows, judgements, trivial_predictor(now.predictions)))
-    if labels == "none":
-        told.append((f"{ASSUMPTION}.", False))
-    return FileAudit(rows, files, failed, told, changed, judgements)
+    return FileAudit(
+        rows, files, failed, told, changed, judgements, record(rows, changed, judgements, **facts)
+    )
 
 
 def _attributes(names: Sequence[str], intersections: bool) -> set[str]:
@@ -260,5 +273,7 @@ def _scored(
     table: pd.DataFrame, predictions: Predictions, roles: Roles, intersections: bool
 ) -> Scored:
     """Scores as they are in a table, decisions, and groups."""
-    scores = as_numbers(table[roles.prediction], f"column {roles.prediction}").to_numpy()
-    return Scored(scores, predictions.prediction == 1, groups_in(predictions, intersections))
+    scores = as_numbers(percentages(table[roles.prediction]), f"column {roles.prediction}")
+    return Scored(
+        scores.to_numpy(), predictions.prediction == 1, groups_in(predictions, intersections)
+    )

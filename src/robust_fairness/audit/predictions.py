@@ -16,6 +16,8 @@ from robust_fairness.datasets.raw.columns import (
     as_categories,
     as_numbers,
     attribute,
+    canonical,
+    percentages,
     require_two_values,
     row_of,
     typed_as_number,
@@ -24,6 +26,8 @@ from robust_fairness.samples import Samples
 
 TWO = 2
 THRESHOLD = 0.5  # of a probability
+PERCENT = 100
+POSITIVE = ("1", "true", "yes")  # canonical names of a class that is positive if none is declared
 
 PredictionKind = Literal["auto", "class", "probability", "score", "number"]
 Codes = Mapping[str, int]
@@ -211,14 +215,24 @@ def _classes(
         )
     values = require_two_values(as_categories(cells, place), place)
     names = [str(one) for one in values.cat.categories]
+    by_name = {canonical(one): one for one in names}
+    if len(by_name) < len(names):
+        raise InputError(
+            f"{place}: values {', '.join(names)} differ in their spelling only; allowed: one "
+            "spelling of each class"
+        )
     if positive is None and len(names) > TWO:
-        codes = {one: code for code, one in enumerate(names)}
+        codes = {canonical(one): code for code, one in enumerate(names)}
         return values.cat.codes.to_numpy(np.int64), tuple(names), codes
-    positive = positive or next((one for one in names if one in ("1", "True")), None)
     if positive is None:
-        raise InputError(f"{place}: values {' and '.join(names)}; declare which is positive")
+        positive = next((by_name[one] for one in POSITIVE if one in by_name), None)
+    if positive is None:
+        raise InputError(
+            f"{place}: values {' and '.join(names)}; declare which is positive (--positive)"
+        )
+    positive = by_name.get(canonical(positive), positive)
     target = two_classes(values, (positive,), place).cat
-    codes = {one: int(one == positive) for one in names}
+    codes = {canonical(one): int(one == positive) for one in names}
     return target.codes.to_numpy(np.int64), tuple(target.categories), codes
 
 
@@ -238,9 +252,9 @@ def _kind(
                 f"{', '.join(allowed)}"
             )
         return declared
-    if cells.nunique() <= len(codes) and codes.keys() >= set(
-        as_categories(cells, place).cat.categories
-    ):
+    if cells.nunique() <= len(codes) and codes.keys() >= {
+        canonical(str(one)) for one in as_categories(cells, place).cat.categories
+    }:
         return "class"
     return "probability" if len(classes) == TWO else "class"
 
@@ -258,10 +272,12 @@ def _predicted(
         if threshold is not None:
             raise InputError("threshold: only allowed if predictions are probabilities or scores")
         return _predicted_classes(cells, codes, classes, place)
-    values = as_numbers(cells, place).to_numpy()
+    values = as_numbers(percentages(cells), place).to_numpy()
     if kind == "score":
         if threshold is None:
-            raise InputError(f"{place}: a score needs a threshold of the positive class")
+            raise InputError(
+                f"{place}: a score needs a threshold of the positive class (--threshold)"
+            )
         # scaled to [0, 1]; FairCOCCO standardises its columns, which removes the scale again
         shares = (values - values.min()) / (np.ptp(values) or 1.0)
     else:
@@ -279,8 +295,8 @@ def _require_probabilities(values: np.ndarray, threshold: float, place: str) -> 
         row = row_of(wrong)
         raise InputError(
             f"{place}, row {row}: {values[row - 1]:g}, allowed: a class of the target or a "
-            "probability from 0 to 1; declare other numbers scores (prediction-is score), with a "
-            "threshold"
+            "probability from 0 to 1; of percentages and other numbers: --prediction-is score "
+            f"--threshold {50 if 1 < values.max() <= PERCENT and values.min() >= 0 else 'X'}"
         )
     if not 0 <= threshold <= 1:
         raise InputError(f"threshold: {threshold:g}, allowed: 0 to 1")
@@ -292,9 +308,10 @@ def _predicted_classes(
     """Predicted classes, each with probability 1."""
     named = as_categories(cells, place)
     for one in named.cat.categories:
-        if one not in codes:
+        if canonical(str(one)) not in codes:
             row = row_of((named == one).to_numpy())
             raise InputError(f"{place}, row {row}: {unknown_name('class', one, codes)}")
-    predicted = named.map(codes).to_numpy(np.int64)
+    by_name = {one: codes[canonical(str(one))] for one in named.cat.categories}
+    predicted = named.map(by_name).to_numpy(np.int64)
     outputs = np.where(np.arange(len(classes)) == predicted[:, None], 0.0, -np.inf)
     return predicted, outputs

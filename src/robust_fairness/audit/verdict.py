@@ -50,11 +50,11 @@ def worst_group(rows: pd.DataFrame) -> str:
 
 
 def console(
-    rows: pd.DataFrame, judgements: Sequence[Judgement], warning: str
+    rows: pd.DataFrame, judgements: Sequence[Judgement], warning: str, assumption: str
 ) -> Iterator[tuple[str, bool]]:
     """At most nine lines: warning, verdict, gates, worst group; whether each is a failure."""
-    if warning:
-        yield f"warning: {warning}", False
+    for text in filter(None, (warning, assumption)):
+        yield f"warning: {text}", False
     verdicts = sorted((one.verdict for one in judgements), key=VERDICTS.index)
     said = sentence_of(verdicts, "")
     yield f"{said.word}: {said.sentence}".strip(), False

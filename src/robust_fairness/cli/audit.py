@@ -1,5 +1,6 @@
 """The command ``audit``."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ class AuditCommand(click.Command):
     help="Groups with fewer rows are flagged.",
 )
 @click.option("--missing", multiple=True, help="Text of a missing value, besides empty cells.")
-@click.option("--delimiter", default=",", show_default=True, help="Column separator of a CSV file.")
+@click.option("--delimiter", help="Column separator of a CSV file; default: found out.")
 @click.option(
     "--output",
     type=click.Path(path_type=Path),
@@ -85,6 +86,15 @@ class AuditCommand(click.Command):
     help="Names of metrics A,B; also: conventional, all.",
 )
 @click.option("--suppress", type=click.IntRange(0), default=0, help="Hide groups with fewer rows.")
+@click.option("--model-card", "card", is_flag=True, help="Also write TABLE_model_card.md.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="What is printed: at most ten lines, or all values.",
+)
 @click.option(
     "--fail-if",
     "gates",
@@ -114,6 +124,7 @@ def audit(
     categories: tuple[str, ...],
     output: Path | None,
     metrics: str,
+    form: str,
     **options: Any,
 ) -> None:
     """Score the predictions in a table, CSV or Parquet, without training.
@@ -131,9 +142,12 @@ def audit(
     found = audit_file(path, roles, metrics=_names("metrics", metrics), **options)
     files = {(output or Path.cwd()) / name: text for name, text in found.files.items()}
     write_files(files)
-    for line, failed in found.lines:
-        click.echo(line, err=failed)
-    click.echo(f"wrote {', '.join(map(str, files))}")
+    if form == "json":
+        click.echo(json.dumps(found.record, indent=1))
+    else:
+        for line, failed in found.lines:
+            click.echo(line, err=failed)
+        click.echo(f"wrote {', '.join(map(str, files))}")
     if found.failures:
         raise SystemExit(1)
 

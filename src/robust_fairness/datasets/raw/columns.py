@@ -64,6 +64,26 @@ def as_numbers(cells: pd.Series, place: str) -> pd.Series:
     return pd.Series(values, index=cells.index, name=cells.name)
 
 
+def percentages(cells: pd.Series) -> pd.Series:
+    """The cells, as shares if each of them is text such as 45 % or 45%."""
+    if is_numeric_dtype(cells.dtype) or is_bool_dtype(cells.dtype):
+        return cells
+    codes, values = pd.factorize(cells)
+    texts = [str(value).strip() for value in values]
+    if not texts or not all(text.endswith("%") for text in texts):
+        return cells
+    numbers = _parsed(np.array([text.removesuffix("%").strip() for text in texts], dtype=object))
+    return pd.Series(np.append(numbers / 100, np.nan)[codes], index=cells.index, name=cells.name)
+
+
+def canonical(name: str) -> str:
+    """A name of a class without differences that have no meaning: 1.0 is 1, and YES is yes."""
+    number = _parsed(np.array([name], dtype=object))[0]
+    if np.isfinite(number) and float(number).is_integer():
+        return str(int(number))
+    return name.strip().casefold()
+
+
 def typed(
     cells: pd.Series, place: str, kind: Kind | None = None, most: int = MOST_CATEGORIES
 ) -> pd.Series:

@@ -16,7 +16,8 @@ import pandas as pd
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.datasets.files import Files
 
-CSV, PARQUET = (".csv", ".csv.gz"), ".parquet"
+CSV, PARQUET = (".csv", ".csv.gz", ".tsv", ".tsv.gz"), ".parquet"
+DELIMITERS = (",", ";", "\t", "|")
 PARQUET_MAGIC = b"PAR1"
 MOST_ROWS = 10_000_000
 MOST_BYTES = 8 * 2**30  # of a file, uncompressed
@@ -41,7 +42,7 @@ def read_columns(
     of missing values.
     """
     if not name.endswith((*CSV, PARQUET)):
-        raise InputError(f"{name}: unknown format, allowed: .csv, .csv.gz, .parquet")
+        raise InputError(f"{name}: unknown format, allowed: .csv, .csv.gz, .tsv, .tsv.gz, .parquet")
     _require_bytes(_size(files, name), name)
     blocks = files.blocks(name)
     first = next(blocks, b"")
@@ -66,6 +67,16 @@ def read_columns(
     if not rows:
         raise InputError(f"{name}: has no rows")
     return pd.DataFrame({column: one.series() for column, one in collected.items()}, copy=False)
+
+
+def delimiter_of(files: Files, name: str, columns: Sequence[str]) -> str:
+    """The column separator with which the header of a CSV file has most of the columns."""
+    first = next(files.blocks(name), b"")
+    if not first:
+        raise InputError(f"{name}: is empty, allowed: a header and rows")
+    if name.endswith(PARQUET):
+        return DELIMITERS[0]
+    return max(DELIMITERS, key=lambda one: len({*columns} & {*_header(first, name, one)}))
 
 
 def _size(files: Files, name: str) -> int:
