@@ -86,6 +86,30 @@ def test_data_without_domains_or_classes_are_refused():
         hold_out_domains(one_class, ["north"])
 
 
+def test_units_of_training_domains_must_leave_rows_to_test():
+    samples = patients()
+    everywhere = replace(samples, units=np.zeros(len(samples), dtype=np.int64))
+    with pytest.raises(
+        InputError, match="split_0 has no row of south to test, allowed: rows whose"
+    ):
+        hold_out_domains(everywhere, ["north"], test=["south"])
+
+
+def test_groups_that_a_domain_lacks_are_named(caplog):
+    samples = patients()
+    kind, hospital = samples.attributes["kind"], samples.attributes["hospital"]
+
+    def without(name: str) -> Samples:
+        alone = kind.mask((hospital == name).to_numpy(), "group 0")
+        return replace(samples, attributes=samples.attributes.assign(kind=alone))
+
+    hold_out_domains(without("west"), ["north"])
+    assert "domain west has no row of kind group 1" in caplog.text
+    message = "all training rows of split_0 have kind group 0, allowed: rows of two groups or more"
+    with pytest.raises(InputError, match=message):
+        hold_out_domains(without("north"), ["north"])
+
+
 def test_samples_with_domains_are_saved_and_read(tmp_path):
     held = hold_out_domains(patients(visits=2), ["north"])
     catalog = SamplesDataset(filepath=str(tmp_path / "samples.safetensors"))

@@ -92,7 +92,7 @@ datasets:
     assert [one.name for one in found.datasets] == ["one_before_2014", "one_before_2015"]
     assert {one.base for one in found.datasets} == {"one"}
     facets = found.datasets[1].cells[0].facets
-    assert facets == {"data": "one", "trained_on": "2013 + 2014"}
+    assert facets == {"data": "one", "trained_on": "2013 + 2014", "trained_until": "2014"}
     assert len(found.narrowed({"datasets": "one"}).datasets) == 2
     assert len(found.narrowed({"datasets": "one_before_2014"}).datasets) == 1
     with pytest.raises(InputError, match=r"domains of dataset 'one'.*\(base.yml:5\)"):

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.tables import acs
 from robust_fairness.datasets.tables.acs import (
     FIELDS,
     FIPS,
@@ -158,6 +159,32 @@ def test_threshold_and_columns_to_drop(tmp_path: Path) -> None:
     np.testing.assert_array_equal(samples.y, table["PINCP"][samples.id] > 56_000)
     assert samples.classes == ("at most 56000", "above 56000")
     assert not {"POBP", "SEX"} & {name.partition("=")[0] for name in samples.features}
+
+
+def test_files_are_parsed_once_until_they_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+    parse = acs.parsed
+    monkeypatch.setattr(acs, "parsed", lambda *parts: calls.append(parts) or parse(*parts))
+    table = persons()
+    first = load(write(tmp_path, table), states=["SD"])
+    again = load(Files(tmp_path), states=["SD"])
+    np.testing.assert_array_equal(first.x, again.x)
+    assert first.sources == again.sources
+    other = load(write(tmp_path, table.assign(AGEP=30)), states=["SD"])
+    assert (other.x[:, other.features.index("AGEP")] == 30).all()
+    assert len(calls) == 2
+
+
+def test_a_file_that_is_not_the_official_one_is_reported(
+    tmp_path: Path, shared_data: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    load(write(tmp_path, persons()), states=["SD"])
+    assert f"{archive('SD')} is not the file that robust-fairness fetch acs" in caplog.text
+    caplog.clear()
+    read_state(Files(shared_data), "SD", TASKS["Income"])
+    assert not caplog.text
 
 
 def test_unpacked_file_is_read_as_well(tmp_path: Path) -> None:

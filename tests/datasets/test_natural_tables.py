@@ -214,6 +214,20 @@ def raw_patients() -> pd.DataFrame:
     return pd.concat(tables, keys=HOSPITALS, names=["hospital"]).reset_index("hospital")
 
 
+def test_bundled_files_are_the_official_ones(tmp_path: Path) -> None:
+    """SHA-256 of copies in several repositories, the Hungarian one of its restored file."""
+    checksums = {
+        "cleveland": "a74b7efa387bc9d108d7d0115d831fe9b414b29ae7124f331b622b4efa0427c8",
+        "hungarian": "d1ad108f785768cd3d7e82dc522e6f5a61eea93cccfb3a46ee8076f73fc3d796",
+        "switzerland": "834a405ccf5b66ab4056bb77794adc8df0b7125186454c0a1d002d33c6c3b314",
+        "va": "e7c93d8d0d2acdadfa4c5e8de768e2191e7f618b952e29623f1f0d5949ff6b8f",
+    }
+    sources = Heart().load(Files(tmp_path), 1).sources
+    assert sources == {
+        f"heart_disease/processed.{name}.data": sha256 for name, sha256 in checksums.items()
+    }
+
+
 def test_heart_has_the_golden_counts_without_any_raw_file(tmp_path: Path) -> None:
     samples = Heart().load(Files(tmp_path), 2)
     golden = GOLDEN["heart"]

@@ -9,8 +9,25 @@ from scipy import stats
 
 from robust_fairness.core import tables
 from robust_fairness.reporting import Results
-from robust_fairness.reporting.natural_shift import against_erm, changes, matrix
-from robust_fairness.reporting.statistics import detectable, over_domains, sign_flip_p
+from robust_fairness.reporting.effective_robustness import fitted_line
+from robust_fairness.reporting.gaps import at_equal_sizes
+from robust_fairness.reporting.natural_figures import draw_curves
+from robust_fairness.reporting.natural_shift import (
+    against_erm,
+    changes,
+    curves,
+    gaps,
+    matrix,
+    robustness,
+    tableshift,
+)
+from robust_fairness.reporting.statistics import (
+    detectable,
+    needed_domains,
+    over_domains,
+    sign_flip_p,
+)
+from robust_fairness.reporting.views import published
 
 STATES = ["HI", "ME", "NE", "RI", "SD", "WV"]
 
@@ -105,6 +122,7 @@ def test_a_fall_in_every_state_is_found():
     assert line["p"] == line["smallest_p"]
     assert line["p_holm"] == 2 * line["p"]
     assert line["says"] == "cannot tell"  # two lines, and no p-value below 1 / 32
+    assert line["needed_domains"] == 7
 
 
 def test_the_matrix_has_every_pair_without_the_diagonal():
@@ -129,7 +147,162 @@ def test_a_method_alone_is_compared_with_nothing():
     assert against_erm(Results(both.metrics, cells=both.cells, by_domain=alone)).empty
 
 
+def test_the_needed_number_of_domains_is_the_first_that_can_reject():
+    for tests in (1, 2, 40, 100):
+        possible = [k for k in range(1, 30) if tests * 2.0 ** (1 - k) <= 0.05]
+        assert needed_domains(tests, 0.05) == possible[0]
+
+
+def test_the_line_of_the_published_models_is_the_known_one():
+    """Golden: slope and intercept of TableShift's 19 models, mean drop .0489."""
+    table = published("tableshift").pivot(index="field", columns="shift", values="value")
+    x, y = table["none"].to_numpy(), table["domain"].to_numpy()
+    line = fitted_line(x, y, np.zeros(19, int), probit=True)
+    assert (line.slope, line.intercepts[0]) == pytest.approx((1.238, -0.206), abs=5e-4)
+    above = pd.Series(y - line.at(x, np.zeros(19, int)), table.index)
+    expected = {"CatBoost": -0.0005, "LightGBM": -0.018, "MixUp": 0.039}
+    assert above[list(expected)].to_dict() == pytest.approx(expected, abs=5e-4)
+    assert (x - y).mean() == pytest.approx(0.0489, abs=5e-5)
+
+
+def test_pairs_share_a_slope_and_have_their_own_intercepts():
+    x = np.array([0.1, 0.2, 0.4, 0.3, 0.5])
+    pairs = np.array([0, 0, 0, 1, 1])
+    line = fitted_line(x, 2 * x + np.array([0.1, -0.3])[pairs], pairs, probit=False)
+    assert [line.slope, *line.intercepts] == pytest.approx([2, 0.1, -0.3])
+    assert np.isnan(fitted_line(x[[0, 3]], x[[0, 3]], np.array([0, 1]), probit=False).slope)
+
+
+def test_gaps_of_unequal_sizes_are_compared_without_bias():
+    """Simulated: 300 and 6,000 rows per group, the same true rates; the plain gap seems to fall."""
+    rng, draws = np.random.default_rng(4), 20_000
+    for rates in ((0.3, 0.3), (0.3, 0.34)):
+        differences, variances = [], []
+        for rows in (300, 6000):
+            found = rng.binomial(rows, rates, (draws, 2)) / rows
+            differences.append(found[:, 1] - found[:, 0])
+            variances.append((found * (1 - found)).sum(1) / (rows - 1))
+        home, away = at_equal_sizes(*differences, tuple(variances))
+        plain = np.abs(differences[1]) - np.abs(differences[0])
+        assert plain.mean() < -0.006
+        assert (away - home).mean() == pytest.approx(0, abs=0.0009)
+        np.testing.assert_array_equal(home, np.abs(differences[0]))
+
+
+def test_signed_differences_change_between_domains():
+    """Women are selected .1 less at home, and .3 less or .1 more elsewhere."""
+    rows, cells = [], []
+    for source in ("a", "b"):
+        where = {"dataset": f"visits_{source}", "method": "erm", "network": "mlp"}
+        cells.append(where | {"algorithm": "erm"})
+        for domain, rates in {"": (0.5, 0.4), "c": (0.6, 0.3), "d": (0.4, 0.5)}.items():
+            rows += [
+                where
+                | {
+                    "trial": "default", "seed": 0, "selection": "accuracy", "severity": 0.0,
+                    "shift": "domain" if domain else "none", "domain": domain,
+                    "attribute": "sex", "group": group, "metric": "selection_rate_by_group",
+                    "value": rate, "n": 400 if domain else 100,
+                }
+                for group, rate in zip(("m", "f"), rates, strict=True)
+            ]  # fmt: skip
+    facets = [{"data": "visits", "trained_on": source} for source in "ab"]
+    described = tables.CELLS.table(cells, facets)
+    (line,) = gaps(Results.of(tables.table(tables.METRICS, rows), cells=described)).to_dict(
+        "records"
+    )
+    assert (line["metric"], line["groups"]) == ("selection_rate_difference", "f minus m")
+    assert line["at_home"] == pytest.approx(-0.1)
+    assert line["change"] == pytest.approx((-0.2 + 0.2) / 2, abs=1e-12)
+    assert line["plain_change"] == pytest.approx((0.2 + 0) / 2)
+    assert line["gap_at_home"] == pytest.approx(0.1)
+    # .1 with the noise of 100 rows instead of 400: the mean of its absolute value, by quadrature
+    noise = np.sqrt((0.25 + 0.24) / 99 - (0.24 + 0.25) / 399)
+    grid = np.linspace(-8, 8, 100_001)
+    elsewhere = [
+        np.trapezoid(np.abs(d + noise * grid) * stats.norm.pdf(grid), grid) for d in (0.1, -0.3)
+    ]
+    assert line["gap_elsewhere"] == pytest.approx(np.mean(elsewhere), abs=2e-3)
+    assert (line["n_at_home"], line["n_elsewhere"], line["domains"]) == (100, 400, 2)
+    assert line["says"] == "cannot tell"
+
+
+def test_a_method_above_the_line_of_the_others_is_robust():
+    both = run(0.05)
+    extra = both.by_domain.query("method == 'erm'"), both.metrics.query("method == 'erm'")
+    copies = [
+        part.assign(method=name, value=part["value"] + step)
+        for part in extra
+        for name, step in {"weak": -0.03, "strong": 0.02}.items()
+    ]
+    cells = [both.cells.assign(method=name) for name in ("weak", "strong")]
+    results = Results.of(
+        pd.concat([both.metrics, both.by_domain, *copies]),
+        cells=pd.concat([both.cells, *cells]).drop_duplicates(["dataset", "method"]),
+    )
+    found = robustness(results).set_index("method")["effective_robustness"]
+    assert found.index[0] == "robust"  # loses half of what the others lose
+    assert found["robust"] == pytest.approx(0.025, abs=0.008)
+    assert robustness(both).empty  # two methods have no line
+
+
+def test_curves_start_where_training_ends():
+    rng, rows, cells, years = np.random.default_rng(5), [], [], ["2013", "2014", "2015", "2016"]
+    facets = []
+    for end in range(3):
+        where = {"dataset": f"one_{end}", "method": "erm", "network": "mlp"}
+        cells.append(where | {"algorithm": "erm"})
+        facets.append(
+            {
+                "data": "one", "trained_on": " + ".join(years[: end + 1]),
+                "trained_until": years[end],
+            }
+        )  # fmt: skip
+        for year in ["", *years[end + 1 :]]:
+            rows.append(
+                where
+                | {
+                    "trial": "default", "seed": 0, "selection": "accuracy", "severity": 0.0,
+                    "shift": "domain" if year else "none", "domain": year,
+                    "metric": "accuracy", "value": rng.random(), "n": 100,
+                }
+            )  # fmt: skip
+    described = tables.CELLS.table(cells, facets)
+    found = curves(Results.of(tables.table(tables.METRICS, rows), cells=described))
+    lags = found.set_index(["trained_until", "tested_on"])["lag"].to_dict()
+    assert lags == {(years[a], years[b]): b - a for a in range(3) for b in range(4) if b > a}
+    drawn = draw_curves(found)
+    first = found[found["trained_until"] == "2013"]
+    assert drawn.data[0].x == ("2013", "2014", "2015", "2016")
+    assert drawn.data[0].y == (first["at_home"].iloc[0], *first["ours"])
+    assert curves(run(0.05)).empty  # states have no order
+
+
+def test_published_accuracies_stand_beside_ours():
+    rows = [
+        {
+            "dataset": "visits", "method": "plain", "network": "mlp", "trial": "default",
+            "seed": seed, "selection": "accuracy", "shift": "domain" if domain else "none",
+            "severity": 0.0, "domain": domain, "metric": "accuracy", "n": 100,
+            "value": value + 0.001 * seed,
+        }
+        for seed in range(3)
+        for domain, value in {"": 0.645, "7": 0.55}.items()
+    ]  # fmt: skip
+    described = tables.CELLS.table(
+        [{"dataset": "visits", "method": "plain", "algorithm": "erm", "network": "mlp"}],
+        [{"benchmark": "readmission"}],
+    )
+    metrics = tables.table(tables.METRICS, rows)
+    found = tableshift(Results.of(metrics, cells=described)).set_index("shift")
+    assert found["estimator"].tolist() == ["MLP", "MLP"]
+    assert found["published"].to_dict() == {"none": 0.647539, "domain": 0.612384}
+    assert found["ours"].to_dict() == pytest.approx({"none": 0.646, "domain": 0.551})
+    assert found["overlap"].to_dict() == {"none": True, "domain": False}
+    assert tableshift(Results.of(metrics)).empty
+
+
 def test_without_domains_there_is_nothing_to_show():
     metrics = run(0.05).metrics
-    for view in (changes, matrix, against_erm):
+    for view in (changes, matrix, against_erm, gaps, robustness, curves):
         assert view(Results.of(metrics)).empty

@@ -58,6 +58,7 @@ class SamplesDataset(ArraysDataset):
                 arrays[name] = getattr(data, name)
         rest = {
             "features": data.features,
+            "columns": data.columns,
             "classes": data.classes,
             "sensitive": data.sensitive,
             "conditioning": data.conditioning,
@@ -103,6 +104,7 @@ class SamplesDataset(ArraysDataset):
             id=_bytes_to_text(arrays["id"]) if rest["text_id"] else arrays["id"],
             **{name: arrays.get(name) for name in OPTIONAL},
             features=tuple(rest["features"]),
+            columns=tuple(rest.get("columns", ())),
             classes=tuple(rest["classes"]),
             sensitive=tuple(rest["sensitive"]),
             conditioning=rest["conditioning"],

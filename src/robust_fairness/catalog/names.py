@@ -17,8 +17,9 @@ from dataclasses import dataclass
 SHIFTED = "shifted"
 # Parts of a dataset or generator that other namespaces read.
 SHARED = (
-    "choices", "contact_sheet", "diagnosis", "distances", "generator", "generator_quality",
-    "planes", "real", "reference", "sample_grid", "splits", "states", "table", "trials",
+    "choices", "contact_sheet", "diagnosis", "distances", "domain_columns", "generator",
+    "generator_quality", "planes", "real", "reference", "regions", "sample_grid", "shares",
+    "splits", "states", "table", "trials",
 )  # fmt: skip
 
 

@@ -87,7 +87,6 @@ def _declared() -> dict[str, Table]:
 TABLES = _declared()
 CELLS = TABLES["cells"]
 CHOICES = TABLES["choices"]
-DIAGNOSIS = TABLES["diagnosis"]
 DISTANCES = TABLES["distances"]
 GENERATOR_QUALITY = TABLES["generator_quality"]
 HISTORY = TABLES["history"]

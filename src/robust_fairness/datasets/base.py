@@ -154,6 +154,7 @@ class TableDataset(Dataset):
             files,
             id=table.features.index.to_numpy(np.int64) if table.id is None else table.id,
             features=tuple(features.columns),
+            columns=encoded_columns(kept),
             conditioning=table.conditioning,
             domain=table.domain,
             units=table.unit_numbers,
@@ -194,6 +195,16 @@ def one_hot(columns: pd.DataFrame) -> pd.DataFrame:
     A category without rows has its column, too, so that the features do not depend on the rows.
     """
     return pd.get_dummies(columns, prefix_sep="=", dtype="uint8")
+
+
+def encoded_columns(columns: pd.DataFrame) -> tuple[str, ...]:
+    """The column that each feature of ``one_hot`` is made of."""
+    levels = {
+        name: len(values.cat.categories) if isinstance(values.dtype, pd.CategoricalDtype) else 0
+        for name, values in columns.items()
+    }
+    numbers = [str(name) for name, count in levels.items() if not count]
+    return (*numbers, *(str(name) for name, count in levels.items() for _ in range(count)))
 
 
 class ImageDataset(Dataset):

@@ -1,8 +1,10 @@
 """How far two domains differ in their features, and the weights that make them comparable."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from scipy import stats
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
@@ -13,17 +15,57 @@ FEWEST_EFFECTIVE = 0.1  # of the rows
 
 @dataclass(frozen=True)
 class Overlap:
-    """Two domains seen by a classifier that tells them apart.
+    r"""Two domains seen by a classifier that tells them apart.
+
+    With :math:`\pi(x)` the probability of being elsewhere and :math:`\alpha` the share of rows
+    elsewhere, the weights of the shared distribution :math:`s(x) \propto p(x) t(x) / (p(x) + t(x))`
+    are
+
+    .. math:: w_P = \frac{\pi}{(1-\alpha) \pi + \alpha (1-\pi)}, \quad
+        w_T = \frac{1-\pi}{(1-\alpha) \pi + \alpha (1-\pi)}
+
+    Source: Cai, Namkoong and Yadlowsky, "Diagnosing Model Performance Under Distribution Shift"
+    (2023, arXiv 2303.02011).
 
     Attributes:
-        auc: area under its ROC curve on rows that it was not fitted on; 0.5 if they are alike.
-        home: weights of the rows at home ``[n]`` for the shared distribution, with sum 1.
-        away: weights of the rows elsewhere ``[m]``, with sum 1.
+        pi_home: probabilities of being elsewhere of the rows at home ``[n]``, by classifiers that
+            were not fitted on them.
+        pi_away: those of the rows elsewhere ``[m]``.
     """
 
-    auc: float
-    home: np.ndarray
-    away: np.ndarray
+    pi_home: np.ndarray
+    pi_away: np.ndarray
+
+    @cached_property
+    def auc(self) -> float:
+        """Area under the ROC curve of the classifier; 0.5 if the domains are alike."""
+        sizes = [len(self.pi_home), len(self.pi_away)]
+        pi = np.concatenate([self.pi_home, self.pi_away])
+        return float(roc_auc_score(np.repeat([False, True], sizes), pi))
+
+    @cached_property
+    def home(self) -> np.ndarray:
+        """Weights of the rows at home ``[n]``, with sum 1."""
+        weights = self.pi_home / self._both(self.pi_home)
+        return np.asarray(weights / weights.sum())
+
+    @cached_property
+    def away(self) -> np.ndarray:
+        """Weights of the rows elsewhere ``[m]``, with sum 1."""
+        weights = (1 - self.pi_away) / self._both(self.pi_away)
+        return np.asarray(weights / weights.sum())
+
+    def _both(self, pi: np.ndarray) -> np.ndarray:
+        alpha = len(self.pi_away) / (len(self.pi_home) + len(self.pi_away))
+        return np.asarray((1 - alpha) * pi + alpha * (1 - pi))
+
+    def take(self, home: np.ndarray, away: np.ndarray) -> "Overlap":
+        """The overlap of some rows by their numbers, such as those of a group.
+
+        Where the group is a feature of the classifier, its probabilities are those within the
+        group as well, whatever the shares of the groups.
+        """
+        return Overlap(self.pi_home[home], self.pi_away[away])
 
     @property
     def effective_rows(self) -> tuple[float, float]:
@@ -41,31 +83,40 @@ class Overlap:
 
 
 def domain_probabilities(
-    x: np.ndarray, elsewhere: np.ndarray, units: np.ndarray | None = None, seed: int = 0
+    x: np.ndarray,
+    elsewhere: np.ndarray,
+    units: np.ndarray | None = None,
+    seed: int = 0,
+    categorical: np.ndarray | None = None,
 ) -> np.ndarray:
     """Probabilities of being elsewhere, of classifiers fitted without the row and its unit.
 
-    Boosted trees, which need no scaling and see interactions, cross-fitted in five folds.
+    Boosted trees, which need no scaling and see interactions, cross-fitted in ``FOLDS`` folds.
 
     Args:
         x: features of the rows of both domains, float ``[n, d]``.
         elsewhere: whether a row is of the other domain, bool ``[n]``.
         units: rows of the same unit are in one fold, ``[n]``; every row on its own if None.
         seed: of the folds.
+        categorical: the features that are codes of categories, bool ``[d]``; none if None.
     """
     names, unit = np.unique(np.arange(len(x)) if units is None else units, return_inverse=True)
     fold = (np.random.default_rng(seed).permutation(len(names)) % FOLDS)[unit]
     found = np.empty(len(x))
     for left_out in (fold == number for number in range(FOLDS)):
-        model = _classifier().fit(x[~left_out], elsewhere[~left_out])
+        model = _classifier(categorical).fit(x[~left_out], elsewhere[~left_out])
         found[left_out] = model.predict_proba(x[left_out])[:, 1]
     return found
 
 
-def _classifier() -> HistGradientBoostingClassifier:
+def _classifier(categorical: np.ndarray | None) -> HistGradientBoostingClassifier:
     """Boosted trees of a fixed, small size."""
     return HistGradientBoostingClassifier(
-        max_iter=60, max_leaf_nodes=15, early_stopping=False, random_state=0
+        max_iter=60,
+        max_leaf_nodes=15,
+        early_stopping=False,
+        random_state=0,
+        categorical_features=categorical,
     )
 
 
@@ -74,32 +125,21 @@ def overlap(
     away: np.ndarray,
     units: tuple[np.ndarray, np.ndarray] | None = None,
     seed: int = 0,
+    categorical: np.ndarray | None = None,
 ) -> Overlap:
-    r"""The shared distribution of two domains, :math:`s(x) \propto p(x) t(x) / (p(x) + t(x))`.
-
-    With :math:`\pi(x)` the probability of being elsewhere and :math:`\alpha` the share of rows
-    elsewhere, the weights are
-
-    .. math:: w_P = \frac{\pi}{(1-\alpha) \pi + \alpha (1-\pi)}, \quad
-        w_T = \frac{1-\pi}{(1-\alpha) \pi + \alpha (1-\pi)}
-
-    Source: Cai, Namkoong and Yadlowsky, "Diagnosing Model Performance Under Distribution Shift"
-    (2023, arXiv 2303.02011).
+    """Two domains, told apart by ``domain_probabilities``.
 
     Args:
         home: features at home ``[n, d]``, of rows that the model was not trained on.
         away: features elsewhere ``[m, d]``.
-        units: units of the rows at home and elsewhere, see ``domain_probabilities``.
+        units: units of the rows at home and elsewhere.
         seed: of the folds.
+        categorical: the features that are codes of categories.
     """
     elsewhere = np.repeat([False, True], [len(home), len(away)])
     unit = None if units is None else np.unique(np.concatenate(units), return_inverse=True)[1]
-    pi = domain_probabilities(np.concatenate([home, away]), elsewhere, unit, seed)
-    alpha = elsewhere.mean()
-    together = (1 - alpha) * pi + alpha * (1 - pi)
-    w_home, w_away = (pi / together)[~elsewhere], ((1 - pi) / together)[elsewhere]
-    auc = float(roc_auc_score(elsewhere, pi))
-    return Overlap(auc, w_home / w_home.sum(), w_away / w_away.sum())
+    pi = domain_probabilities(np.concatenate([home, away]), elsewhere, unit, seed, categorical)
+    return Overlap(pi[~elsewhere], pi[elsewhere])
 
 
 def two_sample_test(
@@ -108,6 +148,7 @@ def two_sample_test(
     units: np.ndarray | None = None,
     permutations: int = 200,
     seed: int = 0,
+    categorical: np.ndarray | None = None,
 ) -> tuple[float, float]:
     """AUC of a domain classifier on rows that it was not fitted on, and its p-value.
 
@@ -121,6 +162,7 @@ def two_sample_test(
         units: units ``[n]``; every row on its own if None.
         permutations: how many; no p-value is below ``1 / (permutations + 1)``.
         seed: of the halves and permutations.
+        categorical: the features that are codes of categories, bool ``[d]``; none if None.
     """
     generator = np.random.default_rng(seed)
     names, first, unit = np.unique(
@@ -128,14 +170,14 @@ def two_sample_test(
     )
     half = generator.permutation(len(names)) % 2 == 0
     fitted = half[unit]
-    model = _classifier().fit(x[fitted], elsewhere[fitted])
-    score, tested = model.predict_proba(x[~fitted])[:, 1], unit[~fitted]
-    where = elsewhere[first]
-    observed = roc_auc_score(where[tested], score)
+    model = _classifier(categorical).fit(x[fitted], elsewhere[fitted])
+    ranks = stats.rankdata(model.predict_proba(x[~fitted])[:, 1])
+    # ranks and rows of each unit of the other half: all that the AUC needs of them
     others = np.flatnonzero(~half)
-    as_large = 1
-    for _ in range(permutations):
-        shuffled = where.copy()
-        shuffled[others] = generator.permutation(where[others])
-        as_large += roc_auc_score(shuffled[tested], score) >= observed
-    return float(observed), as_large / (permutations + 1)
+    tested = np.searchsorted(others, unit[~fitted])
+    sums, rows = np.bincount(tested, ranks), np.bincount(tested)
+    where = elsewhere[first][others]
+    shuffled = np.array([where, *(generator.permutation(where) for _ in range(permutations))])
+    away = shuffled @ rows
+    auc = (shuffled @ sums - away * (away + 1) / 2) / (away * (len(ranks) - away))
+    return float(auc[0]), float(np.mean(auc >= auc[0]))

@@ -1,58 +1,75 @@
 """The region of features in which a score falls most between two domains."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.tree import DecisionTreeRegressor
+
+from robust_fairness.core.intervals import CONFIDENCE
+
+CRITICAL = float(stats.norm.ppf((1 + CONFIDENCE) / 2))
 
 
 @dataclass(frozen=True)
 class Scored:
-    """Rows of a domain.
+    """Rows of a domain, or of a group in it.
 
     Attributes:
         x: features ``[n, d]``.
         score: a score of every row, such as whether it is right or positive, ``[n]``.
-        weights: weights of the shared distribution ``[n]``, of ``overlap``.
+        weights: weights of the shared distribution ``[n]``, of ``Overlap``.
+        sign: -1 where the mean score is subtracted, as that of the first group in a gap.
     """
 
     x: np.ndarray
     score: np.ndarray
     weights: np.ndarray
+    sign: int = 1
 
     def take(self, rows: np.ndarray) -> "Scored":
-        return Scored(self.x[rows], self.score[rows], self.weights[rows])
+        return replace(self, x=self.x[rows], score=self.score[rows], weights=self.weights[rows])
 
 
 def regions(
-    home: Scored, away: Scored, features: Sequence[str], depth: int = 3, seed: int = 0
+    home: Sequence[Scored],
+    away: Sequence[Scored],
+    features: Sequence[str],
+    depth: int = 3,
+    seed: int = 0,
 ) -> pd.DataFrame:
-    """Leaves of a shallow tree of the change of a score, the largest change first.
+    """Leaves of a shallow tree of the change of a score or a gap, the largest change first.
 
-    On half of the rows the score given X is fitted in each domain, with the weights of the shared
-    distribution, and a tree is grown on the difference; the other half gives the numbers, so that
-    a region that was found by chance shows no change. After Liu et al., "On the Need for a Language
-    Describing Distribution Shifts" (2023, arXiv 2307.05284), Algorithm 1.
+    On half of the rows the scores given X are fitted, with the weights of the shared distribution,
+    and a tree is grown on the difference; the other half gives the numbers, so that a region that
+    was found by chance shows no change. After Liu et al., "On the Need for a Language Describing
+    Distribution Shifts" (2023, arXiv 2307.05284), Algorithm 1.
 
     Args:
-        home: rows at home.
+        home: rows at home; for a gap those of both groups, the first with sign -1.
         away: rows elsewhere.
         features: names of the features.
         depth: greatest depth of the tree, thus number of conditions.
         seed: of the halves.
 
     Returns:
-        Columns conditions, at_home, elsewhere, change, rows_home, rows_away.
+        Columns conditions, at_home, elsewhere, change, low, high (normal 95 % interval of the
+        change), rows_home, rows_away. Missing where a group has no rows in the region.
     """
     generator = np.random.default_rng(seed)
-    halves = [generator.permutation(len(one.x)) % 2 == 0 for one in (home, away)]
-    grown = [one.take(half) for one, half in zip((home, away), halves, strict=True)]
-    left = [one.take(~half) for one, half in zip((home, away), halves, strict=True)]
+    parts = [*home, *away]
+    halves = [generator.permutation(len(one.x)) % 2 == 0 for one in parts]
+    grown = [one.take(half) for one, half in zip(parts, halves, strict=True)]
+    left = [one.take(~half) for one, half in zip(parts, halves, strict=True)]
     both = np.concatenate([one.x for one in grown])
-    change = _fitted(grown[1]).predict(both) - _fitted(grown[0]).predict(both)
+    directions = [-1] * len(home) + [1] * len(away)
+    change = sum(
+        direction * one.sign * _fitted(one).predict(both)
+        for direction, one in zip(directions, grown, strict=True)
+    )
     weights = np.concatenate([one.weights for one in grown])
     tree = DecisionTreeRegressor(
         max_depth=depth, min_samples_leaf=max(20, len(both) // 20), random_state=0
@@ -60,17 +77,33 @@ def regions(
     tree.fit(both, change, sample_weight=weights)
     leaves = [tree.apply(one.x) for one in left]
     rows = []
-    for leaf, conditions in _conditions(tree, features).items():
+    for leaf, conditions in _conditions(tree, both, features).items():
         own = [one.score[at == leaf] for one, at in zip(left, leaves, strict=True)]
-        at_home, elsewhere = (float(one.mean()) if len(one) else np.nan for one in own)
+        means = [one.sign * _mean(score) for one, score in zip(left, own, strict=True)]
+        at_home, elsewhere = sum(means[: len(home)]), sum(means[len(home) :])
+        half = CRITICAL * np.sqrt(sum(_variance(score) for score in own))
         rows.append(
             {
                 "conditions": " and ".join(conditions) or "all rows",
-                "at_home": at_home, "elsewhere": elsewhere, "change": elsewhere - at_home,
-                "rows_home": len(own[0]), "rows_away": len(own[1]),
+                "at_home": at_home,
+                "elsewhere": elsewhere,
+                "change": elsewhere - at_home,
+                "low": elsewhere - at_home - half,
+                "high": elsewhere - at_home + half,
+                "rows_home": sum(map(len, own[: len(home)])),
+                "rows_away": sum(map(len, own[len(home) :])),
             }
-        )  # fmt: skip
+        )
     return pd.DataFrame(rows).sort_values("change", key=np.abs, ascending=False, ignore_index=True)
+
+
+def _mean(score: np.ndarray) -> float:
+    return float(score.mean()) if len(score) else np.nan
+
+
+def _variance(score: np.ndarray) -> float:
+    """Of the mean."""
+    return float(score.var(ddof=1)) / len(score) if len(score) > 1 else np.nan
 
 
 def _fitted(rows: Scored) -> HistGradientBoostingRegressor:
@@ -81,16 +114,23 @@ def _fitted(rows: Scored) -> HistGradientBoostingRegressor:
     return model.fit(rows.x, rows.score, sample_weight=rows.weights * len(rows.x))
 
 
-def _conditions(tree: DecisionTreeRegressor, features: Sequence[str]) -> dict[int, list[str]]:
-    """The conditions of every leaf."""
+def _conditions(
+    tree: DecisionTreeRegressor, x: np.ndarray, features: Sequence[str]
+) -> dict[int, list[str]]:
+    """The conditions of every leaf; a 0/1 feature is there, or ``not`` there."""
     nodes, found = tree.tree_, {}
+    binary = ((x == 0) | (x == 1)).all(axis=0)
     waiting: list[tuple[int, list[str]]] = [(0, [])]
     while waiting:
         node, conditions = waiting.pop()
         if nodes.children_left[node] < 0:
             found[int(node)] = conditions
             continue
-        name, limit = features[nodes.feature[node]], nodes.threshold[node]
-        waiting.append((nodes.children_left[node], [*conditions, f"{name} <= {limit:.4g}"]))
-        waiting.append((nodes.children_right[node], [*conditions, f"{name} > {limit:.4g}"]))
+        place = nodes.feature[node]
+        name, limit = features[place], f"{nodes.threshold[node]:.4g}"
+        below, above = (
+            (f"not {name}", name) if binary[place] else (f"{name} <= {limit}", f"{name} > {limit}")
+        )
+        waiting.append((nodes.children_left[node], [*conditions, below]))
+        waiting.append((nodes.children_right[node], [*conditions, above]))
     return found

@@ -1,6 +1,8 @@
 """Diagnosis of the predictions of a run, in every domain that was not trained on."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -9,64 +11,63 @@ import pandas as pd
 from robust_fairness.core import tables
 from robust_fairness.diagnosis.decomposition import (
     Decomposition,
-    OverlapOf,
     Weighted,
     decompose,
     decompose_by_group,
     rate_difference,
     weighted_mean,
 )
-from robust_fairness.diagnosis.domains import Overlap, overlap
+from robust_fairness.diagnosis.labels import estimated_shares, share_change
+from robust_fairness.diagnosis.pairs import Pair, compared
+from robust_fairness.diagnosis.regions import Scored, regions
 from robust_fairness.samples import Samples
 from robust_fairness.samples.domains import rows_by_domain
 from robust_fairness.training.records import Prediction
 
 FEWEST = 50  # rows of a domain, or of a group in it, for which classifiers are fitted
 BINARY = 2
+REGIONS = 3  # shown of every tree
+TABLES = ("diagnosis", "domain_columns", "regions", "shares")
+
+Row = dict[str, object]
 
 
 def diagnose(
     dataset: str, samples: Samples, predictions: Mapping[str, Sequence[Prediction]]
-) -> pd.DataFrame:
-    """The changes of accuracy and of gaps between two groups, decomposed: ``tables.DIAGNOSIS``.
+) -> dict[str, pd.DataFrame]:
+    """Why scores change between domains: the tables ``TABLES`` of ``core.tables`` by name.
 
     Of every cell the replica of the first seed is diagnosed, in each domain out of distribution
     with ``FEWEST`` rows. Gaps are signed, second group minus first, of the sensitive attributes
-    with two groups.
+    with two groups. Columns that name the domain are found first and left out of X.
 
     Args:
         dataset: its name.
         samples: its rows; features are columns of numbers.
         predictions: of the unshifted rows by method, in and out of distribution.
     """
-    x = np.asarray(samples.x, dtype=np.float32)
 
     @cache
-    def shared(home: tuple[int, ...], away: tuple[int, ...]) -> Overlap:
-        one, other = np.array(home), np.array(away)
-        units = None if samples.units is None else (samples.units[one], samples.units[other])
-        return overlap(x[one], x[other], units)
+    def pair_of(home: bytes, away: bytes) -> Pair:
+        rows = (np.frombuffer(one, np.int64) for one in (home, away))
+        return compared(samples, *rows)
 
-    def overlap_of(home: np.ndarray, away: np.ndarray) -> Overlap:
-        return shared(tuple(home.tolist()), tuple(away.tolist()))
-
-    rows: list[dict[str, object]] = []
+    described: set[Pair] = set()
+    rows: dict[str, list[Row]] = defaultdict(list)
     for method, replicas in predictions.items():
         for home, away, domain in _pairs(samples, replicas):
-            together = overlap_of(home.rows, away.rows)
-            sizes = together.effective_rows
-            where = {
-                "dataset": dataset, "method": method, "trial": home.trial, "seed": home.seed,
-                "domain": domain, "auc": together.auc, "effective_home": sizes[0],
-                "effective_away": sizes[1], "little_overlap": together.little,
-            }  # fmt: skip
-            for measured, one in _decomposed(samples, home, away, overlap_of):
-                parts = {
-                    "at_home": one.at_home, "elsewhere": one.elsewhere, "due_to_x": one.due_to_x,
-                    "due_to_y_given_x": one.due_to_y_given_x, "due_to_mix": one.mix,
-                }  # fmt: skip
-                rows.append(where | measured | parts)
-    return tables.table(tables.DIAGNOSIS, rows)
+            pair = pair_of(*(one.rows.astype(np.int64).tobytes() for one in (home, away)))
+            where: Row = {"dataset": dataset, "domain": domain}
+            if pair not in described:  # what does not depend on the method
+                rows["domain_columns"] += [where | one for one in _domain_columns(pair)]
+                rows["shares"] += [
+                    where | {"method": method} | one for one in _shares(pair, home, away)
+                ]
+                described.add(pair)
+            where |= {"method": method, "trial": home.trial, "seed": home.seed}
+            rows["diagnosis"] += [where | one for one in _decomposed(pair, home, away)]
+            rows["regions"] += [where | one for one in _regions(pair, home, away)]
+    return {name: tables.table(tables.TABLES[name], rows[name]) for name in TABLES}
 
 
 def _pairs(
@@ -85,39 +86,146 @@ def _pairs(
                 yield parts["test"], parts["ood_test"].take(rows), domain
 
 
-def _decomposed(
-    samples: Samples,
-    home: Prediction,
-    away: Prediction,
-    overlap_of: OverlapOf,
-) -> Iterator[tuple[dict[str, str], Decomposition]]:
-    """Accuracy or squared error, by group where groups are large enough, and gaps."""
-    together = overlap_of(home.rows, away.rows)
-    score = [_score(samples, one) for one in (home, away)]
-    metric = {"metric": "accuracy" if samples.classes else "mean_squared_error"}
-    yield metric, decompose(weighted_mean(score[0]), weighted_mean(score[1]), together)
+def _domain_columns(pair: Pair) -> Iterator[Row]:
+    """The AUC of all columns and of each one alone."""
+    auc, p = pair.two_sample
+    home, away = pair.of_all_columns.effective_rows
+    yield {
+        "column": "", "auc": auc, "p": p, "names_domain": bool(pair.naming),
+        "effective_home": home, "effective_away": away,
+    }  # fmt: skip
+    for name, value in pair.column_aucs.items():
+        yield {"column": name, "auc": value, "names_domain": name in pair.naming}
+
+
+def _shares(pair: Pair, home: Prediction, away: Prediction) -> Iterator[Row]:
+    """Shares of the groups, and of the classes in all rows and in each group."""
+    samples, every = pair.samples, np.ones(len(pair.samples), dtype=bool)
+    yield from _class_shares(pair, home, away, every)
     for name in samples.sensitive:
         values = samples.attributes[name]
         if not isinstance(values.dtype, pd.CategoricalDtype):
             continue
-        groups = [values.iloc[one.rows].cat.codes.to_numpy() for one in (home, away)]
-        named = {"attribute": name}
-        if min(_smallest(group, len(values.cat.categories)) for group in groups) >= FEWEST:
+        for group in values.cat.categories:
+            own = (values == group).to_numpy()
+            where: Row = {"attribute": name, "group": str(group)}
+            yield where | _share(pair, own, every)
+            yield from (where | one for one in _class_shares(pair, home, away, own))
 
-            def within(one: np.ndarray, other: np.ndarray) -> Overlap:
-                return overlap_of(home.rows[one], away.rows[other])
 
-            yield (
-                metric | named,
-                decompose_by_group(score, groups, within),
-            )
-        if len(samples.classes) == BINARY and len(values.cat.categories) == BINARY:
+def _class_shares(
+    pair: Pair, home: Prediction, away: Prediction, among: np.ndarray
+) -> Iterator[Row]:
+    """Shares of the classes among some rows; of two classes that of the second."""
+    samples, classes = pair.samples, len(pair.samples.classes)
+    own = [among[one.rows] for one in (home, away)]
+    estimated = np.full(classes, np.nan)
+    if classes and all(one.any() for one in own):
+        predicted = [
+            one.outputs.argmax(1)[kept] for one, kept in zip((home, away), own, strict=True)
+        ]
+        label = samples.y[home.rows[own[0]]]
+        estimated = estimated_shares(predicted[0], label, predicted[1], classes)
+    for number, name in list(enumerate(samples.classes))[classes == BINARY :]:
+        of_class = _share(pair, samples.y == number, among)
+        yield {"label": name, "estimated": estimated[number]} | of_class
+
+
+def _share(pair: Pair, counted: np.ndarray, among: np.ndarray) -> Row:
+    """The share of some rows among others; tested where both domains have ``FEWEST`` of them."""
+    units = pair.samples.units
+    rows = [one[among[one]] for one in (pair.home, pair.away)]
+    found: Row = {"rows_home": len(rows[0]), "rows_away": len(rows[1])}
+    if not all(map(len, rows)):
+        return found
+    of_rows = None if units is None else (units[rows[0]], units[rows[1]])
+    change = share_change(counted[rows[0]], counted[rows[1]], of_rows)
+    found |= {
+        "at_home": change.at_home, "elsewhere": change.elsewhere, "change": change.change,
+    }  # fmt: skip
+    if min(map(len, rows)) < FEWEST:
+        return found
+    low, high = change.interval
+    return found | {"low": low, "high": high, "p": change.p}
+
+
+def _decomposed(pair: Pair, home: Prediction, away: Prediction) -> Iterator[Row]:
+    """Accuracy or squared error, by group where groups are large enough, and gaps."""
+    together, sizes = pair.shared, pair.shared.effective_rows
+    where: Row = {
+        "auc": together.auc, "effective_home": sizes[0], "effective_away": sizes[1],
+        "little_overlap": together.little, "left_out": ", ".join(pair.naming),
+    }  # fmt: skip
+    score = [_score(pair.samples, one) for one in (home, away)]
+    metric: Row = {"metric": "accuracy" if pair.samples.classes else "mean_squared_error"}
+    yield (
+        where
+        | metric
+        | _parts(decompose(weighted_mean(score[0]), weighted_mean(score[1]), together))
+    )
+    for name, groups, categories in _groups(pair):
+        named: Row = where | {"attribute": name}
+        if min(_smallest(group, categories) for group in groups) >= FEWEST:
+            yield named | metric | _parts(decompose_by_group(score, groups, together.take))
+        if len(pair.samples.classes) == BINARY and categories == BINARY:
             at_home, elsewhere = (
-                _gaps(samples, one, group == 1)
+                _gaps(pair.samples, one, group == 1)
                 for one, group in zip((home, away), groups, strict=True)
             )
             for gap in at_home:
-                yield {"metric": gap} | named, decompose(at_home[gap], elsewhere[gap], together)
+                yield (
+                    named
+                    | {"metric": gap}
+                    | _parts(decompose(at_home[gap], elsewhere[gap], together))
+                )
+
+
+def _groups(pair: Pair) -> Iterator[tuple[str, list[np.ndarray], int]]:
+    """Names of categorical sensitive attributes, codes in both domains, numbers of groups."""
+    for name in pair.samples.sensitive:
+        values = pair.samples.attributes[name]
+        if isinstance(values.dtype, pd.CategoricalDtype):
+            codes = values.cat.codes.to_numpy()
+            yield name, [codes[pair.home], codes[pair.away]], len(values.cat.categories)
+
+
+def _parts(one: Decomposition) -> Row:
+    return {
+        "at_home": one.at_home, "elsewhere": one.elsewhere, "due_to_x": one.due_to_x,
+        "due_to_y_given_x": one.due_to_y_given_x, "due_to_mix": one.mix,
+    }  # fmt: skip
+
+
+def _regions(pair: Pair, home: Prediction, away: Prediction) -> Iterator[Row]:
+    """Where the score changes most, and its difference between two groups."""
+    x, features = np.asarray(pair.samples.x, np.float32), pair.samples.features
+    classes = bool(pair.samples.classes)
+    score = [_score(pair.samples, one) for one in (home, away)]
+    shared, rows = pair.shared, (pair.home, pair.away)
+    scored = [
+        Scored(x[own], one, weights)
+        for own, one, weights in zip(rows, score, (shared.home, shared.away), strict=True)
+    ]
+    metric = "accuracy" if classes else "mean_squared_error"
+    yield from _found({"metric": metric}, regions(scored[:1], scored[1:], features))
+    for name, groups, categories in _groups(pair):
+        if categories != BINARY or min(_smallest(one, BINARY) for one in groups) < FEWEST:
+            continue
+        of_groups = [
+            [
+                replace(one.take(np.flatnonzero(codes == group)), sign=sign)
+                for group, sign in enumerate((-1, 1))
+            ]
+            for one, codes in zip(scored, groups, strict=True)
+        ]
+        where: Row = {"attribute": name, "metric": f"{metric}_difference"}
+        yield from _found(where, regions(of_groups[0], of_groups[1], features))
+
+
+def _found(where: Row, leaves: pd.DataFrame) -> Iterator[Row]:
+    """The first regions, numbered from 1."""
+    for number, leaf in enumerate(leaves.head(REGIONS).to_dict("records"), 1):
+        yield where | {"region": number} | {str(name): one for name, one in leaf.items()}
 
 
 def _score(samples: Samples, one: Prediction) -> np.ndarray:

@@ -40,6 +40,11 @@ class Domains(Settings):
     test: Names = ()
     rows: Literal["all", "test"] = "all"
 
+    @property
+    def trained_on(self) -> str:
+        """The domains that are trained on, for tables."""
+        return " + ".join(self.train) or "all others"
+
     @model_validator(mode="after")
     def _apart(self) -> "Domains":
         _each_once((*self.train, *self.validation, *self.test))
@@ -62,6 +67,11 @@ class Design(Settings):
     validation: Names = ()
     test: Names = ()
     rows: Literal["all", "test"] = "all"
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the order of the domains matters, such as that of years."""
+        return self.train == "before_each"
 
     @model_validator(mode="after")
     def _complete(self) -> "Design":

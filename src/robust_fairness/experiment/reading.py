@@ -152,7 +152,9 @@ class Reader:
             design = self.mistakes.validated(Design, written.plain, of, written)
         for ending, domains in design.trainings().items() if design else ():
             name = "_".join(filter(None, [base, as_label(ending)]))
-            facts = {"data": base, "trained_on": " + ".join(domains.train) or "all others"}
+            facts = {"data": base, "trained_on": domains.trained_on}
+            if design and design.is_ordered:
+                facts["trained_until"] = domains.train[-1]
             described = {key: Node(value) for key, value in facts.items()}
             described |= node.fields.get("facets", NOTHING).fields
             yield name, Node({**node.fields, "facets": Node(described)}, node.place), domains

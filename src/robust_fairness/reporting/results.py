@@ -41,8 +41,11 @@ class Results:
     choices: pd.DataFrame = _no_rows("choices")
     diagnosis: pd.DataFrame = _no_rows("diagnosis")
     distances: pd.DataFrame = _no_rows("distances")
+    domain_columns: pd.DataFrame = _no_rows("domain_columns")
     generator_quality: pd.DataFrame = _no_rows("generator_quality")
     planes: pd.DataFrame = _no_rows("planes")
+    regions: pd.DataFrame = _no_rows("regions")
+    shares: pd.DataFrame = _no_rows("shares")
     splits: pd.DataFrame = _no_rows("splits")
     by_domain: pd.DataFrame = field(default_factory=partial(tables.table, tables.METRICS, []))
 

@@ -81,6 +81,15 @@ def sign_flip_p(differences: np.ndarray) -> float:
     return float(np.mean(sums >= sums[0] * (1 - 1e-12)))
 
 
+def needed_domains(tests: int, level: float) -> int:
+    """The least number of domains of which one of several sign-flip tests can be significant.
+
+    With k domains no p-value is below 2 / 2^k, and Holm multiplies the smallest one by the number
+    of tests.
+    """
+    return int(np.ceil(1 + np.log2(max(1, tests) / level)))
+
+
 def over_domains(changes: pd.DataFrame, draws: int = DRAWS, seed: int = 0) -> Interval:
     """Mean of a table of source by target domains, with an interval that resamples domains.
 

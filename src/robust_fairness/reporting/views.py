@@ -17,8 +17,8 @@ from robust_fairness.reporting.statistics import over_seeds
 PUBLISHED = {
     "view": "str", "dataset": "str", "method": "str", "trial": "str", "shift": "str",
     "severity": "float64", "attribute": "str", "group": "str", "metric": "str",
-    "value": "float64", "std": "float64", "note": "str", "notion": "str", "weight": "float64",
-    "explicit": "str", "field": "str", "published": "str",
+    "value": "float64", "std": "float64", "low": "float64", "high": "float64", "note": "str",
+    "notion": "str", "weight": "float64", "explicit": "str", "field": "str", "published": "str",
 }  # fmt: skip
 NUMBERS = [name for name, kind in PUBLISHED.items() if kind == "float64"]
 PLACE = ["dataset", "method", "trial", "shift", "severity", "attribute", "group", "metric"]

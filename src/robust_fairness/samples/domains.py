@@ -1,7 +1,7 @@
 """Training on some domains, with all others out of distribution."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -66,7 +66,45 @@ def hold_out_domains(
     if samples.classes:
         labels = pd.Series(pd.Categorical.from_codes(samples.y, pd.Index(samples.classes)))
         require_every_class(splits, labels, f"domains {', '.join(train)}: ")
+    _require_rows(splits, domains, part_of)
+    _require_groups(samples, splits, domains, test)
     return replace(samples, splits=splits)
+
+
+def _require_rows(splits: pd.DataFrame, domains: pd.Series, part_of: Mapping[str, str]) -> None:
+    """Check that the units of training domains leave rows of every other domain."""
+    for split, parts in splits.items():
+        left = set(domains[parts.isin(OOD_PARTS)])
+        for name in part_of:
+            if name not in left:
+                raise InputError(
+                    f"domains: {split} has no row of {name} to test, allowed: rows whose units are "
+                    f"in no training domain"
+                )
+
+
+def _require_groups(
+    samples: Samples, splits: pd.DataFrame, domains: pd.Series, test: Sequence[str]
+) -> None:
+    """Check that training rows have several groups; warn of domains that lack one of them."""
+    for attribute in samples.sensitive:
+        values = samples.attributes.get(attribute)
+        if values is None or not isinstance(values.dtype, pd.CategoricalDtype):
+            continue
+        for split, parts in splits.items():
+            groups = values[parts == "train"].dropna().unique()
+            if len(groups) == 1:
+                raise InputError(
+                    f"domains: all training rows of {split} have {attribute} {groups[0]}, "
+                    f"allowed: rows of two groups or more"
+                )
+        counts = pd.crosstab(domains, values)
+        for name, group in counts[counts == 0].stack().index:
+            if name in test:
+                logger.warning(
+                    "domain %s has no row of %s %s: it has no differences between groups",
+                    name, attribute, group,
+                )  # fmt: skip
 
 
 def _domains(samples: Samples) -> pd.Series:

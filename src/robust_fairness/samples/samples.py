@@ -35,6 +35,8 @@ class Samples:
             ``OOD_PARTS``; a
             missing value keeps the row out of that split. A replica names the split it uses.
         features: names of the columns of ``x``; empty for images.
+        columns: the column of the table that each feature was made of, the same for all features of
+            a one-hot encoded column; empty where the features are the columns.
         classes: names of the classes of ``y``; empty for a continuous outcome.
         sensitive: the attributes that methods mitigate, in order.
         conditioning: the attribute that equalised odds conditions on, such as the outcome of a
@@ -60,6 +62,7 @@ class Samples:
     id: np.ndarray
     splits: pd.DataFrame
     features: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
     sensitive: tuple[str, ...] = ()
     conditioning: str = ""

@@ -6,6 +6,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 import pandas as pd
@@ -17,22 +18,66 @@ LARGEST = 2**30  # bytes of an uncompressed file; the largest state of the ACS h
 DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError)
 
 
+@dataclass(frozen=True)
+class Packed:
+    """A CSV file in a zip file, or unpacked beside it; equal content is equal.
+
+    Attributes:
+        archive: path of the zip file below the data root.
+        member: path of the CSV file in it.
+        sha256: checksum of the bytes.
+        is_zip: whether they are those of the zip file.
+        content: the bytes.
+    """
+
+    archive: str
+    member: str
+    sha256: str
+    is_zip: bool
+    content: bytes = field(compare=False, repr=False)
+
+    @property
+    def place(self) -> str:
+        """Both paths, for messages."""
+        return f"{self.archive}, {self.member}"
+
+    @property
+    def text(self) -> bytes:
+        """The CSV file."""
+        if self.is_zip:
+            return unzipped(self.content, self.archive, self.member)
+        return self.content
+
+
+def packed(files: Files, archive: str, member: str) -> Packed:
+    """The zip file or, where only that exists, the CSV file unpacked in its folder."""
+    unpacked = PurePosixPath(archive).parent.joinpath(member).as_posix()
+    is_zip = files.has(archive) or not files.has(unpacked)
+    name = archive if is_zip else unpacked
+    content = files.content(name)
+    return Packed(archive, member, files.sources[name], is_zip, content)
+
+
 def read_archive(
     files: Files, archive: str, member: str, columns: Sequence[str], rows: int | None = None
 ) -> pd.DataFrame:
-    """Some columns of a CSV file in a zip file, every cell a string, indexed by line number.
+    """Some columns of a CSV file in a zip file, see ``parsed``; its checksum is noted."""
+    found = packed(files, archive, member)
+    text = found.text
+    if found.is_zip:
+        inside = PurePosixPath(archive).parent.joinpath(member).as_posix()
+        files.sources[inside] = hashlib.sha256(text).hexdigest()
+    return parsed(text, found.place, columns, rows)
 
-    Where only the CSV file exists, unpacked in the folder of the zip file, it is read instead.
-    ``rows`` is the documented number of rows.
+
+def parsed(
+    text: bytes, place: str, columns: Sequence[str], rows: int | None = None
+) -> pd.DataFrame:
+    """Some columns of a CSV file, every cell a string, indexed by line number.
+
+    ``place`` names the file in messages, ``rows`` is the documented number of rows.
     """
-    place = f"{archive}, {member}"
-    unpacked = PurePosixPath(archive).parent.joinpath(member).as_posix()
-    if files.has(unpacked) and not files.has(archive):
-        content = io.BytesIO(files.content(unpacked))
-    else:
-        found = unzipped(files.content(archive), archive, member)
-        files.sources[unpacked] = hashlib.sha256(found).hexdigest()
-        content = io.BytesIO(found)
+    content = io.BytesIO(text)
     with _readable(place):
         header = pd.read_csv(content, nrows=0).columns
     missing = [column for column in columns if column not in header]

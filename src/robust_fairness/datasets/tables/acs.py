@@ -3,6 +3,7 @@
 Read from the Census Bureau's own zip files of person records (1-Year PUMS).
 """
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -14,7 +15,7 @@ from pydantic import BaseModel, Field, model_validator
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.raw.archives import read_archive
+from robust_fairness.datasets.raw.archives import Packed, packed, parsed
 from robust_fairness.datasets.raw.schemas import Field as Cell
 from robust_fairness.datasets.raw.schemas import Number, validated
 from robust_fairness.datasets.tables._tables import (
@@ -153,17 +154,27 @@ def archive(state: str) -> str:
 
 
 def read_state(files: Files, state: str, task: Task) -> pd.DataFrame:
-    """All person records of a state: the columns of a task, ``SERIALNO`` and ``state``."""
-    name, member = archive(state), f"psam_p{FIPS[state]:02}.csv"
+    """All person records of a state: the columns of a task, ``SERIALNO`` and ``state``.
+
+    The records of the last files are kept in memory, so that the trainings of a matrix of states
+    parse each file once.
+    """
     used = {"ST", "AGEP", "SEX", "RAC1P", task.target, *task.features, *task.rows}
-    fields = {column: field for column, field in FIELDS.items() if column in used}
-    cells = read_archive(files, name, member, ["SERIALNO", *fields])
+    found = packed(files, archive(state), f"psam_p{FIPS[state]:02}.csv")
+    return _records(found, state, tuple(column for column in FIELDS if column in used)).copy()
+
+
+@lru_cache(maxsize=2 * len(STATES))
+def _records(found: Packed, state: str, columns: tuple[str, ...]) -> pd.DataFrame:
+    """Some columns of the records of a state, validated."""
+    name = found.archive
+    cells = parsed(found.text, found.place, ["SERIALNO", *columns])
     other = ~cells["SERIALNO"].str.startswith(YEAR)
     for line, serial in cells["SERIALNO"][other].items():
         raise InputError(
             f"{name}, line {line}, column SERIALNO: {serial!r}, allowed: records of {YEAR}"
         )
-    table = validated(cells, fields, name)
+    table = validated(cells, {column: FIELDS[column] for column in columns}, name)
     for line, code in table["ST"][table["ST"] != FIPS[state]].items():
         raise InputError(
             f"{name}, line {line}, column ST: {code:g}, allowed: {FIPS[state]} ({state})"

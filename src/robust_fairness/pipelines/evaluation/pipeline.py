@@ -59,7 +59,7 @@ def state(cell: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def diagnose(samples: Any, dataset: Dataset, **parts: Any) -> Any:
-    """The changes between domains of a dataset's cells, decomposed; a failed cell has no rows."""
+    """Why scores of a dataset's cells change between domains; a failed cell has no rows."""
     from robust_fairness import diagnosis
 
     predictions = {names.parse(name).label: part for name, part in parts.items()}
@@ -110,5 +110,5 @@ def _diagnosing(dataset: Dataset) -> Node:
         "samples": names.of_dataset(dataset.name, "samples"),
         "dataset": f"params:{dataset.name}.dataset",
     }
-    output = names.of_dataset(dataset.name, "diagnosis")
-    return dataset_node(dataset.name, diagnose, inputs, output, "diagnose", "fan_in")
+    outputs = {part: names.of_dataset(dataset.name, part) for part in nodes.DIAGNOSED}
+    return dataset_node(dataset.name, diagnose, inputs, outputs, "diagnose", "fan_in")

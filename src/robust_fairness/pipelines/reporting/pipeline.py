@@ -8,7 +8,7 @@ from kedro.pipeline import Node, Pipeline
 from robust_fairness.catalog import names
 from robust_fairness.core.errors import Failure, InputError
 from robust_fairness.experiment.experiment import Cell, Dataset, Experiment
-from robust_fairness.pipelines.nodes import cell_node, of_cells, of_datasets
+from robust_fairness.pipelines.nodes import DIAGNOSED, cell_node, of_cells, of_datasets
 from robust_fairness.runs.configuration import loader
 
 # Captions of contact sheets: of a dataset that is read, and of one that is generated.
@@ -18,7 +18,8 @@ ATTRIBUTE = "The first training rows of each value of {}, one row per value in t
 PLANE = "embedding_plane"
 # Tables of the report beside the metrics.
 FURTHER = (
-    "cells", "choices", "diagnosis", "distances", "generator_quality", "planes", "splits", "trials",
+    "cells", "choices", "diagnosis", "distances", "domain_columns", "generator_quality", "planes",
+    "regions", "shares", "splits", "trials",
 )  # fmt: skip
 
 
@@ -141,7 +142,8 @@ def _collectors(experiment: Experiment) -> Iterator[Node]:
     yield of_datasets("metrics", datasets, "table")
     for part in ("choices", "trials", "splits"):
         yield of_datasets(part, datasets, part)
-    yield of_datasets("diagnosis", [one for one in datasets if one.domains], "diagnosis")
+    for part in DIAGNOSED:
+        yield of_datasets(part, [one for one in datasets if one.domains], part)
     for part in ("distances", "generator_quality"):
         yield of_datasets(part, generated, part)
     yield of_datasets("planes", drawn, "planes")
