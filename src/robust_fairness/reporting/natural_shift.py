@@ -207,9 +207,10 @@ def robustness(results: Results) -> pd.DataFrame:
     domains, on the probit scale for proportions and on the raw one for gaps. The mean over pairs
     has an interval that resamples domains; best first. Two other methods at least are needed.
     """
-    rows, found = matrix(results).dropna(subset=["ours", "at_home"]), []
+    rows, found = matrix(results), []
     if rows.empty:
         return rows
+    rows = rows.dropna(subset=["ours", "at_home"])
     for names, part in rows.groupby(KEYS, sort=False):
         probit = better_higher(names[2])
         pairs = part.groupby(["trained_on", "tested_on"], sort=False).ngroup().to_numpy()
@@ -235,8 +236,9 @@ def robustness(results: Results) -> pd.DataFrame:
                     "better": -interval.mean if probit else interval.mean,
                 }
             )  # fmt: skip
-    order = pd.DataFrame(found)
-    return order.sort_values([*KEYS, "better"], kind="stable").drop(columns="better")
+    if not found:
+        return pd.DataFrame()
+    return pd.DataFrame(found).sort_values([*KEYS, "better"], kind="stable").drop(columns="better")
 
 
 def curves(results: Results) -> pd.DataFrame:
