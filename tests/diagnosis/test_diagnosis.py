@@ -219,7 +219,7 @@ def two_domains(rows=600, leak=False):
     rng = np.random.default_rng(9)
     away = np.arange(rows) >= rows // 2
     colour = rng.choice(3, rows)
-    number = rng.normal(size=rows) + 0.3 * away
+    number = rng.normal(size=rows) + 0.5 * away
     parts = [number[:, None], np.eye(3)[colour], *([away[:, None]] if leak else [])]
     sex = pd.Categorical.from_codes((rng.random(rows) < 0.5).astype(int), ["f", "m"])
     y = (number + rng.normal(size=rows) * 0.5 > away * 0.8).astype(int)

@@ -92,12 +92,12 @@ def draw_scatter(rows: pd.DataFrame) -> go.Figure:
 def _fitted(metric: str, part: pd.DataFrame) -> Iterator[tuple[list[float], list[float]]]:
     """The line through all points of a panel; none where scores at home do not vary."""
     probit, part = better_higher(metric), part.dropna(subset=["at_home", "ours"])
-    scores = [part[name].to_numpy() for name in ("at_home", "ours")]
+    home, away = part["at_home"].to_numpy(), part["ours"].to_numpy()
     if probit:
-        scores = [within(one, part["n"].to_numpy()) for one in scores]
-    line = fitted_line(*scores, np.zeros(len(part), np.int64), probit)
+        home, away = within(home, part["n_at_home"].to_numpy()), within(away, part["n"].to_numpy())
+    line = fitted_line(home, away, np.zeros(len(part), np.int64), probit)
     if np.isfinite(line.slope):
-        x = np.linspace(scores[0].min(), scores[0].max(), POINTS)
+        x = np.linspace(home.min(), home.max(), POINTS)
         yield x.round(4).tolist(), line.at(x, np.zeros(POINTS, np.int64)).round(4).tolist()
 
 

@@ -99,7 +99,8 @@ def _require_groups(
                     f"allowed: rows of two groups or more"
                 )
         counts = pd.crosstab(domains, values)
-        for name, group in counts[counts == 0].stack().index:
+        for place, number in np.argwhere(counts.to_numpy() == 0):
+            name, group = counts.index[place], counts.columns[number]
             if name in test:
                 logger.warning(
                     "domain %s has no row of %s %s: it has no differences between groups",
