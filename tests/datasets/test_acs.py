@@ -177,16 +177,6 @@ def test_files_are_parsed_once_until_they_change(
     assert len(calls) == 2
 
 
-def test_a_file_that_is_not_the_official_one_is_reported(
-    tmp_path: Path, shared_data: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    load(write(tmp_path, persons()), states=["SD"])
-    assert f"{archive('SD')} is not the file that robust-fairness fetch acs" in caplog.text
-    caplog.clear()
-    read_state(Files(shared_data), "SD", TASKS["Income"])
-    assert not caplog.text
-
-
 def test_unpacked_file_is_read_as_well(tmp_path: Path) -> None:
     packed = load(write(tmp_path, persons()), states=["SD"])
     (tmp_path / archive("SD")).unlink()

@@ -36,13 +36,6 @@ class Remote:
 
 _WRITTEN = yaml.safe_load(Path(__file__).with_name("remotes.yml").read_text(encoding="utf-8"))
 REMOTES = {name: Remote(**fields) for name, fields in _WRITTEN.items()}
-# SHA-256 of official files by their path below the data root, but of those served gzipped.
-OFFICIAL = {
-    f"{remote.folder}/{file}": sha256
-    for remote in REMOTES.values()
-    for file, sha256 in remote.sha256.items()
-    if not file.endswith(".gz")
-}
 
 
 def command(path: str) -> str | None:

@@ -2,7 +2,6 @@
 
 import gzip
 import hashlib
-import logging
 import os
 import zlib
 from collections.abc import Iterator
@@ -15,8 +14,6 @@ from pydantic import AfterValidator
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets import fetch as _fetch
-
-logger = logging.getLogger(__name__)
 
 ROOT_VARIABLE = "ROBUST_FAIRNESS_DATA"
 BLOCK = 2**20  # bytes that are read at once of a file that is not held in memory
@@ -50,8 +47,7 @@ class Files:
     """Raw files below the folder ``root``, plain or gzipped, and the checksums of those read.
 
     Make one for every dataset that is loaded: ``sources`` becomes ``Samples.sources``. It has the
-    SHA-256 of the uncompressed bytes of every file read so far, by its path below ``root``. A file
-    that differs from the official one, where its checksum is known, is logged as a warning.
+    SHA-256 of the uncompressed bytes of every file read so far, by its path below ``root``.
     """
 
     root: Path
@@ -79,7 +75,6 @@ class Files:
             if path.suffix == ".gz":
                 content = gzip.decompress(content)
         self.sources[name] = hashlib.sha256(content).hexdigest()
-        self.compare(name, self.sources[name])
         return content
 
     def blocks(self, name: str) -> Iterator[bytes]:
@@ -94,15 +89,6 @@ class Files:
                 digest.update(block)
                 yield block
         self.sources[name] = digest.hexdigest()
-        self.compare(name, self.sources[name])
-
-    def compare(self, name: str, sha256: str) -> None:
-        """Log a warning if a file, or one of a zip file, is not the official one."""
-        if _fetch.OFFICIAL.get(name, sha256) != sha256:
-            logger.warning(
-                "%s is not the file that %s downloads: SHA-256 %s, expected %s",
-                name, _fetch.command(name), sha256, _fetch.OFFICIAL[name],
-            )  # fmt: skip
 
     def has(self, name: str) -> bool:
         """Whether the file ``name`` or ``name.gz`` is there."""
