@@ -16,9 +16,13 @@ from robust_fairness.reporting.natural_shift import (
     against_erm,
     changes,
     curves,
+    diagnoses,
+    domain_columns,
+    found_regions,
     gaps,
     matrix,
     robustness,
+    shares,
     tableshift,
 )
 from robust_fairness.reporting.statistics import (
@@ -276,6 +280,48 @@ def test_curves_start_where_training_ends():
     assert drawn.data[0].x == ("2013", "2014", "2015", "2016")
     assert drawn.data[0].y == (first["at_home"].iloc[0], *first["ours"])
     assert curves(run(0.05)).empty  # states have no order
+
+
+def test_views_of_the_diagnosis_conclude_what_the_tables_say():
+    where = {"dataset": "visits_a", "domain": "b"}
+    cell = {"dataset": "visits_a", "method": "erm", "algorithm": "erm", "network": "mlp"}
+    columns = [("", 0.99, True), ("born", 0.97, True), *((f"x{k}", 0.6, False) for k in range(6))]
+    changed = where | {"rows_home": 90, "rows_away": 80, "method": "erm"}
+    interval = {"at_home": 0.5, "elsewhere": 0.3, "change": -0.2, "low": -0.3, "high": -0.1}
+    wide = interval | {"change": 0.1, "low": -0.1, "high": 0.3}
+    made = {
+        "domain_columns": [
+            where | {"column": name, "auc": auc, "names_domain": names}
+            for name, auc, names in columns
+        ],
+        "shares": [
+            changed | interval | {"label": "ill", "p": 0.001},
+            changed | wide | {"attribute": "sex", "group": "f", "p": 0.03},
+        ],
+        "regions": [
+            changed | one | {"seed": 0, "metric": "accuracy", "region": number}
+            for number, one in enumerate((wide, interval))
+        ],
+        "diagnosis": [
+            changed | interval | {"seed": 0, "metric": "accuracy", "little_overlap": False}
+        ],
+    }
+    results = Results.of(
+        tables.table(tables.METRICS, []),
+        cells=tables.CELLS.table([cell], [{"data": "visits", "trained_on": "a"}]),
+        **{name: tables.TABLES[name].table(rows) for name, rows in made.items()},
+    )
+    shown = domain_columns(results)
+    assert shown["column"].tolist() == ["all columns", "born", "x0", "x1"]
+    assert (shown["trained_on"] == "a").all()
+    assert shares(results)["says"].tolist() == ["falls", "rises"]  # .002 and .03 by Holm
+    assert found_regions(results)[["change", "says"]].to_numpy().tolist() == [
+        [-0.2, "falls"],
+        [0.1, "cannot tell"],
+    ]
+    (line,) = diagnoses(results).to_dict("records")
+    assert line["change"] == pytest.approx(-0.2)
+    assert line["data"] == "visits"
 
 
 def test_published_accuracies_stand_beside_ours():

@@ -280,7 +280,10 @@ def shares(results: Results) -> pd.DataFrame:
 
 def domain_columns(results: Results) -> pd.DataFrame:
     """How far each domain differs in all columns, and the columns that tell it best."""
-    rows = results.with_facets(results.domain_columns, ["data", "trained_on"], {"data": "dataset"})
+    # a domain is compared once for all methods, whose facets of domains are the same
+    methods = results.cells.drop_duplicates("dataset").set_index("dataset")["method"]
+    rows = results.domain_columns.assign(method=results.domain_columns["dataset"].map(methods))
+    rows = results.with_facets(rows, ["data", "trained_on"], {"data": "dataset"})
     shown = [
         "data", "trained_on", "domain", "column", "auc", "names_domain", "p", "effective_home",
         "effective_away",
