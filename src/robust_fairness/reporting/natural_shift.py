@@ -255,6 +255,8 @@ def curves(results: Results) -> pd.DataFrame:
         columns={FACET + "data": "data", FACET + "trained_on": "trained_on", column: UNTIL}
     )[["data", "trained_on", UNTIL]].drop_duplicates()
     found = rows.merge(starts, on=["data", "trained_on"])
+    if found.empty:
+        return pd.DataFrame()
     parts = []
     for data, own in found.groupby("data", sort=False):
         # every domain but the last one is the end of a training
@@ -262,7 +264,7 @@ def curves(results: Results) -> pd.DataFrame:
         place = {name: number for number, name in enumerate(names)}
         lag = own["tested_on"].map(place) - own[UNTIL].map(place)
         parts.append(own.assign(lag=lag))
-    return pd.concat([found.iloc[:0], *parts]).sort_values(
+    return pd.concat(parts).sort_values(
         [*KEYS, "method", UNTIL, "lag"], kind="stable", ignore_index=True
     )
 
@@ -294,7 +296,7 @@ def domain_columns(results: Results) -> pd.DataFrame:
 
 
 def found_regions(results: Results) -> pd.DataFrame:
-    """Where in the features a score, or a gap, changes most, the largest change first."""
+    """Where in the features a score, or a gap, changes: by the end of the interval nearer to 0."""
     rows = results.with_facets(results.regions, ["data", "trained_on"], {"data": "dataset"})
     known = (rows["low"] > 0) | (rows["high"] < 0)
     direction = np.where(rows["change"] < 0, "falls", "rises")
@@ -302,8 +304,12 @@ def found_regions(results: Results) -> pd.DataFrame:
         "data", "trained_on", "domain", "method", "attribute", "metric", "conditions", "says",
         "at_home", "elsewhere", "change", "low", "high", "rows_home", "rows_away",
     ]  # fmt: skip
-    rows = rows.assign(says=np.where(known, direction, "cannot tell"))
-    return rows.sort_values("change", key=abs, ascending=False, ignore_index=True)[shown]
+    rows = rows.assign(
+        says=np.where(known, direction, "cannot tell"),
+        least=rows[["low", "high"]].abs().min(axis=1),
+    )
+    rows["least"] = rows["least"].where(known, -rows["least"])
+    return rows.sort_values("least", ascending=False, ignore_index=True)[shown]
 
 
 def tableshift(results: Results) -> pd.DataFrame:
