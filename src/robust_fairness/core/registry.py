@@ -36,6 +36,7 @@ PACKAGES = {
     "objective": ("objectives",),
     "miner": ("miners",),
     "metric": ("metrics",),
+    "postprocessing": ("postprocessing",),
 }
 RENAMED = {("dataset", "pictures"): "image_folder"}  # old names of plug-ins
 BASE = "base"

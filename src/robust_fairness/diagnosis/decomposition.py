@@ -123,7 +123,7 @@ def rate_difference(
     Missing where a group has no weight.
 
     Args:
-        positive: whether the positive class is predicted, bool ``[n]``.
+        positive: whether the positive class is predicted, or the probability of it, ``[n]``.
         group: whether a row is of the second group, bool ``[n]``.
         counted: the rows that count, such as those of the positive class for the difference of
             true positive rates, bool ``[n]``; all if None, for demographic parity.

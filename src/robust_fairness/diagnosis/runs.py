@@ -231,6 +231,8 @@ def _found(where: Row, leaves: pd.DataFrame) -> Iterator[Row]:
 def _score(samples: Samples, one: Prediction) -> np.ndarray:
     """Whether each prediction is right, or its squared error, float64 ``[n]``."""
     y = samples.y[one.rows]
+    if len(samples.classes) == BINARY:
+        return np.where(y == 1, one.positive, 1 - one.positive)
     if samples.classes:
         return (one.outputs.argmax(1) == y).astype(np.float64)
     return np.square(one.outputs[:, 0].astype(np.float64) - y)
@@ -238,7 +240,7 @@ def _score(samples: Samples, one: Prediction) -> np.ndarray:
 
 def _gaps(samples: Samples, one: Prediction, second: np.ndarray) -> dict[str, Weighted]:
     """Signed differences of rates between two groups."""
-    y, positive = samples.y[one.rows], one.outputs.argmax(1) == 1
+    y, positive = samples.y[one.rows], one.positive
     return {
         "selection_rate_difference": rate_difference(positive, second),
         "true_positive_rate_difference": rate_difference(positive, second, y == 1),

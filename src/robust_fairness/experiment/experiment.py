@@ -125,6 +125,8 @@ class Cell(Settings):
         search_by: the criterion that decides between stages; by default the first of
             ``selections`` that is one.
         selections: criteria that select trials on validation rows (see ``metrics.criteria``).
+        postprocessing: the rule by which decisions are made of the scores, fitted on validation
+            rows; None for the most likely class.
         test_sets: shift and severity of every shifted test set, by its name.
         groupings: combinations of attributes whose groups are scored as well.
         facets: facts by which reports filter and group, those of its dataset among them.
@@ -135,6 +137,7 @@ class Cell(Settings):
     method: Annotated[Named, named("method")]
     network: Annotated[Named, named("network")]
     protocol: Protocol = Protocol()
+    postprocessing: Annotated[Named, named("postprocessing")] | None = None
     settings: dict[str, Any] = {}
     trials: tuple[dict[str, Any], ...] = ()
     search: tuple[Stage, ...] = ()
@@ -156,7 +159,8 @@ class Cell(Settings):
         choices = [choice for stage in self.search for choice in stage.samples]
         alone = self.model_copy(update={"seeds": self.seeds[:1]})
         replicas = alone.replicas([{}, *self.trials, *choices])
-        return tuple(sorted({name for replica in replicas for name in replica.method.sees}))
+        found = {name for replica in replicas for name in replica.method.sees}
+        return tuple(sorted(found | ({"groups at prediction"} if self.postprocessing else set())))
 
     def replicas(self, overrides: Sequence[Mapping[str, Any]] | None = None) -> list["Replica"]:
         """Replicas of overrides, by default of all configured trials, each with every seed."""

@@ -25,7 +25,9 @@ from robust_fairness.experiment.yaml_source import Node, deep_merged, without
 
 GENERATED = "generated"  # the dataset plug-in whose images a generator makes
 SECTIONS = ("datasets", "searches", "trials")  # of a file; all else are fields of its datasets
-CELL_FIELDS = ("facets", "method", "network", "search", "settings", "trials")
+CELL_FIELDS = (
+    "facets", "method", "network", "postprocessing", "search", "settings", "trials",
+)  # fmt: skip
 DATASET_FIELDS = (
     "contact_sheet", "domains", "embedding_planes", "facets", "groupings", "methods", "metrics",
     "network", "protocol", "search_by", "seeds", "selections", "shifts",
@@ -274,6 +276,7 @@ class Reader:
             "network": network,
             "settings": settings.plain or {},
             "trials": [one.plain for one in trials],
+            "postprocessing": fields.get("postprocessing", NOTHING).plain,
             "facets": facets(dataset.fields) | facets(fields),
         }
         places = Node({**dataset.fields, **fields, "trials": Node(trials)}, node.place)

@@ -12,6 +12,7 @@ NAMING = {
     "source": "dataset", "of": "dataset", "shift": "shift", "method": "method",
     "network": "network", "backbone": "network", "classifier": "network",
     "objective": "objective", "miner": "miner", "augmentation": "augmentation",
+    "postprocessing": "postprocessing",
 }  # fmt: skip
 
 
@@ -43,6 +44,8 @@ def _note_cell(cell: Cell, found: dict[str, set[str]]) -> None:
     scored = {one.metric for one in scored_by(cell.selections)}
     found.setdefault("metric", set()).update(cell.metrics, scored)
     _note({"method": {"name": cell.method.name}, "network": {"name": cell.network.name}}, found)
+    if cell.postprocessing:
+        _note({"postprocessing": {"name": cell.postprocessing.name}}, found)
     changes = [
         *({field: value} for trial in cell.trials for field, value in trial.items()),
         *(sample for stage in cell.search for sample in stage.samples),

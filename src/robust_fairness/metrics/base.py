@@ -98,13 +98,18 @@ class Definition:
         """Scores by group; that of all rows has the name ``""``."""
         raise NotImplementedError
 
+    @property
+    def takes_weights(self) -> bool:
+        """Whether rows can have weights."""
+        return WEIGHTS in self.function.__annotations__
+
     def weighted(self) -> "Definition":
         """The same, which also needs the array ``sample_weight``.
 
         Raises:
             InputError: its function has no weights.
         """
-        if WEIGHTS not in self.function.__annotations__:
+        if not self.takes_weights:
             raise InputError(f"{self.name}: takes no sample_weight")
         return replace(self, needs=(*self.needs, WEIGHTS))
 
@@ -143,7 +148,9 @@ class Quantity(Definition):
         return {"": self.score({need: arrays[need] for need in self.needs}, options)}
 
     def weighted(self) -> "Quantity":
-        return replace(self, needs=super().weighted().needs, among=None, of_groups=None)
+        counted = self.among
+        among = None if counted is None else lambda sample_weight, **rows: counted(**rows)
+        return replace(self, needs=super().weighted().needs, among=among, of_groups=None)
 
     def score(self, rows: Arrays, options: Options) -> Score:
         """The score of some rows."""

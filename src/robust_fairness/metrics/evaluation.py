@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from robust_fairness.metrics.base import Array, Arrays, NotApplicable, Score
+from robust_fairness.metrics.base import WEIGHTS, Array, Arrays, NotApplicable, Score
 from robust_fairness.metrics.find import Metric, find_metric
 from robust_fairness.samples import Groups, Samples, groups_of, numbers_of, width_of
 
@@ -15,7 +15,9 @@ MOST_GROUPS = 500  # of one attribute, each of which has a row or a column
 BINARY = 2
 # What arrays are of that not every prediction has.
 OF = dict.fromkeys(("curvature", "curvature_one_shot"), "of a network with derivatives")
+DECISION = "decision"  # probability of deciding class 1, of predictions that are decided at random
 GROUPED, COLUMNS = "sensitive_features", "sensitive_columns"
+OF_SCORES = frozenset(("y_score", "outputs"))
 OF_GROUPS = frozenset((GROUPED, "sensitive_features_train"))
 OF_COLUMNS = frozenset((COLUMNS, "conditioning_columns"))
 
@@ -35,6 +37,9 @@ def evaluate(
     ones together and for every combination. Rows whose attribute is missing are left out. A metric
     that does not apply, or whose arrays are missing, has one row without value that says why.
 
+    Random decisions (``DECISION``) are scored by their expectation: each row counts once with
+    every class, weighted by its probability. Metrics of scores do not apply to them.
+
     Args:
         names: names of metrics, with their options.
         samples: the rows that were predicted.
@@ -51,11 +56,14 @@ def evaluate(
     metrics = [find_metric(name) for name in names]
     needed = {need for metric in metrics for need in metric.needs}
     samples = _sensitive_first(samples)
-    arrays = {
-        name: array
-        for name, array in (_arrays(samples, outputs) | dict(per_row or {})).items()
-        if name in needed
-    }
+    predicted = _arrays(samples, outputs) | dict(per_row or {})
+    random = DECISION in predicted
+    if random:
+        samples, predicted = _both_decisions(samples, predicted[DECISION])
+        metrics = [
+            metric.weighted() if metric.definition.takes_weights else metric for metric in metrics
+        ]
+    arrays = {name: one for name, one in predicted.items() if name in {*needed, WEIGHTS}}
     whole: dict[str, Any] = {"classes": samples.classes, "attributes": samples.attributes}
     if train is not None:
         whole |= {"y_train": train.y, "attributes_train": train.attributes}
@@ -78,7 +86,18 @@ def evaluate(
             by_attributes = columns
         for attribute, own in by_attributes.items():
             rows += _rows(metric.name, attribute, _scores(metric, {**whole, **own}))
-    return rows
+    return [row | {"n": row["n"] // 2} for row in rows] if random else rows
+
+
+def _both_decisions(samples: Samples, positive: Array) -> tuple[Samples, dict[str, Array]]:
+    """Every row with class 0 and with class 1 decided, weighted by the probability of that."""
+    twice = samples.take(np.tile(np.arange(len(positive)), 2))
+    y_pred = np.repeat([0, 1], len(positive))
+    return twice, {
+        "y_true": twice.y,
+        "y_pred": y_pred,
+        WEIGHTS: np.concatenate([1 - positive, positive]),
+    }
 
 
 def _scores(metric: Metric, arrays: Arrays) -> dict[str, Score]:
@@ -114,6 +133,10 @@ def _not_applicable(metric: Metric, samples: Samples, available: Iterable[str]) 
     task = "classification" if samples.classes else "regression"
     if metric.task not in (task, "any"):
         return f"a metric of {metric.task}"
+    if WEIGHTS in available and OF_SCORES.intersection(metric.needs):
+        return "a metric of scores, predictions are decisions"
+    if WEIGHTS in available and "y_pred" in metric.needs and WEIGHTS not in metric.needs:
+        return "not defined for random decisions"
     needs = [need for need in metric.needs if need not in available and need != "y_score"]
     absent = [f"{need} ({OF[need]})" if need in OF else need for need in needs]
     return f"needs {', '.join(absent)}" if absent else ""

@@ -94,14 +94,21 @@ def _first_missing(scores: Sequence[Score]) -> Score | None:
 
 
 @measure(better="lower", binary=True)
-def delta_dp(y_true: Array, y_pred: Array, *, sensitive_features: Any) -> Score:
+def delta_dp(
+    y_true: Array, y_pred: Array, *, sensitive_features: Any, sample_weight: Weights = None
+) -> Score:
     """Demographic parity gap of two groups, |P(Y'=1 | A=0) - P(Y'=1 | A=1)| (Eq. 1)."""
-    return _gap(y_pred == 1, as_groups(sensitive_features))
+    return _gap(y_pred == 1, as_groups(sensitive_features), None, sample_weight)
 
 
 @measure(better="lower", needs=WITH_CLASSES, binary=True)
 def delta_eo(
-    y_true: Array, y_pred: Array, *, sensitive_features: Any, classes: Sequence[str] = CLASSES
+    y_true: Array,
+    y_pred: Array,
+    *,
+    sensitive_features: Any,
+    classes: Sequence[str] = CLASSES,
+    sample_weight: Weights = None,
 ) -> Score:
     """Equalised odds gap: the *sum* over y of |P(Y'=y | A=0, y) - P(Y'=y | A=1, y)| (Eq. 2).
 
@@ -110,7 +117,7 @@ def delta_eo(
     groups = as_groups(sensitive_features)
     total = 0.0
     for label, name in enumerate(classes):
-        gap = _gap(y_pred == y_true, groups, y_true == label)
+        gap = _gap(y_pred == y_true, groups, y_true == label, sample_weight)
         if gap.value is None:
             return Score(None, 0, f"{gap.note} in class {name}")
         total += gap.value
@@ -118,19 +125,23 @@ def delta_eo(
 
 
 @measure(better="lower", binary=True)
-def delta_eopp(y_true: Array, y_pred: Array, *, sensitive_features: Any) -> Score:
+def delta_eopp(
+    y_true: Array, y_pred: Array, *, sensitive_features: Any, sample_weight: Weights = None
+) -> Score:
     """Equal opportunity gap as printed: on y = 0 (Eq. 3), a gap of true negative rates."""
-    return _gap(y_pred == 0, as_groups(sensitive_features), y_true == 0)
+    return _gap(y_pred == 0, as_groups(sensitive_features), y_true == 0, sample_weight)
 
 
 @measure(better="higher", binary=True)
-def disparate_impact(y_true: Array, y_pred: Array, *, sensitive_features: Any) -> Score:
+def disparate_impact(
+    y_true: Array, y_pred: Array, *, sensitive_features: Any, sample_weight: Weights = None
+) -> Score:
     """Folded: the lower positive rate over the higher; below 0.8 fails the 80 % rule.
 
     Missing where no group has a positive prediction (0/0).
     """
     groups = _two(as_groups(sensitive_features))
-    means, counts = rates(y_pred == 1, groups.index, TWO)
+    means, counts = rates(y_pred == 1, groups.index, TWO, None, sample_weight)
     if absent := missing(counts, groups.names):
         return absent
     if means.max() == 0:
@@ -172,9 +183,11 @@ def _two(groups: Groups) -> Groups:
     return groups
 
 
-def _gap(hits: Array, groups: Groups, where: Array | None = None) -> Score:
+def _gap(
+    hits: Array, groups: Groups, where: Array | None = None, sample_weight: Weights = None
+) -> Score:
     """Absolute difference of two groups' means."""
-    means, counts = rates(hits, _two(groups).index, TWO, where)
+    means, counts = rates(hits, _two(groups).index, TWO, where, sample_weight)
     absent = missing(counts, groups.names)
     return absent or Score(float(abs(means[0] - means[1])), int(counts.sum()))
 

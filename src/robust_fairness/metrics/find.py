@@ -1,7 +1,7 @@
 """Metrics by name: ``accuracy``, ``worst_group_accuracy``, ``recall_at_majority_gap(k=4)``."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import isfinite
 from pathlib import Path
@@ -56,6 +56,10 @@ class Metric:
     def better(self) -> Better:
         """Whether higher or lower values are better."""
         return self.how.better or self.definition.better
+
+    def weighted(self) -> "Metric":
+        """The same, which also needs the array ``sample_weight``."""
+        return replace(self, definition=self.definition.weighted())
 
     @property
     def task(self) -> Task:

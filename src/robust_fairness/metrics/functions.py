@@ -1,7 +1,6 @@
 """Every metric as a function of arrays, with scikit-learn's and fairlearn's signature."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from math import nan
 from typing import Any
 
@@ -115,7 +114,7 @@ def _weighted(metric: Metric, arrays: dict[str, Any], weights: Any) -> Metric:
     if weights is None:
         return metric
     arrays["sample_weight"] = np.asarray(weights, dtype=np.float64)
-    return replace(metric, definition=metric.definition.weighted())
+    return metric.weighted()
 
 
 def _values(metric: Metric, scores: dict[str, Score]) -> Value:

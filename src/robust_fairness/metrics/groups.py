@@ -47,7 +47,11 @@ def listed(names: Sequence[str], between: str = ", ") -> str:
 
 
 def rates(
-    hits: np.ndarray, group: np.ndarray, groups: int, where: np.ndarray | None = None
+    hits: np.ndarray,
+    group: np.ndarray,
+    groups: int,
+    where: np.ndarray | None = None,
+    sample_weight: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean of ``hits`` ``[n]`` within each group, NaN without rows, and the number of rows there.
 
@@ -55,8 +59,12 @@ def rates(
     """
     rows = slice(None) if where is None else where
     counts = np.bincount(group[rows], minlength=groups)
-    sums = np.bincount(group[rows], weights=hits[rows], minlength=groups)
-    return np.divide(sums, counts, out=np.full(groups, np.nan), where=counts > 0), counts
+    values, totals = hits[rows], counts
+    if sample_weight is not None:
+        values = values * sample_weight[rows]
+        totals = np.bincount(group[rows], weights=sample_weight[rows], minlength=groups)
+    sums = np.bincount(group[rows], weights=values, minlength=groups)
+    return np.divide(sums, totals, out=np.full(groups, np.nan), where=totals > 0), counts
 
 
 def rates_outside(

@@ -11,7 +11,7 @@ positives and false negatives; both are taken the usual way here.
 import numpy as np
 import pandas as pd
 
-from robust_fairness.metrics.base import quantity
+from robust_fairness.metrics.base import Weights, quantity
 from robust_fairness.metrics.groups import rates
 
 
@@ -40,12 +40,16 @@ def macro_precision_present(y_true: np.ndarray, y_pred: np.ndarray) -> float:
 
 
 @quantity(better="higher")
-def balanced_accuracy(y_true: np.ndarray, y_pred: np.ndarray) -> float:
+def balanced_accuracy(
+    y_true: np.ndarray, y_pred: np.ndarray, *, sample_weight: Weights = None
+) -> float:
     """Mean recall of the classes that the rows have (scikit-learn)."""
-    return _mean_share(y_pred, y_true, y_true)
+    return _mean_share(y_pred, y_true, y_true, sample_weight)
 
 
-def _mean_share(one: np.ndarray, among: np.ndarray, counted: np.ndarray) -> float:
+def _mean_share(
+    one: np.ndarray, among: np.ndarray, counted: np.ndarray, sample_weight: Weights = None
+) -> float:
     """Mean over classes of the share of rows of a class in ``among`` that have it in ``one``.
 
     ``among`` has predicted classes for precision, true ones for recall; ``counted`` names the
@@ -53,7 +57,7 @@ def _mean_share(one: np.ndarray, among: np.ndarray, counted: np.ndarray) -> floa
     """
     classes = np.sort(pd.unique(counted))  # hashed: np.unique sorts the rows
     number, occurring = pd.factorize(among, sort=True)
-    hits, _ = rates(one == among, number, len(occurring))
+    hits, _ = rates(one == among, number, len(occurring), None, sample_weight)
     found = np.isin(classes, occurring)
     shares = np.zeros(len(classes))
     shares[found] = hits[np.searchsorted(occurring, classes[found])]

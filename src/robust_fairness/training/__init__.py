@@ -12,7 +12,7 @@ from robust_fairness.core.checkpoints import threads
 from robust_fairness.experiment.experiment import Cell
 from robust_fairness.metrics.criteria import EVERY
 from robust_fairness.samples import Samples
-from robust_fairness.training import evaluation, fitting, prediction, search, selection
+from robust_fairness.training import decisions, evaluation, fitting, prediction, search, selection
 from robust_fairness.training.evaluation import evaluate
 from robust_fairness.training.prediction import UNSHIFTED
 from robust_fairness.training.records import Fitted, Prediction
@@ -93,7 +93,8 @@ def predict(
 ) -> list[Prediction]:
     """Predictions of the chosen replicas on the test rows of the dataset and its shifted sets.
 
-    Test rows out of distribution are predicted without shifts.
+    Test rows out of distribution are predicted without shifts. The cell's post-processing decides
+    on all of them.
     """
     keys = set(zip(chosen["trial"], chosen["seed"], strict=True))
     fitted = [one for one in models if (one.trial, one.seed) in keys]
@@ -102,4 +103,4 @@ def predict(
         found = prediction.predict(samples, fitted, cell, {**unshifted, **shifted})
         if (samples.splits == "ood_test").any(axis=None):
             found += prediction.predict(samples, fitted, cell, unshifted, "ood_test")
-    return found
+        return decisions.decided(samples, fitted, cell, {**unshifted, **shifted}, found)

@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from robust_fairness.metrics.evaluation import DECISION
+
 
 @dataclass(frozen=True)
 class Fitted:
@@ -38,8 +40,9 @@ class Prediction:
         part: part of the split.
         rows: int64 ``[n]`` row numbers in that sample set.
         outputs: float32 ``[n, classes]`` logits, or ``[n, 1]`` outcomes in their own units.
-        values: further quantities of every row ``[n, ...]``, for example ``curvature`` ``[n]`` or
-            ``embedding`` ``[n, d]``.
+        values: further quantities of every row ``[n, ...]``, for example ``curvature`` ``[n]``,
+            ``embedding`` ``[n, d]`` or, after post-processing, ``decision`` ``[n]``: the
+            probability that class 1 is decided.
         network: name of the replica's network in tables.
     """
 
@@ -52,6 +55,11 @@ class Prediction:
     outputs: np.ndarray = field(repr=False)
     values: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
     network: str = ""
+
+    @property
+    def positive(self) -> np.ndarray:
+        """Probability that class 1 is decided, float64 ``[n]``: 0 or 1 unless it is random."""
+        return self.values.get(DECISION, self.outputs.argmax(-1) == 1).astype(np.float64)
 
     def take(self, places: np.ndarray) -> "Prediction":
         """The predictions of some of its rows, by their places in ``rows``."""

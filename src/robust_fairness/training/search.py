@@ -19,6 +19,7 @@ from robust_fairness.training import (
     attributes,
     augmentation,
     checks,
+    decisions,
     evaluation,
     fitting,
     prediction,
@@ -158,6 +159,7 @@ def require_fitting(samples: Samples, cell: Cell) -> None:
         seen = samples.of_split(split)
         with _naming(f"{cell.dataset}.{cell.label}: trial {replica.trial}"):
             checks.require_head(replica.network, cell)
+            decisions.require_groups(seen, split, cell.postprocessing)
             attributes.mitigated_attributes(seen, replica.method)
             checks.require_information(seen, split, replica.method)
             augmentation.require_augmentable(replica.protocol.augmentation, samples)

@@ -1,0 +1,145 @@
+"""Random mixtures of thresholds for each group, by a linear program on their ROC hulls."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from pydantic import Field
+from scipy.optimize import linprog
+from scipy.sparse import block_diag, csr_array, vstack
+from scipy.spatial import ConvexHull
+from sklearn.metrics import roc_curve
+
+from robust_fairness.core.errors import InputError
+from robust_fairness.postprocessing.base import Decisions, PostProcessing, PostProcessingParameters
+
+PRECISION = 1e-9  # of the linear program
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The vertices of the convex hull of a group's ROC curve.
+
+    Attributes:
+        fpr: false positive rates ``[vertex]``.
+        tpr: true positive rates ``[vertex]``.
+        threshold: scores from which class 1 is decided ``[vertex]``, descending.
+        negatives: rows of class 0.
+        positives: rows of class 1.
+    """
+
+    fpr: np.ndarray
+    tpr: np.ndarray
+    threshold: np.ndarray
+    negatives: int
+    positives: int
+
+    @property
+    def base_rate(self) -> float:
+        return self.positives / (self.negatives + self.positives)
+
+
+class GroupThresholds(PostProcessing):
+    r"""The most accurate mixture of thresholds per group whose rates differ by a tolerance.
+
+    .. math:: \min_w \sum_a n_a^- F_a + n_a^+ (1 - T_a) \quad\text{subject to}\quad
+              \max_{a,b} |r_a - r_b| \le \epsilon
+
+    where the false and true positive rates F_a and T_a of a group are convex combinations, with
+    weights w, of the points of its ROC curve, and r are rates that are linear in them. A row is
+    decided as class 1 with the weight of the thresholds that its score reaches.
+
+    Source: Cruz and Hardt, "Unprocessing Seven Years of Algorithmic Fairness" (ICLR 2024); without
+    tolerance Hardt, Price and Srebro, "Equality of Opportunity in Supervised Learning" (NeurIPS
+    2016).
+    """
+
+    class Parameters(PostProcessingParameters):
+        """The largest difference between groups; with 1 every group has its most accurate one."""
+
+        tolerance: float = Field(0.05, ge=0, le=1, description="epsilon, largest difference")
+
+    @abstractmethod
+    def rates(self, curve: Curve) -> Sequence[np.ndarray]:
+        """The rates that may not differ, of the points of a group's curve, ``[vertex]`` each."""
+
+    def fit(self, y_true: np.ndarray, y_score: np.ndarray, group: np.ndarray) -> Decisions:
+        names = np.unique(group)
+        curves = [curve_of(y_true[group == name], y_score[group == name]) for name in names]
+        weights = optimum(curves, [self.rates(one) for one in curves], self.hparams.tolerance)
+        return Mixtures(
+            {
+                str(name): (one.threshold[::-1], weight[::-1].cumsum())
+                for name, one, weight in zip(names, curves, weights, strict=True)
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Mixtures(Decisions):
+    """Thresholds by group, ascending, and the probability of a threshold up to each of them."""
+
+    of_group: dict[str, tuple[np.ndarray, np.ndarray]]
+
+    def __call__(self, y_score: np.ndarray, group: np.ndarray) -> np.ndarray:
+        found = np.full(len(y_score), np.nan)
+        for name, (thresholds, probability) in self.of_group.items():
+            own = group == name
+            reached = np.searchsorted(thresholds, y_score[own], side="right")
+            found[own] = np.concatenate([[0.0], probability])[reached]
+        unknown = np.unique(group[np.isnan(found)])
+        if len(unknown):
+            raise InputError(
+                f"post-processing: group {', '.join(map(str, unknown))} has no validation rows, "
+                f"allowed: {', '.join(self.of_group)}"
+            )
+        return found.clip(0, 1)
+
+
+def curve_of(y_true: np.ndarray, y_score: np.ndarray) -> Curve:
+    """The ROC hull of a group's rows, which have both classes."""
+    fpr, tpr, threshold = roc_curve(y_true, y_score)
+    if np.array_equal(fpr, tpr):  # all points are on the diagonal
+        kept = np.array([0, len(fpr) - 1])
+    else:
+        kept = np.sort(ConvexHull(np.stack([fpr, tpr], axis=1)).vertices)
+    positives = int(np.sum(y_true == 1))
+    return Curve(fpr[kept], tpr[kept], threshold[kept], len(y_true) - positives, positives)
+
+
+def optimum(
+    curves: Sequence[Curve], rates: Sequence[Sequence[np.ndarray]], tolerance: float
+) -> list[np.ndarray]:
+    """Weights of the points of every curve, ``[vertex]``, with the least expected error.
+
+    Variables are all weights and, for each kind of rate, the lowest of a group; the rate of each
+    group is between it and it plus the tolerance.
+    """
+    sizes = [len(one.fpr) for one in curves]
+    kinds, rows = len(rates[0]), sum(one.negatives + one.positives for one in curves)
+    error = [one.negatives * one.fpr - one.positives * one.tpr for one in curves]
+    sums = block_diag([np.ones((1, size)) for size in sizes])
+    above = []
+    for kind in range(kinds):
+        lowest = np.zeros((len(curves), kinds))
+        lowest[:, kind] = 1
+        own = block_diag([one[kind][None] for one in rates])
+        above.append(csr_array(np.hstack([own.toarray(), -lowest])))
+    gaps = vstack(above)
+    found = linprog(
+        np.concatenate([*error, np.zeros(kinds)]) / rows,
+        A_ub=vstack([gaps, -gaps]),
+        b_ub=np.repeat([tolerance, 0.0], gaps.shape[0]),
+        A_eq=csr_array(np.hstack([sums.toarray(), np.zeros((len(curves), kinds))])),
+        b_eq=np.ones(len(curves)),
+        bounds=(0, 1),
+        method="highs",
+        options={
+            "primal_feasibility_tolerance": PRECISION,
+            "dual_feasibility_tolerance": PRECISION,
+        },
+    )
+    if not found.success:
+        raise InputError(f"post-processing: {found.message}")
+    return np.split(found.x[: sum(sizes)], np.cumsum(sizes)[:-1])

@@ -1,0 +1,162 @@
+"""Thresholds of groups: the golden optima of error-parity 0.3.12, and decisions in a cell."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from robust_fairness import metrics, training
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.registry import find, names
+from robust_fairness.metrics.evaluation import DECISION
+from robust_fairness.samples import Samples
+from tests.training.conftest import make_cell, make_samples, own_checkpoints  # noqa: F401
+
+HERE = Path(__file__).parent
+ROWS = pd.read_csv(HERE / "rows.csv")
+SOLUTIONS = json.loads((HERE / "solutions.json").read_text())
+Y, SCORE = ROWS["y"].to_numpy(), ROWS["score"].to_numpy() / 999
+GROUP = ROWS["group"].astype(str).to_numpy()
+
+
+def rule_of(name: str, tolerance: float):
+    rule = find("postprocessing", name)
+    return rule(rule.Parameters(tolerance=tolerance))
+
+
+def group_rates(positive: np.ndarray, label: int) -> np.ndarray:
+    """Share of class 1 among the rows of a class, by group."""
+    own = pd.Series(positive[label == Y]).groupby(GROUP[label == Y])
+    return own.mean().to_numpy()
+
+
+@pytest.mark.parametrize("name", SOLUTIONS)
+@pytest.mark.parametrize("tolerance", ["0", "0.02", "0.05", "0.1", "1"])
+def test_the_optimum_is_the_golden_one(name, tolerance):
+    """Expected accuracy and gap of the decisions on the rows that they are fitted on."""
+    golden = SOLUTIONS[name][tolerance]
+    positive = rule_of(name, float(tolerance)).fit(Y, SCORE, GROUP)(SCORE, GROUP)
+    assert np.where(Y == 1, positive, 1 - positive).mean() == pytest.approx(
+        golden["accuracy"], abs=1e-6
+    )
+    found = {"group_fpr": group_rates(positive, 0), "group_tpr": group_rates(positive, 1)}
+    for rate, values in found.items():
+        if rate in golden:
+            np.testing.assert_allclose(values, golden[rate], atol=1e-5)
+    selected = pd.Series(positive).groupby(GROUP).mean().to_numpy()
+    bounded = {
+        "equalized_odds": tuple(found.values()),
+        "true_positive_rate_parity": (found["group_tpr"],),
+        "false_positive_rate_parity": (found["group_fpr"],),
+        "demographic_parity": (selected,),
+    }[name]
+    assert max(np.ptp(rates) for rates in bounded) <= float(tolerance) + 1e-6
+
+
+def test_a_score_that_says_nothing_gives_a_constant_decision():
+    """All points are on the diagonal: the larger class is decided for everyone."""
+    positive = rule_of("equalized_odds", 0).fit(Y, np.full(len(Y), 0.3), GROUP)(SCORE, GROUP)
+    np.testing.assert_allclose(positive, float(Y.mean() > 0.5), atol=1e-9)
+
+
+def test_groups_without_validation_rows_are_refused():
+    fitted = rule_of("equalized_odds", 0.05).fit(Y, SCORE, GROUP)
+    with pytest.raises(InputError, match="group 7 has no validation rows, allowed: 0, 1, 2"):
+        fitted(SCORE[:2], np.array(["0", "7"]))
+
+
+def random_decisions(rows: int = 400) -> tuple[Samples, np.ndarray]:
+    rng = np.random.default_rng(3)
+    return make_samples(rows), rng.random(rows)
+
+
+def test_random_decisions_are_scored_by_their_expectation():
+    """The mean over 2,000 draws is within four of its standard errors."""
+    samples, positive = random_decisions()
+    linear = [
+        "accuracy", "accuracy_by_group", "selection_rate", "true_positive_rate_by_group",
+        "false_positive_rate_by_group", "balanced_accuracy",
+    ]  # fmt: skip
+    nothing = np.zeros((len(samples), 2), dtype=np.float32)
+    rows = metrics.evaluate(linear, samples, nothing, {DECISION: positive})
+    draws = np.random.default_rng(0).random((2000, len(samples))) < positive
+    for row in rows:
+        chosen = slice(None)
+        if row["group"]:
+            chosen = (samples.attributes["kind"] == row["group"]).to_numpy()
+        y, drawn = samples.y[chosen], draws[:, chosen]
+        per_draw = {
+            "accuracy": (drawn == y).mean(1),
+            "selection_rate": drawn.mean(1),
+            "true_positive_rate": drawn[:, y == 1].mean(1),
+            "false_positive_rate": drawn[:, y == 0].mean(1),
+            "balanced_accuracy": (drawn[:, y == 1].mean(1) + 1 - drawn[:, y == 0].mean(1)) / 2,
+        }[row["metric"].replace("_by_group", "")]
+        error = per_draw.std() / np.sqrt(len(per_draw))
+        assert row["value"] == pytest.approx(per_draw.mean(), abs=4 * error)
+    assert rows[0]["n"] == len(samples)
+
+
+def test_certain_decisions_have_the_scores_of_classes():
+    """Every metric that applies to both; those of scores say why they do not."""
+    samples, positive = random_decisions()
+    certain = (positive > 0.5).astype(np.float64)
+    outputs = np.stack([1 - certain, certain], axis=1).astype(np.float32)
+    chosen = [
+        "accuracy", "worst_group_accuracy", "demographic_parity_difference", "delta_dp",
+        "equalized_odds_difference", "equal_opportunity_difference", "delta_eo", "delta_eopp",
+        "disparate_impact", "worst_subgroup_accuracy",
+    ]  # fmt: skip
+    plain = pd.DataFrame(metrics.evaluate(chosen, samples, outputs))
+    found = pd.DataFrame(metrics.evaluate(chosen, samples, outputs, {DECISION: certain}))
+    np.testing.assert_allclose(found["value"], plain["value"], rtol=1e-12)
+    assert found["n"].tolist() == plain["n"].tolist()
+    (row,) = metrics.evaluate(["roc_auc"], samples, outputs, {DECISION: certain})
+    assert row["note"] == "not applicable: a metric of scores, predictions are decisions"
+
+
+@pytest.mark.parametrize("name", names("postprocessing"))
+def test_a_cell_is_post_processed(name):
+    """The rule of the validation rows of each split decides on its test rows."""
+    samples = make_samples(600)
+    cell = make_cell(seeds=(0, 1)).model_copy(update={"metrics": ("accuracy", "delta_er")})
+    named = {"name": name, "tolerance": 0.02}
+    both = [cell, type(cell).model_validate({**cell.model_dump(), "postprocessing": named})]
+    fitted, validation, *_ = training.train(samples, both[1])
+    chosen = training.select(samples, validation, cell)
+    plain, decided = (training.predict(samples, fitted, chosen, one, {}) for one in both)
+    rule = rule_of(name, 0.02)
+    for before, after, val in zip(plain, decided, validation, strict=True):
+        group = samples.attributes["kind"].astype(str).to_numpy()
+
+        def score(one):
+            logits = one.outputs.astype(np.float64)
+            return 1 / (1 + np.exp(logits[:, 0] - logits[:, 1]))
+
+        fit = rule.fit(samples.y[val.rows], score(val), group[val.rows])
+        expected = fit(score(before), group[before.rows])
+        np.testing.assert_allclose(after.positive, expected, atol=1e-12)
+    table = training.evaluate(samples, decided, chosen, both[1], {})
+    (accuracy,) = table[(table["metric"] == "accuracy") & (table["seed"] == 0)]["value"]
+    y = samples.y[decided[0].rows]
+    assert accuracy == pytest.approx(
+        np.where(y == 1, decided[0].positive, 1 - decided[0].positive).mean()
+    )
+
+
+@pytest.mark.parametrize(
+    ("samples", "changes", "message"),
+    [
+        (make_samples(classes=3), {}, "postprocessing equalized_odds: defined for two classes"),
+        (make_samples(), {"attributes": ["age"]}, "unknown attribute of postprocessing 'age'"),
+        (make_samples(24, groups=12), {}, "rows of group group .*lacks validation rows of both"),
+    ],
+)
+def test_what_cannot_be_post_processed_is_refused_before_training(samples, changes, message):
+    cell = make_cell(seeds=(0,))
+    named = {"name": "equalized_odds", **changes}
+    cell = type(cell).model_validate({**cell.model_dump(), "postprocessing": named})
+    with pytest.raises(InputError, match=message):
+        training.train(samples, cell)
