@@ -1,29 +1,44 @@
-"""The last lines of a run: its answer in a few lines."""
+"""The last lines of a run: what it found, and where."""
+
+from collections.abc import Iterator
+from typing import Any
 
 ANSWER = "natural_changes"  # the view that answers
 SHOWN = ("accuracy", "equalized_odds_difference")  # its measures
 
 
 def closing_lines(run_id: str) -> list[str]:
-    """What a run found out about its measures out of distribution; nothing without domains."""
+    """What a run found in other domains, if it has any, and the place of its report.
+
+    A run without a report has no lines.
+    """
+    from robust_fairness.runs import provenance
+
+    report = provenance.load_manifest(run_id)["outputs"].get("report")
+    if report is None:
+        return []
+    return [*_answer(run_id), f"Report: {report['path']}"]
+
+
+def _answer(run_id: str) -> Iterator[str]:
     from robust_fairness.catalog.files import TableDataset
     from robust_fairness.reporting import VIEWS, Results
     from robust_fairness.runs import provenance
 
-    metrics = provenance.load(run_id, "metrics", TableDataset)
-    further = {"cells": provenance.load(run_id, "cells", TableDataset)}
-    answer = VIEWS[ANSWER].rows(Results.of(metrics, **further))
+    tables = {name: provenance.load(run_id, name, TableDataset) for name in ("metrics", "cells")}
+    answer = VIEWS[ANSWER].rows(Results.of(**tables))
     if answer.empty:
-        return []
-    answer = answer[answer["metric"].isin(SHOWN)]
-    lines = []
-    for (metric, attribute), rows in answer.groupby(["metric", "attribute"], sort=False):
+        return
+    shown = answer[answer["metric"].isin(SHOWN)]
+    for (data, metric, attribute), rows in shown.groupby(["data", "metric", "attribute"]):
         of = f" by {attribute}" if attribute else ""
-        lines.append(f"{metric.replace('_', ' ')}{of}, in and out of distribution")
+        yield f"{data}: {metric.replace('_', ' ')}{of}, in -> out of distribution"
         width = max(map(len, rows["method"]))
-        for row in rows.itertuples():
-            lines.append(
-                f"  {row.method:{width}}  {row.at_home:.2f} -> {row.elsewhere:.2f}  "
-                f"change {row.change:+.2f} ({row.low:+.2f} to {row.high:+.2f})  {row.says}"
-            )
-    return lines
+        yield from (_line(row, width) for row in rows.itertuples())
+
+
+def _line(row: Any, width: int) -> str:
+    return (
+        f"  {row.method:{width}}  {row.at_home:.2f} -> {row.elsewhere:.2f}  "
+        f"change {row.change:+.2f} ({row.low:+.2f} to {row.high:+.2f})  {row.says}"
+    )

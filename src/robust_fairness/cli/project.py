@@ -1,5 +1,6 @@
 """The commands ``new`` and ``demo``."""
 
+import logging
 import shutil
 from contextlib import chdir
 from pathlib import Path
@@ -41,14 +42,17 @@ def demo(folder: Path) -> None:
     if not project.is_project(folder):
         project.create(folder)
     click.echo("Three methods are trained at three of four hospitals and tested at the other one.")
+    click.echo("This takes about a minute.")
     run_id = generate_timestamp()
     with chdir(folder), environment({SWITCH: "off"}):
         bootstrap_project(Path.cwd())
+        logging.getLogger("robust_fairness").setLevel(logging.WARNING)
         session = Session.create(env=DEMO)
         with session:
             session.run(run_id, runner=SequentialRunner(), pipeline_names=["robust_fairness"])
         shutil.copy(provenance.output(run_id, "report"), "report.html")
-        for line in closing_lines(run_id):
-            click.echo(line)
+        lines = closing_lines(run_id)
+    for line in lines[:-1]:
+        click.echo(line)
     click.echo(f"Report: {folder / 'report.html'}")
     click.echo(f"Next: cd {folder}; robust-fairness init YOUR.csv")

@@ -5,7 +5,9 @@ from typing import Any
 
 import click
 from kedro.framework.cli.project import run as kedro_run
+from kedro.io.core import generate_timestamp
 
+from robust_fairness.cli.closing import closing_lines
 from robust_fairness.cli.commands import ProjectCommand
 
 RUNNER = "robust_fairness.runs.runners.SequentialRunner"
@@ -29,14 +31,17 @@ def _run(
     grid = {axis: value for axis, value in axes.items() if value is not None}
     told = {
         "grid": grid,
-        "run_id": run_id,
+        "run_id": run_id or params.get("run_id") or generate_timestamp(),
         "accept_changes": accept_changes,
         "allow_modified_data": allow_modified_data,
     }
     own = {name: value for name, value in told.items() if value}
-    return kedro_run.callback(  # type: ignore[misc]
+    made = kedro_run.callback(  # type: ignore[misc]
         params={**params, **own}, runner=runner or RUNNER, **options
     )
+    for line in closing_lines(str(own["run_id"])):
+        click.echo(line)
+    return made
 
 
 run = ProjectCommand(
