@@ -1,14 +1,12 @@
 """The last lines of a run: what it found, and where."""
 
 from collections.abc import Iterator
-from typing import Any
 
-ANSWER = "natural_changes"  # the view that answers
-SHOWN = ("accuracy", "equalized_odds_difference")  # its measures
+import pandas as pd
 
 
 def closing_lines(run_id: str) -> list[str]:
-    """What a run found in other domains, if it has any, and the place of its report.
+    """The verdict of a run's report, how often each method's gap grew, and the report's place.
 
     A run without a report has no lines.
     """
@@ -21,24 +19,15 @@ def closing_lines(run_id: str) -> list[str]:
 
 
 def _answer(run_id: str) -> Iterator[str]:
-    from robust_fairness.catalog.files import TableDataset
-    from robust_fairness.reporting import VIEWS, Results
-    from robust_fairness.runs import provenance
+    """The verdict on the preferred gap, and a line for each method; nothing without a gap."""
+    from robust_fairness.cli.report import results_of
+    from robust_fairness.reporting.matrix import STATES, matrices, verdict
 
-    tables = {name: provenance.load(run_id, name, TableDataset) for name in ("metrics", "cells")}
-    answer = VIEWS[ANSWER].rows(Results.of(**tables))
-    if answer.empty:
-        return
-    shown = answer[answer["metric"].isin(SHOWN)]
-    for (data, metric, attribute), rows in shown.groupby(["data", "metric", "attribute"]):
-        of = f" by {attribute}" if attribute else ""
-        yield f"{data}: {metric.replace('_', ' ')}{of}, in -> out of distribution"
-        width = max(map(len, rows["method"]))
-        yield from (_line(row, width) for row in rows.itertuples())
-
-
-def _line(row: Any, width: int) -> str:
-    return (
-        f"  {row.method:{width}}  {row.at_home:.2f} -> {row.elsewhere:.2f}  "
-        f"change {row.change:+.2f} ({row.low:+.2f} to {row.high:+.2f})  {row.says}"
-    )
+    found = matrices(results_of(run_id))
+    for gap, rows in list(found.items())[:1]:
+        yield verdict(rows, gap)
+        states = pd.crosstab(rows["method"], rows["state"])
+        states = states[[one for one in STATES if one in states]]
+        home = rows.groupby("method", sort=False)[["accuracy", "at_home"]].mean().mul(100).round()
+        home = home.astype("Int64").rename(columns={"at_home": "gap"})
+        yield from home.join(states).rename_axis(None).to_string().splitlines()

@@ -25,9 +25,10 @@ def table(form: str, run_id: str | None, view: str | None) -> None:
     from robust_fairness.runs import provenance
 
     run_id = run_id or provenance.newest_finished_run()
-    frame = provenance.load(run_id, "metrics", TableDataset)
-    if view is not None:
-        frame = _view_rows(frame, view, run_id)
+    if view is None:
+        frame = provenance.load(run_id, "metrics", TableDataset)
+    else:
+        frame = _view_rows(view, run_id)
     if form == "csv":
         click.echo(frame.to_csv(index=False), nl=False)
     elif form == "json":
@@ -36,19 +37,25 @@ def table(form: str, run_id: str | None, view: str | None) -> None:
         click.echo(tables.markdown(frame))
 
 
-def _view_rows(metrics: Any, view: str, run_id: str) -> Any:
+def _view_rows(view: str, run_id: str) -> Any:
     """The rows of a view of a run."""
-    from robust_fairness.catalog.files import TableDataset
-    from robust_fairness.pipelines.reporting.pipeline import FURTHER
-    from robust_fairness.reporting import VIEWS, Results
-    from robust_fairness.runs import provenance
+    from robust_fairness.reporting import VIEWS
 
     if view not in VIEWS:
         raise unknown_name("view", view, VIEWS)
+    return VIEWS[view].rows(results_of(run_id))
+
+
+def results_of(run_id: str) -> Any:
+    """The tables of a run that its report is made of, ``reporting.Results``."""
+    from robust_fairness.catalog.files import TableDataset
+    from robust_fairness.pipelines.reporting.pipeline import FURTHER
+    from robust_fairness.reporting import Results
+    from robust_fairness.runs import provenance
+
     made = provenance.load_manifest(run_id)["outputs"]
-    names = [name for name in FURTHER if name in made]
-    further = {name: provenance.load(run_id, name, TableDataset) for name in names}
-    return VIEWS[view].rows(Results.of(metrics, **further))
+    names = ["metrics", *(name for name in FURTHER if name in made)]
+    return Results.of(**{name: provenance.load(run_id, name, TableDataset) for name in names})
 
 
 @click.command(cls=ProjectCommand)
