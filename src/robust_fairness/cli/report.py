@@ -10,6 +10,7 @@ from robust_fairness.cli.commands import ProjectCommand, write_files
 from robust_fairness.core.errors import unknown_name
 
 TABLE_FORMATS = ("csv", "json", "markdown")
+COMPARISONS = Path("data/08_reporting/comparisons")
 
 run_option = click.option("--run", "run_id", help="Id of the run; default: the newest finished.")
 
@@ -56,6 +57,46 @@ def results_of(run_id: str) -> Any:
     made = provenance.load_manifest(run_id)["outputs"]
     names = ["metrics", *(name for name in FURTHER if name in made)]
     return Results.of(**{name: provenance.load(run_id, name, TableDataset) for name in names})
+
+
+@click.command(cls=ProjectCommand)
+@click.argument("run_id", metavar="[RUN]", required=False)
+@click.option("--open", "opened", is_flag=True, help="Open it in the browser.")
+@click.option("--compare", nargs=2, metavar="RUN RUN", help="Set two runs side by side instead.")
+def report(run_id: str | None, opened: bool, compare: tuple[str, str] | None) -> None:
+    """Print where the report of a run is.
+
+    RUN is the newest finished one by default.
+    """
+    from robust_fairness.runs import provenance
+
+    if compare is None:
+        run_id = run_id or provenance.newest_finished_run()
+        place = str(provenance.output(run_id, "report"))
+        click.echo(provenance.load_manifest(run_id)["outputs"]["report"]["path"])
+    else:
+        place = str(_compared(*compare))
+        click.echo(place)
+    if opened:
+        click.launch(place)
+
+
+def _compared(first: str, second: str) -> Path:
+    """File of the page that sets two runs side by side."""
+    from robust_fairness.reporting import comparison
+
+    path = COMPARISONS / f"{first}_{second}.html"
+    page = comparison(results_of(first), results_of(second), (first, second))
+    write_files({path: page})
+    return path
+
+
+def open_report(run_id: str) -> None:
+    """Open the report of a run, if it has one."""
+    from robust_fairness.runs import provenance
+
+    if "report" in provenance.load_manifest(run_id)["outputs"]:
+        click.launch(str(provenance.output(run_id, "report")))
 
 
 @click.command(cls=ProjectCommand)

@@ -9,6 +9,7 @@ from kedro.io.core import generate_timestamp
 
 from robust_fairness.cli.closing import closing_lines
 from robust_fairness.cli.commands import ProjectCommand
+from robust_fairness.cli.report import open_report
 
 RUNNER = "robust_fairness.runs.runners.SequentialRunner"
 
@@ -23,6 +24,7 @@ def _run(
     run_id: str | None,
     accept_changes: bool,
     allow_modified_data: bool,
+    opened: bool,
     params: dict[str, Any],
     runner: str | None,
     **options: Any,
@@ -41,6 +43,8 @@ def _run(
     )
     for line in closing_lines(str(own["run_id"])):
         click.echo(line)
+    if opened:
+        open_report(str(own["run_id"]))
     return made
 
 
@@ -54,6 +58,7 @@ run = ProjectCommand(
         click.Option(["--shifts"], help="Shifts of the grid, separated by commas."),
         click.Option(["--seeds"], help="Number of seeds."),
         click.Option(["--run-id"], help="Id of the run; that of an earlier run completes it."),
+        click.Option(["--open", "opened"], is_flag=True, help="Open the report in the browser."),
         click.Option(
             ["--accept-changes"],
             is_flag=True,

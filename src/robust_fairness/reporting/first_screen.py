@@ -7,11 +7,13 @@ from urllib.parse import quote
 import numpy as np
 import pandas as pd
 
+from robust_fairness.rendering.html import rendered
 from robust_fairness.reporting.agreement import PLAIN
 from robust_fairness.reporting.matrix import (
     GAPS,
     MARGIN,
     TEST_SET,
+    differences,
     matrices,
     other_networks,
     verdict,
@@ -53,26 +55,59 @@ def panels(
         failed: reasons of failed cells by dataset and method.
     """
     unknown = TRIVIALITY.isdisjoint(results.metrics["metric"])
+    found = [
+        {**panel(rows, gap, data), "verdicts": [verdict(rows, gap).split(": ", 1)]}
+        for gap, data, rows in _parts(matrices(results, failed))
+    ]
     return [
-        {**panel(rows, gap, data), "id": f"panel-{number}", "unknown": unknown}
-        for number, (gap, data, rows) in enumerate(_parts(results, failed or {}))
+        one | {"id": f"panel-{number}", "unknown": unknown, "where": "away from home"}
+        for number, one in enumerate(found)
     ]
 
 
-def _parts(
-    results: Results, failed: Mapping[tuple[str, str], str]
-) -> Iterator[tuple[str, str, pd.DataFrame]]:
+def compared_panels(
+    first: Results, second: Results, names: tuple[str, str]
+) -> list[dict[str, Any]]:
+    """A panel per gap and dataset with the verdicts of two runs and how much their changes differ.
+
+    Args:
+        first: the tables of a run.
+        second: the tables of another run.
+        names: their ids.
+    """
+    both = [matrices(first), matrices(second)]
+    where = f"away from home in run {names[1]}, less that in run {names[0]}"
+    found = []
+    for number, (gap, data, rows) in enumerate(_parts(differences(first, second))):
+        own = [one[gap] if data == ALL else _of_data(one[gap], data) for one in both]
+        told = [[f"Run {name}", verdict(one, gap)] for name, one in zip(names, own, strict=True)]
+        more = {"verdicts": told, "id": f"panel-{number}", "unknown": False, "where": where}
+        found.append(panel(rows, gap, data) | more)
+    return found
+
+
+def comparison(first: Results, second: Results, names: tuple[str, str]) -> str:
+    """The page that sets two runs side by side, see ``compared_panels``."""
+    panels = compared_panels(first, second, names)
+    return rendered("robust_fairness.reporting", "comparison.html", panels=panels, names=names)
+
+
+def _of_data(rows: pd.DataFrame, data: str) -> pd.DataFrame:
+    return rows[rows["data"] == data]
+
+
+def _parts(found: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, str, pd.DataFrame]]:
     """Gap, dataset and rows of every panel; tests are corrected over all datasets of a gap."""
-    for gap, rows in matrices(results, failed).items():
+    for gap, rows in found.items():
         names = rows["data"].unique()
         if len(names) > 1:
             yield gap, ALL, rows
         for name in names:
-            yield gap, str(name), rows[rows["data"] == name]
+            yield gap, str(name), _of_data(rows, name)
 
 
 def panel(rows: pd.DataFrame, gap: str, data: str) -> dict[str, Any]:
-    """Verdict, table and notes of some rows of a matrix."""
+    """Table and notes of some rows of a matrix."""
     sizes = rows.groupby(TEST_SET, sort=False)["n"].min()
     columns = {key: _test_set(key) for key in sizes.index}
     other = other_networks(rows, "data").groupby(rows["method"]).all()
@@ -82,7 +117,6 @@ def panel(rows: pd.DataFrame, gap: str, data: str) -> dict[str, Any]:
         "gap": gap,
         "words": GAPS[gap],
         "data": data,
-        "verdict": verdict(rows, gap).split(": ", 1),
         "groups": [{"name": name, "span": span} for name, span in spans.items()],
         "columns": [
             {"name": name, "rows": f"{n:,.0f}"}

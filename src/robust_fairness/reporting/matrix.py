@@ -254,6 +254,20 @@ def matrices(
     }
 
 
+def differences(first: Results, second: Results) -> dict[str, pd.DataFrame]:
+    """``states`` of how much more every gap changes in the second run, paired by seed.
+
+    Only what both runs have; gap at home and accuracy are those of the second run.
+    """
+    key = [*TEST_SET, "dataset", "method", "seed"]
+    found = {}
+    for gap in matrices(first).keys() & matrices(second).keys():
+        earlier = by_seed(first, gap)[[*key, "change"]]
+        both = by_seed(second, gap).merge(earlier, on=key, suffixes=("", "_first"))
+        found[gap] = both.assign(change=both["change"] - both["change_first"])
+    return {gap: _of_gap(found[gap], second, {}) for gap in GAPS if len(found.get(gap, ()))}
+
+
 def _of_gap(
     values: pd.DataFrame, results: Results, failed: Mapping[tuple[str, str], str]
 ) -> pd.DataFrame:
