@@ -7,7 +7,7 @@ from urllib.parse import quote
 import numpy as np
 import pandas as pd
 
-from robust_fairness.rendering.html import rendered
+from robust_fairness.rendering.html import counted, rendered
 from robust_fairness.reporting.agreement import PLAIN
 from robust_fairness.reporting.matrix import (
     GAPS,
@@ -126,7 +126,7 @@ def panel(rows: pd.DataFrame, gap: str, data: str) -> dict[str, Any]:
         "lines": sorted(lines, key=lambda line: line["place"]),
         "margin": points(MARGIN),
         "level": f"{100 * LEVEL:g} %",
-        "tests": int(rows["p_changed"].count()),
+        "tests": counted({"tests": int(rows["p_changed"].count())}),
         "trivial": [line["name"] for line in lines if line["trivial"]],
         "file": f"matrix-{gap}.csv",
         "csv": "data:text/csv;charset=utf-8," + quote(rows.to_csv(index=False)),

@@ -123,7 +123,7 @@ def states(
         Columns data, ``MODEL``, shift, severity, domain, at_home, change, low, high (Student's 95 %
         interval, without adjustment), error (standard error), seeds, p_changed, p_held, changed
         (whether significantly), state, reason, accuracy, accuracy_change, n (fewest test rows).
-        ``state`` is one of ``STATES``: ``trivial`` if the predictions of at least half of the seeds
+        ``state`` is one of ``STATES``: ``trivial`` if the predictions of more than half of the seeds
         are; else ``held`` if the change is significantly within the margin; else ``grew`` or
         ``shrank`` if it is significant; else ``inconclusive``. So is a change that is the same for
         every seed, whose variance is not known.
@@ -152,7 +152,7 @@ def states(
     found["state"] = np.select(
         [
             found["seeds"] == 0,
-            found["trivial"] >= 0.5,  # noqa: PLR2004 - half of the seeds
+            found["trivial"] > 0.5,  # noqa: PLR2004 - half of the seeds
             found["p_held"] < LEVEL,
             found["changed"] & (found["change"] > 0),
             found["changed"],
@@ -229,7 +229,7 @@ def _certainty(tested: pd.DataFrame) -> str:
     if not family:
         return "Without several seeds that differ, no change can be tested."
     most = f" to {seeds.max()}" if seeds.max() > seeds.min() else ""
-    known = f"With {seeds.min()}{most} seeds and Holm's correction for {family} tests"
+    known = f"With {seeds.min()}{most} seeds and Holm's correction for {counted({'tests': family})}"
     unknown = tested[(tested["state"] == "inconclusive") & tested["error"].notna()]
     if unknown.empty:
         return f"{known}, none is inconclusive."
