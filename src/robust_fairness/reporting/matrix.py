@@ -123,8 +123,8 @@ def states(
         Columns data, ``MODEL``, shift, severity, domain, at_home, change, low, high (Student's 95 %
         interval, without adjustment), error (standard error), seeds, p_changed, p_held, changed
         (whether significantly), state, reason, accuracy, accuracy_change, n (fewest test rows).
-        ``state`` is one of ``STATES``: ``trivial`` if the predictions of more than half of the seeds
-        are; else ``held`` if the change is significantly within the margin; else ``grew`` or
+        ``state`` is one of ``STATES``: ``trivial`` if the predictions of more than half of the
+        seeds are; else ``held`` if the change is significantly within the margin; else ``grew`` or
         ``shrank`` if it is significant; else ``inconclusive``. So is a change that is the same for
         every seed, whose variance is not known.
     """
@@ -225,7 +225,7 @@ def _answer(tested: pd.DataFrame, counts: pd.Series) -> str:
 
 def _certainty(tested: pd.DataFrame) -> str:
     """Number of seeds and tests, and the changes that they cannot show."""
-    seeds, family = tested["seeds"], tested["p_changed"].count()
+    seeds, family = tested["seeds"], int(tested["p_changed"].count())
     if not family:
         return "Without several seeds that differ, no change can be tested."
     most = f" to {seeds.max()}" if seeds.max() > seeds.min() else ""
