@@ -24,12 +24,12 @@ help: ## list the targets
 
 install: $(INSTALLED) ## create .venv from requirements.lock (again only after a change)
 
-$(INSTALLED): requirements.lock pyproject.toml
+$(INSTALLED): installer.lock requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; (3, 11) <= sys.version_info < (3, 14) or sys.exit( \
 		"Python 3.11 to 3.13 is needed, this is %d.%d: make PYTHON=python3.12 ..." % sys.version_info[:2])'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(ENVIRONMENT)
 	@echo "installing requirements.lock into $(ENVIRONMENT)"
-	@$(BIN)/python -m pip install --quiet uv
+	@$(BIN)/python -m pip install --quiet --require-hashes -r installer.lock
 	@$(UV) pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes \
 		-r requirements.lock
 	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
@@ -75,6 +75,10 @@ lock: $(INSTALLED) ## resolve pyproject.toml into requirements.lock (UPGRADE=1: 
 		--extra dask --extra dev --extra docs --universal \
 		--python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 		--output-file requirements.lock
+	@echo "# The installer of the packages in requirements.lock; written by \`make lock\`." > installer.new
+	@echo uv | $(UV) pip compile - --quiet --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --no-header --no-annotate >> installer.new
+	@mv installer.new installer.lock
 
 bench: $(INSTALLED) ## measure speed and memory
 	@set -e; for script in benchmarks/[a-z]*.py; do \

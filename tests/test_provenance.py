@@ -1,6 +1,7 @@
 """Manifests: what they hold, which runs they refuse, what a rerun compares."""
 
 import json
+import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.pandas import column, data_frames
@@ -19,12 +21,15 @@ from kedro.pipeline import Node, Pipeline
 
 from robust_fairness.catalog.arrays import SamplesDataset
 from robust_fairness.catalog.files import TextDataset
+from robust_fairness.cli import cli
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import HOST, LOCK
 from robust_fairness.experiment.experiment import Experiment
 from robust_fairness.runs import provenance, rerun, session
 from robust_fairness.runs.hooks import RunRecord
+from robust_fairness.runs.ownership import owned
 from robust_fairness.runs.runners import RunFailed, SequentialRunner
+from robust_fairness.runs.secrets import hidden
 from robust_fairness.samples import Samples
 
 CELL = {"dataset": "toy", "label": "erm", "method": "erm", "network": "mlp", "seeds": [0]}
@@ -407,6 +412,46 @@ def test_a_run_id_is_the_name_of_a_file(run_id):
     one = object.__new__(session.Session)
     with pytest.raises(InputError, match="run id"):
         one.run(runtime_params={"run_id": run_id})
+
+
+def test_old_runs_are_pruned_but_for_those_that_others_refer_to():
+    """By a run, a page of the project, or the kernel; remains of killed processes go, too."""
+    behind = Pipeline([pipeline().nodes[-1]])
+    run("one")
+    run("reader", behind)
+    run("published")
+    run("new")
+    for number, name in enumerate(("one", "reader", "published", "new")):
+        provenance.update_manifest(name, started=f"2020-01-0{number + 1}T00:00:00.000+00:00")
+    Path("docs").mkdir()
+    Path("docs/results.md").write_text("Figures of run published.")
+    Path("data/checkpoints/toy.erm/aa").mkdir(parents=True)
+    os.utime("data/checkpoints/toy.erm/aa", (0, 0))
+    command = ["prune", "--keep", "1", "--older-than", "30d"]
+    printed = CliRunner().invoke(cli, [*command, "--dry-run"], catch_exceptions=False).output
+    expected = ["run reader", "data/checkpoints/toy.erm/aa", "2 would be deleted"]
+    assert [line.partition(":")[0] for line in printed.splitlines()] == expected
+    with owned("reader"):
+        assert "run reader is in progress" in CliRunner().invoke(cli, command).output
+    assert provenance.known_runs() == ["one", "reader", "published", "new"]
+    assert CliRunner().invoke(cli, command).exit_code == 0
+    assert provenance.known_runs() == ["one", "published", "new"]
+    assert not list(Path("data").glob("**/reader")) and Path("data/metrics/one/metrics").exists()
+    assert not Path("data/checkpoints/toy.erm/aa").exists()
+    assert "allowed: days, as 30d" in CliRunner().invoke(cli, ["prune", "--older-than=1h"]).output
+
+
+def test_a_manifest_has_no_credentials():
+    parameters = {"db": {"password": "hunter2"}, "uri": "postgresql://me:hunter2@host/runs"}
+    manifest = run("one", runtime_params=parameters)
+    assert manifest["runtime_parameters"] == {
+        "db": {"password": "***"},
+        "uri": "postgresql://host/runs",
+    }
+    assert hidden("--params=api_key=abc,seeds=2") == "--params=api_key=***,seeds=2"
+    assert "hunter2" not in provenance.manifest_path("one").read_text()
+    with pytest.raises(InputError, match="its manifest lacks secret parameters"):
+        rerun.rerun(str(provenance.manifest_path("one")))
 
 
 # Parquet stores UTF-8, which has no lone surrogates.

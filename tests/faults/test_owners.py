@@ -1,9 +1,12 @@
 """A run id has one owner, whose death frees it."""
 
 import json
+import random
 import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 
 import pytest
 
@@ -13,6 +16,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import boot
 from robust_fairness.runs import provenance
 from robust_fairness.runs.ownership import owned
+from tests.project import Project, small
 
 OWNER = """
 import sys
@@ -77,3 +81,31 @@ def test_a_run_deletes_only_the_checkpoints_it_used(folder):
     assert not own.path.parent.exists() and other.exists()
     own.save({})  # its folder is made again
     assert own.load() == {}
+
+
+@pytest.mark.slow
+def test_a_run_killed_at_random_moments_is_completed_to_the_same_bits(folder):
+    """At 50 moments from the start to the report; the last completion is left alone."""
+    project, draw = small(Project.copied_to(folder)), random.Random(0)
+    words = ("run", "--env=smoke", "--run-id")
+    started = time.monotonic()
+    project.kedro(*words, "whole", ROBUST_FAIRNESS_MLFLOW="on")
+    duration = time.monotonic() - started
+    for number in range(50):
+        run_id = f"killed-{number // 5}"
+        again = ["--only-missing-outputs"] if provenance.manifest_path(run_id).exists() else []
+        child = project.start(*words, run_id, *again, ROBUST_FAIRNESS_MLFLOW="on")
+        with suppress(subprocess.TimeoutExpired):
+            child.communicate(timeout=draw.uniform(0, duration))
+        child.kill()
+        child.communicate()
+    for run_id in (f"killed-{number}" for number in range(10)):
+        again = ["--only-missing-outputs"] if provenance.manifest_path(run_id).exists() else []
+        project.kedro(*words, run_id, *again, ROBUST_FAIRNESS_MLFLOW="on")
+        assert contents(run_id) == contents("whole")
+
+
+def contents(run_id: str) -> dict[str, str]:
+    """Content hash of every output of a run but the report, which names the run."""
+    outputs = provenance.load_manifest(run_id)["outputs"]
+    return {name: one["content"] for name, one in outputs.items() if name != "report"}

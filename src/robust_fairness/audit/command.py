@@ -20,6 +20,7 @@ from robust_fairness.audit.predictions import Predictions, Roles, check, check_u
 from robust_fairness.audit.report import SHARE, SMALL, groups_in, offered_names, score, selected
 from robust_fairness.audit.trivial import trivial_predictor
 from robust_fairness.audit.verdict import console
+from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.columns import Bins, as_numbers, percentages, quantile_edges
@@ -179,9 +180,9 @@ def audit_file(
         changes=changed, then=facts["then"], assumption=facts["assumption"],
     )  # fmt: skip
     name = path.name.partition(".")[0]
-    files = {f"{name}_audit.html": page, f"{name}_audit.csv": rows.to_csv(index=False)}
+    files = {f"{name}_audit.html": page, f"{name}_audit.csv": tables.csv(rows)}
     if changed is not None:
-        files[f"{name}_changes.csv"] = changed.to_csv(index=False)
+        files[f"{name}_changes.csv"] = tables.csv(changed)
     if card:
         files[f"{name}_model_card.md"] = model_card(rows, roles, facts)
     told = list(console(rows, judgements, facts["warning"], facts["assumption"]))

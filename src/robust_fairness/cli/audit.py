@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from robust_fairness.cli.commands import write_files
+from robust_fairness.cli.commands import force_option, write_files
 from robust_fairness.core.errors import InputError
 
 
@@ -61,6 +61,7 @@ class AuditCommand(click.Command):
     type=click.Path(path_type=Path),
     help="Folder for the page and the CSV file; default: the current folder.",
 )
+@force_option
 @click.option(
     "--reference", type=click.Path(path_type=Path), help="Table of an earlier period, to compare."
 )
@@ -125,6 +126,7 @@ def audit(
     output: Path | None,
     metrics: str,
     form: str,
+    force: bool,
     **options: Any,
 ) -> None:
     """Score the predictions in a table, CSV or Parquet, without training.
@@ -141,7 +143,7 @@ def audit(
     )  # fmt: skip
     found = audit_file(path, roles, metrics=_names("metrics", metrics), **options)
     files = {(output or Path.cwd()) / name: text for name, text in found.files.items()}
-    write_files(files)
+    write_files(files, force)
     if form == "json":
         click.echo(json.dumps(found.record, indent=1))
     else:

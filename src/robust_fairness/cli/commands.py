@@ -11,6 +11,8 @@ from kedro.utils import find_kedro_project
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import atomic_path
 
+force_option = click.option("--force", is_flag=True, help="Overwrite existing files.")
+
 
 class Command(click.Command):
     """A command that reports a user's mistake in one line instead of a traceback."""
@@ -44,8 +46,11 @@ class ProjectCommand(Command):
             return super().invoke(ctx)
 
 
-def write_files(texts: dict[Path, str]) -> None:
-    """Write all files, or none where one cannot be written."""
+def write_files(texts: dict[Path, str], force: bool) -> None:
+    """Write all files, or none where one cannot be written or exists and may not be replaced."""
+    for path in texts:
+        if path.exists() and not force:
+            raise InputError(f"{path}: exists, allowed: --force to overwrite it, or another place")
     try:
         with ExitStack() as files:
             for path, text in texts.items():

@@ -62,7 +62,7 @@ def init(table: Path, name: str | None, force: bool, **given: str | None) -> Non
     }
     for path in texts:
         path.parent.mkdir(parents=True, exist_ok=True)
-    write_files(texts)
+    write_files(texts, force=True)
     for path, text in texts.items():
         click.echo(f"Wrote {path} ({text.count(chr(10))} lines).")
     click.echo(f"Next: robust-fairness check --datasets {name}")

@@ -13,12 +13,13 @@ from robust_fairness.cli.data import convert_edm, fetch
 from robust_fairness.cli.init import init
 from robust_fairness.cli.listing import list_names
 from robust_fairness.cli.project import demo, new
+from robust_fairness.cli.prune import prune
 from robust_fairness.cli.report import answers, cite, report, site, table
 from robust_fairness.cli.run import rerun, run
 
 COMMANDS = (
-    answers, audit, check, cite, convert_edm, demo, fetch, init, list_names, new, report, rerun,
-    run, site, table,
+    answers, audit, check, cite, convert_edm, demo, fetch, init, list_names, new, prune, report,
+    rerun, run, site, table,
 )  # fmt: skip
 
 

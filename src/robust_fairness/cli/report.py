@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from robust_fairness.cli.commands import ProjectCommand, write_files
+from robust_fairness.cli.commands import ProjectCommand, force_option, write_files
 from robust_fairness.core.errors import unknown_name
 
 TABLE_FORMATS = ("csv", "json", "markdown")
@@ -31,7 +31,7 @@ def table(form: str, run_id: str | None, view: str | None) -> None:
     else:
         frame = _view_rows(view, run_id)
     if form == "csv":
-        click.echo(frame.to_csv(index=False), nl=False)
+        click.echo(tables.csv(frame), nl=False)
     elif form == "json":
         click.echo(frame.to_json(orient="records", lines=True), nl=False)
     else:
@@ -111,6 +111,7 @@ def open_report(run_id: str) -> None:
     type=click.Path(path_type=Path, dir_okay=False, resolve_path=True),
     help="JSON file; default: standard output.",
 )
+@force_option
 def answers(
     dataset: str,
     method: str,
@@ -119,6 +120,7 @@ def answers(
     test_set: str,
     run_id: str | None,
     output: Path | None,
+    force: bool,
 ) -> None:
     """Write predicted answers in the format of the official evaluations of GQA and GQA-OOD.
 
@@ -142,7 +144,7 @@ def answers(
     if output is None:
         click.echo(text)
     else:
-        write_files({output: f"{text}\n"})
+        write_files({output: f"{text}\n"}, force)
         click.echo(output)
 
 

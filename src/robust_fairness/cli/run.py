@@ -77,9 +77,12 @@ run = ProjectCommand(
 
 
 @click.command(cls=ProjectCommand)
-@click.argument("run_id")
-def rerun(run_id: str) -> None:
-    """Repeat a run and compare every output bit by bit."""
+@click.argument("run", metavar="RUN")
+def rerun(run: str) -> None:
+    """Repeat a run and compare every output bit by bit.
+
+    RUN is the id of the run, or the file of its manifest.
+    """
     from robust_fairness.runs.rerun import rerun as repeat
 
-    click.echo(repeat(run_id))
+    click.echo(repeat(run))

@@ -12,6 +12,7 @@ import pandas as pd
 import yaml
 
 TEXT = "str"
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with these begin formulas of spreadsheets
 
 
 class Column(NamedTuple):
@@ -116,6 +117,24 @@ def _column(values: Sequence[Any]) -> pd.Series:
         return pd.to_numeric(pd.Series(values)).astype("float64")
     text = [None if pd.isna(value) else str(value) for value in values]
     return pd.Series(text, dtype=TEXT)
+
+
+def csv(frame: pd.DataFrame) -> str:
+    """A data frame as CSV; text that a spreadsheet would take for a formula gets a quote.
+
+    >>> print(csv(pd.DataFrame({"group": ["=1+1", "-1", "a"]})), end="")
+    group
+    '=1+1
+    -1
+    a
+    """
+    safe = frame.copy()
+    for name in frame.select_dtypes(exclude="number"):
+        values = frame[name].astype("str").where(frame[name].notna())
+        is_formula = values.str[:1].isin(FORMULA) & pd.to_numeric(values, errors="coerce").isna()
+        if is_formula.any():
+            safe[name] = values.mask(is_formula, "'" + values)
+    return safe.to_csv(index=False)
 
 
 def markdown(frame: pd.DataFrame) -> str:

@@ -17,6 +17,8 @@ from robust_fairness.datasets import fetch as _fetch
 
 ROOT_VARIABLE = "ROBUST_FAIRNESS_DATA"
 BLOCK = 2**20  # bytes that are read at once of a file that is not held in memory
+# Bytes of an uncompressed file: at most so many, and above the second number so many per byte.
+MOST_BYTES, MOST_UNQUESTIONED, MOST_RATIO = 2**33, 2**26, 200
 
 
 def default_root() -> Path:
@@ -70,10 +72,10 @@ class Files:
     def content(self, name: str) -> bytes:
         """Uncompressed bytes of the file ``name`` or, where only that exists, of ``name.gz``."""
         path = self.find(name)
+        if path.suffix == ".gz":
+            return b"".join(self.blocks(name))
         with _readable(path):
             content = path.read_bytes()
-            if path.suffix == ".gz":
-                content = gzip.decompress(content)
         self.sources[name] = hashlib.sha256(content).hexdigest()
         return content
 
@@ -83,9 +85,13 @@ class Files:
         The checksum is recorded after the last block.
         """
         path = self.find(name)
-        digest = hashlib.sha256()
+        digest, size = hashlib.sha256(), 0
+        most = _most_bytes(path) if path.suffix == ".gz" else MOST_BYTES
         with _readable(path), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             while block := file.read(BLOCK):
+                size += len(block)
+                if size > most:
+                    raise InputError(f"{path}: more than {most:,} bytes uncompressed")
                 digest.update(block)
                 yield block
         self.sources[name] = digest.hexdigest()
@@ -118,6 +124,12 @@ class Files:
 
     def _places(self, name: str) -> tuple[Path, Path]:
         return self.root / name, self.root / f"{name}.gz"
+
+
+def _most_bytes(path: Path) -> int:
+    """How many bytes a gzip file may have uncompressed: one that grows further was made to."""
+    with _readable(path):
+        return min(MOST_BYTES, max(MOST_UNQUESTIONED, MOST_RATIO * path.stat().st_size))
 
 
 @contextmanager

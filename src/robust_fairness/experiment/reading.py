@@ -168,6 +168,10 @@ class Reader:
         if len(self.mistakes.found) > before:
             return None
         self.mistakes.unknown_fields(fields, of, DATASET_FIELDS)
+        if not is_label(base):
+            self.mistakes.note(
+                f"Name of {of}", node.place, f"{LETTERS} none of {', '.join(RESERVED)}."
+            )
         source = self.lookup.plugin("dataset", base, "", node.place)
         test_sets = self.test_sets(fields.get("shifts", NOTHING), of, source)
         methods = self.mistakes.mapping(fields.get("methods", NOTHING), f"methods of {of}")

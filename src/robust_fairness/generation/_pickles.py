@@ -34,6 +34,8 @@ VALUES = (
     "BINUNICODE8", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8",
 )  # fmt: skip
 MARK = object()
+MOST_INSTRUCTIONS = 2_000_000  # a network of ImageNet has some ten thousand
+KEYS = (str, int)  # of dictionaries: the hash of nested tuples may take forever
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,9 @@ class _Machine:
 
     def run(self, file: BinaryIO) -> Any:
         try:
-            for instruction, argument, _ in pickletools.genops(file):
+            for count, (instruction, argument, _) in enumerate(pickletools.genops(file)):
+                if count == MOST_INSTRUCTIONS:
+                    raise InputError(f"{self.file}: more than {count:,} pickle instructions")
                 self.take(instruction.name, argument)
             result = self.pop()
             if self.stack:
@@ -129,6 +133,8 @@ class _Machine:
     def update(self, values: list[Any]) -> None:
         if type(self.stack[-1]) is not dict:
             raise TypeError("no dictionary")
+        if not all(type(key) in KEYS for key in values[::2]):
+            raise TypeError("no key")
         self.stack[-1].update(zip(values[::2], values[1::2], strict=True))
 
     def call(self) -> None:
@@ -197,7 +203,8 @@ def module_of(value: Any, file: Path) -> Module:
     if isinstance(value, Made) and value.of == PERSISTENT and len(value.arguments) == 1:
         described = value.arguments[0]
         if isinstance(described, dict) and isinstance(described.get("state"), dict):
-            return Module(str(described.get("class_name")), described["state"])
+            name = described.get("class_name")
+            return Module(name if isinstance(name, str) else "", described["state"])
     if isinstance(value, Made) and value.of == MODULE_DICT and isinstance(value.state, dict):
         return Module("ModuleDict", value.state)
     raise InputError(f"{file}: contains no network in NVlabs' format")

@@ -30,6 +30,7 @@ from robust_fairness.generation.generator import (
 SUFFIXES = (".safetensors", ".pt", ".pth", ".pkl")
 OPENAI_NOISE_FACTOR = 1000.0  # its network counts time in thousandths of ln(sigma) / 4
 DENOISER, NETWORK, OTHER_NETWORK = "EDMPrecond", "DhariwalUNet", "SongUNet"
+LARGEST_NUMBER = 2**31  # of a setting
 ZIP, PICKLE = b"PK", b"\x80"
 
 Weights = Mapping[str, Tensor]
@@ -209,10 +210,12 @@ def _stored_module(path: Path, given: Settings) -> tuple[Settings, dict[str, Ten
         ("img_resolution", configured.size),
         ("sigma_data", configured.sigma_data),
     ):
-        if denoiser.state.get(field) != wanted:
-            raise InputError(
-                f"{path}: {field} is {denoiser.state.get(field)}, configured: {wanted}"
-            )
+        found = denoiser.state.get(field)
+        # the text of a nested value or of a huge number may take forever
+        if not isinstance(found, int | float) or abs(found) > LARGEST_NUMBER:
+            raise InputError(f"{path}: {field} is no number, configured: {wanted}")
+        if found != wanted:
+            raise InputError(f"{path}: {field} is {found}, configured: {wanted}")
     weights = _pickles.weights_of(inner, path)
     shape, converted = from_nvlabs(weights, configured.head_width, str(path))
     return _settings(path, configured, shape, 1.0), _floats(path, converted)

@@ -143,6 +143,8 @@ def load(path: Path, device: Device = "auto", classes: Sequence[str] | None = No
             f"allowed: {len(classes)} ({', '.join(classes):.80})"
         )
     try:
+        with torch.device("meta"):  # before memory is taken for what the settings declare
+            require_fit(settings.build().unet.state_dict(), weights)
         return Generator(settings, weights, device)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None

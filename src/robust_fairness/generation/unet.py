@@ -19,9 +19,12 @@ class Parameters(BaseModel, extra="forbid", frozen=True):
     """
 
     channels: tuple[int, ...] = Field(
-        (32, 64), min_length=1, description="of every level; each level halves height and width"
+        (32, 64),
+        min_length=1,
+        max_length=8,
+        description="of every level; each level halves height and width",
     )
-    layers: int = Field(1, ge=1, description="residual blocks of a level on the way down")
+    layers: int = Field(1, ge=1, le=32, description="residual blocks of a level on the way down")
     attention: tuple[int, ...] = Field((), description="heights of images that have attention")
     middle_attention: bool = Field(False, description="whether the lowest level has attention")
     head_width: int = Field(8, ge=1, description="channels of a head of the attention")

@@ -51,6 +51,7 @@ class Model(Plugin, nn.Module, ABC):
         iterative: whether it is trained in steps and epochs.
         differentiable: whether its outputs have derivatives in the inputs, which the curvature of
             the loss needs.
+        keeps_training_rows: whether its weights include rows of the training data.
         piecewise_linear: whether the outputs are piecewise linear in the inputs without dropout,
             which gives the curvature of the loss in closed form.
         early_width: channels of the early layer.
@@ -72,6 +73,7 @@ class Model(Plugin, nn.Module, ABC):
     embeds: ClassVar[bool] = False
     iterative: ClassVar[bool] = True
     differentiable: ClassVar[bool] = True
+    keeps_training_rows: ClassVar[bool] = False
     piecewise_linear: bool
     early_width: int
     feature_width: int

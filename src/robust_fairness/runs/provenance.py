@@ -25,6 +25,7 @@ from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.files import atomic_path, locked
 from robust_fairness.core.registry import plugins_folder
 from robust_fairness.datasets import fetch
+from robust_fairness.runs.secrets import hidden
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +42,7 @@ IDENTITY = (
     "environment", "pipelines", "namespaces", "filters", "runtime_parameters", "configuration",
     "git", "code", "packages", "python", "threads", "device",
 )  # fmt: skip
-REQUIRED = ("run_id", "state", "started", "inputs", "loaded", "outputs")  # fields of any version
+REQUIRED = {"run_id", "state", "started", "inputs", "loaded", "outputs"}  # of any version
 SOURCES = ("*.py", "*.yml", "*.bib")
 ALLOW_MODIFIED_DATA = "ROBUST_FAIRNESS_ALLOW_MODIFIED_DATA"  # set by --allow-modified-data
 ACCEPT_CHANGES = "ROBUST_FAIRNESS_ACCEPT_CHANGES"  # set by --accept-changes
@@ -72,9 +73,14 @@ def manifests() -> list[dict[str, Any]]:
     found = []
     for path in sorted((root() / FOLDER).glob("*.json")):
         try:
-            found.append(load_manifest(path.stem))
+            manifest = read_manifest(path)
         except InputError as error:
             logger.warning("%s; skipped", error)
+            continue
+        if manifest.keys() >= REQUIRED:
+            found.append(manifest)
+        else:
+            logger.warning("%s: corrupted manifest (fields are missing); skipped", path)
     return sorted(found, key=lambda manifest: str(manifest["started"]))
 
 
@@ -83,15 +89,17 @@ def load_manifest(run_id: str) -> dict[str, Any]:
     path = manifest_path(run_id)
     if not path.exists():
         raise unknown_name("run", run_id, (one.stem for one in path.parent.glob("*.json")))
+    return read_manifest(path)
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """The manifest in a file, named by its run."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError) as error:
         raise InputError(f"{path}: corrupted manifest ({error})") from error
-    if not isinstance(content, dict) or content.get("run_id") != run_id:
-        raise InputError(f"{path}: corrupted manifest (not that of run {run_id})")
-    for field in REQUIRED:
-        if field not in content:
-            raise InputError(f"{path}: corrupted manifest (field {field!r} is missing)")
+    if not isinstance(content, dict) or content.get("run_id") != path.stem:
+        raise InputError(f"{path}: corrupted manifest (not that of run {path.stem})")
     return content
 
 
@@ -204,7 +212,8 @@ def new_manifest(
         "packages": {name: version(name) for name in PACKAGES},
         **machine(),
     }
-    return json.loads(json.dumps(manifest, default=str))
+    written: dict[str, Any] = hidden(json.loads(json.dumps(manifest, default=str)))
+    return written
 
 
 def completed(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:

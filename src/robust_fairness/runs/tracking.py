@@ -2,7 +2,9 @@
 
 Only ``MlflowClient`` with explicit ids is used, so that nothing depends on the active run of the
 process. Without a server there is one warning and the run continues.
-``ROBUST_FAIRNESS_MLFLOW=off`` turns tracking off, ``no-models`` leaves out the models.
+``ROBUST_FAIRNESS_MLFLOW=off`` turns tracking off, ``no-models`` leaves out the models. A server
+gets no rows of the data, neither in models that keep training rows nor in contact sheets of the
+report, unless it is ``with-data``.
 
 Names of metrics are ``metric/attribute/shift_severity/trial``, as far as they apply. Those of
 the trial that the cell's first criterion selected are logged again as ``chosen/...`` without the
@@ -12,25 +14,30 @@ trial: equal names for all methods, which MLflow compares in one table.
 import logging
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.parse import urlsplit
 
 from kedro.framework.hooks import hook_impl
 
 from robust_fairness.catalog import names
-from robust_fairness.core.errors import Failure
+from robust_fairness.core.errors import Failure, InputError
+from robust_fairness.core.registry import find
 from robust_fairness.experiment.experiment import Cell
 from robust_fairness.runs import provenance
 from robust_fairness.runs.runners import first_line
+from robust_fairness.runs.secrets import hidden
 from robust_fairness.runs.session import environment
 
 logger = logging.getLogger(__name__)
 
 SWITCH = "ROBUST_FAIRNESS_MLFLOW"
 EXPERIMENT = "robust_fairness"
+SHEET = "contact_sheet"
 MODEL = "model"  # its folder among a cell's artifacts
 SILENCE = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
 # A short timeout finds out whether there is a server; later it may be busy with other clients.
@@ -67,7 +74,8 @@ class MlflowTracking:
         except Exception as error:  # of any type, raised by the client
             self._without.add(run_id)
             logger.warning(
-                "MLflow is not available, the run continues without it: %s", first_line(error)[:200]
+                "MLflow is not available, the run continues without it: %s",
+                hidden(first_line(error))[:200],
             )
 
     @hook_impl(trylast=True)  # after the checks of other hooks
@@ -90,6 +98,12 @@ class MlflowTracking:
         elif node.short_name == "evaluate":
             self._attempt(run_id, lambda record: record.scores(cell, made["metrics"]))
         elif node.short_name == "predict" and os.environ.get(SWITCH, "").lower() != "no-models":
+            if find("network", cell.network.name).keeps_training_rows and not may_send_data():
+                logger.warning(
+                    "%s: its model keeps training rows and is not sent to the MLflow server; "
+                    "%s=with-data sends it", cell.name, SWITCH,
+                )  # fmt: skip
+                return
             parts = made["samples"], made["models"], made["selection"]
             self._attempt(run_id, lambda record: record.model(cell, *parts))
 
@@ -110,7 +124,14 @@ class MlflowTracking:
     def _end(
         self, run_id: str, failures: list[Failure], state: str, pipeline: Any, catalog: Any
     ) -> None:
-        made = "report" in pipeline.all_outputs() and catalog.exists("report")
+        outputs = pipeline.all_outputs()
+        made = "report" in outputs and catalog.exists("report")
+        if made and not may_send_data() and any(names.parse(one).part == SHEET for one in outputs):
+            logger.warning(
+                "the report shows images of the data and is not sent to the MLflow server; "
+                "%s=with-data sends it", SWITCH,
+            )  # fmt: skip
+            made = False
         report = catalog.load("report") if made else None
         cells = [f"params:{failure.namespace}.cell" for failure in failures]
         failed = [
@@ -159,6 +180,11 @@ class Record:
         with waiting(SHORT_WAITS):
             known = self._client.get_experiment_by_name(EXPERIMENT)
         if known is not None:
+            if files is not None and known.artifact_location != files:
+                raise InputError(
+                    f"mlflow.db keeps its files in {known.artifact_location}, as this project was "
+                    "moved or copied; move mlflow.db away, or set MLFLOW_TRACKING_URI"
+                )
             return str(known.experiment_id)
         try:
             return str(self._client.create_experiment(EXPERIMENT, files))
@@ -200,7 +226,9 @@ class Record:
         run = self._child(cell)
         self._client.update_run(run, status="RUNNING")
         (settings,) = pd.json_normalize(cell.model_dump()).to_dict("records")
-        params = [Param(str(name), str(one)[:LONGEST_PARAMETER]) for name, one in settings.items()]
+        params = [
+            Param(str(name), str(one)[:LONGEST_PARAMETER]) for name, one in hidden(settings).items()
+        ]
         for some in batches(params, PARAMETERS_PER_REQUEST):
             self._client.log_batch(run, params=some)
         curves = history.groupby(["trial", "quantity", "epoch"], sort=False)["value"].mean()
@@ -272,6 +300,32 @@ class Record:
     def _log(self, run: str, metrics: Sequence[Any]) -> None:
         for some in batches(metrics, METRICS_PER_REQUEST):
             self._client.log_batch(run, metrics=some)
+
+
+def forget(run_id: str) -> None:
+    """Delete the MLflow runs of a run, and their files where they are in this project."""
+    uri = os.environ.get("MLFLOW_TRACKING_URI")
+    database = provenance.root() / "mlflow.db"
+    if os.environ.get(SWITCH, "on").lower() == "off" or not (uri or database.exists()):
+        return
+    from mlflow import MlflowClient
+
+    client = MlflowClient(uri or f"sqlite:///{database}")
+    experiment = client.get_experiment_by_name(EXPERIMENT)
+    if experiment is None:
+        return
+    condition = f"tags.`kedro.run_id` = '{run_id}'"
+    for run in client.search_runs([experiment.experiment_id], condition, max_results=MOST_RUNS):
+        client.delete_run(run.info.run_id)
+        folder = provenance.root() / "mlruns" / run.info.run_id
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def may_send_data() -> bool:
+    """Whether what is logged stays on this machine, or rows of the data may be sent."""
+    uri = os.environ.get("MLFLOW_TRACKING_URI", "")
+    is_local = urlsplit(uri).scheme in ("", "file", "sqlite")
+    return is_local or os.environ.get(SWITCH, "").lower() == "with-data"
 
 
 def waiting(limits: Mapping[str, str]) -> AbstractContextManager[None]:

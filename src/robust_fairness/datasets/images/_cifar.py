@@ -24,6 +24,12 @@ TEST = (f"{FOLDER}/test_batch.bin",)
 ARCHIVE = "cifar10/cifar-10-binary.tar"  # as fetched: the same name and .gz
 SIZE = 32
 CHANNELS = 3
+MOST_BYTES = 2**30  # of all arrays, or of a batch
+# a RuntimeError is an encrypted member, a MemoryError an array that declares too large a shape
+DAMAGE = (
+    zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError, RuntimeError,
+    NotImplementedError, MemoryError,
+)  # fmt: skip
 RECORD = 1 + CHANNELS * SIZE * SIZE  # a label, then red, green and blue, row by row
 
 # Images uint8 [n, 3, 32, 32], labels int64 [n], names str [n] or None where there are none.
@@ -59,7 +65,10 @@ def _members(files: Files, names: Sequence[str]) -> dict[str, bytes]:
     try:
         with tarfile.open(fileobj=content, mode="r:") as archive:
             for name in names:
-                member = archive.extractfile(name.removeprefix("cifar10/"))
+                listed = archive.getmember(name.removeprefix("cifar10/"))
+                if listed.size > MOST_BYTES:
+                    raise InputError(f"{ARCHIVE}: {listed.name} has {listed.size:,} bytes")
+                member = archive.extractfile(listed)
                 found[name] = b"" if member is None else member.read()
     except KeyError as error:
         raise InputError(f"{ARCHIVE}: {error.args[0]}") from error
@@ -109,9 +118,13 @@ def _loaded(files: Files, name: str) -> dict[str, np.ndarray]:
     """All arrays of a NumPy archive, none of which may be pickled."""
     content = files.content(name)
     try:
+        with zipfile.ZipFile(io.BytesIO(content)) as members:
+            size = sum(member.file_size for member in members.infolist())
+        if size > MOST_BYTES:
+            raise ValueError(f"{size:,} bytes uncompressed, allowed: up to {MOST_BYTES:,}")
         with np.load(io.BytesIO(content), allow_pickle=False) as archive:
             return {key: archive[key] for key in archive.files}
-    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError) as error:
+    except DAMAGE as error:
         # an array alone, which is no context, is a TypeError
         raise InputError(
             f"{name}: not a valid NumPy archive: {str(error).splitlines()[0]}"

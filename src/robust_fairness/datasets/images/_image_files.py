@@ -31,7 +31,13 @@ RENAMED = {"pictures": "images", "picture": "image", "min_pictures": "min_images
 Size = tuple[int, int]  # height, width
 Crop = Size | Literal["square"] | None
 Look = Callable[[int, np.ndarray], None]
-DAMAGE = (OSError, zipfile.BadZipFile, zlib.error, Image.DecompressionBombError)
+MOST_PIXELS = 2**26  # of an image, 8,192 x 8,192
+MOST_BYTES = 2**28  # of an image file
+# a RuntimeError is an encrypted member of a zip file, a NotImplementedError another compression
+DAMAGE = (
+    OSError, EOFError, zipfile.BadZipFile, zlib.error, Image.DecompressionBombError, RuntimeError,
+    NotImplementedError,
+)  # fmt: skip
 
 
 class ImageFileParameters(BaseModel, extra="forbid", frozen=True):
@@ -93,7 +99,14 @@ def _zip(archive: zipfile.ZipFile, place: str, formats: Mapping[str, str], depth
             raise InputError(
                 f"{archive.filename}: two images are named {name}; names must be unique"
             )
-    return Source(place, set(members), lambda name: archive.read(members[name]), formats)
+
+    def read(name: str) -> bytes:
+        size = archive.getinfo(members[name]).file_size
+        if size > MOST_BYTES:
+            raise InputError(f"{size:,} bytes uncompressed, allowed: up to {MOST_BYTES:,}")
+        return archive.read(members[name])
+
+    return Source(place, set(members), read, formats)
 
 
 @contextmanager
@@ -234,6 +247,10 @@ def _decoded(content: bytes, crop: Crop, formats: tuple[str, ...]) -> Image.Imag
     with Image.open(BytesIO(content), formats=formats) as image:
         if image.mode.startswith(("I", "F")):  # conversion would cut these off at 255
             raise InputError(f"pixels of mode {image.mode}, allowed: 8 bits per channel")
+        if image.width * image.height > MOST_PIXELS:
+            raise InputError(
+                f"{image.height} x {image.width} pixels, allowed: up to {MOST_PIXELS:,} in all"
+            )
         _window(image.height, image.width, crop)
         return image.convert("RGB")
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 INFO, FEATURES = "gqa_objects_info.json", "features"
 ROW = ("idx", "index")  # the official name and, in its absence, the plain one
 PROMISED = "objectsNum"
+MOST_RATIO = 1000  # of an array to what a file keeps of it
 MANIFEST_FILE, PROGRESS_FILE = "boxes.json", "progress.json"
 FORMAT = 1  # of what is written; a change of it makes old maps unfit
 HALF, COUNT = np.dtype("<f2"), np.dtype("<i2")
@@ -176,6 +177,7 @@ def _opened(path: Path) -> Iterator["h5py.Dataset"]:
             f"{path}: corrupted or truncated HDF5 file: {first_line(error)}"
         ) from error
     with file:
+        _require_own(file, path)
         dataset = file.get(FEATURES)
         if not isinstance(dataset, h5py.Dataset) or dataset.dtype.kind != "f":
             raise InputError(f"{path}: must contain an array of real numbers named {FEATURES}")
@@ -183,7 +185,22 @@ def _opened(path: Path) -> Iterator["h5py.Dataset"]:
             raise InputError(
                 f"{path}: {FEATURES} of shape {dataset.shape}, expected image x box x number"
             )
+        held = dataset.id.get_storage_size()
+        if dataset.is_virtual or dataset.external or dataset.nbytes > MOST_RATIO * held:
+            raise InputError(
+                f"{path}: {FEATURES} declares {dataset.nbytes:,} bytes and the file has {held:,} "
+                "of them, allowed: features that the file itself has"
+            )
         yield dataset
+
+
+def _require_own(file: Any, path: Path) -> None:
+    """Require that the features are no link, which may lead to any file."""
+    import h5py
+
+    kind = file.get(FEATURES, getclass=True, getlink=True)
+    if kind not in (None, h5py.HardLink):
+        raise InputError(f"{path}: {FEATURES} is a link, allowed: an array of the file itself")
 
 
 def _identity(path: Path) -> dict[str, Any]:

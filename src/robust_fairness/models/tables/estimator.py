@@ -75,6 +75,7 @@ class Estimator(FittedModel):
             return super().changed("params", {**self.params, name: value})
 
     differentiable = False
+    keeps_training_rows = True  # nearest neighbours and machines do
     buffers_of: ClassVar = {"content": torch.uint8, "package": torch.uint8}
     content: Tensor  # the fitted estimator in the format of its package
     package: Tensor  # name and version of scikit-learn, UTF-8

@@ -22,6 +22,8 @@ class RbfSvm(FittedClassifier):
     for more its one-against-one votes, with ties broken by confidences.
     """
 
+    keeps_training_rows = True  # the support vectors
+
     class Parameters(PluginParameters):
         """The penalty C, the kernel's gamma, and the number of training rows to use.
 

@@ -65,6 +65,8 @@ def report(metrics: Any, manifest: dict[str, Any], **parts: Any) -> str:
     """The HTML page, of tables, states and contact sheets by their names in the catalog."""
     from robust_fairness import reporting
 
+    if isinstance(metrics, Failure):
+        raise InputError(f"metrics are missing: {metrics}")
     experiment = loader().full_experiment
     cells = [
         {"dataset": cell.dataset, "method": cell.label, **_state(cell, parts)}

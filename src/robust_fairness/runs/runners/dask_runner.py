@@ -35,6 +35,7 @@ from robust_fairness.runs.runners.jobs import (
     require_same_versions,
     require_sendable,
 )
+from robust_fairness.runs.secrets import without_credentials
 
 logger = logging.getLogger(__name__)
 
@@ -124,7 +125,9 @@ class DaskRunner(FaultTolerantRunner):
         from robust_fairness.runs import configuration
         from robust_fairness.runs.provenance import root
 
-        settings = {name: os.environ[name] for name in SETTINGS if name in os.environ}
+        known = {name: os.environ[name] for name in SETTINGS if name in os.environ}
+        # they travel without encryption: workers have credentials from their own environment
+        settings = {name: without_credentials(value) for name, value in known.items()}
         loader = None if PACKAGE_NAME is None else configuration.loader()
         arguments = {name: getattr(loader, name) for name in LOADER if loader is not None}
         return WorkerSetup(root(), PACKAGE_NAME, self._threads, settings, arguments, identity())

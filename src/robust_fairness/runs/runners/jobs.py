@@ -25,6 +25,7 @@ from kedro.runner.task import Task
 import robust_fairness
 from robust_fairness.core.errors import Failure, InputError
 from robust_fairness.runs.runners.fault_tolerant import CatalogWithFailures, first_line, remove
+from robust_fairness.runs.secrets import without_credentials
 
 logger = logging.getLogger(__name__)
 
@@ -224,7 +225,9 @@ def set_up(setup: WorkerSetup) -> Any:
 
     require_same_versions(setup.identity, identity(), f"worker on {platform.node()}")
     logging.getLogger("distributed").setLevel(logging.ERROR)
-    os.environ.update(setup.settings)
+    for name, value in setup.settings.items():
+        if without_credentials(os.environ.get(name, "")) != value:  # its own has credentials
+            os.environ[name] = value
     os.chdir(setup.folder)
     if setup.threads is not None:
         import torch

@@ -1,0 +1,108 @@
+"""Deleting old runs: their files, checkpoints and MLflow runs."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from robust_fairness.core import checkpoints
+from robust_fairness.core.errors import InputError
+from robust_fairness.runs import provenance, tracking
+from robust_fairness.runs.ownership import owned
+
+PAGES = ("*.md", "*.html", "*.ipynb", "*.yml")
+FOLDERS = ("docs", "notebooks", "conf")  # of pages that may name runs
+REMAINS = ("data/.attempts_*", "data/**/.*.part")  # of processes that were killed
+
+
+@dataclass(frozen=True)
+class Removal:
+    """Something to delete.
+
+    Attributes:
+        what: what it is, in words.
+        paths: its files and folders.
+        run_id: the run that it is; "" if it is none.
+    """
+
+    what: str
+    paths: Sequence[Path]
+    run_id: str = ""
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        files = (file for path in self.paths for file in (path, *path.rglob("*")))
+        return sum(file.lstat().st_size for file in files if not file.is_dir())
+
+
+def removals(keep: int, age: timedelta) -> list[Removal]:
+    """What may be deleted: runs older than ``age``, but for the newest ``keep``, and remains.
+
+    A run stays that another one read from, that a tag of Git is named after, or that a page of
+    the project names. Runs without a readable manifest are left alone.
+    """
+    limit = datetime.now(UTC) - age
+    known = provenance.manifests()
+    old = known[: max(0, len(known) - keep)]
+    runs = [one["run_id"] for one in old if datetime.fromisoformat(one["started"]) < limit]
+    kept = {*_referred_to(known, runs)}
+    found = [Removal(f"run {one}", _files_of(one), one) for one in runs if one not in kept]
+    remains = [path for pattern in REMAINS for path in provenance.root().glob(pattern)]
+    remains += (provenance.root() / checkpoints.root()).glob("*/*")
+    found += [
+        Removal(provenance.relative(path), [path]) for path in remains if _is_old(path, limit)
+    ]
+    return found
+
+
+def remove(removal: Removal) -> None:
+    """Delete it; a run in progress is an error."""
+    if removal.run_id:
+        with owned(removal.run_id):
+            tracking.forget(removal.run_id)
+            _delete(removal.paths)
+    else:
+        _delete(removal.paths)
+
+
+def _delete(paths: Sequence[Path]) -> None:
+    try:
+        for path in paths:
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"{error.filename}: cannot be deleted: {error.strerror}") from error
+
+
+def _files_of(run_id: str) -> list[Path]:
+    """Folders of all versions of a run, ``<file>/<run id>/<file>``, and last its manifest."""
+    folders = (provenance.root() / "data").glob(f"**/{run_id}")
+    versions = [path for path in folders if (path / path.parent.name).is_file()]
+    return [*versions, provenance.manifest_path(run_id)]
+
+
+def _referred_to(known: Sequence[Mapping[str, Any]], runs: Sequence[str]) -> Iterator[str]:
+    """Runs that other runs, tags or pages refer to."""
+    for manifest in known:
+        yield from manifest["loaded"].values()
+    done = subprocess.run(
+        ["git", "tag"], cwd=provenance.root(), capture_output=True, text=True, check=False
+    )
+    yield from done.stdout.split()
+    folders = [provenance.root() / name for name in FOLDERS]
+    pages = [provenance.root() / "README.md"]
+    pages += (path for folder in folders for kind in PAGES for path in folder.rglob(kind))
+    texts = [path.read_text(encoding="utf-8", errors="replace") for path in pages if path.is_file()]
+    for run_id in runs:
+        if any(run_id in text for text in texts):
+            yield run_id
+
+
+def _is_old(path: Path, limit: datetime) -> bool:
+    return datetime.fromtimestamp(path.lstat().st_mtime, UTC) < limit

@@ -1,0 +1,160 @@
+"""Hostile files: one line, without the memory and the time that they are made to take."""
+
+import gzip
+import io
+import pickle
+import struct
+import tarfile
+import zipfile
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.images import _cifar, _image_files
+from robust_fairness.datasets.questions import _boxes
+from robust_fairness.generation import _pickles, generator
+from robust_fairness.generation.conversion import convert
+
+
+def test_gzip_bombs_are_not_unpacked(tmp_path):
+    bomb = tmp_path / "bomb.csv.gz"
+    with gzip.open(bomb, "wb") as file:
+        for _ in range(65):
+            file.write(bytes(2**20))
+    with pytest.raises(InputError, match=r"bomb.csv.gz: more than 67,108,864 bytes uncompressed"):
+        Files(tmp_path).content("bomb.csv")
+
+
+def encrypted(archive: Path) -> None:
+    """Mark the only member of a zip file as encrypted, in both of its headers."""
+    content = bytearray(archive.read_bytes())
+    for magic, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        content[content.index(magic) + place] |= 1
+    archive.write_bytes(content)
+
+
+def foreign(archive: Path) -> None:
+    """Mark the only member of a zip file as compressed by an unknown method."""
+    content = bytearray(archive.read_bytes())
+    for magic, place in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
+        content[content.index(magic) + place] = 97
+    archive.write_bytes(content)
+
+
+def huge(archive: Path) -> None:
+    """Declare a gigabyte for the only member of a zip file."""
+    content = bytearray(archive.read_bytes())
+    place = content.index(b"PK\x01\x02") + 24
+    content[place : place + 4] = struct.pack("<I", 2**30)
+    archive.write_bytes(content)
+
+
+@pytest.mark.parametrize("damage", [encrypted, foreign, huge])
+def test_zip_files_of_images_that_cannot_be_read(tmp_path, damage):
+    with zipfile.ZipFile(tmp_path / "images.zip", "w") as archive:
+        archive.writestr("a.jpg", b"x" * 100)
+    damage(tmp_path / "images.zip")
+    files, parameters = Files(tmp_path), _image_files.ImageFileParameters(size=2)
+    with (
+        pytest.raises(InputError, match=r"image a.jpg \(row 0\): ") as error,
+        _image_files.opened(files, "images") as source,
+    ):
+        _image_files.decode(source, ["a.jpg"], parameters, files)
+    assert "\n" not in str(error.value)
+
+
+def test_an_image_of_too_many_pixels_is_not_decoded(tmp_path):
+    folder = tmp_path / "images"
+    folder.mkdir()
+    content = io.BytesIO()
+    Image.new("1", (9000, 9000)).save(content, "PNG")
+    (folder / "a.png").write_bytes(content.getvalue())
+    files, parameters = Files(tmp_path), _image_files.ImageFileParameters(size=2)
+    with (
+        pytest.raises(InputError, match=r"9000 x 9000 pixels, allowed: up to 67,108,864 in all"),
+        _image_files.opened(files, "images", _image_files.COMMON) as source,
+    ):
+        _image_files.decode(source, ["a.png"], parameters, files)
+
+
+def test_archives_of_cifar_declare_no_more_than_they_have(tmp_path):
+    (tmp_path / "cifar10").mkdir()
+    member = tarfile.TarInfo("cifar-10-batches-bin/data_batch_1.bin")
+    member.size = 2**40
+    (tmp_path / f"{_cifar.ARCHIVE}").write_bytes(member.tobuf() + bytes(1024))
+    with pytest.raises(InputError, match=r"cifar-10-binary\.tar: "):
+        _cifar.read(Files(tmp_path), [_cifar.TRAINING[0]])
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "|u1", "fortran_order": False, "shape": (2**50,)}
+    )
+    with zipfile.ZipFile(tmp_path / "own.npz", "w") as archive:
+        archive.writestr("images.npy", header.getvalue())
+    with pytest.raises(InputError, match=r"own.npz: not a valid NumPy archive"):
+        _cifar.read(Files(tmp_path), ["own.npz"])
+
+
+def test_features_are_in_the_file_itself(tmp_path):
+    """Neither behind links nor in other files, and not larger than what is stored."""
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["features"] = np.ones((2, 3, 4), np.float32)
+    made = {
+        "link": lambda file: file.update(features=h5py.ExternalLink("other.h5", "features")),
+        "soft": lambda file: file.update(features=h5py.SoftLink("/features")),
+        "external": lambda file: file.create_dataset(
+            "features", (1, 1, 4), "f4", external=[("/etc/hostname", 0, 16)]
+        ),
+        "huge": lambda file: file.create_dataset("features", (2**40, 100, 2048), "f4", chunks=True),
+    }
+    for name, write in made.items():
+        with h5py.File(tmp_path / f"{name}.h5", "w") as file:
+            write(file)
+        refused = pytest.raises(InputError, match=f"{name}.h5: features (is a link|declares)")
+        with refused, _boxes._opened(tmp_path / f"{name}.h5"):
+            pass
+    with _boxes._opened(tmp_path / "other.h5") as found:
+        assert found.shape == (2, 3, 4)
+
+
+def doubling(count: int) -> tuple:
+    """A tuple of the same tuple twice, and so on: small in memory, endless as text or hash."""
+    found: tuple = ()
+    for _ in range(count):
+        found = (found, found)
+    return found
+
+
+def test_pickles_of_nested_values_end(tmp_path):
+    """As keys they are refused, as settings never turned into text."""
+    path = tmp_path / "network.pkl"
+    path.write_bytes(pickle.PROTO + b"\x04}" + b")" + b"\x85" * 100_000 + b"K\x01s.")
+    with pytest.raises(InputError, match="truncated or corrupted pickle"):
+        _pickles.read(path)
+    path.write_bytes(pickle.PROTO + b"\x04" + b"N" * 2_000_100)
+    with pytest.raises(InputError, match="more than 2,000,000 pickle instructions"):
+        _pickles.read(path)
+    denoiser = _pickles.Made(_pickles.MODULE_DICT, (), {"_modules": {}})
+    described = {"class_name": doubling(200), "state": {"_modules": {"model": denoiser}}}
+    made = _pickles.Made(_pickles.PERSISTENT, (described,))
+    assert _pickles.module_of(made, path).name == ""
+
+
+def test_settings_of_generators_have_limits(tmp_path):
+    """Neither a deep network nor a wide one is built before its weights are compared."""
+    settings = {"classes": ["a"], "shape": [1, 8, 8]}
+    for network, reason in (
+        ({"channels": [8], "layers": 200_000}, "less than or equal to 32"),
+        ({"channels": [2**20], "groups": 8}, "lacks|missing|weight"),
+    ):
+        path = tmp_path / "network.safetensors"
+        generator.write(path, {**settings, "network": network}, {"conv": torch.zeros(1)})
+        with pytest.raises(InputError, match=reason):
+            generator.load(path)
+        with pytest.raises(InputError, match=reason):
+            convert(path, tmp_path / "out.safetensors")
