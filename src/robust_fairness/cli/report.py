@@ -87,7 +87,7 @@ def _compared(first: str, second: str) -> Path:
 
     path = COMPARISONS / f"{first}_{second}.html"
     page = comparison(results_of(first), results_of(second), (first, second))
-    write_files({path: page})
+    write_files({path: page}, force=True)
     return path
 
 
