@@ -33,13 +33,13 @@ class Findings:
     trainings: int = 0
 
     @contextmanager
-    def noting(self, place: str, of: str) -> Iterator[None]:
-        """Note a mistake of the block, at a place if it names none itself."""
+    def noting(self, place: str, of: str = "") -> Iterator[None]:
+        """Note a mistake of the block; one without a place is at ``place``, about ``of``."""
         try:
             yield
         except InputError as error:
             for one in error.mistakes:
-                known = replace(one, place=place, text=f"{of}: {one.text}")
+                known = replace(one, place=place, text=f"{of}: {one.text}" if of else one.text)
                 self.mistakes.append(one if one.place else known)
 
 
@@ -90,5 +90,5 @@ def _check_dataset(samples: Any, dataset: Dataset, noting: Callable, place: str)
             with noting(place, f"{dataset.name}, shift {test_set.called}"):
                 shift(samples, test_set)
         for cell in dataset.cells:
-            with noting(place, cell.name):
+            with noting(place):
                 check_cell(samples, cell)

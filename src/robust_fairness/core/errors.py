@@ -68,7 +68,7 @@ LISTED = 60  # allowed names that an error lists
 
 
 def unknown_name(kind: str, name: str, allowed: Iterable[str]) -> InputError:
-    """An error for a name that is not in ``allowed``, with the nearest names.
+    """An error for a name that is not in ``allowed``, with the nearest names in any case.
 
     Of more than ``LISTED`` allowed names, the first ones are listed.
 
@@ -76,7 +76,8 @@ def unknown_name(kind: str, name: str, allowed: Iterable[str]) -> InputError:
     unknown method 'cumma': did you mean 'cuma'? Allowed: cuma, erm
     """
     options = sorted(allowed)
-    near = get_close_matches(name, options, n=3, cutoff=0.5)
+    folded = {one.casefold(): one for one in options}
+    near = [folded[one] for one in get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)]
     hint = f": did you mean {' or '.join(map(repr, near))}? " if near else ". "
     listed = ", ".join(options[:LISTED])
     if len(options) > LISTED:

@@ -37,7 +37,8 @@ COMPARED = (
 def check(samples: Samples, cell: Cell) -> None:
     """Raise an error if a cell does not fit the samples; nothing is trained."""
     search.require_fitting(samples, cell)
-    fitting.Stack(samples, cell, cell.replicas()[:1])
+    with search.naming(cell.name):
+        fitting.Stack(samples, cell, cell.replicas()[:1])
 
 
 def train(

@@ -157,19 +157,19 @@ def require_fitting(samples: Samples, cell: Cell) -> None:
     for replica in cell.replicas([{}, *cell.trials, *choices]):
         split = replica.split(samples.split_names)
         seen = samples.of_split(split)
-        with _naming(f"{cell.dataset}.{cell.label}: trial {replica.trial}"):
+        with naming(f"{cell.dataset}.{cell.label}: trial {replica.trial}"):
             checks.require_head(replica.network, cell)
             decisions.require_groups(seen, split, cell.postprocessing)
             attributes.mitigated_attributes(seen, replica.method)
             checks.require_information(seen, split, replica.method)
             augmentation.require_augmentable(replica.protocol.augmentation, samples)
     for columns in cell.groupings:
-        with _naming(f"{cell.dataset}: groupings, {' & '.join(columns)}"):
+        with naming(f"{cell.dataset}: groupings, {' & '.join(columns)}"):
             require_categorical(samples.of_split(samples.split_names[0]).attributes, columns)
 
 
 @contextmanager
-def _naming(place: str) -> Iterator[None]:
+def naming(place: str) -> Iterator[None]:
     """Make errors name the place in the settings."""
     try:
         yield

@@ -285,6 +285,12 @@ def _encoded(batch: Any) -> Any:
 def _wanted(header: Sequence[str], columns: Sequence[str] | None, name: str) -> list[str]:
     """The columns to read, each of which is in the header exactly once."""
     wanted = list(header if columns is None else columns)
+    others = [one for one in ";\t|" if len(header) == 1 and one in header[0]]
+    if others:
+        raise InputError(
+            f"{name}: the only column is {header[0]!r}, allowed: the right delimiter, here perhaps "
+            f"{others[0]!r}"
+        )
     for column in wanted:
         if column not in header:
             raise InputError(f"{name}: {unknown_name('column', column, header)}")
