@@ -277,3 +277,11 @@ def test_tables_of_cross_md_are_those_of_the_scores_beside_it():
     scores, splits = pd.read_parquet(made.SCORES), pd.read_parquet(made.SPLITS)
     assert made.written(page, Results(scores, splits=splits)) == page
     assert set(re.findall(r"<!-- table: (\w+) -->", page)) == {*made.TABLES}
+
+
+def test_tables_of_natural_md_are_those_of_the_scores_beside_it():
+    """``docs/natural_tables.py`` leaves the page as it is, and has found every table."""
+    made = module(DOCUMENTS / "natural_tables.py")
+    page = made.PAGE.read_text()
+    assert made.written(page, made.results_beside()) == page
+    assert set(re.findall(r"<!-- table: (\w+) -->", page)) == {*made.TABLES}
