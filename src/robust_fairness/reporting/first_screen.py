@@ -31,8 +31,8 @@ SYMBOLS = {
     "grew": "", "shrank": "", "held": "=", "inconclusive": "?", "trivial": "T", "missing": "–",
 }  # fmt: skip
 WORDS = {
-    "grew": "grew by {change} points, significant",
-    "shrank": "shrank by {change} points, significant",
+    "grew": "grew by {size} points, significant",
+    "shrank": "shrank by {size} points, significant",
     "held": "held, changed by {change} points",
     "inconclusive": "inconclusive, {change} points",
     "trivial": "trivial predictor",
@@ -175,7 +175,9 @@ def _cell(test_set: str, row: Mapping[str, Any]) -> dict[str, Any]:
         "style": coloured if state in ("grew", "shrank") else state,
         "number": "" if state in ("trivial", "missing") else change,
         "mark": ("●" if row["changed"] else "") + SYMBOLS[state],
-        "words": WORDS[state].format(change=change, reason=row["reason"]),
+        "words": WORDS[state].format(
+            change=change, size=points(abs(row["change"])), reason=row["reason"]
+        ),
         "test_set": test_set,
         "interval": f"{signed(row['low'])} to {signed(row['high'])}",
         "seeds": row["seeds"],
