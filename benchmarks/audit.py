@@ -86,6 +86,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--others", type=int, default=4, help="columns that are not asked for")
     parser.add_argument("--forms", nargs="+", choices=FORMS, default=["csv", "parquet"])
+    parser.add_argument("--compare", action="store_true", help="against a reference as long")
     parser.add_argument("--write", type=Path, help="write this table and no more")
     options = parser.parse_args()
     if options.write:
@@ -102,6 +103,10 @@ def main() -> None:
             sizes = [f"--rows={options.rows}", f"--others={options.others}"]
             subprocess.run([sys.executable, __file__, f"--write={path}", *sizes], check=True)
             words = [*audit, str(path), *COMMAND, f"--output={folder}"]
+            if options.compare:
+                reference = path.rename(path.with_name(f"reference.{form}"))
+                subprocess.run([sys.executable, __file__, f"--write={path}", *sizes], check=True)
+                words.append(f"--reference={reference}")
             wall, seconds, peak = measured(words)
             print(
                 f"{form}, {path.stat().st_size / 1e6:.0f} MB: {seconds:.1f} s of a processor, "

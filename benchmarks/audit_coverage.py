@@ -12,11 +12,12 @@ import itertools
 import numpy as np
 
 from robust_fairness.audit import intervals
+from robust_fairness.audit.changes import change_of
 
 TRUE_POSITIVE, TRUE_NEGATIVE, POSITIVE = 0.7, 0.8, 0.4
 SIZES = (((500, 500), (500, 50)), ((500, 50), (500, 50)), ((500, 500), (2000, 2000)),
          ((2000, 2000), (2000, 2000)))  # fmt: skip
-GAPS = ((0.0, 0.0), (0.02, 0.0), (0.1, 0.0), (0.1, 0.1), (0.3, 0.1))
+GAPS = ((0.0, 0.0), (0.02, 0.0), (0.1, 0.0), (0.0, 0.1), (0.1, 0.1), (0.3, 0.1))
 RESAMPLES = 300
 METRICS = ("equal_opportunity_difference", "equalized_odds_difference", "delta_eo",
            "demographic_parity_ratio", "worst_group_accuracy")  # fmt: skip
@@ -69,7 +70,7 @@ def coverage(sizes: tuple, gaps: tuple[float, float], tables: int) -> dict[str, 
             both.append((estimates(counts), intervals.bounds_of_classes(counts, rng)))
         (now, now_bounds), (then, then_bounds) = both
         for name in METRICS:
-            low, high = intervals.difference_of(
+            low, high = change_of(
                 (now[name], now_bounds[name].low, now_bounds[name].high),
                 (then[name], then_bounds[name].low, then_bounds[name].high),
             )

@@ -1,6 +1,6 @@
 """Changes of an audit's values between two periods, each with its interval."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,8 @@ def _kind(values: pd.Series) -> str:
 def changes(now: pd.DataFrame, then: pd.DataFrame) -> pd.DataFrame:
     """Every value then and now, and its change, now less then.
 
-    The interval of a change is made from the two separate intervals (``difference_of``). Values
+    The interval of a change is made from the two separate intervals: by ``difference_of`` for rates
+    and by ``change_of`` between groups. Values
     without an interval have none of their change either, and p-values are left out. A group of one
     period only has no change; gaps of an attribute with other groups then and now say so.
 
@@ -73,7 +74,8 @@ def changes(now: pd.DataFrame, then: pd.DataFrame) -> pd.DataFrame:
         tuple(both[f"{part}_{period}"].to_numpy() for part in ("value", "low", "high"))
         for period in ("now", "then")
     )
-    low, high = difference_of(current, earlier)
+    between = ((both["group"] == "") & (both["attribute"] != "")).to_numpy()
+    low, high = np.where(between, change_of(current, earlier), difference_of(current, earlier))
     found = both[KEYS].assign(
         then=earlier[0], then_low=earlier[1], then_high=earlier[2], then_n=both["n_then"].fillna(0),
         now=current[0], now_low=current[1], now_high=current[2], now_n=both["n_now"].fillna(0),
@@ -81,6 +83,29 @@ def changes(now: pd.DataFrame, then: pd.DataFrame) -> pd.DataFrame:
     )  # fmt: skip
     rows: list[dict[Any, Any]] = found.to_dict("records")
     return tables.table(CHANGES, [*rows, *_mix_rows(found)])
+
+
+def change_of(now: Sequence[Any], then: Sequence[Any]) -> tuple[Any, Any]:
+    """Interval of the change of a gap, a ratio or a worst group, from the two separate intervals.
+
+    The square-and-add rule takes estimates to be unbiased. An absolute gap near 0 is biased upwards
+    and a ratio near 1 downwards; where an interval ends there, the bound of the change on that side
+    is the difference of the two bounds, which holds whenever both of them do.
+
+    Args:
+        now: estimates with their lower and upper bounds, ``[...]`` each.
+        then: the earlier ones.
+    """
+    least, most = difference_of(now, then)
+    (_, low, high), (_, low_then, high_then) = now, then
+    least = np.where(_at_end(low, high_then), low - high_then, least)
+    most = np.where(_at_end(low_then, high), high - low_then, most)
+    return least, most
+
+
+def _at_end(low: Any, high: Any) -> Any:
+    """Whether a lower bound is 0, or an upper one 1."""
+    return (np.asarray(low) <= 0) | (np.asarray(high) >= 1)
 
 
 def _kept(rows: pd.DataFrame) -> pd.DataFrame:
