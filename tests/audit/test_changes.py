@@ -1,5 +1,6 @@
 """Comparison of two periods: intervals by simulation, the mix of groups, gates and bad input."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -55,7 +56,7 @@ def of(found: pd.DataFrame, metric: str, attribute: str = "", group: str = "") -
 def test_a_planted_change_is_found_and_the_share_of_a_group_drifts(found: pd.DataFrame) -> None:
     odds = of(found, "equalized_odds_difference", "sex")
     assert odds["change"] == pytest.approx(odds["now"] - odds["then"])
-    assert 0.15 < odds["low"] < 0.3 < odds["high"] < 0.4
+    assert 0.15 < odds["low"] < 0.3 < odds["high"] < 0.45
     assert of(found, "true_positive_rate_by_group", "sex", "m")["high"] < -0.2
     assert of(found, "group_share", "region", "west")["low"] > 0.25
     still = of(found, "equalized_odds_difference", "region")
@@ -212,7 +213,7 @@ def test_tables_are_read_as_people_write_them(tmp_path: Path) -> None:
     }
     found = []
     for name, (table, separator) in forms.items():
-        table.to_csv(tmp_path / name, index=False, sep=separator)
+        table.to_csv(tmp_path / name, index=False, sep=separator, quoting=csv.QUOTE_NONNUMERIC)
         found.append(audit_file(tmp_path / name, roles).rows.drop(columns="dataset"))
     for one in found[1:]:
         pd.testing.assert_frame_equal(one, found[0])

@@ -76,7 +76,15 @@ def delimiter_of(files: Files, name: str, columns: Sequence[str]) -> str:
         raise InputError(f"{name}: is empty, allowed: a header and rows")
     if name.endswith(PARQUET):
         return DELIMITERS[0]
-    return max(DELIMITERS, key=lambda one: len({*columns} & {*_header(first, name, one)}))
+    return max(DELIMITERS, key=lambda one: _known(columns, first, name, one))
+
+
+def _known(columns: Sequence[str], first: bytes, name: str, delimiter: str) -> int:
+    """How many of the columns the header has with a separator; 0 if it cannot be read so."""
+    try:
+        return len({*columns} & {*_header(first, name, delimiter)})
+    except InputError:
+        return 0
 
 
 def _size(files: Files, name: str) -> int:
