@@ -44,7 +44,8 @@ def atomic_path(path: Path) -> Iterator[Path]:
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:  # a full disk names no file
-        error.filename = error.filename or str(path)
+        if error.errno is not None and error.filename is None:
+            error.filename = str(path)
         raise
     finally:
         temporary.unlink(missing_ok=True)
