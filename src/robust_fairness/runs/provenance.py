@@ -42,7 +42,7 @@ IDENTITY = (
     "environment", "pipelines", "namespaces", "filters", "runtime_parameters", "configuration",
     "git", "code", "packages", "python", "threads", "device",
 )  # fmt: skip
-REQUIRED = {"run_id", "state", "started", "loaded", "outputs"}  # of any version
+REQUIRED = {"run_id", "state", "started", "outputs"}  # of any version
 SOURCES = ("*.py", "*.yml", "*.bib")
 ALLOW_MODIFIED_DATA = "ROBUST_FAIRNESS_ALLOW_MODIFIED_DATA"  # set by --allow-modified-data
 ACCEPT_CHANGES = "ROBUST_FAIRNESS_ACCEPT_CHANGES"  # set by --accept-changes

@@ -90,7 +90,7 @@ def _files_of(run_id: str) -> list[Path]:
 def _referred_to(known: Sequence[Mapping[str, Any]], runs: Sequence[str]) -> Iterator[str]:
     """Runs that other runs, tags or pages refer to."""
     for manifest in known:
-        yield from manifest["loaded"].values()
+        yield from manifest.get("loaded", {}).values()
     done = subprocess.run(
         ["git", "tag"], cwd=provenance.root(), capture_output=True, text=True, check=False
     )
