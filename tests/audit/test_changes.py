@@ -96,7 +96,7 @@ def test_the_part_due_to_the_mix_is_that_of_the_diagnosis(found: pd.DataFrame) -
     groups = [one["region"].to_numpy() for one in (THEN, NOW)]
 
     def equal(home: np.ndarray, away: np.ndarray) -> Overlap:
-        return Overlap(0.5, *(np.full(len(one), 1 / len(one)) for one in (home, away)))
+        return Overlap(*(np.full(len(one), 0.5) for one in (home, away)))
 
     expected = decompose_by_group(scores, groups, equal).mix
     assert of(found, MIX, "region")["change"] == pytest.approx(expected, abs=1e-12)

@@ -164,6 +164,7 @@ def test_threshold_and_columns_to_drop(tmp_path: Path) -> None:
 def test_files_are_parsed_once_until_they_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    acs._records.cache_clear()
     calls = []
     parse = acs.parsed
     monkeypatch.setattr(acs, "parsed", lambda *parts: calls.append(parts) or parse(*parts))

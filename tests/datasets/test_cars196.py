@@ -123,7 +123,7 @@ def test_images_and_annotations_have_to_match(tmp_path):
     make(tmp_path)
     folder = tmp_path / "cars196" / "cars_test"
     (folder / "00004.jpg").rename(tmp_path / "elsewhere.jpg")
-    with pytest.raises(InputError, match=r"cars_test: 1 images that .* missing, first 00004.jpg"):
+    with pytest.raises(InputError, match=r"cars_test: 1 images in .* missing, first 00004.jpg"):
         load(tmp_path)
     assert len(load(tmp_path, only_present=True)) == 37
     (tmp_path / "elsewhere.jpg").rename(folder / "00020.jpg")

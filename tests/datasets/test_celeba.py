@@ -346,7 +346,7 @@ def test_landmarks_of_the_file_go_to_their_own_images(tmp_path, caplog):
     make_faces(tmp_path, "\n".join(["3", HEADER, *lines]))
     fixed = load(tmp_path, skin_tone="aligned").attributes
     own = load(tmp_path, skin_tone={"details": True}).attributes
-    assert "no row of 57 of 60 images" in caplog.text
+    assert "57 of 60 images are missing" in caplog.text
     assert "missing for 1 of 60 images" in caplog.text
     assert own["own_landmarks"][[0, 1, 58]].eq("own_landmarks").all()
     assert own["own_landmarks"].eq("own_landmarks").sum() == 3
@@ -451,7 +451,7 @@ def test_real_faces_have_their_own_attributes_and_people(shared_data):
 def test_a_real_image_missing_from_the_subset_is_counted(shared_data):
     """192,599 of them."""
     parameters = celeba.Celeba.Parameters(images="celeba/img_align_celeba_half_10k")
-    with pytest.raises(InputError, match="192599 images that .* missing, first 010001.jpg"):
+    with pytest.raises(InputError, match="192599 images in .* missing, first 010001.jpg"):
         celeba.Celeba(parameters).load(Files(shared_data), 1)
 
 

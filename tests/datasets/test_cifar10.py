@@ -265,7 +265,7 @@ def test_missing_files_and_bad_parameters(tmp_path: Path) -> None:
         cifar10.Cifar10(cifar10.Cifar10.Parameters()).load(Files(tmp_path), 1)
     with pytest.raises(InputError, match=r"train\.npz is missing"):
         cifar10.Cifar10(cifar10.Cifar10.Parameters(**NPZ)).load(Files(tmp_path), 1)
-    with pytest.raises(InputError, match=r"data_batch_1: allowed: \.bin"):
+    with pytest.raises(InputError, match=r"data_batch_1: unknown format, allowed: \.bin"):
         _cifar.read(Files(tmp_path), ["cifar-10-batches-py/data_batch_1"])
     for fields in ({"train_files": ()}, {"test_files": ("../x.bin",)}, {"sensitive": ("sex",)}):
         with pytest.raises(ValidationError, match="at least 1|allowed|class"):

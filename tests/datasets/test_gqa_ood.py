@@ -479,5 +479,5 @@ def test_a_share_without_a_question_and_no_split_are_refused(root, requests):
     """One line each."""
     with pytest.raises(InputError, match="train_share: 0.01 of 6 training questions is none"):
         load(root, train_share=0.01)
-    with pytest.raises(InputError, match="splits: 0 asked for"):
+    with pytest.raises(InputError, match="splits: 0, allowed"):
         load(root, splits=0)

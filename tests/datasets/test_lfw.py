@@ -189,7 +189,7 @@ def test_people_and_races_of_one_image(tmp_path, caplog):
             "\tIndien",
             "no column Indian; the first row must be preceded by .* '#', person, imagenum",
         ),
-        ("Ada Lovelace\t2\t", "Ada Lovelace\t1\t", "two rows of Ada_Lovelace/Ada_Lovelace_0001"),
+        ("Ada Lovelace\t2\t", "Ada Lovelace\t1\t", "Ada_Lovelace_0001.jpg occurs in two rows"),
         (
             "Ada Lovelace\t2\t",
             "Ada Lovelace\tx\t",
