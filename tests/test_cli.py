@@ -97,7 +97,7 @@ def test_the_console_script_has_the_same_commands(project):
 
 def test_outside_a_project_the_console_script_has_the_default_configuration(project, tmp_path):
     printed = console(project, "run", "--env=smok", folder=tmp_path)
-    assert printed.startswith("Error: unknown environment 'smok': did you mean 'smoke'?")
+    assert printed.startswith("Error: unknown environment 'smok': did you mean 'smoke'")
     assert len(printed.splitlines()) == 1
     version = console(project, "--version", folder=tmp_path)
     assert version == f"robust-fairness, version {__version__}\n"
