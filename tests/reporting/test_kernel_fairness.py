@@ -449,7 +449,7 @@ def test_nothing_is_shown_of_a_run_without_its_cells():
     for metrics in (other, other.iloc[:0]):
         assert all(view.rows(run(metrics)).empty for view in kernel.VIEWS)
         assert kernel.claims(run(metrics)).empty
-    assert "FairCOCCO" not in report(run(other), [], {"run_id": "x"}).split("<main>")[1]
+    assert "FairCOCCO" not in report(run(other), [], {"run_id": "x"}).split("<main")[1]
 
 
 def test_page_shows_every_view_that_was_run():
@@ -462,5 +462,4 @@ def test_page_shows_every_view_that_was_run():
     assert shown == {view.id for view in kernel.VIEWS} - {"kernel_p_values"}
     for name in ("kernel_figure_2", "kernel_figure_3", "kernel_figure_4"):
         assert f'id="figure-{name}"' in page
-    folded = 'views without results</summary><p class="note">'
-    assert f"{folded}Permutation tests by attribute" in page
+    assert "Permutation tests by attribute" not in page

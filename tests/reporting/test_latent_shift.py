@@ -373,7 +373,7 @@ def test_nothing_is_shown_of_a_run_without_latent_shifts():
     for metrics in (other, other.iloc[:0]):
         assert all(view.rows(run(metrics)).empty for view in study.VIEWS)
         assert study.claims(run(metrics)).empty
-    assert "Control+Shift" not in report(run(other), [], {"run_id": "x"}).split("<main>")[1]
+    assert "Control+Shift" not in report(run(other), [], {"run_id": "x"}).split("<main")[1]
 
 
 def test_page_shows_every_view_with_what_the_paper_says():
@@ -383,8 +383,7 @@ def test_page_shows_every_view_with_what_the_paper_says():
         assert (f'id="figure-{one.id}"' in page) == (one.draw is not None)
     assert "augmentation raised the baseline accuracy" in page
     without = report(run(), [], {"run_id": "x"})
-    folded = 'views without results</summary><p class="note">'
-    assert f"{folded}Figure 6: Delta-accuracy against 1-NN distance; Quality of" in without
+    assert "Figure 6: Delta-accuracy against 1-NN distance" not in without
     assert 'id="latent_figure_6"' not in without
 
 
