@@ -19,6 +19,7 @@ from scipy import stats
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import HOST
+from robust_fairness.datasets.fetch import modified
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.questions import generated_scenes
 from robust_fairness.datasets.questions._scene_files import FILES, SLOTS, head_and_tail
@@ -429,4 +430,5 @@ def test_loaded_samples_are_the_questions(parameters, world):
         sides = samples.attributes["head_tail"][samples.rows("split_1", part)].value_counts()
         assert sides.to_dict() == dict(zip(HALVES, map(len, names), strict=True))
     assert samples.sensitive == ("head_tail",)
-    assert samples.sources.keys() >= {"gqa/train_balanced_questions.json"}
+    assert samples.sources.keys() >= {"generated_scenes/gqa/train_balanced_questions.json"}
+    assert list(modified(samples.sources)) == []

@@ -8,6 +8,7 @@ image follow from the parameters (``_scenes.best_accuracies``).
 
 import hashlib
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import PositiveInt
@@ -60,7 +61,11 @@ class GeneratedScenes(QuestionDataset):
             tokens=parameters.tokens,
             sensitive=parameters.sensitive,
         )
-        return GqaOod(own).load(Files(folder, files.sources), splits)
+        found = Files(folder)
+        samples = GqaOod(own).load(found, splits)
+        # they are not the official files of these names
+        files.sources.update({f"{self.name}/{name}": one for name, one in found.sources.items()})
+        return replace(samples, sources=dict(files.sources))
 
 
 def written(parameters: GeneratedScenes.Parameters) -> Path:
