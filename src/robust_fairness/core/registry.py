@@ -91,11 +91,19 @@ def _group(kind: str) -> str:
     return PACKAGES[kind][0].partition("/")[0]
 
 
+@cache
+def _own_files(kind: str) -> tuple[tuple[Path, str], ...]:
+    """Files of the package's own plug-ins, with their modules; they do not change."""
+    return tuple(
+        (path, f"{ROOT.name}.{package.replace('/', '.')}.{path.stem}")
+        for package in PACKAGES[kind]
+        for path in sorted((ROOT / package).glob("*.py"))
+    )
+
+
 def _files(kind: str) -> Iterator[tuple[Path, str]]:
     """Files of plug-ins, the package's own before the project's, with their modules."""
-    for package in PACKAGES[kind]:
-        for path in sorted((ROOT / package).glob("*.py")):
-            yield path, f"{ROOT.name}.{package.replace('/', '.')}.{path.stem}"
+    yield from _own_files(kind)
     for path in sorted((plugins_folder() / _group(kind)).glob("*.py")):
         yield path, f"robust_fairness_plugins.{_group(kind)}.{path.stem}"
 
