@@ -6,7 +6,7 @@ plug-ins check their own parameters.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -166,9 +166,11 @@ class Cell(Settings):
         """Replicas of overrides, by default of all configured trials, each with every seed."""
         if overrides is None:
             overrides = [{}, *(trial for trial in self.trials if trial)]
-        return [self._replica(override, seed) for override in overrides for seed in self.seeds]
+        trials = [self._trial(override) for override in overrides]
+        return [replace(trial, seed=seed) for trial in trials for seed in self.seeds]
 
-    def _replica(self, override: Mapping[str, Any], seed: int) -> "Replica":
+    def _trial(self, override: Mapping[str, Any]) -> "Replica":
+        """The replica of an override with seed 0."""
         parts: dict[str, Hyperparameters] = {
             "method": self.method.parameters,
             "network": self.network.parameters,
@@ -186,7 +188,7 @@ class Cell(Settings):
                 raise InputError(f"{where}: {one_line(error)}") from None
         return Replica(
             trial_name(override),
-            seed,
+            0,
             parts["method"],
             parts["network"],
             parts["protocol"],  # type: ignore[arg-type]
