@@ -21,3 +21,9 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real data: set ROBUST_FAIRNESS_DATA (looked in {folder})")
     return folder.resolve()
+
+
+@pytest.fixture(autouse=True)
+def own_checkpoints(tmp_path, monkeypatch):
+    """Keep every test's checkpoints apart."""
+    monkeypatch.setenv("ROBUST_FAIRNESS_CHECKPOINTS", str(tmp_path / "checkpoints"))

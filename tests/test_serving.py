@@ -21,8 +21,7 @@ from tests.training.test_images import make_images
 
 
 @pytest.fixture(autouse=True)
-def own_checkpoints(tmp_path, monkeypatch):
-    monkeypatch.setenv("ROBUST_FAIRNESS_CHECKPOINTS", str(tmp_path / "checkpoints"))
+def no_telemetry(monkeypatch):
     monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
 
 

@@ -24,12 +24,6 @@ ROWS = {"train": 11, "val": 5, "test": 7}
 PLACES = {"train": 2**25 + np.arange(11), "val": 2**24 + np.arange(5), "test": np.arange(7)}
 
 
-@pytest.fixture(autouse=True)
-def own_checkpoints(tmp_path, monkeypatch):
-    """Keep every test's chunks apart."""
-    monkeypatch.setenv("ROBUST_FAIRNESS_CHECKPOINTS", str(tmp_path / "checkpoints"))
-
-
 @dataclass
 class Plain:
     """A decoder of each row on its own that keeps what it was asked for."""

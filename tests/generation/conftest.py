@@ -1,6 +1,5 @@
 """Small generators."""
 
-import pytest
 import torch
 
 from robust_fairness.generation import edm, unet
@@ -9,12 +8,6 @@ from robust_fairness.generation.generator import Generator, Settings
 
 NETWORK = unet.Parameters(channels=(8, 16), groups=4)
 CLASSES = ("dark", "light", "striped")
-
-
-@pytest.fixture(autouse=True)
-def own_checkpoints(tmp_path, monkeypatch):
-    """Keep every test's checkpoints apart."""
-    monkeypatch.setenv("ROBUST_FAIRNESS_CHECKPOINTS", str(tmp_path / "checkpoints"))
 
 
 def make_generator(seed: int = 0, **settings) -> Generator:

@@ -13,7 +13,7 @@ from robust_fairness.core.checkpoints import Checkpoint
 from robust_fairness.core.errors import InputError
 from robust_fairness.training import train
 from robust_fairness.training.fitting import Stack
-from tests.training.conftest import make_cell, make_samples, own_checkpoints  # noqa: F401
+from tests.training.conftest import make_cell, make_samples
 
 FIRST, EPOCHS, BATCH = 2, 5, 32
 LINEAR = {"name": "linear"}

@@ -32,7 +32,7 @@ from robust_fairness.samples.domains import hold_out_domains
 from robust_fairness.training import train
 from robust_fairness.training.fitting import Stack
 from tests.project import ROOT
-from tests.training.conftest import make_cell, make_samples, own_checkpoints  # noqa: F401
+from tests.training.conftest import make_cell, make_samples
 
 GOLDEN = json.loads((Path(__file__).parent / "robustness_golden.json").read_text())
 

@@ -20,7 +20,7 @@ from robust_fairness.models.randomness import DropoutNoise, Randomness
 from robust_fairness.models.scikit_learn import ABSENT
 from robust_fairness.training import prediction
 from robust_fairness.training.records import Fitted
-from tests.training.conftest import make_cell, make_samples, own_checkpoints  # noqa: F401
+from tests.training.conftest import make_cell, make_samples
 from tests.training.test_images import make_images
 
 SMALL = {"name": "resnet20", "widths": (4, 8), "blocks": 1}

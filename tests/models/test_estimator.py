@@ -27,7 +27,7 @@ from robust_fairness.models.tables.estimator import Estimator
 from robust_fairness.samples import Samples
 from robust_fairness.training import prediction
 from robust_fairness.training.records import Fitted, from_arrays, to_arrays
-from tests.training.conftest import make_cell, make_samples, own_checkpoints  # noqa: F401
+from tests.training.conftest import make_cell, make_samples
 
 TREES = "sklearn.ensemble.HistGradientBoostingClassifier"
 SMALL = {"max_iter": 5, "early_stopping": False}

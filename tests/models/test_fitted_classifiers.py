@@ -24,7 +24,7 @@ from robust_fairness.models.embeddings import random_forest
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.models.scikit_learn import ABSENT
 from robust_fairness.training import fitting, prediction
-from tests.training.conftest import make_cell, make_samples, own_checkpoints  # noqa: F401
+from tests.training.conftest import make_cell, make_samples
 from tests.training.test_images import make_images
 
 CLASSIFIERS = {

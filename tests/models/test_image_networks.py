@@ -17,7 +17,7 @@ from robust_fairness.models.images import shake_shake
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 from robust_fairness.training import fitting, prediction
 from robust_fairness.training.records import Fitted, from_arrays, to_arrays
-from tests.training.conftest import make_cell, own_checkpoints, with_domains  # noqa: F401
+from tests.training.conftest import make_cell, with_domains
 from tests.training.test_images import make_images
 
 SMALL = {

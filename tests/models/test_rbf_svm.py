@@ -18,7 +18,7 @@ from robust_fairness.models.randomness import Randomness
 from robust_fairness.models.tables import rbf_svm
 from robust_fairness.training import fitting, prediction
 from robust_fairness.training.records import Fitted, from_arrays, to_arrays
-from tests.training.conftest import make_cell, make_samples, own_checkpoints  # noqa: F401
+from tests.training.conftest import make_cell, make_samples
 from tests.training.test_images import make_images
 
 

@@ -12,7 +12,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find, names
 from robust_fairness.metrics.evaluation import DECISION
 from robust_fairness.samples import Samples
-from tests.training.conftest import make_cell, make_samples, own_checkpoints  # noqa: F401
+from tests.training.conftest import make_cell, make_samples
 
 HERE = Path(__file__).parent
 ROWS = pd.read_csv(HERE / "rows.csv")

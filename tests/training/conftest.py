@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from robust_fairness.experiment.experiment import Cell
 from robust_fairness.samples import Samples
@@ -97,9 +96,3 @@ def make_cell(
             "selections": ["accuracy"],
         }
     )
-
-
-@pytest.fixture(autouse=True)
-def own_checkpoints(tmp_path, monkeypatch):
-    """Keep every test's checkpoints apart."""
-    monkeypatch.setenv("ROBUST_FAIRNESS_CHECKPOINTS", str(tmp_path / "checkpoints"))
