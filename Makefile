@@ -17,7 +17,7 @@ unexport PIP_PREFIX PIP_REQUIRE_HASHES PIP_ROOT PIP_TARGET PIP_USER
 unexport PYTHONHOME PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-slow lint format viz docs check-docs lock bench clean
+.PHONY: help install run test test-slow lint format viz docs check-docs lock sbom bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -25,8 +25,8 @@ help: ## list the targets
 install: $(INSTALLED) ## create .venv from requirements.lock (again only after a change)
 
 $(INSTALLED): installer.lock requirements.lock pyproject.toml
-	@$(PYTHON) -c 'import sys; (3, 11) <= sys.version_info < (3, 14) or sys.exit( \
-		"Python 3.11 to 3.13 is needed, this is %d.%d: make PYTHON=python3.12 ..." % sys.version_info[:2])'
+	@$(PYTHON) -c 'import sys; (3, 11) <= sys.version_info < (3, 15) or sys.exit( \
+		"Python 3.11 to 3.14 is needed, this is %d.%d: make PYTHON=python3.12 ..." % sys.version_info[:2])'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(ENVIRONMENT)
 	@echo "installing requirements.lock into $(ENVIRONMENT)"
 	@$(BIN)/python -m pip install --quiet --require-hashes -r installer.lock
@@ -79,6 +79,12 @@ lock: $(INSTALLED) ## resolve pyproject.toml into requirements.lock (UPGRADE=1: 
 	@echo uv | $(UV) pip compile - --quiet --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-header --no-annotate >> installer.new
 	@mv installer.new installer.lock
+
+sbom: $(INSTALLED) ## list the installed packages (CycloneDX) and their licences, in build/
+	@mkdir -p build
+	$(BIN)/cyclonedx-py environment --no-validate --output-reproducible \
+		--pyproject pyproject.toml --output-file build/sbom.json $(BIN)/python
+	$(BIN)/python docs/licences.py build/sbom.json > build/licences.md
 
 bench: $(INSTALLED) ## measure speed and memory
 	@set -e; for script in benchmarks/[a-z]*.py; do \

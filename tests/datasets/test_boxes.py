@@ -171,9 +171,12 @@ def test_the_sources_may_be_deleted_once_they_are_converted(tmp_path):
     with pytest.raises(InputError, match="gqa_objects_0.h5: is missing"):
         convert(raw, IMAGES, 4, kept)
     table.write_text(before)
-    for number in (0, 3):
+    for number in (0, 3):  # at another time: the content counts
         (raw / f"gqa_objects_{number}.h5").write_bytes((tmp_path / str(number)).read_bytes())
-    assert convert(raw, IMAGES, 4, kept).folder != first.folder  # written at another time
+    assert convert(raw, IMAGES, 4, kept) == first
+    with changed(raw) as file:
+        file["features"][0, 0, 0] += np.float32(1)
+    assert convert(raw, IMAGES, 4, kept).folder != first.folder
     for number in (0, 3):
         (raw / f"gqa_objects_{number}.h5").unlink()
     with pytest.raises(InputError, match="gqa_objects_0.h5: is missing"):
@@ -200,6 +203,7 @@ def test_other_requests_have_other_folders(tmp_path):
 
 def test_sources_are_told_apart_by_pieces_and_times(tmp_path, monkeypatch):
     """A large file is not read as a whole; both its ends are."""
+    monkeypatch.setattr(module, "WHOLE", 100)
     monkeypatch.setattr(module, "PIECES", 3)
     monkeypatch.setattr(module, "PIECE_BYTES", 4)
     path = tmp_path / "large"

@@ -17,6 +17,7 @@ import pytest
 from pydantic import ValidationError
 from scipy import stats
 
+from robust_fairness.catalog.arrays import SamplesDataset
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import HOST
 from robust_fairness.datasets.fetch import modified
@@ -327,6 +328,18 @@ def test_a_world_is_the_same_bytes_each_time(world, parameters, tmp_path):
     assert other.name != world.name
     assert content(other).keys() == content(world).keys()
     assert all(content(other)[name] != content(world)[name] for name in content(other))
+
+
+def test_samples_are_the_same_bytes_in_another_folder(tmp_path, monkeypatch):
+    """No absolute path and no time is part of them."""
+    saved = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        samples = GeneratedScenes(GeneratedScenes.Parameters(**SMALL)).load(Files(Path()), 1)
+        SamplesDataset(filepath="samples.safetensors").save(samples)
+        saved.append(Path("samples.safetensors").read_bytes())
+    assert saved[0] == saved[1]
 
 
 def test_a_larger_training_part_leaves_the_others_as_they_are(parameters, world, tmp_path):

@@ -148,7 +148,7 @@ def test_features_are_asked_for_once_for_all_images(root, requests, tmp_path, mo
     assert requests[0] == requests[1]
     features, images, boxes, target = requests[0]
     assert (features, len(images), boxes) == (root / "gqa/objects", 5, 5)
-    assert target == tmp_path / "data/01_raw/gqa_boxes"
+    assert target == Path("data/01_raw/gqa_boxes")
     assert samples.questions.boxes == Boxes(str(target), (5, 5, 8), "abc")
     content = (root / TRAIN).read_bytes()
     assert samples.sources[TRAIN] == hashlib.sha256(content).hexdigest()

@@ -199,6 +199,18 @@ def test_evaluation_has_a_test_set_for_every_severity():
         rf.evaluate(trained, shifts={"gausian_noise": 1})
 
 
+def test_files_that_are_not_the_official_ones_are_refused(shared_data, tmp_path):
+    (tmp_path / "student").mkdir()
+    for name in ("student-mat.csv", "student-por.csv"):
+        content = (shared_data / "student" / name).read_text()
+        (tmp_path / "student" / name).write_text(content.replace(";18;", ";17;", 1))
+    with pytest.raises(
+        InputError, match=r"^student/student-por.csv differs .* allow_modified_data=True$"
+    ):
+        rf.load("students", data=tmp_path)
+    assert len(rf.load("students", data=tmp_path, allow_modified_data=True))
+
+
 def test_training_keeps_nothing(tmp_path, monkeypatch):
     samples = rf.load("heart")
     monkeypatch.chdir(tmp_path)

@@ -51,6 +51,24 @@ def command(path: str) -> str | None:
     return None
 
 
+def require_official(sources: Mapping[str, str], otherwise: str) -> None:
+    """Require the official files; ``sources`` as of ``modified``.
+
+    Args:
+        sources: checksums of the content that was read.
+        otherwise: how to use other files, for the message.
+
+    Raises:
+        InputError: a file differs from the official one.
+    """
+    differing = list(modified(sources))
+    if differing:
+        raise InputError(
+            f"{', '.join(differing)} differs from the official file; download it again with "
+            f"`{command(differing[0])}`, or {otherwise}"
+        )
+
+
 def modified(sources: Mapping[str, str]) -> Iterator[str]:
     """Paths of files that are not the official ones, although their checksums are known.
 

@@ -13,6 +13,7 @@ import robust_fairness
 from robust_fairness import training
 from robust_fairness.core import checkpoints
 from robust_fairness.core.registry import find
+from robust_fairness.datasets.fetch import require_official
 from robust_fairness.datasets.files import Files, default_root
 from robust_fairness.experiment.experiment import Cell, TestSet
 from robust_fairness.experiment.plugins import Named
@@ -29,23 +30,34 @@ METRICS = (
 METRICS_OF_NUMBERS = ("mean_squared_error", "worst_group_mean_squared_error")
 
 
-def load(name: str, *, splits: int = 1, data: str | Path | None = None, **options: Any) -> Samples:
+def load(
+    name: str,
+    *,
+    splits: int = 1,
+    data: str | Path | None = None,
+    allow_modified_data: bool = False,
+    **options: Any,
+) -> Samples:
     """A dataset: its rows, labels, attributes and named random splits.
 
     Args:
         name: a dataset of the default configuration, such as ``adult``, or a plug-in.
         splits: number of splits; a training with seed k uses split k.
         data: folder of the raw files; default: ``ROBUST_FAIRNESS_DATA``, else ``data/01_raw``.
+        allow_modified_data: accept files that differ from the official ones.
         options: parameters of the dataset, which replace those of the configuration.
 
     Raises:
-        InputError: no such dataset or parameter, or a file is missing or does not fit.
+        InputError: no such dataset or parameter, or a file is missing, does not fit or differs
+            from the official one, whose checksum is known.
     """
     configured = yaml.safe_load(NAMED.read_text(encoding="utf-8"))["datasets"].get(name) or {}
     parameters = {**configured, **options}
     source = Named(kind="dataset", name=parameters.pop("source", name), options=parameters)
     files = Files(default_root() if data is None else Path(data))
     found: Samples = find("dataset", source.name)(source.parameters).load(files, splits)
+    if not allow_modified_data:
+        require_official(found.sources, "pass allow_modified_data=True")
     return found
 
 

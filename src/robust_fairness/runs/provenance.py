@@ -267,13 +267,12 @@ def note_inputs(run_id: str, sources: Mapping[str, Mapping[str, str]]) -> None:
         InputError: a file has changed since the run started, or is not the official one and
             ``--allow-modified-data`` was not given.
     """
+    if ALLOW_MODIFIED_DATA not in os.environ:
+        for files in sources.values():
+            fetch.require_official(
+                files, "add --allow-modified-data, which the manifest and the report record"
+            )
     modified = sorted({file for files in sources.values() for file in fetch.modified(files)})
-    if modified and ALLOW_MODIFIED_DATA not in os.environ:
-        raise InputError(
-            f"{', '.join(sources)}: {', '.join(modified)} differs from the official file; download "
-            f"it again with `{fetch.command(modified[0])}`, or add --allow-modified-data, which "
-            "the manifest and the report record"
-        )
     with locked(manifest_path(run_id).parent):
         manifest = load_manifest(run_id)
         known = manifest["inputs"]

@@ -37,7 +37,8 @@ MANIFEST_FILE, PROGRESS_FILE = "boxes.json", "progress.json"
 FORMAT = 1  # of what is written; a change of it makes old maps unfit
 HALF, COUNT = np.dtype("<f2"), np.dtype("<i2")
 BLOCK_BYTES = 2**26  # of rows that are read at once; shapes no number
-PIECES, PIECE_BYTES = 64, 2**16  # of a large file, that identify it
+PIECES, PIECE_BYTES = 64, 2**16  # of a file above WHOLE bytes, that identify it
+WHOLE = 2**26
 
 logger = logging.getLogger(__name__)
 
@@ -204,20 +205,20 @@ def _require_own(file: Any, path: Path) -> None:
 
 
 def _identity(path: Path) -> dict[str, Any]:
-    """Size, modification time and SHA-256 of a file.
+    """Size and SHA-256 of a file, of a large one also its modification time.
 
     The checksum of a large file is that of pieces that are spread over it evenly, its ends
     included: all of GQA's files would take minutes to read.
     """
     with path.open("rb") as file:
         status = os.fstat(file.fileno())
+        if status.st_size <= WHOLE:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+            return {"bytes": status.st_size, "sha256": sha256}
         digest = hashlib.sha256()
-        if status.st_size <= PIECES * PIECE_BYTES:
-            digest.update(file.read())
-        else:
-            for start in np.linspace(0, status.st_size - PIECE_BYTES, PIECES, dtype=np.int64):
-                file.seek(int(start))
-                digest.update(file.read(PIECE_BYTES))
+        for start in np.linspace(0, status.st_size - PIECE_BYTES, PIECES, dtype=np.int64):
+            file.seek(int(start))
+            digest.update(file.read(PIECE_BYTES))
     return {"bytes": status.st_size, "changed": status.st_mtime_ns, "sha256": digest.hexdigest()}
 
 

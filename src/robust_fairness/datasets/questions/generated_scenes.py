@@ -70,7 +70,7 @@ class GeneratedScenes(QuestionDataset):
 
 def written(parameters: GeneratedScenes.Parameters) -> Path:
     """The folder of a world, written atomically if it does not exist."""
-    folder = Path(parameters.folder).absolute() / key(parameters)
+    folder = Path(parameters.folder) / key(parameters)
     if folder.is_dir():
         return folder
     logger.info("%s: writing generated scenes", folder)

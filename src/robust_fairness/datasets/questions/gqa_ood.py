@@ -110,8 +110,7 @@ class GqaOod(QuestionDataset):
         images, image_of = _sorted(book.images, len(book.images))
         # of the images of all questions, so that every train_share uses the same ones
         features = files.root / parameters.features_folder
-        target = Path(parameters.boxes_folder).absolute()
-        boxes = convert(features, images, parameters.boxes, target)
+        boxes = convert(features, images, parameters.boxes, Path(parameters.boxes_folder))
         files.sources[parameters.features_folder] = boxes.sha256
         drawn = _drawn(len(train), splits, parameters)
         parts["train"] = train.take(np.flatnonzero(drawn.any(axis=1)))
