@@ -327,7 +327,10 @@ def embedded(cell):
 SETTINGS = {"dfr": {"epochs": 3}}
 
 
-@pytest.mark.parametrize("method", [name for name in names("method") if name != "donini"])
+OF_ESTIMATORS = [name for name in names("method") if find("method", name).reduces]
+
+
+@pytest.mark.parametrize("method", sorted({*names("method")} - {"donini", *OF_ESTIMATORS}))
 def test_every_method_trains_resnet20(method):
     """But that of fixed features, which says so; as the backbone of those that train no head."""
     cell = make_network_cell(method, "resnet20")

@@ -125,7 +125,8 @@ def test_a_checkpoint_holds_the_machine():
     assert first.fitted(first.replicas)[0].state["model.support"].dtype == np.float64
 
 
-OF_STEPS = [name for name in names("method") if not find("method", name).reweights_only]
+METHODS = {name: find("method", name) for name in names("method")}
+OF_STEPS = [name for name, one in METHODS.items() if not (one.reweights_only or one.reduces)]
 
 
 @pytest.mark.parametrize("method", OF_STEPS)

@@ -28,7 +28,7 @@ OF_PROTOCOL = ("epochs", "batch_size", "learning_rate", "weight_decay", "preproc
 
 
 class FairClassifier(ClassifierMixin, BaseEstimator):
-    """A network for tables, trained by a method of this package.
+    """A network or an estimator for tables, trained by a method of this package.
 
     The constructor takes the hyperparameters of the method, ``epochs``, ``batch_size``,
     ``learning_rate``, ``weight_decay`` and ``preprocessing`` of the training protocol, and:
@@ -156,9 +156,11 @@ def estimator_class(name: str) -> type[FairClassifier]:
         raise AttributeError(str(unknown_name("estimator", name, methods)))
     method = methods[name]
     protocol = {field: Protocol.model_fields[field].default for field in OF_PROTOCOL}
-    fields = registry.find("method", method).Parameters.model_fields
+    found = registry.find("method", method)
+    fields = found.Parameters.model_fields
     own = {key: field.get_default(call_default_factory=True) for key, field in fields.items()}
-    defaults = {**OWN, **protocol, **own}
+    network = {"network": "estimator"} if found.reduces else {}
+    defaults = {**OWN, **network, **protocol, **own}
 
     def initialise(self: FairClassifier, **parameters: Any) -> None:
         for parameter in parameters:
@@ -173,6 +175,6 @@ def estimator_class(name: str) -> type[FairClassifier]:
         [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)]
         + [Parameter(key, keyword, default=value) for key, value in defaults.items()]
     )
-    text = f"{registry.find('method', method).__doc__}\n\n{FairClassifier.__doc__}"
+    text = f"{found.__doc__}\n\n{FairClassifier.__doc__}"
     space = {"__init__": initialise, "__doc__": text, "__module__": __name__, "method": method}
     return type(name, (FairClassifier,), space)

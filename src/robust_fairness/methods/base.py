@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import Plugin, PluginParameters
-from robust_fairness.models.base import Model
+from robust_fairness.models.base import Model, NonIterativeModel
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 
 Subgroups = Literal["group_and_class", "group", "class", "domain"]
@@ -256,6 +256,9 @@ class Method(Plugin, nn.Module, ABC):
         keeps_embeddings: whether ``embeddings`` returns any.
         reweights_only: whether it is plain training but for the rows that it visits and their
             ``row_weight``; such methods train networks that are not iterative as well.
+        reduces: whether it fits a classifier many times, with other weights of rows; such methods
+            train networks that are not iterative and take weights, and no others.
+        decides: whether predictions are probabilities of deciding a class, not of the class.
         supports_sample_weight: whether it weights the loss by ``Batch.sample_weight``; other
             methods reject samples of different weights.
 
@@ -269,6 +272,8 @@ class Method(Plugin, nn.Module, ABC):
     trains_head: ClassVar[bool] = True
     reads_attributes: ClassVar[bool] = False
     reweights_only: ClassVar[bool] = False
+    reduces: ClassVar[bool] = False
+    decides: ClassVar[bool] = False
     supports_sample_weight: ClassVar[bool] = False
     keeps_embeddings: ClassVar[bool] = False
 
@@ -280,6 +285,13 @@ class Method(Plugin, nn.Module, ABC):
     @abstractmethod
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
         """Yield the updates of one batch; each is applied before the next one is computed."""
+
+    def fit(self, model: NonIterativeModel, batch: Batch, weight: Tensor | None) -> None:
+        """Fit a network that is not iterative to rows ``[1, m]``.
+
+        ``weight`` ``[1, m]`` is that of the method and the samples with mean 1; None for 1.
+        """
+        model.fit(batch.x, batch.y, weight)
 
     def players(self, model: Model) -> dict[str, Iterable[nn.Parameter]]:
         """Parameters of every player by name; each has its own optimiser.

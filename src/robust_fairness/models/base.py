@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
+import numpy as np
 import torch
 from pydantic import BaseModel, PlainSerializer
 from torch import Tensor, nn
@@ -35,6 +36,26 @@ class LabelledRows:
     x: Iterable[Tensor]
     y: Tensor
     group: Tensor
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Fitted classifiers of two classes, one of which decides on a row at random.
+
+    Attributes:
+        members: the classifiers, as a reduction was given them, fitted.
+        share: probability of each member.
+        always: probability that class 1 is decided without any of them.
+    """
+
+    members: Sequence[Any]
+    share: Sequence[float]
+    always: float = 0.0
+
+
+# Inputs [m, d], classes [m] and an unfitted classifier with ``fit(x, y, sample_weight)`` and
+# ``predict``, of which fitted copies become members.
+Reduction = Callable[[Any, np.ndarray, np.ndarray], Mixture]
 
 
 class Model(Plugin, nn.Module, ABC):
@@ -226,6 +247,13 @@ class NonIterativeModel(SingleModel):
 
         ``sample_weight`` ``[1, m]`` has the mean 1; without it, rows have equal weights.
         """
+
+    def fit_reduction(self, x: Tensor, y: Tensor, reduction: Reduction) -> None:
+        """Fit the mixture that a reduction makes of the network; inputs are those of ``fit``.
+
+        Outputs are the logarithms of the probabilities of decisions.
+        """
+        raise InputError(f"network {self.name}: not applicable to reductions, allowed: estimator")
 
     @abstractmethod
     def classes_seen(self) -> Tensor:

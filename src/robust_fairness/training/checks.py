@@ -10,12 +10,20 @@ from robust_fairness.methods.base import MethodParameters
 from robust_fairness.samples import Samples
 
 
-def require_plain_training(cell: Cell, protocol: Protocol) -> None:
-    """Raise if a network that is not iterative is to be trained by more than weights of rows."""
+def require_trainable(cell: Cell, protocol: Protocol) -> None:
+    """Raise unless the method can train the network, which may not be iterative."""
+    method = find("method", cell.method.name)
     if find("network", cell.network.name).iterative:
+        if method.reduces:
+            raise InputError(
+                f"method {cell.method.name}: fits a classifier with other weights of rows, but "
+                f"network {cell.network.name} is iterative, allowed: network estimator"
+            )
         return
-    if not find("method", cell.method.name).reweights_only:
-        allowed = [name for name in names("method") if find("method", name).reweights_only]
+    if method.reduces:
+        require_weights(cell)
+    elif not method.reweights_only:
+        allowed = [one for one in names("method") if find("method", one).reweights_only]
         raise InputError(
             f"method {cell.method.name}: network {cell.network.name} is not iterative, "
             f"allowed: method {', '.join(allowed)}"

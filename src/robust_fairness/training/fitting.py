@@ -22,8 +22,8 @@ from robust_fairness.models.randomness import Randomness
 from robust_fairness.samples import Samples, values_of
 from robust_fairness.training.attributes import mitigated_attributes
 from robust_fairness.training.checks import (
-    require_plain_training,
     require_sample_weight,
+    require_trainable,
     require_weights,
 )
 from robust_fairness.training.data import StackData, VisitingOrder, device_of
@@ -55,7 +55,7 @@ class Stack:
     def __init__(self, samples: Samples, cell: Cell, replicas: Sequence[Replica]) -> None:
         first, seeds = replicas[0], [replica.seed for replica in replicas]
         self.replicas, self.protocol, self.cell = list(replicas), first.protocol, cell
-        require_plain_training(cell, self.protocol)
+        require_trainable(cell, self.protocol)
         require_sample_weight(samples, cell)
         method: type[Method] = find("method", cell.method.name)
         self.data = StackData(samples, replicas, method.reads_attributes)
@@ -119,10 +119,10 @@ class Stack:
         batch = self.data.batch(rows[:, model.rows_to_fit(rows.shape[1]).to(rows.device)])
         weight = batch.sample_weight * self.method.row_weight(batch)
         if (weight == weight[:, :1]).all():
-            model.fit(batch.x, batch.y)
+            self.method.fit(model, batch, None)
             return
         require_weights(self.cell)
-        model.fit(batch.x, batch.y, weight / weight.mean())
+        self.method.fit(model, batch, weight / weight.mean())
 
     def _train_epoch(self, done: float, steps: Steps, order: VisitingOrder) -> PlayerLosses:
         """One epoch at the learning rates of that share of the schedule."""

@@ -18,6 +18,7 @@ from robust_fairness.metrics.curvature import (
     one_shot_curvature,
     power_iteration_curvature,
 )
+from robust_fairness.metrics.evaluation import DECISION, probability_of_second
 from robust_fairness.metrics.representation import clusters, same_class_rank
 from robust_fairness.models.base import Model
 from robust_fairness.models.randomness import Randomness
@@ -198,6 +199,8 @@ def predict(
             rows = part_rows(test_set, [one.split for one in stack], part)
             outputs = _in_blocks(together.outputs, test_set, rows)
             values = _values(together, test_set, rows, due_quantities(cell, name, part))
+            if find("method", cell.method.name).decides:
+                values[DECISION] = np.stack([probability_of_second(one) for one in outputs])
             predictions += [
                 Prediction(
                     trial=one.trial,

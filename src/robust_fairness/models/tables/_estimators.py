@@ -1,7 +1,7 @@
 """Estimators of scikit-learn and of compatible packages: by name, and stored without pickle."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from inspect import Parameter, signature
 from os import environ
@@ -140,6 +140,36 @@ def weight_argument(estimator: BaseEstimator) -> str:
 def prediction_of(estimator: Any) -> Predict:
     """Probabilities ``[n, class]`` of a fitted classifier, or outcomes ``[n]``."""
     return estimator.predict_proba if is_classifier(estimator) else estimator.predict
+
+
+class Oracle:
+    """An unfitted classifier as reductions fit it: weights have mean 1, ties are class 0."""
+
+    def __init__(self, machine: Any) -> None:
+        self.machine = machine
+
+    def fit(self, x: np.ndarray, y: Any, sample_weight: Any) -> "Oracle":
+        weight = np.asarray(sample_weight, dtype=np.float64)
+        weights = {weight_argument(self.machine): weight / weight.mean()}
+        self.machine.fit(x, np.asarray(y), **weights)
+        return self
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        """The likelier class, 0 or 1, ``[n]``."""
+        return prediction_of(self.machine)(x).argmax(1)
+
+
+def mixture_of(members: Sequence[Predict], share: Sequence[float], always: float) -> Predict:
+    """Probabilities of the decision ``[n, 2]`` of a ``models.base.Mixture``."""
+
+    def predict(rows: np.ndarray) -> np.ndarray:
+        positive = np.full(len(rows), always)
+        for probability, part in zip(members, share, strict=True):
+            positive += part * probability(rows).argmax(1)
+        positive = positive.clip(0, 1)
+        return np.stack([1 - positive, positive], axis=1)
+
+    return predict
 
 
 class Format(ABC):

@@ -2,10 +2,11 @@
 
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
+import numpy as np
 import sklearn
 import torch
 from pydantic import model_validator
@@ -15,12 +16,15 @@ from torch import Tensor
 
 from robust_fairness.core.errors import InputError, first_line
 from robust_fairness.core.registry import PluginParameters
+from robust_fairness.models.base import Reduction
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 from robust_fairness.models.scikit_learn import LEAST_PROBABILITY, FittedModel
 from robust_fairness.models.tables._estimators import (
+    Oracle,
     Predict,
     built,
     format_of,
+    mixture_of,
     prediction_of,
     prepared,
     weight_argument,
@@ -76,9 +80,18 @@ class Estimator(FittedModel):
 
     differentiable = False
     keeps_training_rows = True  # nearest neighbours and machines do
-    buffers_of: ClassVar = {"content": torch.uint8, "package": torch.uint8}
-    content: Tensor  # the fitted estimator in the format of its package
+    buffers_of: ClassVar = {
+        "content": torch.uint8,
+        "package": torch.uint8,
+        "lengths": torch.int64,
+        "share": torch.float64,
+        "always": torch.float64,
+    }
+    content: Tensor  # the fitted estimators in the format of their package, one after the other
     package: Tensor  # name and version of scikit-learn, UTF-8
+    lengths: Tensor  # of the content of each
+    share: Tensor  # the mixture of a reduction, empty without one
+    always: Tensor  # likewise, one number
 
     def __init__(
         self, hparams: Parameters, inputs: Any, outputs: int, randomness: Randomness
@@ -103,17 +116,41 @@ class Estimator(FittedModel):
             outcome = self.keep_present(outcome)
             if len(self.present) == 1:
                 return
-        seed, threads = self.randomness.integer() % SEEDS, torch.get_num_threads()
-        machine = prepared(self.hparams.built(), seed, threads)
+        machine = self._unfitted()
         weights = {}
         if sample_weight is not None:
             weight = sample_weight[0].cpu().double().numpy()
             weights[weight_argument(machine)] = weight
         with self._calling():
             machine.fit(inputs.numpy(), outcome.numpy(), **weights)
-            content = format_of(self.hparams.estimator).dumps(machine)
-        self.keep(content=_bytes(content), package=_bytes(PACKAGE.encode()))
+            self._store([machine])
         self._predict = prediction_of(machine)
+
+    def fit_reduction(self, x: Tensor, y: Tensor, reduction: Reduction) -> None:
+        inputs, outcome = self.finite(x), self.keep_present(y[0].cpu())
+        if len(self.present) == 1:
+            return
+        with self._calling():
+            found = reduction(Oracle(self._unfitted()), inputs.numpy(), outcome.numpy())
+            self._store([one.machine for one in found.members])
+        share = torch.tensor(found.share, dtype=torch.float64)
+        self.keep(share=share, always=torch.tensor([found.always], dtype=torch.float64))
+        members = [prediction_of(one.machine) for one in found.members]
+        self._predict = mixture_of(members, found.share, found.always)
+
+    def _unfitted(self) -> Any:
+        """The estimator with the seed of the replica and the number of threads."""
+        seed, threads = self.randomness.integer() % SEEDS, torch.get_num_threads()
+        return prepared(self.hparams.built(), seed, threads)
+
+    def _store(self, machines: Sequence[Any]) -> None:
+        """Keep fitted estimators in the format of their package."""
+        contents = [format_of(self.hparams.estimator).dumps(one) for one in machines]
+        self.keep(
+            content=_bytes(b"".join(contents)),
+            package=_bytes(PACKAGE.encode()),
+            lengths=torch.tensor([len(one) for one in contents]),
+        )
 
     def head(self, features: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         rows = features[0].detach().double().cpu().numpy()
@@ -137,9 +174,14 @@ class Estimator(FittedModel):
                 f"network {self.name}: {self.hparams.estimator} was fitted with {package}, "
                 f"installed is {PACKAGE}"
             )
-        content = bytes(self.content.cpu().numpy())
+        contents = self.content.cpu().split(self.lengths.tolist())
+        read = format_of(self.hparams.estimator).loads
         with self._calling():
-            return format_of(self.hparams.estimator).loads(content, self.hparams.built())
+            found = [read(bytes(one.numpy()), self.hparams.built()) for one in contents]
+        if not len(self.always):
+            return found[0]
+        share, always = self.share.tolist(), self.always.item()
+        return mixture_of(found, share, always)
 
     @contextmanager
     def _calling(self) -> Iterator[None]:
@@ -148,6 +190,8 @@ class Estimator(FittedModel):
         threads = threadpool_limits(torch.get_num_threads())
         with warnings.catch_warnings(record=True) as noted, threads:
             warnings.simplefilter("default")
+            for category in (DeprecationWarning, FutureWarning):  # for developers of packages
+                warnings.simplefilter("ignore", category)
             try:
                 yield
             except InputError:
@@ -165,4 +209,4 @@ class Estimator(FittedModel):
 
 
 def _bytes(content: bytes) -> Tensor:
-    return torch.frombuffer(bytearray(content), dtype=torch.uint8)
+    return torch.from_numpy(np.frombuffer(content, dtype=np.uint8).copy())

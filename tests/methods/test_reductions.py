@@ -1,0 +1,134 @@
+"""Reductions: golden mixtures of fairlearn, expected decisions, storage and refusals."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from fairlearn.reductions import EqualizedOdds, GridSearch
+from safetensors.numpy import load, save
+from sklearn.tree import DecisionTreeClassifier
+
+from robust_fairness import training
+from robust_fairness.core.errors import InputError
+from robust_fairness.experiment.experiment import Cell
+from robust_fairness.metrics.evaluation import DECISION
+from robust_fairness.samples import Samples
+from robust_fairness.training import prediction
+from robust_fairness.training.records import Fitted, from_arrays, to_arrays
+from tests.training.conftest import make_cell, make_samples
+
+HERE = Path(__file__).parent
+ROWS = pd.read_csv(HERE.parent / "postprocessing" / "rows.csv")
+GOLDEN = json.loads((HERE / "reductions_golden.json").read_text())
+TREE = {"max_depth": 3, "random_state": 0}
+LOGISTIC = {"C": 1e4, "tol": 1e-10, "max_iter": 2000}
+
+
+def reduction_cell(method: str, estimator: str, params: dict, **options) -> Cell:
+    network = {"name": "estimator", "estimator": estimator, "params": params}
+    return make_cell(method, network=network, **{"seeds": (0,), **options})
+
+
+def tree_cell(method: str = "exponentiated_gradient", **options) -> Cell:
+    return reduction_cell(method, "sklearn.tree.DecisionTreeClassifier", TREE, **options)
+
+
+def golden_samples() -> Samples:
+    """The golden rows, as training, as validation and as test rows."""
+    group, y = ROWS["group"].to_numpy(), ROWS["y"].to_numpy()
+    x = np.stack([ROWS["score"] / 999, group == 1, group == 2], axis=1).astype(np.float64)
+    return Samples(
+        x=np.tile(x, (3, 1)),
+        y=np.tile(y, 3),
+        attributes=pd.DataFrame({"kind": pd.Categorical(np.tile(group.astype(str), 3))}),
+        id=np.arange(3 * len(y)),
+        splits=pd.DataFrame({"all": pd.Categorical(np.repeat(["train", "val", "test"], len(y)))}),
+        features=("score", "1", "2"),
+        classes=("no", "yes"),
+        sensitive=("kind",),
+    )
+
+
+def test_the_mixture_is_the_golden_one():
+    """Expected accuracy and rates by group, on the rows that it is fitted on."""
+    cell = reduction_cell(
+        "exponentiated_gradient",
+        "sklearn.linear_model.LogisticRegression",
+        LOGISTIC,
+        preprocessing="none",
+        method_constraint="equalized_odds",
+        method_difference_bound=0.02,
+    )
+    _, (validation,), *_ = training.train(golden_samples(), cell)
+    rows = ROWS.assign(positive=validation.values[DECISION])
+    accuracy = np.where(rows["y"] == 1, rows["positive"], 1 - rows["positive"]).mean()
+    assert accuracy == pytest.approx(GOLDEN["expected_accuracy"], abs=2e-3)
+    for rate, own in (("selection_rate", rows), ("tpr", rows[rows["y"] == 1])):
+        found = own.groupby("group")["positive"].mean()
+        np.testing.assert_allclose(found, GOLDEN[rate], atol=5e-3)
+
+
+def test_a_mixture_is_stored_without_pickle_and_scored_by_its_expectation():
+    samples, cell = make_samples(), tree_cell(method_difference_bound=0.02)
+    (fitted,), (validation,), *_ = training.train(samples, cell)
+    positive = validation.values[DECISION]
+    assert ((positive > 0.01) & (positive < 0.99)).any()  # random for some rows
+    arrays, rest = to_arrays([fitted])
+    again = from_arrays(Fitted, load(save(arrays)), rest)
+    (seen,) = prediction.predict(samples, again, cell, {"": samples}, "val")
+    np.testing.assert_array_equal(seen.values[DECISION], positive)
+    chosen = training.select(samples, [validation], cell)
+    y = samples.y[validation.rows]
+    expected = np.where(y == 1, positive, 1 - positive).mean()
+    assert chosen["score"].item() == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+def test_grid_search_is_fairlearns():
+    samples = make_samples()
+    _, (validation,), *_ = training.train(samples, tree_cell("grid_search"))
+    train, val = (samples.rows("split_0", part) for part in ("train", "val"))
+    x = samples.x.astype(np.float64)
+    x = (x - x[train].mean(0)) / x[train].std(0)
+    group = samples.attributes["kind"].cat.codes.to_numpy()
+    found = GridSearch(DecisionTreeClassifier(**TREE), EqualizedOdds())
+    found.fit(x[train], samples.y[train], sensitive_features=group[train])
+    np.testing.assert_allclose(validation.values[DECISION], found.predict(x[val]), atol=1e-9)
+
+
+def with_one_class(samples: Samples) -> Samples:
+    """The second group has class 0 only."""
+    second = samples.attributes["kind"].cat.codes.to_numpy() == 1
+    return replace(samples, y=np.where(second, 0, samples.y))
+
+
+@pytest.mark.parametrize(
+    ("changes", "samples", "message"),
+    [
+        ({"network": None}, {}, "but network mlp is iterative, allowed: network estimator"),
+        ({"estimator": "sklearn.neighbors.KNeighborsClassifier", "params": {}}, {}, "weights rows"),
+        ({}, {"classes": 3}, "defined for two classes"),
+        ({"method": "grid_search"}, {"groups": 4}, "4 groups make a grid of 6 axes, allowed: up"),
+    ],
+)
+def test_what_cannot_be_reduced_is_refused_in_one_line(changes, samples, message):
+    defaults = {
+        "method": "exponentiated_gradient",
+        "estimator": "sklearn.tree.DecisionTreeClassifier",
+        "params": TREE,
+    }
+    options = {**defaults, **changes}
+    cell = reduction_cell(**options) if "network" not in changes else make_cell(options["method"])
+    with pytest.raises(InputError, match=message) as caught:
+        training.train(make_samples(**samples), cell)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_group_of_one_class_needs_demographic_parity():
+    samples = with_one_class(make_samples())
+    with pytest.raises(InputError, match="a group has training rows of one class only"):
+        training.train(samples, tree_cell())
+    training.train(samples, tree_cell(method_constraint="demographic_parity"))
