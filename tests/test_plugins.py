@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 import yaml
 
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.registry import PROJECT_FOLDER, find
 from tests.project import ROOT
 
 PLUGINS = {
@@ -165,3 +167,24 @@ def test_plug_ins_from_outside_run_in_the_grid(tmp_path, installed):
     share = metrics[metrics["metric"] == "share_of_first_class"].set_index("shift")["value"]
     assert np.isfinite(share).all()
     assert share["constant"] < share["none"]  # larger inputs look like the second class
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("import torchh\n", r"mine.py:1: ModuleNotFoundError: No module named 'torchh'$"),
+        ("class Mine(:\n", r"mine.py: SyntaxError: invalid syntax \(mine.py, line 1\)$"),
+        (
+            "from robust_fairness.methods.base import Method\n\n\nclass Mine(Method):\n    pass\n",
+            r"mine.py: class Mine does not define steps$",
+        ),
+    ],
+)
+def test_a_broken_plug_in_is_one_line(source, message, tmp_path, monkeypatch):
+    monkeypatch.setenv(PROJECT_FOLDER, str(tmp_path))
+    (tmp_path / "methods").mkdir()
+    (tmp_path / "methods" / "mine.py").write_text(source)
+    for _ in range(2):  # nothing is left of the first attempt
+        with pytest.raises(InputError, match=message):
+            find("method", "mine")
+    sys.modules.pop("robust_fairness_plugins.methods.mine", None)

@@ -72,8 +72,8 @@ def test_an_owner_on_another_machine_is_not_taken_for_dead(lock):
             pass
 
 
-def test_a_run_deletes_only_the_checkpoints_it_used(folder):
-    own, other = Checkpoint("toy.erm", "aa"), folder / "data/checkpoints/toy.erm/bb/state"
+def test_a_run_deletes_only_the_checkpoints_it_used():
+    own, other = Checkpoint("toy.erm", "aa"), checkpoints.root() / "toy.erm/bb/state"
     own.save({})
     other.parent.mkdir()
     other.touch()

@@ -13,15 +13,17 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from inspect import isabstract
 from os import environ
 from pathlib import Path
+from traceback import extract_tb
 from types import ModuleType
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
 import robust_fairness
-from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.core.errors import InputError, first_line, unknown_name
 
 PACKAGES = {
     "method": ("methods",),
@@ -162,7 +164,11 @@ def names(kind: str) -> list[str]:
 
 
 def find(kind: str, name: str) -> Any:
-    """The class of the plug-in ``name``: the one ``Plugin`` that its file defines."""
+    """The class of the plug-in ``name``: the one ``Plugin`` that its file defines.
+
+    Raises:
+        InputError: there is no such plug-in, or it cannot be imported or lacks a method.
+    """
     found = _found(kind)
     if (kind, name) in RENAMED and name not in found:
         raise InputError(f"{kind} {name!r} is called {RENAMED[kind, name]!r} now")
@@ -170,7 +176,7 @@ def find(kind: str, name: str) -> Any:
         raise unknown_name(kind, name, found)
     place = found[name]
     if isinstance(place, EntryPoint):
-        return place.load()
+        return _complete(place.load(), place.value)
     file = _imported(*place)
     classes = [
         value
@@ -182,7 +188,15 @@ def find(kind: str, name: str) -> Any:
     ]
     if len(classes) != 1:
         raise InputError(f"{file.__file__}: {len(classes)} {kind}s, allowed: one class")
-    return classes[0]
+    return _complete(classes[0], str(file.__file__))
+
+
+def _complete(plugin: Any, place: str) -> Any:
+    """The plug-in, if it defines what its base class asks for."""
+    if isabstract(plugin):
+        missing = ", ".join(sorted(plugin.__abstractmethods__))
+        raise InputError(f"{place}: class {plugin.__name__} does not define {missing}")
+    return plugin
 
 
 def _imported(path: Path, name: str) -> ModuleType:
@@ -194,7 +208,15 @@ def _imported(path: Path, name: str) -> ModuleType:
         if spec is None or spec.loader is None:
             raise InputError(f"{path}: not a Python file")
         sys.modules[name] = module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
+        try:
+            spec.loader.exec_module(sys.modules[name])
+        except Exception as error:  # of a user's own code, of any type
+            del sys.modules[name]
+            lines = [
+                one.lineno for one in extract_tb(error.__traceback__) if one.filename == str(path)
+            ]
+            where = f"{path}:{lines[-1]}" if lines else path
+            raise InputError(f"{where}: {type(error).__name__}: {first_line(error)}") from error
     return sys.modules[name]
 
 

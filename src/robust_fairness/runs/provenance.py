@@ -63,11 +63,6 @@ def manifest_path(run_id: str) -> Path:
     return root() / FOLDER / f"{run_id}.json"
 
 
-def known_runs() -> list[str]:
-    """Ids of all runs with a readable manifest, oldest first."""
-    return [str(manifest["run_id"]) for manifest in manifests()]
-
-
 def manifests() -> list[dict[str, Any]]:
     """All manifests, oldest first; a corrupted one is skipped with a warning."""
     found = []
