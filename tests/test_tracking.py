@@ -96,7 +96,7 @@ def catalog() -> DataCatalog:
     return DataCatalog({"report": MemoryDataset("<h1>Report</h1>")})
 
 
-def test_parent_and_children_hold_parameters_curves_scores_and_the_report(client):
+def test_parent_and_children_hold_parameters_curves_and_scores(client):
     hook = MlflowTracking()
     hook.before_pipeline_run(PARAMS)
     assert runs(client)["one"].info.status == "RUNNING"
@@ -149,7 +149,28 @@ def test_parent_and_children_hold_parameters_curves_scores_and_the_report(client
     )
     curve = client.get_metric_history(child.info.run_id, "loss/alpha_0.1")
     assert {point.step: point.value for point in curve} == pytest.approx({0: 2.0, 1: 0.6})
-    assert [file.path for file in client.list_artifacts(parent.info.run_id)] == ["report.html"]
+    assert client.list_artifacts(parent.info.run_id) == []
+
+
+def test_the_report_is_sent_to_other_stores_than_that_of_the_project(client, monkeypatch, tmp_path):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path / 'mlflow.db'}")
+    client.create_experiment(EXPERIMENT, (tmp_path / "elsewhere").as_uri())
+    hook = MlflowTracking()
+    hook.before_pipeline_run(PARAMS)
+    hook.after_pipeline_run(PARAMS, PIPELINE, catalog())
+    (page,) = (tmp_path / "elsewhere").rglob("report.html")
+    assert page.read_text() == "<h1>Report</h1>"
+
+
+def test_a_copied_project_writes_nothing_into_the_original(client, tmp_path, caplog):
+    client.create_experiment(EXPERIMENT, (tmp_path / "original" / "mlruns").as_uri())
+    hook = MlflowTracking()
+    hook.before_pipeline_run(PARAMS)
+    train(hook, "adult.erm")
+    hook.after_pipeline_run(PARAMS, PIPELINE, catalog())
+    (warning,) = caplog.messages
+    assert "as this project was moved or copied; move mlflow.db away, or set" in warning
+    assert runs(client) == {} and not (tmp_path / "original").exists()
 
 
 def predict(hook: MlflowTracking, cell: str) -> None:

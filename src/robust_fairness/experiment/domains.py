@@ -1,8 +1,8 @@
 """Which domains are trained on, and the designs that train on several sets of them."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
-from pydantic import AfterValidator, BeforeValidator, model_validator
+from pydantic import BeforeValidator, PlainValidator, model_validator
 
 from robust_fairness.experiment.plugins import Settings
 
@@ -14,14 +14,23 @@ def _texts(value: object) -> object:
     return value
 
 
-def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
+def _designed(value: object) -> object:
+    """One of ``SEVERAL``, or names of domains; one error for both."""
+    names = _texts(value)
+    if value in SEVERAL or (isinstance(names, tuple) and all(type(one) is str for one in names)):
+        return names
+    raise ValueError(f"allowed: a list of domains, or {', '.join(SEVERAL)}")
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_texts)]
+Several = Literal["each", "all_but_each", "before_each"]
+SEVERAL = get_args(Several)
+
+
+def _require_each_once(names: tuple[str, ...]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"{name} is given twice, allowed: each once")
-    return names
-
-
-Names = Annotated[tuple[str, ...], BeforeValidator(_texts), AfterValidator(_each_once)]
 
 
 class Domains(Settings):
@@ -47,7 +56,7 @@ class Domains(Settings):
 
     @model_validator(mode="after")
     def _apart(self) -> "Domains":
-        _each_once((*self.train, *self.validation, *self.test))
+        _require_each_once((*self.train, *self.validation, *self.test))
         return self
 
 
@@ -62,7 +71,7 @@ class Design(Settings):
         validation, test, rows: as of ``Domains``.
     """
 
-    train: Literal["each", "all_but_each", "before_each"] | Names = ()
+    train: Annotated[Several | tuple[str, ...], PlainValidator(_designed)] = ()
     names: Names = ()
     validation: Names = ()
     test: Names = ()
@@ -75,6 +84,7 @@ class Design(Settings):
 
     @model_validator(mode="after")
     def _complete(self) -> "Design":
+        _require_each_once(self.names)
         if isinstance(self.train, str):
             if len(self.names) < 2:  # noqa: PLR2004
                 raise ValueError(f"names: train: {self.train} needs two domains or more")

@@ -125,14 +125,16 @@ class MlflowTracking:
         self, run_id: str, failures: list[Failure], state: str, pipeline: Any, catalog: Any
     ) -> None:
         outputs = pipeline.all_outputs()
-        made = "report" in outputs and catalog.exists("report")
-        if made and not may_send_data() and any(names.parse(one).part == SHEET for one in outputs):
+        # the project's own store needs no copy of a file that is beside it
+        sent = "MLFLOW_TRACKING_URI" in os.environ
+        sent = sent and "report" in outputs and catalog.exists("report")
+        if sent and not may_send_data() and any(names.parse(one).part == SHEET for one in outputs):
             logger.warning(
                 "the report shows images of the data and is not sent to the MLflow server; "
                 "%s=with-data sends it", SWITCH,
             )  # fmt: skip
-            made = False
-        report = catalog.load("report") if made else None
+            sent = False
+        report = catalog.load("report") if sent else None
         cells = [f"params:{failure.namespace}.cell" for failure in failures]
         failed = [
             (catalog.load(cell), failure)
