@@ -5,9 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from fairlearn.preprocessing import CorrelationRemover
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
+from robust_fairness.core.errors import InputError
 from robust_fairness.experiment.experiment import Protocol
 from robust_fairness.training import preprocessing, train
 from tests.training.conftest import make_cell, make_samples
@@ -41,6 +43,34 @@ def test_pca_equals_scikit_learn_up_to_sign_and_drops_the_constant_direction(x):
     theirs *= np.sqrt(300 / 299)  # scikit-learn divides by n - 1
     np.testing.assert_allclose(np.abs(ours[:, :0:-1]), np.abs(theirs), atol=1e-8)
     assert np.abs(ours[:, 0]).max() < 1e-9
+
+
+@pytest.mark.parametrize("name", ["none", "standardise"])
+def test_correlation_is_removed_as_by_fairlearn(x, name):
+    """Also on further rows; sensitive features are 0, where fairlearn drops them."""
+    protocol = Protocol(preprocessing=name, remove_correlation=0.7)
+    fitted = preprocessing.fit(protocol, x[:200], np.zeros(200, dtype=np.int64), sensitive=[1, 3])
+    ours = preprocessing.stack([fitted])(torch.from_numpy(x).double()[None])[0].numpy()
+    plain = x.astype(float)
+    if name == "standardise":
+        plain = StandardScaler().fit(plain[:200]).transform(plain)
+    theirs = CorrelationRemover(sensitive_feature_ids=[1, 3], alpha=0.7).fit(plain[:200])
+    np.testing.assert_allclose(ours[:, [0, 2, 4]], theirs.transform(plain), atol=1e-9)
+    assert not ours[:, [1, 3]].any()
+
+
+def test_correlation_is_removed_from_the_features_of_a_cell():
+    """With the columns of sensitive attributes only, which must be among the features."""
+    samples, cell = make_samples(), make_cell(epochs=1, seeds=(0,), remove_correlation=1.0)
+    assert cell.sees == ("groups", "groups at prediction")
+    with pytest.raises(InputError, match="remove_correlation: attribute kind is no column"):
+        train(samples, cell)
+    columns = ("kind", "kind", *samples.features[2:])
+    (fitted,), *_ = train(replace(samples, columns=columns), cell)
+    x = samples.x.astype(np.float64)
+    mapped = (x - fitted.state["preprocessing.centre"]) @ fitted.state["preprocessing.matrix"]
+    rows = samples.rows("split_0", "train")
+    np.testing.assert_allclose(mapped[rows].T @ (x[rows, :2] - x[rows, :2].mean(0)), 0, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["pca", "zca"])

@@ -49,6 +49,10 @@ class Protocol(Hyperparameters):
     the training rows, such as the indicator of a category that only other domains have: ``centre``
     subtracts that value, so that another one reaches the network through weights that were never
     trained; ``drop`` sets them to 0 in all rows.
+
+    ``remove_correlation`` is alpha of fairlearn's ``CorrelationRemover``: that share of the linear
+    prediction by the columns of the sensitive attributes is subtracted from all other features,
+    and these columns are left out. It reads the group of every row, also at prediction.
     """
 
     epochs: int = Field(50, ge=1)
@@ -61,6 +65,7 @@ class Protocol(Hyperparameters):
     preprocessing: Literal["standardise", "pca", "zca", "none"] = "standardise"
     imputation: Literal["median", "mean", "most_frequent"] = "median"
     constant_features: Literal["centre", "drop"] = "centre"
+    remove_correlation: float = Field(0.0, ge=0, le=1, description="with sensitive attributes")
     augmentation: Literal["none", "randaugment", "crop_and_flip", "flip"] = "none"
     precision: Literal["float32", "float64"] = "float32"
     device: Literal["auto", "cpu", "cuda"] = "auto"
@@ -160,7 +165,11 @@ class Cell(Settings):
         alone = self.model_copy(update={"seeds": self.seeds[:1]})
         replicas = alone.replicas([{}, *self.trials, *choices])
         found = {name for replica in replicas for name in replica.method.sees}
-        return tuple(sorted(found | ({"groups at prediction"} if self.postprocessing else set())))
+        if self.postprocessing:
+            found.add("groups at prediction")
+        if any(replica.protocol.remove_correlation for replica in replicas):
+            found |= {"groups", "groups at prediction"}
+        return tuple(sorted(found))
 
     def replicas(self, overrides: Sequence[Mapping[str, Any]] | None = None) -> list["Replica"]:
         """Replicas of overrides, by default of all configured trials, each with every seed."""

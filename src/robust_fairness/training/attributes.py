@@ -8,7 +8,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from robust_fairness.core.errors import unknown_name
+from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.methods.base import MethodParameters, Subgroups
 from robust_fairness.samples import Groups, Samples, groups_of, numbers_of
 
@@ -20,6 +20,20 @@ def mitigated_attributes(samples: Samples, method: MethodParameters) -> list[pd.
         if name not in samples.attributes:
             raise unknown_name("attribute", name, samples.attributes.columns)
     return [samples.attributes[name] for name in names]
+
+
+def sensitive_features(samples: Samples) -> list[int]:
+    """Positions of the features that were made of the columns of sensitive attributes."""
+    columns = samples.columns or samples.features
+    for name in samples.sensitive:
+        if name not in columns:
+            raise InputError(
+                f"remove_correlation: attribute {name} is no column of the features, allowed: "
+                "sensitive attributes that are"
+            )
+    if not samples.sensitive:
+        raise InputError("remove_correlation: the dataset has no sensitive attributes")
+    return [place for place, name in enumerate(columns) if name in samples.sensitive]
 
 
 def mitigated_groups(samples: Samples, method: MethodParameters) -> Groups:

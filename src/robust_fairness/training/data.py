@@ -19,6 +19,7 @@ from robust_fairness.training.attributes import (
     groups_are_classes,
     mitigated_attributes,
     mitigated_groups,
+    sensitive_features,
     subgroups_of,
 )
 from robust_fairness.training.inputs import Inputs, rows_at_once
@@ -83,11 +84,16 @@ class StackData:
         # questions are not changed
         x = np.empty((len(samples), 0)) if samples.questions else samples.arrays["x"]
         incomplete = x.dtype.kind == "f" and bool(np.isnan(x).any())
+        sensitive = sensitive_features(samples) if self.protocol.remove_correlation else []
         fits = {}
         for split in set(self.splits):
             rows = samples.rows(split, "train")
             fits[split] = preprocessing.fit(
-                self.protocol, x[rows], samples.y[rows], incomplete=incomplete
+                self.protocol,
+                x[rows],
+                samples.y[rows],
+                incomplete=incomplete,
+                sensitive=sensitive,
             )
         stacked = preprocessing.stack([fits[split] for split in self.splits])
         return stacked.to(self.device, self.dtype)

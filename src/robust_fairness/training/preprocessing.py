@@ -64,14 +64,20 @@ class Preprocessing(nn.Module):
 
 
 def fit(
-    protocol: Protocol, x: np.ndarray, y: np.ndarray, *, incomplete: bool = False
+    protocol: Protocol,
+    x: np.ndarray,
+    y: np.ndarray,
+    *,
+    incomplete: bool = False,
+    sensitive: Sequence[int] = (),
 ) -> dict[str, np.ndarray]:
     """float64 buffers of ``Preprocessing`` fitted on one replica's training rows.
 
     ``x`` are float32 features ``[n, d]``, or uint8 images, which are scaled to [0, 1] whatever the
     protocol; d is 0 for questions, which are not changed. ``y`` are classes or float32 outcomes.
     ``incomplete``: whether features of the dataset, in any of its rows, may be missing (NaN). A
-    feature without a value in the training rows is 0 in all rows.
+    feature without a value in the training rows is 0 in all rows. ``sensitive`` are the positions
+    of features of sensitive attributes.
     """
     outcome = np.array([0.0, 1.0])
     if y.dtype.kind == "f":
@@ -89,7 +95,26 @@ def fit(
         unused |= (x == x[:1]).all(0)
     centre, matrix = WHITENING[protocol.preprocessing if x.shape[1] else "none"](x)
     matrix[unused] = 0
+    if protocol.remove_correlation:
+        own = list(sensitive)
+        centre[own] = x[:, own].mean(0)
+        matrix = uncorrelated(x - centre, matrix, own, protocol.remove_correlation)
     return {"centre": centre, "matrix": matrix, **fitted}
+
+
+def uncorrelated(
+    x: np.ndarray, matrix: np.ndarray, sensitive: list[int], alpha: float
+) -> np.ndarray:
+    """The map of ``CorrelationRemover`` after that of ``matrix``, float64 ``[d, d]``.
+
+    Of every feature the linear prediction by the sensitive ones is subtracted, ``alpha`` times;
+    sensitive features, which are centred in ``x`` ``[n, d]``, become 0.
+    """
+    square = np.diag(matrix) if matrix.ndim == 1 else matrix.copy()
+    square[sensitive] = 0
+    slopes = np.linalg.lstsq(x[:, sensitive], x @ square, rcond=None)[0]
+    square[sensitive] = -alpha * slopes
+    return square
 
 
 def imputed(x: np.ndarray, strategy: str) -> np.ndarray:

@@ -162,6 +162,8 @@ def require_fitting(samples: Samples, cell: Cell) -> None:
             decisions.require_groups(seen, split, cell.postprocessing)
             attributes.mitigated_attributes(seen, replica.method)
             checks.require_information(seen, split, replica.method)
+            if replica.protocol.remove_correlation:
+                attributes.sensitive_features(seen)
             augmentation.require_augmentable(replica.protocol.augmentation, samples)
     for columns in cell.groupings:
         with naming(f"{cell.dataset}: groupings, {' & '.join(columns)}"):
