@@ -29,6 +29,9 @@ networks:
 protocols:
   fast: {epochs: 2}
   wrong: {epochs: 0}
+spaces:
+  mlp: {learning_rate: {low: 0.001, high: 0.1, log: true}}
+  cuma: {gamma: [1.0, 10.0]}
 generators:
   gan: {source: digits, reference: {network: resnet20, protocol: fast}}
 """
@@ -134,6 +137,20 @@ datasets:
 def with_dataset(fields: str) -> str:
     """An experiment with a dataset ``one`` whose fields start in line 4."""
     return f"protocol: fast\nnetwork: mlp\ndatasets:\n  one: {fields}\n"
+
+
+BUDGET = "budget: 4, methods: {erm: , cuma: , wide_cuma: , donini: {method: donini, network: mlp}}"
+
+
+def test_a_budget_gives_every_cell_as_many_trials():
+    """Drawn from the ranges of the network and of the method, under their names in the grid."""
+    (dataset,) = experiment(with_dataset(f"{{{BUDGET}}}"), fully=True).datasets
+    assert [cell.budget for cell in dataset.cells] == [4] * 4
+    erm, cuma, wide, _ = dataset.cells
+    assert (erm.search[0].sampler, erm.search[0].trials) == ("random", 3)
+    assert set(erm.search[0].space) == {"learning_rate"}
+    assert cuma.search == wide.search
+    assert cuma.search[0].space["gamma"] == (1.0, 10.0)
 
 
 MISTAKES = yaml.safe_load((ROOT / "tests" / "mistakes.yml").read_text())

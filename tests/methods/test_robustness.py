@@ -348,6 +348,9 @@ def test_domains_that_are_trained_on_are_environments():
     assert make_cell("jtt").sees == ()
 
 
+SPACES = yaml.safe_load((ROOT / "conf/base/parameters.yml").read_text())["spaces"]
+
+
 def test_the_page_lists_every_method_with_what_it_sees_and_its_search():
     """Spaces of the search are valid hyperparameters."""
     page = (ROOT / "docs/methods.md").read_text()
@@ -358,6 +361,7 @@ def test_the_page_lists_every_method_with_what_it_sees_and_its_search():
         parameters = find("method", name).Parameters
         assert sees == ", ".join(parameters().sees), name
         space = yaml.safe_load("{" + search.replace("`", "") + "}")
+        assert space == SPACES.get(name, {}), name
         for field, values in space.items():
             ends = values if isinstance(values, list) else [values["low"], values["high"]]
             for value in ends:

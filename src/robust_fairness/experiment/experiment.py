@@ -223,6 +223,12 @@ class Cell(Settings):
         return self
 
     @property
+    def budget(self) -> int:
+        """Number of trials that are configured, the default one among them."""
+        configured = sum(bool(trial) for trial in self.trials)
+        return 1 + configured + sum(stage.size for stage in self.search)
+
+    @property
     def criterion(self) -> str:
         """The first criterion that chooses one trial; ``every`` where there is none."""
         from robust_fairness.metrics.criteria import EVERY
@@ -277,6 +283,7 @@ class Dataset(Settings):
         generator: what makes its images, if they are generated.
         base: its name in the configuration, which the trainings of a design share.
         domains: the domains that are trained on; None where all rows are alike.
+        budget: number of trials that each cell has; None where they may differ.
     """
 
     name: str
@@ -290,6 +297,7 @@ class Dataset(Settings):
     facets: dict[str, str] = {}
     base: str = ""
     domains: Domains | None = None
+    budget: int | None = Field(None, ge=1)
 
     @property
     def drawn_cells(self) -> tuple[Cell, ...]:

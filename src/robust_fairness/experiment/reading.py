@@ -29,14 +29,16 @@ CELL_FIELDS = (
     "facets", "method", "network", "postprocessing", "search", "settings", "trials",
 )  # fmt: skip
 DATASET_FIELDS = (
-    "contact_sheet", "domains", "embedding_planes", "facets", "groupings", "methods", "metrics",
-    "network", "protocol", "search_by", "seeds", "selections", "shifts",
+    "budget", "contact_sheet", "domains", "embedding_planes", "facets", "groupings", "methods",
+    "metrics", "network", "protocol", "search_by", "seeds", "selections", "shifts",
 )  # fmt: skip
 CELL_FIELDS_OF_DATASET = ("groupings", "metrics", "search_by", "selections")
 GENERATOR_FIELDS = ("file", "reference", "source", "training")
 # Names beside the cells of a dataset in the parameters, the catalog and the pipelines.
 RESERVED = ("attributes", "dataset", "samples", "shifted", "states", "table")
 LETTERS = "Allowed: letters, digits, '_' and, after the first, '-', but"
+PLAIN = "erm"  # the method that a budget compares others with
+FEWEST_SEARCHED = 2  # trials of a budget: the default one and one that is drawn
 NOTHING = Node(None)
 
 
@@ -186,11 +188,13 @@ class Reader:
             "facets": facets(fields),
             **{
                 field: fields[field].plain
-                for field in ("contact_sheet", "embedding_planes", "seeds")
+                for field in ("budget", "contact_sheet", "embedding_planes", "seeds")
                 if field in fields
             },
         }
         found = self.mistakes.validated(Dataset, written, of, node) if source else None
+        if found is not None and found.budget:
+            self.require_budget(found, found.budget, methods, fields["budget"].place)
         planes = fields.get("embedding_planes", NOTHING)
         for label in self.mistakes.elements(planes, "embedding_planes"):
             if label.plain not in methods:
@@ -264,6 +268,10 @@ class Reader:
         search = self.expanded(fields.get("search", NOTHING), "searches", of)
         if method is None or network is None:
             return None
+        if "budget" in dataset.fields and not (search or trials):
+            written_network = str(fields.get("network", dataset.fields.get("network")).plain)
+            names = ((written_network, network.name), (str(named.plain), method.name))
+            search = self.budgeted(dataset.fields["budget"], names, of, node.place)
         if self.mistakes.fully:
             parts = (shared["protocol"], network.parameters, method.parameters)
             known = {name for part in parts for name in part.searched}
@@ -294,6 +302,49 @@ class Reader:
             return None
         complete = {**written, "search": stages}
         return self.mistakes.validated(Cell, complete, of, places) if search else found
+
+    def budgeted(
+        self, budget: Node, names: Sequence[tuple[str, str]], of: str, place: str
+    ) -> list[Node]:
+        """The search of a cell that a budget and the ranges of its network and method give.
+
+        ``names`` are those of the network and of the method, each as it is written and that of its
+        plug-in: the section ``spaces`` of the parameters has ranges under either.
+        """
+        if not isinstance(budget.plain, int) or budget.plain < FEWEST_SEARCHED:
+            return []
+        spaces, found = self.lookup.section("spaces"), Node({}, place)
+        for written, plugin in names:
+            name = written if written in spaces else plugin
+            if name in spaces:
+                found = deep_merged(found, self.lookup.places.at(["spaces", name]))
+        if not found.fields:
+            (network, _), (method, _) = names
+            text = f"budget: no ranges for network {network!r} or method {method!r} of {of}"
+            self.mistakes.note(text, place, "Add them to the section spaces of the parameters.")
+            return []
+        drawn = {"sampler": Node("random"), "trials": Node(budget.plain - 1)}
+        return [Node({"space": found, **drawn}, place)]
+
+    def require_budget(
+        self, dataset: Dataset, budget: int, methods: Mapping[str, Node], place: str
+    ) -> None:
+        """Note cells with another number of trials, and networks without a plain model."""
+        of = f"dataset {dataset.name!r}"
+        for cell in dataset.cells:
+            if cell.budget != budget:
+                text = f"{cell.label!r} of {of} has {cell.budget} trials, budget: {budget}"
+                self.mistakes.note(text, methods[cell.label].place)
+        plain = [
+            repr(cell.network)
+            for cell in dataset.cells
+            if cell.method.name == PLAIN and not cell.postprocessing
+        ]
+        for cell in dataset.cells:
+            if repr(cell.network) not in plain:
+                text = f"budget: {cell.label!r} of {of} has no plain model to compare with"
+                hint = f"Add a cell with the same network and method {PLAIN}."
+                self.mistakes.note(text, methods[cell.label].place or place, hint)
 
     def expanded(self, node: Node, section: str, of: str) -> list[Node]:
         """The trials or stages of a cell; a name stands for those of a section of the file."""

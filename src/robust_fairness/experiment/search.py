@@ -1,5 +1,6 @@
 """The stages of a search: what is drawn, how, and when a trial is pruned."""
 
+from math import prod
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field, model_validator
@@ -80,6 +81,11 @@ class Stage(BaseModel, extra="forbid", frozen=True):
         if self.sampler != "grid" and not self.trials:
             raise ValueError(f"sampler {self.sampler} without trials, allowed: a number of them")
         return self
+
+    @property
+    def size(self) -> int:
+        """Number of trials."""
+        return self.trials or prod(len(tuple(values)) for values in self.space.values())
 
     @property
     def samples(self) -> list[dict[str, Any]]:
