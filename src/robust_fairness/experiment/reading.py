@@ -260,18 +260,16 @@ class Reader:
         self.mistakes.unknown_fields(fields, of, CELL_FIELDS)
         named = fields.get("method", Node(label, node.place))
         method = self.lookup.plugin("method", str(named.plain), data, named.place)
-        network = self.lookup.network(
-            fields.get("network", dataset.fields.get("network", NOTHING)), source, of, node.place
-        )
+        trained = fields.get("network", dataset.fields.get("network", NOTHING))
+        network = self.lookup.network(trained, source, of, node.place)
         settings = fields.get("settings", NOTHING)
         trials = self.expanded(fields.get("trials", NOTHING), "trials", of)
         search = self.expanded(fields.get("search", NOTHING), "searches", of)
         if method is None or network is None:
             return None
         if "budget" in dataset.fields and not (search or trials):
-            written_network = str(fields.get("network", dataset.fields.get("network")).plain)
-            names = ((written_network, network.name), (str(named.plain), method.name))
-            search = self.budgeted(dataset.fields["budget"], names, of, node.place)
+            pairs = ((str(trained.plain), network.name), (str(named.plain), method.name))
+            search = self.budgeted(dataset.fields["budget"], pairs, of, node.place)
         if self.mistakes.fully:
             parts = (shared["protocol"], network.parameters, method.parameters)
             known = {name for part in parts for name in part.searched}
