@@ -6,6 +6,7 @@ import pytest
 from robust_fairness import training
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
+from robust_fairness.metrics.criteria import criterion_text
 from robust_fairness.training.selection import choose, compare
 
 from .conftest import make_cell, make_samples
@@ -38,6 +39,35 @@ def test_best_mean_over_seeds_wins_with_all_its_seeds():
     assert chosen(frame, "accuracy") == [("b", 0), ("b", 1)]
     assert list(frame.columns) == list(tables.SELECTION)
     assert frame["score"].tolist() == [0.8, 0.8]
+
+
+def test_a_criterion_per_seed_selects_within_each_seed():
+    """Also its constraint; a seed without a score leaves nothing to select."""
+    values = {
+        ("a", 0): 0.9,
+        ("a", 1): 0.5,
+        ("b", 0): 0.8,
+        ("b", 1): 0.8,
+        ("c", 0): 0.1,
+        ("c", 1): 0.79,
+    }
+    gaps = {("a", 0): 0.3, ("a", 1): 0.1, ("b", 0): 0.2, ("b", 1): 0.2, ("c", 0): 0, ("c", 1): 0.1}
+    records = pd.concat([scores(values), scores(gaps, "delta_eo")])
+    assert chosen(choose(records, ["accuracy, per seed"]), "accuracy, per seed") == [
+        ("a", 0), ("b", 1),
+    ]  # fmt: skip
+    assert chosen(choose(records, [f"{CONSTRAINED}, per seed"]), f"{CONSTRAINED}, per seed") == [
+        ("a", 0), ("c", 1),
+    ]  # fmt: skip
+    assert chosen(choose(records, [CONSTRAINED]), CONSTRAINED) == [("b", 0), ("b", 1)]
+    assert compare(records, ["accuracy, per seed"])[0]["trial"] == "a | b"
+    missing = scores({("a", 0): 0.9, ("a", 1): None})
+    with pytest.raises(InputError, match="no trial has a score for all seeds"):
+        choose(missing, ["accuracy, per seed"])
+    mapping = {"objective": "delta_eo", "subject_to": {"accuracy": 0.97}, "per": "seed"}
+    assert criterion_text(mapping) == criterion_text(f"{CONSTRAINED}, per seed")
+    with pytest.raises(InputError, match="per 'row', allowed: seed"):
+        criterion_text({"objective": "accuracy", "per": "row"})
 
 
 def test_gaps_are_minimised():

@@ -28,12 +28,16 @@ class Faircocco(DependenceMethod):
 
         All attributes are one variable. Kernel matrices are spanned by ``pivots`` evenly spaced
         rows; as many as the batch has make the penalty exact up to ``cross_covariance.JITTER``.
+        The score of a batch is above 0 without any dependence. ``debiased`` subtracts the score of
+        the same batch with the attributes of neighbours exchanged, where rows are in the order of
+        what the notion conditions on: it has the bias of the score, and no dependence beyond it.
         ``extended`` and ``standardise``: see ``variables_of``.
         """
 
         extended: Literal["attribute", "both"] = "attribute"
         standardise: bool = True
         pivots: int = Field(32, ge=1, description="rows of a batch that span the kernel matrices")
+        debiased: bool = Field(False, description="subtract the score of exchanged attributes")
 
     def penalty(self, outputs: Tensor, batch: Batch) -> Tensor:
         options = self.hparams
@@ -43,12 +47,37 @@ class Faircocco(DependenceMethod):
             one.gather(1, known.unsqueeze(-1).expand(-1, -1, one.shape[-1]))
             for one in (predicted, batch.attributes, batch.conditioning)
         )
+        attribute, outcome = attribute.nan_to_num(), outcome.nan_to_num()
+        score = self._score(prediction, attribute, outcome)
+        if options.debiased:
+            given = {"dp": prediction[..., :0], "eo": outcome, "cal": prediction}[options.notion]
+            places = exchanged(given.detach()).unsqueeze(-1).expand_as(attribute)
+            score = score - self._score(prediction, attribute.gather(1, places), outcome)
+        return score.to(outputs.dtype)
+
+    def _score(self, prediction: Tensor, attribute: Tensor, outcome: Tensor) -> Tensor:
+        options = self.hparams
         variables = variables_of(
-            options.notion, prediction, attribute.nan_to_num(), outcome.nan_to_num(),
+            options.notion, prediction, attribute, outcome,
             options.extended, options.standardise, WIDTH_ROWS,
         )  # fmt: skip
-        score = low_rank_score(variables, [evenly(one, options.pivots) for one in variables])
-        return score.to(outputs.dtype)
+        return low_rank_score(variables, [evenly(one, options.pivots) for one in variables])
+
+
+def exchanged(given: Tensor) -> Tensor:
+    """Row numbers ``[replica, n]`` in which every two neighbours are exchanged.
+
+    Neighbours have equal or near values ``[replica, n, column]``; without columns they are any two
+    of a shuffled batch. Of an odd number of rows one stays.
+    """
+    replicas, count, columns = given.shape
+    order = torch.arange(count, device=given.device).expand(replicas, -1)
+    for column in reversed(range(columns)):  # by the first column, then by the second, ...
+        values = given[..., column].gather(1, order)
+        order = order.gather(1, values.argsort(dim=1, stable=True))
+    paired = torch.arange(count, device=given.device) ^ 1
+    partner = order[:, paired.where(paired < count, count - 1)]
+    return torch.empty_like(order).scatter_(1, order, partner)
 
 
 def complete_rows(columns: Tensor) -> Tensor:

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import Field
-from torch import Tensor
+from torch import Tensor, nn
 
 from robust_fairness.methods.base import Batch, GroupMethodParameters, Method, Problem, Step
 from robust_fairness.models.base import Model
-from robust_fairness.models.layers import Linear
+from robust_fairness.models.layers import Linear, TwoLayers
 from robust_fairness.models.losses import cross_entropy, mean_where
 
 SMALLEST_PROBABILITY = 1e-8
@@ -29,8 +29,9 @@ class Lnl(Method):
 
         ``passes``: task and entropy first and then, from a second pass of the same batch, the
         reversed bias loss (``two``, the published code), or one objective (``one``, the text).
-        ``layer``: input of the linear bias head; the published code takes an early layer, averaged
-        over the image.
+        ``layer``: input of the bias head; the published code takes an early layer, averaged over
+        the image. The head is ``linear``, or an ``mlp`` with one hidden layer of ``head_width``
+        units (the published code for questions).
         """
 
         gradient_factor: float = Field(
@@ -41,13 +42,19 @@ class Lnl(Method):
         )
         passes: Literal["two", "one"] = "two"
         layer: Literal["early", "features"] = "early"
+        head: Literal["linear", "mlp"] = "linear"
+        head_width: int = Field(1024, ge=1, description="hidden units of the head mlp")
 
     def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
         problem.require_groups(self.name)
         problem.require_more_than_class(self.name)
         width = model.early_width if hparams.layer == "early" else model.feature_width
-        self.bias_head = Linear(width, problem.groups, problem.heads)
+        self.bias_head: nn.Module = Linear(width, problem.groups, problem.heads)
+        if hparams.head == "mlp":
+            self.bias_head = TwoLayers(
+                width, hparams.head_width, problem.groups, 0.0, problem.heads
+            )
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
         factor = self.hparams.gradient_factor

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from robust_fairness.methods.base import (
@@ -29,13 +30,17 @@ class Rubi(Method):
     """
 
     class Parameters(GroupMethodParameters):
-        """Loss of the bias branch.
+        """The bias branch and its loss.
 
-        It takes the branch's ``logits`` (the study's code), or those of one more linear layer
-        (``with_classifier``, the original).
+        The branch is ``linear`` in the one-hot group, or an ``mlp`` of three layers (the study's
+        code for questions), with ``branch_width`` hidden units each. The loss takes the branch's
+        ``logits`` (the study's code), or those of one more linear layer (``with_classifier``, the
+        original).
         """
 
         bias_loss: Literal["logits", "with_classifier"] = "logits"
+        branch: Literal["linear", "mlp"] = "linear"
+        branch_width: int = Field(2048, ge=1, description="hidden units of the branch mlp")
 
     def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
@@ -43,7 +48,11 @@ class Rubi(Method):
         problem.require_groups(self.name)
         problem.require_more_than_class(self.name)
         require_softmax(self.name, model)
-        self.bias_branch = Linear(problem.groups, problem.classes, problem.heads)
+        is_linear = hparams.branch == "linear"
+        width = problem.classes if is_linear else hparams.branch_width
+        self.bias_branch = Linear(problem.groups, width, problem.heads)
+        layers = () if is_linear else (width, problem.classes)
+        self.upper_layers = nn.ModuleList(Linear(width, size, problem.heads) for size in layers)
         if hparams.bias_loss == "with_classifier":
             self.classifier: nn.Module = Linear(problem.classes, problem.classes, problem.heads)
         else:
@@ -53,6 +62,8 @@ class Rubi(Method):
         outputs = model(batch.x, batch.noise)
         known = batch.group >= 0
         bias = group_logits(self.bias_branch, batch.group.clamp(min=0))
+        for layer in self.upper_layers:
+            bias = layer(bias.relu())
         mask = torch.where(known.unsqueeze(-1), bias.sigmoid(), 1)
         masked = cross_entropy(outputs * mask, batch.y)
         alone = cross_entropy(self.classifier(bias), batch.y) * known

@@ -17,11 +17,17 @@ import plotly.graph_objects as go
 
 from robust_fairness.core.intervals import Interval, mean_interval
 from robust_fairness.metrics import find_metric
-from robust_fairness.metrics.permutation import holm
 from robust_fairness.rendering.figures import AXIS, TEMPLATE
 from robust_fairness.reporting.ranks import FEWEST, LEVEL, compared
 from robust_fairness.reporting.results import UNSHIFTED, Results, where
-from robust_fairness.reporting.statistics import TESTED, kendall_tau, paired_tests, rank_agreement
+from robust_fairness.reporting.statistics import (
+    TESTED,
+    adjusted,
+    kendall_tau,
+    paired_tests,
+    rank_agreement,
+    sizes_of_splits,
+)
 from robust_fairness.reporting.views import Section, View
 
 PLAIN = "erm"
@@ -241,8 +247,7 @@ def independent_tests(results: Results) -> pd.DataFrame:
 def _tested(differences: pd.DataFrame, ratio: pd.Series | None) -> pd.DataFrame:
     """Paired tests of all methods and test sets, adjusted by Holm, with their verdicts."""
     tests = paired_tests(differences, PLACE, ratio)
-    known = tests["p"].notna()
-    tests.loc[known, "p"] = holm(tests.loc[known, "p"].tolist())
+    tests["p"] = adjusted(tests["p"])
     verdicts = np.where(tests["difference"] > 0, "better", "worse")
     tests["verdict"] = np.where(tests["p"] < LEVEL, verdicts, "inconclusive")
     return tests
@@ -303,24 +308,9 @@ def kept(results: Results) -> pd.DataFrame:
     return found.reset_index()
 
 
-def sizes_of_splits(results: Results) -> pd.DataFrame:
-    """Training and test rows of the splits, and the ratio that tests use if splits overlap.
-
-    Returns:
-        A row per dataset: number of splits, mean training and test rows of a split, the share of
-        the test rows that another split trains on, and test by training rows, or 0 if nothing is
-        shared.
-    """
-    found = results.splits.groupby("dataset", sort=False).agg(
-        **{
-            "splits": ("split", "size"),
-            "trained on": ("train_rows", "mean"),
-            "tested": ("test_rows", "mean"),
-            "reused": ("reused", "mean"),
-        }
-    )
-    found["ratio"] = (found["tested"] / found["trained on"]).where(found["reused"] > 0, 0.0)
-    return found.reset_index()
+def sizes(results: Results) -> pd.DataFrame:
+    """``sizes_of_splits`` of a run."""
+    return sizes_of_splits(results.splits)
 
 
 def certainty(results: Results) -> pd.DataFrame:
@@ -332,7 +322,7 @@ def certainty(results: Results) -> pd.DataFrame:
         independent, how many still are with the ``ratio`` of ``paired_tests``, and where. None if
         no splits overlap.
     """
-    ratio = sizes_of_splits(results).set_index("dataset")["ratio"]
+    ratio = sizes(results).set_index("dataset")["ratio"]
     if not (ratio > 0).any():
         return pd.DataFrame()
     key = ["metric", "compared", "tested"]
@@ -348,7 +338,7 @@ VIEWS = (
     View("survival", survival),
     View("kept", kept),
     View("winners", winners),
-    View("sizes_of_splits", sizes_of_splits, needs=("splits",)),
+    View("sizes_of_splits", sizes, needs=("splits",)),
     View("certainty", certainty, needs=("splits",)),
 )
 SECTION = Section("Across the papers", VIEWS)

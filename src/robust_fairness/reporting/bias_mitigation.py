@@ -249,16 +249,16 @@ VIEWS = (
 
 def claims(results: Results) -> pd.DataFrame:
     """What the paper answers to its four questions."""
-    rows: list[dict] = []
+    rows: list[claimed.Claim] = []
     for dataset in (*STUDIES, CELEBA):
         if dataset in set(results.metrics["dataset"]):
             rows += _first_question(results, dataset)
             if dataset in STUDIES:
                 rows += [*_second_question(results, dataset), *_third_question(results, dataset)]
-    return claimed.table([*rows, *questions.claims(results)])
+    return claimed.table([*rows, *questions.claims(results)], results)
 
 
-def _first_question(results: Results, dataset: str) -> Iterator[dict]:
+def _first_question(results: Results, dataset: str) -> Iterator[claimed.Claim]:
     """Explicit methods fail with many biases, and work on CelebA."""
     rows = where(with_single_variables(results, UNBIASED), dataset=dataset)
     if dataset == CELEBA:
@@ -276,7 +276,7 @@ def _first_question(results: Results, dataset: str) -> Iterator[dict]:
         yield claimed.compared(rows, claim, dataset, ordering, method=(first, second))
 
 
-def _second_question(results: Results, dataset: str) -> Iterator[dict]:
+def _second_question(results: Results, dataset: str) -> Iterator[claimed.Claim]:
     """Explicit methods exploit the given variable less than the others."""
     rows = where(by_variables(results, DIFFERENCE), dataset=dataset, variables=1)
     claim = "2: the given variable is exploited less"
@@ -290,7 +290,7 @@ def _second_question(results: Results, dataset: str) -> Iterator[dict]:
     yield claimed.compared(rows, claim, dataset, ordering, method=("lff", STANDARD))
 
 
-def _third_question(results: Results, dataset: str) -> Iterator[dict]:
+def _third_question(results: Results, dataset: str) -> Iterator[claimed.Claim]:
     """Explicit methods do not scale to many variables; group upweighting is the exception."""
     rows = where(by_variables(results, UNBIASED), dataset=dataset)
     rows = rows[(rows["trial"] == "default") | (rows["variables"] > 1)]

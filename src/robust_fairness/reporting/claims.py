@@ -1,20 +1,109 @@
-"""Tables of claims: what a paper says as an ordering first < second, and what we found.
+"""Tables of claims: what a paper says as an ordering or a correlation, and what we found.
 
-A difference is first minus second, paired over seeds: the claim ``holds`` if its whole 95 %
-interval is below 0, ``does not hold`` if it is above, and is ``inconclusive`` if it includes 0,
-without correction for multiple comparisons.
+All claims of a page are tested together. An ordering first < second is tested by Student's t of the
+differences, paired over seeds. Where seeds have splits that share rows, which the table of splits
+says, the test is the corrected resampled t-test (``statistics.paired_tests``). P-values are
+adjusted for all claims of the page: by Holm, from which the verdict follows, and by Benjamini and
+Hochberg. A claim ``holds`` or ``does not hold`` if the adjusted p-value is below 5 %, and is
+``inconclusive`` otherwise.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from robust_fairness.core.intervals import Interval
-from robust_fairness.reporting.results import where
-from robust_fairness.reporting.statistics import paired_difference, verdict
+from robust_fairness.reporting.results import Results, where
+from robust_fairness.reporting.statistics import (
+    LEVEL,
+    SAME,
+    Bootstrapped,
+    adjusted,
+    detectable,
+    false_discovery_rate,
+    mean_tests,
+    sizes_of_splits,
+)
 
-COLUMNS = ["claim", "dataset", "ordering", "ours", "low", "high", "n", "verdict"]
+COLUMNS = [
+    "claim", "dataset", "ordering", "ours", "low", "high", "n", "seeds vary", "test", "p",
+    "p (Holm)", "p (FDR)", "detectable", "verdict", "verdict (FDR)",
+]  # fmt: skip
+SPLITS, TRAINING_ONLY = "splits and training", "training only"
+
+
+@dataclass(frozen=True)
+class Claim(ABC):
+    """A statement about a number: that it is below 0, or above it if ``sign`` is 1."""
+
+    claim: str
+    dataset: str
+    ordering: str
+
+    sign = -1
+
+    @abstractmethod
+    def tested(self, splits: pd.DataFrame) -> dict[str, Any]:
+        """Columns ours, low, high, n, error, seeds vary, test and p.
+
+        Args:
+            splits: ``sizes_of_splits`` by dataset.
+        """
+
+
+@dataclass(frozen=True)
+class Ordering(Claim):
+    """The claim that first < second.
+
+    Attributes:
+        differences: first minus second, a value per seed that both have.
+        datasets: those that the values come from.
+    """
+
+    differences: pd.Series
+    datasets: tuple[str, ...]
+
+    def tested(self, splits: pd.DataFrame) -> dict[str, Any]:
+        values = self.differences.dropna().to_numpy()
+        n = len(values)
+        own = splits.reindex(self.datasets)
+        ratio = float(own["ratio"].fillna(0).max())
+        found = {"ours": float(values.mean()) if n else np.nan, "n": n, **_varied(own["splits"])}
+        found["test"] = f"corrected t, test / train = {ratio:.2f}" if ratio else "paired t"
+        if n < 2:  # noqa: PLR2004 - no deviation
+            return found | dict.fromkeys(("low", "high", "error", "p"), np.nan)
+        tests = mean_tests(found["ours"], values.std(ddof=1), n, ratio)
+        tested = {name: float(value) for name, value in tests.items()}
+        known = tested["error"] > SAME  # the same for every seed: its variance is not known
+        return found | tested | ({} if known else {"error": np.nan, "p": np.nan})
+
+
+@dataclass(frozen=True)
+class Correlation(Claim):
+    """The claim that a rank correlation is above 0."""
+
+    found: Bootstrapped
+    over: str
+
+    sign = 1
+
+    def tested(self, splits: pd.DataFrame) -> dict[str, Any]:
+        interval = self.found.interval
+        return {
+            "ours": interval.mean, "low": interval.low, "high": interval.high, "n": interval.n,
+            "error": np.nan, "p": self.found.p, "test": f"bootstrap over {self.over}",
+            **_varied(splits.reindex([self.dataset])["splits"]),
+        }  # fmt: skip
+
+
+def _varied(splits: pd.Series) -> dict[str, str]:
+    """What differs between seeds of datasets with these numbers of splits."""
+    if splits.isna().all():
+        return {"seeds vary": ""}
+    return {"seeds vary": SPLITS if splits.max() > 1 else TRAINING_ONLY}
 
 
 def by_seed(rows: pd.DataFrame, /, **place: object) -> pd.Series:
@@ -24,15 +113,17 @@ def by_seed(rows: pd.DataFrame, /, **place: object) -> pd.Series:
 
 def compared(
     rows: pd.DataFrame, claim: str, dataset: str, ordering: str, **pairs: Sequence[object]
-) -> dict[str, Any]:
+) -> Claim:
     """The claim that first < second, the values by seed at the two values of each column."""
     first, second = (by_seed(rows, **place) for place in _places(pairs))
-    return difference(claim, dataset, ordering, first, second)
+    used = pd.concat([where(rows, **place) for place in _places(pairs)])
+    datasets = tuple(used["dataset"].unique()) or (dataset,)
+    return difference(claim, dataset, ordering, first, second, datasets)
 
 
 def where_run(
     rows: pd.DataFrame, claim: str, dataset: str, ordering: str, **pairs: Sequence[object]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Claim]:
     """``compared`` if there are rows at both values, else nothing."""
     if all(len(where(rows, **place)) for place in _places(pairs)):
         yield compared(rows, claim, dataset, ordering, **pairs)
@@ -43,19 +134,48 @@ def _places(pairs: Mapping[str, Sequence[object]]) -> list[dict[str, object]]:
 
 
 def difference(
-    claim: str, dataset: str, ordering: str, first: pd.Series, second: pd.Series
-) -> dict[str, Any]:
-    """The claim that first < second, from values by seed."""
-    found = paired_difference(first, second)
-    return row(claim, dataset, ordering, found, verdict(found))
+    claim: str,
+    dataset: str,
+    ordering: str,
+    first: pd.Series,
+    second: pd.Series,
+    datasets: Sequence[str] = (),
+) -> Claim:
+    """The claim that first < second, from values by seed of these datasets (or of ``dataset``)."""
+    return Ordering(claim, dataset, ordering, first - second, tuple(datasets) or (dataset,))
 
 
-def row(claim: str, dataset: str, ordering: str, found: Interval, said: str) -> dict[str, Any]:
-    """One row of the table."""
-    values = (claim, dataset, ordering, found.mean, found.low, found.high, found.n, said)
-    return dict(zip(COLUMNS, values, strict=True))
+def table(claims: Sequence[Claim], results: Results) -> pd.DataFrame:
+    """All claims of a page with their tests, a row each.
+
+    Returns:
+        ``COLUMNS``: ours is the mean difference, or the correlation, with its 95 % interval without
+        adjustment; n the number of seeds, or of pairs; ``detectable`` the smallest difference that
+        the test, adjusted by Bonferroni for the page, finds in 80 % of cases.
+    """
+    if not claims:
+        return pd.DataFrame(columns=COLUMNS)
+    splits = sizes_of_splits(results.splits).set_index("dataset")
+    texts = [
+        {"claim": one.claim, "dataset": one.dataset, "ordering": one.ordering, "sign": one.sign}
+        for one in claims
+    ]
+    tests = pd.DataFrame([one.tested(splits) for one in claims])
+    found = pd.concat([pd.DataFrame(texts), tests], axis=1)
+    family = max(1, int(found["p"].count()))
+    found["p (Holm)"] = adjusted(found["p"])
+    found["p (FDR)"] = adjusted(found["p"], false_discovery_rate)
+    found["detectable"] = detectable(found["error"], found["n"], level=LEVEL / family)
+    for column, p in (("verdict", "p (Holm)"), ("verdict (FDR)", "p (FDR)")):
+        found[column] = _verdicts(found, p)
+    return found[COLUMNS]
 
 
-def table(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    """The rows as a data frame with ``COLUMNS``."""
-    return pd.DataFrame(rows, columns=COLUMNS)
+def _verdicts(found: pd.DataFrame, p: str) -> np.ndarray:
+    """What the p-values of a column say of the claims."""
+    significant, as_claimed = found[p] < LEVEL, found["ours"] * found["sign"] > 0
+    return np.select(
+        [found["n"] == 0, significant & as_claimed, significant],
+        ["not run", "holds", "does not hold"],
+        "inconclusive",
+    )

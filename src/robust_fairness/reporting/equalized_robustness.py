@@ -1,18 +1,17 @@
 """Views and claims of "Equalized Robustness" (anonymous, under review for ICLR 2022)."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from itertools import product
 
-import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 
-from robust_fairness.core.intervals import Interval
+from robust_fairness.rendering.figures import lines
 from robust_fairness.reporting import claims as claimed
 from robust_fairness.reporting.results import UNSHIFTED, Results, where
-from robust_fairness.reporting.statistics import rank_correlation, verdict
-from robust_fairness.reporting.views import Section, View, beside_published, subgroups
+from robust_fairness.reporting.statistics import over_seeds, rank_correlations
+from robust_fairness.reporting.views import Section, View, joined_published, published, subgroups
 
 PAPER = "equalized_robustness"
 SENSITIVE = {
@@ -26,29 +25,37 @@ SENSITIVE = {
 FAIR_METHODS = ("adv_debias", "laftr", "cuma")
 OTHERS = ("erm", "adv_debias", "laftr")
 ROBUSTNESS = ("delta_er", "delta_er_one_shot")
-VIEWS = (
-    *(View(f"table_{n}", partial(beside_published, PAPER, f"table_{n}")) for n in range(1, 10)),
-    View("cells_celeba_chubby", partial(subgroups, "celeba_chubby", "Chubby")),
-    View("cells_celeba_eyeglasses", partial(subgroups, "celeba_eyeglasses", "Eyeglasses")),
-)
+FEWEST_SEEDS = 3  # of a correlation
+DEFAULT_ALPHA = 1.0
+CORRELATIONS = ("rank correlation", "mean rank correlation within a method")
+OVER = "methods and seeds"
 
 
 def claims(results: Results) -> pd.DataFrame:
-    """What the paper claims in 5.2."""
-    metrics = ["delta_eo", *ROBUSTNESS]
-    rows = where(results.scores, metric=metrics, trial="default", group="")
-    found: list[dict] = []
-    for dataset, attribute in SENSITIVE.items():
-        own = where(rows, dataset=dataset, attribute=["", attribute])
-        found += _of_dataset(own, dataset) if len(own) else ()
-    return claimed.table(found)
+    """What the paper claims in 5.2, of every dataset and each of its forms of whitening."""
+    rows = of_studies(results, where(results.scores, metric=["delta_eo", *ROBUSTNESS]))
+    rows = where(rows, trial="default", group="")
+    found: list[claimed.Claim] = []
+    for dataset, own in rows.groupby("dataset", sort=False):
+        found += _of_dataset(own, str(dataset))
+    return claimed.table(found, results)
 
 
-def _of_dataset(rows: pd.DataFrame, dataset: str) -> Iterator[dict]:
+def of_studies(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the sensitive attribute of the paper's datasets, or of forms of them, as ``study``.
+
+    A dataset whose facet ``study`` names one of the paper has its rows in another form, such as
+    with decorrelated features.
+    """
+    rows = results.with_facets(rows, ["study"], {"study": "dataset"})
+    own = rows["attribute"] == rows["study"].map(SENSITIVE)
+    return rows[rows["study"].isin(SENSITIVE) & (own | (rows["attribute"] == ""))]
+
+
+def _of_dataset(rows: pd.DataFrame, dataset: str) -> Iterator[claimed.Claim]:
     """The claims on one dataset."""
     delta_eo, unshifted = where(rows, metric="delta_eo"), where(rows, shift=UNSHIFTED)
-    shifted = rows[rows["shift"] != UNSHIFTED][["shift", "severity"]]
-    test_sets = sorted(set(shifted.itertuples(index=False, name=None)))
+    test_sets = _test_sets(rows)
     claim = "1: shift jeopardises fairness"
     for method, (shift, severity) in product(FAIR_METHODS, test_sets):
         own = where(delta_eo, method=method)
@@ -67,24 +74,98 @@ def _of_dataset(rows: pd.DataFrame, dataset: str) -> Iterator[dict]:
         yield claimed.compared(own, claim, dataset, ordering, method=("cuma", other))
     claim = "3: Delta-ER predicts fairness under shift"
     for shift, severity in test_sets:
-        both = (
-            where(unshifted, metric="delta_er"),
-            where(delta_eo, shift=shift, severity=severity),
-        )
-        found = _correlation(*both)
-        said = verdict(replace(found, low=-found.high, high=-found.low))  # claimed: above 0
-        place = f"under {shift} {severity:g}"
-        ordering = f"rank correlation of Delta-ER with Delta-EO {place} > 0"
-        yield claimed.row(claim, dataset, ordering, found, said)
+        tables = _by_method(rows, shift, severity)
+        if min(map(len, tables)) < FEWEST_SEEDS:
+            continue
+        for what, found in zip(CORRELATIONS, rank_correlations(*tables), strict=True):
+            ordering = f"{what} of Delta-ER with Delta-EO under {shift} {severity:g} > 0"
+            yield claimed.Correlation(claim, dataset, ordering, found, OVER)
 
 
-def _correlation(one: pd.DataFrame, other: pd.DataFrame) -> Interval:
-    """Rank correlation of the values of two sets of rows over methods and seeds."""
-    pairs = []
-    for method in ("erm", *FAIR_METHODS):
-        both = [claimed.by_seed(rows, method=method) for rows in (one, other)]
-        pairs.append(pd.concat(both, axis=1).dropna().to_numpy())
-    return rank_correlation(*np.concatenate(pairs).T)
+def _test_sets(rows: pd.DataFrame) -> list[tuple[str, float]]:
+    """Shift and severity of the shifted test sets."""
+    shifted = rows[rows["shift"] != UNSHIFTED][["shift", "severity"]]
+    return sorted(set(shifted.itertuples(index=False, name=None)))
 
 
+def _by_method(rows: pd.DataFrame, shift: str, severity: float) -> list[pd.DataFrame]:
+    """Delta-ER and Delta-EO on a test set, seeds by methods, of the seeds that all methods have."""
+    rows = where(rows, method=["erm", *FAIR_METHODS])
+    both = [
+        where(rows, metric="delta_er", shift=UNSHIFTED),
+        where(rows, metric="delta_eo", shift=shift, severity=severity),
+    ]
+    wide = [one.pivot_table(index="seed", columns="method", values="value") for one in both]
+    one, other = (frame.dropna() for frame in wide)
+    return list(one.align(other, join="inner"))
+
+
+def correlations(results: Results) -> pd.DataFrame:
+    """Spearman's rank correlation of Delta-ER with Delta-EO under shift, by method over seeds."""
+    rows = of_studies(results, where(results.scores, metric=["delta_eo", "delta_er"]))
+    rows = where(rows, trial="default", group="")
+    found = []
+    for dataset, own in rows.groupby("dataset", sort=False):
+        for shift, severity in _test_sets(own):
+            one, other = _by_method(own, shift, severity)
+            place = {"dataset": dataset, "shift": shift, "severity": severity}
+            found += [
+                {
+                    **place,
+                    "method": method,
+                    "rank correlation": one[method].corr(other[method], method="spearman"),
+                    "seeds": len(one),
+                }
+                for method in one
+                if len(one) >= FEWEST_SEEDS
+            ]
+    return pd.DataFrame(found)
+
+
+def beside_studies(view: str, results: Results) -> pd.DataFrame:
+    """The published numbers of a table beside ours, with each form of whitening that was run."""
+    theirs = where(published(PAPER), view=view).rename(columns={"dataset": "study"})
+    keys = ["dataset", "whitening"]
+    rows = where(of_studies(results, results.scores), study=theirs["study"])
+    rows = results.with_facets(rows, ["whitening"])
+    forms = rows[["study", *keys]].drop_duplicates()
+    place = [*keys, "study", "method", "trial", "shift", "severity", "attribute", "group", "metric"]
+    ours = over_seeds(where(rows, metric=theirs["metric"]), place)
+    joined = joined_published(theirs.merge(forms, on="study"), ours, place)
+    shown = ["published", "published std", "ours", "std", "seeds", "note"]
+    return joined[[*(name for name in place if name != "study"), *shown]]
+
+
+def figure_3(results: Results) -> pd.DataFrame:
+    """Accuracy and Delta-EO by the weight alpha of the adversary, on every test set (B)."""
+    rows = of_studies(results, where(results.scores, metric=["accuracy", "delta_eo"], group=""))
+    rows = results.with_hparams(where(rows, method=FAIR_METHODS), ["alpha"])
+    rows = rows.assign(alpha=rows["alpha"].astype(float).fillna(DEFAULT_ALPHA))
+    several = rows.groupby(["dataset", "method"])["alpha"].transform("nunique")
+    keys = ["dataset", "method", "shift", "severity", "alpha"]
+    wide = over_seeds(rows[several > 1], [*keys, "metric"]).pivot_table(
+        index=keys, columns="metric", values="ours", sort=False
+    )
+    return wide.reset_index().rename_axis(columns=None)
+
+
+def draw_figure_3(rows: pd.DataFrame) -> go.Figure:
+    """A line per method from the smallest to the largest weight, a panel per test set."""
+    test_sets = rows["shift"] + " " + rows["severity"].map("{:g}".format)
+    shown = rows.assign(panel=rows["dataset"] + ", " + test_sets)
+    shown = shown.sort_values(["panel", "method", "alpha"], kind="stable")
+    return lines(
+        "Accuracy against Delta-EO by the weight of the adversary", shown, x="delta_eo",
+        y="accuracy", colour="method", panels=shown["panel"].nunique(), facet_col="panel",
+        facet_col_wrap=3, hover_data=["alpha"],
+    )  # fmt: skip
+
+
+VIEWS = (
+    *(View(f"table_{n}", partial(beside_studies, f"table_{n}")) for n in range(1, 10)),
+    View("robustness_correlations", correlations),
+    View("robustness_figure_3", figure_3, draw_figure_3),
+    View("cells_celeba_chubby", partial(subgroups, "celeba_chubby", "Chubby")),
+    View("cells_celeba_eyeglasses", partial(subgroups, "celeba_eyeglasses", "Eyeglasses")),
+)
 SECTION = Section("Equalized Robustness", VIEWS, claims)

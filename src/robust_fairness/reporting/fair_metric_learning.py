@@ -354,14 +354,14 @@ def claims(results: Results) -> pd.DataFrame:
     """What the paper says in section 6; cells that were not run have no rows."""
     rows = where(classified(results, gaps(results)), quantity=[*UPSTREAM, *DOWNSTREAM])
     further = [*_degree(by_imbalance(results)), *_parade(rows), *_cost(results.unshifted)]
-    return claimed.table([*_imbalance(results, rows), *further])
+    return claimed.table([*_imbalance(results, rows), *further], results)
 
 
 def _measured_on(upstream: Any, classifier: Any) -> str:
     return "" if upstream else f", {CLASSIFIERS[classifier]}"
 
 
-def _imbalance(results: Results, rows: pd.DataFrame) -> Iterator[dict]:
+def _imbalance(results: Results, rows: pd.DataFrame) -> Iterator[claimed.Claim]:
     """Imbalance widens gaps, of the embedding (6.1) and of what is fitted on it (6.2).
 
     Gaps are compared with their sign, as the paper does.
@@ -384,7 +384,7 @@ def _imbalance(results: Results, rows: pd.DataFrame) -> Iterator[dict]:
             yield from claimed.where_run(part, claim, study, ordering, balance=pair)
 
 
-def _degree(rows: pd.DataFrame) -> Iterator[dict]:
+def _degree(rows: pd.DataFrame) -> Iterator[claimed.Claim]:
     """Gaps grow with imbalance (6.2, Figures 3, 8 and 9): their slope by seed is above 0."""
     keys = ["study", "method", "measured on", "metric"]
     for names, part in rows.groupby(keys, sort=False):
@@ -400,7 +400,7 @@ def _degree(rows: pd.DataFrame) -> Iterator[dict]:
             yield claimed.difference(claim, study, ordering, second * 0, second)
 
 
-def _parade(rows: pd.DataFrame) -> Iterator[dict]:
+def _parade(rows: pd.DataFrame) -> Iterator[claimed.Claim]:
     """PARADE reduces gaps (6.3)."""
     keys = ["quantity", "metric", "upstream", "classifier"]
     for dataset, (attribute, kind) in ATTRIBUTES.items():
@@ -412,14 +412,14 @@ def _parade(rows: pd.DataFrame) -> Iterator[dict]:
                 yield from _pairs(part, "4: PARADE reduces gaps", dataset, what)
 
 
-def _pairs(rows: pd.DataFrame, claim: str, dataset: str, what: str) -> Iterator[dict]:
+def _pairs(rows: pd.DataFrame, claim: str, dataset: str, what: str) -> Iterator[claimed.Claim]:
     """PARADE below the same loss alone, wherever both were run."""
     for pair in PARTNERS.items():
         ordering = f"{what}: {' < '.join(pair)}"
         yield from claimed.where_run(rows, claim, dataset, ordering, method=pair)
 
 
-def _cost(rows: pd.DataFrame) -> Iterator[dict]:
+def _cost(rows: pd.DataFrame) -> Iterator[claimed.Claim]:
     """PARADE costs a little overall (section 7)."""
     rows = where(rows, trial="default", group="", attribute="")
     claim = "5: PARADE costs overall performance"

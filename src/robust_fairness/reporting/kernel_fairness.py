@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from robust_fairness.metrics.permutation import holm
+from robust_fairness.metrics.criteria import EVERY, Criterion
 from robust_fairness.rendering.figures import lines
 from robust_fairness.reporting import claims as claimed
 from robust_fairness.reporting.figures import QUALITY
@@ -23,11 +23,10 @@ from robust_fairness.reporting.results import (
     UNSHIFTED,
     Results,
     distinct,
-    objectives,
     where,
     with_metrics,
 )
-from robust_fairness.reporting.statistics import over_seeds
+from robust_fairness.reporting.statistics import adjusted, over_seeds
 from robust_fairness.reporting.views import Section, View, joined_published, published
 
 PAPER = "kernel_fairness"
@@ -92,11 +91,17 @@ def of_notion(results: Results, rows: pd.DataFrame, notion: str) -> pd.DataFrame
 def selected(results: Results, notion: str) -> pd.DataFrame:
     """Rows of the trials that validation selected: for fairness, of plain training for quality."""
     rows = of_notion(results, where(results.metrics, shift=UNSHIFTED), notion)
-    objective = objectives(rows["selection"])
-    for_quality = objective.isin(QUALITY) & (rows["selection"] == objective)
-    for_fairness = objective == SCORES[notion]
+    criteria = {text: Criterion.parse(text) for text in set(rows["selection"]) - {EVERY}}
+    quality = [text for text, one in criteria.items() if _is_of_quality(one)]
+    fair = [text for text, one in criteria.items() if one.objective.metric == SCORES[notion]]
+    for_quality, for_fairness = rows["selection"].isin(quality), rows["selection"].isin(fair)
     kept = for_quality.where(rows["method"] == PLAIN, for_fairness)
     return distinct(rows[kept])
+
+
+def _is_of_quality(criterion: Criterion) -> bool:
+    """Whether a criterion asks for the best prediction and nothing else."""
+    return criterion.objective.metric in QUALITY and criterion.constraint is None
 
 
 def by_weight(results: Results, notion: str) -> pd.DataFrame:
@@ -121,7 +126,9 @@ def beside_selected(view: str, notion: str, results: Results) -> pd.DataFrame:
     errors = where(theirs, metric="mean_squared_error")
     theirs = pd.concat([theirs, errors.assign(metric="unexplained_variance")], ignore_index=True)
     rows = where(selected(results, notion), group="", metric=theirs["metric"])
-    trials = rows.groupby(["dataset", "method"], as_index=False, sort=False)["trial"].first()
+    trials = rows.groupby(["dataset", "method"], as_index=False, sort=False)["trial"].agg(
+        lambda names: " | ".join(names.value_counts().index)
+    )
     joined = joined_published(theirs, with_reasons(rows, keys), keys)
     joined = joined.merge(trials, how="left", on=["dataset", "method"], suffixes=("_", ""))
     if joined["trial"].isna().all():
@@ -190,10 +197,9 @@ def tested(rows: pd.DataFrame, family: Sequence[str], keys: Sequence[str]) -> pd
         5 %) and ``seeds``.
     """
     tests = where(rows, metric=P_VALUES.values()).dropna(subset="value").reset_index(drop=True)
-    adjusted = pd.Series(np.nan, tests.index)
-    for together in tests.groupby(list(family)).groups.values():
-        adjusted[together] = holm(list(tests.loc[together, "value"]))
-    tests = tests.assign(adjusted=adjusted, rejected=adjusted < LEVEL)
+    together = tests.groupby(list(family))["value"]
+    tests = tests.assign(adjusted=together.transform(adjusted))
+    tests = tests.assign(rejected=tests["adjusted"] < LEVEL)
     return tests.groupby(list(keys), as_index=False, sort=False).agg(
         **{
             "p value": ("value", "mean"),
@@ -332,12 +338,8 @@ VIEWS = (
 
 
 def claims(results: Results) -> pd.DataFrame:
-    """What the paper says about its method.
-
-    Splits overlap in their rows, so that intervals are narrower than those of independent data
-    would be.
-    """
-    rows: list[dict] = []
+    """What the paper says about its method."""
+    rows: list[claimed.Claim] = []
     for notion in NOTIONS:
         rows += _first_claim(selected(results, notion), notion)
     rows += _second_claim(results)
@@ -346,7 +348,7 @@ def claims(results: Results) -> pd.DataFrame:
     rows += _fourth_claim(results)
     for notion in NOTIONS:
         rows += _fifth_claim(by_weight(results, notion), notion)
-    return claimed.table(rows)
+    return claimed.table(rows, results)
 
 
 def has_own(rows: pd.DataFrame, dataset: str) -> bool:
@@ -354,7 +356,7 @@ def has_own(rows: pd.DataFrame, dataset: str) -> bool:
     return len(where(rows, dataset=dataset, method=OWN)) > 0
 
 
-def _first_claim(unshifted: pd.DataFrame, notion: str) -> Iterator[dict]:
+def _first_claim(unshifted: pd.DataFrame, notion: str) -> Iterator[claimed.Claim]:
     """Superior fair and predictive outcomes (C.1), against every other method that was run."""
     for dataset, attribute in SENSITIVE.items():
         own = where(unshifted, dataset=dataset, group="")
@@ -377,7 +379,7 @@ def _first_claim(unshifted: pd.DataFrame, notion: str) -> Iterator[dict]:
                 yield claimed.compared(rows, claim, dataset, ordering, method=pair)
 
 
-def _second_claim(results: Results) -> Iterator[dict]:
+def _second_claim(results: Results) -> Iterator[claimed.Claim]:
     """That anything was learned: the printed accuracies, and ours, above the best constant.
 
     The paper does not say so, but its comparisons rest on it. A printed number has no interval
@@ -401,7 +403,7 @@ def _second_claim(results: Results) -> Iterator[dict]:
             yield claimed.difference(claim, dataset, ordering, constant, printed)
 
 
-def _third_claim(rows: pd.DataFrame, notion: str) -> Iterator[dict]:
+def _third_claim(rows: pd.DataFrame, notion: str) -> Iterator[claimed.Claim]:
     """Stronger regularisation leads to less unfairness and larger p-values (C.3, Table 13)."""
     falling, rising = (LARGEST, 0.0), (0.0, LARGEST)
     gap = GAPS[notion]
@@ -422,7 +424,7 @@ def _third_claim(rows: pd.DataFrame, notion: str) -> Iterator[dict]:
             yield claimed.compared(own, claim, dataset, ordering, weight=weights)
 
 
-def _fourth_claim(results: Results) -> Iterator[dict]:
+def _fourth_claim(results: Results) -> Iterator[claimed.Claim]:
     """The estimate is stable from 256 rows (C.2): it moves less above than below."""
     for names, part in estimates(results).groupby(["dataset", "method", "notion"], sort=False):
         dataset, _, notion = map(str, names)
@@ -441,7 +443,7 @@ def _fourth_claim(results: Results) -> Iterator[dict]:
         yield claimed.difference(claim, dataset, ordering, *changes)
 
 
-def _fifth_claim(rows: pd.DataFrame, notion: str) -> Iterator[dict]:
+def _fifth_claim(rows: pd.DataFrame, notion: str) -> Iterator[claimed.Claim]:
     """Similar trade-offs for any number of attributes (C.4): the score falls for each."""
     for numbers in FRONTIERS.values():
         for number, (dataset, attribute) in numbers.items():

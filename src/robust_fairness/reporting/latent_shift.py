@@ -406,10 +406,10 @@ def claims(results: Results) -> pd.DataFrame:
     found += _augmentation(paired(plain), slopes_by_seed)
     found += _training_sets(by_training_set(results), slopes_by_seed)
     found += _biases(plain, slopes_by_seed)
-    return claimed.table(found)
+    return claimed.table(found, results)
 
 
-def _augmentation(rows: pd.DataFrame, slopes_by_seed: pd.DataFrame) -> Iterator[dict]:
+def _augmentation(rows: pd.DataFrame, slopes_by_seed: pd.DataFrame) -> Iterator[claimed.Claim]:
     """Augmentation raises the accuracy and the slope (4.2.1)."""
     unshifted = rows.drop_duplicates([*CELL, "seed"])
     unshifted = unshifted.assign(value=unshifted["unshifted"])
@@ -429,7 +429,7 @@ def _augmentation(rows: pd.DataFrame, slopes_by_seed: pd.DataFrame) -> Iterator[
             yield claimed.compared(own, claim, dataset, f"{what}: {ordering}", method=methods)
 
 
-def _training_sets(rows: pd.DataFrame, slopes_by_seed: pd.DataFrame) -> Iterator[dict]:
+def _training_sets(rows: pd.DataFrame, slopes_by_seed: pd.DataFrame) -> Iterator[claimed.Claim]:
     """The support of the training set makes a network robust, more than its size (4.2.2)."""
     claim = "3: the support of the training set makes robust"
     for study, method in rows[["study", "method"]].drop_duplicates().itertuples(index=False):
@@ -440,7 +440,7 @@ def _training_sets(rows: pd.DataFrame, slopes_by_seed: pd.DataFrame) -> Iterator
             yield from claimed.where_run(own, claim, study, ordering, training_set=sets)
 
 
-def _biases(rows: pd.DataFrame, slopes_by_seed: pd.DataFrame) -> Iterator[dict]:
+def _biases(rows: pd.DataFrame, slopes_by_seed: pd.DataFrame) -> Iterator[claimed.Claim]:
     """Networks of weaker inductive biases have lower slopes (4.2.3)."""
     claim = "4: a stronger inductive bias makes robust"
     for dataset in where(rows, shift=OVERLAP)["dataset"].unique():

@@ -11,14 +11,20 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from robust_fairness.core.intervals import half_width
 from robust_fairness.metrics import find_metric
-from robust_fairness.metrics.permutation import holm
 from robust_fairness.rendering.html import counted
-from robust_fairness.reporting.agreement import PLAIN, sizes_of_splits
+from robust_fairness.reporting.agreement import PLAIN
 from robust_fairness.reporting.ranks import compared
 from robust_fairness.reporting.results import UNSHIFTED, Results, where
-from robust_fairness.reporting.statistics import LEVEL, detectable, equivalence_p, paired_tests
+from robust_fairness.reporting.statistics import (
+    LEVEL,
+    SAME,
+    adjusted,
+    detectable,
+    equivalence_p,
+    paired_tests,
+    sizes_of_splits,
+)
 from robust_fairness.reporting.views import Section, View
 
 # Measures of unfairness as fractions, the preferred one first, with their names in sentences.
@@ -38,7 +44,6 @@ GAPS = {
 }
 MARGIN = 0.05  # within which a change is called immaterial
 CONSTANT = 0.01  # share of the rarer predicted class up to which predictions are constant
-SAME = 1e-12  # standard error of differences that are the same for every seed
 TEST_SET = ["data", "shift", "severity", "domain"]
 MODEL = ["method", "algorithm", "network"]
 REPLICA = ["dataset", "method", "trial", "seed", "selection"]
@@ -134,8 +139,7 @@ def states(
     )
     tests = paired_tests(differences, TEST_SET, ratio)
     tests = tests.rename(columns={"difference": "change", "n": "seeds", "p": "p_changed"})
-    error = (tests["high"] - tests["low"]) / (2 * half_width(1, tests["seeds"]))
-    tests["error"] = error.where(error > SAME)
+    tests["error"] = tests["error"].where(tests["error"] > SAME)
     tests["p_changed"] = tests["p_changed"].where(tests["error"].notna())
     tests["p_held"] = equivalence_p(tests["change"], tests["error"], tests["seeds"], margin)
     means = values.groupby(cell, sort=False).agg(
@@ -146,8 +150,7 @@ def states(
     found = found.merge(means.reset_index(), how="left", on=cell)
     found["seeds"] = found["seeds"].fillna(0).astype(int)
     for name in ("p_changed", "p_held"):
-        known = found[name].dropna()
-        found[name] = pd.Series(holm(known.tolist()), index=known.index).reindex(found.index)
+        found[name] = adjusted(found[name])
     found["changed"] = found["p_changed"] < LEVEL
     found["state"] = np.select(
         [
@@ -233,8 +236,7 @@ def _certainty(tested: pd.DataFrame) -> str:
     unknown = tested[(tested["state"] == "inconclusive") & tested["error"].notna()]
     if unknown.empty:
         return f"{known}, none is inconclusive."
-    deviation = unknown["error"] * np.sqrt(unknown["seeds"])
-    least = np.median(detectable(deviation, unknown["seeds"], level=LEVEL / family))
+    least = np.median(detectable(unknown["error"], unknown["seeds"], level=LEVEL / family))
     return f"{known}, a change below {100 * least:.0f} points is likely to be missed."
 
 
@@ -273,7 +275,7 @@ def _of_gap(
 ) -> pd.DataFrame:
     """``states`` with what is known of datasets, by their data."""
     data = values.drop_duplicates("dataset").set_index("dataset")["data"]
-    ratio = sizes_of_splits(results).set_index("dataset")["ratio"].groupby(data).max()
+    ratio = sizes_of_splits(results.splits).set_index("dataset")["ratio"].groupby(data).max()
     missing = {
         (data[dataset], method): reason
         for (dataset, method), reason in failed.items()

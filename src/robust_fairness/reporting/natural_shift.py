@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.core.intervals import Interval
-from robust_fairness.metrics.permutation import holm
 from robust_fairness.reporting.effective_robustness import fitted_line, within
 from robust_fairness.reporting.figures import FAIRNESS, QUALITY
 from robust_fairness.reporting.gaps import at_equal_sizes, signed_differences
@@ -18,6 +17,7 @@ from robust_fairness.reporting.natural_figures import (
 from robust_fairness.reporting.ranks import compared
 from robust_fairness.reporting.results import FACET, UNSHIFTED, Results
 from robust_fairness.reporting.statistics import (
+    adjusted,
     detectable,
     mean_interval,
     needed_domains,
@@ -86,7 +86,7 @@ def changes(results: Results) -> pd.DataFrame:
                 "domains": interval.n,
                 "p": sign_flip_p(targets.to_numpy()),
                 "smallest_p": 2.0 ** (1 - interval.n),
-                "detectable": detectable(targets.std(), interval.n) if interval.n > 1 else np.nan,
+                "detectable": detectable(targets.sem(), interval.n) if interval.n > 1 else np.nan,
             }
         )
     answer = _concluded(pd.DataFrame(found), "change", ("falls", "rises"))
@@ -366,13 +366,12 @@ def _outside(results: Results) -> pd.DataFrame:
 
 def _concluded(tests: pd.DataFrame, effect: str, words: tuple[str, str]) -> pd.DataFrame:
     """Tests with p-values adjusted for their number (Holm), and what each one says."""
-    known = tests["p"].dropna()
-    adjusted = pd.Series(holm(known.tolist()), index=known.index).reindex(tests.index)
+    p_holm = adjusted(tests["p"])
     direction = np.where(tests[effect] < 0, *words)
     return tests.assign(
-        p_holm=adjusted,
-        says=np.where(adjusted < LEVEL, direction, "cannot tell"),
-        needed_domains=needed_domains(len(known), LEVEL),
+        p_holm=p_holm,
+        says=np.where(p_holm < LEVEL, direction, "cannot tell"),
+        needed_domains=needed_domains(int(p_holm.count()), LEVEL),
     )
 
 

@@ -1,6 +1,7 @@
-"""Paired comparisons over seeds, and what they say of a claimed ordering."""
+"""Tests of what a page claims: over seeds, splits and domains, and all of a page together."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,12 @@ from robust_fairness.core.intervals import (
     mean_interval,
     percentile_interval,
 )
+from robust_fairness.metrics.permutation import holm
 
 TIE = 12  # decimals
 DRAWS = 2000  # of a bootstrap
 LEVEL = 0.05  # of tests
+SAME = 1e-12  # standard error of differences that are the same for every seed
 MOST_FLIPPED = 20  # differences of which all signs are tried
 TESTED = ["difference", "low", "high", "n", "p"]
 
@@ -51,20 +54,43 @@ def with_intervals(rows: pd.DataFrame, value: str, keys: Sequence[str]) -> pd.Da
     return pd.DataFrame(found, columns=list(types)).astype(types)
 
 
-def paired_difference(first: pd.Series, second: pd.Series) -> Interval:
-    """Interval of first minus second, values by seed, over the seeds that both have."""
-    return mean_interval((first - second).dropna().to_numpy())
+def adjusted(
+    p_values: pd.Series, adjust: Callable[[Sequence[float]], np.ndarray] = holm
+) -> pd.Series:
+    """P-values adjusted for their number, by Holm or another rule; missing ones do not count."""
+    known = p_values.dropna()
+    return pd.Series(adjust(known.tolist()), known.index, float).reindex(p_values.index)
 
 
-def verdict(difference: Interval) -> str:
-    """Whether a claimed first < second holds, given the interval of first minus second."""
-    if difference.n == 0:
-        return "not run"
-    if difference.high < 0:
-        return "holds"
-    if difference.low > 0:
-        return "does not hold"
-    return "inconclusive"
+def false_discovery_rate(p_values: Sequence[float]) -> np.ndarray:
+    """P-values adjusted by Benjamini and Hochberg (1995).
+
+    Rejecting those below a level keeps the expected share of false rejections below it.
+    """
+    return np.asarray(stats.false_discovery_control(p_values)) if len(p_values) else np.zeros(0)
+
+
+def sizes_of_splits(splits: pd.DataFrame) -> pd.DataFrame:
+    """Training and test rows of the splits of datasets, and the ratio that tests use.
+
+    Args:
+        splits: ``tables.SPLITS``.
+
+    Returns:
+        A row per dataset: number of splits, mean training and test rows of a split, the share of
+        the test rows that another split trains on, and test by training rows, or 0 if nothing is
+        shared.
+    """
+    found = splits.groupby("dataset", sort=False).agg(
+        **{
+            "splits": ("split", "size"),
+            "trained on": ("train_rows", "mean"),
+            "tested": ("test_rows", "mean"),
+            "reused": ("reused", "mean"),
+        }
+    )
+    found["ratio"] = (found["tested"] / found["trained on"]).where(found["reused"] > 0, 0.0)
+    return found.reset_index()
 
 
 def sign_flip_p(differences: np.ndarray) -> float:
@@ -118,10 +144,9 @@ def over_domains(changes: pd.DataFrame, draws: int = DRAWS, seed: int = 0) -> In
     return Interval(mean, mean - half, mean + half, targets)
 
 
-def detectable(deviation: Any, n: Any, power: float = 0.8, level: float = LEVEL) -> Any:
-    """The difference that a two-sided paired t-test of n values finds with this power."""
-    critical = stats.t.ppf(1 - level / 2, n - 1)
-    return (critical + stats.t.ppf(power, n - 1)) * deviation / np.sqrt(n)
+def detectable(error: Any, n: Any, power: float = 0.8, level: float = LEVEL) -> Any:
+    """The mean of n values, with this standard error, that a two-sided t-test finds."""
+    return (stats.t.ppf(1 - level / 2, n - 1) + stats.t.ppf(power, n - 1)) * error
 
 
 def equivalence_p(mean: Any, error: Any, n: Any, margin: float) -> Any:
@@ -134,19 +159,60 @@ def equivalence_p(mean: Any, error: Any, n: Any, margin: float) -> Any:
     return stats.t.sf((margin - np.abs(mean)) / error, n - 1)
 
 
-def rank_correlation(a: np.ndarray, b: np.ndarray) -> Interval:
-    """Spearman's rank correlation with a bootstrap interval over pairs."""
-    n = len(a)
-    if n < 3 or np.ptp(a) == 0 or np.ptp(b) == 0:  # noqa: PLR2004 - no correlation of two points
-        return Interval(np.nan, np.nan, np.nan, n)
-    picks = np.random.default_rng(0).integers(0, n, (DRAWS, n))
-    ranks_a = stats.rankdata(np.asarray(a)[picks], axis=1)
-    ranks_b = stats.rankdata(np.asarray(b)[picks], axis=1)
-    centred_a = ranks_a - ranks_a.mean(1, keepdims=True)
-    centred_b = ranks_b - ranks_b.mean(1, keepdims=True)
-    scale = np.sqrt((centred_a**2).sum(1) * (centred_b**2).sum(1))
-    found = (centred_a * centred_b).sum(1)[scale > 0] / scale[scale > 0]
-    return Interval(float(stats.spearmanr(a, b).statistic), *percentile_interval(found), n)
+def rank_correlations(a: pd.DataFrame, b: pd.DataFrame) -> tuple["Bootstrapped", "Bootstrapped"]:
+    """Spearman's rank correlation of two tables ``[seeds, methods]``, over all and within methods.
+
+    Over all pairs of a method and a seed it mixes differences between methods with those between
+    seeds of a method, which may have the opposite sign; within methods it is the mean over
+    methods. A bootstrap resample draws methods and seeds with replacement, the same seeds of every
+    method, since methods share splits and initial weights.
+    """
+    rng = np.random.default_rng(0)
+    seeds, methods = a.shape
+    rows = rng.integers(0, seeds, (DRAWS, seeds, 1))
+    columns = rng.integers(0, methods, (DRAWS, 1, methods))
+    x, y = a.to_numpy(), b.to_numpy()
+    drawn = [values[rows, columns] for values in (x, y)]
+    over_all = _spearman(*(values.reshape(DRAWS, -1) for values in drawn))
+    within = np.nanmean(_spearman(*(values.swapaxes(1, 2) for values in drawn)), axis=-1)
+    return (
+        Bootstrapped(float(_spearman(x.ravel(), y.ravel())), over_all, x.size),
+        Bootstrapped(float(np.nanmean(_spearman(x.T, y.T))), within, seeds),
+    )
+
+
+@dataclass(frozen=True)
+class Bootstrapped:
+    """A number with its values in bootstrap resamples; ``n`` values are behind it."""
+
+    value: float
+    draws: np.ndarray
+    n: int
+
+    @property
+    def p(self) -> float:
+        """Two-sided p-value of 0, by the share of resamples on its other side."""
+        known = self.draws[np.isfinite(self.draws)]
+        if not len(known):
+            return np.nan
+        tail = min((known <= 0).sum(), (known >= 0).sum())
+        return float(min(1.0, 2 * (tail + 1) / (len(known) + 1)))
+
+    @property
+    def interval(self) -> Interval:
+        """With its percentile interval; the bounds are missing without resamples."""
+        known = np.isfinite(self.draws).any()
+        bounds = percentile_interval(self.draws) if known else (np.nan, np.nan)
+        return Interval(self.value, *bounds, self.n)
+
+
+def _spearman(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Spearman's rank correlation along the last axis; missing where one of them is constant."""
+    ranks = (stats.rankdata(values, axis=-1) for values in (a, b))
+    x, y = (one - one.mean(-1, keepdims=True) for one in ranks)
+    scale = np.sqrt((x**2).sum(-1) * (y**2).sum(-1))
+    shared = (x * y).sum(-1)
+    return np.divide(shared, scale, out=np.full_like(shared, np.nan), where=scale > 0)
 
 
 def kendall_tau(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -206,19 +272,25 @@ def paired_tests(
             ``by``; all 0 by default.
 
     Returns:
-        A row per test and column with values: ``by``, the column, ``TESTED``. Interval and p-value
-        are missing for a single value; the p-value is 1 if all differences are 0.
+        A row per test and column with values: ``by``, the column, ``TESTED``, error (standard
+        error). Interval and p-value are missing for a single value; the p-value is 1 if all
+        differences are 0.
     """
     groups = differences.groupby(level=by, sort=False)
     columns = {"difference": groups.mean(), "deviation": groups.std(), "n": groups.count()}
     found = pd.DataFrame({name: one.stack() for name, one in columns.items()})
     found = found[found["n"] > 0]
-    mean, deviation, n = (found[name].to_numpy() for name in columns)
     first = found.index.get_level_values(by[0])
-    error = deviation * np.sqrt(1 / n + (0 if ratio is None else ratio.reindex(first).to_numpy()))
+    shares = 0.0 if ratio is None else ratio.reindex(first).to_numpy()
+    found = found.assign(**mean_tests(*(found[name].to_numpy() for name in columns), shares))
+    return found.reset_index()[[*by, differences.columns.name, *TESTED, "error"]]
+
+
+def mean_tests(mean: Any, deviation: Any, n: Any, ratio: Any) -> dict[str, Any]:
+    """Student's t-tests of means of n values: error, low, high and p, see ``paired_tests``."""
+    error = deviation * np.sqrt(1 / n + ratio)
     half = half_width(error, n)
     with np.errstate(divide="ignore", invalid="ignore"):
         p = 2 * stats.t.sf(np.abs(mean) / error, n - 1)
     p = np.where((mean == 0) & (deviation == 0), 1.0, p)
-    found = found.assign(low=mean - half, high=mean + half, p=p)
-    return found.reset_index()[[*by, differences.columns.name, *TESTED]]
+    return {"error": error, "low": mean - half, "high": mean + half, "p": p}

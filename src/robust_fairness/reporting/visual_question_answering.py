@@ -143,7 +143,7 @@ HEAD_AND_TAIL = View("bias_head_tail", accuracies)
 FIGURE_A9 = View("bias_figure_a9", figure_a9, draw_figure_a9)
 
 
-def claims(results: Results) -> Iterator[dict]:
+def claims(results: Results) -> Iterator[claimed.Claim]:
     """What the study says about questions (6.1, 6.3), as rows of ``claims``."""
     for dataset in DATASETS:
         if dataset in set(results.metrics["dataset"]):
@@ -151,7 +151,7 @@ def claims(results: Results) -> Iterator[dict]:
             yield from _many_groups(results, dataset)
 
 
-def _below_the_standard(results: Results, dataset: str) -> Iterator[dict]:
+def _below_the_standard(results: Results, dataset: str) -> Iterator[claimed.Claim]:
     """Averaged over the variables, explicit methods lose (6.1)."""
     rows = where(over_variables(results), dataset=dataset)
     claim = "1: explicit methods are below the standard model"
@@ -160,7 +160,7 @@ def _below_the_standard(results: Results, dataset: str) -> Iterator[dict]:
         yield claimed.compared(rows, claim, dataset, ordering, method=(method, STANDARD))
 
 
-def _many_groups(results: Results, dataset: str) -> Iterator[dict]:
+def _many_groups(results: Results, dataset: str) -> Iterator[claimed.Claim]:
     """Explicit methods may gain from two groups and lose with many; implicit ones gain (6.3)."""
     rows = where(by_variables(results), dataset=dataset, **MEAN)
     standard, two = (STANDARD, ""), DEFAULT_VARIABLE

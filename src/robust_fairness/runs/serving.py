@@ -145,8 +145,9 @@ def save(
     from robust_fairness.core.registry import find
 
     criterion = cell.criterion
-    trial = chosen[chosen["selection"] == criterion]["trial"].iloc[0]
-    fitted = [one for one in models if one.trial == trial]
+    own = chosen[chosen["selection"] == criterion].drop_duplicates("seed")
+    replicas = set(zip(own["trial"], own["seed"], strict=True))
+    fitted = [one for one in models if (one.trial, one.seed) in replicas]
     network = dict(fitted[0].network)
     found = find("network", network.pop("name"))
     about = About(
@@ -154,7 +155,7 @@ def save(
         method=cell.label,
         network=found.describe(found.Parameters.model_validate(network)),
         selection=criterion,
-        trial=trial,
+        trial=" | ".join(own["trial"].unique()),
         seeds=tuple(one.seed for one in fitted),
         classes=samples.classes,
         features=samples.features,

@@ -91,13 +91,15 @@ class QuestionShape(NamedTuple):
 RowShape = tuple[int, ...] | QuestionShape
 
 
-def in_tail(y: np.ndarray, group: np.ndarray, classes: int, beta: float) -> np.ndarray:
+def in_tail(
+    y: np.ndarray, group: np.ndarray, classes: int, beta: float, limit: bool = False
+) -> np.ndarray:
     r"""Whether each row is of a tail class of its group, bool ``[n]``.
 
     .. math:: |a| < (1 + \beta) \mu(a)
 
     |a| counts the class in the group, mu is the mean count of the classes that occur there. A.1
-    prints <=, the published labels follow <. The comparison is exact: beta is the decimal number
+    prints <= (``limit``), the published labels follow <. The comparison is exact: beta is the decimal number
     that was written, not the nearest binary one.
     """
     keys, index, counts = np.unique(group * classes + y, return_inverse=True, return_counts=True)
@@ -108,4 +110,4 @@ def in_tail(y: np.ndarray, group: np.ndarray, classes: int, beta: float) -> np.n
     # Whole numbers of any size: |a| * present * denominator < numerator * total
     left = counts * present[group_of].astype(object) * factor.denominator
     right = totals[group_of].astype(object) * factor.numerator
-    return (left < right).astype(bool)[index]
+    return (left <= right if limit else left < right).astype(bool)[index]

@@ -144,6 +144,7 @@ class Trained:
         return selection.means(scores, scored)
 
     def best(self, trials: Sequence[str], criterion: str) -> str:
+        criterion = str(Criterion.parse(criterion).over_seeds)  # stages are shared by all seeds
         among = [one for one in self.validation if one.trial in trials]
         scores = evaluation.criterion_scores([criterion], among, self.samples)
         return str(selection.choose(scores, [criterion])["trial"].iloc[0])

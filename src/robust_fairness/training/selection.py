@@ -14,7 +14,8 @@ def choose(scores: pd.DataFrame, criteria: Sequence[str]) -> pd.DataFrame:
     """The trials that each criterion selects, as rows of ``tables.SELECTION``.
 
     The trial whose mean over seeds (and over sensitive attributes) is best wins, the earlier one
-    where two are equal; all its seeds are selected. ``every`` selects all trials. ``scores`` has
+    where two are equal; all its seeds are selected. A criterion per seed does so within each seed.
+    ``every`` selects all trials. ``scores`` has
     columns trial, seed, criterion, value, in the order of the trials; a trial whose score is
     missing for a seed cannot be selected.
     """
@@ -34,17 +35,30 @@ def choose(scores: pd.DataFrame, criteria: Sequence[str]) -> pd.DataFrame:
 def compare(scores: pd.DataFrame, criteria: Sequence[str]) -> list[dict[str, Any]]:
     """The trial selected by each criterion: criterion, trial, score (a mean over seeds).
 
+    Of a criterion per seed these are all trials that it selects, the most frequent one first.
     Criteria that no trial has a score of are left out.
     """
     found = [(criterion, _best(scores, Criterion.parse(criterion))) for criterion in criteria]
     return [
-        {"criterion": name, "trial": best["trial"].iloc[0], "score": best["score"].mean()}
+        {
+            "criterion": name,
+            "trial": " | ".join(best["trial"].value_counts().index),
+            "score": best["score"].mean(),
+        }
         for name, best in found
         if len(best)
     ]
 
 
 def _best(scores: pd.DataFrame, criterion: Criterion) -> pd.DataFrame:
+    """The best trial of every seed with its score; none where a seed has no trial with a score."""
+    if not criterion.per_seed:
+        return _best_over_seeds(scores, criterion)
+    each = [_best_over_seeds(one, criterion) for _, one in scores.groupby("seed", sort=False)]
+    return pd.concat(each if all(map(len, each)) else [each[0].iloc[:0]], ignore_index=True)
+
+
+def _best_over_seeds(scores: pd.DataFrame, criterion: Criterion) -> pd.DataFrame:
     """Seeds of the best trial with their scores; none where no trial has a score."""
     by_seed = _by_seed(scores, criterion.objective)
     by_trial = _by_trial(by_seed)

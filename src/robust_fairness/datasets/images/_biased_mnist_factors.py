@@ -76,7 +76,9 @@ def draw_factors(
     position p = 0.1 is exactly uniform as well, and p = 0.7 makes 0.704.
 
     ``as_published`` counts cell 4 as the last entry of the position list, whichever entry was
-    drawn: digit 4 is then never in its majority, and a fifth of all digits are in cell 4.
+    drawn: a fifth of all digits are in cell 4, and by the published rule digit 4 is never in its
+    majority. ``metrics.bias_resistance`` takes the most frequent value of a class as its majority:
+    digit 4 then has one, that last entry, with a share of .735 of its training rows.
     """
     generator = np.random.Generator(np.random.PCG64(seed))
     columns = {}

@@ -100,7 +100,10 @@ class BiasedMnist(ImageDataset):
             train_rows: number of training rows; all (MNIST: 50,000, 10,000 and 10,000) if None, as
                 for the others.
             draws: images of every training digit, each with factors of its own; 1 as published.
-            seed: seed of splits and factors.
+            seed: seed of the split.
+            factors_seed: seed of the factors. If None it is ``seed``, with which training factors
+                and the permutation of the split come from the same random numbers; another one
+                gives another draw of factors for the same digits.
         """
 
         digits: Literal["mnist", "scikit_learn"] = "mnist"
@@ -113,6 +116,7 @@ class BiasedMnist(ImageDataset):
         test_rows: PositiveInt | None = None
         draws: PositiveInt = 1
         seed: NonNegativeInt = 0
+        factors_seed: NonNegativeInt | None = None
 
         @field_validator("canvas")
         @classmethod
@@ -138,6 +142,7 @@ class BiasedMnist(ImageDataset):
         training = np.tile(source.rows["train"], parameters.draws)
         biased = np.concatenate([training, source.rows["val"]])
         unbiased = dict.fromkeys(VARIABLES, UNBIASED)
+        seed = parameters.seed if parameters.factors_seed is None else parameters.factors_seed
         draws = [
             (biased, parameters.p_bias_by_variable, BIASED),
             (source.rows["val"], unbiased, REDRAWN),
@@ -146,7 +151,7 @@ class BiasedMnist(ImageDataset):
         rows = np.concatenate([rows for rows, _, _ in draws])
         factors = pd.concat(
             [
-                draw_factors(source.y[rows], p_bias, parameters.variant, (parameters.seed, draw))
+                draw_factors(source.y[rows], p_bias, parameters.variant, (seed, draw))
                 for rows, p_bias, draw in draws
             ],
             ignore_index=True,

@@ -81,6 +81,8 @@ class GqaOod(QuestionDataset):
                 answers and the rule are those of all of them.
             beta: size of the tail by the rule: of training questions, and of parts without files of
                 GQA-OOD, whose own labels are of 0.2.
+            limit_in_tail: whether answers at the limit of the rule are in its tail, as A.1 prints
+                and the study's code has it for training questions; the labels of GQA-OOD are not.
             seed: seed of the draws; that of split k depends on it and on k only.
         """
 
@@ -92,6 +94,7 @@ class GqaOod(QuestionDataset):
         tokens: PositiveInt = 14
         train_share: float = Field(1.0, gt=0, le=1)
         beta: float = Field(0.2, gt=-1, allow_inf_nan=False)
+        limit_in_tail: bool = False
         sensitive: Sensitive = ("head_tail",)
         seed: NonNegativeInt = 0
 
@@ -155,7 +158,8 @@ def _by_rule(parameters: GqaOod.Parameters, files: Files, book: Book, part: str)
     name = f"{parameters.folder}/{part}_balanced_questions.json"
     rows = questions_from(files, name, book, parameters.tokens)
     group = rows.local_group.astype(np.int64)
-    rare = in_tail(rows.answer.astype(np.int64), group, len(book.answers), parameters.beta)
+    answer, limit = rows.answer.astype(np.int64), parameters.limit_in_tail and part == "train"
+    rare = in_tail(answer, group, len(book.answers), parameters.beta, limit)
     return replace(rows, tail=rare)
 
 

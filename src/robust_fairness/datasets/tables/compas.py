@@ -50,12 +50,14 @@ class Compas(TableDataset):
             domain: ``quarter`` makes the quarter of the screening the domain, from 2013Q1 to
                 2014Q1. Later rows are left out: two years after them are not in the data, so that
                 nearly all of them are positive (M. Barenstein, arXiv 1906.04711).
+            followed: keep only screenings of these quarters, without making them domains.
             scores: add COMPAS's own ``decile_score`` and ``v_decile_score`` to the features.
             sensitive: ``race`` is Caucasian or not, ``race_full`` has six categories.
         """
 
         target: Literal["is_violent_recid", "two_year_recid"] = "is_violent_recid"
         domain: Literal["", "quarter"] = ""
+        followed: bool = False
         scores: bool = False
         sensitive: tuple[Literal["race", "race_full", "sex", "age"], ...] = ("race",)
 
@@ -64,13 +66,14 @@ class Compas(TableDataset):
 
     def read(self, files: Files, splits: int) -> TypedTable:
         domain = self.parameters.domain
-        cells = read_csv(files, DATA, [*FIELDS, DATE] if domain else list(FIELDS), ROWS)
+        dated = self.parameters.followed or bool(domain)
+        cells = read_csv(files, DATA, [*FIELDS, DATE] if dated else list(FIELDS), ROWS)
         table = validated(cells, FIELDS, DATA)
-        if domain:
+        if dated:
             table = table.assign(quarter=_quarters(cells[DATE]))
         table = _filtered(table.reset_index(drop=True))
-        if domain:
-            table = table[table[domain].notna()]
+        if dated:
+            table = table[table["quarter"].notna()]
         attributes = {
             "race": two_categories(table["race"] != "Caucasian", ("Caucasian", "Non-Caucasian")),
             "race_full": table["race"],

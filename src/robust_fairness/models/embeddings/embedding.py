@@ -1,6 +1,6 @@
 """Embeddings: any network, a projection to vectors of length 1, and a classifier on them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -52,7 +52,9 @@ class Embedding(SingleModel):
         the rest, or a network that is not iterative, fitted with its defaults on the trained
         embeddings. ``rebalancing`` of the groups in that fit (Wang et al., CVPR 2020):
         ``oversampling`` repeats rows of smaller groups until all are as large as the largest;
-        ``domain_independent`` fits one classifier per group and sums their outputs.
+        ``domain_independent`` fits one classifier per group and sums their outputs; a classifier
+        whose group lacks a class gives it the ``lowest`` of its logits, or, in a sum of posteriors
+        instead of logits, the probability 0 (``absent_classes: no_probability``).
         """
 
         backbone: Annotated[SerializeAsAny[Named], AfterValidator(_complete), named("network")] = (
@@ -62,6 +64,7 @@ class Embedding(SingleModel):
         normalised: bool = True
         classifier: Annotated[str, AfterValidator(_known_classifier)] = LINEAR
         rebalancing: Literal["none", "oversampling", "domain_independent"] = "none"
+        absent_classes: Literal["lowest", "no_probability"] = "lowest"
 
         @model_validator(mode="after")
         def _rebalanced_is_fitted(self) -> Any:
@@ -110,7 +113,11 @@ class Embedding(SingleModel):
     def trained_as(cls, hparams: Parameters) -> Parameters:
         if hparams.classifier == LINEAR:
             return hparams
-        fitted_afterwards = {"classifier": "logistic_regression", "rebalancing": "none"}
+        fitted_afterwards = {
+            "classifier": "logistic_regression",
+            "rebalancing": "none",
+            "absent_classes": "lowest",
+        }
         return hparams.model_copy(update=fitted_afterwards)
 
     @classmethod
@@ -168,8 +175,8 @@ class Embedding(SingleModel):
 
     def new_classifiers(self) -> "Classifiers":
         """Unfitted classifiers of the chosen network."""
-        name = self.hparams.classifier
-        made = Classifiers(name, self.feature_width, self.outputs, self.seeds)
+        name, rule = self.hparams.classifier, SUMS[self.hparams.absent_classes]
+        made = rule(name, self.feature_width, self.outputs, self.seeds)
         return made.to(next(self.projection.parameters()).device)
 
 
@@ -198,17 +205,20 @@ class Classifiers(nn.ModuleList):
             )
         if len(self) == 1:
             return self[0](features)
-        return torch.stack(list(self._completed(features))).sum(0).clamp(min=ABSENT)
-
-    def _completed(self, features: Tensor) -> Iterator[Tensor]:
-        """Logits of every classifier, with values for the classes that its rows lack."""
         classes, fitted = torch.arange(self.classes).to(features.device), list[Any](self)
         seen = torch.stack([torch.isin(classes, one.classes_seen()) for one in fitted])
-        for one, own in zip(fitted, seen, strict=True):
-            logits = one(features)
-            lowest = logits[..., own].amin(-1, keepdim=True)
-            completed = torch.where(own, logits, lowest)
-            yield torch.where(seen.any(0), completed, ABSENT)
+        return self.summed([one(features) for one in fitted], seen).clamp(min=ABSENT)
+
+    def summed(self, logits: Sequence[Tensor], seen: Tensor) -> Tensor:
+        """Logits ``[1, row, class]`` from those of every classifier.
+
+        ``seen``: classes of the rows of each classifier, bool ``[classifier, class]``.
+        """
+        completed = [
+            torch.where(own, one, one[..., own].amin(-1, keepdim=True))
+            for one, own in zip(logits, seen, strict=True)
+        ]
+        return torch.where(seen.any(0), torch.stack(completed).sum(0), ABSENT)
 
     def fit(self, features: Tensor, y: Tensor) -> None:
         """Fit one more to embeddings ``[1, m, dimension]`` and int64 classes ``[1, m]``."""
@@ -235,6 +245,20 @@ class Classifiers(nn.ModuleList):
         del self[len(numbers) :]
         self.extend([self.new() for _ in range(len(numbers) - len(self))])
         super()._load_from_state_dict(state_dict, prefix, *options, **more)
+
+
+class PosteriorClassifiers(Classifiers):
+    """Classifiers whose posteriors are summed; a class that a group lacks has the probability 0."""
+
+    def summed(self, logits: Sequence[Tensor], seen: Tensor) -> Tensor:
+        posteriors = [
+            one.masked_fill(~own, -torch.inf).softmax(-1)
+            for one, own in zip(logits, seen, strict=True)
+        ]
+        return torch.stack(posteriors).mean(0).log()
+
+
+SUMS = {"lowest": Classifiers, "no_probability": PosteriorClassifiers}
 
 
 def averaged_over_places(features: Tensor) -> Tensor:
