@@ -165,7 +165,7 @@ def friedman(results: Results) -> pd.DataFrame:
 
 def sizes(results: Results) -> pd.DataFrame:
     """How seeds split the rows."""
-    found = agreement.sizes_of_splits(results)
+    found = agreement.sizes(results)
     whole = {name: found[name].map("{:,.0f}".format) for name in ("trained on", "tested")}
     parts = {name: found[name].map(number) for name in ("reused", "ratio")}
     return found.assign(**whole, **parts)

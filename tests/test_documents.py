@@ -279,6 +279,17 @@ def test_tables_of_cross_md_are_those_of_the_scores_beside_it():
     assert set(re.findall(r"<!-- table: (\w+) -->", page)) == {*made.TABLES}
 
 
+def test_tables_of_deviations_are_those_of_the_configuration():
+    """``docs/deviation_tables.py`` leaves every page as it is, and fails on unknown fields."""
+    made = module(DOCUMENTS / "deviation_tables.py")
+    experiment = made.configured()
+    for path, page in made.pages(experiment).items():
+        assert path.read_text() == page
+    assert made.value_at(experiment, "adult.source.train_rows") == 37_500
+    with pytest.raises(AttributeError):
+        made.value_at(experiment, "adult.source.rows")
+
+
 def test_tables_of_natural_md_are_those_of_the_scores_beside_it():
     """``docs/natural_tables.py`` leaves the page as it is, and has found every table."""
     made = module(DOCUMENTS / "natural_tables.py")

@@ -207,6 +207,17 @@ def bundled(**options):
     return biased_mnist.BiasedMnist(parameters).load(Files(Path("nowhere")), 3)
 
 
+def test_factors_have_a_seed_of_their_own():
+    """The same digits in the same places; without it the factors are those of the split's seed."""
+    usual, same, other = (bundled(**one) for one in ({}, {"factors_seed": 0}, {"factors_seed": 1}))
+    assert same.attributes.equals(usual.attributes)
+    assert np.array_equal(other.id, usual.id) and np.array_equal(other.y, usual.y)
+    shared = (other.attributes["texture"] == usual.attributes["texture"])[
+        other.rows("split_0", "test")
+    ]
+    assert shared.mean() == pytest.approx(0.1, abs=0.06)
+
+
 def test_bundled_digits_give_samples_with_four_parts():
     """Validation digits twice: with biased factors and with unbiased ones."""
     samples = bundled()

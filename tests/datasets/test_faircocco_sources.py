@@ -117,6 +117,16 @@ def test_compas_agrees_with_an_independent_reading(
         assert samples.attributes[name].tolist() == frame[column].tolist()
 
 
+def test_compas_keeps_those_who_were_followed_for_two_years(shared_data: Path) -> None:
+    frame = compas_frame(shared_data)
+    early = frame[pd.to_datetime(frame["compas_screening_date"]) < "2014-04-01"]
+    samples = load(compas, shared_data, target="two_year_recid", followed=True)
+    np.testing.assert_array_equal(samples.id, early.index)
+    assert samples.y.mean() == pytest.approx(0.365, abs=0.015)
+    assert frame["two_year_recid"].drop(early.index).mean() > 0.98
+    assert samples.domain == "" and "quarter" not in samples.attributes
+
+
 def test_no_feature_of_compas_is_an_outcome_or_a_score_unless_asked_for(shared_data: Path) -> None:
     plain = load(compas, shared_data)
     assert not [name for name in plain.features if "recid" in name or "score" in name]

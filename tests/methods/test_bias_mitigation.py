@@ -401,6 +401,26 @@ def test_rubi_with_classifier_predicts_from_the_bias_logits():
     torch.testing.assert_close(step.losses["model"][0], total / 16)
 
 
+def test_branch_and_head_may_be_deep():
+    """RUBi's branch has three layers on the one-hot group, LNL's head two on the activations."""
+    batch, model = random_batch(), Net(PROBLEM["init"])
+    method = Rubi(stacked(Rubi.Parameters(branch="mlp", branch_width=6)), model, golden_problem())
+    (step,) = method.steps(model, batch)
+    layers = [method.bias_branch, *method.upper_layers]
+    group, known = batch.group[0].clamp(min=0), batch.group[0] >= 0
+    bias = functional.one_hot(group, 5).to(model(batch.x).dtype)
+    for layer in layers:
+        bias = (bias if layer is layers[0] else bias.relu()) @ layer.weight[0] + layer.bias[0]
+    z, y = model(batch.x)[0], batch.y[0]
+    masked = functional.cross_entropy(
+        z * torch.where(known[:, None], bias.sigmoid(), 1), y, reduction="none"
+    )
+    alone = functional.cross_entropy(bias, y, reduction="none") * known
+    torch.testing.assert_close(step.losses["model"][0], (masked + alone).mean())
+    head = Lnl(stacked(Lnl.Parameters(head="mlp", head_width=9)), model, golden_problem()).bias_head
+    assert head.first.weight.shape[-1] == 9 and head.second.weight.shape == (1, 9, 5)
+
+
 def test_group_weights_follow_their_closed_form():
     """Absent groups take part in the normalisation with the factor 1."""
     batch, model = random_batch(), Net(PROBLEM["init"])

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from robust_fairness import training
-from robust_fairness.methods.faircocco import Faircocco, complete_rows
+from robust_fairness.methods.faircocco import Faircocco, complete_rows, exchanged
 from robust_fairness.metrics.cross_covariance import exact_score
 from robust_fairness.metrics.faircocco import variables_of
 from robust_fairness.training.evaluation import score
@@ -56,6 +56,37 @@ def test_step_adds_the_weighted_penalty_to_the_mean_loss():
         [torch.nn.functional.cross_entropy(outputs[k], batch.y[k]) for k in range(2)]
     )
     torch.testing.assert_close(step.losses["model"], task + WEIGHT * method.penalty(outputs, batch))
+
+
+@pytest.mark.parametrize("notion", ["dp", "eo", "cal"])
+def test_a_debiased_penalty_is_nothing_where_there_is_no_dependence(notion):
+    """On the mean over batches, where the score is far from it; with dependence it remains."""
+    found = {}
+    for dependent in (False, True):
+        for debiased in (False, True):
+            method, _, batch, outputs = make(notion, columns=2, debiased=debiased)
+            values, generator = [], torch.Generator().manual_seed(2)
+            for _ in range(20):
+                batch.attributes = torch.randn(2, 40, 2, generator=generator).double()
+                noise = torch.randn(outputs.shape, generator=generator).double()
+                if dependent and notion == "cal":
+                    batch.attributes += 3 * batch.conditioning[..., :1]
+                rise = 2 * batch.attributes.sum(-1, keepdim=True) * torch.arange(2)
+                own = noise + rise if dependent and notion != "cal" else noise
+                values.append(method.penalty(own, batch).mean())
+            found[dependent, debiased] = torch.stack(values).mean().item()
+    assert found[False, False] > 0.1
+    assert abs(found[False, True]) < 0.12 * found[False, False]
+    assert found[True, True] > 0.05
+
+
+def test_exchanged_rows_are_neighbours():
+    """Pairs within a class where it has an even number of rows; nearest numbers; one stays."""
+    y = torch.tensor([[0.0, 1, 0, 1, 1, 1]]).unsqueeze(-1)
+    assert exchanged(y).tolist() == [[2, 3, 0, 1, 5, 4]]
+    numbers = torch.tensor([[5.0, 1, 4, 2, 9]]).unsqueeze(-1)
+    assert exchanged(numbers).tolist() == [[2, 3, 0, 1, 4]]
+    assert exchanged(numbers[..., :0]).tolist() == [[1, 0, 3, 2, 4]]
 
 
 def test_rows_without_an_attribute_do_not_count():

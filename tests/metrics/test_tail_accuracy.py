@@ -87,11 +87,13 @@ def test_tail_grows_with_beta(rows, one, two):
     assert not (small & ~large).any()
 
 
-def test_class_exactly_at_the_limit_is_in_the_head():
+def test_class_exactly_at_the_limit_is_in_the_head_unless_the_tail_has_its_limit():
     """55 of 100 with beta 0.1: binary numbers say 55 < 1.1 * 50."""
     y = np.repeat([0, 1], [55, 45])
     assert 55 < (1 + 0.1) * 50
-    assert in_tail(y, np.zeros(100, dtype=np.int64), 2, 0.1).tolist() == (y == 1).tolist()
+    groups = np.zeros(100, dtype=np.int64)
+    assert in_tail(y, groups, 2, 0.1).tolist() == (y == 1).tolist()
+    assert in_tail(y, groups, 2, 0.1, limit=True).all()
 
 
 def test_published_head_and_tail_are_reproduced(shared_data):

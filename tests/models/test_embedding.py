@@ -243,6 +243,22 @@ def test_a_class_that_a_group_lacks_has_its_lowest_output():
     assert (found.argmax(1) == y[0].numpy()).mean() > 0.6
 
 
+def test_a_class_that_a_group_lacks_may_have_no_probability():
+    """Posteriors of scikit-learn's regressions, summed, with 0 for the classes that they lack."""
+    x, y, _ = problem(4, 250)
+    group = (y == 2).long() + (y == 1).long()
+    network = fitted(
+        4, data=(x, y, group), classifier="logistic_regression",
+        rebalancing="domain_independent", absent_classes="no_probability",
+    )  # fmt: skip
+    expected = np.zeros((x.shape[1], 4))
+    for number, own in ((0, [0, 3]), (1, [1, 2])):
+        chosen = group[0] == number
+        machine = LogisticRegression(max_iter=1000).fit(x[0, chosen], y[0, chosen])
+        expected[:, own] += machine.predict_proba(x[0]) / 2
+    np.testing.assert_allclose(network.head(x)[0].exp(), expected, atol=1e-7)
+
+
 @pytest.mark.parametrize("rebalancing", REBALANCINGS[1:])
 def test_groups_that_nobody_knows_are_refused(rebalancing):
     """In one line."""

@@ -116,11 +116,13 @@ def test_table_1_averages_the_single_variables_within_a_seed():
 def test_claims_hold_where_they_are_built_in():
     """All of the first three questions, as the made-up scores are."""
     claims = study.claims(results(made_up()))
-    assert set(claims["verdict"]) == {"holds"}
+    same = claims["claim"] == "2: learning from failure exploits the biases less"  # for every seed
+    assert set(claims[~same]["verdict"]) == {"holds"}
+    assert claims[same]["verdict"].tolist() == ["inconclusive"]
     assert len(claims) == 5 + 1 + 3 + 1 + 4 + 1
     turned = made_up()
     turned["value"] = 1 - turned["value"]
-    assert set(study.claims(results(turned))["verdict"]) == {"does not hold"}
+    assert set(study.claims(results(turned))[~same]["verdict"]) == {"does not hold"}
 
 
 def test_figure_3_tells_the_told_variable_from_the_others():

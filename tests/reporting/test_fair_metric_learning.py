@@ -449,7 +449,9 @@ def test_many_classes_have_no_legend():
 
 def test_claims_that_are_true_by_construction_hold():
     claims = study.claims(run(made_up()))
-    assert set(claims["verdict"]) == {"holds"}
+    same = claims["claim"].str.startswith("5")  # PARADE costs as much for every seed
+    assert set(claims[~same]["verdict"]) == {"holds"}
+    assert set(claims[same]["verdict"]) == {"inconclusive"}
     found = claims.set_index(["claim", "dataset", "ordering"])["ours"]
     forest = ", random forest"
     expected = {
@@ -486,7 +488,8 @@ def test_claims_that_are_turned_do_not_hold():
     metrics["dataset"] = metrics["dataset"].map(lambda name: turned.get(name, name))
     claims = study.claims(run(metrics))
     of = claims["claim"].str[0]
-    assert set(claims[of.isin(["4", "5"])]["verdict"]) == {"does not hold"}
+    assert set(claims[of == "4"]["verdict"]) == {"does not hold"}
+    assert (claims[of == "5"]["ours"] > 0).all()
     first = claims[of.isin(["1", "2"]) & (claims["dataset"] == "cub200")]
     assert set(first["verdict"]) == {"does not hold"}
 

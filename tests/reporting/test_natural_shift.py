@@ -83,7 +83,7 @@ def test_a_single_source_has_students_interval_over_targets():
 
 def test_the_detectable_difference_has_its_power():
     rng = np.random.default_rng(1)
-    values = rng.normal(detectable(1.0, 8), 1, (4000, 8))
+    values = rng.normal(detectable(1 / np.sqrt(8), 8), 1, (4000, 8))
     rejected = stats.ttest_1samp(values, 0, axis=1).pvalue < 0.05
     # the noncentral distribution is slightly wider than the central one of the formula
     assert rejected.mean() == pytest.approx(0.8, abs=0.04)

@@ -183,8 +183,9 @@ def test_claims_that_are_true_by_construction_hold():
         ordering = f"delta_er_one_shot: cuma < {other}"
         assert claims["2: CUMA has the lowest Delta-ER", ordering] == "not run"
     assert (claims["1: shift jeopardises fairness"] == "holds").all()
+    # of four methods a bootstrap that draws methods cannot tell
     predicts = claims["3: Delta-ER predicts fairness under shift"]
-    assert predicts.value_counts().to_dict() == {"holds": 2, "inconclusive": 2}  # within: noise
+    assert len(predicts) == 4 and set(predicts) == {"inconclusive"}
 
 
 class Page(HTMLParser):

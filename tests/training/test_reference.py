@@ -82,7 +82,7 @@ def test_blocks_do_not_matter(classifier, real, monkeypatch):
 
 
 def test_quality_counts_the_test_images_that_are_known(classifier, made):
-    row = quality("g", made, classifier)
+    row = quality("g", "made", {("none", 0.0): made}, classifier)
     assert (
         row.dtypes.astype(str).to_dict()
         == tables.table(tables.GENERATOR_QUALITY, []).dtypes.astype(str).to_dict()
@@ -92,6 +92,9 @@ def test_quality_counts_the_test_images_that_are_known(classifier, made):
     assert row.to_dict("records") == [
         {
             "generator": "g",
+            "dataset": "made",
+            "shift": "none",
+            "severity": 0.0,
             "classifier": "resnet20",
             "rows": len(test),
             "accuracy": pytest.approx(known / len(test)),

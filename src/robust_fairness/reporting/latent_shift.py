@@ -37,6 +37,13 @@ WITH, WITHOUT = "with augmentation", "without augmentation"
 WEAKER_BIASES = ("rbf_svm", "mlp_mixer", "vision_transformer")
 STRONGEST_BIAS = "resnet20"
 NOT_RUN = "not run"
+NET = ", net of the reference classifier"
+FUNCTIONS = {  # of the 1-NN distance
+    "distance": lambda distance: distance,
+    "its square": np.square,
+    "its square root": np.sqrt,
+    "its logarithm": np.log,
+}
 CELL = ["dataset", "shift", "method", "network", "augmentation"]
 FACETS = ["study", "training_set", "classifier"]
 LINE = ["dataset", "shift", "space", "augmentation"]  # of Figure 6
@@ -270,11 +277,51 @@ def draw_figure_6(rows: pd.DataFrame) -> go.Figure:
     return faceted(figure, "Delta-accuracy against 1-NN distance", rows["panel"].nunique())
 
 
+def net_of_reference(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
+    """Accuracies with a change that leaves out what the reference classifier loses as well.
+
+    That classifier is trained on real images: what it loses under a shift may be labels that the
+    generated images do not show.
+    """
+    reference = results.generator_quality[["dataset", "shift", "severity", "accuracy"]]
+    home = where(reference, shift=UNSHIFTED)[["dataset", "accuracy"]]
+    lost = reference.merge(home, on="dataset", suffixes=("", "_home"))
+    lost = lost.assign(lost=lost["accuracy_home"] - lost["accuracy"])
+    found = rows.merge(
+        lost[["dataset", "shift", "severity", "lost"]],
+        how="left",
+        on=["dataset", "shift", "severity"],
+    )
+    found["lost"] = found["lost"].mask(found["severity"].isna(), 0.0)
+    found["change"] += found["lost"]
+    return found[found["lost"].notna() & found["dataset"].isin(home["dataset"])]
+
+
+def linearity(results: Results) -> pd.DataFrame:
+    """R squared of the lines of Figure 6 in the distance and in other monotone functions of it.
+
+    A curve that falls has a high R squared in many of them: only a difference speaks for one.
+    """
+    rows = where(with_distances(results), training_set="")
+    found = []
+    for name, function in FUNCTIONS.items():
+        lines = fitted(rows.assign(distance=function(rows["distance"])), LINE, "distance", "method")
+        found.append(
+            lines.assign(**{"linear in": name})[[*LINE, "linear in", "R squared", "points"]]
+        )
+    return pd.concat(found, ignore_index=True).sort_values(LINE, kind="stable")
+
+
 def slopes(results: Results) -> pd.DataFrame:
-    """Every line: of every cell against the severity and each distance, and those of Figure 6."""
+    """Every line: of every cell against the severity and each distance, and those of Figure 6.
+
+    Against the severity also net of the reference classifier.
+    """
     rows, measured = accuracies(results), with_distances(results)
-    by_severity = fitted(rows, CELL)
-    by_severity = by_severity.assign(against=by_severity["shift"].map(AXES))
+    forms = {"": rows, NET: net_of_reference(results, rows)}
+    lines = [fitted(form, CELL).assign(form=name) for name, form in forms.items()]
+    by_severity = pd.concat(lines, ignore_index=True)
+    by_severity["against"] = by_severity["shift"].map(AXES) + by_severity.pop("form")
     of_cells = fitted(measured, [*CELL, "space"], "distance")
     pooled = fitted(where(measured, training_set=""), LINE, "distance", "method")
     pooled = pooled.assign(method="all cells", network="")
@@ -282,7 +329,8 @@ def slopes(results: Results) -> pd.DataFrame:
         found.assign(against="1-NN distance, " + found["space"]) for found in (of_cells, pooled)
     )
     known = pd.MultiIndex.from_frame(measured[CELL])
-    missing = by_severity[~pd.MultiIndex.from_frame(by_severity[CELL]).isin(known)][CELL]
+    cells = by_severity[CELL].drop_duplicates()
+    missing = cells[~pd.MultiIndex.from_frame(cells).isin(known)]
     missing = missing.assign(against="1-NN distance", points=0, units=0, note=NOT_RUN)
     cells = pd.concat([by_severity, by_distance, missing]).sort_values(CELL, kind="stable")
     columns = [*CELL, "against", *SLOPE]
@@ -323,7 +371,8 @@ def quality(results: Results) -> pd.DataFrame:
             "real_accuracy": "accuracy on real test rows",
         }
     )
-    columns = ["generator", "classifier", "generated rows", "accuracy on generated rows"]
+    columns = ["generator", "dataset", "shift", "severity", "classifier", "generated rows"]
+    columns.append("accuracy on generated rows")
     return shown[[*columns, "low", "high", "real test rows", "accuracy on real test rows"]]
 
 
@@ -381,6 +430,7 @@ VIEWS = (
     View("latent_figure_5_slopes", figure_5_slopes, draw_slopes),
     View("latent_figure_6", figure_6, draw_figure_6, needs=("distances",)),
     View("latent_slopes", slopes),
+    View("latent_linearity", linearity, needs=("distances",)),
     View("latent_test_sets", distances_of_test_sets),
     View("latent_quality", quality, needs=("generator_quality",)),
 )

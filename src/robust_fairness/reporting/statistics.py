@@ -174,10 +174,11 @@ def rank_correlations(a: pd.DataFrame, b: pd.DataFrame) -> tuple["Bootstrapped",
     x, y = a.to_numpy(), b.to_numpy()
     drawn = [values[rows, columns] for values in (x, y)]
     over_all = _spearman(*(values.reshape(DRAWS, -1) for values in drawn))
-    within = np.nanmean(_spearman(*(values.swapaxes(1, 2) for values in drawn)), axis=-1)
+    of_methods = _spearman(*(values.swapaxes(1, 2) for values in drawn))
+    within = pd.DataFrame(of_methods).mean(axis=1).to_numpy()  # of those that vary
     return (
         Bootstrapped(float(_spearman(x.ravel(), y.ravel())), over_all, x.size),
-        Bootstrapped(float(np.nanmean(_spearman(x.T, y.T))), within, seeds),
+        Bootstrapped(float(pd.Series(_spearman(x.T, y.T)).mean()), within, seeds),
     )
 
 

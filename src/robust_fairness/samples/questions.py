@@ -99,8 +99,8 @@ def in_tail(
     .. math:: |a| < (1 + \beta) \mu(a)
 
     |a| counts the class in the group, mu is the mean count of the classes that occur there. A.1
-    prints <= (``limit``), the published labels follow <. The comparison is exact: beta is the decimal number
-    that was written, not the nearest binary one.
+    prints <= (``limit``), the published labels follow <. The comparison is exact: beta is the
+    decimal number that was written, not the nearest binary one.
     """
     keys, index, counts = np.unique(group * classes + y, return_inverse=True, return_counts=True)
     _, group_of, present = np.unique(keys // classes, return_inverse=True, return_counts=True)

@@ -45,19 +45,35 @@ class ReferenceClassifier:
             yield self.stack.preprocessing(block[None].to(self.stack.device, self.stack.dtype))
 
 
-def quality(generator: str, samples: Samples, reference: ReferenceClassifier) -> pd.DataFrame:
-    """Accuracy on unshifted generated test images, ``tables.GENERATOR_QUALITY``."""
-    test = samples.rows(samples.split_names[0], "test")
-    known = reference.classes(samples.arrays["x"][test]) == samples.y[test]
-    row = {
-        "generator": generator,
-        "classifier": reference.name,
-        "rows": len(test),
-        "accuracy": float(known.mean()),
-        "real_rows": reference.rows,
-        "real_accuracy": reference.accuracy,
-    }
-    return tables.table(tables.GENERATOR_QUALITY, [row])
+def quality(
+    generator: str,
+    dataset: str,
+    test_sets: Mapping[tuple[str, float], Samples],
+    reference: ReferenceClassifier,
+) -> pd.DataFrame:
+    """Accuracy on the generated images of every test set, ``tables.GENERATOR_QUALITY``.
+
+    What it loses under a shift the generator may have lost: images that do not show their class.
+    ``test_sets`` are by shift and severity.
+    """
+    rows = []
+    for (shift, severity), samples in test_sets.items():
+        test = samples.rows(samples.split_names[0], "test")
+        known = reference.classes(samples.arrays["x"][test]) == samples.y[test]
+        rows.append(
+            {
+                "generator": generator,
+                "dataset": dataset,
+                "shift": shift,
+                "severity": severity,
+                "classifier": reference.name,
+                "rows": len(test),
+                "accuracy": float(known.mean()),
+                "real_rows": reference.rows,
+                "real_accuracy": reference.accuracy,
+            }
+        )
+    return tables.table(tables.GENERATOR_QUALITY, rows)
 
 
 def distances(

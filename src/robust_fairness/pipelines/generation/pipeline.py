@@ -90,6 +90,7 @@ def measure(
     """Distances of test sets from the training images, and accuracy of the classifier."""
     from robust_fairness.core import tables
     from robust_fairness.core.checkpoints import threads
+    from robust_fairness.metrics.nearest_neighbours import UNSHIFTED
     from robust_fairness.training.reference import ReferenceClassifier, distances, quality
 
     named = {(one.called, one.severity): shifted[one.name] for one in dataset.test_sets}
@@ -100,7 +101,8 @@ def measure(
         return found, tables.GENERATOR_QUALITY.table([])
     with threads(cell.protocol.threads):
         classifier = ReferenceClassifier(reference[0], real, cell)
-        scored = quality(generator.name, samples, classifier)
+        test_sets = {UNSHIFTED: samples, **named}
+        scored = quality(generator.name, dataset.name, test_sets, classifier)
         return distances(dataset.name, samples, named, classifier), scored
 
 
