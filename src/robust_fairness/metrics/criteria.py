@@ -153,8 +153,8 @@ def _of_mapping(value: Mapping[str, object]) -> Criterion:
     if value.get("per", SEED) != SEED:
         raise InputError(f"criterion: per {value['per']!r}, allowed: {SEED}")
     constraints = [_constraint(share, str(scored)) for scored, share in subject.items()]
-    found = Criterion(Scored.parse(str(value["objective"])), *constraints)
-    return replace(found, per_seed="per" in value)
+    objective = Scored.parse(str(value["objective"]))
+    return Criterion(objective, next(iter(constraints), None), per_seed="per" in value)
 
 
 def _constraint(share: object, scored: str) -> Constraint:

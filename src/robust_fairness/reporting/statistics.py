@@ -283,7 +283,8 @@ def paired_tests(
     found = found[found["n"] > 0]
     first = found.index.get_level_values(by[0])
     shares = 0.0 if ratio is None else ratio.reindex(first).to_numpy()
-    found = found.assign(**mean_tests(*(found[name].to_numpy() for name in columns), shares))
+    mean, deviation, n = (found[name].to_numpy() for name in columns)
+    found = found.assign(**mean_tests(mean, deviation, n, shares))
     return found.reset_index()[[*by, differences.columns.name, *TESTED, "error"]]
 
 
