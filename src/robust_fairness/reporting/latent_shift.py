@@ -10,9 +10,10 @@ training set is; a training set of the whole latent space has no angle, and the 
 is not in the table of scores, so that these lines rest on shifted test sets only.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -38,7 +39,7 @@ WEAKER_BIASES = ("rbf_svm", "mlp_mixer", "vision_transformer")
 STRONGEST_BIAS = "resnet20"
 NOT_RUN = "not run"
 NET = ", net of the reference classifier"
-FUNCTIONS = {  # of the 1-NN distance
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {  # of the 1-NN distance
     "distance": lambda distance: distance,
     "its square": np.square,
     "its square root": np.sqrt,
