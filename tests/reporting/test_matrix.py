@@ -9,7 +9,7 @@ from scipy import stats
 
 from robust_fairness.core import tables
 from robust_fairness.reporting import Results
-from robust_fairness.reporting.matrix import matrices, other_networks, states, verdict
+from robust_fairness.reporting.matrix import matrices, other_networks, states, undefined, verdict
 from robust_fairness.reporting.statistics import equivalence_p
 from tests.reporting.made_up import results, row
 
@@ -22,8 +22,9 @@ def values(changes: dict[tuple[str, str], list[float]], **columns) -> pd.DataFra
     rows = [
         {
             "data": "d", "dataset": "d", "shift": "domain", "severity": 0.0, "domain": domain,
-            "method": method, "algorithm": method, "network": "mlp", "seed": seed, "at_home": 0.1,
-            "change": change, "accuracy": 0.8, "accuracy_change": -0.02, "trivial": False, "n": 90,
+            "method": method, "algorithm": method, "network": "mlp", "postprocessing": "",
+            "attribute": "", "seed": seed, "at_home": 0.1, "change": change, "accuracy": 0.8,
+            "accuracy_change": -0.02, "trivial": False, "margin": 0.05, "n": 90,
         }
         | columns
         for (method, domain), own in changes.items()
@@ -118,8 +119,8 @@ def test_missing_cells_have_their_reason():
     [
         ({("x", "a"): 0.2 + SPREAD, ("y", "a"): 0.1 + SPREAD}, "No"),
         ({("x", "a"): SPREAD, ("y", "a"): -0.2 + SPREAD}, "Yes"),
-        ({("x", "a"): SPREAD, ("y", "a"): 0.2 + SPREAD}, "Only with 1 of 2 methods (x)"),
-        ({("x", "a"): 40 * SPREAD, ("y", "a"): 0.2 + SPREAD}, "Not with 1 of 2 methods"),
+        ({("x", "a"): SPREAD, ("y", "a"): 0.2 + SPREAD}, "Only with 1 of 2 models (x)"),
+        ({("x", "a"): 40 * SPREAD, ("y", "a"): 0.2 + SPREAD}, "Not with 1 of 2 models"),
         ({("x", "a"): 40 * SPREAD, ("y", "a"): 30 * SPREAD}, "Too few data to tell"),
     ],
 )
@@ -198,12 +199,74 @@ def test_only_the_largest_severity_of_a_shift_is_in_the_matrix():
     assert found[["shift", "severity"]].to_numpy().tolist() == [["noise", 0.5], ["blur", 2.0]]
 
 
+def test_the_margin_is_that_of_the_data():
+    changes = {("x", "a"): 0.06 + SPREAD}
+    assert states(values(changes))["state"].tolist() == ["grew"]
+    found = states(values(changes, margin=0.1))
+    assert found["state"].tolist() == ["held"]
+    assert "held within ±10 points on 1" in verdict(found, GAP)
+
+
+def test_significant_changes_of_accuracy_are_those_of_scipy():
+    rows = values({("x", "a"): 0.2 + SPREAD, ("x", "b"): 0.2 + SPREAD})
+    noise = pd.Series([0.3, -0.3, 0.2, -0.2, 0.1])
+    rows["accuracy_change"] = [*(-0.03 + SPREAD), *noise]
+    found = states(rows)
+    assert found["accuracy_change"].tolist() == pytest.approx([-0.03, noise.mean()])
+    assert found["accuracy_changed"].tolist() == [True, False]
+
+
+def test_plain_training_of_another_network_counts_as_a_model_and_not_as_a_method():
+    """Boosted trees keep the gap; with thresholds they lose less than boosted trees without."""
+    noise = 3 * np.array([0.3, -0.3, 0.2, -0.2, 0.1]) / 1000
+    rows = pd.concat(
+        [
+            values({("erm", "a"): 0.3 + SPREAD, ("cuma", "a"): 0.3 + SPREAD + noise}),
+            values({("trees", "a"): 0.01 + SPREAD}, algorithm="erm", network="trees"),
+            values(
+                {("fair_trees", "a"): -0.1 + SPREAD + noise},
+                algorithm="erm", network="trees", postprocessing="equalized_odds",
+            ),
+            values({("alone", "a"): -0.2 + SPREAD}, network="embedding"),
+        ]
+    )  # fmt: skip
+    rows.loc[rows["method"] == "cuma", "algorithm"] = "cuma"
+    found = states(rows)
+    told = verdict(found, GAP)
+    assert told.startswith("Only with 3 of 5 models (trees, fair_trees, alone): ")
+    assert "; 1 of 2 methods loses significantly less than plain training (fair_trees). " in told
+    by_method = found.set_index("method")
+    against = by_method["against_plain"].dropna()
+    assert against.to_dict() == pytest.approx(
+        {"cuma": noise.mean(), "fair_trees": -0.11 + noise.mean()}
+    )
+    p = [stats.ttest_1samp(mean + noise, 0).pvalue for mean in (0, -0.11)]
+    assert by_method.loc[against.index, "p_against_plain"].tolist() == pytest.approx(by_holm(p))
+    trivial = states(rows.assign(trivial=rows["method"] == "fair_trees"))
+    assert "; 0 of 1 method loses significantly less than plain training. " in verdict(trivial, GAP)
+
+
+def test_a_test_set_without_the_gap_is_named_with_its_reason():
+    rows = [
+        row(dataset="d", seed=seed, shift=shift, severity=severity, metric=GAP, attribute="sex")
+        | {"value": value, "note": "no women of class 1" if np.isnan(value) else ""}
+        for seed in range(3)
+        for shift, severity, value in (
+            ("none", 0.0, 0.1),
+            ("noise", 1.0, 0.2),
+            ("blur", 2.0, np.nan),
+        )
+    ]
+    assert undefined(results(rows), GAP) == {"d": ["blur 2 (no women of class 1)"]}
+
+
 def test_plain_training_of_another_network_is_no_method():
     cells = pd.DataFrame(
         [
-            ("d", "erm", "erm", "mlp"), ("d", "svm", "erm", "svm"), ("d", "cuma", "cuma", "mlp"),
-            ("d", "metric", "margin_distance", "embedding"), ("e", "vit", "erm", "vit"),
+            ("d", "erm", "erm", "mlp", ""), ("d", "svm", "erm", "svm", ""),
+            ("d", "cuma", "cuma", "mlp", ""), ("d", "metric", "margin_distance", "embedding", ""),
+            ("d", "fair_svm", "erm", "svm", "equalized_odds"), ("e", "vit", "erm", "vit", ""),
         ],
-        columns=["dataset", "method", "algorithm", "network"],
+        columns=["dataset", "method", "algorithm", "network", "postprocessing"],
     )  # fmt: skip
-    assert other_networks(cells, "dataset").tolist() == [False, True, False, False, False]
+    assert other_networks(cells, "dataset").tolist() == [False, True, *[False] * 4]

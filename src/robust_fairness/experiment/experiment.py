@@ -284,6 +284,7 @@ class Dataset(Settings):
         base: its name in the configuration, which the trainings of a design share.
         domains: the domains that are trained on; None where all rows are alike.
         budget: number of trials that each cell has; None where they may differ.
+        margin: change of a gap up to which the report calls it held.
     """
 
     name: str
@@ -298,6 +299,7 @@ class Dataset(Settings):
     base: str = ""
     domains: Domains | None = None
     budget: int | None = Field(None, ge=1)
+    margin: float = Field(0.05, gt=0, lt=1)
 
     @property
     def drawn_cells(self) -> tuple[Cell, ...]:

@@ -29,8 +29,8 @@ CELL_FIELDS = (
     "facets", "method", "network", "postprocessing", "search", "settings", "trials",
 )  # fmt: skip
 DATASET_FIELDS = (
-    "budget", "contact_sheet", "domains", "embedding_planes", "facets", "groupings", "methods",
-    "metrics", "network", "protocol", "search_by", "seeds", "selections", "shifts",
+    "budget", "contact_sheet", "domains", "embedding_planes", "facets", "groupings", "margin",
+    "methods", "metrics", "network", "protocol", "search_by", "seeds", "selections", "shifts",
 )  # fmt: skip
 CELL_FIELDS_OF_DATASET = ("groupings", "metrics", "search_by", "selections")
 GENERATOR_FIELDS = ("file", "reference", "source", "training")
@@ -188,7 +188,7 @@ class Reader:
             "facets": facets(fields),
             **{
                 field: fields[field].plain
-                for field in ("budget", "contact_sheet", "embedding_planes", "seeds")
+                for field in ("budget", "contact_sheet", "embedding_planes", "margin", "seeds")
                 if field in fields
             },
         }

@@ -234,7 +234,8 @@ def group_bars(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
         }
         for number, (method, own_bars) in enumerate(bars.groupby("method", sort=False))
     ]
-    panel = Panel("", one.attribute, one.title, y_range=[0, max(_range(bars, "")[1], 0)])
+    top = 1.0 if one.higher else max(_range(bars, "")[1], 0)
+    panel = Panel("", one.attribute, one.title, y_range=[0, top])
     title = f"{dataset}: {one.metric} by {one.attribute}{further}"
     return panelled(title, [panel], traces).update_xaxes(type="category")
 

@@ -8,14 +8,16 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.rendering.html import counted, rendered
-from robust_fairness.reporting.agreement import PLAIN
 from robust_fairness.reporting.matrix import (
-    GAPS,
-    MARGIN,
     TEST_SET,
     differences,
+    in_words,
+    is_plain,
+    margins,
     matrices,
     other_networks,
+    test_set_name,
+    undefined,
     verdict,
 )
 from robust_fairness.reporting.results import Results
@@ -40,7 +42,7 @@ WORDS = {
 }
 ABSENT = {
     "state": "missing", "reason": "not run", "change": np.nan, "low": np.nan, "high": np.nan,
-    "changed": False, "seeds": 0, "n": 0,
+    "changed": False, "seeds": 0, "n": 0, "accuracy_change": np.nan, "accuracy_changed": False,
 }  # fmt: skip
 Cells = dict[tuple[Any, ...], dict[Any, Any]]
 
@@ -56,7 +58,11 @@ def panels(
     """
     unknown = TRIVIALITY.isdisjoint(results.metrics["metric"])
     found = [
-        {**panel(rows, gap, data), "verdicts": [verdict(rows, gap).split(": ", 1)]}
+        {
+            **panel(rows, gap, data),
+            "verdicts": [verdict(rows, gap).split(": ", 1)],
+            "undefined": undefined(results, gap).get(data, []),
+        }
         for gap, data, rows in _parts(matrices(results, failed))
     ]
     return [
@@ -109,13 +115,13 @@ def _parts(found: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, str, pd.Dat
 def panel(rows: pd.DataFrame, gap: str, data: str) -> dict[str, Any]:
     """Table and notes of some rows of a matrix."""
     sizes = rows.groupby(TEST_SET, sort=False)["n"].min()
-    columns = {key: _test_set(key) for key in sizes.index}
+    columns = {key: test_set_name(*key[1:]) for key in sizes.index}
     other = other_networks(rows, "data").groupby(rows["method"]).all()
     lines = [_line(name, own, columns, bool(other[name])) for name, own in _by_method(rows).items()]
     spans = sizes.groupby(level="data", sort=False).size()
     return {
         "gap": gap,
-        "words": GAPS[gap],
+        "words": in_words(rows, gap),
         "data": data,
         "groups": [{"name": name, "span": span} for name, span in spans.items()],
         "columns": [
@@ -124,7 +130,7 @@ def panel(rows: pd.DataFrame, gap: str, data: str) -> dict[str, Any]:
         ],
         "roomy": len(columns) <= ROOMY,
         "lines": sorted(lines, key=lambda line: line["place"]),
-        "margin": points(MARGIN),
+        "margin": margins(rows),
         "level": f"{100 * LEVEL:g} %",
         "tests": counted({"tests": int(rows["p_changed"].count())}),
         "trivial": [line["name"] for line in lines if line["trivial"]],
@@ -152,7 +158,7 @@ def _line(name: str, own: Cells, columns: Mapping[Any, str], other: bool) -> dic
     home = pd.DataFrame({row["data"]: row for row in run}, index=["at_home", "accuracy"])
     at_home, accuracy = home.astype(float).mean(axis=1)
     states = [row["state"] for row in run]
-    plain = all(row["algorithm"] == PLAIN for row in own.values())
+    plain = all(is_plain(row) for row in own.values())
     only_trivial = set(states) == {"trivial"}
     return {
         "name": name,
@@ -162,7 +168,7 @@ def _line(name: str, own: Cells, columns: Mapping[Any, str], other: bool) -> dic
         "last": only_trivial,
         "at_home": points(at_home),
         "accuracy": points(accuracy),
-        "worst": signed(min((row["accuracy_change"] for row in run), default=np.nan)),
+        "worst": _accuracy(min(run, key=lambda row: row["accuracy_change"], default=ABSENT)),
         "cells": [_cell(test_set, own.get(key, ABSENT)) for key, test_set in columns.items()],
     }
 
@@ -182,8 +188,14 @@ def _cell(test_set: str, row: Mapping[str, Any]) -> dict[str, Any]:
         "interval": f"{signed(row['low'])} to {signed(row['high'])}",
         "seeds": row["seeds"],
         "rows": f"{row['n']:,.0f}",
+        "accuracy": _accuracy(row),
         "ends": _ends(row["low"], row["change"], row["high"]),
     }
+
+
+def _accuracy(row: Mapping[str, Any]) -> str:
+    """The change of accuracy, marked if it is significant."""
+    return signed(row["accuracy_change"]) + ("●" if row["accuracy_changed"] else "")
 
 
 def _ends(*values: float) -> list[int]:
@@ -203,9 +215,3 @@ def signed(value: float) -> str:
     """A change of a fraction in percentage points, with its sign; 0 has none."""
     text = f"{100 * value:+.0f}".replace("-", "−")
     return "–" if pd.isna(value) else "0" if text in ("+0", "−0") else text
-
-
-def _test_set(key: Any) -> str:
-    """Name of a test set: the domain, or the shift with its severity."""
-    _, shift, severity, domain = key
-    return domain or f"{shift} {severity:g}"

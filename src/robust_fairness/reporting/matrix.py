@@ -1,12 +1,17 @@
 """Whether fairness survives: how a gap changes between home and the other test sets.
 
 Home is the test rows of the distribution that was trained on. The other test sets are the domains
-that were not trained on, and every synthetic shift at its largest severity. Of every method and
-test set the change is tested against 0 and, by an equivalence test, against a margin: that a change
-is not significant does not mean that there is none.
+that were not trained on, and every synthetic shift at its largest severity. A row of the matrix is
+a model: a method with its network and its post-processing. Of every model and test set the change
+is tested against 0 and, by an equivalence test, against a margin: that a change is not significant
+does not mean that there is none.
+
+Plain training with another network is a model whose gap may be held or not, but no method of
+fairness: a method is compared with plain training of the same network.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -42,18 +47,19 @@ GAPS = {
     "worst_group_recall_at": "missing recall of the worst group",
     "faircocco_eo": "FairCOCCO score (equalized odds)",
 }
-MARGIN = 0.05  # within which a change is called immaterial
+MARGIN = 0.05  # within which a change is called immaterial, where the experiment has none
 CONSTANT = 0.01  # share of the rarer predicted class up to which predictions are constant
 TEST_SET = ["data", "shift", "severity", "domain"]
-MODEL = ["method", "algorithm", "network"]
+MODEL = ["method", "algorithm", "network", "postprocessing"]
 REPLICA = ["dataset", "method", "trial", "seed", "selection"]
 PLACE = ["shift", "severity", "domain"]
 STATES = ("grew", "shrank", "held", "inconclusive", "trivial", "missing")
 MATRIX = [
-    "data", *MODEL, *PLACE, "at_home", "change", "low", "high", "error", "seeds", "p_changed",
-    "p_held", "changed", "state", "reason", "accuracy", "accuracy_change", "n",
+    "data", "attribute", *MODEL, *PLACE, "at_home", "change", "low", "high", "error", "seeds",
+    "margin", "p_changed", "p_held", "changed", "state", "reason", "against_plain",
+    "p_against_plain", "accuracy", "accuracy_change", "accuracy_changed", "n",
 ]  # fmt: skip
-NAMED = 3  # methods in a sentence
+NAMED = 3  # models in a sentence
 
 
 def by_seed(results: Results, metric: str) -> pd.DataFrame:
@@ -62,14 +68,14 @@ def by_seed(results: Results, metric: str) -> pd.DataFrame:
     Of a metric that is better when higher the gap is what it lacks to 1.
 
     Returns:
-        Columns ``TEST_SET``, dataset, ``MODEL``, seed, at_home, change, accuracy,
-        accuracy_change, trivial, n. ``data`` is the dataset, of trainings on several sets of
-        domains the one that they share. Real domains come before synthetic shifts.
+        Columns ``TEST_SET``, dataset, ``MODEL``, attribute, seed, at_home, change, accuracy,
+        accuracy_change, trivial, margin, n. ``data`` is the dataset, of trainings on several sets
+        of domains the one that they share. Real domains come before synthetic shifts.
     """
     scores = pd.concat([results.by_domain, results.metrics])
     rows = compared(scores, metric)
     gap = 1 - rows["value"] if find_metric(metric).better == "higher" else rows["value"]
-    rows = rows.assign(gap=gap)[[*REPLICA, *PLACE, "gap", "n"]]
+    rows = rows.assign(gap=gap, usual=MARGIN)[[*REPLICA, *PLACE, "attribute", "gap", "n", "usual"]]
     rows = rows.merge(_accuracy(scores), how="left", on=[*REPLICA, *PLACE])
     home = rows[(rows["shift"] == UNSHIFTED) & (rows["domain"] == "")]
     away = rows[rows["shift"] != UNSHIFTED]
@@ -77,14 +83,15 @@ def by_seed(results: Results, metric: str) -> pd.DataFrame:
     both = away.merge(home[[*REPLICA, "gap", "accuracy"]], on=REPLICA, suffixes=("_away", ""))
     both["at_home"], both["change"] = both["gap"], both["gap_away"] - both["gap"]
     both["accuracy_change"] = both["accuracy_away"] - both["accuracy"]
-    facts = ["data", "algorithm", "network"]
-    found = results.with_facets(both, facts, {"data": "dataset", "algorithm": "method"})
+    facts = ["data", "algorithm", "network", "postprocessing", "margin"]
+    otherwise = {"data": "dataset", "algorithm": "method", "margin": "usual"}
+    found = results.with_facets(both, facts, otherwise)
     return found[
         [
-            *TEST_SET, "dataset", *MODEL, "seed", "at_home", "change", "accuracy",
-            "accuracy_change", "trivial", "n",
+            *TEST_SET, "dataset", *MODEL, "attribute", "seed", "at_home", "change", "accuracy",
+            "accuracy_change", "trivial", "margin", "n",
         ]
-    ]  # fmt: skip
+    ].astype({"margin": float})  # fmt: skip
 
 
 def _accuracy(scores: pd.DataFrame) -> pd.DataFrame:
@@ -109,46 +116,49 @@ def _accuracy(scores: pd.DataFrame) -> pd.DataFrame:
 
 def states(
     values: pd.DataFrame,
-    margin: float = MARGIN,
     ratio: pd.Series | None = None,
     missing: Mapping[tuple[str, str], str] | None = None,
 ) -> pd.DataFrame:
-    """The matrix: what is known of the change of a gap, a row per method and test set.
+    """The matrix: what is known of the change of a gap, a row per model and test set.
 
-    The change is the mean over seeds, and over trainings on several sets of domains. Both p-values
-    are adjusted by Holm over all rows.
+    The change is the mean over seeds, and over trainings on several sets of domains. P-values of a
+    kind are adjusted by Holm over all rows.
 
     Args:
         values: rows of ``by_seed`` of one gap.
-        margin: within which a change is called immaterial.
         ratio: as of ``paired_tests``, by data.
         missing: why methods have no values, by data and method.
 
     Returns:
-        Columns data, ``MODEL``, shift, severity, domain, at_home, change, low, high (Student's 95 %
-        interval, without adjustment), error (standard error), seeds, p_changed, p_held, changed
-        (whether significantly), state, reason, accuracy, accuracy_change, n (fewest test rows).
-        ``state`` is one of ``STATES``: ``trivial`` if the predictions of more than half of the
-        seeds are; else ``held`` if the change is significantly within the margin; else ``grew`` or
-        ``shrank`` if it is significant; else ``inconclusive``. So is a change that is the same for
-        every seed, whose variance is not known.
+        The columns ``MATRIX``, among them low and high (Student's 95 % interval, without
+        adjustment), error (standard error), changed and accuracy_changed (whether significantly),
+        against_plain and its p-value (``against_plain``) and n (fewest test rows). ``state`` is one
+        of ``STATES``: ``trivial`` if the predictions of more than half of the seeds are; else
+        ``held`` if the change is significantly within the margin; else ``grew`` or ``shrank`` if it
+        is significant; else ``inconclusive``. So is a change that is the same for every seed, whose
+        variance is not known.
     """
     cell = [*TEST_SET, "method"]
-    differences = values.pivot_table(
-        index=[*TEST_SET, "seed"], columns="method", values="change", sort=False
+    tests = _tests(values, "change", ratio).rename(
+        columns={"difference": "change", "n": "seeds", "p": "p_changed"}
     )
-    tests = paired_tests(differences, TEST_SET, ratio)
-    tests = tests.rename(columns={"difference": "change", "n": "seeds", "p": "p_changed"})
-    tests["error"] = tests["error"].where(tests["error"] > SAME)
-    tests["p_changed"] = tests["p_changed"].where(tests["error"].notna())
-    tests["p_held"] = equivalence_p(tests["change"], tests["error"], tests["seeds"], margin)
     means = values.groupby(cell, sort=False).agg(
         at_home=("at_home", "mean"), accuracy=("accuracy", "mean"), n=("n", "min"),
-        accuracy_change=("accuracy_change", "mean"), trivial=("trivial", "mean"),
+        trivial=("trivial", "mean"),
     )  # fmt: skip
+    accuracy = _tests(values, "accuracy_change", ratio)
+    accuracy["accuracy_changed"] = adjusted(accuracy["p"]) < LEVEL
+    accuracy = accuracy.rename(columns={"difference": "accuracy_change"})
     found = _grid(values, missing or {}).merge(tests, how="left", on=cell)
     found = found.merge(means.reset_index(), how="left", on=cell)
+    kept = [*cell, "accuracy_change", "accuracy_changed"]
+    found = found.merge(accuracy[kept], how="left", on=cell)
+    found = found.merge(against_plain(values, ratio), how="left", on=["data", "method"])
+    found["accuracy_changed"] = found["accuracy_changed"].eq(True)
     found["seeds"] = found["seeds"].fillna(0).astype(int)
+    found["p_held"] = equivalence_p(
+        found["change"], found["error"], found["seeds"], found["margin"]
+    )
     for name in ("p_changed", "p_held"):
         found[name] = adjusted(found[name])
     found["changed"] = found["p_changed"] < LEVEL
@@ -167,11 +177,67 @@ def states(
     return found[MATRIX]
 
 
+def _tests(values: pd.DataFrame, column: str, ratio: pd.Series | None) -> pd.DataFrame:
+    """``paired_tests`` over seeds by test set and method, with the column error.
+
+    Without variance there is neither a standard error nor a p-value.
+    """
+    differences = values.pivot_table(
+        index=[*TEST_SET, "seed"], columns="method", values=column, sort=False
+    )
+    return _with_error(paired_tests(differences, TEST_SET, ratio))
+
+
+def _with_error(tests: pd.DataFrame) -> pd.DataFrame:
+    """Rows of ``paired_tests`` without standard errors and p-values where there is no variance."""
+    known = tests["error"] > SAME
+    return tests.assign(error=tests["error"].where(known), p=tests["p"].where(known))
+
+
+def against_plain(values: pd.DataFrame, ratio: pd.Series | None = None) -> pd.DataFrame:
+    """How much more the gap of a method changes than that of plain training, mean over test sets.
+
+    Plain training is that of the same network and data without post-processing; both are paired by
+    seed, test set and training domains. P-values are adjusted by Holm over methods and data.
+
+    Args:
+        values: rows of ``by_seed`` of one gap.
+        ratio: as of ``paired_tests``, by data.
+
+    Returns:
+        Columns data, method, against_plain, p_against_plain; no rows of plain training, and of
+        methods whose network was not trained plainly.
+    """
+    pair = [*TEST_SET, "dataset", "network", "seed"]
+    plain = is_plain(values)
+    usual = values[plain].groupby(pair)["change"].mean().rename("plain").reset_index()
+    both = values[~plain].merge(usual, on=pair)
+    both["against"] = both["change"] - both["plain"]
+    differences = both.pivot_table(index=["data", "seed"], columns="method", values="against")
+    if differences.empty:
+        return pd.DataFrame(columns=["data", "method", "against_plain", "p_against_plain"]).astype(
+            {"against_plain": float, "p_against_plain": float}
+        )
+    tests = _with_error(paired_tests(differences, ["data"], ratio))
+    tests["p"] = adjusted(tests["p"])
+    names = {"difference": "against_plain", "p": "p_against_plain"}
+    return tests.rename(columns=names)[["data", "method", *names.values()]]
+
+
+def is_plain(models: Any) -> Any:
+    """Whether a model, or every row of a table, is plain training without post-processing.
+
+    Args:
+        models: a mapping or a data frame with algorithm and postprocessing.
+    """
+    return (models["algorithm"] == PLAIN) & (models["postprocessing"] == "")
+
+
 def _grid(values: pd.DataFrame, missing: Mapping[tuple[str, str], str]) -> pd.DataFrame:
     """All methods of all data by all test sets, with a reason for those without values."""
     of_known_data = set(values["data"])
     absent = [
-        {"data": data, "method": method, "algorithm": method, "network": ""}
+        {"data": data, "method": method, "algorithm": method, "network": "", "postprocessing": ""}
         for data, method in missing
         if data in of_known_data
     ]
@@ -179,51 +245,84 @@ def _grid(values: pd.DataFrame, missing: Mapping[tuple[str, str], str]) -> pd.Da
     methods = methods.drop_duplicates(["data", "method"])
     keys = zip(methods["data"], methods["method"], strict=True)
     methods["reason"] = [missing.get(key, "no value") for key in keys]
-    return methods.merge(values[TEST_SET].drop_duplicates(), on="data")
+    facts = values[["data", "attribute", "margin"]].drop_duplicates("data")
+    return methods.merge(facts, on="data").merge(values[TEST_SET].drop_duplicates(), on="data")
 
 
-def verdict(rows: pd.DataFrame, gap: str, margin: float = MARGIN) -> str:
+def verdict(rows: pd.DataFrame, gap: str) -> str:
     """At most two sentences: whether the gap survives, with all counts, and how certain that is.
 
     Args:
         rows: rows of ``states`` of one gap.
         gap: its name, as in ``GAPS``.
-        margin: that of ``states``.
     """
     tested = rows[rows["state"] != "missing"]
     counts = tested["state"].value_counts().reindex(STATES, fill_value=0)
     pairs = counted({"pairs": len(tested)})
     told = {
-        "grew": f"grew on {counts['grew']} of {pairs} of method and test set",
+        "grew": f"grew on {counts['grew']} of {pairs} of model and test set",
         "shrank": f"shrank on {counts['shrank']}",
-        "held": f"held within ±{100 * margin:g} points on {counts['held']}",
+        "held": f"held within ±{margins(rows)} points on {counts['held']}",
         "inconclusive": f"is inconclusive on {counts['inconclusive']}",
         "trivial": f"belongs to trivial predictors on {counts['trivial']}",
     }
     *first, last = [words for state, words in told.items() if counts[state] or state == "grew"]
     sentence = f"{', '.join(first)} and {last}" if first else last
-    return f"{_answer(tested, counts)}: the {GAPS[gap]} {sentence}. {_certainty(tested)}"
+    parts = [f"{_answer(tested, counts)}: the {in_words(rows, gap)} {sentence}", _less(tested)]
+    return f"{'; '.join(filter(None, parts))}. {_certainty(tested)}"
+
+
+def in_words(rows: pd.DataFrame, gap: str) -> str:
+    """Name of a gap, with its attribute where all data have the same."""
+    attributes = set(rows["attribute"])
+    by = f" by {attributes.pop()}" if len(attributes) == 1 and "" not in attributes else ""
+    return f"{GAPS[gap]}{by}"
+
+
+def margins(rows: pd.DataFrame) -> str:
+    """The margins in percentage points, the smallest first."""
+    return " or ".join(f"{100 * one:g}" for one in sorted(set(rows["margin"])))
 
 
 def _answer(tested: pd.DataFrame, counts: pd.Series) -> str:
-    """The first words."""
-    own = tested[(tested["state"] != "trivial") & ~other_networks(tested, "data")]
-    by_method = {
-        str(name): set(found) for name, found in own.groupby("method", sort=False)["state"]
-    }
-    kept = [name for name, found in by_method.items() if found <= {"held", "shrank"}]
-    grew = [name for name, found in by_method.items() if "grew" in found]
-    methods = counted({"methods": len(by_method)})
-    if not by_method:
+    """The first words; every model counts, also plain training with another network."""
+    own = tested[tested["state"] != "trivial"]
+    by_model = {str(name): set(found) for name, found in own.groupby("method", sort=False)["state"]}
+    kept = [name for name, found in by_model.items() if found <= {"held", "shrank"}]
+    grew = [name for name, found in by_model.items() if "grew" in found]
+    models = counted({"models": len(by_model)})
+    if not by_model:
         return "Only trivial predictors"
     if 2 * counts["inconclusive"] > len(tested) or not kept + grew:
         return "Too few data to tell"
-    if len(kept) == len(by_method):
+    if len(kept) == len(by_model):
         return "Yes"
     if kept:
-        named = f" ({', '.join(kept)})" if len(kept) <= NAMED else ""
-        return f"Only with {len(kept)} of {methods}{named}"
-    return "No" if len(grew) == len(by_method) else f"Not with {len(grew)} of {methods}"
+        return f"Only with {len(kept)} of {models}{_named(kept)}"
+    return "No" if len(grew) == len(by_model) else f"Not with {len(grew)} of {models}"
+
+
+def _less(tested: pd.DataFrame) -> str:
+    """How many methods lose significantly less than plain training; "" where none is compared.
+
+    A method with a test set on which its predictions are trivial does not count.
+    """
+    skilled = (tested["state"] != "trivial").groupby([tested["data"], tested["method"]])
+    rows = tested[skilled.transform("all") & tested["against_plain"].notna()]
+    rows = rows.drop_duplicates(["data", "method"])
+    if rows.empty:
+        return ""
+    less = rows[(rows["against_plain"] < 0) & (rows["p_against_plain"] < LEVEL)]
+    of = counted({"methods": len(rows)})
+    if tested["data"].nunique() > 1:
+        of = f"{counted({'pairs': len(rows)})} of method and dataset"
+    lose = "loses" if 1 in (len(less), len(rows)) else "lose"
+    names = _named(less["method"].unique().tolist())
+    return f"{len(less)} of {of} {lose} significantly less than plain training{names}"
+
+
+def _named(names: Sequence[str]) -> str:
+    return f" ({', '.join(names)})" if 0 < len(names) <= NAMED else ""
 
 
 def _certainty(tested: pd.DataFrame) -> str:
@@ -237,7 +336,8 @@ def _certainty(tested: pd.DataFrame) -> str:
     if unknown.empty:
         return f"{known}, none is inconclusive."
     least = np.median(detectable(unknown["error"], unknown["seeds"], level=LEVEL / family))
-    return f"{known}, a change below {100 * least:.0f} points is likely to be missed."
+    size = f"a change below {100 * least:.0f} points" if least < 1 else "a change of any size"
+    return f"{known}, {size} is likely to be missed."
 
 
 def matrices(
@@ -281,7 +381,7 @@ def _of_gap(
         for (dataset, method), reason in failed.items()
         if dataset in data
     }
-    return states(values, MARGIN, ratio.reindex(data.unique(), fill_value=0.0), missing)
+    return states(values, ratio.reindex(data.unique(), fill_value=0.0), missing)
 
 
 def other_networks(cells: pd.DataFrame, by: str) -> pd.Series:
@@ -290,11 +390,29 @@ def other_networks(cells: pd.DataFrame, by: str) -> pd.Series:
     They compare networks: no method of fairness is among them.
 
     Args:
-        cells: rows with the columns algorithm, network and ``by``.
+        cells: rows with the columns algorithm, network, postprocessing and ``by``.
         by: column of the dataset.
     """
     usual = cells.groupby(by)["network"].transform(lambda names: names.mode().iloc[0])
-    return (cells["algorithm"] == PLAIN) & (cells["network"] != usual)
+    return is_plain(cells) & (cells["network"] != usual)
+
+
+def undefined(results: Results, gap: str) -> dict[str, list[str]]:
+    """Test sets on which a gap has no value of any training, with the reason, by data."""
+    rows = where(pd.concat([results.by_domain, results.metrics]), metric=gap, group="")
+    rows = rows[rows["attribute"] == rows.groupby("dataset")["attribute"].transform("first")]
+    rows = results.with_facets(rows, ["data"], {"data": "dataset"})
+    found: dict[str, list[str]] = {}
+    for (data, shift, severity, domain), own in rows.groupby(TEST_SET, sort=False):
+        if own["value"].isna().all():
+            words = f"{test_set_name(shift, severity, domain)} ({own['note'].iloc[0]})"
+            found.setdefault(data, []).append(words)
+    return found
+
+
+def test_set_name(shift: str, severity: float, domain: str) -> str:
+    """Name of a test set: the domain, or the shift with its severity."""
+    return domain or f"{shift} {severity:g}"
 
 
 def table(results: Results) -> pd.DataFrame:

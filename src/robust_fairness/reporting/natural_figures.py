@@ -20,6 +20,8 @@ from robust_fairness.reporting.effective_robustness import fitted_line, within
 
 KEYS = ["data", "attribute", "metric"]
 POINTS = 20  # of a curve
+END = 0.2  # of the colours of changes, the same in all panels and runs
+WORSE_TO_BETTER = ["#b85a00", "#f0ac6c", "#f4f4f4", "#7fb2dc", "#1f66a8"]
 
 
 def better_higher(metric: object) -> bool:
@@ -42,24 +44,28 @@ def draw_matrix(rows: pd.DataFrame) -> go.Figure:
         table = part.pivot_table(
             index="trained_on", columns="tested_on", values="change", sort=False
         )
-        largest = float(np.nanmax(np.abs(table.to_numpy()))) or 1.0
         panels.append(Panel(f"{title}: change", "tested on", "trained on"))
         trace: Trace = {
             "type": "heatmap",
             "x": list(table.columns),
             "y": list(table.index),
             "z": table.to_numpy().round(4).tolist(),
-            "zmin": -largest,
-            "zmax": largest,
-            "colorscale": "RdBu",
-            "reversescale": not better_higher(metric),  # red is worse
+            "zmin": -END,
+            "zmax": END,
+            "colorscale": [[k / 4, one] for k, one in enumerate(WORSE_TO_BETTER)],
+            "reversescale": not better_higher(metric),
             "showscale": False,
-            "texttemplate": "%{z:+.2f}",
+            "text": [[_points(one) for one in row] for row in table.to_numpy()],
+            "texttemplate": "%{text}",
             "hovertemplate": "%{y} → %{x}: %{z:+.3f}<extra></extra>",
         }
-        traces.append(in_panel(trace, place))
-    title = f"Change in other domains, {rows['method'].iloc[0]}"
+        traces.append({**in_panel(trace, place), "showlegend": False})
+    title = f"Change in other domains, percentage points, {rows['method'].iloc[0]}"
     return panelled(title, panels, traces, columns=1)  # names of several domains are long
+
+
+def _points(change: float) -> str:
+    return "" if np.isnan(change) else f"{100 * change:+.0f}".replace("-", "−")
 
 
 def draw_scatter(rows: pd.DataFrame) -> go.Figure:

@@ -149,7 +149,7 @@ def detectable(error: Any, n: Any, power: float = 0.8, level: float = LEVEL) -> 
     return (stats.t.ppf(1 - level / 2, n - 1) + stats.t.ppf(power, n - 1)) * error
 
 
-def equivalence_p(mean: Any, error: Any, n: Any, margin: float) -> Any:
+def equivalence_p(mean: Any, error: Any, n: Any, margin: Any) -> Any:
     """P-value of a mean beyond ±margin: the larger one of two one-sided t-tests.
 
     Below a level, the mean of n values with this standard error is equivalent to 0 within the

@@ -39,7 +39,8 @@ def describe_cells() -> Any:
     """The cells of the full experiment with their facets, ``tables.CELLS``."""
     from robust_fairness.core import tables
 
-    cells = loader().full_experiment.cells
+    datasets = loader().full_experiment.datasets
+    described = [(dataset, cell) for dataset in datasets for cell in dataset.cells]
     rows = [
         {
             "dataset": cell.dataset,
@@ -47,10 +48,12 @@ def describe_cells() -> Any:
             "algorithm": cell.method.name,
             "network": cell.network.name,
             "sees": ", ".join(cell.sees),
+            "postprocessing": cell.postprocessing.name if cell.postprocessing else "",
+            "margin": dataset.margin,
         }
-        for cell in cells
+        for dataset, cell in described
     ]
-    return tables.CELLS.table(rows, [cell.facets for cell in cells])
+    return tables.CELLS.table(rows, [cell.facets for _, cell in described])
 
 
 def summarise(metrics: Any) -> tuple[Any, Any]:
