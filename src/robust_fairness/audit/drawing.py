@@ -1,5 +1,6 @@
 """Small drawings of values with their intervals, as inline SVG."""
 
+from collections.abc import Mapping
 from html import escape
 
 import numpy as np
@@ -7,6 +8,7 @@ from markupsafe import Markup
 
 WIDTH, HEIGHT = 160, 16
 ENDS = (0.5, 1.0, 2.0)  # of an axis of differences
+LEFT, BROAD, RIGHT, TALL = 26, 230, 66, 140  # of a drawing of curves
 
 
 def axis_of(limit: float, share: bool) -> tuple[float, float]:
@@ -51,6 +53,50 @@ def interval_svg(
         f"<svg role=img aria-label='{escape(said)}' viewBox='0 0 {WIDTH} {HEIGHT}'>"
         f"{''.join(parts)}</svg>"
     )
+
+
+def curves_svg(x: np.ndarray, lines: Mapping[str, np.ndarray], line: float, label: str) -> Markup:
+    """Lines of values between 0 and 1 with their names at the right end, and a vertical line.
+
+    Args:
+        x: places of the points, increasing.
+        lines: values of the points by name; the first line is solid, the second one dashed.
+        line: place of the vertical line.
+        label: alternative text.
+    """
+    axis = (float(x[0]), float(x[-1]))
+    parts = [f"<path class=a d='M{LEFT} {_height(y):g}h{BROAD}'/>" for y in (0, 0.5, 1)]
+    parts += [
+        f"<text x={LEFT - 4} y={_height(y) + 4:g} text-anchor=end>{y:g}</text>" for y in (0, 0.5, 1)
+    ]
+    for name, (kind, values) in zip(lines, zip("vw", lines.values(), strict=False), strict=True):
+        points = " ".join(
+            f"{LEFT + _across(one, axis):g},{_height(float(value)):g}"
+            for one, value in zip(x, values, strict=True)
+        )
+        parts.append(f"<polyline class={kind} points='{points}'/>")
+        end = _height(float(values[-1])) + 4
+        parts.append(f"<text x={LEFT + BROAD + 4} y={end:g}>{escape(name)}</text>")
+    parts.append(
+        f"<path class=l d='M{LEFT + _across(line, axis):g} {_height(1):g}V{_height(0):g}'/>"
+    )
+    for place in (0.0, 0.5, 1.0):
+        value = axis[0] + place * (axis[1] - axis[0])
+        at = LEFT + BROAD * place
+        parts.append(f"<text x={at:g} y={TALL + 24} text-anchor=middle>{value:.2g}</text>")
+    return Markup(  # noqa: S704 - made of numbers and escaped text
+        f"<svg class=curves role=img aria-label='{escape(label, quote=True)}' "
+        f"viewBox='0 0 {LEFT + BROAD + RIGHT} {TALL + 30}'>{''.join(parts)}</svg>"
+    )
+
+
+def _across(value: float, axis: tuple[float, float]) -> float:
+    share = (value - axis[0]) / ((axis[1] - axis[0]) or 1)
+    return round(float(np.clip(share, 0, 1)) * BROAD, 1)
+
+
+def _height(value: float) -> float:
+    return round(10 + (1 - value) * (TALL - 10), 1)
 
 
 def _mark(

@@ -7,22 +7,27 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.audit.changes import CHANGES, MIX, joined
+from robust_fairness.audit.curves import KEPT, curve
 from robust_fairness.audit.definitions import definition
-from robust_fairness.audit.drawing import axis_of, interval_svg
+from robust_fairness.audit.drawing import axis_of, curves_svg, interval_svg
 from robust_fairness.audit.gates import VERDICTS, Gate, Judgement, Verdict, judged
 from robust_fairness.audit.intervals import RESAMPLES
 from robust_fairness.audit.predictions import Predictions, Roles
-from robust_fairness.audit.report import MISSING, SHARE
+from robust_fairness.audit.report import MISSING, SHARE, counts_of, groups_in
+from robust_fairness.audit.shrinkage import shrunken_rates
 from robust_fairness.audit.trivial import trivial_predictor
 from robust_fairness.audit.verdict import sentence_of
 from robust_fairness.core import tables
 from robust_fairness.metrics import find_metric
 from robust_fairness.rendering.html import rendered
+from robust_fairness.samples import Groups
 
 MOST_GROUPS = 30  # of an attribute, which the page shows
 MOST_GATES = 60  # lines of gates
 NO_METRICS = (MISSING, SHARE, MIX)
 SHARES = (0.0, 1.0)
+TWO = 2
+Rates = Mapping[tuple[str, str], tuple[float, float, float]]
 NO_CHANGE = {"text": "", "word": ""}
 RATES = (
     "accuracy_by_group", "selection_rate_by_group", "true_positive_rate_by_group",
@@ -71,6 +76,8 @@ def audit_page(
     names = [str(one) for one in rows["attribute"].unique() if one]
     order = {one: number for number, one in enumerate(roles.attributes)}
     names.sort(key=lambda one: (order.get(one, len(order)), one))
+    groups = groups_in(predictions, not set(names) <= order.keys())
+    rates = {} if assumption else _shrunken(predictions, groups)
     return rendered(
         "robust_fairness.audit",
         "audit.html",
@@ -90,9 +97,48 @@ def audit_page(
         gates=[_gate_line(*one) for one in judgements[:MOST_GATES]],
         hidden_gates=max(0, len(judgements) - MOST_GATES),
         overall=_lines(table[(table["attribute"] == "") & (table["group"] == "")]),
-        sections=[_section(table, one) for one in names],
+        sections=[
+            _section(table, one, rates.get(one, {}))
+            | {"curve": groups.get(one) and _curve(predictions, groups[one])}
+            for one in names
+        ],
         compared=changes is not None,
     )
+
+
+def _shrunken(predictions: Predictions, groups: Mapping[str, Groups]) -> dict[str, Rates]:
+    """Shrunken rates with their intervals by attribute, group and metric; of two classes only."""
+    if len(predictions.samples.classes) != TWO:
+        return {}
+    return {
+        attribute: {
+            (group, metric): (rates.mean[code], rates.low[code], rates.high[code])
+            for metric, rates in shrunken_rates(counts_of(predictions, own)).items()
+            for code, group in enumerate(own.names)
+        }
+        for attribute, own in groups.items()
+    }
+
+
+def _curve(predictions: Predictions, groups: Groups) -> dict[str, Any] | None:
+    """Accuracy and gap over the threshold, drawn and in words; None without scores."""
+    if not len(predictions.score):
+        return None
+    found = curve(predictions.samples.y, predictions.score, groups)
+    if found is None:
+        return None
+    at = found.fairest
+    words = (
+        f"The equalized odds difference is smallest, {found.gap[at]:.3f}, from a score of "
+        f"{found.threshold[at]:.3g} on, with accuracy {found.accuracy[at]:.3f}; only thresholds "
+        f"with {KEPT:.0%} of the best accuracy, {found.accuracy.max():.3f}, are considered."
+    )
+    lines = {"accuracy": found.accuracy, "gap": found.gap}
+    return {
+        "drawn": curves_svg(found.threshold, lines, predictions.threshold, words),
+        "words": words,
+        "threshold": f"{predictions.threshold:.3g}",
+    }
 
 
 def _verdict(judgement: Judgement, failures: Sequence[str]) -> Verdict:
@@ -125,7 +171,7 @@ def _is_share(metric: str) -> bool:
     return metric in NO_METRICS or find_metric(metric).better == "higher"
 
 
-def _section(table: pd.DataFrame, name: str) -> dict[str, Any]:
+def _section(table: pd.DataFrame, name: str, shrunken: Rates) -> dict[str, Any]:
     """Measures between the groups of an attribute, rates within them, and their shares."""
     own = table[table["attribute"] == name]
     between = own[(own["group"] == "") & (own["metric"] != MISSING)]
@@ -134,7 +180,8 @@ def _section(table: pd.DataFrame, name: str) -> dict[str, Any]:
         "name": name,
         "between": _lines(between),
         "missing": [] if missing.empty else list(missing["note"]),
-        **_groups(table, own[own["group"] != ""]),
+        "shrunken": bool(shrunken),
+        **_groups(table, own[own["group"] != ""], shrunken),
     }
 
 
@@ -156,7 +203,7 @@ def _texts(row: Mapping[Any, Any]) -> dict[str, Any]:
     }
 
 
-def _groups(table: pd.DataFrame, rows: pd.DataFrame) -> dict[str, Any]:
+def _groups(table: pd.DataFrame, rows: pd.DataFrame, shrunken: Rates) -> dict[str, Any]:
     """Shares of the groups of an attribute, and rates within them."""
     shares = rows[rows["metric"] == SHARE]
     rates = [one for one in RATES if (rows["metric"] == one).any()]
@@ -174,6 +221,7 @@ def _groups(table: pd.DataFrame, rows: pd.DataFrame) -> dict[str, Any]:
                 "share": _texts(group),
                 "cells": [
                     _rate(cells.get((group["group"], one)), overall.get(OVERALL[one]))
+                    | {"shrunken": _shrunken_text(shrunken.get((group["group"], one)))}
                     for one in rates
                 ],
             }
@@ -196,6 +244,10 @@ def _rate(row: Mapping[Any, Any] | None, overall: float | None) -> dict[str, Any
         ),
         "change": _change_text(row["change"], row["low_change"], row["high_change"]),
     }  # fmt: skip
+
+
+def _shrunken_text(found: tuple[float, float, float] | None) -> str:
+    return _interval_text(*found) if found else ""
 
 
 def _interval_text(value: float, low: float, high: float) -> str:

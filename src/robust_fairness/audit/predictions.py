@@ -58,13 +58,16 @@ class Predictions:
     """Checked predictions of some kind, in the form that metrics take.
 
     The samples have no features. ``prediction`` ``[n]`` has class indices or numbers, ``outputs``
-    log probabilities ``[n, classes]`` or numbers ``[n, 1]``.
+    log probabilities ``[n, classes]`` or numbers ``[n, 1]``, ``score`` ``[n]`` the probabilities or
+    scores of the positive class as they are in the table, empty without any, with their threshold.
     """
 
     samples: Samples
     prediction: np.ndarray
     outputs: np.ndarray
     kind: PredictionKind
+    score: np.ndarray = field(default_factory=lambda: np.empty(0))
+    threshold: float = THRESHOLD
 
     def take(self, rows: np.ndarray) -> "Predictions":
         """The predictions of some rows, by number; groups without any of them are gone."""
@@ -75,6 +78,7 @@ class Predictions:
             samples=replace(samples, attributes=attributes),
             prediction=self.prediction[rows],
             outputs=self.outputs[rows],
+            score=self.score[rows] if len(self.score) else self.score,
         )
 
 
@@ -106,7 +110,11 @@ def check(table: pd.DataFrame, roles: Roles, name: str = "table") -> Predictions
         predicted, outputs = _predicted(
             table[roles.prediction], kind, roles.threshold, codes, classes, place
         )
-    return Predictions(_samples(y, attributes, classes), predicted, outputs, kind)
+    found = Predictions(_samples(y, attributes, classes), predicted, outputs, kind)
+    if kind not in ("probability", "score"):
+        return found
+    score = as_numbers(percentages(table[roles.prediction]), place).to_numpy()
+    return replace(found, score=score, threshold=_threshold(roles.threshold))
 
 
 def check_unlabelled(
@@ -281,12 +289,16 @@ def _predicted(
         # scaled to [0, 1]; FairCOCCO standardises its columns, which removes the scale again
         shares = (values - values.min()) / (np.ptp(values) or 1.0)
     else:
-        threshold = THRESHOLD if threshold is None else threshold
+        threshold = _threshold(threshold)
         _require_probabilities(values, threshold, place)
         shares = values
     with np.errstate(divide="ignore"):  # log(0) is -inf
         outputs = np.log(np.stack([1 - shares, shares], axis=1))
     return (values >= threshold).astype(np.int64), outputs
+
+
+def _threshold(declared: float | None) -> float:
+    return THRESHOLD if declared is None else declared
 
 
 def _require_probabilities(values: np.ndarray, threshold: float, place: str) -> None:

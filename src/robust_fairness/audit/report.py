@@ -287,7 +287,7 @@ def _small_group(
     counts, names = found.counts, list(found.names)
     if row["metric"] in OF_CLASSES:
         classes = predictions.samples.classes
-        counts = _counts(predictions, found).sum(2).ravel()
+        counts = counts_of(predictions, found).sum(2).ravel()
         names = [f"{group}, class {label}" for group in found.names for label in classes]
     least = int(counts.argmin())
     if counts[least] >= small:
@@ -320,12 +320,12 @@ def _bounds(
         return
     for number, (attribute, found) in enumerate(groups.items()):
         generator = np.random.default_rng([0, number])
-        counts = _counts(predictions, found)
+        counts = counts_of(predictions, found)
         for metric, bound in bounds_of_classes(counts, generator).items():
             yield (attribute, metric, ""), bound
 
 
-def _counts(predictions: Predictions, groups: Groups) -> np.ndarray:
+def counts_of(predictions: Predictions, groups: Groups) -> np.ndarray:
     """Rows by group, class and predicted class, int64 ``[groups, classes, classes]``."""
     classes = len(predictions.samples.classes)
     shape = (len(groups.names), classes, classes)

@@ -50,6 +50,18 @@ class Audit:
             raise InputError("changes: this audit has no reference; allowed: audit(reference=...)")
         return self.changed.copy()
 
+    def metrics(self) -> dict[str, float]:
+        """Values of all rows and between groups, by ``metric`` or ``attribute.metric``.
+
+        The names are valid in MLflow; values that are not defined are left out.
+        """
+        rows = self.rows[(self.rows["group"] == "") & self.rows["value"].notna()]
+        names = [
+            ".".join(filter(None, [*attribute.split(" & "), metric]))
+            for attribute, metric in zip(rows["attribute"], rows["metric"], strict=True)
+        ]
+        return dict(zip(names, rows["value"], strict=True))
+
     def failures(self, *conditions: str) -> list[str]:
         """What fails of conditions that must not hold, such as ``delta_eo[sex]>0.1``."""
         found = self._failures(conditions)

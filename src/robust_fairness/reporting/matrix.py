@@ -403,10 +403,11 @@ def undefined(results: Results, gap: str) -> dict[str, list[str]]:
     rows = rows[rows["attribute"] == rows.groupby("dataset")["attribute"].transform("first")]
     rows = results.with_facets(rows, ["data"], {"data": "dataset"})
     found: dict[str, list[str]] = {}
-    for (data, shift, severity, domain), own in rows.groupby(TEST_SET, sort=False):
+    for _, own in rows.groupby(TEST_SET, sort=False):
         if own["value"].isna().all():
-            words = f"{test_set_name(shift, severity, domain)} ({own['note'].iloc[0]})"
-            found.setdefault(data, []).append(words)
+            one = own.iloc[0]
+            name = test_set_name(one["shift"], one["severity"], one["domain"])
+            found.setdefault(one["data"], []).append(f"{name} ({one['note']})")
     return found
 
 

@@ -1,0 +1,131 @@
+"""Estimates without labels against the truth: a scikit-learn model in states it was not trained in.
+
+python docs/label_free.py scores    # trains in every state; writes results/label_free.csv
+python docs/label_free.py           # writes the tables of audit.md from that file
+"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from robust_fairness.core import tables
+
+DOCS = Path(__file__).resolve().parent
+PAGE, SCORES = DOCS / "audit.md", DOCS / "results" / "label_free.csv"
+START, STOP, END = "<!-- table: ", " -->\n", "\n<!-- end -->"
+SHOWN = "NE"  # the state whose table is shown with intervals
+METRICS = {
+    "accuracy": ("", "", "accuracy"),
+    "equalized_odds_difference": ("sex", "", "equalized_odds_difference"),
+}
+
+
+def scores() -> pd.DataFrame:
+    """Estimated and true values of a classifier of every state in every other state.
+
+    Half of the people of a state train it, the others are the reference.
+    """
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    import robust_fairness as rf
+    from robust_fairness.audit.estimates import Reference, Scored, estimate, needs_calibration
+    from robust_fairness.audit.estimates import values as estimated
+    from robust_fairness.samples import groups_of
+
+    samples = rf.load("acs_income")
+    states = samples.attributes["state"].astype(str).to_numpy()
+    groups = groups_of(samples.attributes, ("sex",))
+    found = []
+    for home in np.unique(states):
+        own = np.random.default_rng(0).permutation(np.flatnonzero(states == home))
+        train, held_out = np.array_split(own, 2)
+        model = HistGradientBoostingClassifier(random_state=0)
+        model.fit(samples.x[train], samples.y[train])
+        score = model.predict_proba(samples.x)[:, 1]
+        every = Scored(score, score >= 0.5, {"sex": groups})
+        reference = Reference(every.take(held_out), samples.y[held_out])
+        calibrate = needs_calibration(reference.y, reference.rows.score)
+        at_home = _true(reference.y, reference.rows)
+        for state in np.unique(states[states != home]):
+            rows = np.flatnonzero(states == state)
+            now = every.take(rows)
+            told, known = estimated(now, reference, calibrate), _true(samples.y[rows], now)
+            intervals = estimate(now, reference, state, 30) if home == SHOWN else None
+            for metric, key in METRICS.items():
+                low, high = _interval(intervals, key)
+                found.append(
+                    {
+                        "trained_in": home, "state": state, "metric": metric,
+                        "at_home": at_home[metric], "estimated": told[key], "low": low,
+                        "high": high, "true": known[metric],
+                    }
+                )  # fmt: skip
+    return pd.DataFrame(found)
+
+
+def _true(y: np.ndarray, rows: "Scored") -> dict[str, float]:  # noqa: F821
+    from robust_fairness import metrics
+
+    sex, predicted = rows.groups["sex"].index, rows.positive.astype(int)
+    gap = metrics.equalized_odds_difference(y, predicted, sensitive_features=sex)
+    return {"accuracy": metrics.accuracy(y, predicted), "equalized_odds_difference": gap}
+
+
+def _interval(rows: pd.DataFrame | None, key: tuple[str, str, str]) -> tuple[float, float]:
+    if rows is None:
+        return np.nan, np.nan
+    own = rows.set_index(["attribute", "group", "metric"]).loc[key]
+    return own["low"], own["high"]
+
+
+def by_state(found: pd.DataFrame) -> pd.DataFrame:
+    """Estimate with its interval and truth in every state, of the model of one state."""
+    rows = found[found["trained_in"] == SHOWN]
+    columns = {"state": rows["state"].unique()}
+    for metric in METRICS:
+        own = rows[rows["metric"] == metric]
+        interval = own["low"].map("({:.3f} to ".format) + own["high"].map("{:.3f})".format)
+        columns[f"{metric}, estimated"] = (own["estimated"].map("{:.3f} ".format) + interval).array
+        columns["true" if metric == "accuracy" else "true "] = (
+            own["true"].map("{:.3f}".format).array
+        )
+    return pd.DataFrame(columns)
+
+
+def errors(found: pd.DataFrame) -> pd.DataFrame:
+    """Mean and largest absolute error over all pairs of states, and those of assuming no change."""
+    rows = []
+    for metric in METRICS:
+        own = found[found["metric"] == metric]
+        for name in ("estimated", "at_home"):
+            error = (own[name] - own["true"]).abs()
+            worst = own.loc[error.idxmax()]
+            rows.append(
+                {
+                    "value": metric,
+                    "guess": "estimate" if name == "estimated" else "unchanged since the reference",
+                    "mean error": f"{error.mean():.3f}", "largest error": f"{error.max():.3f}",
+                    "at": f"trained in {worst['trained_in']}, used in {worst['state']}",
+                }
+            )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+TABLES: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {"by_state": by_state, "errors": errors}
+
+
+def written(page: str, found: pd.DataFrame) -> str:
+    """The page, Markdown with a pair of comments for every table, with new tables."""
+    for name, make in TABLES.items():
+        before, start, rest = page.partition(f"{START}{name}{STOP}")
+        page = before + start + tables.markdown(make(found)) + END + rest.partition(END)[2]
+    return page
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["scores"]:
+        scores().to_csv(SCORES, index=False, float_format="%.5f")
+    PAGE.write_text(written(PAGE.read_text(), pd.read_csv(SCORES)))

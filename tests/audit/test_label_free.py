@@ -1,0 +1,25 @@
+"""The tables of docs/audit.md follow from the scores beside them."""
+
+import importlib.util
+from pathlib import Path
+
+import pandas as pd
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_tables_are_those_of_the_scores():
+    spec = importlib.util.spec_from_file_location("label_free", DOCS / "label_free.py")
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    found = pd.read_csv(made.SCORES)
+    page = made.PAGE.read_text(encoding="utf-8")
+    assert made.written(page, found) == page
+    own = found[found["metric"] == "accuracy"]
+    mean = (own["estimated"] - own["true"]).abs().mean()
+    assert f"| accuracy | estimate | {mean:.3f} |" in page
+    high = (own["estimated"] > own["true"]).sum()
+    assert f"{high} of the {8 * 7} estimates of accuracy\nare too high" in page
+    shown = found[found["trained_in"] == made.SHOWN]
+    missed = shown[(shown["true"] < shown["low"]) | (shown["true"] > shown["high"])]
+    assert sorted(missed["state"]) == ["HI", "HI", "RI"]

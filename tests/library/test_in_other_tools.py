@@ -1,0 +1,51 @@
+"""The audit in other tools: the example of docs/audit.md as a Kedro node, metrics for MLflow."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from kedro.io import DataCatalog, MemoryDataset
+from kedro.runner import SequentialRunner
+
+import robust_fairness as rf
+
+PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
+NODE, _ = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.fixture
+def predictions():
+    rng = np.random.default_rng(0)
+    y, sex = rng.integers(0, 2, 400), rng.choice(["f", "m"], 400)
+    return pd.DataFrame({"y": y, "p": np.clip(0.4 * y + 0.6 * rng.random(400), 0, 1), "sex": sex})
+
+
+def test_the_audit_is_a_kedro_node(predictions):
+    names: dict = {}
+    exec(NODE, names)  # noqa: S102 - our own document
+    catalog = DataCatalog({"predictions": MemoryDataset(predictions)})
+    found = SequentialRunner().run(names["pipeline"], catalog)
+    assert "<h1>Audit of table" in found["audit_page"].load()
+    table = found["audit_table"].load().set_index(["attribute", "group", "metric"])["value"]
+    assert table["", "", "accuracy"] == np.mean((predictions["p"] >= 0.5) == predictions["y"])
+    catalog = DataCatalog(
+        {"predictions": MemoryDataset(predictions.assign(p=predictions["sex"].eq("f") * 1.0))}
+    )
+    with pytest.raises(ValueError, match="equalized_odds_difference"):
+        SequentialRunner().run(names["pipeline"], catalog)
+
+
+def test_metrics_have_names_that_mlflow_accepts(predictions):
+    """Its rule: letters, digits and the characters ``_-./: `` and spaces."""
+    found = rf.audit(
+        predictions.assign(region=["north", "south"] * 200),
+        y_true="y", y_pred="p", sensitive_features=["sex", "region"], intersections=True,
+    )  # fmt: skip
+    values = found.metrics()
+    assert all(re.fullmatch(r"[/\w.\- :]*", name) for name in values)
+    rows = found.to_frame().set_index(["attribute", "group", "metric"])["value"]
+    gap = "equalized_odds_difference"
+    assert values[f"sex.region.{gap}"] == rows["sex & region", "", gap]
+    assert values["accuracy"] == rows["", "", "accuracy"]
