@@ -11,7 +11,7 @@ from robust_fairness.core import tables
 from robust_fairness.reporting import Results
 from robust_fairness.reporting.effective_robustness import fitted_line
 from robust_fairness.reporting.gaps import at_equal_sizes
-from robust_fairness.reporting.natural_figures import draw_curves
+from robust_fairness.reporting.natural_figures import draw_curves, draw_scatter
 from robust_fairness.reporting.natural_shift import (
     against_erm,
     changes,
@@ -280,6 +280,8 @@ def test_curves_start_where_training_ends():
     assert drawn.data[0].x == ("2013", "2014", "2015", "2016")
     assert drawn.data[0].y == (first["at_home"].iloc[0], *first["ours"])
     assert curves(run(0.05)).empty  # states have no order
+    shown = [one.name for one in draw_scatter(matrix(run(0.05))).data if one.showlegend]
+    assert shown[:2] == ["no change", "fitted line"] and len(shown) == len(set(shown))
 
 
 def test_views_of_the_diagnosis_conclude_what_the_tables_say():

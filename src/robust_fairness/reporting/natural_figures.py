@@ -77,8 +77,9 @@ def draw_scatter(rows: pd.DataFrame) -> go.Figure:
     for place, metric, title, part in _panels(rows):
         panels.append(Panel(title, "in distribution", "out of distribution"))
         ends = [part[["at_home", "ours"]].min().min(), part[["at_home", "ours"]].max().max()]
-        traces.append(in_panel(_line(ends, ends, "dot"), place))
-        traces += [in_panel(_line(*curve, "solid"), place) for curve in _fitted(metric, part)]
+        traces.append(in_panel(_line("no change", ends, ends, "dot"), place))
+        for curve in _fitted(metric, part):
+            traces.append(in_panel(_line("fitted line", *curve, "solid"), place))
         for number, method in enumerate(methods):
             own = part[part["method"] == method]
             points: Trace = {
@@ -107,13 +108,14 @@ def _fitted(metric: str, part: pd.DataFrame) -> Iterator[tuple[list[float], list
         yield x.round(4).tolist(), line.at(x, np.zeros(POINTS, np.int64)).round(4).tolist()
 
 
-def _line(x: Sequence[float], y: Sequence[float], dash: str) -> Trace:
+def _line(name: str, x: Sequence[float], y: Sequence[float], dash: str) -> Trace:
     return {
         "type": "scatter",
         "mode": "lines",
+        "name": name,
+        "legendgroup": name,
         "x": list(x),
         "y": list(y),
-        "showlegend": False,
         "line": {"color": GREY, "dash": dash},
         "hoverinfo": "skip",
     }
