@@ -27,4 +27,4 @@ def test_every_file_of_a_run_is_the_same_bytes_in_another_folder(tmp_path):
         made.append(contents(tmp_path / name / "data"))
     assert made[0].keys() == made[1].keys()
     assert [name for name in made[0] if made[0][name] != made[1][name]] == []
-    assert any(name.startswith("02_intermediate/generated_scenes") for name in made[0])
+    assert any(name.startswith("02_samples/generated_scenes") for name in made[0])
