@@ -10,6 +10,7 @@ from robust_fairness import __version__
 from robust_fairness.cli.audit import audit
 from robust_fairness.cli.check import check
 from robust_fairness.cli.data import convert_edm, fetch
+from robust_fairness.cli.exchange import export, submit
 from robust_fairness.cli.init import init
 from robust_fairness.cli.listing import list_names
 from robust_fairness.cli.project import demo, new
@@ -18,8 +19,8 @@ from robust_fairness.cli.report import answers, cite, report, site, table
 from robust_fairness.cli.run import rerun, run
 
 COMMANDS = (
-    answers, audit, check, cite, convert_edm, demo, fetch, init, list_names, new, prune, report,
-    rerun, run, site, table,
+    answers, audit, check, cite, convert_edm, demo, export, fetch, init, list_names, new, prune,
+    report, rerun, run, site, submit, table,
 )  # fmt: skip
 
 

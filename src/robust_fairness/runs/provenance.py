@@ -173,7 +173,6 @@ def new_manifest(
 ) -> dict[str, Any]:
     """The manifest of a run before its first node."""
     experiment = loader.selected_experiment
-    configuration = {"parameters": loader.written_parameters, "experiment": repr(experiment)}
     manifest = {
         "run_id": run_params["run_id"],
         "state": "running",
@@ -185,7 +184,7 @@ def new_manifest(
         "namespaces": sorted(run_params["namespaces"] or ()),
         "filters": {name: sorted(run_params[name] or ()) for name in FILTERS},
         "runtime_parameters": run_params["runtime_params"],
-        "configuration": digest(json.dumps(configuration, sort_keys=True, default=str).encode()),
+        "configuration": configuration_digest(loader),
         "grid": {
             "seeds": {dataset.name: dataset.seeds for dataset in experiment.datasets},
             "cells": [cell.name for cell in experiment.cells],
@@ -209,6 +208,22 @@ def new_manifest(
     }
     written: dict[str, Any] = hidden(json.loads(json.dumps(manifest, default=str)))
     return written
+
+
+def configuration_digest(loader: Any) -> str:
+    """A hash of the parameters and of the selected experiment."""
+    experiment = repr(loader.selected_experiment)
+    configuration = {"parameters": loader.written_parameters, "experiment": experiment}
+    return digest(json.dumps(configuration, sort_keys=True, default=str).encode())
+
+
+def require_same_configuration(manifest: Mapping[str, Any], loader: Any) -> None:
+    """Raise unless a run was made with the configuration that is read now."""
+    if manifest["configuration"] != configuration_digest(loader):
+        raise InputError(
+            f"run {manifest['run_id']}: the configuration has changed since, allowed: the same, or "
+            "a new run"
+        )
 
 
 def completed(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:

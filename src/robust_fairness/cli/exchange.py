@@ -1,0 +1,165 @@
+"""Commands by which models from elsewhere take part: rows out, predictions in."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from robust_fairness.cli.commands import ProjectCommand, force_option
+from robust_fairness.cli.report import run_option
+from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.core.files import atomic_path
+
+SUBMISSIONS = Path("data/08_reporting/submissions")
+SEES = ("groups", "domains", "target rows", "groups at prediction")
+FILES = ("train", "validation", "test")
+
+file_path = click.Path(path_type=Path, resolve_path=True)
+
+
+@click.command(cls=ProjectCommand)
+@click.argument("dataset")
+@click.argument("folder", type=file_path)
+@run_option
+@force_option
+def export(dataset: str, folder: Path, run_id: str | None, force: bool) -> None:
+    """Write the rows of DATASET in a run as Parquet files into FOLDER.
+
+    train.parquet and validation.parquet have labels; test.parquet has all test sets without them.
+    """
+    from robust_fairness.runs import provenance
+    from robust_fairness.training import submissions
+
+    run_id = run_id or provenance.newest_finished_run()
+    samples, cell, shifted = _problem(run_id, dataset)
+    places = {name: folder / f"{name}.parquet" for name in FILES}
+    for path in places.values():
+        _require_free(path, force)
+    splits = list(submissions.first_seeds(samples, cell))
+    found = submissions.exported(samples, cell.protocol, splits, shifted)
+    for name, path in places.items():
+        with atomic_path(path) as file:
+            found[name].to_parquet(file, index=False)
+        click.echo(f"{path}: {len(found[name]):,} rows")
+
+
+@click.command(cls=ProjectCommand)
+@click.argument("dataset")
+@click.argument("name")
+@click.argument("file", type=file_path)
+@run_option
+@click.option(
+    "--sees",
+    multiple=True,
+    type=click.Choice(SEES),
+    help="What the model read besides inputs and labels of training rows.",
+)
+@force_option
+def submit(
+    dataset: str, name: str, file: Path, run_id: str | None, sees: tuple[str, ...], force: bool
+) -> None:
+    """Score the predictions in FILE for the test rows of DATASET as a method called NAME.
+
+    FILE (.parquet or .csv) has the columns split, test_set, id and probability, of class 1, or
+    prediction. Prints the report of the run with this and all earlier submissions.
+    """
+    from robust_fairness.experiment.reading import is_label
+    from robust_fairness.runs import provenance
+    from robust_fairness.training import evaluation, submissions
+
+    run_id = run_id or provenance.newest_finished_run()
+    samples, cell, shifted = _problem(run_id, dataset)
+    taken = provenance.load_manifest(run_id)["grid"]["cells"]
+    if not name or not is_label(name) or f"{dataset}.{name}" in taken:
+        raise InputError(
+            f"name {name!r}, allowed: letters, digits and '_', but no method of the run"
+        )
+    place = SUBMISSIONS / run_id / dataset / f"{name}.parquet"
+    _require_free(place, force)
+    own = submissions.submitted(name, cell)
+    predictions = submissions.imported(_read(file), samples, own, shifted)
+    chosen = submissions.chosen(predictions, own)
+    metrics = evaluation.evaluate(samples, predictions, chosen, own, shifted)
+    described = {"sees": ", ".join(sorted(sees)), "sha256": provenance.content_hash(file)}
+    with atomic_path(place.with_suffix(".json")) as path:
+        path.write_text(json.dumps(described) + "\n", encoding="utf-8")
+    with atomic_path(place) as path:
+        metrics.to_parquet(path, index=False)
+    click.echo(f"{file}: {len(predictions)} predictions of {dataset}, {len(metrics)} scores")
+    click.echo(_report(run_id))
+
+
+def _problem(run_id: str, dataset: str) -> tuple[Any, Any, dict[str, Any]]:
+    """Samples of a dataset in a run, the settings of a cell of it, and its shifted test sets."""
+    from robust_fairness.catalog import names
+    from robust_fairness.catalog.arrays import SamplesDataset
+    from robust_fairness.runs import configuration, provenance
+
+    manifest = provenance.load_manifest(run_id)
+    known = manifest["grid"]["seeds"]
+    if dataset not in known:
+        raise unknown_name(f"dataset of run {run_id}", dataset, known)
+    grid = (manifest["runtime_parameters"] or {}).get("grid")
+    loader = configuration.loader_of(manifest["environment"], grid)
+    provenance.require_same_configuration(manifest, loader)
+    configuration.use(loader)
+    found = next(one for one in loader.validated_experiment.datasets if one.name == dataset)
+    samples = provenance.load(run_id, names.of_dataset(dataset, "samples"), SamplesDataset)
+    shifted = {
+        one.name: provenance.load(run_id, names.of_test_set(dataset, one.name), SamplesDataset)
+        for one in found.test_sets
+    }
+    return samples, found.cells[0], shifted
+
+
+def _require_free(path: Path, force: bool) -> None:
+    if path.exists() and not force:
+        raise InputError(f"{path}: exists, allowed: --force to overwrite it, or another place")
+
+
+def _read(file: Path) -> Any:
+    """The table of a file; keys are text."""
+    import pandas as pd
+
+    keys = dict.fromkeys(("split", "test_set", "id"), "str")
+    readers: dict[str, Any] = {
+        ".parquet": pd.read_parquet,
+        ".csv": lambda path: pd.read_csv(path, dtype=keys, keep_default_na=False),
+    }
+    if file.suffix not in readers:
+        raise InputError(f"{file}: allowed: a file .parquet or .csv")
+    try:
+        return readers[file.suffix](file)
+    except (ValueError, OSError) as error:
+        raise InputError(f"{file}: cannot be read: {str(error).splitlines()[0]}") from None
+
+
+def _report(run_id: str) -> Path:
+    """File of the report of a run with all its submissions."""
+    import pandas as pd
+
+    from robust_fairness.catalog import names
+    from robust_fairness.catalog.files import TableDataset
+    from robust_fairness.core import tables
+    from robust_fairness.pipelines.reporting.pipeline import FURTHER, report
+    from robust_fairness.runs import provenance
+
+    manifest = provenance.load_manifest(run_id)
+    states = [names.of_dataset(one, "states") for one in manifest["grid"]["seeds"]]
+    wanted = [one for one in ("metrics", *FURTHER, *states) if one in manifest["outputs"]]
+    parts = {name: provenance.load(run_id, name, TableDataset) for name in wanted}
+    scores, cells, trials = [parts["metrics"]], [], []
+    for path in sorted((SUBMISSIONS / run_id).glob("*/*.parquet")):
+        scores.append(pd.read_parquet(path))
+        own = {"dataset": path.parent.name, "method": path.stem}
+        described = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+        cells.append({**own, "algorithm": "submission", "sees": described["sees"]})
+        trials.append({**own, "trial": "default", "stage": 0, "state": "complete", "epochs": 0})
+    parts["metrics"] = tables.METRICS.joined(scores)
+    parts["cells"] = tables.CELLS.joined([parts["cells"], tables.CELLS.table(cells)])
+    parts["trials"] = tables.TRIALS.joined([parts["trials"], tables.TRIALS.table(trials)])
+    place = SUBMISSIONS / run_id / "report.html"
+    with atomic_path(place) as file:
+        file.write_text(report(manifest=manifest, **parts), encoding="utf-8")
+    return place
