@@ -26,7 +26,8 @@ from robust_fairness.reporting.statistics import LEVEL
 ALL = "all datasets"
 EDGES = (-0.10, -0.05, -0.02, 0.02, 0.05, 0.10)  # of the colours of changes
 WIDEST = 0.3  # end of the axis of intervals
-ROOMY = 8  # test sets up to which their names are written horizontally
+ROOMY = 90  # letters of all test sets up to which their names are written horizontally
+LEAST = 8  # letters that a column takes at least
 TRIVIALITY = {"constant_accuracy", "selection_rate_by_group"}  # metrics that tell trivial ones
 AXIS = 180  # its width in pixels
 SYMBOLS = {
@@ -128,7 +129,7 @@ def panel(rows: pd.DataFrame, gap: str, data: str) -> dict[str, Any]:
             {"name": name, "rows": f"{n:,.0f}"}
             for name, n in zip(columns.values(), sizes, strict=True)
         ],
-        "roomy": len(columns) <= ROOMY,
+        "roomy": sum(max(len(name), LEAST) for name in columns.values()) <= ROOMY,
         "lines": sorted(lines, key=lambda line: line["place"]),
         "margin": margins(rows),
         "level": f"{100 * LEVEL:g} %",
