@@ -469,6 +469,13 @@ def test_mistakes_are_one_line(options, message):
     assert "\n" not in str(error.value)
 
 
+def test_workers_are_sent_no_credentials(monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "postgresql://me:hunter2@host/runs")
+    settings = DaskRunner()._worker_setup().settings
+    assert settings["MLFLOW_TRACKING_URI"] == "postgresql://host/runs"
+    assert "hunter2" not in str(settings)
+
+
 def test_without_dask_the_command_that_installs_it_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(InputError, match=r"pip install 'robust-fairness\[dask\]'"):

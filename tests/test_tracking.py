@@ -298,7 +298,7 @@ def test_more_points_than_a_server_takes_at_once_arrive_all(client):
 
 
 def test_a_dead_server_costs_one_warning(client, monkeypatch, caplog):
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://me:hunter2@127.0.0.1:9")
     logging.getLogger("urllib3.connectionpool").setLevel(logging.WARNING)  # as a process begins
     hook = MlflowTracking()
     with caplog.at_level(logging.WARNING, "robust_fairness"):
@@ -308,6 +308,7 @@ def test_a_dead_server_costs_one_warning(client, monkeypatch, caplog):
         hook.after_pipeline_run(PARAMS, PIPELINE, catalog())
     (said,) = caplog.records  # of any library, its client's retries included
     assert said.getMessage().startswith("MLflow is not available, the run continues without it")
+    assert "hunter2" not in caplog.text
     assert not runs(client)
 
 

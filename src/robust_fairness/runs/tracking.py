@@ -126,8 +126,8 @@ class MlflowTracking:
     ) -> None:
         outputs = pipeline.all_outputs()
         # the project's own store needs no copy of a file that is beside it
-        sent = "MLFLOW_TRACKING_URI" in os.environ
-        sent = sent and "report" in outputs and catalog.exists("report")
+        elsewhere = bool(os.environ.get("MLFLOW_TRACKING_URI"))
+        sent = elsewhere and "report" in outputs and catalog.exists("report")
         if sent and not may_send_data() and any(names.parse(one).part == SHEET for one in outputs):
             logger.warning(
                 "the report shows images of the data and is not sent to the MLflow server; "
