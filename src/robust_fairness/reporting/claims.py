@@ -29,8 +29,8 @@ from robust_fairness.reporting.statistics import (
 )
 
 COLUMNS = [
-    "claim", "dataset", "ordering", "ours", "low", "high", "n", "seeds vary", "test", "p",
-    "p (Holm)", "p (FDR)", "detectable", "verdict", "verdict (FDR)",
+    "claim", "verdict", "dataset", "ordering", "ours", "low", "high", "n", "p", "p (Holm)",
+    "p (FDR)", "verdict (FDR)", "detectable", "test", "seeds vary",
 ]  # fmt: skip
 SPLITS, TRAINING_ONLY = "splits and training", "training only"
 

@@ -27,7 +27,7 @@ OTHERS = ("erm", "adv_debias", "laftr")
 ROBUSTNESS = ("delta_er", "delta_er_one_shot")
 FEWEST_SEEDS = 3  # of a correlation
 DEFAULT_ALPHA = 1.0
-CORRELATIONS = ("rank correlation", "mean rank correlation within a method")
+CORRELATIONS = ("over methods and seeds", "within methods")
 OVER = "methods and seeds"
 
 
@@ -78,7 +78,7 @@ def _of_dataset(rows: pd.DataFrame, dataset: str) -> Iterator[claimed.Claim]:
         if min(map(len, tables)) < FEWEST_SEEDS:
             continue
         for what, found in zip(CORRELATIONS, rank_correlations(*tables), strict=True):
-            ordering = f"{what} of Delta-ER with Delta-EO under {shift} {severity:g} > 0"
+            ordering = f"0 < rank correlation {what}: under {shift} {severity:g}"
             yield claimed.Correlation(claim, dataset, ordering, found, OVER)
 
 
