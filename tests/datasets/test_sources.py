@@ -152,6 +152,12 @@ def test_adult_without_unknown_values_has_the_counts_of_its_codebook(
     (rows,) = re.findall(r"\| (\d+) if instances with unknown", files.text("adult/adult.names"))
     (share,) = re.findall(r"'>50K'  : .*/ ([\d.]+)%", files.text("adult/adult.names"))
     assert len(samples) == int(rows) == 45_222
+    options = {"missing": "drop", "split": "official", "val_fraction": 0.25}
+    official = adult.Adult(adult.Adult.Parameters(**options)).load(files, 2)
+    for split in official.splits:
+        tested = (official.splits[split] == "test").to_numpy()
+        assert np.array_equal(tested, official.id >= 32_561) and tested.sum() == 15_060
+    assert not official.splits["split_0"].equals(official.splits["split_1"])
     assert round(100 * samples.y.mean(), 2) == float(share)
     kept = [name for name in adult_samples.features if name != "fnlwgt" and name[-2:] != "=?"]
     assert list(samples.features) == kept

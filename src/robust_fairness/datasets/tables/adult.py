@@ -11,10 +11,11 @@ from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTa
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
 from robust_fairness.datasets.raw.text import read_table
-from robust_fairness.samples.splits import Fraction
+from robust_fairness.samples.splits import Fraction, official_splits
 
 CODEBOOK = "adult/adult.names"
-ROWS = {"adult/adult.data": 32_561, "adult/adult.test": 16_281}  # adult.names
+FIRST = "adult/adult.data"
+ROWS = {FIRST: 32_561, "adult/adult.test": 16_281}  # adult.names
 ATTRIBUTES = ("sex", "race", "age")
 FIELDS = (
     "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation",
@@ -42,12 +43,16 @@ class Adult(TableDataset):
                 "Equalized Robustness" counts them), or ``drop`` rows with one, which leaves 45,222.
             drop: columns left out of the features, such as ``fnlwgt`` (the census weight of the
                 row). None by default: all columns give the 108 features usual in the field.
-            train_rows: 30,000 of 48,842 in the source, validation included.
+            split: ``random``, or ``official``: all seeds share the test file, and only validation
+                rows are drawn.
+            train_rows: 30,000 of 48,842 in the source, validation included; the official split has
+                its own size.
         """
 
         missing: Literal["keep", "drop"] = "keep"
         drop: tuple[Literal["fnlwgt", "education-num"], ...] = ()
         sensitive: tuple[Literal["sex", "race", "age"], ...] = ("sex",)
+        split: Literal["random", "official"] = "random"
         train_rows: PositiveInt | Fraction = 30_000
 
     raw_files = (CODEBOOK, *ROWS)
@@ -59,10 +64,15 @@ class Adult(TableDataset):
             table = table[(table[list(WITH_MISSING)] != MISSING).all(axis=1)].copy()
             for name in WITH_MISSING:
                 table[name] = table[name].cat.set_categories(list(codebook[name]))
+        first = int((table.index < ROWS[FIRST]).sum())  # rows of the training file
+        is_official = self.parameters.split == "official"
         return TypedTable(
             target=table.pop("label"),
             features=table.drop(columns=list(self.parameters.drop)),
             attributes={name: table[name] for name in ATTRIBUTES},
+            splits=official_splits(first, len(table) - first, splits, self.parameters)
+            if is_official
+            else None,
         )
 
 
