@@ -17,7 +17,7 @@ from dataclasses import dataclass
 SHIFTED = "shifted"
 # Parts of a dataset or generator that other namespaces read.
 SHARED = (
-    "choices", "contact_sheet", "diagnosis", "distances", "domain_columns", "generator",
+    "choices", "contact_sheet", "diagnosis", "distances", "domain_columns", "frontier", "generator",
     "generator_quality", "planes", "real", "reference", "regions", "sample_grid", "shares",
     "splits", "states", "table", "trials",
 )  # fmt: skip

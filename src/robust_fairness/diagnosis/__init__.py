@@ -6,6 +6,7 @@ from robust_fairness.diagnosis.domains import Overlap, overlap, two_sample_test
 from robust_fairness.diagnosis.labels import estimated_shares, share_change
 from robust_fairness.diagnosis.regions import Scored, regions
 from robust_fairness.diagnosis.runs import diagnose
+from robust_fairness.diagnosis.unprocessing import frontier
 
 __all__ = [
     "Columns",
@@ -17,6 +18,7 @@ __all__ = [
     "diagnose",
     "domain_columns",
     "estimated_shares",
+    "frontier",
     "overlap",
     "regions",
     "share_change",

@@ -11,7 +11,8 @@ from robust_fairness.core.registry import find
 from robust_fairness.experiment.experiment import Cell, Dataset
 from robust_fairness.experiment.plugins import Named
 
-DIAGNOSED = ("diagnosis", "domain_columns", "regions", "shares")  # tables of a dataset with domains
+# Tables of a dataset with domains.
+DIAGNOSED = ("diagnosis", "domain_columns", "frontier", "regions", "shares")
 
 
 def source_of(named: Named) -> Any:

@@ -23,6 +23,7 @@ from robust_fairness.reporting import (
     ranks,
     summary,
     trial_selection,
+    unprocessing,
 )
 from robust_fairness.reporting.citations import bibliography, sources
 from robust_fairness.reporting.figures import FIGURES, rank_diagram, trade_off
@@ -35,6 +36,7 @@ SECTIONS = tuple(
     for module in (
         matrix,
         natural_shift,
+        unprocessing,
         equalized_robustness,
         bias_mitigation,
         kernel_fairness,

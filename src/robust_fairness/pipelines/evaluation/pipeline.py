@@ -62,9 +62,20 @@ def diagnose(samples: Any, dataset: Dataset, **parts: Any) -> Any:
     """Why scores of a dataset's cells change between domains; a failed cell has no rows."""
     from robust_fairness import diagnosis
 
-    predictions = {names.parse(name).label: part for name, part in parts.items()}
-    done = {label: one for label, one in predictions.items() if not isinstance(one, Failure)}
-    return diagnosis.diagnose(dataset.name, samples, done)
+    done = {name: one for name, one in parts.items() if not isinstance(one, Failure)}
+    predicted, validation = (
+        {
+            names.parse(name).label: one
+            for name, one in done.items()
+            if names.parse(name).part == part
+        }
+        for part in ("predictions", "validation")
+    )
+    plain = {
+        label: (validation[label], predicted[label]) for label in validation if label in predicted
+    }
+    found = diagnosis.diagnose(dataset.name, samples, predicted)
+    return found | {"frontier": diagnosis.frontier(dataset.name, samples, plain)}
 
 
 def create_pipeline() -> Pipeline:
@@ -106,6 +117,9 @@ def _collecting(dataset: Dataset) -> Node:
 
 def _diagnosing(dataset: Dataset) -> Node:
     parts = [names.of_cell(cell.name, "predictions") for cell in dataset.cells]
+    # decisions of post-processed cells have no scores to unprocess
+    scored = [cell for cell in dataset.cells if cell.postprocessing is None]
+    parts += [names.of_cell(cell.name, "validation") for cell in scored]
     inputs = {name: name for name in parts} | {
         "samples": names.of_dataset(dataset.name, "samples"),
         "dataset": f"params:{dataset.name}.dataset",

@@ -18,8 +18,8 @@ ATTRIBUTE = "The first training rows of each value of {}, one row per value in t
 PLANE = "embedding_plane"
 # Tables of the report beside the metrics.
 FURTHER = (
-    "cells", "choices", "diagnosis", "distances", "domain_columns", "generator_quality", "planes",
-    "regions", "shares", "splits", "trials",
+    "cells", "choices", "diagnosis", "distances", "domain_columns", "frontier",
+    "generator_quality", "planes", "regions", "shares", "splits", "trials",
 )  # fmt: skip
 
 

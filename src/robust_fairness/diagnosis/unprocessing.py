@@ -1,0 +1,124 @@
+"""Every cell unprocessed: thresholds by group, fitted in distribution and applied everywhere."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from robust_fairness.core import tables
+from robust_fairness.metrics.evaluation import probability_of_second
+from robust_fairness.postprocessing.base import Decisions
+from robust_fairness.postprocessing.equalized_odds import EqualizedOdds
+from robust_fairness.samples import Samples
+from robust_fairness.training.decisions import MISSING, group_names
+from robust_fairness.training.evaluation import by_domain
+from robust_fairness.training.prediction import UNSHIFTED
+from robust_fairness.training.records import Prediction
+
+TOLERANCES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 1.0)
+FREE = 1.0  # tolerance at which every group has its most accurate thresholds
+TWO = 2
+
+Row = dict[str, object]
+Predicted = tuple[Sequence[Prediction], Sequence[Prediction]]
+
+
+@dataclass(frozen=True)
+class Known:
+    """Rows of known group, ``[n]`` each: class, score, name of the group and own decision."""
+
+    y: np.ndarray
+    score: np.ndarray
+    group: np.ndarray
+    positive: np.ndarray
+
+    @classmethod
+    def of(cls, samples: Samples, one: Prediction) -> "Known":
+        group = group_names(samples.without_inputs().take(one.rows), one.split, samples.sensitive)
+        columns = (samples.y[one.rows], probability_of_second(one.outputs), group, one.positive)
+        return cls(*(column[group != MISSING] for column in columns))
+
+
+def frontier(dataset: str, samples: Samples, cells: Mapping[str, Predicted]) -> pd.DataFrame:
+    """Expected accuracy and gap of every replica at every tolerance, ``core.tables`` "frontier".
+
+    Rules of equalised odds between the groups of the sensitive attributes are fitted on the
+    validation rows of a replica, as in Cruz and Hardt, "Unprocessing Seven Years of Algorithmic
+    Fairness" (ICLR 2024). A replica whose validation rows lack a class in some group has no rows,
+    and a domain with other groups neither.
+
+    Args:
+        dataset: its name.
+        samples: its rows.
+        cells: predictions of validation rows, and of unshifted test rows, by method; of cells
+            without post-processing.
+    """
+    categorical = set(samples.attributes.select_dtypes("category"))
+    found: list[Row] = []
+    if len(samples.classes) == TWO and samples.sensitive and {*samples.sensitive} <= categorical:
+        for method, predicted in cells.items():
+            where: Row = {"dataset": dataset, "method": method}
+            found += [where | row for row in _of_cell(samples, *predicted)]
+    return tables.table(tables.TABLES["frontier"], found)
+
+
+def _of_cell(
+    samples: Samples, validation: Sequence[Prediction], predictions: Sequence[Prediction]
+) -> Iterator[Row]:
+    """Rows of every replica in distribution and in every domain."""
+    for fitted_on in validation:
+        if fitted_on.part != "val":
+            continue
+        own = [
+            one
+            for one in predictions
+            if (one.trial, one.seed, one.test_set) == (fitted_on.trial, fitted_on.seed, UNSHIFTED)
+        ]
+        known = Known.of(samples, fitted_on)
+        rules = _rules(known) if own else {}
+        if not rules:
+            continue
+        free = rules[FREE](known.score, known.group)
+        where: Row = {
+            "trial": fitted_on.trial,
+            "seed": fitted_on.seed,
+            "validation_accuracy": _scores(known, free)["accuracy"],
+        }
+        for domain, part in (pair for one in own for pair in by_domain(one, samples)):
+            rows = Known.of(samples, part)
+            place: Row = {"domain": domain, "elsewhere": part.part != "test"}
+            if len(rows.y) and set(rows.group) <= set(known.group):
+                yield from (where | place | row for row in _points(rows, rules))
+
+
+def _rules(validation: Known) -> dict[float, Decisions]:
+    """The rule of every tolerance; none where a group has validation rows of one class only."""
+    cells = set(zip(validation.group, validation.y.tolist(), strict=True))
+    if len(cells) < TWO * len(np.unique(validation.group)):
+        return {}
+    of = EqualizedOdds.Parameters
+    fitted = (validation.y, validation.score, validation.group)
+    return {one: EqualizedOdds(of(tolerance=one)).fit(*fitted) for one in TOLERANCES}
+
+
+def _points(rows: Known, rules: Mapping[float, Decisions]) -> Iterator[Row]:
+    """Accuracy and gap as trained, and at every tolerance."""
+    yield {"tolerance": None, **_scores(rows, rows.positive)}
+    for tolerance, rule in rules.items():
+        yield {"tolerance": tolerance, **_scores(rows, rule(rows.score, rows.group))}
+
+
+def _scores(rows: Known, positive: np.ndarray) -> Row:
+    """Expected accuracy, equalised-odds difference and number of rows.
+
+    The difference is the larger one of true and of false positive rates; missing where fewer than
+    two groups have rows of a class.
+    """
+    rates = pd.Series(positive).groupby([rows.y, rows.group]).mean().unstack()
+    is_complete = len(rates) == TWO and bool((rates.notna().sum(axis=1) >= TWO).all())
+    return {
+        "accuracy": float(np.where(rows.y == 1, positive, 1 - positive).mean()),
+        "gap": float((rates.max(axis=1) - rates.min(axis=1)).max()) if is_complete else None,
+        "n": len(rows.y),
+    }
