@@ -12,6 +12,7 @@ from torch.nn import functional
 from robust_fairness import training
 from robust_fairness.core import checkpoints
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.optimisers import Descent
 from robust_fairness.methods.base import Step
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.samples import Samples
@@ -189,7 +190,7 @@ def test_gradients_do_not_outlive_their_step():
     step = Step({"model": weight.square().sum()[None]})
     moving = Optimisation.__new__(Optimisation)
     moving.players = {"model": [weight]}
-    moving.optimisers = {"model": torch.optim.SGD([weight], lr=0.1)}
+    moving.optimisers = {"model": Descent([weight], lr=0.1)}
     moving.apply(step)
     assert weight.grad is None
     torch.testing.assert_close(weight.detach(), torch.full((3,), 0.8))

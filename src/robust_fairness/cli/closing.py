@@ -21,13 +21,15 @@ def closing_lines(run_id: str) -> list[str]:
 def _answer(run_id: str) -> Iterator[str]:
     """The verdict on the preferred gap, and a line for each method; nothing without a gap."""
     from robust_fairness.cli.report import results_of
-    from robust_fairness.reporting.matrix import STATES, matrices, verdict
+    from robust_fairness.reporting.matrix import STATES, preferred, verdict
 
-    found = matrices(results_of(run_id))
-    for gap, rows in list(found.items())[:1]:
-        yield verdict(rows, gap)
-        states = pd.crosstab(rows["method"], rows["state"])
-        states = states[[one for one in STATES if one in states]]
-        home = rows.groupby("method", sort=False)[["accuracy", "at_home"]].mean().mul(100).round()
-        home = home.astype("Int64").rename(columns={"at_home": "gap"})
-        yield from home.join(states).rename_axis(None).to_string().splitlines()
+    found = preferred(results_of(run_id))
+    if found is None:
+        return
+    gap, rows = found
+    yield verdict(rows, gap)
+    states = pd.crosstab(rows["method"], rows["state"])
+    states = states[[one for one in STATES if one in states]]
+    home = rows.groupby("method", sort=False)[["accuracy", "at_home"]].mean().mul(100).round()
+    home = home.astype("Int64").rename(columns={"at_home": "gap"})
+    yield from home.join(states).rename_axis(None).to_string().splitlines()

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 CONFIDENCE = 0.95
 
@@ -42,7 +42,7 @@ def percentile_interval(draws: np.ndarray) -> tuple[float, float]:
 
 def half_width(error: Any, n: Any) -> Any:
     """Half the width of Student's 95 % interval of a mean of n values with this standard error."""
-    return stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * error
+    return special.stdtrit(n - 1, (1 + CONFIDENCE) / 2) * error
 
 
 def wilson_interval(
@@ -55,7 +55,7 @@ def wilson_interval(
         n: numbers of rows ``[m]``.
         confidence: nominal coverage.
     """
-    z = stats.norm.ppf((1 + confidence) / 2)
+    z = special.ndtri((1 + confidence) / 2)
     share, rows = np.asarray(share, np.float64), np.where(n > 0, n, np.nan)
     middle = (share + z**2 / (2 * rows)) / (1 + z**2 / rows)
     half = z / (1 + z**2 / rows) * np.sqrt(share * (1 - share) / rows + z**2 / (4 * rows**2))

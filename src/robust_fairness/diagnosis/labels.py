@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from robust_fairness.core.intervals import CONFIDENCE
 
@@ -29,13 +29,13 @@ class Change:
     @property
     def interval(self) -> tuple[float, float]:
         """Ends of the normal 95 % interval of the change."""
-        half = float(stats.norm.ppf((1 + CONFIDENCE) / 2)) * self.error
+        half = float(special.ndtri((1 + CONFIDENCE) / 2)) * self.error
         return self.change - half, self.change + half
 
     @property
     def p(self) -> float:
         """P-value of no change; missing where the share does not vary in either domain."""
-        return float(2 * stats.norm.sf(abs(self.change) / self.error)) if self.error else np.nan
+        return float(2 * special.ndtr(-abs(self.change) / self.error)) if self.error else np.nan
 
 
 def share_change(

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy import special
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 from robust_fairness.core.intervals import CONFIDENCE
 
-CRITICAL = float(stats.norm.ppf((1 + CONFIDENCE) / 2))
+CRITICAL = float(special.ndtri((1 + CONFIDENCE) / 2))
 
 
 @dataclass(frozen=True)

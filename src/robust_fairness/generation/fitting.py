@@ -16,6 +16,7 @@ from robust_fairness.core import checkpoints
 from robust_fairness.core.checkpoints import Checkpoint, threads
 from robust_fairness.core.devices import device_named
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.optimisers import Adam
 from robust_fairness.core.progress import progress
 from robust_fairness.core.tables import table
 from robust_fairness.generation import edm, unet
@@ -100,7 +101,7 @@ class Training:
         self.average = copy.deepcopy(network).requires_grad_(False)
         self.weights: list[Tensor] = list(network.parameters())
         self.averages: list[Tensor] = list(self.average.parameters())
-        self.optimiser = torch.optim.Adam(self.weights, lr=p.learning_rate, foreach=True)
+        self.optimiser = Adam(self.weights, p.learning_rate, fused=False)
         self.images, self.labels = images.to(self.device), labels.to(self.device)
         self.losses = torch.zeros(p.steps, device=self.device)
         self.step = 0
@@ -122,12 +123,9 @@ class Training:
                 self.device.type, torch.bfloat16, enabled=p.precision == "bfloat16"
             ):
                 loss = edm.loss(self.denoiser, x, self.labels[rows], sigmas, torch.randn_like(x))
-            for weight, gradient in zip(
-                self.weights, torch.autograd.grad(loss, self.weights), strict=True
-            ):
-                weight.grad = gradient
-        self.optimiser.param_groups[0]["lr"] = p.rate(self.step)
-        self.optimiser.step()
+            gradients = torch.autograd.grad(loss, self.weights)
+        self.optimiser.lr = p.rate(self.step)
+        self.optimiser.step(gradients)
         with torch.no_grad():
             torch._foreach_lerp_(self.averages, self.weights, 1 - p.averaging(self.step))
         self.losses[self.step] = loss.detach()
@@ -151,24 +149,18 @@ class Training:
             f"weights/{name}": one for name, one in self.denoiser.network.state_dict().items()
         }
         tensors |= {f"average/{name}": one for name, one in self.average.state_dict().items()}
-        for number, moments in self.optimiser.state_dict()["state"].items():
-            tensors |= {f"adam/{number}/{name}": one for name, one in moments.items()}
+        tensors |= {f"adam/{name}": one for name, one in self.optimiser.state().items()}
         return tensors | {"losses": self.losses[: self.step]}
 
     def restore(self, state: dict[str, Tensor]) -> None:
         """Continue from ``state``."""
-        parts: dict[str, dict[str, Tensor]] = {"weights": {}, "average": {}}
-        moments: dict[int, dict[str, Tensor]] = {}
+        parts: dict[str, dict[str, Tensor]] = {"weights": {}, "average": {}, "adam": {}}
         for name, value in state.items():
             part, _, rest = name.partition("/")
-            if part in parts:
-                parts[part][rest] = value
-            elif part == "adam":
-                number, _, quantity = rest.partition("/")
-                moments.setdefault(int(number), {})[quantity] = value
+            parts.get(part, {})[rest] = value
         self.denoiser.network.load_state_dict(parts["weights"])
         self.average.load_state_dict(parts["average"])
-        self.optimiser.load_state_dict({**self.optimiser.state_dict(), "state": moments})
+        self.optimiser.restore(parts["adam"])
         self.step = len(state["losses"])
         self.losses[: self.step] = state["losses"].to(self.device)
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
-import plotly.express as px
 import plotly.graph_objects as go
 
 # The colour-blind safe palette of Okabe and Ito (2008) without yellow, too pale on white. Markers,
@@ -90,6 +89,8 @@ def lines(
     title: str, rows: pd.DataFrame, *, x: str, colour: str, panels: int = 0, **options: Any
 ) -> go.Figure:
     """Lines of the column ``ours`` over ``x``, one per value of a column, see ``faceted``."""
+    import plotly.express as px
+
     shown = {"y": "ours", "markers": True, **by_column(colour), **options}
     return faceted(px.line(rows, x=x, **shown), title, panels)
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 import pandas as pd
-import plotly.express as px
 import plotly.graph_objects as go
 
 from robust_fairness.rendering.figures import faceted, lines
@@ -127,6 +126,8 @@ def figure_3(results: Results) -> pd.DataFrame:
 
 def draw_figure_3(rows: pd.DataFrame) -> go.Figure:
     """Boxes over methods for every variable."""
+    import plotly.express as px
+
     figure = px.box(
         rows, x="attribute", y="ours", facet_row="dataset", points="all", color="variable"
     )

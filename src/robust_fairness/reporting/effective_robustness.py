@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 
 @dataclass(frozen=True)
@@ -16,9 +16,9 @@ class Line:
 
     def at(self, at_home: np.ndarray, pairs: np.ndarray) -> np.ndarray:
         """The scores elsewhere that scores at home predict."""
-        x = stats.norm.ppf(at_home) if self.probit else at_home
+        x = special.ndtri(at_home) if self.probit else at_home
         y = self.slope * x + self.intercepts[pairs]
-        return np.asarray(stats.norm.cdf(y) if self.probit else y)
+        return np.asarray(special.ndtr(y) if self.probit else y)
 
 
 def fitted_line(
@@ -40,7 +40,7 @@ def fitted_line(
     Returns:
         The line; its slope is missing where scores at home do not vary within a pair.
     """
-    x, y = (stats.norm.ppf(one) if probit else one for one in (at_home, elsewhere))
+    x, y = (special.ndtri(one) if probit else one for one in (at_home, elsewhere))
     counts = np.bincount(pairs)
     mean_x, mean_y = (np.bincount(pairs, one) / counts for one in (x, y))
     from_mean = x - mean_x[pairs]

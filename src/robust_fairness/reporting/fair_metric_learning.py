@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import plotly.express as px
 import plotly.graph_objects as go
 
 from robust_fairness.rendering.figures import by_column, faceted, lines
@@ -186,6 +185,8 @@ def class_sizes(results: Results) -> pd.DataFrame:
 
 def draw_class_sizes(rows: pd.DataFrame) -> go.Figure:
     """A histogram per dataset."""
+    import plotly.express as px
+
     figure = px.histogram(rows, x="rows", facet_col="dataset", facet_col_wrap=2)
     figure.update_xaxes(matches=None, showticklabels=True)
     figure.update_yaxes(matches=None, showticklabels=True)
@@ -294,6 +295,8 @@ def projected_points(datasets: Sequence[str], results: Results) -> pd.DataFrame:
 
 def draw_projections(by: str, rows: pd.DataFrame) -> go.Figure:
     """A row per cell, a column per space; a point per validation row, coloured by a column."""
+    import plotly.express as px
+
     cell = rows["dataset"] + ", " + rows["method"]
     if by == "group":
         shown = rows.assign(panel=cell + ", " + rows["attribute"])

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy import special
 
 from robust_fairness.reporting.ranks import compared
 
@@ -22,7 +22,8 @@ def folded_mean(mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
     """The mean of the absolute value of a normal variable, of the mean itself without deviation."""
     safe = np.where(deviation > 0, deviation, 1)
     ratio = mean / safe
-    folded = 2 * safe * stats.norm.pdf(ratio) + mean * (1 - 2 * stats.norm.cdf(-ratio))
+    density = np.exp(-(ratio**2) / 2) / np.sqrt(2 * np.pi)
+    folded = 2 * safe * density + mean * (1 - 2 * special.ndtr(-ratio))
     return np.where(deviation > 0, folded, np.abs(mean))
 
 

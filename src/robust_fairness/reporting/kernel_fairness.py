@@ -9,7 +9,7 @@ and splits they share.
 """
 
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 import pandas as pd
@@ -88,6 +88,7 @@ def of_notion(results: Results, rows: pd.DataFrame, notion: str) -> pd.DataFrame
     return rows[plain | penalised]
 
 
+@lru_cache(maxsize=len(SCORES))
 def selected(results: Results, notion: str) -> pd.DataFrame:
     """Rows of the trials that validation selected: for fairness, of plain training for quality."""
     rows = of_notion(results, where(results.metrics, shift=UNSHIFTED), notion)
@@ -104,6 +105,7 @@ def _is_of_quality(criterion: Criterion) -> bool:
     return criterion.objective.metric in QUALITY and criterion.constraint is None
 
 
+@lru_cache(maxsize=len(SCORES))
 def by_weight(results: Results, notion: str) -> pd.DataFrame:
     """Rows of FairCOCCO's trials that change the weight only, and of plain training at weight 0."""
     rows = where(of_notion(results, results.unshifted, notion), method=[PLAIN, OWN])

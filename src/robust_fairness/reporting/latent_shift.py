@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import plotly.express as px
 import plotly.graph_objects as go
 
 from robust_fairness.core.intervals import wilson_interval
@@ -258,6 +257,8 @@ def figure_6(results: Results) -> pd.DataFrame:
 
 def draw_figure_6(rows: pd.DataFrame) -> go.Figure:
     """Circles and a solid line without augmentation, crosses and a dashed one with it."""
+    import plotly.express as px
+
     rows = _panelled(rows).assign(panel=lambda all_of: all_of["panel"] + ", " + all_of["space"])
     looks = {
         "color": "augmentation",
@@ -387,6 +388,8 @@ def _panelled(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _points(y: str, title: str, rows: pd.DataFrame) -> go.Figure:
     """Panels of a point per cell over unshifted accuracy, with intervals as bars."""
+    import plotly.express as px
+
     rows = _panelled(rows)
     hover = [name for name in ("severity", "seeds") if name in rows]
     figure = px.scatter(

@@ -10,7 +10,8 @@ Plain training with another network is a model whose gap may be held or not, but
 fairness: a method is compared with plain training of the same network.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -72,11 +73,11 @@ def by_seed(results: Results, metric: str) -> pd.DataFrame:
         accuracy_change, trivial, margin, n. ``data`` is the dataset, of trainings on several sets
         of domains the one that they share. Real domains come before synthetic shifts.
     """
-    scores = pd.concat([results.by_domain, results.metrics])
+    scores, accuracy = _scored(results)
     rows = compared(scores, metric)
     gap = 1 - rows["value"] if find_metric(metric).better == "higher" else rows["value"]
     rows = rows.assign(gap=gap, usual=MARGIN)[[*REPLICA, *PLACE, "attribute", "gap", "n", "usual"]]
-    rows = rows.merge(_accuracy(scores), how="left", on=[*REPLICA, *PLACE])
+    rows = rows.merge(accuracy, how="left", on=[*REPLICA, *PLACE])
     home = rows[(rows["shift"] == UNSHIFTED) & (rows["domain"] == "")]
     away = rows[rows["shift"] != UNSHIFTED]
     away = away[away["severity"] == away.groupby(["dataset", "shift"])["severity"].transform("max")]
@@ -92,6 +93,13 @@ def by_seed(results: Results, metric: str) -> pd.DataFrame:
             "accuracy_change", "trivial", "margin", "n",
         ]
     ].astype({"margin": float})  # fmt: skip
+
+
+@lru_cache(maxsize=2)  # of two runs that are compared
+def _scored(results: Results) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """All scores of a run, and ``_accuracy`` of them."""
+    scores = pd.concat([results.by_domain, results.metrics])
+    return scores, _accuracy(scores)
 
 
 def _accuracy(scores: pd.DataFrame) -> pd.DataFrame:
@@ -349,11 +357,30 @@ def matrices(
         results: the tables of the run; seeds whose splits overlap depend on each other.
         failed: reasons of failed cells by dataset and method.
     """
+    return dict(_found(results, tuple((failed or {}).items())))
+
+
+@lru_cache(maxsize=2)
+def _found(
+    results: Results, failed: tuple[tuple[tuple[str, str], str], ...]
+) -> tuple[tuple[str, pd.DataFrame], ...]:
+    """``matrices`` with their gaps: the report needs them twice."""
+    return tuple(_each_gap(results, dict(failed)))
+
+
+def preferred(results: Results) -> tuple[str, pd.DataFrame] | None:
+    """The first of ``matrices`` with its gap, if there is one."""
+    return next(_each_gap(results, {}), None)
+
+
+def _each_gap(
+    results: Results, failed: Mapping[tuple[str, str], str]
+) -> Iterator[tuple[str, pd.DataFrame]]:
     scored = set(results.metrics["metric"])
-    found = {gap: by_seed(results, gap) for gap in GAPS if gap in scored}
-    return {
-        gap: _of_gap(values, results, failed or {}) for gap, values in found.items() if len(values)
-    }
+    for gap in GAPS:
+        values = by_seed(results, gap) if gap in scored else ()
+        if len(values):
+            yield gap, _of_gap(values, results, failed)
 
 
 def differences(first: Results, second: Results) -> dict[str, pd.DataFrame]:

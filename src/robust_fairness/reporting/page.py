@@ -59,6 +59,7 @@ def trade_off_figure(metrics: pd.DataFrame) -> go.Figure:
     return next((one for one in found if one is not None), go.Figure())
 
 
+@pd.option_context("mode.string_storage", "python")  # see Results
 def report(
     results: Results,
     cells: Sequence[Mapping[str, str]],

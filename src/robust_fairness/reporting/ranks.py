@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy import special
 
 from robust_fairness.experiment.experiment import DEFAULT_TRIAL
 from robust_fairness.metrics import find_metric
@@ -144,8 +144,7 @@ def comparison_of(metrics: pd.DataFrame, metric: str, shifted: bool) -> Comparis
 def ranked(values: np.ndarray, better: str) -> np.ndarray:
     """Ranks within each row ``[rows, methods]``, 1 the best; ties have their mean rank."""
     signed = -values if better == "higher" else values
-    found: np.ndarray = stats.rankdata(signed, axis=1)
-    return found
+    return pd.DataFrame(signed).rank(axis=1).to_numpy()
 
 
 def friedman(ranks: np.ndarray) -> Friedman:
@@ -164,7 +163,7 @@ def friedman(ranks: np.ndarray) -> Friedman:
     chi_squared = float(n * (k - 1) * spread / within)
     rest = n * (k - 1) - chi_squared
     f = (n - 1) * chi_squared / rest if rest > 1e-9 * n * k else np.inf  # noqa: PLR2004 - rounding
-    return Friedman(chi_squared, float(f), float(stats.f.sf(f, k - 1, (k - 1) * (n - 1))))
+    return Friedman(chi_squared, float(f), float(special.fdtrc(k - 1, (k - 1) * (n - 1), f)))
 
 
 def critical_difference(methods: int, datasets: int, level: float = LEVEL) -> float:
@@ -174,6 +173,8 @@ def critical_difference(methods: int, datasets: int, level: float = LEVEL) -> fl
 
     with :math:`q_\alpha` of the studentised range over :math:`\sqrt 2` (Demsar 2006, Table 5a).
     """
+    from scipy import stats
+
     q = stats.studentized_range.ppf(1 - level, methods, np.inf) / np.sqrt(2)
     return float(q * np.sqrt(methods * (methods + 1) / (6 * datasets)))
 

@@ -6,6 +6,7 @@ from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from pandas.api.types import is_list_like
 
@@ -19,6 +20,8 @@ CELL = ["dataset", "method"]
 TRIAL = [*CELL, "trial"]
 KEY = [*TRIAL, "seed", "shift", "severity", "domain", "attribute", "group", "metric"]
 UNSHIFTED = "none"
+SMALL = 50_000  # rows of a table
+PLAIN_TEXT = pd.StringDtype("python", na_value=np.nan)
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -54,7 +57,9 @@ class Results:
     def of(cls, metrics: pd.DataFrame, **others: pd.DataFrame) -> "Results":
         """Results of the tables of a run, whose metrics may have rows of single domains."""
         alone = metrics["domain"] != ""
-        return cls(metrics[~alone], by_domain=metrics[alone], **others)
+        plain = {name: _with_plain_text(one) for name, one in others.items()}
+        metrics = _with_plain_text(metrics)
+        return cls(metrics[~alone], by_domain=metrics[alone], **plain)
 
     @cached_property
     def scores(self) -> pd.DataFrame:
@@ -76,6 +81,8 @@ class Results:
             names: facets, or other columns of ``cells``.
             otherwise: columns whose values replace missing ones, by facet.
         """
+        if rows.empty:
+            return rows.assign(**{name: pd.Series(dtype=object) for name in names})
         columns = {name if name in self.cells else FACET + name: name for name in names}
         facets = self.cells.reindex(columns=[*CELL, *columns]).rename(columns=columns)
         found = rows.merge(facets, how="left", on=CELL)
@@ -91,6 +98,8 @@ class Results:
             rows: rows with the columns dataset, method and trial.
             names: hyperparameters; a value is missing if the trial does not change it.
         """
+        if rows.empty:
+            return rows.assign(**dict.fromkeys(names, np.nan))
         columns = {HPARAM + name: name for name in names}
         others = self.trials.columns.difference([*tables.TRIALS, *columns])
         default = self.trials[self.trials["trial"] == DEFAULT_TRIAL][[*CELL, *others]]
@@ -101,6 +110,13 @@ class Results:
         found = rows.merge(values, how="left", on=TRIAL, indicator="known")
         kept = (found["known"] == "both") | (found["trial"] == DEFAULT_TRIAL)
         return found[kept].drop(columns="known")
+
+
+def _with_plain_text(rows: pd.DataFrame) -> pd.DataFrame:
+    """A small table with its texts as Python strings: pyarrow is slow on a few of them."""
+    if len(rows) > SMALL:
+        return rows
+    return rows.astype(dict.fromkeys(rows.select_dtypes("string"), PLAIN_TEXT))
 
 
 def _missing(values: Any) -> Any:
@@ -125,6 +141,8 @@ def with_metrics(rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
     An option is missing if the metric does not have it.
     """
+    if rows.empty:
+        return rows.assign(**{name: pd.Series(dtype=object) for name in names})
     metrics = pd.Series(rows["metric"].unique(), dtype=rows["metric"].dtype)
     facts = parse_metrics(metrics).reindex(columns=list(names)).assign(metric=metrics)
     return rows.merge(facts, how="left", on="metric")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy import special
 
 from robust_fairness.core.intervals import (
     Interval,
@@ -29,11 +29,12 @@ def over_seeds(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
 
     Rows of one seed with the same keys are averaged first.
     """
-    by_seed = rows.groupby([*keys, "seed"], as_index=False, sort=False).agg(value=("value", "mean"))
-    found: pd.DataFrame = by_seed.groupby(list(keys), as_index=False, sort=False).agg(
-        ours=("value", "mean"), std=("value", "std"), seeds=("value", "count")
-    )
-    return found
+    if rows.empty:
+        return rows[list(keys)].assign(ours=0.0, std=0.0, seeds=0)
+    by_seed = rows.groupby([*keys, "seed"], sort=False)["value"].mean()
+    values = by_seed.groupby(level=list(keys), sort=False)
+    found = {"ours": values.mean(), "std": values.std(), "seeds": values.count()}
+    return pd.DataFrame(found).reset_index()
 
 
 def over_trials(rows: pd.DataFrame) -> pd.DataFrame:
@@ -146,7 +147,7 @@ def over_domains(changes: pd.DataFrame, draws: int = DRAWS, seed: int = 0) -> In
 
 def detectable(error: Any, n: Any, power: float = 0.8, level: float = LEVEL) -> Any:
     """The mean of n values, with this standard error, that a two-sided t-test finds."""
-    return (stats.t.ppf(1 - level / 2, n - 1) + stats.t.ppf(power, n - 1)) * error
+    return (special.stdtrit(n - 1, 1 - level / 2) + special.stdtrit(n - 1, power)) * error
 
 
 def equivalence_p(mean: Any, error: Any, n: Any, margin: Any) -> Any:
@@ -156,7 +157,7 @@ def equivalence_p(mean: Any, error: Any, n: Any, margin: Any) -> Any:
     margin (Schuirmann, "A comparison of the two one-sided tests procedure and the power approach",
     J. Pharmacokinetics and Biopharmaceutics 15, 1987).
     """
-    return stats.t.sf((margin - np.abs(mean)) / error, n - 1)
+    return special.stdtr(n - 1, (np.abs(mean) - margin) / error)
 
 
 def rank_correlations(a: pd.DataFrame, b: pd.DataFrame) -> tuple["Bootstrapped", "Bootstrapped"]:
@@ -209,6 +210,8 @@ class Bootstrapped:
 
 def _spearman(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Spearman's rank correlation along the last axis; missing where one of them is constant."""
+    from scipy import stats
+
     ranks = (stats.rankdata(values, axis=-1) for values in (a, b))
     x, y = (one - one.mean(-1, keepdims=True) for one in ranks)
     scale = np.sqrt((x**2).sum(-1) * (y**2).sum(-1))
@@ -293,6 +296,6 @@ def mean_tests(mean: Any, deviation: Any, n: Any, ratio: Any) -> dict[str, Any]:
     error = deviation * np.sqrt(1 / n + ratio)
     half = half_width(error, n)
     with np.errstate(divide="ignore", invalid="ignore"):
-        p = 2 * stats.t.sf(np.abs(mean) / error, n - 1)
+        p = 2 * special.stdtr(n - 1, -np.abs(mean) / error)
     p = np.where((mean == 0) & (deviation == 0), 1.0, p)
     return {"error": error, "low": mean - half, "high": mean + half, "p": p}

@@ -53,7 +53,10 @@ def train(
     search.require_fitting(samples, cell)
     trained = search.Trained(samples, cell)
     trained.extend(cell.replicas())
-    search.run_stages(trained)
+    if cell.search:
+        from robust_fairness.training.stages import run_stages
+
+        run_stages(trained)
     history = tables.table(tables.HISTORY, trained.curves)
     return trained.fitted, trained.validation, history, trained.table()
 

@@ -1,20 +1,23 @@
 """Optimisers and learning rate schedules of the players of a stack."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from math import cos, pi
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from robust_fairness.core.optimisers import Adam, Descent, Optimiser
 from robust_fairness.experiment.experiment import Protocol
 from robust_fairness.methods.base import Method, Step
 from robust_fairness.models.base import Model
+from robust_fairness.training.records import with_prefix
 
-OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
-    "adam": torch.optim.Adam,
-    "adamw": torch.optim.AdamW,
-    "sgd": torch.optim.SGD,
+OPTIMISERS: dict[str, Callable[..., Optimiser]] = {
+    "adam": Adam,
+    "adamw": partial(Adam, decoupled=True),
+    "sgd": Descent,
 }
 SCHEDULES: dict[str, Callable[[float], float]] = {
     "cosine": lambda done: (1 + cos(pi * done)) / 2,
@@ -32,7 +35,7 @@ class Optimisation:
         self.options = {
             name: _options(protocol) | method.optimiser_options(name) for name in self.players
         }
-        self.optimisers: dict[str, torch.optim.Optimizer] = {}
+        self.optimisers: dict[str, Optimiser] = {}
         self.restart([name for name, owned in self.players.items() if owned])
 
     def restart(self, players: Iterable[str]) -> None:
@@ -44,43 +47,39 @@ class Optimisation:
     def schedule(self, done: float) -> None:
         share = SCHEDULES[self.protocol.schedule](done)
         for player, optimiser in self.optimisers.items():
-            for group in optimiser.param_groups:
-                group["lr"] = self.options[player]["lr"] * share
+            optimiser.lr = self.options[player]["lr"] * share
 
     def apply(self, step: Step) -> None:
         """Move every player of the step by its gradients, all of the same forward pass."""
-        for player, loss in step.losses.items():
-            owned = self.players[player]
-            # a loss may not depend on all layers of its player
-            gradients = step.gradients.get(player) or torch.autograd.grad(
-                loss.sum(), owned, retain_graph=len(step.losses) > 1, materialize_grads=True
-            )
-            for parameter, gradient in zip(owned, gradients, strict=True):
-                # fused Adam reads memory in order, whatever the strides of the gradient
-                parameter.grad = gradient.contiguous()
-        for player in step.losses:
-            self.optimisers[player].step()
-            self.optimisers[player].zero_grad()  # frees memory before the next gradients
+        gradients = {player: self._gradients(step, player) for player in step.losses}
+        for player, own in gradients.items():
+            self.optimisers[player].step(own)
+
+    def _gradients(self, step: Step, player: str) -> list[Tensor]:
+        """Gradients with respect to a player's parameters."""
+        # a loss may not depend on all layers of its player
+        found = step.gradients.get(player) or torch.autograd.grad(
+            step.losses[player].sum(),
+            self.players[player],
+            retain_graph=len(step.losses) > 1,
+            materialize_grads=True,
+        )
+        # fused Adam reads memory in order, whatever the strides of the gradient
+        return [one.contiguous() for one in found]
 
     def state(self) -> dict[str, Tensor]:
         """States of the optimisers, by name."""
         return {
-            f"{player}/{number}/{name}": value
+            f"{player}/{name}": value
             for player, optimiser in self.optimisers.items()
-            for number, values in optimiser.state_dict()["state"].items()
-            for name, value in values.items()
+            for name, value in optimiser.state().items()
         }
 
     def restore(self, state: dict[str, Tensor]) -> None:
         for player, optimiser in self.optimisers.items():
-            moments: dict[int, dict[str, Tensor]] = {}
-            for name, value in state.items():
-                if name.startswith(f"{player}/"):
-                    _, number, quantity = name.split("/")
-                    moments.setdefault(int(number), {})[quantity] = value
-            optimiser.load_state_dict({**optimiser.state_dict(), "state": moments})
+            optimiser.restore(with_prefix(f"{player}/", state))
 
 
 def _options(protocol: Protocol) -> dict[str, Any]:
-    options = {"lr": protocol.learning_rate, "weight_decay": protocol.weight_decay, "fused": True}
+    options = {"lr": protocol.learning_rate, "weight_decay": protocol.weight_decay}
     return options | ({"momentum": protocol.momentum} if protocol.optimiser == "sgd" else {})
