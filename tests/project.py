@@ -19,7 +19,10 @@ from tempfile import mkdtemp
 import pandas as pd
 import yaml
 
+from tests.forking import Forked
+
 ROOT = Path(__file__).parents[1]
+Started = subprocess.Popen | Forked
 
 
 # Runs several commands in one process, which imports torch once.
@@ -99,15 +102,19 @@ class Project:
             "PYTHONWARNINGS": "ignore",
         }
 
-    def start(self, *words: str, folder: str = ".", **environment: str) -> subprocess.Popen:
+    def start(self, *words: str, folder: str = ".", **environment: str) -> Started:
         """Start ``kedro`` with these words, in a folder of the project."""
         return self._start("-m", "kedro", *words, folder=folder, **environment)
 
-    def _start(self, *words: str, folder: str, **environment: str) -> subprocess.Popen:
+    def _start(self, *words: str, folder: str, **environment: str) -> Started:
+        """Start Python: from nothing where that is traced, or libraries read the environment."""
+        place, variables = self.root / folder, self.environment | environment
+        if not self.traced and "OMP_NUM_THREADS" not in environment:
+            return Forked(list(words), place, variables)
         return subprocess.Popen(
             [sys.executable, *words],
-            cwd=self.root / folder,
-            env=self.environment | environment,
+            cwd=place,
+            env=variables,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -184,7 +191,7 @@ def hearing_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _end(child: subprocess.Popen, status: int) -> tuple[str, str]:
+def _end(child: Started, status: int) -> tuple[str, str]:
     """Wait for a process, check its exit status, return what it printed.
 
     Raises:
