@@ -8,7 +8,7 @@ is the method ``cuma``. One of a project is such a file below its ``plugins/`` f
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -94,18 +94,24 @@ def _group(kind: str) -> str:
 
 
 @cache
-def _own_files(kind: str) -> tuple[tuple[Path, str], ...]:
-    """Files of the package's own plug-ins, with their modules; they do not change."""
-    return tuple(
+def _own(kind: str) -> tuple[tuple[str, tuple[Path, str]], ...]:
+    """The package's own plug-ins of a kind; they do not change."""
+    files = (
         (path, f"{ROOT.name}.{package.replace('/', '.')}.{path.stem}")
         for package in PACKAGES[kind]
         for path in sorted((ROOT / package).glob("*.py"))
     )
+    return tuple(_offered(files))
 
 
-def _files(kind: str) -> Iterator[tuple[Path, str]]:
-    """Files of plug-ins, the package's own before the project's, with their modules."""
-    yield from _own_files(kind)
+def _offered(files: Iterable[tuple[Path, str]]) -> list[tuple[str, Any]]:
+    """The files that are plug-ins, by name."""
+    named = [(path.stem, (path, module)) for path, module in files]
+    return [one for one in named if one[0][0] != "_" and one[0] != BASE]
+
+
+def _project_files(kind: str) -> Iterator[tuple[Path, str]]:
+    """Files of a project's plug-ins, with their modules."""
     for path in sorted((plugins_folder() / _group(kind)).glob("*.py")):
         yield path, f"robust_fairness_plugins.{_group(kind)}.{path.stem}"
 
@@ -118,10 +124,9 @@ def _installed(group: str) -> tuple[EntryPoint, ...]:
 
 def _found(kind: str) -> dict[str, tuple[Path, str] | EntryPoint]:
     """Where the plug-ins of a kind are, by name."""
-    files = [(path.stem, (path, module)) for path, module in _files(kind)]
-    offered: list[tuple[str, Any]] = [one for one in files if one[0][0] != "_" and one[0] != BASE]
+    offered: list[tuple[str, Any]] = _offered(_project_files(kind))
     offered += [(one.name, one) for one in _installed(f"{ROOT.name}.{_group(kind)}")]
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = dict(_own(kind))
     for name, place in offered:
         if name in found:
             raise InputError(
@@ -177,7 +182,11 @@ def find(kind: str, name: str) -> Any:
     place = found[name]
     if isinstance(place, EntryPoint):
         return _complete(place.load(), place.value)
-    file = _imported(*place)
+    return _class_of(_imported(*place), kind, name)
+
+
+@cache
+def _class_of(file: ModuleType, kind: str, name: str) -> Any:
     classes = [
         value
         for value in vars(file).values()

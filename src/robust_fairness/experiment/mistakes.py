@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -11,6 +12,11 @@ from robust_fairness.experiment.plugins import OUTLINE, message
 from robust_fairness.experiment.yaml_source import Node
 
 RENAMED = {"referee": "reference"}
+
+
+@cache
+def _adapter(model: type[BaseModel]) -> TypeAdapter:
+    return TypeAdapter(model)
 
 
 class Mistakes:
@@ -73,7 +79,7 @@ class Mistakes:
         context = None if self.fully else OUTLINE
         try:
             # not ``model_validate``, which raises an error without the fields' places
-            return TypeAdapter(model).validate_python(written, context=context)
+            return _adapter(model).validate_python(written, context=context)
         except ValidationError as error:
             for found in error.errors(include_url=False):
                 keys, place = [str(key) for key in found["loc"]], node.place_of(found["loc"])

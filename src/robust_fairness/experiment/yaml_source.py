@@ -8,6 +8,7 @@ import yaml
 
 from robust_fairness.core.errors import InputError, Mistake
 
+Loader = yaml.SafeLoader | yaml.CSafeLoader
 MERGE = "tag:yaml.org,2002:merge"
 
 
@@ -56,14 +57,22 @@ class Node:
 
 def parse(text: str, file: str) -> Node:
     """The content of a YAML file."""
-    loader = yaml.SafeLoader(text)
     try:
-        root = loader.get_single_node()
-        return Node({}, f"{file}:1") if root is None else _node(root, loader, file, root)
+        return _parsed(yaml.CSafeLoader(text), file)
+    except yaml.YAMLError:
+        pass
+    try:
+        return _parsed(yaml.SafeLoader(text), file)  # slower, with better messages
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else file
         raise _not_readable(f"not YAML: {error.problem}", where) from None
+
+
+def _parsed(loader: Loader, file: str) -> Node:
+    try:
+        root = loader.get_single_node()
+        return Node({}, f"{file}:1") if root is None else _node(root, loader, file, root)
     finally:
         loader.dispose()
 
@@ -72,7 +81,7 @@ def _not_readable(text: str, place: str) -> InputError:
     return InputError(f"{place}: {text}", [Mistake(text, place)])
 
 
-def _node(found: yaml.Node, loader: yaml.SafeLoader, file: str, key: yaml.Node) -> Node:
+def _node(found: yaml.Node, loader: Loader, file: str, key: yaml.Node) -> Node:
     place = f"{file}:{key.start_mark.line + 1}"
     if isinstance(found, yaml.MappingNode):
         return Node(_mapping(found, loader, file), place)
@@ -81,7 +90,7 @@ def _node(found: yaml.Node, loader: yaml.SafeLoader, file: str, key: yaml.Node) 
     return Node(loader.construct_object(found), place)
 
 
-def _mapping(found: yaml.MappingNode, loader: yaml.SafeLoader, file: str) -> dict[str, Node]:
+def _mapping(found: yaml.MappingNode, loader: Loader, file: str) -> dict[str, Node]:
     merged: dict[str, Node] = {}
     own: dict[str, Node] = {}
     for key, value in found.value:
