@@ -266,11 +266,10 @@ def test_hyperparameters_outside_the_printed_grids_are_named():
 def test_page_folds_long_views_and_holds_pictures():
     """Every view of the study is on the page once it was run."""
     picture = np.zeros((4, 4, 3), dtype=np.uint8)
-    page = report(
-        results(made_up()), [], {"run_id": "x"}, {"biased_mnist": (picture, "ten <digits>")}
-    )
+    run = results(made_up())
+    page = report(run, [], {"run_id": "x"}, {"biased_mnist": (picture, "ten <digits>")})
     for view in study.VIEWS:
-        assert (f'id="{view.id}"' in page) == bool(len(view.rows(results(made_up()))))
+        assert (f'id="{view.id}"' in page) == bool(len(view.rows(run)))
     assert "<summary>570 rows</summary>" in page
     assert "data:image/png;base64," in page
     assert 'alt="biased_mnist: ten &lt;digits&gt;"' in page

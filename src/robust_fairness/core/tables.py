@@ -5,6 +5,7 @@ Schema, catalog entry, documentation and the collector that joins tables follow 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -101,9 +102,16 @@ TRIALS = TABLES["trials"]
 
 def table(columns: Mapping[str, str], rows: list[dict]) -> pd.DataFrame:
     """Data frame of rows with exactly these columns and types; text is "" by default."""
+    if not rows:
+        return _empty(tuple(columns.items())).copy()
     text: dict[Any, str] = {name: "" for name, kind in columns.items() if kind == TEXT}
     frame = pd.DataFrame(rows, columns=list(columns)).astype(dict.fromkeys(text, object))
     return frame.fillna(text).astype(dict(columns))
+
+
+@cache
+def _empty(columns: tuple[tuple[str, str], ...]) -> pd.DataFrame:
+    return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in columns})
 
 
 def _plain(value: Any) -> Any:
