@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 import robust_fairness
@@ -117,10 +118,11 @@ def drop(cell: str) -> None:
 
 @contextmanager
 def threads(number: int) -> Iterator[None]:
-    """Set the number of torch's CPU threads."""
+    """Set the number of CPU threads of torch, and of OpenMP and BLAS in other libraries."""
     before = torch.get_num_threads()
     torch.set_num_threads(number)
     try:
-        yield
+        with threadpool_limits(number):
+            yield
     finally:
         torch.set_num_threads(before)

@@ -377,8 +377,8 @@ def _each_gap(
     results: Results, failed: Mapping[tuple[str, str], str]
 ) -> Iterator[tuple[str, pd.DataFrame]]:
     scored = set(results.metrics["metric"])
-    for gap in GAPS:
-        values = by_seed(results, gap) if gap in scored else ()
+    for gap in (one for one in GAPS if one in scored):
+        values = by_seed(results, gap)
         if len(values):
             yield gap, _of_gap(values, results, failed)
 

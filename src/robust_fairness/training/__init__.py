@@ -9,6 +9,7 @@ import pandas as pd
 
 from robust_fairness.core import tables
 from robust_fairness.core.checkpoints import threads
+from robust_fairness.core.memory import keep_freed_memory
 from robust_fairness.experiment.experiment import Cell
 from robust_fairness.metrics.criteria import EVERY
 from robust_fairness.samples import Samples
@@ -50,6 +51,7 @@ def train(
         The fitted replicas, their predictions on the validation parts of their own splits, the
         training curves as ``tables.HISTORY``, and all that was tried as ``tables.TRIALS``.
     """
+    keep_freed_memory()
     search.require_fitting(samples, cell)
     trained = search.Trained(samples, cell)
     trained.extend(cell.replicas())

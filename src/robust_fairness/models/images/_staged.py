@@ -76,7 +76,7 @@ class StagedNetwork(SingleModel):
         return self.layers[0](images(x), noise)[None]
 
     def late(self, early: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        return self.layers[1](early[0], noise)[None]
+        return self.layers[1](early.squeeze(0), noise)[None]
 
 
 def stages_of(

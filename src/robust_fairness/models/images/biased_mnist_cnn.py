@@ -57,4 +57,4 @@ class BiasedMnistCnn(SingleModel):
     def late(self, early: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         """Features ``[1, row, 2 * width]``, averaged over the image."""
         *_, third, fourth = self.layers
-        return torch.relu(fourth(torch.relu(third(early[0])))).mean((-1, -2))[None]
+        return torch.relu(fourth(torch.relu(third(early.squeeze(0))))).mean((-1, -2))[None]

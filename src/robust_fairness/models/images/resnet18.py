@@ -52,7 +52,7 @@ class ResNet18(SingleModel):
 
     def late(self, early: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         """Features ``[1, row, 256, height / 16, width / 16]``, or averaged ``[1, row, 512]``."""
-        return self.second(early[0])[None]
+        return self.second(early.squeeze(0))[None]
 
     def new_head(
         self, outputs: int, randomness: Randomness, inputs: int | None = None

@@ -113,7 +113,7 @@ class ResNet50(SingleModel):
     def late(self, early: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         """Features ``[1, row, 2048]``, averaged over the image."""
         net = self.net
-        return net.avgpool(net.layer4(net.layer3(early[0]))).flatten(1)[None]
+        return net.avgpool(net.layer4(net.layer3(early.squeeze(0)))).flatten(1)[None]
 
     def read(self) -> None:
         """Load the file's weights, once."""

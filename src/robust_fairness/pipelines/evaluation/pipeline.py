@@ -26,8 +26,10 @@ def predict(samples: Any, models: Any, selection: Any, cell: Cell, **shifted: An
 def evaluate(samples: Any, predictions: Any, selection: Any, cell: Cell, **shifted: Any) -> Any:
     """Score the predictions by every metric."""
     from robust_fairness import training
+    from robust_fairness.core.checkpoints import threads
 
-    return training.evaluate(samples, predictions, selection, cell, shifted)
+    with threads(cell.protocol.threads):
+        return training.evaluate(samples, predictions, selection, cell, shifted)
 
 
 def collect(**parts: Any) -> tuple[Any, Any]:
@@ -61,6 +63,7 @@ def state(cell: Mapping[str, Any]) -> dict[str, Any]:
 def diagnose(samples: Any, dataset: Dataset, **parts: Any) -> Any:
     """Why scores of a dataset's cells change between domains; a failed cell has no rows."""
     from robust_fairness import diagnosis
+    from robust_fairness.core.checkpoints import threads
 
     done = {name: one for name, one in parts.items() if not isinstance(one, Failure)}
     predicted, validation = (
@@ -74,8 +77,9 @@ def diagnose(samples: Any, dataset: Dataset, **parts: Any) -> Any:
     plain = {
         label: (validation[label], predicted[label]) for label in validation if label in predicted
     }
-    found = diagnosis.diagnose(dataset.name, samples, predicted)
-    return found | {"frontier": diagnosis.frontier(dataset.name, samples, plain)}
+    with threads(1):
+        found = diagnosis.diagnose(dataset.name, samples, predicted)
+        return found | {"frontier": diagnosis.frontier(dataset.name, samples, plain)}
 
 
 def create_pipeline() -> Pipeline:

@@ -21,9 +21,11 @@ def train(samples: Any, cell: Cell) -> tuple[Any, Any, Any, Any]:
 def select(samples: Any, validation: Any, cell: Cell) -> tuple[Any, Any]:
     """The trials selected on validation rows, and what every criterion would select."""
     from robust_fairness import training
+    from robust_fairness.core.checkpoints import threads
 
-    selected = training.select(samples, validation, cell)
-    return selected, training.compare(samples, validation, cell)
+    with threads(cell.protocol.threads):
+        selected = training.select(samples, validation, cell)
+        return selected, training.compare(samples, validation, cell)
 
 
 def create_pipeline() -> Pipeline:
