@@ -68,6 +68,8 @@ def false_discovery_rate(p_values: Sequence[float]) -> np.ndarray:
 
     Rejecting those below a level keeps the expected share of false rejections below it.
     """
+    from scipy import stats
+
     return np.asarray(stats.false_discovery_control(p_values)) if len(p_values) else np.zeros(0)
 
 
