@@ -9,6 +9,7 @@ from scipy import stats
 
 from robust_fairness.core import tables
 from robust_fairness.reporting import Results
+from robust_fairness.reporting.first_screen import panel
 from robust_fairness.reporting.matrix import matrices, other_networks, states, undefined, verdict
 from robust_fairness.reporting.statistics import equivalence_p
 from tests.reporting.made_up import results, row
@@ -244,6 +245,15 @@ def test_plain_training_of_another_network_counts_as_a_model_and_not_as_a_method
     assert by_method.loc[against.index, "p_against_plain"].tolist() == pytest.approx(by_holm(p))
     trivial = states(rows.assign(trivial=rows["method"] == "fair_trees"))
     assert "; 0 of 1 method loses significantly less than plain training. " in verdict(trivial, GAP)
+
+
+def test_submitted_predictions_are_a_model_that_is_named_as_such():
+    rows = values({("erm", "a"): 0.3 + SPREAD, ("theirs", "a"): 0.01 + SPREAD})
+    rows.loc[rows["method"] == "theirs", ["algorithm", "network"]] = ["submission", ""]
+    found = states(rows)
+    assert "Only with 1 of 2 models (theirs)" in verdict(found, GAP)
+    notes = {line["name"]: line["note"] for line in panel(found, GAP, "d")["lines"]}
+    assert notes == {"erm": "", "theirs": "submitted"}
 
 
 def test_a_test_set_without_the_gap_is_named_with_its_reason():

@@ -150,11 +150,13 @@ def _report(run_id: str) -> Path:
     wanted = [one for one in ("metrics", *FURTHER, *states) if one in manifest["outputs"]]
     parts = {name: provenance.load(run_id, name, TableDataset) for name in wanted}
     scores, cells, trials = [parts["metrics"]], [], []
+    margin = parts["cells"].groupby("dataset")["margin"].first()
     for path in sorted((SUBMISSIONS / run_id).glob("*/*.parquet")):
         scores.append(pd.read_parquet(path))
         own = {"dataset": path.parent.name, "method": path.stem}
         described = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-        cells.append({**own, "algorithm": "submission", "sees": described["sees"]})
+        facts = {"sees": described["sees"], "margin": margin[path.parent.name]}
+        cells.append({**own, **facts, "algorithm": "submission"})
         trials.append({**own, "trial": "default", "stage": 0, "state": "complete", "epochs": 0})
     parts["metrics"] = tables.METRICS.joined(scores)
     parts["cells"] = tables.CELLS.joined([parts["cells"], tables.CELLS.table(cells)])

@@ -28,6 +28,7 @@ EDGES = (-0.10, -0.05, -0.02, 0.02, 0.05, 0.10)  # of the colours of changes
 WIDEST = 0.3  # end of the axis of intervals
 ROOMY = 90  # letters of all test sets up to which their names are written horizontally
 LEAST = 8  # letters that a column takes at least
+SUBMITTED = "submission"  # algorithm of predictions that were made elsewhere
 TRIVIALITY = {"constant_accuracy", "selection_rate_by_group"}  # metrics that tell trivial ones
 AXIS = 180  # its width in pixels
 SYMBOLS = {
@@ -159,11 +160,12 @@ def _line(name: str, own: Cells, columns: Mapping[Any, str], other: bool) -> dic
     home = pd.DataFrame({row["data"]: row for row in run}, index=["at_home", "accuracy"])
     at_home, accuracy = home.astype(float).mean(axis=1)
     states = [row["state"] for row in run]
+    submitted = any(row["algorithm"] == SUBMITTED for row in run)
     plain = all(is_plain(row) for row in own.values())
     only_trivial = set(states) == {"trivial"}
     return {
         "name": name,
-        "note": "another network" if other else "",
+        "note": "another network" if other else "submitted" if submitted else "",
         "place": (only_trivial, other, not plain, states.count("grew"), -accuracy),
         "trivial": "trivial" in states,
         "last": only_trivial,

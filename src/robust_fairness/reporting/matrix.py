@@ -420,7 +420,10 @@ def other_networks(cells: pd.DataFrame, by: str) -> pd.Series:
         cells: rows with the columns algorithm, network, postprocessing and ``by``.
         by: column of the dataset.
     """
-    usual = cells.groupby(by)["network"].transform(lambda names: names.mode().iloc[0])
+    # submitted predictions have no network
+    usual = cells.groupby(by)["network"].transform(
+        lambda names: next(iter(names[names != ""].mode()), "")
+    )
     return is_plain(cells) & (cells["network"] != usual)
 
 
