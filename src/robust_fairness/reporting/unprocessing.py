@@ -55,6 +55,7 @@ def draw(rows: pd.DataFrame) -> go.Figure:
     """Accuracy against the gap in distribution and, on average, in the other domains."""
     keys = ["dataset", "elsewhere", "method", "trial", "tolerance"]
     points = rows.groupby(keys, dropna=False, as_index=False, sort=False)[POINT].mean()
+    points = points.dropna(subset=POINT)  # of domains in which fewer than two groups have a class
     numbers = {name: number for number, name in enumerate(points["method"].unique())}
     panels, traces = [], []
     for place, ((dataset, elsewhere), part) in enumerate(
