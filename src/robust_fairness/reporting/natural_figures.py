@@ -17,6 +17,7 @@ from robust_fairness.rendering.figures import (
     style,
 )
 from robust_fairness.reporting.effective_robustness import fitted_line, within
+from robust_fairness.reporting.first_screen import signed
 
 KEYS = ["data", "attribute", "metric"]
 POINTS = 20  # of a curve
@@ -55,17 +56,13 @@ def draw_matrix(rows: pd.DataFrame) -> go.Figure:
             "colorscale": [[k / 4, one] for k, one in enumerate(WORSE_TO_BETTER)],
             "reversescale": not better_higher(metric),
             "showscale": False,
-            "text": [[_points(one) for one in row] for row in table.to_numpy()],
+            "text": [[signed(one) for one in row] for row in table.to_numpy()],
             "texttemplate": "%{text}",
             "hovertemplate": "%{y} → %{x}: %{z:+.3f}<extra></extra>",
         }
         traces.append({**in_panel(trace, place), "showlegend": False})
     title = f"Change in other domains, percentage points, {rows['method'].iloc[0]}"
     return panelled(title, panels, traces, columns=1)  # names of several domains are long
-
-
-def _points(change: float) -> str:
-    return "" if np.isnan(change) else f"{100 * change:+.0f}".replace("-", "−")
 
 
 def draw_scatter(rows: pd.DataFrame) -> go.Figure:
