@@ -292,7 +292,7 @@ GENERATED = "{methods: {erm: {network: resnet20}}}"
 
 
 def generated(generators: str, fully: bool = False) -> Experiment:
-    """An experiment of the generated dataset, with other generators in line 15."""
+    """An experiment of the generated dataset, with other generators in line 17."""
     parameters = PARAMETERS[: PARAMETERS.index("generators:")] + f"generators: {generators}\n"
     text = f"protocol: fast\ndatasets:\n  made: {GENERATED}\n"
     return experiment(text, parameters=parameters, fully=fully)
@@ -317,10 +317,10 @@ def test_generators_are_read_for_the_datasets_that_they_make(file):
             "Unknown generator 'gan' for dataset 'made' (parameters.yml:4). Did you mean",
         ),
         ("{gan: {}}", "generator 'gan' has neither source nor file"),
-        ("{gan: {fiel: a}}", "Unknown field 'fiel' for generator 'gan' (parameters.yml:14)"),
+        ("{gan: {fiel: a}}", "Unknown field 'fiel' for generator 'gan' (parameters.yml:17)"),
         ("{gan: {referee: {}, file: a}}", "Field 'referee' of generator 'gan' is now 'reference'"),
         ("{gan: {file: a, reference: {network: mlp}}}", "has a reference without a source"),
-        ("{gan: {source: diggits}}", "Unknown dataset 'diggits' (parameters.yml:14). Did you mean"),
+        ("{gan: {source: diggits}}", "Unknown dataset 'diggits' (parameters.yml:17). Did you mean"),
         ("{gan: {source: made}}", "The source of generator 'gan' is generated"),
         ("{gan: {source: digits}}", "reference of generator 'gan' has no network"),
         (
