@@ -2,7 +2,7 @@
 
     python docs/natural_study_run.py FOLDER [DATASET ...]
 
-FOLDER gets a table for each cell and the predictions of the cells that are decomposed. Cells whose
+FOLDER gets a table for each cell, and the decompositions of some cells last. Cells whose
 table is there are left out, so the command can be stopped and repeated. The functions are those of
 the pipeline's nodes, so that ``robust-fairness run --env=study`` trains the same models; here
 post-processing shares the training of its classifier, and only what the page needs is computed.
@@ -20,7 +20,13 @@ from kedro.framework.startup import bootstrap_project
 ROOT = Path(__file__).resolve().parents[1]
 bootstrap_project(ROOT)
 
-from robust_fairness import training  # noqa: E402
+from robust_fairness import diagnosis, training  # noqa: E402
+from robust_fairness.diagnosis.decomposition import (  # noqa: E402
+    Weighted,
+    rate_difference,
+    weighted_mean,
+)
+from robust_fairness.diagnosis.pairs import compared  # noqa: E402
 from robust_fairness.experiment.experiment import Cell, Dataset  # noqa: E402
 from robust_fairness.metrics import robustness  # noqa: E402
 from robust_fairness.pipelines.ingestion.pipeline import ingest  # noqa: E402
@@ -116,17 +122,55 @@ def run(dataset: Dataset, folder: Path) -> None:
             decided = decisions.decided(samples, fitted, cell, test_sets, found)
             rows = pd.DataFrame(scored(cell, samples, test_sets, decided))
             if cell.label in DECOMPOSED:
-                kept = [one for one in decided if not one.test_set and one.seed == 0]
-                arrays = {
-                    f"{one.part}_{name}": values
-                    for one in kept
-                    for name, values in (("rows", one.rows), ("outputs", one.outputs))
-                }
+                first = [one for one in decided if not one.test_set and one.seed == 0]
+                arrays = {f"{one.part}_rows": one.rows for one in first}
+                arrays |= {f"{one.part}_positive": one.positive for one in first}
                 np.savez(folder / f"{cell.name}.npz", **arrays)
-            rows.insert(0, "dataset", dataset.name)
+            rows = rows.assign(**{name: cell.facets[name] for name in ("data", "trained_on")})
             rows.to_parquet(folder / f"{cell.name}.part")
             (folder / f"{cell.name}.part").rename(folder / f"{cell.name}.parquet")
             print(cell.name, flush=True)
+
+
+def decompose(dataset: Dataset, folder: Path) -> None:
+    """Decompose the changes of signed gaps and of accuracy, of the first seed."""
+    to = folder / f"{dataset.name}.csv"
+    cells = [cell for cell in dataset.cells if cell.label in DECOMPOSED]
+    if to.exists() or not cells:
+        return
+    samples, _ = ingest(dataset)
+    arrays = {cell.label: np.load(folder / f"{cell.name}.npz") for cell in cells}
+    first = arrays[cells[0].label]  # all cells are tested on the same rows
+    at_home, found = first["test_rows"], []
+    for domain, kept in rows_by_domain(samples, first["ood_test_rows"]).items():
+        elsewhere = first["ood_test_rows"][kept]
+        shared = compared(samples, at_home, elsewhere).shared
+        for cell in cells:
+            where = {name: cell.facets[name] for name in ("data", "trained_on")}
+            where |= {"domain": domain, "method": cell.label, "auc": shared.auc}
+            own = arrays[cell.label]
+            before = scores_of(samples, at_home, own["test_positive"])
+            after = scores_of(samples, elsewhere, own["ood_test_positive"][kept])
+            for metric in before:
+                one = diagnosis.decompose(before[metric], after[metric], shared)
+                found.append(
+                    {**where, "metric": metric, "at_home": one.at_home, "elsewhere": one.elsewhere,
+                     "due_to_x": one.due_to_x, "due_to_y_given_x": one.due_to_y_given_x}
+                )  # fmt: skip
+    pd.DataFrame(found).to_csv(to, index=False, float_format="%.6g")
+    print(to.name, flush=True)
+
+
+def scores_of(samples: Samples, rows: np.ndarray, positive: np.ndarray) -> dict[str, Weighted]:
+    """Accuracy and the signed differences of the two rates on some rows."""
+    label = samples.y[rows]
+    second = samples.attributes[samples.sensitive[0]].cat.codes.to_numpy()[rows] == 1
+    right = np.where(label == 1, positive, 1 - positive)
+    return {
+        "accuracy": weighted_mean(right),
+        "tpr": rate_difference(positive, second, label == 1),
+        "fpr": rate_difference(positive, second, label == 0),
+    }
 
 
 if __name__ == "__main__":
@@ -135,3 +179,5 @@ if __name__ == "__main__":
     found = {one.name: one for one in grid()}
     for name in names or found:
         run(found[name], to)
+    for name in names or found:
+        decompose(found[name], to)

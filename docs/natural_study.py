@@ -1,0 +1,670 @@
+"""Write the tables and figures of results/natural_shift.md from the scores that lie beside it.
+
+    python docs/natural_study.py [--runs FOLDER]
+
+With FOLDER, of ``natural_study_run.py``, its scores are put there first. The text between the two
+comments of a table is replaced; everything else is written by hand.
+"""
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from robust_fairness.core import tables
+from robust_fairness.core.intervals import half_width
+from robust_fairness.metrics.permutation import holm
+from robust_fairness.reporting.gaps import at_equal_sizes
+from robust_fairness.reporting.statistics import (
+    detectable,
+    equivalence_p,
+    kendall_tau,
+    sign_flip_p,
+)
+
+RESULTS = Path(__file__).resolve().parent / "results"
+IMAGES = RESULTS.parent / "images"
+PAGE, SCORES, PARTS = (
+    RESULTS / name
+    for name in ("natural_shift.md", "natural_shift_scores.parquet", "natural_shift_parts.csv")
+)
+START, STOP, END = "<!-- table: ", " -->\n", "\n<!-- end -->"
+PRIMARY = "acs_income"
+HYPOTHESES = 8
+LEVEL = 0.05
+MARGIN = 0.2  # of H3
+DEPENDENCE = ("cuma", "faircocco", "facl", "adv_debias", "laftr")
+POSTPROCESSED = {
+    "mlp_equalized_odds": "erm",
+    "boosted_trees_equalized_odds": "boosted_trees",
+}
+CANDIDATE = "boosted_trees_equalized_odds"  # of H7
+RATES = ("tpr", "fpr")
+SYNTHETIC = (
+    ("gaussian_noise", 0.06), ("gaussian_noise", 0.5), ("women", 0.8), ("label_prevalence", 0.5),
+)  # fmt: skip
+NOISE = SYNTHETIC[0]
+PAIR = ["method", "seed", "trained_on"]
+FAMILIES = {
+    "plain": ("erm", "boosted_trees"),
+    "post-processing": (*POSTPROCESSED, "boosted_trees_parity"),
+    "dependence": DEPENDENCE,
+    "target inputs": ("importance_weighting", "coral"),
+    "reductions": ("boosted_trees_reductions", "logistic_reductions"),
+}
+OTHERS = "weights and mixing"
+COLOURS = {
+    "plain": "#111111", "post-processing": "#c05a00", "dependence": "#1f66a8",
+    "target inputs": "#7a4fa3", "reductions": "#0f7f5f", OTHERS: "#8a8f98",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Test:
+    """A t-test of the mean of one value per state against 0."""
+
+    values: np.ndarray
+
+    @property
+    def n(self) -> int:
+        return len(self.values)
+
+    @property
+    def mean(self) -> float:
+        return float(self.values.mean())
+
+    @property
+    def error(self) -> float:
+        return float(self.values.std(ddof=1) / np.sqrt(self.n))
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        half = float(half_width(self.error, self.n))
+        return self.mean - half, self.mean + half
+
+    @property
+    def p(self) -> float:
+        """1 if the values are equal."""
+        if self.n < 2 or not self.error:
+            return 1.0
+        return float(2 * stats.t.sf(abs(self.mean) / self.error, self.n - 1))
+
+    @property
+    def flips(self) -> float:
+        return sign_flip_p(self.values)
+
+    @property
+    def detectable(self) -> float:
+        """At Holm's first step, with 80 % power."""
+        return float(detectable(self.values.std(ddof=1), self.n, level=LEVEL / HYPOTHESES))
+
+
+def test_of(values: pd.Series) -> Test:
+    """The test of a series with an entry per state."""
+    return Test(values.dropna().to_numpy(np.float64))
+
+
+@cache
+def read() -> pd.DataFrame:
+    """The scores with signed differences, their variances and ``delta_eo``."""
+    scores = pd.read_parquet(SCORES)
+    texts = scores.select_dtypes("category").columns
+    scores = scores.astype(dict.fromkeys(texts, object))
+    numbers = scores.select_dtypes("float32").columns
+    return differences(scores.astype(dict.fromkeys(numbers, np.float64)))
+
+
+def differences(scores: pd.DataFrame) -> pd.DataFrame:
+    """Rates of the second group minus those of the first, and binomial variances of that."""
+    found = scores.copy()
+    for rate in RATES:
+        found[rate] = found[f"{rate}_1"] - found[f"{rate}_0"]
+        found[f"{rate}_variance"] = sum(
+            found[f"{rate}_{group}"]
+            * (1 - found[f"{rate}_{group}"])
+            / (found[f"{rate}_rows_{group}"] - 1)
+            for group in (0, 1)
+        )
+    found["delta_eo"] = found["tpr"].abs() + found["fpr"].abs()
+    return found
+
+
+def primary() -> pd.DataFrame:
+    """Rows of the data that the hypotheses are tested on."""
+    scores = read()
+    return scores[scores["data"] == PRIMARY]
+
+
+def home(scores: pd.DataFrame) -> pd.DataFrame:
+    """Unshifted rows of the state trained on."""
+    return scores[scores["shift"] == "none"]
+
+
+def away(scores: pd.DataFrame) -> pd.DataFrame:
+    """Rows of other states, with the values at home in columns ``..._home``."""
+    other = scores[scores["shift"] == "domain"]
+    return other.merge(home(scores), on=PAIR, suffixes=("", "_home"))
+
+
+def under(scores: pd.DataFrame, shift: tuple[str, float]) -> pd.DataFrame:
+    """Rows of a synthetic shift, with the unshifted values in columns ``..._home``."""
+    name, severity = shift
+    rows = scores[(scores["shift"] == name) & np.isclose(scores["severity"], severity)]
+    return rows.merge(home(scores), on=PAIR, suffixes=("", "_home"))
+
+
+def movement(rows: pd.DataFrame, by: str | list[str], net: bool) -> pd.Series:
+    """Root mean square of the signed change, by state; ``net`` of both ends' binomial variance."""
+    found = []
+    for rate in RATES:
+        square = (rows[rate] - rows[f"{rate}_home"]) ** 2
+        if net:
+            square = square - rows[f"{rate}_variance"] - rows[f"{rate}_variance_home"]
+        found.append(square)
+    mean = (sum(found) / len(RATES)).groupby([rows[one] for one in np.atleast_1d(by)]).mean()
+    return np.sqrt(mean.clip(lower=0))
+
+
+def lost(rows: pd.DataFrame) -> pd.Series:
+    """Loss of accuracy by state trained on."""
+    return (rows["accuracy_home"] - rows["accuracy"]).groupby(rows["trained_on"]).mean()
+
+
+def growth(rows: pd.DataFrame) -> pd.Series:
+    """Change of ``delta_eo`` at equal numbers of rows, by state tested on."""
+    total = 0
+    for rate in RATES:
+        variances = rows[f"{rate}_variance_home"].to_numpy(), rows[f"{rate}_variance"].to_numpy()
+        ends = rows[f"{rate}_home"].to_numpy(), rows[rate].to_numpy()
+        first, second = at_equal_sizes(*ends, variances)
+        total = total + second - first
+    return pd.Series(total, rows.index).groupby(rows["tested_on"]).mean()
+
+
+def equally_costly(scores: pd.DataFrame) -> tuple[str, float] | None:
+    """The weaker noise that costs at least the accuracy that other states cost, if any does."""
+    cost = lost(away(scores)).mean()
+    enough = [one for one in SYNTHETIC[:2] if lost(under(scores, one)).mean() >= cost]
+    return enough[0] if enough else None
+
+
+def taus(scores: pd.DataFrame, elsewhere: pd.DataFrame) -> pd.Series:
+    """Kendall's tau over methods of ``delta_eo`` at home in one split and elsewhere in another.
+
+    Mean over pairs of splits and test sets, by state trained on.
+    """
+    return _agreement(home(scores), elsewhere, "delta_eo")
+
+
+def _agreement(first: pd.DataFrame, elsewhere: pd.DataFrame, measure: str) -> pd.Series:
+    """Tau of a measure of ``first`` with ``delta_eo`` elsewhere in another split."""
+    known = first.dropna(subset=measure)
+    one = known.pivot_table(index=["trained_on", "seed"], columns="method", values=measure)
+    keys = ["trained_on", "tested_on", "seed"]
+    other = elsewhere.pivot_table(index=keys, columns="method", values="delta_eo")
+    other = other.reindex(columns=one.columns)
+    found = []
+    for (state, target, seed), values in other.iterrows():
+        for split in set(one.loc[state].index) - {seed}:
+            tau = float(kendall_tau(one.loc[state, split].to_numpy(), values.to_numpy()))
+            found.append((state, target, tau))
+    rows = pd.DataFrame(found, columns=["trained_on", "tested_on", "tau"])
+    return rows.groupby("trained_on")["tau"].mean()
+
+
+def partial_taus(scores: pd.DataFrame) -> pd.Series:
+    """Partial tau of Delta-ER at home and ``delta_eo`` elsewhere, given ``delta_eo`` at home."""
+    networks = home(scores).dropna(subset="delta_er")
+    elsewhere = away(scores)
+    elsewhere = elsewhere[elsewhere["method"].isin(networks["method"])]
+    xz = _agreement(networks, elsewhere, "delta_er")
+    yz = _agreement(networks, elsewhere, "delta_eo")
+    same = networks.groupby(["trained_on", "seed"])[["delta_er", "delta_eo"]].apply(
+        lambda part: float(kendall_tau(*part.to_numpy().T))
+    )
+    xy = same.groupby("trained_on").mean()
+    return (xz - xy * yz) / np.sqrt((1 - xy**2) * (1 - yz**2))
+
+
+def advantages(rows: pd.DataFrame, method: str, than: str) -> pd.DataFrame:
+    """``delta_eo`` of ``than`` minus that of a method, at home and elsewhere, row by row."""
+    keys = ["seed", "trained_on", "tested_on"]
+    columns = [*keys, "delta_eo", "delta_eo_home"]
+    both = rows[rows["method"] == method][columns].merge(
+        rows[rows["method"] == than][columns], on=keys, suffixes=("", "_than")
+    )
+    return both.assign(
+        home=both["delta_eo_home_than"] - both["delta_eo_home"],
+        elsewhere=both["delta_eo_than"] - both["delta_eo"],
+    )
+
+
+def dominating(scores: pd.DataFrame) -> pd.DataFrame:
+    """Methods that are more accurate and fairer than ``CANDIDATE`` in a target state, tested.
+
+    ``p`` is the larger one of two paired t-tests over sources, ``p_holm`` adjusted for all.
+    """
+    rows = (
+        away(scores)
+        .groupby(["method", "trained_on", "tested_on"], as_index=False)[["accuracy", "delta_eo"]]
+        .mean()
+    )
+    keys = ["trained_on", "tested_on"]
+    both = rows[rows["method"] != CANDIDATE].merge(
+        rows[rows["method"] == CANDIDATE].drop(columns="method"), on=keys, suffixes=("", "_trees")
+    )
+    both = both.assign(
+        gain=both["accuracy"] - both["accuracy_trees"],
+        fairer=both["delta_eo_trees"] - both["delta_eo"],
+    )
+    found = []
+    for (target, method), part in both.groupby(["tested_on", "method"]):
+        tests = [Test(part[name].to_numpy()) for name in ("gain", "fairer")]
+        both_better = all(one.mean > 0 for one in tests)
+        p = max(one.p for one in tests) if both_better and len(part) > 1 else 1.0
+        found.append((target, method, both_better, p))
+    table = pd.DataFrame(found, columns=["tested_on", "method", "both", "p"])
+    return table.assign(p_holm=holm(table["p"].tolist()))
+
+
+def between(scores: pd.DataFrame) -> pd.Series:
+    """Standard deviation of the signed differences over methods at home, by state."""
+    found = []
+    for rate in RATES:
+        by = home(scores).groupby(["trained_on", "method"])[rate].agg(["mean", "var", "count"])
+        seeds = (by["var"] / by["count"]).groupby("trained_on").mean()
+        found.append(by["mean"].groupby("trained_on").var() - seeds)
+    return np.sqrt((sum(found) / len(RATES)).clip(lower=0))
+
+
+def gather(folder: Path) -> None:
+    """Put the scores of complete training domains, and the decompositions, beside the page."""
+    rows = pd.concat(map(pd.read_parquet, sorted(folder.glob("*.parquet"))), ignore_index=True)
+    methods = rows.groupby(["data", "trained_on"])["method"].transform("nunique")
+    rows = rows[methods == rows["method"].nunique()]
+    numbers = dict.fromkeys(rows.select_dtypes("float64"), np.float32)
+    texts = dict.fromkeys(("data", "trained_on", "tested_on", "method", "shift"), "category")
+    counts = dict.fromkeys(rows.select_dtypes("int64"), np.int32)
+    rows.astype(numbers | texts | counts).to_parquet(SCORES, compression="zstd", index=False)
+    found = [pd.read_csv(path) for path in sorted(folder.glob("*.csv"))]
+    pd.concat(found).to_csv(PARTS, index=False)
+
+
+def parts() -> pd.DataFrame:
+    """The decompositions of signed gaps, with the absolute parts."""
+    rows = pd.read_csv(PARTS)
+    rows = rows[(rows["data"] == PRIMARY) & (rows["metric"] != "accuracy")]
+    return rows.assign(
+        of_x=rows["due_to_x"].abs(),
+        of_y=rows["due_to_y_given_x"].abs(),
+        more=rows["due_to_y_given_x"].abs() - rows["due_to_x"].abs(),
+    )
+
+
+def primary_tests(scores: pd.DataFrame) -> dict[str, Test]:
+    """The primary test of every hypothesis."""
+    other = away(scores)
+    moved = movement(other, "trained_on", net=True)
+    kept = [advantages(other, name, "erm") for name in DEPENDENCE]
+    post = [advantages(other, name, than) for name, than in POSTPROCESSED.items()]
+    post_lost = [(one["home"] - one["elsewhere"]).groupby(one["tested_on"]).mean() for one in post]
+    kept_away = [one.groupby("tested_on")["elsewhere"].mean() for one in kept]
+    best = dominating(scores).groupby("tested_on")["both"].sum().astype(float)
+    return {
+        "H1": test_of(moved - movement(under(scores, NOISE), "trained_on", net=False)),
+        "H2": test_of(taus(scores, under(scores, NOISE)) - taus(scores, other)),
+        "H3": test_of(partial_taus(scores)),
+        "H4": test_of(sum(kept_away) / len(kept_away)),
+        "H5": test_of(sum(post_lost) / len(post_lost)),
+        "H6": test_of(parts().groupby("domain")["more"].mean()),
+        "H7": test_of(best),
+        "H8": test_of(between(scores) - moved),
+    }
+
+
+def accepted(name: str, tests: dict[str, Test], p_holm: float, scores: pd.DataFrame) -> str:
+    """Yes, no or inconclusive, by the rule of the hypothesis in the plan."""
+    return RULES[name](tests[name], p_holm, scores)
+
+
+def _by_sign(yes: bool, no: bool) -> str:
+    return "yes" if yes else "no" if no else "inconclusive"
+
+
+def _positive(test: Test, p_holm: float, scores: pd.DataFrame) -> str:
+    """Yes if the mean is significantly above 0, no if below."""
+    del scores
+    sure = p_holm < LEVEL
+    return _by_sign(sure and test.mean > 0, sure and test.mean < 0)
+
+
+def _h1(test: Test, p_holm: float, scores: pd.DataFrame) -> str:
+    other, costly = away(scores), equally_costly(scores)
+    grown = test_of(growth(other))
+    moved = movement(other, "trained_on", net=True)
+    also = costly is None or test_of(
+        moved - movement(under(scores, costly), "trained_on", net=False)
+    )
+    more = p_holm < LEVEL and test.mean > 0 and (also is True or also.mean > 0)
+    grows = grown.mean > 0 and grown.p < LEVEL
+    return _by_sign(more and not grows, (p_holm < LEVEL and test.mean < 0) or grows)
+
+
+def _h3(test: Test, p_holm: float, scores: pd.DataFrame) -> str:
+    del scores
+    equal = equivalence_p(test.mean, test.error, test.n, MARGIN) < LEVEL
+    return _by_sign(bool(equal), p_holm < LEVEL and test.mean > 0)
+
+
+def _h4(test: Test, p_holm: float, scores: pd.DataFrame) -> str:
+    other = away(scores)
+    kept = [
+        (advantages(other, name, "erm").groupby("tested_on")["elsewhere"].mean() > 0).mean() > 0.5
+        for name in DEPENDENCE
+    ]
+    sure = p_holm < LEVEL
+    return _by_sign(sure and test.mean > 0 and np.mean(kept) > 0.5, sure and test.mean < 0)
+
+
+def _h5(test: Test, p_holm: float, scores: pd.DataFrame) -> str:
+    other = away(scores)
+    both = pd.concat(advantages(other, name, than) for name, than in POSTPROCESSED.items())
+    share = both["elsewhere"].mean() / both["home"].mean()
+    remains = test_of(both.groupby("tested_on")["elsewhere"].mean())
+    return _by_sign(
+        p_holm < LEVEL and test.mean > 0 and share < 0.5,
+        share >= 0.5 and remains.mean > 0 and remains.p < LEVEL,
+    )
+
+
+def _h7(test: Test, p_holm: float, scores: pd.DataFrame) -> str:
+    del p_holm
+    return _by_sign(not test.values.any(), dominating(scores)["p_holm"].min() < LEVEL)
+
+
+RULES = {
+    "H1": _h1, "H2": _positive, "H3": _h3, "H4": _h4, "H5": _h5, "H6": _positive, "H7": _h7,
+    "H8": _positive,
+}  # fmt: skip
+MEANINGS = {
+    "H1": "movement between states minus that under noise .06",
+    "H2": "tau of the forecast: noise minus states",
+    "H3": "partial tau of Delta-ER",
+    "H4": "advantage of penalties over `erm` elsewhere",
+    "H5": "advantage of post-processing lost elsewhere",
+    "H6": "part due to Y given X minus part due to X",
+    "H7": "methods better than trees with equalised odds in both",
+    "H8": "spread of methods at home minus movement",
+}
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """A number with its sign and a true minus, 0 without; blank if it is missing."""
+    if pd.isna(value):
+        return ""
+    text = f"{value:+.{digits}f}"
+    return text.lstrip("+-") if not float(text) else text.replace("-", "\N{MINUS SIGN}")
+
+
+def plain(value: float, digits: int = 3) -> str:
+    """A number; blank if it is missing."""
+    return "" if pd.isna(value) else f"{value:.{digits}f}"
+
+
+def percent(value: float) -> str:
+    """A share in percent; blank if it is missing."""
+    return "" if pd.isna(value) else f"{value:.0%}"
+
+
+def answers() -> pd.DataFrame:
+    """Every hypothesis: the answer, its number, interval, test and smallest detectable effect."""
+    scores = primary()
+    tests = primary_tests(scores)
+    p = [tests[name].p for name in RULES]
+    p[list(RULES).index("H7")] = dominating(scores)["p_holm"].min()
+    adjusted = dict(zip(RULES, holm(p), strict=True))
+    return pd.DataFrame(
+        {
+            "": name,
+            "answer": f"**{accepted(name, tests, adjusted[name], scores)}**",
+            "statistic": MEANINGS[name],
+            "mean": signed(one.mean),
+            "95 % interval": " to ".join(map(signed, one.interval)),
+            "p": plain(p[number], 4),
+            "p (Holm)": plain(adjusted[name], 4),
+            "p (signs)": plain(one.flips, 4),
+            "detectable": plain(one.detectable),
+            "states": one.n,
+        }
+        for number, (name, one) in enumerate(tests.items())
+    )
+
+
+def movements() -> pd.DataFrame:
+    """By method: movement between states, gross and net, and under synthetic shifts."""
+    scores = primary()
+    other = away(scores)
+    shown = {"states, net": movement(other, "method", net=True)}
+    shown["states, gross"] = movement(other, "method", net=False)
+    for name, severity in SYNTHETIC:
+        rows = under(scores, (name, severity))
+        shown[f"{name} {severity:g}"] = movement(rows, "method", net=False)
+    table = pd.DataFrame(shown)
+    table.loc["**all methods**"] = np.sqrt((table**2).mean())
+    return table.map(plain).rename_axis("method").reset_index()
+
+
+def costs() -> pd.DataFrame:
+    """By test set, over all methods: accuracy lost, and the change of ``delta_eo``."""
+    scores = primary()
+    sets = {"other states": away(scores)}
+    sets |= {f"{name} {level:g}": under(scores, (name, level)) for name, level in SYNTHETIC}
+    found = []
+    for name, rows in sets.items():
+        loss = test_of(-lost(rows))
+        gap = test_of((rows["delta_eo"] - rows["delta_eo_home"]).groupby(rows["trained_on"]).mean())
+        equal = test_of(growth(rows).rename(None)) if name == "other states" else None
+        found.append(
+            {
+                "test rows": name,
+                "accuracy": signed(loss.mean),
+                "accuracy, interval": " to ".join(map(signed, loss.interval)),
+                "ΔEO": signed(gap.mean),
+                "ΔEO, interval": " to ".join(map(signed, gap.interval)),
+                "ΔEO at equal sizes": signed(equal.mean) if equal else "",
+            }
+        )
+    return pd.DataFrame(found)
+
+
+def repeated() -> pd.DataFrame:
+    """Correlation of signed changes over pairs of states between two splits, by rate."""
+    rows = away(primary())
+    found = []
+    for rate in RATES:
+        change = (rows[rate] - rows[f"{rate}_home"]).rename("change")
+        keys = [rows[one] for one in ("method", "trained_on", "tested_on", "seed")]
+        table = change.groupby(keys).mean().unstack("seed")
+        by = table.groupby("method").apply(lambda one: one.corr().iloc[0, 1])
+        found.append({"rate": rate, "mean over methods": plain(by.mean(), 2),
+                      "least": plain(by.min(), 2), "most": plain(by.max(), 2)})  # fmt: skip
+    return pd.DataFrame(found)
+
+
+def methods() -> pd.DataFrame:
+    """Every method at home and elsewhere: accuracy and ``delta_eo``, mean and spread."""
+    scores = primary()
+    rows = away(scores)
+    found = []
+    for method, part in rows.groupby("method"):
+        at_home = home(scores).query("method == @method")
+        pairs = part.groupby(["trained_on", "tested_on"])[["delta_eo", "delta_eo_home"]].mean()
+        targets = part.groupby("tested_on")[["accuracy", "delta_eo"]].mean()
+        found.append(
+            {
+                "method": f"`{method}`",
+                "accuracy at home": at_home["accuracy"].mean(),
+                "accuracy elsewhere": part["accuracy"].mean(),
+                "ΔEO at home": at_home["delta_eo"].mean(),
+                "ΔEO elsewhere": part["delta_eo"].mean(),
+                "SD over states": targets["delta_eo"].std(),
+                "change, SD over pairs": (pairs["delta_eo"] - pairs["delta_eo_home"]).std(),
+            }
+        )
+    table = pd.DataFrame(found).sort_values("ΔEO elsewhere", ignore_index=True)
+    numbers = table.columns[1:]
+    return table.assign(**{name: table[name].map(plain) for name in numbers})
+
+
+def forecasts() -> pd.DataFrame:
+    """Tau of measures at home with ``delta_eo`` elsewhere, in another split."""
+    scores = primary()
+    networks = home(scores).dropna(subset="delta_er")
+    at_home = home(scores).assign(error=1 - home(scores)["accuracy"])
+    sets = {"the same state": home(scores).assign(tested_on="")}
+    sets["other states"] = away(scores)
+    sets |= {f"{name} {level:g}": under(scores, (name, level)) for name, level in SYNTHETIC}
+    found = []
+    for name, rows in sets.items():
+        of_networks = rows[rows["method"].isin(networks["method"])]
+        columns = {
+            "ΔEO at home": _agreement(at_home, rows, "delta_eo"),
+            "error at home": _agreement(at_home, rows, "error"),
+            "ΔEO at home, networks": _agreement(networks, of_networks, "delta_eo"),
+            "Delta-ER at home, networks": _agreement(networks, of_networks, "delta_er"),
+        }
+        found.append({"tested on": name} | {k: with_interval(v) for k, v in columns.items()})
+    return pd.DataFrame(found)
+
+
+def with_interval(values: pd.Series) -> str:
+    """Mean over states with its interval."""
+    one = test_of(values)
+    low, high = one.interval
+    return f"{signed(one.mean, 2)} ({signed(low, 2)} to {signed(high, 2)})"
+
+
+def kept() -> pd.DataFrame:
+    """What remains elsewhere of the advantage in ``delta_eo``: penalties and post-processing."""
+    rows = away(primary())
+    found = []
+    for method, than in {**dict.fromkeys(DEPENDENCE, "erm"), **POSTPROCESSED}.items():
+        both = advantages(rows, method, than)
+        by = both.groupby("tested_on")[["home", "elsewhere"]].mean()
+        found.append(
+            {
+                "method": f"`{method}`",
+                "against": f"`{than}`",
+                "advantage at home": signed(both["home"].mean()),
+                "elsewhere (interval over states)": with_interval(by["elsewhere"]),
+                "share left": percent(both["elsewhere"].mean() / both["home"].mean()),
+                "states with an advantage": f"{int((by['elsewhere'] > 0).sum())} of {len(by)}",
+            }
+        )
+    return pd.DataFrame(found)
+
+
+def promised() -> pd.DataFrame:
+    """How often equalised odds within .05, fitted on validation rows, holds on test rows."""
+    scores = primary()
+    found = []
+    for method in POSTPROCESSED:
+        for place, rows in {"at home": home(scores), "elsewhere": away(scores)}.items():
+            own = rows[rows["method"] == method]
+            largest = own[["tpr", "fpr"]].abs().max(axis=1)
+            found.append({"method": f"`{method}`", "tested": place,
+                          "mean of the larger gap": plain(largest.mean()),
+                          "within .05": percent((largest <= 0.05).mean()),
+                          "within .10": percent((largest <= 0.1).mean())})  # fmt: skip
+    return pd.DataFrame(found)
+
+
+def frontier() -> pd.DataFrame:
+    """By state tested on, models of other states: what is more accurate and fairer than trees."""
+    scores = primary()
+    table = dominating(scores)
+    own = away(scores).query("method == @CANDIDATE").groupby("tested_on")
+    means = own[["accuracy", "delta_eo"]].mean()
+    found = []
+    for state, part in table.groupby("tested_on"):
+        better = part[part["both"]]
+        names = ", ".join(f"`{name}`" for name in better["method"])
+        least = plain(better["p_holm"].min(), 3) if len(better) else ""
+        found.append({"tested on": state, "accuracy": plain(means.loc[state, "accuracy"]),
+                      "ΔEO": plain(means.loc[state, "delta_eo"]), "better in both": names,
+                      "smallest p (Holm)": least})  # fmt: skip
+    return pd.DataFrame(found)
+
+
+def matrix() -> pd.DataFrame:
+    """Change of ``delta_eo`` by method and state tested on, mean over sources."""
+    rows = away(primary())
+    change = (rows["delta_eo"] - rows["delta_eo_home"]).rename("change")
+    table = change.groupby([rows["method"], rows["tested_on"]]).mean().unstack()
+    return table.map(signed).rename_axis(columns=None).reset_index()
+
+
+def decomposed() -> pd.DataFrame:
+    """Mean parts of the change of signed gaps, by method and rate."""
+    rows = parts().assign(change=lambda one: one["elsewhere"] - one["at_home"])
+    by = rows.groupby(["method", "metric"])
+    found = by[["change", "due_to_x", "due_to_y_given_x", "of_x", "of_y"]].mean()
+    found["share of Y given X"] = found["of_y"] / (found["of_y"] + found["of_x"])
+    found["pairs"] = by.size()
+    text = {name: found[name].map(signed) for name in ("change", "due_to_x", "due_to_y_given_x")}
+    text |= {name: found[name].map(plain) for name in ("of_x", "of_y")}
+    text["share of Y given X"] = found["share of Y given X"].map(percent)
+    names = {"of_x": "absolute, X", "of_y": "absolute, Y given X",
+             "due_to_x": "X", "due_to_y_given_x": "Y given X"}  # fmt: skip
+    return found.assign(**text).rename(columns=names).reset_index()
+
+
+def run_so_far() -> pd.DataFrame:
+    """What the scores hold: per data set the sources, targets, methods and seeds."""
+    rows = read()
+    found = []
+    for data, part in rows.groupby("data"):
+        other = part[part["shift"] == "domain"]
+        sources = ", ".join(sorted(set(part["trained_on"])))
+        numbers = {name: part[name].nunique() for name in ("method", "seed")}
+        found.append({"data": f"`{data}`", "trained on": sources,
+                      "domains tested on": other["tested_on"].nunique(),
+                      "methods": numbers["method"], "seeds": numbers["seed"],
+                      "models": len(home(part))})  # fmt: skip
+    return pd.DataFrame(found)
+
+
+TABLES: dict[str, Callable[[], pd.DataFrame]] = {
+    one.__name__: one
+    for one in (
+        answers, run_so_far, costs, movements, repeated, methods, matrix, forecasts, kept, promised,
+        frontier, decomposed,
+    )
+}  # fmt: skip
+
+
+def family(method: str) -> str:
+    """The family of a method, for colours."""
+    return next((name for name, of in FAMILIES.items() if method in of), OTHERS)
+
+
+def written(page: str) -> str:
+    """The page, Markdown with a pair of comments for every table, with new tables."""
+    for name, make in TABLES.items():
+        before, start, rest = page.partition(f"{START}{name}{STOP}")
+        if start:
+            page = before + start + tables.markdown(make()) + END + rest.partition(END)[2]
+    return page
+
+
+if __name__ == "__main__":
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--runs", type=Path)
+    if folder := arguments.parse_args().runs:
+        gather(folder)
+    PAGE.write_text(written(PAGE.read_text()))
