@@ -653,6 +653,193 @@ def family(method: str) -> str:
     return next((name for name, of in FAMILIES.items() if method in of), OTHERS)
 
 
+@dataclass(frozen=True)
+class Panel:
+    """A plot with linear axes at a place of a figure: two ends of each axis, in data and pixels."""
+
+    title: str
+    x: tuple[float, float]
+    y: tuple[float, float]
+    left: int
+    top: int = 40
+    width: int = 330
+    height: int = 300
+
+    def at(self, x: float, y: float) -> tuple[float, float]:
+        """Pixels of a point."""
+        across = (x - self.x[0]) / (self.x[1] - self.x[0])
+        up = (y - self.y[0]) / (self.y[1] - self.y[0])
+        return self.left + across * self.width, self.top + (1 - up) * self.height
+
+    def frame(self, x_label: str, y_label: str) -> str:
+        """Axes with five ticks each."""
+        bottom, right = self.top + self.height, self.left + self.width
+        parts = [
+            f'<rect class="frame" x="{self.left}" y="{self.top}" width="{self.width}" '
+            f'height="{self.height}"/>',
+            text(self.left, self.top - 10, self.title, "title"),
+            text((self.left + right) / 2, bottom + 36, x_label, "middle"),
+            f'<g transform="translate({self.left - 44} {(self.top + bottom) / 2}) rotate(-90)">'
+            + text(0, 0, y_label, "middle") + "</g>",
+        ]  # fmt: skip
+        for number in range(5):
+            share = number / 4
+            x, y = (ends[0] + share * (ends[1] - ends[0]) for ends in (self.x, self.y))
+            parts.append(text(self.at(x, 0)[0], bottom + 17, f"{x:.2f}", "middle"))
+            parts.append(text(self.left - 6, self.at(0, y)[1] + 4, f"{y:.2f}", "end"))
+        return "".join(parts)
+
+    def dot(self, x: float, y: float, colour: str, says: str, hollow: bool = False) -> str:
+        """A point with its text."""
+        across, down = self.at(x, y)
+        fill = "none" if hollow else colour
+        return (
+            f'<circle cx="{across:.1f}" cy="{down:.1f}" r="4" fill="{fill}" stroke="{colour}" '
+            f'stroke-width="1.5" fill-opacity=".75"><title>{says}</title></circle>'
+        )
+
+    def line(self, start: tuple[float, float], stop: tuple[float, float]) -> str:
+        """A grey line between two points."""
+        (x1, y1), (x2, y2) = self.at(*start), self.at(*stop)
+        return f'<path class="line" d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}"/>'
+
+
+def text(x: float, y: float, says: str, style: str = "") -> str:
+    """Text of a figure."""
+    return f'<text x="{x:.1f}" y="{y:.1f}" class="{style}">{says}</text>'
+
+
+STYLE = (
+    "<style>text{font:12px system-ui,sans-serif;fill:#1b1f24}.title{font-weight:600}"
+    ".middle{text-anchor:middle}.end{text-anchor:end}.frame{fill:none;stroke:#b5bac1}"
+    ".line{stroke:#b5bac1;fill:none}.back{fill:#fff}"
+    "@media(prefers-color-scheme:dark){text{fill:#f0f3f6}.back{fill:#0d1117}}</style>"
+)
+
+
+def svg(width: int, height: int, says: str, parts: list[str]) -> str:
+    """A figure with its alternative text."""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">'
+        f'<title>{says}</title>{STYLE}<rect class="back" width="{width}" height="{height}"/>'
+        + "\n".join(parts) + "</svg>\n"
+    )  # fmt: skip
+
+
+def legend(names: list[str], top: int) -> list[str]:
+    """Families and their colours in a row."""
+    parts = []
+    for number, name in enumerate(names):
+        x = 60 + 135 * number
+        parts.append(f'<circle cx="{x}" cy="{top - 4}" r="4" fill="{COLOURS[name]}"/>')
+        parts.append(text(x + 9, top, name))
+    return parts
+
+
+def shown_families() -> list[str]:
+    """Families of the methods that were run."""
+    own = {family(method) for method in primary()["method"]}
+    return [name for name in COLOURS if name in own]
+
+
+def movement_figure() -> str:
+    """Movement by method: between states and under noise."""
+    scores = primary()
+    columns = {
+        "other states, net of sampling noise": movement(away(scores), "method", net=True),
+        "Gaussian noise 0.06": movement(under(scores, NOISE), "method", net=False),
+        "Gaussian noise 0.5": movement(under(scores, SYNTHETIC[1]), "method", net=False),
+    }
+    order = columns["other states, net of sampling noise"].sort_values().index
+    most = float(np.ceil(max(one.max() for one in columns.values()) * 50) / 50)
+    panel = Panel("How far the signed gap moves (root mean square)", (0, most), (0, len(order)),
+                  left=230, width=560, height=20 * len(order))  # fmt: skip
+    colours = ("#c05a00", "#1f66a8", "#1f66a8")
+    rows = []
+    for number, method in enumerate(order):
+        y = len(order) - number - 0.5
+        rows.append(text(222, panel.at(0, y)[1] + 4, method, "end"))
+        rows.append(panel.line((0, y), (most, y)))
+        for place, (name, values) in enumerate(columns.items()):
+            says = f"{method}, {name}: {values[method]:.3f}"
+            rows.append(panel.dot(values[method], y, colours[place], says, hollow=place == 1))
+    bottom = panel.top + panel.height
+    axis = [text(panel.at(most * k / 4, 0)[0], bottom + 17, f"{most * k / 4:.2f}", "middle")
+            for k in range(5)]  # fmt: skip
+    names = [f'<circle cx="{240 + 240 * place}" cy="{bottom + 41}" r="4" '
+             f'fill="{"none" if place == 1 else colour}" stroke="{colour}"/>'
+             + text(249 + 240 * place, bottom + 45, name)
+             for place, (name, colour) in enumerate(zip(columns, colours, strict=True))]  # fmt: skip
+    title = [text(230, 24, panel.title, "title")]
+    says = "Gaps move more between states than under noise" if _moves_more() else panel.title
+    return svg(960, bottom + 60, says, [*title, *rows, *axis, *names])
+
+
+def _moves_more() -> bool:
+    """Whether every method moves more between states than under noise .06."""
+    scores = primary()
+    natural = movement(away(scores), "method", net=True)
+    return bool((natural > movement(under(scores, NOISE), "method", net=False)).all())
+
+
+def frontier_figure() -> str:
+    """Accuracy and ``delta_eo`` of every method, at home and elsewhere."""
+    scores = primary()
+    ends = {"at home": home(scores), "in other states": away(scores)}
+    means = {
+        name: rows.groupby("method")[["accuracy", "delta_eo"]].mean() for name, rows in ends.items()
+    }
+    every = pd.concat(means)
+    x = (0.0, float(np.ceil(every["delta_eo"].max() * 20) / 20))
+    low, high = every["accuracy"].min(), every["accuracy"].max()
+    y = (float(np.floor(low * 50) / 50), float(np.ceil(high * 50) / 50))
+    parts = []
+    for place, (name, table) in enumerate(means.items()):
+        panel = Panel(f"Accuracy and gap {name}", x, y, left=70 + 430 * place)
+        parts.append(panel.frame("\u0394EO, lower is fairer", "accuracy"))
+        best = -np.inf
+        for method, row in table.sort_values(["delta_eo", "accuracy"]).iterrows():
+            is_best = row["accuracy"] > best
+            best = max(best, row["accuracy"])
+            says = f"{method}: accuracy {row['accuracy']:.3f}, \u0394EO {row['delta_eo']:.3f}"
+            parts.append(panel.dot(row["delta_eo"], row["accuracy"], COLOURS[family(method)], says))
+            if is_best:
+                across, down = panel.at(row["delta_eo"], row["accuracy"])
+                parts.append(text(across + 6, down - 6, method))
+    return svg(960, 430, "Accuracy against the gap, at home and in other states; methods on the "
+               "frontier are named", [*parts, *legend(shown_families(), 415)])  # fmt: skip
+
+
+def scatter_figure() -> str:
+    """``delta_eo`` at home in one split against that elsewhere in another."""
+    scores = primary()
+    first = home(scores).query("seed == 0")
+    sets = {"in other states": away(scores), "under Gaussian noise 0.06": under(scores, NOISE)}
+    keys = ["method", "trained_on"]
+    most = float(np.ceil(scores["delta_eo"].quantile(0.99) * 10) / 10)
+    parts = []
+    for place, (name, rows) in enumerate(sets.items()):
+        panel = Panel(f"The gap {name}", (0, most), (0, most), left=70 + 430 * place)
+        parts.append(panel.frame("\u0394EO at home, first split", "\u0394EO there, second split"))
+        parts.append(panel.line((0, 0), (most, most)))
+        other = rows[rows["seed"] == 1].groupby(keys, as_index=False)["delta_eo"].mean()
+        both = other.merge(first[[*keys, "delta_eo"]], on=keys, suffixes=("", "_home"))
+        for row in both.to_dict("records"):
+            if max(row["delta_eo"], row["delta_eo_home"]) <= most:
+                says = f"{row['method']}, trained in {row['trained_on']}"
+                parts.append(panel.dot(row["delta_eo_home"], row["delta_eo"],
+                                       COLOURS[family(row["method"])], says))  # fmt: skip
+    return svg(960, 430, "The gap at home against the gap in other states and under noise; a point "
+               "is a method trained in a state", [*parts, *legend(shown_families(), 415)])  # fmt: skip
+
+
+FIGURES: dict[str, Callable[[], str]] = {
+    "natural_study_movement.svg": movement_figure,
+    "natural_study_frontier.svg": frontier_figure,
+    "natural_study_scatter.svg": scatter_figure,
+}
+
+
 def written(page: str) -> str:
     """The page, Markdown with a pair of comments for every table, with new tables."""
     for name, make in TABLES.items():
@@ -668,3 +855,5 @@ if __name__ == "__main__":
     if folder := arguments.parse_args().runs:
         gather(folder)
     PAGE.write_text(written(PAGE.read_text()))
+    for name, draw in FIGURES.items():
+        (IMAGES / name).write_text(draw())

@@ -10,7 +10,6 @@ post-processing shares the training of its classifier, and only what the page ne
 
 import sys
 from collections.abc import Iterator
-from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 bootstrap_project(ROOT)
 
 from robust_fairness import diagnosis, training  # noqa: E402
+from robust_fairness.core.errors import InputError  # noqa: E402
 from robust_fairness.diagnosis.decomposition import (  # noqa: E402
     Weighted,
     rate_difference,
@@ -48,14 +48,13 @@ def grid() -> list[Dataset]:
     return list(ConfigLoader(str(ROOT / "conf"), "study", **options).validated_experiment.datasets)
 
 
-def trainings(dataset: Dataset) -> Iterator[list[Cell]]:
+def trainings(dataset: Dataset) -> list[list[Cell]]:
     """Cells that differ only in their post-processing, together."""
-
-    def trained(cell: Cell) -> str:
-        return repr([(one.seed, one.method, one.network, one.protocol) for one in cell.replicas()])
-
-    for _, cells in groupby(sorted(dataset.cells, key=trained), key=trained):
-        yield list(cells)
+    found: dict[str, list[Cell]] = {}
+    for cell in dataset.cells:
+        trained = [(one.seed, one.method, one.network, one.protocol) for one in cell.replicas()]
+        found.setdefault(repr(trained), []).append(cell)
+    return list(found.values())
 
 
 def rates(one: Prediction, samples: Samples) -> dict[str, float]:
@@ -115,7 +114,11 @@ def run(dataset: Dataset, folder: Path) -> None:
     test_sets = {"": samples} | {one.name: shift(samples, one) for one in dataset.test_sets}
     for cells in due:
         plain = cells[0].model_copy(update={"postprocessing": None})
-        fitted = training.train(samples, plain)[0]
+        try:
+            fitted = training.train(samples, plain)[0]
+        except InputError as error:
+            print(error, flush=True)
+            continue
         found = prediction.predict(samples, fitted, plain, test_sets)
         found += prediction.predict(samples, fitted, plain, {"": samples}, "ood_test")
         for cell in cells:
