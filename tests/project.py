@@ -92,7 +92,8 @@ class Project:
     @property
     def environment(self) -> dict[str, str]:
         """Environment of its processes: its own code, no MLflow unless a test wants it."""
-        left = ("MLFLOW_", "KEDRO_") if self.traced else ("MLFLOW_", "KEDRO_", "COVERAGE_")
+        left = ("MLFLOW_", "KEDRO_", "ROBUST_FAIRNESS_CHECKPOINTS")
+        left += () if self.traced else ("COVERAGE_",)
         kept = {k: v for k, v in os.environ.items() if not k.startswith(left)}
         return kept | {
             # As with an activated environment: Kedro starts `ipython` by its name.

@@ -55,7 +55,7 @@ def test_the_report_answers_what_changes(project: Project) -> None:
         ({"train": ["a"], "test": ["a"]}, "a is given twice"),
         ({"names": ["a", "b"]}, "train and test are missing"),
         ({"train": "each", "names": ["a", "b"], "test": ["c"]}, "not allowed with train: each"),
-        ({"train": "eahc", "names": ["a", "b"]}, "Input should be 'each'"),
+        ({"train": "eahc", "names": ["a", "b"]}, "train: allowed: a list of domains, or each"),
     ],
 )
 def test_mistakes_in_designs_are_named(written: dict, message: str) -> None:

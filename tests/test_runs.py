@@ -264,7 +264,7 @@ def test_dead_mlflow_server_costs_one_warning(project):
         ),
         (
             ["run", "--env=paper", "--datasets=adult", "--methods=erm", "--seeds=1"],
-            "(conf/base/parameters.yml:5). Download it with `robust-fairness fetch adult`",
+            "(conf/paper/parameters.yml:13). Download it with `robust-fairness fetch adult`",
         ),
     ],
 )
