@@ -138,6 +138,13 @@ def test_methods_of_steps_refuse_it(method):
         training.train(make_samples(domains=3), make_svm_cell(method))
 
 
+def test_bfloat16_is_refused():
+    message = "precision bfloat16: network rbf_svm is not iterative, allowed: float32, float64"
+    protocol = make_svm_cell().protocol.model_copy(update={"precision": "bfloat16"})
+    with pytest.raises(InputError, match=message):
+        training.train(make_images(), make_svm_cell().model_copy(update={"protocol": protocol}))
+
+
 def test_augmentation_is_refused():
     """It sees no augmented batch; also where the cell's settings or a trial ask for it."""
     samples = make_images()

@@ -122,6 +122,19 @@ def test_training_twice_gives_the_same_bits(method, tmp_path, monkeypatch):
     assert curves.equals(again)
 
 
+@pytest.mark.parametrize("method", ["erm", "cuma", "dfr", "faircocco", "lff", "lnl", "parade"])
+def test_bfloat16_training_stays_close(method):
+    """Whatever passes a method makes: float32 weights, close to those of float32."""
+    samples = make_samples(domains=3)
+    exact, rounded = (
+        trained(samples, make_cell(method, seeds=(0,), epochs=3, precision=precision))[0]
+        for precision in ("float32", "bfloat16")
+    )
+    weights = [name for name in exact.state if "model." in name and "top.heads" not in name]
+    assert all(rounded.state[name].dtype == exact.state[name].dtype for name in weights)
+    assert 0 < max(np.abs(exact.state[n] - rounded.state[n]).max() for n in weights) < 0.02
+
+
 def test_cuma_equals_adv_debias_when_gamma_is_zero():
     """Without the curvature term CUMA is adversarial debiasing."""
     samples = make_samples()

@@ -53,6 +53,9 @@ class Protocol(Hyperparameters):
     ``remove_correlation`` is alpha of fairlearn's ``CorrelationRemover``: that share of the linear
     prediction by the columns of the sensitive attributes is subtracted from all other features,
     and these columns are left out. It reads the group of every row, also at prediction.
+
+    ``precision`` ``bfloat16`` is that of the networks' passes in training (autocast). Weights,
+    losses, penalties, validation and predictions are float32.
     """
 
     epochs: int = Field(50, ge=1)
@@ -67,7 +70,7 @@ class Protocol(Hyperparameters):
     constant_features: Literal["centre", "drop"] = "centre"
     remove_correlation: float = Field(0.0, ge=0, le=1, description="with sensitive attributes")
     augmentation: Literal["none", "randaugment", "crop_and_flip", "flip"] = "none"
-    precision: Literal["float32", "float64"] = "float32"
+    precision: Literal["float32", "float64", "bfloat16"] = "float32"
     device: Literal["auto", "cpu", "cuda"] = "auto"
     threads: int = Field(1, ge=1, description="CPU threads; one is fastest for small networks")
     checkpoint_seconds: float = Field(30, ge=0, description="least time between two checkpoints")

@@ -33,6 +33,11 @@ def require_trainable(cell: Cell, protocol: Protocol) -> None:
             f"augmentation {protocol.augmentation}: network {cell.network.name} is not "
             "iterative, allowed: none"
         )
+    if protocol.precision == "bfloat16":
+        raise InputError(
+            f"precision bfloat16: network {cell.network.name} is not iterative, "
+            "allowed: float32, float64"
+        )
 
 
 def require_head(network: BaseModel, cell: Cell) -> None:

@@ -25,6 +25,8 @@ from robust_fairness.training.attributes import (
 from robust_fairness.training.inputs import Inputs, rows_at_once
 from robust_fairness.training.preprocessing import Preprocessing
 
+# Of weights, inputs and losses; bfloat16 is that of a network's passes alone.
+DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.float32}
 VisitingOrder = Callable[[TrainingRows, torch.Generator], Tensor]
 
 
@@ -41,7 +43,7 @@ class StackData:
     ) -> None:
         first, seeds = replicas[0], [replica.seed for replica in replicas]
         self.protocol: Protocol = first.protocol
-        self.device, self.dtype = device_of(self.protocol), getattr(torch, self.protocol.precision)
+        self.device, self.dtype = device_of(self.protocol), DTYPES[self.protocol.precision]
         self.splits = [replica.split(samples.split_names) for replica in replicas]
         samples = samples.of_split(self.splits[0])
         self.train = part_rows(samples, self.splits, "train").to(self.device)

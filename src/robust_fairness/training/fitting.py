@@ -18,6 +18,7 @@ from robust_fairness.core.registry import find
 from robust_fairness.experiment.experiment import Cell, Replica
 from robust_fairness.methods.base import Batch, Method, Problem, Step, plain_steps, shuffled
 from robust_fairness.models.base import Model, NonIterativeModel
+from robust_fairness.models.precision import in_bfloat16
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.samples import Samples, values_of
 from robust_fairness.training.attributes import mitigated_attributes
@@ -89,7 +90,10 @@ class Stack:
     def _new_model(self, weights: Randomness) -> Model:
         network, data = find("network", self.cell.network.name), self.data
         model = network(self.replicas[0].network, data.inputs.shape, data.outputs, weights)
-        return model.to(data.device, data.dtype)
+        model = model.to(data.device, data.dtype)
+        if self.protocol.precision == "bfloat16":
+            return in_bfloat16(model, data.device)
+        return model
 
     def run_epoch(self) -> None:
         """Train one epoch and append the losses to the history."""
