@@ -32,7 +32,6 @@ SHOWN = {
 }
 SHIFTED = {under_shift(name): name for name in agreement.MEASURES}
 NAMES = SHOWN | {name: under_shift(SHOWN.get(of, of)) for name, of in SHIFTED.items()}
-START, STOP, END = "<!-- table: ", " -->\n", "\n<!-- end -->"
 
 
 def shown(name: str) -> str:
@@ -193,12 +192,8 @@ TABLES: dict[str, Callable[[Results], pd.DataFrame]] = {
 
 
 def written(page: str, results: Results) -> str:
-    """The page, Markdown with a pair of comments for every table, with new tables."""
-    for name, make in TABLES.items():
-        before, start, rest = page.partition(f"{START}{name}{STOP}")
-        if start:
-            page = before + start + tables.markdown(make(results)) + END + rest.partition(END)[2]
-    return page
+    """The page with new tables."""
+    return tables.in_page(page, {name: partial(make, results) for name, make in TABLES.items()})
 
 
 def fetch(run_id: str) -> None:

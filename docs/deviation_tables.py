@@ -20,7 +20,6 @@ from robust_fairness.settings import CONFIG_LOADER_ARGS
 
 PAPERS = Path(__file__).resolve().parent / "papers"
 SETTINGS = PAPERS / "deviations.yml"
-START, END = "<!-- table: deviations -->\n", "\n<!-- end -->"
 
 
 def configured() -> Experiment:
@@ -77,8 +76,7 @@ def table(experiment: Experiment, rows: Sequence[dict[str, Any]]) -> pd.DataFram
 
 def written(page: str, rows: pd.DataFrame) -> str:
     """The page with a new table between its two comments."""
-    before, start, rest = page.partition(START)
-    return before + start + tables.markdown(rows) + END + rest.partition(END)[2]
+    return tables.in_page(page, {"deviations": lambda: rows})
 
 
 def pages(experiment: Experiment) -> dict[Path, str]:

@@ -6,6 +6,7 @@ python docs/label_free.py           # writes the tables of audit.md from that fi
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,6 @@ from robust_fairness.core import tables
 
 DOCS = Path(__file__).resolve().parent
 PAGE, SCORES = DOCS / "audit.md", DOCS / "results" / "label_free.csv"
-START, STOP, END = "<!-- table: ", " -->\n", "\n<!-- end -->"
 SHOWN = "NE"  # the state whose table is shown with intervals
 METRICS = {
     "accuracy": ("", "", "accuracy"),
@@ -118,11 +118,8 @@ TABLES: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {"by_state": by_stat
 
 
 def written(page: str, found: pd.DataFrame) -> str:
-    """The page, Markdown with a pair of comments for every table, with new tables."""
-    for name, make in TABLES.items():
-        before, start, rest = page.partition(f"{START}{name}{STOP}")
-        page = before + start + tables.markdown(make(found)) + END + rest.partition(END)[2]
-    return page
+    """The page with new tables."""
+    return tables.in_page(page, {name: partial(make, found) for name, make in TABLES.items()})
 
 
 if __name__ == "__main__":

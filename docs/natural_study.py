@@ -33,7 +33,6 @@ PAGE, SCORES, PARTS = (
     RESULTS / name
     for name in ("natural_shift.md", "natural_shift_scores.parquet", "natural_shift_parts.csv")
 )
-START, STOP, END = "<!-- table: ", " -->\n", "\n<!-- end -->"
 PRIMARY, REPLICATION = "acs_income", "acs_public_coverage"
 HYPOTHESES = 8
 LEVEL = 0.05
@@ -480,6 +479,46 @@ def answers_without() -> pd.DataFrame:
     return answered(kept).drop(columns=["statistic", "p (signs)", "states"])
 
 
+def other_data() -> pd.DataFrame:
+    """The quantities of the hypotheses on data with fewer designs, which are not tested."""
+    small = read().groupby("data")["trained_on"].nunique().drop([PRIMARY, REPLICATION])
+    found = []
+    for data, designs in small.items():
+        scores = rows_of(data)
+        rows = away(scores)
+        kept = [advantages(rows, name, "erm") for name in DEPENDENCE]
+        post = [advantages(rows, name, than) for name, than in POSTPROCESSED.items()]
+        found.append(
+            {
+                "data": f"`{data}`",
+                "training sets": designs,
+                "accuracy": signed(-lost(rows).mean()),
+                "ΔEO at home": plain(home(scores)["delta_eo"].mean()),
+                "elsewhere": plain(rows["delta_eo"].mean()),
+                "movement": plain(movement(rows, "trained_on", net=True).mean()),
+                **{
+                    f"noise {noise[1]:g}": plain(
+                        movement(under(scores, noise), "trained_on", net=False).mean()
+                    )
+                    for noise in SYNTHETIC[:2]
+                },
+                "tau, same domains": signed(
+                    taus(scores, home(scores).assign(tested_on="")).mean(), 2
+                ),
+                "tau, elsewhere": signed(taus(scores, rows).mean(), 2),
+                "penalties, home and elsewhere": _advantage(kept),
+                "thresholds, home and elsewhere": _advantage(post),
+            }
+        )
+    return pd.DataFrame(found)
+
+
+def _advantage(pairs: list[pd.DataFrame]) -> str:
+    """Mean advantages at home and elsewhere of several methods."""
+    both = pd.concat(pairs)
+    return f"{signed(both['home'].mean(), 2)}, {signed(both['elsewhere'].mean(), 2)}"
+
+
 def movements() -> pd.DataFrame:
     """By method: movement between states, gross and net, and under synthetic shifts."""
     scores = primary()
@@ -705,14 +744,13 @@ def decomposed() -> pd.DataFrame:
 
 
 def run_so_far() -> pd.DataFrame:
-    """What the scores hold: per data set the sources, targets, methods and seeds."""
+    """What the scores hold: per data set the designs, targets, methods and seeds."""
     rows = read()
     found = []
     for data, part in rows.groupby("data"):
         other = part[part["shift"] == "domain"]
-        sources = ", ".join(sorted(set(part["trained_on"])))
-        numbers = {name: part[name].nunique() for name in ("method", "seed")}
-        found.append({"data": f"`{data}`", "trained on": sources,
+        numbers = {name: part[name].nunique() for name in ("trained_on", "method", "seed")}
+        found.append({"data": f"`{data}`", "training sets": numbers["trained_on"],
                       "domains tested on": other["tested_on"].nunique(),
                       "methods": numbers["method"], "seeds": numbers["seed"],
                       "models": len(home(part))})  # fmt: skip
@@ -723,6 +761,7 @@ SHOWN = [
     answers,
     answers_without,
     replicated,
+    other_data,
     run_so_far,
     costs,
     against_shifts,
@@ -936,12 +975,8 @@ FIGURES: dict[str, Callable[[], str]] = {
 
 
 def written(page: str) -> str:
-    """The page, Markdown with a pair of comments for every table, with new tables."""
-    for name, make in TABLES.items():
-        before, start, rest = page.partition(f"{START}{name}{STOP}")
-        if start:
-            page = before + start + tables.markdown(make()) + END + rest.partition(END)[2]
-    return page
+    """The page with new tables."""
+    return tables.in_page(page, TABLES)
 
 
 if __name__ == "__main__":

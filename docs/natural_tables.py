@@ -19,7 +19,6 @@ RESULTS = Path(__file__).resolve().parent / "results"
 PAGE, SCORES, CELLS = (
     RESULTS / name for name in ("natural.md", "natural_scores.parquet", "natural_cells.csv")
 )
-START, STOP, END = "<!-- table: ", " -->\n", "\n<!-- end -->"
 
 
 def square(data: str, metric: str, results: Results) -> pd.DataFrame:
@@ -57,12 +56,8 @@ TABLES: dict[str, Callable[[Results], pd.DataFrame]] = {
 
 
 def written(page: str, results: Results) -> str:
-    """The page, Markdown with a pair of comments for every table, with new tables."""
-    for name, make in TABLES.items():
-        before, start, rest = page.partition(f"{START}{name}{STOP}")
-        if start:
-            page = before + start + tables.markdown(make(results)) + END + rest.partition(END)[2]
-    return page
+    """The page with new tables."""
+    return tables.in_page(page, {name: partial(make, results) for name, make in TABLES.items()})
 
 
 def results_beside() -> Results:

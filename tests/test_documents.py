@@ -279,6 +279,15 @@ def test_tables_of_cross_md_are_those_of_the_scores_beside_it():
     assert set(re.findall(r"<!-- table: (\w+) -->", page)) == {*made.TABLES}
 
 
+def test_tables_of_papers_are_those_of_the_scores_beside_them():
+    """``docs/paper_tables.py`` leaves every page as it is; every view of a page is shown."""
+    made = module(DOCUMENTS / "paper_tables.py")
+    for page in made.PAGES.values():
+        written = page.written()
+        assert page.path.read_text() == written
+        assert set(re.findall(r"<!-- table: (\w+) -->", written)) == {*page.views, "claims"}
+
+
 def test_tables_of_deviations_are_those_of_the_configuration():
     """``docs/deviation_tables.py`` leaves every page as it is, and fails on unknown fields."""
     made = module(DOCUMENTS / "deviation_tables.py")

@@ -95,7 +95,7 @@ def test_units_of_training_domains_must_leave_rows_to_test():
         hold_out_domains(everywhere, ["north"], test=["south"])
 
 
-def test_groups_that_a_domain_lacks_are_named(caplog):
+def test_groups_and_classes_that_a_domain_lacks_are_named(caplog):
     samples = patients()
     kind, hospital = samples.attributes["kind"], samples.attributes["hospital"]
 
@@ -106,6 +106,11 @@ def test_groups_that_a_domain_lacks_are_named(caplog):
     hold_out_domains(without("west"), ["north"])
     (warning,) = caplog.messages
     assert warning.startswith("domain west has no row of kind group 1: ")
+    caplog.clear()
+    west = (hospital == "west").to_numpy()
+    hold_out_domains(replace(samples, y=np.where(west, 0, samples.y)), ["north"])
+    (warning,) = caplog.messages
+    assert warning.startswith(f"domain west has no row of class {samples.classes[1]}: ")
     message = "all training rows of split_0 have kind group 0, allowed: rows of two groups or more"
     with pytest.raises(InputError, match=message):
         hold_out_domains(without("north"), ["north"])

@@ -37,6 +37,7 @@ FILES = {
     "cli/commands.py": "error messages of Kedro",
     "core/files.py": "host name",
     "core/registry.py": "names of modules",
+    "core/tables.py": "comments of a page",
     "experiment/plugins.py": "error messages of pydantic",
     "metrics/criteria.py": "criteria as a user writes them: accuracy@unbiased_val",
     "metrics/find.py": "metrics as a user writes them: accuracy_at(alpha=-0.5)",

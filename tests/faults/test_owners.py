@@ -84,6 +84,7 @@ def test_a_run_deletes_only_the_checkpoints_it_used():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)  # beside other work
 def test_a_run_killed_at_random_moments_is_completed_to_the_same_bits(folder):
     """At 50 moments from the start to the report; the last completion is left alone."""
     project, draw = small(Project.copied_to(folder)), random.Random(0)

@@ -3,7 +3,8 @@
 Schema, catalog entry, documentation and the collector that joins tables follow from it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,7 @@ import pandas as pd
 import yaml
 
 TEXT = "str"
+IN_A_PAGE = re.compile(r"(<!-- table: (\w+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with these begin formulas of spreadsheets
 
 
@@ -150,6 +152,23 @@ def markdown(frame: pd.DataFrame) -> str:
     rows = [list(frame.columns), ["---"] * len(frame.columns)]
     rows += frame.astype(object).where(frame.notna(), "").to_numpy().tolist()
     return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in rows)
+
+
+def in_page(page: str, made: Mapping[str, Callable[[], pd.DataFrame]]) -> str:
+    r"""A Markdown page with its tables made anew.
+
+    A table stands between the comments ``<!-- table: name -->`` and ``<!-- end -->``; ``made`` has
+    a function for every name.
+
+    >>> page = "Two: <!-- table: two -->\n\n<!-- end -->"
+    >>> print(in_page(page, {"two": lambda: pd.DataFrame({"a": [2]})}))
+    Two: <!-- table: two -->
+    | a |
+    | --- |
+    | 2 |
+    <!-- end -->
+    """
+    return IN_A_PAGE.sub(lambda found: found[1] + markdown(made[found[2]]()) + found[3], page)
 
 
 def described() -> str:

@@ -66,6 +66,7 @@ def hold_out_domains(
     if samples.classes:
         labels = pd.Series(pd.Categorical.from_codes(samples.y, pd.Index(samples.classes)))
         require_every_class(splits, labels, f"domains {', '.join(train)}: ")
+        _warn_of_missing(domains, labels, "class", test)
     _require_rows(splits, domains, part_of)
     _require_groups(samples, splits, domains, test)
     return replace(samples, splits=splits)
@@ -86,7 +87,7 @@ def _require_rows(splits: pd.DataFrame, domains: pd.Series, part_of: Mapping[str
 def _require_groups(
     samples: Samples, splits: pd.DataFrame, domains: pd.Series, test: Sequence[str]
 ) -> None:
-    """Check that training rows have several groups; warn of domains that lack one of them."""
+    """Check that training rows have several groups; warn of tested domains that lack one."""
     for attribute in samples.sensitive:
         values = samples.attributes.get(attribute)
         if values is None or not isinstance(values.dtype, pd.CategoricalDtype):
@@ -98,14 +99,21 @@ def _require_groups(
                     f"domains: all training rows of {split} have {attribute} {groups[0]}, "
                     f"allowed: rows of two groups or more"
                 )
-        counts = pd.crosstab(domains, values)
-        for place, number in np.argwhere(counts.to_numpy() == 0):
-            name, group = counts.index[place], counts.columns[number]
-            if name in test:
-                logger.warning(
-                    "domain %s has no row of %s %s: it has no differences between groups",
-                    name, attribute, group,
-                )  # fmt: skip
+        _warn_of_missing(domains, values, attribute, test)
+
+
+def _warn_of_missing(
+    domains: pd.Series, values: pd.Series, column: str, test: Sequence[str]
+) -> None:
+    """Warn of tested domains that have no row of a group or class."""
+    counts = pd.crosstab(domains, values)
+    for place, number in np.argwhere(counts.to_numpy() == 0):
+        name, value = counts.index[place], counts.columns[number]
+        if name in test:
+            logger.warning(
+                "domain %s has no row of %s %s: metrics that need some are missing there",
+                name, column, value,
+            )  # fmt: skip
 
 
 def _domains(samples: Samples) -> pd.Series:

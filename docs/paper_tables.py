@@ -1,0 +1,156 @@
+"""Write the generated tables of a paper's results page from the scores that lie beside it.
+
+    python docs/paper_tables.py [PAPER --runs RUN ...]
+
+With runs of ``conf/paper`` or ``conf/reduced``, their scores of the paper's measures, cells and
+splits are put there first. A table is that of the report's view of this name, with our mean and
+standard deviation over seeds and the published number in brackets, or ``claims``: how many
+statements of the paper hold.
+"""
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from robust_fairness.catalog.files import TableDataset
+from robust_fairness.core import tables
+from robust_fairness.reporting import Results, equalized_robustness
+from robust_fairness.reporting.results import UNSHIFTED
+from robust_fairness.reporting.views import Section, View, published
+from robust_fairness.runs import provenance
+
+RESULTS = Path(__file__).resolve().parent / "results"
+BESIDE = ("metrics", "cells", "splits")
+PLACE = ("dataset", "method")
+
+
+@dataclass(frozen=True)
+class Page:
+    """The results page of a paper.
+
+    Attributes:
+        section: the views and claims of the paper.
+        views: those that are tables of the page.
+        unit: what its numbers are multiplied by.
+        digits: decimal places.
+    """
+
+    paper: str
+    section: Section
+    views: tuple[str, ...]
+    unit: float = 1
+    digits: int = 3
+
+    @property
+    def path(self) -> Path:
+        return RESULTS / f"{self.paper}.md"
+
+    def beside(self, name: str) -> Path:
+        """The file of a table of the runs."""
+        return RESULTS / f"{self.paper}_{name}.parquet"
+
+    @property
+    def results(self) -> Results:
+        """The scores beside the page."""
+        found = {name: pd.read_parquet(self.beside(name)) for name in BESIDE}
+        return Results.of(found.pop("metrics"), **found)
+
+    def written(self) -> str:
+        """The page with new tables."""
+        results = self.results
+        made: dict[str, Callable[[], pd.DataFrame]] = {
+            view.id: partial(self.table, view, results)
+            for view in self.section.views
+            if view.id in self.views
+        }
+        made["claims"] = partial(verdicts, self.section.claims(results))
+        return tables.in_page(self.path.read_text(), made)
+
+    def table(self, view: View, results: Results) -> pd.DataFrame:
+        """Measures across, data and methods down."""
+        rows = view.rows(results).query("seeds > 0")
+        across = rows["metric"].str.cat(_shift(rows))
+        cells = rows.assign(across=across, cell=[self.cell(one) for _, one in rows.iterrows()])
+        down = [name for name in PLACE if name in cells]
+        order = [cells[down].drop_duplicates(), across.drop_duplicates()]
+        wide = cells.pivot(index=down, columns="across", values="cell")
+        return wide.loc[pd.MultiIndex.from_frame(order[0]), order[1]].reset_index()
+
+    def cell(self, row: pd.Series) -> str:
+        """Mean, deviation and, in brackets, the published number."""
+        own, spread, theirs = (
+            f"{row[name] * self.unit:.{self.digits}f}" for name in ("ours", "std", "published")
+        )
+        return f"{own} ± {spread}" + ("" if np.isnan(row["published"]) else f" ({theirs})")
+
+
+def _shift(rows: pd.DataFrame) -> pd.Series:
+    """The shift of every row as the end of a title."""
+    if "shift" not in rows:
+        return pd.Series("", rows.index)
+    named = ", " + rows["shift"] + " " + rows["severity"].map("{:g}".format)
+    return named.mask(rows["shift"] == UNSHIFTED, "")
+
+
+def verdicts(claims: pd.DataFrame) -> pd.DataFrame:
+    """Numbers of statements by claim and dataset that hold, and that are reversed, after Holm.
+
+    In brackets those with a false discovery rate of 5 %. ``detectable`` is the median over the
+    statements.
+    """
+    found = []
+    run = claims[claims["verdict"] != "not run"]
+    for (claim, dataset), part in run.groupby(["claim", "dataset"], sort=False):
+        counts = {
+            title: f"{(part['verdict'] == text).sum()} ({(part['verdict (FDR)'] == text).sum()})"
+            for title, text in {"hold": "holds", "reversed": "does not hold"}.items()
+        }
+        least = part["detectable"].median()
+        found.append({"claim": claim, "data": dataset, "statements": len(part), **counts,
+                      "detectable": "" if np.isnan(least) else f"{least:.3f}"})  # fmt: skip
+    return pd.DataFrame(found)
+
+
+PAGES = {
+    one.paper: one
+    for one in (
+        Page(
+            equalized_robustness.PAPER,
+            equalized_robustness.SECTION,
+            ("table_1", "table_2", "table_8", "table_9"),
+            unit=100,
+            digits=1,
+        ),
+    )
+}
+
+
+def fetch(page: Page, run_ids: list[str]) -> None:
+    """Put the scores of runs that a page needs, their cells and splits beside it."""
+    for name in BESIDE:
+        found = pd.concat([provenance.load(one, name, TableDataset) for one in run_ids])
+        if name == "metrics":
+            needed = set(published(page.paper)["metric"]) | {"delta_er_one_shot"}
+            found = found[found["metric"].isin(needed) & (found["group"] == "")]
+        found.to_parquet(page.beside(name), index=False, compression="zstd")
+
+
+def main() -> None:
+    """Write the pages."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("paper", nargs="?", choices=[*PAGES])
+    parser.add_argument("--runs", nargs="+", help="take scores, cells and splits of these runs")
+    arguments = parser.parse_args()
+    if arguments.runs:
+        fetch(PAGES[arguments.paper], arguments.runs)
+    for page in PAGES.values():
+        page.path.write_text(page.written())
+
+
+if __name__ == "__main__":
+    main()
