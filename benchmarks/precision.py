@@ -12,8 +12,8 @@ import statistics
 import tempfile
 import time
 
-from bias_mitigation import pictures
 from _results import save
+from bias_mitigation import pictures
 
 from robust_fairness.core.checkpoints import ROOT_VARIABLE, threads
 from robust_fairness.core.memory import keep_freed_memory
