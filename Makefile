@@ -17,7 +17,7 @@ unexport PIP_PREFIX PIP_REQUIRE_HASHES PIP_ROOT PIP_TARGET PIP_USER
 unexport PYTHONHOME PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test coverage test-slow lint format viz docs check-docs lock sbom bench clean
+.PHONY: help install run test coverage test-slow lint format viz docs check-docs lock sbom bench gpu clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -93,6 +93,9 @@ sbom: $(INSTALLED) ## list the installed packages (CycloneDX) and their licences
 bench: $(INSTALLED) ## measure speed and memory
 	@set -e; for script in benchmarks/[a-z]*.py; do \
 		echo "== $$script"; $(BIN)/python "$$script"; done
+
+gpu: $(INSTALLED) ## check and measure the training loop on a GPU, in less than ten minutes
+	$(BIN)/python benchmarks/gpu.py
 
 clean: ## remove the environment and all caches; data and results stay
 	rm -rf $(ENVIRONMENT) .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache \
