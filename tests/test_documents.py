@@ -24,6 +24,8 @@ from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
 from robust_fairness.datasets.files import Files
+from robust_fairness.experiment.reading import layered, read
+from robust_fairness.experiment.yaml_source import parse
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.reporting import Results
 from robust_fairness.runs.configuration import ConfigLoader
@@ -245,6 +247,17 @@ def test_the_grid_of_the_first_page_is_accepted(tmp_path):
     cell = cells["cuma"]["cell"]
     assert [one["gamma"] for one in cell.trials] == [0.1, 10.0]
     assert {"erm", "group_dro", "cuma"} <= cells.keys()
+
+
+def test_the_grids_of_methods_md_are_accepted():
+    """With the names of the shipped parameters; every plug-in checks its own."""
+    places = parse((ROOT / "conf/base/parameters.yml").read_text(), "parameters.yml")
+    texts = [text for kind, text in blocks([DOCUMENTS / "methods.md"]) if kind == "yaml"]
+    for text in texts:
+        grid = layered([parse(text, "methods.md")], [], [])
+        (found,) = read(grid, places.plain, places, fully=True).datasets
+        assert "trees_reduced" in [cell.label for cell in found.cells]
+    assert len(texts) > 1
 
 
 def test_the_search_of_the_page_runs(tmp_path):

@@ -80,7 +80,8 @@ class Lookup:
             allowed = ", ".join(sorted(self.known("network")))
             self.mistakes.note(f"{of} has no network", place, f"Allowed: {allowed}.")
             return None
-        found = self.plugin("network", str(node.plain), of, node.place)
+        name = self.mistakes.name(node, f"network of {of}")
+        found = self.plugin("network", name, of, node.place) if name else None
         kind = self.data_kind(source)
         if found is None or not kind:
             return found

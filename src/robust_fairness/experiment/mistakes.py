@@ -64,6 +64,14 @@ class Mistakes:
         self.note(f"{what}: {node.plain!r}, allowed: names with fields", node.place)
         return {}
 
+    def name(self, node: Node, what: str) -> str | None:
+        """The name that a node has; None, and a mistake, where it has fields or is a list."""
+        if not isinstance(node.value, dict | list):
+            return str(node.plain)
+        hint = "Its parameters belong under 'settings', or under a name of your own in parameters."
+        self.note(f"{what}: {node.plain!r}, allowed: a name", node.place, hint)
+        return None
+
     def elements(self, node: Node, what: str) -> list[Node]:
         """The nodes of a list; none, and a mistake, where it is something else."""
         if isinstance(node.value, list | None):

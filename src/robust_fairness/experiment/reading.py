@@ -259,7 +259,8 @@ class Reader:
         fields = self.mistakes.mapping(node, of)
         self.mistakes.unknown_fields(fields, of, CELL_FIELDS)
         named = fields.get("method", Node(label, node.place))
-        method = self.lookup.plugin("method", str(named.plain), data, named.place)
+        called = self.mistakes.name(named, f"method of {of}")
+        method = self.lookup.plugin("method", called, data, named.place) if called else None
         trained = fields.get("network", dataset.fields.get("network", NOTHING))
         network = self.lookup.network(trained, source, of, node.place)
         settings = fields.get("settings", NOTHING)

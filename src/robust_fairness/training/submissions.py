@@ -127,8 +127,9 @@ def _require_columns(table: pd.DataFrame, value: str) -> None:
     if len(wrong):
         first = wrong.iloc[0]
         allowed = "0 to 1" if value == PROBABILITY else "finite numbers"
+        given = str(first[value]) or "missing"
         raise InputError(
-            f"predictions: {value} of id {first['id']} is {first[value]} ({len(wrong)} such rows), "
+            f"predictions: {value} of id {first['id']} is {given} ({len(wrong)} such rows), "
             f"allowed: {allowed}"
         )
 

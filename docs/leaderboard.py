@@ -1,0 +1,171 @@
+"""Write the tables of results/leaderboard.md from the predictions that were submitted.
+
+    python docs/leaderboard.py            # score all submissions again
+    python docs/leaderboard.py --run ID   # take the predictions of a run's own methods first
+
+A submission is a file ``results/leaderboard/<name>.csv``, as ``robust-fairness submit`` takes it,
+and a line of ``results/leaderboard.csv``. The text between the two comments of a table is replaced.
+"""
+
+import argparse
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from robust_fairness import audit
+from robust_fairness.audit.trivial import trivial_predictor
+from robust_fairness.core import tables
+from robust_fairness.experiment.experiment import Cell
+from robust_fairness.library.auditing import Audit
+from robust_fairness.samples import Samples
+from robust_fairness.samples.domains import rows_by_domain
+from robust_fairness.training import submissions
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "docs" / "results" / "leaderboard"
+PAGE, LISTED = FOLDER.with_suffix(".md"), FOLDER.with_suffix(".csv")
+DATASET = "heart_from_cleveland"
+GAP, ACCURACY = "equal_opportunity_difference", "accuracy"
+START, STOP, END = "<!-- table: ", " -->\n", "\n<!-- end -->"
+
+
+@cache
+def problem() -> tuple[Samples, Cell]:
+    """The samples of the leaderboard, and settings with the seed that it uses."""
+    from robust_fairness.pipelines.ingestion.pipeline import ingest
+    from robust_fairness.runs.configuration import ConfigLoader
+    from robust_fairness.settings import CONFIG_LOADER_ARGS
+
+    grid = {"grid": {"datasets": DATASET, "seeds": 1}}
+    options = CONFIG_LOADER_ARGS | {"default_run_env": "base", "runtime_params": grid}
+    (dataset,) = ConfigLoader(str(ROOT / "conf"), "natural", **options).selected_experiment.datasets
+    return ingest(dataset)[0], dataset.cells[0]
+
+
+def scores(submitted: pd.DataFrame, samples: Samples, cell: Cell) -> pd.DataFrame:
+    """Gap and accuracy of a submission in every hospital that is not trained on.
+
+    Returns:
+        Columns hospital, metric, value, low, high, n and trivial, whether the predictions of all
+        these hospitals are constant or no better than chance.
+
+    Raises:
+        InputError: the predictions are not those of the exported rows.
+    """
+    found = submissions.imported(submitted, samples, cell, {})
+    (away,) = [one for one in found if one.part == "ood_test"]
+    rows = samples.attributes.iloc[away.rows].assign(
+        y_true=samples.y[away.rows], y_pred=away.positive.astype(int)
+    )
+    trivial = bool(trivial_predictor(audited(rows, samples).predictions))
+    parts = []
+    for hospital, places in rows_by_domain(samples, away.rows).items():
+        own = audited(rows.iloc[places], samples).to_frame()
+        own = own[own["metric"].isin([GAP, ACCURACY]) & (own["group"] == "")]
+        parts.append(own[["metric", "value", "low", "high", "n"]].assign(hospital=hospital))
+    return pd.concat(parts, ignore_index=True).assign(trivial=trivial)
+
+
+def audited(rows: pd.DataFrame, samples: Samples) -> Audit:
+    """The audit of decisions, with its intervals."""
+    names = {"y_true": "y_true", "y_pred": "y_pred", "sensitive_features": list(samples.sensitive)}
+    return audit(rows, **names, metrics=[GAP, ACCURACY])
+
+
+def all_scores() -> pd.DataFrame:
+    """``scores`` of every submission, by its name, with what it sees and is."""
+    samples, cell = problem()
+    listed = pd.read_csv(LISTED, keep_default_na=False)
+    parts = [
+        scores(pd.read_csv(FOLDER / f"{name}.csv", dtype={"id": str}), samples, cell).assign(
+            name=name
+        )
+        for name in listed["name"]
+    ]
+    return pd.concat(parts).merge(listed, on="name")
+
+
+def ranking(found: pd.DataFrame) -> pd.DataFrame:
+    """Submissions by the gap of their worst hospital; trivial ones come last, without rank."""
+    gaps = found[found["metric"] == GAP].sort_values("value", ascending=False)
+    worst = gaps.drop_duplicates("name").sort_values(["trivial", "value"])
+    accuracy = found[found["metric"] == ACCURACY].sort_values("value").drop_duplicates("name")
+    accuracy = accuracy.set_index("name").loc[worst["name"]]
+    rank = worst["value"].mask(worst["trivial"]).rank(method="min").map("{:.0f}".format)
+    return pd.DataFrame(
+        {
+            "rank": rank.mask(worst["trivial"], "trivial"),
+            "submission": "`" + worst["name"] + "`",
+            "gap, worst hospital": with_interval(worst),
+            "at": worst["hospital"],
+            "accuracy, worst hospital": with_interval(accuracy).to_numpy(),
+            "sees": worst["sees"],
+            "model": worst["model"],
+        }
+    )
+
+
+def by_hospital(found: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """A measure by submission and hospital."""
+    own = found[found["metric"] == metric]
+    own = own.assign(shown=with_interval(own), submission="`" + own["name"] + "`")
+    return own.pivot(index="submission", columns="hospital", values="shown").reset_index()
+
+
+def with_interval(rows: pd.DataFrame) -> pd.Series:
+    """Values with their 95 % intervals, as text."""
+    shown = {name: rows[name].map("{:.2f}".format) for name in ("value", "low", "high")}
+    return shown["value"] + " (" + shown["low"] + " to " + shown["high"] + ")"
+
+
+def written(page: str, found: pd.DataFrame) -> str:
+    """The page, Markdown with a pair of comments for every table, with new tables."""
+    made = {
+        "ranking": ranking(found),
+        "gaps": by_hospital(found, GAP),
+        "accuracies": by_hospital(found, ACCURACY),
+    }
+    for name, table in made.items():
+        before, start, rest = page.partition(f"{START}{name}{STOP}")
+        page = before + start + tables.markdown(table) + END + rest.partition(END)[2]
+    return page
+
+
+def take(run_id: str) -> None:
+    """Write the predictions of a run as submissions, under the names of its methods.
+
+    Randomised decisions, of post-processing, are drawn once.
+    """
+    from robust_fairness.catalog import names
+    from robust_fairness.catalog.arrays import PredictionsDataset
+    from robust_fairness.runs import provenance
+
+    samples, _ = problem()
+    draws = np.random.default_rng(0)
+    manifest = provenance.load_manifest(run_id)
+    for cell in manifest["grid"]["cells"]:
+        found = provenance.load(run_id, names.of_cell(cell, "predictions"), PredictionsDataset)
+        parts = [
+            pd.DataFrame(
+                {
+                    "split": one.split,
+                    "test_set": submissions.PLAIN,
+                    "id": samples.id[one.rows],
+                    "probability": draws.random(len(one.rows)) < one.positive,
+                }
+            )
+            for one in found
+        ]
+        place = FOLDER / f"{names.parse(f'{cell}.predictions').label}.csv"
+        pd.concat(parts).astype({"probability": int}).to_csv(place, index=False)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--run", help="take the predictions of this run first")
+    run = parser.parse_args().run
+    if run:
+        take(run)
+    PAGE.write_text(written(PAGE.read_text(), all_scores()))

@@ -1,0 +1,44 @@
+"""The leaderboard: its page is that of the submitted predictions, scored again."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.test_documents import DOCUMENTS, module
+
+
+@pytest.fixture(scope="module")
+def made():
+    return module(DOCUMENTS / "leaderboard.py")
+
+
+@pytest.fixture(scope="module")
+def found(made) -> pd.DataFrame:
+    return made.all_scores()
+
+
+def test_the_page_is_that_of_the_submissions(made, found):
+    page = made.PAGE.read_text()
+    assert made.written(page, found) == page
+    assert {path.stem for path in made.FOLDER.glob("*.csv")} == set(found["name"])
+
+
+def test_gaps_are_those_of_true_positive_rates_by_hand(made, found):
+    """In every hospital, from the labels of the dataset."""
+    samples, _ = made.problem()
+    rows = samples.attributes.assign(y=samples.y, id=samples.id).query("y == 1")
+    for name in set(found["name"]):
+        sent = rows.merge(pd.read_csv(made.FOLDER / f"{name}.csv"), on="id")
+        rates = sent.groupby(["hospital", "age_group"], observed=True)["probability"].mean()
+        gaps = rates.unstack().diff(axis=1).iloc[:, -1].abs().drop("cleveland")
+        own = found[(found["name"] == name) & (found["metric"] == made.GAP)]
+        np.testing.assert_allclose(own.set_index("hospital")["value"], gaps)
+
+
+def test_trivial_predictions_come_last_without_rank(made, found):
+    """Whatever their gap is."""
+    one = found["name"] == found["name"].iloc[0]
+    changed = found.assign(trivial=one, value=found["value"].mask(one, 0.0))
+    ranks = made.ranking(changed)
+    assert ranks["rank"].tolist() == ["1", "2", "3", "trivial"]
+    assert ranks["submission"].iloc[-1] == f"`{found['name'].iloc[0]}`"
