@@ -4,11 +4,11 @@
     python docs/leaderboard.py --run ID   # take the predictions of a run's own methods first
 
 A submission is a file ``results/leaderboard/<name>.csv``, as ``robust-fairness submit`` takes it,
-and a line of ``results/leaderboard.csv``. The text between the two comments of a table is replaced.
+and a line of ``results/leaderboard.csv``.
 """
 
 import argparse
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +28,6 @@ FOLDER = ROOT / "docs" / "results" / "leaderboard"
 PAGE, LISTED = FOLDER.with_suffix(".md"), FOLDER.with_suffix(".csv")
 DATASET = "heart_from_cleveland"
 GAP, ACCURACY = "equal_opportunity_difference", "accuracy"
-START, STOP, END = "<!-- table: ", " -->\n", "\n<!-- end -->"
 
 
 @cache
@@ -121,16 +120,13 @@ def with_interval(rows: pd.DataFrame) -> pd.Series:
 
 
 def written(page: str, found: pd.DataFrame) -> str:
-    """The page, Markdown with a pair of comments for every table, with new tables."""
+    """The page with new tables."""
     made = {
-        "ranking": ranking(found),
-        "gaps": by_hospital(found, GAP),
-        "accuracies": by_hospital(found, ACCURACY),
+        "ranking": partial(ranking, found),
+        "gaps": partial(by_hospital, found, GAP),
+        "accuracies": partial(by_hospital, found, ACCURACY),
     }
-    for name, table in made.items():
-        before, start, rest = page.partition(f"{START}{name}{STOP}")
-        page = before + start + tables.markdown(table) + END + rest.partition(END)[2]
-    return page
+    return tables.in_page(page, made)
 
 
 def take(run_id: str) -> None:
