@@ -167,8 +167,8 @@ def test_the_installed_wheel_works_in_an_empty_folder(tmp_path: Path) -> None:
     venv.create(home, with_pip=False)
     (site,) = home.glob("lib/python*/site-packages")
     (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    install = ["--python", home / "bin" / "python", "install", *offline, wheel]
-    subprocess.run([*pip, *install], check=True)
+    into = ["--python", home / "bin" / "python", "install", "--ignore-installed"]
+    subprocess.run([*pip, *into, *offline, wheel], check=True)
     empty = tmp_path / "empty"
     empty.mkdir()
     left = ("PYTHONPATH", "ROBUST_FAIRNESS_DATA")
