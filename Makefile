@@ -17,7 +17,7 @@ unexport PIP_PREFIX PIP_REQUIRE_HASHES PIP_ROOT PIP_TARGET PIP_USER
 unexport PYTHONHOME PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test coverage test-slow lint format viz docs check-docs lock sbom bench gpu clean
+.PHONY: help install run test coverage test-slow lint format viz docs check-docs lock sbom bench gpu gpu-paper clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -96,6 +96,9 @@ bench: $(INSTALLED) ## measure speed and memory
 
 gpu: $(INSTALLED) ## check and measure the training loop on a GPU, in less than ten minutes
 	$(BIN)/python benchmarks/gpu.py
+
+gpu-paper: $(INSTALLED) ## train a slice of the papers' tables (MINUTES=20; again: continue)
+	$(BIN)/python docs/paper_slice.py build/paper --minutes $(or $(MINUTES),20)
 
 clean: ## remove the environment and all caches; data and results stay
 	rm -rf $(ENVIRONMENT) .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache \

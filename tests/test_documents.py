@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import threading
 import tomllib
 from pathlib import Path
 from types import ModuleType
@@ -20,16 +21,18 @@ from sklearn.datasets import load_wine
 from torch.nn import functional
 
 from robust_fairness import training
-from robust_fairness.core import tables
+from robust_fairness.core import checkpoints, tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
 from robust_fairness.datasets.files import Files
+from robust_fairness.experiment.experiment import Experiment
 from robust_fairness.experiment.reading import layered, read
 from robust_fairness.experiment.yaml_source import parse
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.reporting import Results
 from robust_fairness.runs.configuration import ConfigLoader
 from robust_fairness.settings import CONFIG_LOADER_ARGS
+from robust_fairness.training import fitting
 from tests.project import ROOT, Project
 
 DOCUMENTS = ROOT / "docs"
@@ -302,10 +305,72 @@ def test_tables_of_papers_are_those_of_the_scores_beside_them():
         assert shown - {"claims"} == {*page.views, *page.further}
 
 
-def test_tables_of_deviations_are_those_of_the_configuration():
+@pytest.fixture(scope="module")
+def paper() -> Experiment:
+    """The experiment of ``conf/paper``, which takes seconds to read."""
+    return module(DOCUMENTS / "deviation_tables.py").configured()
+
+
+@pytest.fixture
+def paper_slice(paper, monkeypatch) -> ModuleType:
+    """``docs/paper_slice.py`` with two methods."""
+    made = module(DOCUMENTS / "paper_slice.py")
+    monkeypatch.setenv(checkpoints.ROOT_VARIABLE, "")  # which it sets
+    monkeypatch.setattr(made, "datasets", lambda: {one.name: one for one in paper.datasets})
+    monkeypatch.setattr(made, "SLICE", made.SLICE[:2])
+    return made
+
+
+def test_slice_of_the_papers_stops_and_continues(paper_slice, tmp_path, monkeypatch):
+    """No epoch is trained twice, and the scores are those of a training without a stop."""
+    trained, run_epoch = [], fitting.Stack.run_epoch
+
+    def stopped(stack):
+        if len(trained) == 3:
+            raise paper_slice.OutOfTime
+        trained.append(stack.cell.label)
+        run_epoch(stack)
+
+    once, twice = tmp_path / "once", tmp_path / "twice"
+    assert paper_slice.run(once, 60, toy=True)
+    with monkeypatch.context() as changed:
+        changed.setattr(fitting.Stack, "run_epoch", stopped)
+        assert not paper_slice.run(twice, 60, toy=True)
+        assert trained == ["erm", "erm", "lff"]
+        changed.setattr(fitting.Stack, "run_epoch", lambda one: trained.append(0) or run_epoch(one))
+        assert paper_slice.run(twice, 60, toy=True)
+    assert trained[3:] == [0]
+    for path in once.glob("*.parquet"):
+        pd.testing.assert_frame_equal(pd.read_parquet(path), pd.read_parquet(twice / path.name))
+    with pytest.raises(paper_slice.OutOfTime), paper_slice.limited(0.01):
+        threading.Event().wait()
+    with pytest.raises(InputError, match="scores of a toy"):
+        paper_slice.main([str(once), "--merge"])
+    page, scores = tmp_path / "page.md", tmp_path / "scores.parquet"
+    page.write_text(paper_slice.PAGE.read_text())
+    paper_slice.merge(once, page, scores)
+    own = pd.read_parquet(once / "biased_mnist.lff.0.parquet")
+    (value,) = own.query("metric == 'unbiased_accuracy'")["value"].unique()
+    assert f"| lff | 56.6 | {100 * value:.1f} |  | 1 |" in page.read_text()
+    paper_slice.merge(once, page, scores)  # adds nothing
+    assert len(pd.read_parquet(scores)) == sum(map(len, map(pd.read_parquet, once.glob("*.pa*"))))
+
+
+def test_tables_at_the_papers_size_are_those_of_the_scores_beside_the_page():
+    made = module(DOCUMENTS / "paper_slice.py")
+    page = made.PAGE.read_text()
+    assert tables.in_page(page, made.page_tables(made.known())) == page
+
+
+def test_the_slice_has_cells_of_the_papers(paper):
+    slice_ = module(DOCUMENTS / "paper_slice.py").SLICE
+    cells = {(cell.dataset, cell.label) for cell in paper.cells}
+    assert {(dataset, method) for dataset, method, _ in slice_} <= cells
+
+
+def test_tables_of_deviations_are_those_of_the_configuration(paper):
     """``docs/deviation_tables.py`` leaves every page as it is, and fails on unknown fields."""
-    made = module(DOCUMENTS / "deviation_tables.py")
-    experiment = made.configured()
+    made, experiment = module(DOCUMENTS / "deviation_tables.py"), paper
     for path, page in made.pages(experiment).items():
         assert path.read_text() == page
     assert made.value_at(experiment, "adult.source.train_rows") == 37_500

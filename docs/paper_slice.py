@@ -1,0 +1,224 @@
+"""Train a slice of the papers' tables in limited time, in an order of worth.
+
+    python docs/paper_slice.py FOLDER --minutes 20    # again: continues where it stopped
+    python docs/paper_slice.py FOLDER --merge         # its scores into docs/results
+
+Trainings are cells of ``conf/paper`` with one seed and without their search. FOLDER gets the scores
+of every finished one and checkpoints of the one that time did not suffice for. Datasets whose files
+are missing are left out. ``--toy`` tries all this on small images of scikit-learn's digits.
+"""
+
+import argparse
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from robust_fairness import training
+from robust_fairness.core import checkpoints, tables
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.files import atomic_path
+from robust_fairness.experiment.experiment import Cell, Dataset
+from robust_fairness.pipelines.ingestion.pipeline import ingest
+from robust_fairness.reporting import Results
+from robust_fairness.reporting.bias_mitigation import table_1
+from robust_fairness.reporting.bias_variables import EXPLICIT, IMPLICIT, PAPER, STANDARD
+from robust_fairness.reporting.views import published
+from robust_fairness.runs.configuration import ConfigLoader
+from robust_fairness.samples import Samples
+from robust_fairness.settings import CONFIG_LOADER_ARGS
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "docs" / "results"
+PAGE, SCORES = RESULTS / "bias_mitigation.md", RESULTS / "paper_scores.parquet"
+ALONE = (STANDARD, *IMPLICIT)
+# Dataset, method and seed; a group-aware method has the dataset's own bias variable.
+SLICE = (
+    *(("biased_mnist", method, 0) for method in (*ALONE, *EXPLICIT)),
+    *(("biased_mnist", method, seed) for seed in (1, 2) for method in (*ALONE, *EXPLICIT)),
+    *(("celeba_hair", method, 0) for method in (*ALONE, *EXPLICIT)),
+)
+SETTINGS = "settings.json"
+TOY = {"epochs": 2, "checkpoint_seconds": 0}
+TOY_IMAGES = {"digits": "scikit_learn", "canvas": 24, "train_rows": 256, "val_rows": 64,
+              "test_rows": 64}  # fmt: skip
+KEYS = [name for name in tables.METRICS if name not in ("value", "n", "note")]
+
+
+class OutOfTime(Exception):
+    """The time limit has passed."""
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Raise ``OutOfTime`` after so many seconds, wherever the block is."""
+
+    def stop(*_: object) -> None:
+        raise OutOfTime
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@cache
+def datasets() -> dict[str, Dataset]:
+    """The datasets of ``conf/paper`` by name."""
+    loader = ConfigLoader(str(ROOT / "conf"), "paper", **CONFIG_LOADER_ARGS)
+    return {one.name: one for one in loader.validated_experiment.datasets}
+
+
+def dataset_of(name: str, toy: bool) -> Dataset:
+    """A dataset of ``conf/paper``, or its toy."""
+    dataset = datasets()[name]
+    if not toy:
+        return dataset
+    small = dataset.source.parameters.model_copy(update=TOY_IMAGES)
+    return dataset.model_copy(
+        update={"source": dataset.source.model_copy(update={"parameters": small})}
+    )
+
+
+def cell_of(dataset: Dataset, method: str, seed: int, changes: dict[str, Any]) -> Cell:
+    """The default trial of a cell with one seed, whose protocol has changes."""
+    cell = next(one for one in dataset.cells if one.label == method)
+    protocol = cell.protocol.model_copy(update=changes)
+    alone = {"seeds": (seed,), "trials": (), "search": (), "selections": ("every",)}
+    return cell.model_copy(update={**alone, "protocol": protocol})
+
+
+def scores(samples: Samples, cell: Cell) -> pd.DataFrame:
+    """Train and score a cell, ``tables.METRICS``."""
+    fitted, validation, *_ = training.train(samples, cell)
+    chosen = training.select(samples, validation, cell)
+    predictions = training.predict(samples, fitted, chosen, cell, {})
+    return training.evaluate(samples, predictions, chosen, cell, {})
+
+
+def train(folder: Path, toy: bool, precision: str) -> None:
+    """Train what is missing of the slice."""
+    changes = {"precision": precision, "checkpoint_seconds": 10, **(TOY if toy else {})}
+    read: tuple[str, Samples | None] = ("", None)
+    for name, method, seed in SLICE[: len((*ALONE, *EXPLICIT))] if toy else SLICE:
+        path = folder / f"{name}.{method}.{seed}.parquet"
+        if path.exists():
+            continue
+        dataset = dataset_of(name, toy)
+        if read[0] != name:
+            read = name, available(dataset)
+        if read[1] is None:
+            continue
+        cell, start = cell_of(dataset, method, seed, changes), time.monotonic()
+        found = scores(read[1], cell)
+        with atomic_path(path) as file:
+            found.to_parquet(file)
+        checkpoints.drop(cell.name)
+        print(f"{path.stem}: {time.monotonic() - start:.0f} s", flush=True)
+
+
+def available(dataset: Dataset) -> Samples | None:
+    """The samples of a dataset, None where its files are missing."""
+    try:
+        samples: Samples = ingest(dataset)[0]
+    except InputError as error:
+        print(f"{dataset.name} left out: {error}", flush=True)
+        return None
+    return samples
+
+
+def settings_of(folder: Path, **settings: Any) -> None:
+    """Note the settings of a folder; others than those of its scores are an error."""
+    path = folder / SETTINGS
+    if path.exists() and json.loads(path.read_text()) != settings:
+        raise InputError(f"{path}: scores of other settings; use another folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(settings))
+
+
+def run(folder: Path, minutes: float, toy: bool = False, precision: str = "float32") -> bool:
+    """Train for so many minutes; returns whether the slice is complete."""
+    settings_of(folder, toy=toy, precision=precision)
+    os.environ[checkpoints.ROOT_VARIABLE] = str(folder / "checkpoints")
+    try:
+        with limited(60 * minutes):
+            train(folder, toy, precision)
+    except OutOfTime:
+        print(f"time is up; the same command continues, {folder} has the checkpoint")
+        return False
+    return True
+
+
+def beside_published(metrics: pd.DataFrame, dataset: str) -> pd.DataFrame:
+    """Unbiased accuracy of Table 1 in percent: the published one, mean and deviation of ours."""
+    theirs = published(PAPER).query("view == 'table_1' and dataset == @dataset")
+    theirs = theirs[["method", "value"]].rename(columns={"value": "published"})
+    rows = table_1(Results.of(metrics)).query("dataset == @dataset")
+    found = theirs.merge(rows[["method", "ours", "std", "seeds"]], on="method", how="left")
+    percent = {
+        name: [f"{100 * one:.1f}" if pd.notna(one) else "" for one in found[name]]
+        for name in ("published", "ours", "std")
+    }
+    seeds = ["" if pd.isna(one) else int(one) for one in found["seeds"]]
+    return found.assign(**percent, seeds=seeds)
+
+
+def page_tables(metrics: pd.DataFrame) -> dict[str, Callable[[], pd.DataFrame]]:
+    """The tables of the page by name."""
+    return {
+        f"{name}_at_the_papers_size": lambda name=name: beside_published(metrics, name)
+        for name in ("biased_mnist", "celeba_hair")
+    }
+
+
+def known(path: Path = SCORES) -> pd.DataFrame:
+    """The scores beside the page, ``tables.METRICS``; none before the first merge."""
+    return pd.read_parquet(path) if path.exists() else tables.table(tables.METRICS, [])
+
+
+def merge(folder: Path, page: Path = PAGE, to: Path = SCORES) -> None:
+    """Add the scores of a folder to those beside the page, whose tables are made anew."""
+    found = [pd.read_parquet(path) for path in sorted(folder.glob("*.parquet"))]
+    if not found:
+        raise InputError(f"{folder}: no scores")
+    rows = pd.concat([one for one in (known(to), *found) if len(one)], ignore_index=True)
+    rows = rows.drop_duplicates(KEYS, keep="last").astype(tables.METRICS)
+    rows.to_parquet(to)
+    page.write_text(tables.in_page(page.read_text(), page_tables(rows)))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Train or merge."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--minutes", type=float, default=20)
+    parser.add_argument("--precision", default="float32", choices=("float32", "bfloat16"))
+    parser.add_argument("--toy", action="store_true")
+    parser.add_argument("--merge", action="store_true")
+    options = parser.parse_args(arguments)
+    if options.merge:
+        if options.toy or json.loads((options.folder / SETTINGS).read_text())["toy"]:
+            raise InputError(
+                f"{options.folder}: scores of a toy, allowed: those of the paper's size"
+            )
+        merge(options.folder)
+    else:
+        run(options.folder, options.minutes, options.toy, options.precision)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except InputError as problem:
+        sys.exit(str(problem))
