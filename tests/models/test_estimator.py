@@ -1,10 +1,12 @@
 """Estimators as networks: scikit-learn's own predictions, stored without pickle, and refusals."""
 
 import logging
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from lightgbm import LGBMClassifier
 from safetensors.numpy import load, save
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import (
@@ -87,6 +89,71 @@ def test_probabilities_are_scikit_learns_and_survive_saving(name, params, machin
     (seen,) = prediction.predict(samples, again, cell, {"": samples}, "val")
     np.testing.assert_array_equal(seen.outputs, validation.outputs)
     assert seen.network == name.rpartition(".")[2]
+
+
+def with_categories(samples: Samples) -> tuple[Samples, np.ndarray]:
+    """The samples with a column of four categories as indicators, and the rows with its codes."""
+    codes = np.random.default_rng(0).integers(4, size=len(samples))
+    y = np.where(codes == 2, 1 - samples.y, samples.y)
+    wide = np.hstack([samples.x, np.eye(4, dtype=np.float32)[codes]])
+    columns = (*samples.features, *["kind of row"] * 4)
+    features = (*samples.features, *[f"kind of row={one}" for one in range(4)])
+    changed = replace(samples, x=wide, y=y, features=features, columns=columns)
+    return changed, np.column_stack([samples.x, codes]).astype(np.float64)
+
+
+@pytest.mark.parametrize("preprocessing", ["none", "standardise"])
+@pytest.mark.parametrize(
+    ("name", "params", "machine", "options"),
+    [
+        (TREES, SMALL, HistGradientBoostingClassifier(**SMALL, categorical_features=[6]), {}),
+        (
+            "lightgbm.LGBMClassifier",
+            {"n_estimators": 5, "verbose": -1},
+            LGBMClassifier(n_estimators=5, verbose=-1),
+            {"categorical_feature": [6]},
+        ),
+    ],
+)
+def test_categories_are_those_of_the_table(name, params, machine, options, preprocessing):
+    """Probabilities of the package itself for codes that are named as categories, also saved."""
+    samples, rows = with_categories(make_samples())
+    network = {"name": "estimator", "estimator": name, "params": params, "categories": True}
+    cell = make_cell(network=network, seeds=(0,), preprocessing=preprocessing)
+    (fitted,), (validation,), *_ = training.train(samples, cell)
+    train, held_out = (samples.rows("split_0", part) for part in ("train", "val"))
+    if preprocessing == "standardise":  # the six numbers
+        rows[:, :6] = (rows[:, :6] - rows[train, :6].mean(0)) / rows[train, :6].std(0)
+    machine.fit(rows[train], samples.y[train], **options)
+    found = torch.tensor(validation.outputs).softmax(1)
+    np.testing.assert_allclose(found, machine.predict_proba(rows[held_out]), atol=1e-6)
+    (seen,) = prediction.predict(samples, [fitted], cell, {"": samples}, "val")
+    np.testing.assert_array_equal(seen.outputs, validation.outputs)
+    with pytest.raises(InputError, match="categories need the columns of a table, allowed: pre"):
+        training.train(samples, make_cell(network=network, seeds=(0,), preprocessing="pca"))
+
+
+def test_missing_values_reach_an_estimator_that_takes_them():
+    """With imputation none: scikit-learn's own probabilities; others are refused."""
+    samples = make_samples()
+    x = samples.x.copy()
+    x[::3, 1] = np.nan
+    samples = replace(samples, x=x)
+    options = {"imputation": "none", "preprocessing": "none"}
+    _, (validation,), *_ = training.train(samples, estimator_cell(**options))
+    train, held_out = (samples.rows("split_0", part) for part in ("train", "val"))
+    machine = HistGradientBoostingClassifier(**SMALL)
+    machine.fit(x[train].astype(np.float64), samples.y[train])
+    expected = machine.predict_proba(x[held_out].astype(np.float64))
+    found = torch.tensor(validation.outputs).softmax(1)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    for cell in (
+        make_cell(imputation="none"),
+        estimator_cell("sklearn.linear_model.LogisticRegression", {}, imputation="none"),
+        estimator_cell(imputation="none", preprocessing="pca"),
+    ):
+        with pytest.raises(InputError, match="imputation.* none.*, allowed: "):
+            training.train(samples, cell)
 
 
 def test_a_regressor_predicts_outcomes_in_their_units():

@@ -45,7 +45,8 @@ class Protocol(Hyperparameters):
     40 % and after 80 % of the epochs ("Is Fairness Only Metric Deep?", D.3).
 
     ``imputation`` is what replaces missing numbers: the ``median``, ``mean`` or ``most_frequent``
-    value of the column in the training rows. ``constant_features`` are those with one value in
+    value of the column in the training rows; with ``none`` they reach the network, which has to
+    take them, such as boosted trees. ``constant_features`` are those with one value in
     the training rows, such as the indicator of a category that only other domains have: ``centre``
     subtracts that value, so that another one reaches the network through weights that were never
     trained; ``drop`` sets them to 0 in all rows.
@@ -66,7 +67,7 @@ class Protocol(Hyperparameters):
     momentum: float = Field(0.9, ge=0, lt=1, description="of sgd")
     schedule: Literal["cosine", "constant", "two_steps"] = "cosine"
     preprocessing: Literal["standardise", "pca", "zca", "none"] = "standardise"
-    imputation: Literal["median", "mean", "most_frequent"] = "median"
+    imputation: Literal["median", "mean", "most_frequent", "none"] = "median"
     constant_features: Literal["centre", "drop"] = "centre"
     remove_correlation: float = Field(0.0, ge=0, le=1, description="with sensitive attributes")
     augmentation: Literal["none", "randaugment", "crop_and_flip", "flip"] = "none"

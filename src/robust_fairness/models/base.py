@@ -133,6 +133,11 @@ class Model(Plugin, nn.Module, ABC):
         return True
 
     @classmethod
+    def takes_missing(cls, hparams: Any) -> bool:
+        """Whether inputs may be missing (NaN)."""
+        return False
+
+    @classmethod
     def defers_classifier(cls, hparams: Any) -> bool:
         """Whether the head is fitted after training, by ``finished_states``."""
         return False
@@ -246,6 +251,13 @@ class NonIterativeModel(SingleModel):
         """Fit to preprocessed inputs ``[1, m, ...]`` and classes or outcomes ``[1, m]``.
 
         ``sample_weight`` ``[1, m]`` has the mean 1; without it, rows have equal weights.
+        """
+
+    def know_columns(self, columns: Tensor) -> None:
+        """Told, before ``fit``, which column of the table each feature is made of, int64 ``[d]``.
+
+        Features with the same number are the categories of one column. Empty for images and where
+        preprocessing mixes features.
         """
 
     def fit_reduction(self, x: Tensor, y: Tensor, reduction: Reduction) -> None:

@@ -57,9 +57,12 @@ class FittedModel(NonIterativeModel):
         return torch.arange(count)
 
     def finite(self, x: Tensor) -> Tensor:
-        """Inputs ``[1, m, ...]`` as float64 ``[m, input]`` on the CPU, all finite."""
+        """Inputs ``[1, m, ...]`` as float64 ``[m, input]`` on the CPU, all finite or missing."""
         inputs = x[0].flatten(1).cpu().double()
-        bad = int((~inputs.isfinite()).any(1).sum())
+        usable = inputs.isfinite()
+        if self.takes_missing(self.hparams):
+            usable |= inputs.isnan()
+        bad = int((~usable).any(1).sum())
         if bad:
             raise InputError(
                 f"network {self.name}: {bad} of {len(inputs)} training rows are not finite, "

@@ -109,6 +109,26 @@ def require_sample_weight(samples: Samples, cell: Cell) -> None:
     require_weights(cell)
 
 
+def require_complete(samples: Samples, cell: Cell) -> None:
+    """Raise if features are missing that are neither imputed nor taken by the network."""
+    x = samples.arrays.get("x", np.empty(0))
+    if cell.protocol.imputation != "none" or x.dtype.kind != "f" or not np.isnan(x).any():
+        return
+    if not find("network", cell.network.name).takes_missing(cell.network.parameters):
+        raise InputError(
+            f"network {cell.network.name}: features are missing and imputation is none, allowed: "
+            "imputation median, mean or most_frequent, or a network that takes missing values"
+        )
+    if (
+        cell.protocol.preprocessing not in ("standardise", "none")
+        or cell.protocol.remove_correlation
+    ):
+        raise InputError(
+            "imputation none: features are mixed, allowed: preprocessing standardise or none, "
+            "without remove_correlation"
+        )
+
+
 def require_weights(cell: Cell) -> None:
     """Raise if the network would ignore weights of rows."""
     if not find("network", cell.network.name).takes_sample_weight(cell.network.parameters):

@@ -23,6 +23,7 @@ from robust_fairness.models.randomness import Randomness
 from robust_fairness.samples import Samples, values_of
 from robust_fairness.training.attributes import mitigated_attributes
 from robust_fairness.training.checks import (
+    require_complete,
     require_sample_weight,
     require_trainable,
     require_weights,
@@ -58,6 +59,7 @@ class Stack:
         self.replicas, self.protocol, self.cell = list(replicas), first.protocol, cell
         require_trainable(cell, self.protocol)
         require_sample_weight(samples, cell)
+        require_complete(samples, cell)
         method: type[Method] = find("method", cell.method.name)
         self.data = StackData(samples, replicas, method.reads_attributes)
         weights = Randomness(seeds, "weights")
@@ -122,6 +124,7 @@ class Stack:
         rows = order.unique(dim=1)  # sorted
         batch = self.data.batch(rows[:, model.rows_to_fit(rows.shape[1]).to(rows.device)])
         weight = batch.sample_weight * self.method.row_weight(batch)
+        model.know_columns(self.data.columns)
         if (weight == weight[:, :1]).all():
             self.method.fit(model, batch, None)
             return

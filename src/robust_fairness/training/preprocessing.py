@@ -89,8 +89,11 @@ def fit(
     fitted = {"outcome": outcome}
     if incomplete:
         unused = np.isnan(x).all(0)
-        fitted["fill"] = imputed(x, protocol.imputation)
-        x = np.where(np.isnan(x), fitted["fill"], x)
+        keeps_missing = protocol.imputation == "none"
+        filled = imputed(x, "mean" if keeps_missing else protocol.imputation)
+        x = np.where(np.isnan(x), filled, x)
+        if not keeps_missing:
+            fitted["fill"] = filled
     if protocol.constant_features == "drop":
         unused |= (x == x[:1]).all(0)
     centre, matrix = WHITENING[protocol.preprocessing if x.shape[1] else "none"](x)

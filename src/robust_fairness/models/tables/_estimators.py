@@ -8,6 +8,7 @@ from os import environ
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
@@ -22,6 +23,7 @@ WEIGHT = "sample_weight"
 # Types of fitted estimators that skops does not trust of itself.
 TRUSTED = frozenset((
     "collections.OrderedDict",
+    "functools.partial",  # of a function that has to be trusted itself
     "lightgbm.basic.Booster",
     "lightgbm.sklearn.LGBMClassifier",
     "lightgbm.sklearn.LGBMRegressor",
@@ -37,6 +39,7 @@ TRUSTED = frozenset((
     "sklearn.neighbors._kd_tree.KDTree",
     "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
     "sklearn.tree._tree.Tree",
+    "sklearn.utils.validation.check_array",
     "xgboost.core.Booster",
     "xgboost.sklearn.XGBClassifier",
     "xgboost.sklearn.XGBRegressor",
@@ -145,18 +148,36 @@ def prediction_of(estimator: Any) -> Predict:
 class Oracle:
     """An unfitted classifier as reductions fit it: weights have mean 1, ties are class 0."""
 
-    def __init__(self, machine: Any) -> None:
-        self.machine = machine
+    def __init__(self, machine: Any, rows: Callable[[np.ndarray], Any]) -> None:
+        self.machine, self.rows = machine, rows
 
     def fit(self, x: np.ndarray, y: Any, sample_weight: Any) -> "Oracle":
         weight = np.asarray(sample_weight, dtype=np.float64)
         weights = {weight_argument(self.machine): weight / weight.mean()}
-        self.machine.fit(x, np.asarray(y), **weights)
+        self.machine.fit(self.rows(x), np.asarray(y), **weights)
         return self
 
     def predict(self, x: np.ndarray) -> np.ndarray:
         """The likelier class, 0 or 1, ``[n]``."""
-        return prediction_of(self.machine)(x).argmax(1)
+        return prediction_of(self.machine)(self.rows(x)).argmax(1)
+
+
+def with_categories(x: np.ndarray, columns: np.ndarray) -> pd.DataFrame:
+    """Features ``[m, d]`` as a table with one column for all features of the same number ``[d]``.
+
+    Several features are the indicators of categories, whatever their scale: the largest one names
+    the category.
+    """
+    found = {}
+    for number in range(columns.max() + 1):
+        own = x[:, columns == number]
+        is_category = own.shape[1] > 1
+        found[str(number)] = (
+            pd.Categorical.from_codes(own.argmax(1), pd.RangeIndex(own.shape[1]))
+            if is_category
+            else own[:, 0]
+        )
+    return pd.DataFrame(found)
 
 
 def mixture_of(members: Sequence[Predict], share: Sequence[float], always: float) -> Predict:

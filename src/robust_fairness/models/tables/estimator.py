@@ -11,6 +11,7 @@ import sklearn
 import torch
 from pydantic import model_validator
 from sklearn.base import is_classifier, is_regressor
+from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
@@ -28,6 +29,7 @@ from robust_fairness.models.tables._estimators import (
     prediction_of,
     prepared,
     weight_argument,
+    with_categories,
 )
 
 LOGGER = logging.getLogger(__name__)
@@ -49,10 +51,15 @@ class Estimator(FittedModel):
         Estimators within it, such as the steps of a pipeline, are written likewise:
         ``{estimator: sklearn.preprocessing.StandardScaler, params: {}}``. Trials change
         parameters of the estimator by their own names.
+
+        ``categories``: whether a categorical column is one column of pandas' type ``category``
+        instead of an indicator for each category. HistGradientBoosting and LightGBM take them,
+        XGBoost with ``enable_categorical``. Needs preprocessing ``standardise`` or ``none``.
         """
 
         estimator: str = "sklearn.ensemble.HistGradientBoostingClassifier"
         params: dict[str, Any] = {}
+        categories: bool = False
 
         @model_validator(mode="after")
         def _usable(self) -> "Estimator.Parameters":
@@ -86,12 +93,14 @@ class Estimator(FittedModel):
         "lengths": torch.int64,
         "share": torch.float64,
         "always": torch.float64,
+        "columns": torch.int64,
     }
     content: Tensor  # the fitted estimators in the format of their package, one after the other
     package: Tensor  # name and version of scikit-learn, UTF-8
     lengths: Tensor  # of the content of each
     share: Tensor  # the mixture of a reduction, empty without one
     always: Tensor  # likewise, one number
+    columns: Tensor  # of the table, of each feature; empty unless they are given as categories
 
     def __init__(
         self, hparams: Parameters, inputs: Any, outputs: int, randomness: Randomness
@@ -110,6 +119,24 @@ class Estimator(FittedModel):
     def takes_sample_weight(cls, hparams: Parameters) -> bool:
         return bool(weight_argument(hparams.built()))
 
+    @classmethod
+    def takes_missing(cls, hparams: Parameters) -> bool:
+        return bool(get_tags(hparams.built()).input_tags.allow_nan)
+
+    def know_columns(self, columns: Tensor) -> None:
+        if not self.hparams.categories:
+            return
+        if not len(columns):
+            raise InputError(
+                f"network {self.name}: categories need the columns of a table, allowed: "
+                "preprocessing standardise or none, without remove_correlation"
+            )
+        self.keep(columns=columns)
+
+    def _rows(self, x: np.ndarray) -> Any:
+        """Rows as the estimator takes them."""
+        return with_categories(x, self.columns.cpu().numpy()) if len(self.columns) else x
+
     def fit(self, x: Tensor, y: Tensor, sample_weight: Tensor | None = None) -> None:
         inputs, outcome = self.finite(x), y[0].cpu()
         if self.classes > 1:
@@ -122,7 +149,7 @@ class Estimator(FittedModel):
             weight = sample_weight[0].cpu().double().numpy()
             weights[weight_argument(machine)] = weight
         with self._calling():
-            machine.fit(inputs.numpy(), outcome.numpy(), **weights)
+            machine.fit(self._rows(inputs.numpy()), outcome.numpy(), **weights)
             self._store([machine])
         self._predict = prediction_of(machine)
 
@@ -131,7 +158,7 @@ class Estimator(FittedModel):
         if len(self.present) == 1:
             return
         with self._calling():
-            found = reduction(Oracle(self._unfitted()), inputs.numpy(), outcome.numpy())
+            found = reduction(Oracle(self._unfitted(), self._rows), inputs.numpy(), outcome.numpy())
             self._store([one.machine for one in found.members])
         share = torch.tensor(found.share, dtype=torch.float64)
         self.keep(share=share, always=torch.tensor([found.always], dtype=torch.float64))
@@ -160,7 +187,7 @@ class Estimator(FittedModel):
         if self._predict is None:
             self._predict = self._restored()
         with self._calling():
-            found = torch.as_tensor(self._predict(rows), dtype=torch.float64)
+            found = torch.as_tensor(self._predict(self._rows(rows)), dtype=torch.float64)
         found = found.to(features.device)
         if self.classes > 1:
             found = self.of_all_classes(found.clamp(min=LEAST_PROBABILITY).log())
