@@ -378,6 +378,15 @@ def test_tables_of_deviations_are_those_of_the_configuration(paper):
         made.value_at(experiment, "adult.source.rows")
 
 
+def test_tables_of_estimators_md_are_those_of_the_scores_beside_it():
+    """``docs/estimators_tables.py`` leaves the page as it is; every cell had as many trials."""
+    made = module(DOCUMENTS / "estimators_tables.py")
+    page = made.PAGE.read_text()
+    assert made.written(page) == page
+    assert set(re.findall(r"<!-- table: (\w+) -->", page)) == {*made.TABLES}
+    assert set(pd.read_csv(made.BUDGETS)["trials"]) == {4}
+
+
 def test_tables_of_natural_md_are_those_of_the_scores_beside_it():
     """``docs/natural_tables.py`` leaves the page as it is, and has found every table."""
     made = module(DOCUMENTS / "natural_tables.py")

@@ -1,0 +1,115 @@
+"""Write the tables of results/estimators.md from the scores that lie beside it.
+
+    python docs/estimators_tables.py [--run ID]
+
+With a run of ``adult_budget``, ``acs_income_budget`` and ``readmission_budget``, its scores and the
+numbers of its trials are put there first.
+"""
+
+import argparse
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+
+from robust_fairness.catalog.files import TableDataset
+from robust_fairness.core import tables
+from robust_fairness.reporting.views import published
+from robust_fairness.runs import provenance
+
+RESULTS = Path(__file__).resolve().parent / "results"
+PAGE, SCORES, BUDGETS = (
+    RESULTS / name for name in ("estimators.md", "estimators_scores.csv", "estimators_budgets.csv")
+)
+GAP, ACCURACY = "equalized_odds_difference", "accuracy"
+BY_ACCURACY = "accuracy"
+BY_GAP = "equalized_odds_difference subject to 0.97 of the best accuracy"
+DATASETS = ("adult_budget", "acs_income_budget", "readmission_budget")
+# what TableShift's estimators are called in the grid
+OURS = {"LightGBM": "lightgbm", "MLP": "erm", "CORAL": "coral"}
+SHOWN = ("CatBoost", "XGBoost", *OURS, "DANN")
+KEYS = ["dataset", "selection", "method", "metric", "shift", "severity", "domain"]
+
+
+def fetch(run_id: str) -> None:
+    """Put means over seeds of the needed scores, and the budgets, beside the page."""
+    metrics = provenance.load(run_id, "metrics", TableDataset)
+    needed = metrics["metric"].isin([GAP, ACCURACY]) & (metrics["group"] == "")
+    needed &= (metrics["domain"] == "") | (metrics["shift"] == "domain")
+    rows = metrics[needed].drop_duplicates([*KEYS, "seed", "trial"])
+    found = rows.groupby(KEYS, sort=False)["value"].agg(["mean", "std", "count"])
+    found.dropna(subset="mean").reset_index().to_csv(SCORES, index=False, float_format="%.4f")
+    names = ["trials", "cells"]
+    trials, cells = (provenance.load(run_id, name, TableDataset) for name in names)
+    cell = ["dataset", "method"]
+    counted = trials[trials["state"] == "complete"].groupby(cell, sort=False)
+    budgets = counted.agg(trials=("trial", "nunique"), epochs=("epochs", "sum")).reset_index()
+    budgets.merge(cells[[*cell, "sees"]], on=cell).to_csv(BUDGETS, index=False)
+
+
+def scores() -> pd.DataFrame:
+    """The scores beside the page, with the test set as text: its domain, or shift and severity."""
+    found = pd.read_csv(SCORES, keep_default_na=False, na_values={"std": ""})
+    shift = found["shift"] + " " + found["severity"].map("{:g}".format)
+    name = found["domain"].where(found["domain"] != "", shift)
+    return found.assign(test_set=name.mask(name == "none 0", "in distribution"))
+
+
+def compared(dataset: str, selection: str) -> pd.DataFrame:
+    """Accuracy and gap of every method on every test set of a dataset."""
+    rows = scores()
+    rows = rows[(rows["dataset"] == dataset) & (rows["selection"] == selection)]
+    shown = rows.assign(shown=rows["mean"].map("{:.3f}".format))
+    sets = list(dict.fromkeys(shown["test_set"]))
+    found = shown.pivot(index="method", columns=["metric", "test_set"], values="shown")
+    budgets = pd.read_csv(BUDGETS, keep_default_na=False).query("dataset == @dataset")
+    found = found.loc[budgets["method"]]
+    columns = {f"accuracy, {one}": found[ACCURACY, one].to_numpy() for one in sets}
+    columns |= {f"gap, {one}": found[GAP, one].to_numpy() for one in sets}
+    methods = ("`" + budgets["method"] + "`").to_numpy()
+    return pd.DataFrame({"method": methods, "sees": budgets["sees"].to_numpy(), **columns})
+
+
+def budget() -> pd.DataFrame:
+    """Trials of a method on each dataset."""
+    rows = pd.read_csv(BUDGETS).pivot(index="method", columns="dataset", values="trials")
+    return rows[list(DATASETS)].reset_index()
+
+
+def tableshift() -> pd.DataFrame:
+    """Accuracies that TableShift published on readmission beside those of the grid."""
+    own = scores().query("dataset == 'readmission_budget' and metric == 'accuracy'")
+    own = own[own["selection"] == BY_ACCURACY]
+    own = own.set_index(["method", "shift"])["mean"].map("{:.3f}".format)
+    theirs = published("tableshift").set_index(["field", "shift"])
+    found = []
+    for name in SHOWN:
+        line = {"TableShift": name}
+        for column, shift in {"in distribution": "none", "emergency room": "domain"}.items():
+            one = theirs.loc[name, shift]
+            line[f"{column}, published"] = "{value:.3f} ({low:.3f} to {high:.3f})".format(**one)
+            line[f"{column}, ours"] = own.get((OURS.get(name, ""), shift), "")
+        found.append(line)
+    return pd.DataFrame(found)
+
+
+TABLES = {
+    **{name: partial(compared, name, BY_ACCURACY) for name in DATASETS},
+    **{f"{name}_fair": partial(compared, name, BY_GAP) for name in DATASETS},
+    "budgets": budget,
+    "tableshift": tableshift,
+}
+
+
+def written(page: str) -> str:
+    """The page with new tables."""
+    return tables.in_page(page, TABLES)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--run", help="take scores and budgets of this run first")
+    run = parser.parse_args().run
+    if run:
+        fetch(run)
+    PAGE.write_text(written(PAGE.read_text()))
