@@ -219,11 +219,10 @@ def robustness(results: Results) -> pd.DataFrame:
             x, y = within(x, part["n_at_home"].to_numpy()), within(y, part["n"].to_numpy())
         for method in part["method"].unique():
             own = (part["method"] == method).to_numpy()
-            shared = np.isin(pairs, pairs[~own])
-            if part["method"][~own].nunique() < FEWEST_METHODS - 1:
+            kept = own & np.isin(pairs, pairs[~own])
+            if not kept.any() or part["method"][~own].nunique() < FEWEST_METHODS - 1:
                 continue
             line = fitted_line(x[~own], y[~own], pairs[~own], probit)
-            kept = own & shared
             above = part["ours"][kept] - line.at(x[kept], pairs[kept])
             interval = over_pairs(part[kept].assign(above=above), "above")
             found.append(
