@@ -17,10 +17,10 @@ unexport PIP_PREFIX PIP_REQUIRE_HASHES PIP_ROOT PIP_TARGET PIP_USER
 unexport PYTHONHOME PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test coverage test-slow lint format viz docs check-docs lock sbom bench gpu gpu-paper clean
+.PHONY: help install run test coverage test-slow lint format viz docs check-docs lock sbom bench bench-table gpu gpu-paper clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 install: $(INSTALLED) ## create .venv from requirements.lock (again only after a change)
 
@@ -93,6 +93,15 @@ sbom: $(INSTALLED) ## list the installed packages (CycloneDX) and their licences
 bench: $(INSTALLED) ## measure speed and memory
 	@set -e; for script in benchmarks/[a-z]*.py; do \
 		echo "== $$script"; $(BIN)/python "$$script"; done
+
+# Those that take less than four minutes each.
+QUICK := bias_mitigation corruptions delta_er heun_sampler mining nearest_neighbours precision \
+	randaugment report skin_tone synthesis training
+
+bench-table: $(INSTALLED) ## run the quick benchmarks and write their figures into docs/performance.md
+	@set -e; for script in $(QUICK); do \
+		echo "== $$script"; $(BIN)/python benchmarks/$$script.py; done
+	$(BIN)/python docs/benchmark_tables.py
 
 gpu: $(INSTALLED) ## check and measure the training loop on a GPU, in less than ten minutes
 	$(BIN)/python benchmarks/gpu.py

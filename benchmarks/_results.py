@@ -7,29 +7,35 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import torch
 
 FOLDER = Path(__file__).resolve().parent / "results"
 
-Row = Mapping[str, str | float]
+Row = Mapping[str, str | int | float]
 
 
 def machine(device: str = "cpu") -> dict[str, Any]:
-    """What was measured on."""
+    """What was measured on; ``load`` is the number of processes that wanted a core before."""
     gpu = torch.cuda.get_device_name() if torch.device(device).type == "cuda" else None
     return {
-        "device": gpu or platform.machine(),
-        "cpu": torch.backends.cpu.get_cpu_capability(),
+        "device": gpu or f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}",
         "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
         "torch": torch.__version__,
     }
 
 
-def save(script: str, settings: Mapping[str, Any], rows: Sequence[Row], to: Path = FOLDER) -> Path:
-    """Write the rows of a table with the machine and the script's options; returns the file."""
-    to.mkdir(parents=True, exist_ok=True)
-    path = to / f"{Path(script).stem}.json"
+def save(script: str, settings: Mapping[str, Any], rows: Sequence[Row]) -> None:
+    """Print the rows of a table and write them with the machine and the script's options."""
+    print(pd.DataFrame(rows).to_string(index=False))
+    FOLDER.mkdir(parents=True, exist_ok=True)
     options = {name: str(value) for name, value in settings.items()}
     content = {"machine": machine(), "options": options, "rows": list(rows)}
+    path = FOLDER / f"{Path(script).stem}.json"
     path.write_text(json.dumps(content, indent=1) + "\n")
-    return path
+
+
+def rounded(value: float, count: int = 3) -> float:
+    """A number with so many significant digits."""
+    return float(f"{value:.{count}g}")

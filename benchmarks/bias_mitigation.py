@@ -9,7 +9,6 @@ does not depend on what else the machine does.
 
 import argparse
 import os
-import platform
 import statistics
 import tempfile
 import time
@@ -18,6 +17,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 import torch
+from _results import Row, rounded, save
 from torch import nn
 from torch.nn import functional
 
@@ -89,31 +89,27 @@ def plain_epoch(samples: Samples, batch_size: int) -> Callable[[], None]:
 
 
 def seconds(epoch: Callable[[], None]) -> float:
-    """Wall time."""
-    start = time.perf_counter()
+    """CPU time."""
+    start = time.process_time()
     epoch()
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def main() -> None:
     """Print images a second of every method and ratios to the plain loop and to erm."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=int, default=96)
-    parser.add_argument("--batches", type=int, default=4)
+    parser.add_argument("--batches", type=int, default=1)
     parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--methods", default=",".join(METHODS))
     options = parser.parse_args()
     os.environ[ROOT_VARIABLE] = tempfile.mkdtemp()
-    print(
-        f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, "
-        f"torch {torch.__version__}, {options.threads} threads, {options.size} pixels, "
-        f"batch {options.batch_size}"
-    )
     rows = options.batches * options.batch_size
     samples = pictures(rows, options.size)
     costs: dict[str, float] = {}
+    found: list[Row] = []
     with threads(options.threads):
         plain = plain_epoch(samples, options.batch_size)
         for method in options.methods.split(","):
@@ -136,11 +132,16 @@ def main() -> None:
             ][1:]
             ratio = statistics.median(theirs / ours for ours, theirs in pairs)
             costs[method] = 1 / ratio
-            print(
-                f"{method:20} {1 / statistics.median(p[0] for p in pairs):7.0f} images/s, plain "
-                f"{1 / statistics.median(p[1] for p in pairs):6.0f}, {ratio:.2f} x plain, "
-                f"{costs[method] / costs.get('erm', costs[method]):.2f} x the cost of erm"
+            found.append(
+                {
+                    "method": method,
+                    "images per CPU s": rounded(1 / statistics.median(p[0] for p in pairs)),
+                    "published loop": rounded(1 / statistics.median(p[1] for p in pairs)),
+                    "x published loop": rounded(ratio),
+                    "x the time of erm": rounded(costs[method] / costs.get("erm", costs[method])),
+                }
             )
+    save(__file__, vars(options), found)
 
 
 if __name__ == "__main__":

@@ -6,17 +6,16 @@ Smooth random pictures: what they look like changes the cost of JPEG only.
 """
 
 import argparse
-import os
-import platform
 import time
 import tracemalloc
-from types import ModuleType
 
 import numpy as np
 import pandas as pd
+from _results import rounded, save
 
 from robust_fairness.core.registry import find
 from robust_fairness.samples import Samples
+from robust_fairness.shifts.base import SampleShift
 
 # Weakest and strongest published severity; those of the others stand beside them.
 NOISES = {
@@ -44,12 +43,12 @@ def pictures(count: int, side: int) -> Samples:
     )
 
 
-def rate(shift: ModuleType, samples: Samples, severity: float, repeats: int) -> float:
+def rate(shift: SampleShift, samples: Samples, severity: float, repeats: int) -> float:
     """Pictures a second of processor time, the best of some repeats."""
     seconds = []
     for _ in range(repeats):
         start = time.process_time()
-        shift.apply(samples, severity, shift.Parameters())
+        shift.apply(samples, severity)
         seconds.append(time.process_time() - start)
     return len(samples) / min(seconds)
 
@@ -61,24 +60,27 @@ def main() -> None:
     parser.add_argument("--side", type=int, default=128)
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
-    print(
-        f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, "
-        f"{options.side} x {options.side} pixels"
-    )
+    rows = []
     samples = pictures(options.pictures, options.side)
     for name in (*NOISES, *CORRUPTIONS):
-        shift = find("shift", name)
+        declared = find("shift", name)
+        shift = declared(declared.Parameters())
         severities = NOISES[name] if name in NOISES else shift.LEVELS[PUBLISHED_SIDE]
         weakest, strongest = severities[0], severities[-1]
         weak, strong = (rate(shift, samples, s, options.repeats) for s in (weakest, strongest))
         tracemalloc.start()
-        shift.apply(samples, strongest, shift.Parameters())
+        shift.apply(samples, strongest)
         beside = (tracemalloc.get_traced_memory()[1] - samples.x.nbytes) / 2**20
         tracemalloc.stop()
-        print(
-            f"{name}: {weak:,.0f} pictures/s at {weakest:.3g}, {strong:,.0f} at {strongest:.3g}, "
-            f"{beside:.0f} MiB beside the result itself"
+        rows.append(
+            {
+                "shift": name,
+                "images/s, weakest": rounded(weak),
+                "images/s, strongest": rounded(strong),
+                "MiB beside the result": round(beside),
+            }
         )
+    save(__file__, vars(options), rows)
 
 
 if __name__ == "__main__":

@@ -4,13 +4,12 @@ python benchmarks/delta_er.py
 """
 
 import argparse
-import os
-import platform
 import statistics
 import time
 from collections.abc import Callable
 
 import torch
+from _results import Row, rounded, save
 from torch import Tensor
 
 from robust_fairness.metrics.curvature import exact_curvature, power_iteration_curvature
@@ -26,9 +25,9 @@ def seconds(work: Callable[[], object], repeats: int) -> float:
     """Median wall time."""
     times = []
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = time.process_time()
         work()
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     return statistics.median(times)
 
 
@@ -60,13 +59,12 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=512, help="rows of the power iteration")
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
-    print(f"{platform.machine()}, {os.cpu_count()} cores, torch {torch.__version__}")
     torch.manual_seed(0)
     model = mlp.Mlp(mlp.Mlp.Parameters(), (options.features,), 2, Randomness([0], "weights"))
     x = torch.randn(1, options.rows, options.features)
     y = torch.randint(2, (1, options.rows))
     exact = seconds(lambda: exact_curvature(model, x), options.repeats)
-    print(f"curvature of {options.rows} rows: closed form {exact:.3f} s")
+    rows = []
     for name, at_once in (("all rows at once", options.sample), ("row by row", 1)):
         blocks = list(
             zip(
@@ -76,21 +74,27 @@ def main() -> None:
             )
         )
         blocks = blocks[:32]
-        rows = at_once * len(blocks)
+        iterated_rows = at_once * len(blocks)
         iterated = seconds(lambda blocks=blocks: [iterate(model, *block) for block in blocks], 1)
-        iterated *= options.rows / rows
-        print(
-            f"  converged power iteration, {name}: {iterated:.1f} s (scaled from {rows} rows), "
-            f"ratio {iterated / exact:.0f}"
-        )
+        iterated *= options.rows / iterated_rows
+        rows.append(row("curvature in closed form", exact, f"power iteration, {name}", iterated))
     values = torch.randn(options.rows, dtype=torch.float64).exp()
     group = (torch.rand(options.rows) < 1 / 3).long()
     blocked = seconds(lambda: blocked_group_mmd(values, group, 2), options.repeats)
     naive = seconds(lambda: naive_mmd(values, group), 1)
-    print(
-        f"squared MMD of {options.rows} values: blocks and powers {blocked:.2f} s, "
-        f"five exponentials {naive:.2f} s, ratio {naive / blocked:.1f}"
-    )
+    rows.append(row("squared MMD", blocked, "five exponentials per pair", naive))
+    save(__file__, vars(options), rows)
+
+
+def row(ours: str, own: float, against: str, other: float) -> Row:
+    """A comparison of two times."""
+    return {
+        "what": ours,
+        "CPU s": rounded(own),
+        "against": against,
+        "its CPU s": rounded(other),
+        "ratio": rounded(other / own),
+    }
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import statistics
 import time
 
 import torch
+from _results import rounded, save
 
 from robust_fairness.core.checkpoints import threads
 from robust_fairness.generation import edm, unet
@@ -62,6 +63,7 @@ def main() -> None:
         f"{sum(one.numel() for one in network.parameters()):,} parameters, "
         f"pictures {options.shape}, {options.precision}, {sampler.evaluations} evaluations"
     )
+    rows = []
     for count in map(int, options.batches.split(",")):
         latents = torch.randn(count, channels, *size, device=device)
         labels = torch.arange(count, device=device) % CLASSES
@@ -81,11 +83,15 @@ def main() -> None:
                 (seconds(bare, device), seconds(sample, device)) for _ in range(options.repeats)
             ]
         ratios = [whole / own for own, whole in pairs]
-        print(
-            f"batch {count:4}: {count / min(whole for _, whole in pairs):8.1f} pictures/s, "
-            f"sampling / forward passes {statistics.median(ratios):.3f} "
-            f"({min(ratios):.3f} to {max(ratios):.3f})"
+        rows.append(
+            {
+                "batch": count,
+                "images/s": rounded(count / min(whole for _, whole in pairs)),
+                "sampling / forward passes": rounded(statistics.median(ratios)),
+                "most": rounded(max(ratios)),
+            }
         )
+    save(__file__, vars(options), rows)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 import torch
+from _results import rounded, save
 from torch.nn.functional import normalize
 
 from robust_fairness.core.registry import find, names
@@ -23,7 +24,6 @@ from robust_fairness.methods.metric_learning import class_batches
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 from robust_fairness.objectives.base import Objective
 
-TARGET = 0.15
 PHASES = ("forward", "mining", "objective", "backward", "step")
 Clock = Callable[[], float]
 
@@ -107,6 +107,7 @@ def main() -> None:
         f"{options.dimensions} dimensions, {options.classes} classes"
     )
     module = find("network", options.network)
+    rows = []
     for name in names("objective"):
         declared = find("objective", name)
         for miner in names("miner") if declared.mined else ["none"]:
@@ -126,15 +127,16 @@ def main() -> None:
             next(passes)
             seconds = [next(passes) for _ in range(options.repeats)]
             mining, loss = shares(seconds, "mining"), shares(seconds, "objective")
-            print(
-                f"{name:16} {miner:18} "
-                f"step {1e3 * statistics.median(sum(s.values()) for s in seconds):7.1f} ms, "
-                f"mining {statistics.median(mining):6.2%} "
-                f"({min(mining):.2%} to {max(mining):.2%}, "
-                f"{'below' if statistics.median(mining) < TARGET else 'NOT below'} {TARGET:.0%}), "
-                f"objective {statistics.median(loss):6.2%}",
-                flush=True,
+            rows.append(
+                {
+                    "objective": name,
+                    "miner": miner,
+                    "step, ms": rounded(1e3 * statistics.median(sum(s.values()) for s in seconds)),
+                    "share of mining": f"{statistics.median(mining):.1%}",
+                    "share of the objective": f"{statistics.median(loss):.1%}",
+                }
             )
+    save(__file__, vars(options), rows)
 
 
 if __name__ == "__main__":

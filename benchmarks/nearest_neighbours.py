@@ -9,13 +9,13 @@ included.
 """
 
 import argparse
-import platform
 import resource
 import time
 from collections.abc import Callable
 
 import numpy as np
 import torch
+from _results import rounded, save
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
@@ -49,10 +49,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    print(
-        f"{platform.processor() or platform.machine()}, torch {torch.__version__}, one thread, "
-        f"{options.others:,} x {options.rows:,} x {options.columns:,}"
-    )
+    rows = []
     rng = np.random.default_rng(0)
     pixels = [
         rng.integers(0, 256, (count, options.columns), dtype=np.uint8)
@@ -73,11 +70,16 @@ def main() -> None:
                 times[1].append(theirs)
             fastest, reference = (min(one) for one in times)
             difference = np.abs(found / expected - 1).max()
-            print(
-                f"{kind}: {fastest:.1f} s, scikit-learn {reference:.1f} s, ratio "
-                f"{reference / fastest:.2f}; relative difference at most {difference:.1e}; peak "
-                f"of the process {peak():,.0f} MiB"
+            rows.append(
+                {
+                    "rows of": kind,
+                    "s": rounded(fastest),
+                    "scikit-learn, s": rounded(reference),
+                    "ratio": rounded(reference / fastest),
+                    "largest relative difference": rounded(difference, 2),
+                }
             )
+    save(__file__, vars(options), rows)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import statistics
 import tempfile
 import time
 
-from _results import save
+from _results import rounded, save
 from bias_mitigation import pictures
 
 from robust_fairness.core.checkpoints import ROOT_VARIABLE, threads
@@ -62,12 +62,11 @@ def main() -> None:
         rows.append(
             {
                 "network": network,
-                "float32, s": round(full, 3),
-                "bfloat16, s": round(half, 3),
-                "float32 / bfloat16": round(statistics.median(a / b for a, b in rounds[1:]), 2),
+                "float32, s": rounded(full),
+                "bfloat16, s": rounded(half),
+                "float32 / bfloat16": rounded(statistics.median(a / b for a, b in rounds[1:])),
             }
         )
-        print(rows[-1], flush=True)
     save(__file__, vars(options), rows)
 
 

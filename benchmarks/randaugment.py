@@ -4,8 +4,6 @@ python benchmarks/randaugment.py --networks biased_mnist_cnn,resnet18 --batch-si
 """
 
 import argparse
-import os
-import platform
 import statistics
 import time
 from collections.abc import Callable
@@ -13,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 import torch
-import torchvision
+from _results import rounded, save
 from torchvision.transforms import v2
 
 from robust_fairness.core.checkpoints import threads
@@ -65,12 +63,6 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    print(
-        f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, {device}, "
-        f"torch {torch.__version__}, torchvision {torchvision.__version__}, "
-        f"{options.threads} thread(s), batches of {options.batch_size} x 3 x "
-        f"{options.side} x {options.side}"
-    )
     samples = pictures(options.batch_size * options.steps + 2, options.side)
     batch = torch.from_numpy(samples.x[: options.batch_size]).to(device)
     augment = RandAugment(options.side, options.side, batch.device)
@@ -84,20 +76,27 @@ def main() -> None:
 
     with threads(options.threads):
         pairs = [(together(), alone()) for _ in range(options.repeats + 1)][1:]
-        print(
-            f"a batch at once {spread([one for one, _ in pairs], '.1f')} ms, "
-            f"picture by picture / at once {spread([two / one for one, two in pairs], '.1f')}"
-        )
+        rows = [
+            {
+                "what": "a batch",
+                "ms": rounded(statistics.median(one for one, _ in pairs)),
+                "torchvision image by image / at once": spread([b / a for a, b in pairs], ".1f"),
+            }
+        ]
         for network in options.networks.split(","):
             stack = stack_of(network, options.batch_size, samples)
             pairs = [
                 (together(), milliseconds(stack.run_epoch, device) / options.steps)
                 for _ in range(options.repeats + 1)
             ][1:]
-            print(
-                f"{network:18} a step with it {spread([two for _, two in pairs], '.1f')} ms, its "
-                f"share {spread([one / two for one, two in pairs], '.1%')}"
+            rows.append(
+                {
+                    "what": f"a step of {network} with it",
+                    "ms": rounded(statistics.median(two for _, two in pairs)),
+                    "its share": spread([one / two for one, two in pairs], ".1%"),
+                }
             )
+    save(__file__, vars(options), rows)
 
 
 def stack_of(network: str, batch_size: int, samples: Samples) -> fitting.Stack:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from _results import rounded, save
 
 from robust_fairness.core import registry, tables
 from robust_fairness.metrics import find_metric
@@ -87,10 +88,15 @@ def main() -> None:
     if options.output:
         options.output.write_text(page, encoding="utf-8")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(
-        f"{len(cells)} cells, {len(metrics):,} rows: {seconds:.1f} s ({processor:.1f} of a "
-        f"processor), {len(page.encode()) / 2**20:.1f} MiB, at most {peak:.2f} GiB of memory"
-    )
+    row = {
+        "cells": len(cells),
+        "rows": len(metrics),
+        "s": rounded(seconds),
+        "CPU s": rounded(processor),
+        "page, MiB": rounded(len(page.encode()) / 2**20),
+        "memory, GiB": rounded(peak),
+    }
+    save(__file__, vars(options), [row])
 
 
 if __name__ == "__main__":

@@ -8,12 +8,11 @@ change the cost of measuring.
 
 import argparse
 import io
-import os
-import platform
 import time
 import tracemalloc
 
 import numpy as np
+from _results import rounded, save
 from PIL import Image
 
 from robust_fairness.datasets.images._image_files import AT_ONCE, JPEG, Source, decode
@@ -25,15 +24,13 @@ from robust_fairness.datasets.images._skin_tone import (
     skin_tones,
 )
 
-TARGET = 10_000 / 60  # faces a second that are asked for
-
 
 def main() -> None:
     """Print rates of both steps, at both sizes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--faces", type=int, default=2_000)
     options = parser.parse_args()
-    print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores")
+    rows = []
     rng = np.random.default_rng(0)
     for height, width in ((218, 178), (109, 89)):
         pictures = rng.integers(0, 256, (options.faces, 3, height, width), dtype=np.uint8)
@@ -57,11 +54,15 @@ def main() -> None:
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         rate = options.faces / measuring
-        print(
-            f"{width} x {height}: {rate:,.0f} faces/s of one core measured ({rate / TARGET:.0f} x "
-            f"what is asked for), {options.faces / (measuring + decoding):,.0f} decoded and "
-            f"measured; {measuring / decoding:.2f} of decoding; {peak / 2**20:.0f} MiB a block"
+        rows.append(
+            {
+                "faces of": f"{width} x {height}",
+                "measured, faces/s": rounded(rate),
+                "decoded and measured, faces/s": rounded(options.faces / (measuring + decoding)),
+                "MiB per block": round(peak / 2**20),
+            }
         )
+    save(__file__, vars(options), rows)
 
 
 if __name__ == "__main__":

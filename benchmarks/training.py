@@ -7,14 +7,13 @@ Synthetic rows of the size of Adult: what the rows hold does not change the cost
 
 import argparse
 import os
-import platform
 import statistics
 import tempfile
 import time
 
 import numpy as np
 import pandas as pd
-import torch
+from _results import Row, rounded, save
 
 from robust_fairness.core.checkpoints import ROOT_VARIABLE, threads
 from robust_fairness.experiment.experiment import Cell
@@ -41,10 +40,10 @@ def adult_like(rows: int, features: int) -> Samples:
 
 
 def seconds(stack: fitting.Stack) -> float:
-    """Wall time of one epoch."""
-    start = time.perf_counter()
+    """CPU time of one epoch."""
+    start = time.process_time()
     stack.run_epoch()
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def main() -> None:
@@ -59,11 +58,7 @@ def main() -> None:
     parser.add_argument("--methods", default="erm,adv_debias,laftr,cuma")
     options = parser.parse_args()
     os.environ[ROOT_VARIABLE] = tempfile.mkdtemp()
-    print(
-        f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, "
-        f"torch {torch.__version__}, {options.threads} thread(s), {options.replicas} replicas, "
-        f"batch {options.batch_size}, {options.rows} rows x {options.features}"
-    )
+    rows: list[Row] = []
     samples = adult_like(options.rows, options.features)
     for method in options.methods.split(","):
         cell = Cell.model_validate(
@@ -83,12 +78,16 @@ def main() -> None:
                 (seconds(together), sum(map(seconds, alone))) for _ in range(options.repeats + 1)
             ][1:]
         ratios = [loop / stack for stack, loop in pairs]
-        print(
-            f"{method:12} at once {statistics.median(p[0] for p in pairs):6.2f} s, "
-            f"loop {statistics.median(p[1] for p in pairs):6.2f} s, "
-            f"loop / at once {statistics.median(ratios):.2f} "
-            f"({min(ratios):.2f} to {max(ratios):.2f})"
+        rows.append(
+            {
+                "method": method,
+                "epoch of the stack, CPU s": rounded(statistics.median(p[0] for p in pairs)),
+                "of a loop, CPU s": rounded(statistics.median(p[1] for p in pairs)),
+                "loop / stack": rounded(statistics.median(ratios)),
+                "lowest": rounded(min(ratios)),
+            }
         )
+    save(__file__, vars(options), rows)
 
 
 if __name__ == "__main__":

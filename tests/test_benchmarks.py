@@ -1,4 +1,4 @@
-"""The measurements on a GPU, at toy size on the CPU, and what is concluded from them."""
+"""Measurements on a GPU at toy size on the CPU, and the tables of performance.md."""
 
 import importlib
 import json
@@ -22,7 +22,7 @@ def test_gpu_measures_everything_at_toy_size(gpu, tmp_path):
     rows = [one for section in found["sections"].values() for one in section]
     assert not any("error" in one for one in rows)
     compared = [one for one in rows if "difference" in one]
-    assert len(compared) == 2
+    assert len(compared) == 3
     assert all(
         one["difference"] == 0 and one["moved"] and one["same bits twice"] for one in compared
     )
@@ -32,7 +32,7 @@ def test_gpu_measures_everything_at_toy_size(gpu, tmp_path):
 def test_gpu_says_what_to_change(gpu):
     found = gpu.advice(
         {
-            "against the CPU, float32": [
+            "against the CPU, tables in float32": [
                 {"what": "erm", "within": True, "moved": True, "same bits twice": True},
                 {"what": "lff", "within": False, "moved": True, "same bits twice": False},
                 {"what": "lnl", "error": "RuntimeError: no"},
@@ -52,12 +52,24 @@ def test_gpu_says_what_to_change(gpu):
         }
     )
     assert found == [
-        "against the CPU, float32: lff gives other weights than on the CPU.",
-        "against the CPU, float32: lff gives other bits when repeated.",
-        "lnl (against the CPU, float32) fails: RuntimeError: no",
+        "against the CPU, tables in float32: lff gives other weights than on the CPU.",
+        "against the CPU, tables in float32: lff gives other bits when repeated.",
+        "lnl (against the CPU, tables in float32) fails: RuntimeError: no",
         "Kernels run in less than half of the time; larger batches, CUDA graphs or several "
         "trainings at once would use the rest: erm.",
         "The CPU waits for the device in every step: lff.",
         "resnet18 in bfloat16: 2.50 x float32, use it.",
         "stacks of tables: 16 replicas is fastest, 8.0 x 1 replicas.",
     ]
+
+
+def test_tables_of_performance_md_are_those_of_the_results(monkeypatch):
+    """``docs/benchmark_tables.py`` leaves the page as it is; ``make bench-table`` runs each one."""
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    made = importlib.import_module("benchmark_tables")
+    page, found = made.PAGE.read_text(), made.page_tables()
+    assert made.tables.in_page(page, found) == page
+    named = [line.split()[2] for line in page.splitlines() if "<!-- table: " in line]
+    assert sorted(named) == sorted(found)
+    quick = [word for word in (ROOT / "Makefile").read_text().split() if word in found]
+    assert sorted(quick) == sorted(found.keys() - {"machines"})
