@@ -57,11 +57,12 @@ def main() -> None:
         network = torch.compile(network)
     denoiser = edm.Denoiser(network, edm.Preconditioning())
     sampler = edm.Sampler(steps=options.steps)
+    evaluations = 2 * options.steps - 1  # the last step has one
     name = torch.cuda.get_device_name() if device.type == "cuda" else platform.machine()
     print(
         f"{name}, {os.cpu_count()} cores, torch {torch.__version__}, {options.threads} thread(s), "
         f"{sum(one.numel() for one in network.parameters()):,} parameters, "
-        f"pictures {options.shape}, {options.precision}, {sampler.evaluations} evaluations"
+        f"pictures {options.shape}, {options.precision}, {evaluations} evaluations"
     )
     rows = []
     for count in map(int, options.batches.split(",")):
@@ -70,7 +71,7 @@ def main() -> None:
         inputs, times = latents.to(dtype), torch.zeros(count, device=device)
 
         def bare(inputs=inputs, times=times, labels=labels) -> None:
-            for _ in range(sampler.evaluations):
+            for _ in range(evaluations):
                 network(inputs, times, labels)
 
         def sample(latents=latents, labels=labels) -> None:

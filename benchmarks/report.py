@@ -18,7 +18,7 @@ from _results import rounded, save
 
 from robust_fairness.core import registry, tables
 from robust_fairness.metrics import find_metric
-from robust_fairness.reporting import report, summary_table, trade_off_figure
+from robust_fairness.reporting import Results, report, summary_table, trade_off_figure
 
 PAPERS = {
     "adult": "sex", "communities_race": "racepctblack_group", "celeba_chubby": "Chubby",
@@ -47,7 +47,7 @@ def made_up(datasets: int, methods: int, seeds: int) -> pd.DataFrame:
     ]
     keys = product(places.items(), names, range(seeds), shifts, scored)
     rows = [
-        (dataset, method, "mlp", "default", seed, "accuracy", shift, severity,
+        (dataset, method, "mlp", "default", seed, "accuracy", shift, severity, "",
          "" if metric in OVERALL else attribute, group, metric)
         for (dataset, attribute), method, seed, (shift, severity), (metric, group) in keys
     ]  # fmt: skip
@@ -81,7 +81,7 @@ def main() -> None:
     find_metric("accuracy")  # reads the metrics, which is not what is timed
     manifest = {"run_id": "made up", "environment": "none", "started": "now", "used": used}
     start, processor = time.perf_counter(), time.process_time()
-    page = report(metrics, cells, manifest, further={"splits": splits})
+    page = report(Results.of(metrics, splits=splits), cells, manifest)
     seconds, processor = time.perf_counter() - start, time.process_time() - processor
     summary_table(metrics)
     trade_off_figure(metrics)

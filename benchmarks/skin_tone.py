@@ -3,19 +3,27 @@
 Random pictures of the size of CelebA's aligned crop and of half of it: what they look like does not
 change the cost of measuring.
 
-    python benchmarks/skin_tone.py --faces 2000
+    python benchmarks/skin_tone.py --faces 500
 """
 
 import argparse
 import io
 import time
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 from _results import rounded, save
 from PIL import Image
 
-from robust_fairness.datasets.images._image_files import AT_ONCE, JPEG, Source, decode
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.images._image_files import (
+    AT_ONCE,
+    JPEG,
+    ImageFileParameters,
+    Source,
+    decode,
+)
 from robust_fairness.datasets.images._skin_tone import (
     ALIGNED,
     Patches,
@@ -28,7 +36,7 @@ from robust_fairness.datasets.images._skin_tone import (
 def main() -> None:
     """Print rates of both steps, at both sizes."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--faces", type=int, default=2_000)
+    parser.add_argument("--faces", type=int, default=500)
     options = parser.parse_args()
     rows = []
     rng = np.random.default_rng(0)
@@ -39,15 +47,15 @@ def main() -> None:
             content = io.BytesIO()
             Image.fromarray(picture.transpose(1, 2, 0)).save(content, format="JPEG")
             contents[f"{number}.jpg"] = content.getvalue()
-        source = Source(set(contents), contents.__getitem__, JPEG)
+        source = Source("faces", set(contents), contents.__getitem__, JPEG)
         start = time.process_time()
-        decode(source, list(contents), (64, 64), None)
+        decode(source, list(contents), ImageFileParameters(size=(64, 64)), Files(Path()))
         decoding = time.process_time() - start
         landmarks = np.tile(np.array(ALIGNED), (options.faces, 1, 1))
         start = time.process_time()
         blocks = [slice(first, first + AT_ONCE) for first in range(0, options.faces, AT_ONCE)]
         parts = [measure(pictures[block], landmarks[block]) for block in blocks]
-        skin_tones(Patches.joined(parts), SkinToneParameters())
+        skin_tones(Patches(*map(np.concatenate, zip(*parts, strict=True))), SkinToneParameters())
         measuring = time.process_time() - start
         tracemalloc.start()
         measure(pictures[:AT_ONCE], landmarks[:AT_ONCE])

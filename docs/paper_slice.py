@@ -39,12 +39,13 @@ from robust_fairness.settings import CONFIG_LOADER_ARGS
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
 PAGE, SCORES = RESULTS / "bias_mitigation.md", RESULTS / "paper_scores.parquet"
-ALONE = (STANDARD, *IMPLICIT)
+METHODS = (STANDARD, *IMPLICIT, *EXPLICIT)
 # Dataset, method and seed; a group-aware method has the dataset's own bias variable.
+FIRST = tuple(("biased_mnist", method, 0) for method in METHODS)
 SLICE = (
-    *(("biased_mnist", method, 0) for method in (*ALONE, *EXPLICIT)),
-    *(("biased_mnist", method, seed) for seed in (1, 2) for method in (*ALONE, *EXPLICIT)),
-    *(("celeba_hair", method, 0) for method in (*ALONE, *EXPLICIT)),
+    *FIRST,
+    *(("biased_mnist", method, seed) for seed in (1, 2) for method in METHODS),
+    *(("celeba_hair", method, 0) for method in METHODS),
 )
 SETTINGS = "settings.json"
 TOY = {"epochs": 2, "checkpoint_seconds": 0}
@@ -111,7 +112,7 @@ def train(folder: Path, toy: bool, precision: str) -> None:
     """Train what is missing of the slice."""
     changes = {"precision": precision, "checkpoint_seconds": 10, **(TOY if toy else {})}
     read: tuple[str, Samples | None] = ("", None)
-    for name, method, seed in SLICE[: len((*ALONE, *EXPLICIT))] if toy else SLICE:
+    for name, method, seed in FIRST if toy else SLICE:
         path = folder / f"{name}.{method}.{seed}.parquet"
         if path.exists():
             continue

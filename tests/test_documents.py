@@ -317,7 +317,7 @@ def paper_slice(paper, monkeypatch) -> ModuleType:
     made = module(DOCUMENTS / "paper_slice.py")
     monkeypatch.setenv(checkpoints.ROOT_VARIABLE, "")  # which it sets
     monkeypatch.setattr(made, "datasets", lambda: {one.name: one for one in paper.datasets})
-    monkeypatch.setattr(made, "SLICE", made.SLICE[:2])
+    monkeypatch.setattr(made, "FIRST", made.FIRST[:2])
     return made
 
 
