@@ -87,7 +87,7 @@ def main() -> None:
         rows.append(
             {
                 "batch": count,
-                "images/s": rounded(count / min(whole for _, whole in pairs)),
+                "images per wall-clock s": rounded(count / min(whole for _, whole in pairs)),
                 "sampling / forward passes": rounded(statistics.median(ratios)),
                 "most": rounded(max(ratios)),
             }

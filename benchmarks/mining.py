@@ -131,7 +131,9 @@ def main() -> None:
                 {
                     "objective": name,
                     "miner": miner,
-                    "step, ms": rounded(1e3 * statistics.median(sum(s.values()) for s in seconds)),
+                    "step, wall-clock ms": rounded(
+                        1e3 * statistics.median(sum(s.values()) for s in seconds)
+                    ),
                     "share of mining": f"{statistics.median(mining):.1%}",
                     "share of the objective": f"{statistics.median(loss):.1%}",
                 }

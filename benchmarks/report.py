@@ -91,7 +91,7 @@ def main() -> None:
     row = {
         "cells": len(cells),
         "rows": len(metrics),
-        "s": rounded(seconds),
+        "wall-clock s": rounded(seconds),
         "CPU s": rounded(processor),
         "page, MiB": rounded(len(page.encode()) / 2**20),
         "memory, GiB": rounded(peak),

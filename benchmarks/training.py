@@ -2,7 +2,7 @@
 
 Synthetic rows of the size of Adult: what the rows hold does not change the cost of a step.
 
-    python benchmarks/training.py --replicas 16 --rows 4096
+    python benchmarks/training.py --replicas 16 --rows 2048
 """
 
 import argparse
@@ -50,10 +50,10 @@ def main() -> None:
     """Print epoch times of both ways and their ratio for every method."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--replicas", type=int, default=16)
-    parser.add_argument("--rows", type=int, default=4096)
+    parser.add_argument("--rows", type=int, default=2048)
     parser.add_argument("--features", type=int, default=108)
     parser.add_argument("--batch-size", type=int, default=128)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--methods", default="erm,adv_debias,laftr,cuma")
     options = parser.parse_args()
