@@ -19,7 +19,13 @@ import pandas as pd
 
 from robust_fairness.catalog.files import TableDataset
 from robust_fairness.core import tables
-from robust_fairness.reporting import Results, equalized_robustness, kernel_fairness
+from robust_fairness.reporting import (
+    Results,
+    bias_mitigation,
+    bias_variables,
+    equalized_robustness,
+    kernel_fairness,
+)
 from robust_fairness.reporting.results import UNSHIFTED, where
 from robust_fairness.reporting.statistics import over_seeds
 from robust_fairness.reporting.views import Section, View, published
@@ -148,6 +154,33 @@ def several_attributes(results: Results) -> pd.DataFrame:
     return wide.reset_index()
 
 
+CHANGED = {
+    "biased_mnist_formulas": "none",
+    "biased_mnist_as_published": "list of positions",
+    "biased_mnist_factors_1": "draw of the factors",
+    "biased_mnist_factors_2": "draw of the factors, another",
+}
+GIVEN = "distractor_shape"
+COLUMNS = {
+    "unbiased_accuracy": "unbiased accuracy",
+    "majority_minority_difference": "majority minus minority, distractor shape",
+    "mean_majority_minority_difference": "mean over variables",
+}
+
+
+def ablations(results: Results) -> pd.DataFrame:
+    """Biased MNIST with one change at a time, in percent and points."""
+    rows = where(results.unshifted, dataset=CHANGED, metric=COLUMNS, attribute=["", GIVEN])
+    found = over_seeds(rows, ["dataset", "method", "metric"])
+    found["cell"] = [
+        f"{100 * mean:.1f} ± {100 * spread:.1f}"
+        for mean, spread in zip(found["ours"], found["std"], strict=True)
+    ]
+    wide = found.pivot(index=["dataset", "method"], columns="metric", values="cell")
+    wide = wide.loc[list(CHANGED), list(COLUMNS)].rename(columns=COLUMNS).reset_index()
+    return wide.rename(columns={"dataset": "change"}).replace({"change": CHANGED})
+
+
 PAGES = {
     one.paper: one
     for one in (
@@ -158,6 +191,12 @@ PAGES = {
             metrics=("delta_er_one_shot",),
             unit=100,
             digits=1,
+        ),
+        Page(
+            bias_variables.PAPER,
+            bias_mitigation.SECTION,
+            (),
+            {"ablations": ablations},
         ),
         Page(
             kernel_fairness.PAPER,

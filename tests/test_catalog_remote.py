@@ -17,12 +17,15 @@ from robust_fairness.catalog.files import FigureDataset, PictureDataset, TableDa
 from robust_fairness.cli.main import cli
 from robust_fairness.core.errors import InputError
 from robust_fairness.runs import provenance
+from robust_fairness.runs.configuration import ConfigLoader
 from robust_fairness.samples import Samples
+from robust_fairness.settings import CONFIG_LOADER_ARGS
+from tests.project import ROOT
 
 CATALOG = """
-metrics:
+tables:
   type: robust_fairness.catalog.files.TableDataset
-  filepath: dir://metrics.parquet
+  filepath: dir://{file}.parquet
   versioned: true
   credentials: store
   fs_args: {target_protocol: file}
@@ -51,6 +54,21 @@ def test_what_a_run_left_is_reached_as_its_environment_tells(tmp_path, monkeypat
     done = CliRunner().invoke(cli, ["table", "--run=one"])
     assert done.exit_code == 1 and "dir://metrics.parquet/one" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_catalog_alone_tells_where_files_are(tmp_path):
+    """Its entries, and those of tables, which are made of one of them."""
+    written = (ROOT / "conf" / "base" / "catalog.yml").read_text()
+    (tmp_path / "base").mkdir()
+    path = tmp_path / "base" / "catalog.yml"
+    path.write_text(written.replace("filepath: data/", "filepath: dir://"))
+    found = ConfigLoader(tmp_path, **CONFIG_LOADER_ARGS)["catalog"]
+    assert {"metrics", "{dataset}.{method}.metrics", "{dataset}.samples"} <= set(found)
+    places = [one["filepath"] for one in found.values() if one["type"] != "MemoryDataset"]
+    assert all(place.startswith("dir://") for place in places)
+    path.write_text(written.replace("\ntables:", "\nothers:"))
+    with pytest.raises(InputError, match="no entry `tables`"):
+        ConfigLoader(tmp_path, **CONFIG_LOADER_ARGS)["catalog"]
 
 
 @pytest.fixture(params=["memory", "local"])

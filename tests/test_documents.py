@@ -302,7 +302,7 @@ def test_tables_of_papers_are_those_of_the_scores_beside_them():
         written = page.written()
         assert page.path.read_text() == written
         shown = set(re.findall(r"<!-- table: (\w+) -->", written))
-        assert shown - {"claims"} == {*page.views, *page.further}
+        assert {*page.views, *page.further} <= shown
 
 
 @pytest.fixture(scope="module")

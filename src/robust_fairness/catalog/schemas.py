@@ -1,5 +1,6 @@
 """Validators and catalog entries of the tables, from their declarations."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from robust_fairness.core.tables import TABLES
@@ -24,8 +25,12 @@ class Schema:
         return data
 
 
-def table_entries() -> dict[str, dict[str, Any]]:
-    """The catalog entries of all tables, by name or pattern."""
+def table_entries(written: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The catalog entries of all tables, by name or pattern.
+
+    Args:
+        written: what they have in common; ``{folder}`` and ``{file}`` of its ``filepath`` differ.
+    """
     found = {}
     for table in TABLES.values():
         preview = {"preview_args": {"nrows": table.preview}} if table.preview else {}
@@ -38,9 +43,8 @@ def table_entries() -> dict[str, dict[str, Any]]:
         for name, folder in table.entries.items():
             file = name.replace("}.", "}/").replace("}_", "}/")
             found[name] = {
-                "type": "robust_fairness.catalog.files.TableDataset",
-                "filepath": f"data/{folder}/{file}.parquet",
-                "versioned": True,
+                **written,
+                "filepath": written["filepath"].replace("{folder}", folder).replace("{file}", file),
                 "validator": validator,
                 "metadata": {"kedro-viz": {"layer": table.layer, **preview}},
             }

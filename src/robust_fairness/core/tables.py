@@ -157,8 +157,8 @@ def markdown(frame: pd.DataFrame) -> str:
 def in_page(page: str, made: Mapping[str, Callable[[], pd.DataFrame]]) -> str:
     r"""A Markdown page with its tables made anew.
 
-    A table stands between the comments ``<!-- table: name -->`` and ``<!-- end -->``; ``made`` has
-    a function for every name.
+    A table stands between the comments ``<!-- table: name -->`` and ``<!-- end -->``; those that
+    ``made`` has no function for stay.
 
     >>> page = "Two: <!-- table: two -->\n\n<!-- end -->"
     >>> print(in_page(page, {"two": lambda: pd.DataFrame({"a": [2]})}))
@@ -168,7 +168,12 @@ def in_page(page: str, made: Mapping[str, Callable[[], pd.DataFrame]]) -> str:
     | 2 |
     <!-- end -->
     """
-    return IN_A_PAGE.sub(lambda found: found[1] + markdown(made[found[2]]()) + found[3], page)
+
+    def new(found: re.Match[str]) -> str:
+        make = made.get(found[2])
+        return found[1] + markdown(make()) + found[3] if make else found[0]
+
+    return IN_A_PAGE.sub(new, page)
 
 
 def described() -> str:

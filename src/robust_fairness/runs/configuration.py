@@ -80,7 +80,13 @@ class ConfigLoader(OmegaConfigLoader):
             return super().__getitem__(key)
         from robust_fairness.catalog.schemas import table_entries
 
-        return table_entries() | super().__getitem__(key)
+        catalog: dict[str, Any] = super().__getitem__(key)
+        if "tables" not in catalog:
+            raise InputError(
+                "catalog.yml has no entry `tables`, of which those of tables are made; allowed: "
+                "that of the package's conf/base/catalog.yml, also with another place"
+            )
+        return table_entries(catalog.pop("tables")) | catalog
 
     @cached_property
     def written_parameters(self) -> dict[str, Any]:
