@@ -32,8 +32,15 @@ from robust_fairness.reporting.views import Section, View, published
 from robust_fairness.runs import provenance
 
 RESULTS = Path(__file__).resolve().parent / "results"
-BESIDE = ("metrics", "cells", "splits")
-PLACE = ("dataset", "method")
+VALUES = ("value", "n", "note")
+# Tables of a run, and the columns that tell rows apart.
+BESIDE = {
+    "metrics": [name for name in tables.METRICS if name not in VALUES],
+    "cells": ["dataset", "method"],
+    "splits": list(tables.SPLITS),
+    "trials": ["dataset", "method", "trial"],
+}
+PLACE = ("dataset", "method", "trial")
 
 
 @dataclass(frozen=True)
@@ -84,14 +91,14 @@ class Page:
         return tables.in_page(self.path.read_text(), made)
 
     def table(self, view: View, results: Results) -> pd.DataFrame:
-        """Measures across, data and methods down."""
+        """Measures across; data, methods and trials down, where there are several."""
         rows = view.rows(results).query("seeds > 0")
         across = rows["metric"].str.cat(_shift(rows))
         cells = rows.assign(across=across, cell=[self.cell(one) for _, one in rows.iterrows()])
-        down = [name for name in PLACE if name in cells]
-        order = [cells[down].drop_duplicates(), across.drop_duplicates()]
+        down = [name for name in PLACE if cells[name].nunique() > 1]
         wide = cells.pivot(index=down, columns="across", values="cell")
-        return wide.loc[pd.MultiIndex.from_frame(order[0]), order[1]].reset_index()
+        order = cells[down].drop_duplicates()
+        return order.merge(wide[across.drop_duplicates()].reset_index())
 
     def cell(self, row: pd.Series) -> str:
         """Mean, deviation and, in brackets, the published number."""
@@ -126,6 +133,15 @@ def verdicts(claims: pd.DataFrame) -> pd.DataFrame:
         found.append({"claim": claim, "data": dataset, "statements": len(part), **counts,
                       "detectable": "" if np.isnan(least) else f"{least:.3f}"})  # fmt: skip
     return pd.DataFrame(found)
+
+
+def trade_off(results: Results) -> pd.DataFrame:
+    """Figure 3: accuracy and Delta-EO in percent by the weight of the adversary, unshifted."""
+    rows = where(equalized_robustness.figure_3(results), shift=UNSHIFTED)
+    cells = (100 * rows["accuracy"]).map("{:.1f}".format)
+    cells += ", " + (100 * rows["delta_eo"]).map("{:.1f}".format)
+    wide = rows.assign(cell=cells).pivot(index="method", columns="alpha", values="cell")
+    return wide.rename(columns="alpha {:g}".format).reset_index()
 
 
 SEVERAL = {"law_school": "male & race", "credit_card": "SEX & MARRIAGE & EDUCATION"}
@@ -187,7 +203,8 @@ PAGES = {
         Page(
             equalized_robustness.PAPER,
             equalized_robustness.SECTION,
-            ("table_1", "table_2", "table_8", "table_9"),
+            ("table_1", "table_2", "table_6", "table_7", "table_8", "table_9"),
+            {"trade_off": trade_off},
             metrics=("delta_er_one_shot",),
             unit=100,
             digits=1,
@@ -197,6 +214,7 @@ PAGES = {
             bias_mitigation.SECTION,
             (),
             {"ablations": ablations},
+            tuple(COLUMNS),
         ),
         Page(
             kernel_fairness.PAPER,
@@ -210,9 +228,10 @@ PAGES = {
 
 
 def fetch(page: Page, run_ids: list[str]) -> None:
-    """Put the scores of runs that a page needs, their cells and splits beside it."""
-    for name in BESIDE:
+    """Put what a page needs of runs beside it; of the same scores those of the first run."""
+    for name, keys in BESIDE.items():
         found = pd.concat([provenance.load(one, name, TableDataset) for one in run_ids])
+        found = found.drop_duplicates(keys)
         if name == "metrics":
             needed = {*published(page.paper)["metric"], *page.metrics}
             found = found[found["metric"].isin(needed) & (found["group"] == "")]
