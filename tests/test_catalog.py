@@ -8,29 +8,35 @@ import subprocess
 import sys
 import time
 import tracemalloc
+from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import parse
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
-from kedro.io import DatasetError
+from kedro.io import DataCatalog, DatasetError
 from kedro.io.core import Version
 from safetensors.numpy import load_file, save, save_file
 
 from robust_fairness.catalog._mapping import TYPES, mapped
 from robust_fairness.catalog.arrays import ModelsDataset, SamplesDataset
+from robust_fairness.catalog.catalog import Catalog
 from robust_fairness.catalog.files import FigureDataset, PictureDataset, TableDataset, TextDataset
 from robust_fairness.catalog.schemas import Schema
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import HOST
+from robust_fairness.runs.configuration import ConfigLoader
 from robust_fairness.samples import Samples
+from robust_fairness.settings import CONFIG_LOADER_ARGS
 from robust_fairness.training.records import Fitted
+from tests.project import shipped_configuration
 from tests.training.conftest import make_samples
 
 
@@ -414,6 +420,34 @@ def test_tables_and_figures_have_previews(tmp_path):
     figure.save(go.Figure(go.Scatter(y=[1, 2])))
     assert figure.preview()["data"][0]["type"] == "scatter"
     assert list(figure.load().data[0].y) == [1, 2]
+
+
+def test_names_mean_what_they_mean_in_the_catalog_of_kedro():
+    """Those of every pattern of the project, of a more general one, of an entry, and of none."""
+    entries = ConfigLoader(str(shipped_configuration()), "base", **CONFIG_LOADER_ARGS)["catalog"]
+    entries["adult.{label}.models"] = {"type": "MemoryDataset", "metadata": {"of": ["{label}"]}}
+    entries["{any}"] = {"type": "pandas.CSVDataset", "filepath": "data/{any}.csv"}
+    ours, original = Catalog.from_config(entries), DataCatalog.from_config(entries)
+    names = [one.format_map(defaultdict(lambda: "adult")) for one in entries] + ["a.b.none"]
+    assert len(names) > 40
+    for name in names:
+        found = ours.config_resolver.resolve_pattern(name)
+        assert found == original.config_resolver.resolve_pattern(name)
+        assert (name in ours) and type(ours[name]) is type(original[name])
+    assert ours.validators == original.validators
+    assert "unknown" not in Catalog()
+
+
+def test_a_pattern_is_compiled_once_for_all_names(monkeypatch):
+    compiled = []
+    create = parse.Parser.__init__
+    monkeypatch.setattr(
+        parse.Parser, "__init__", lambda self, *a, **o: compiled.append(a) or create(self, *a, **o)
+    )
+    catalog = Catalog.from_config({"{dataset}.{label}.x": {"type": "MemoryDataset"}})
+    for number in range(20):
+        assert catalog.get(f"adult.erm_{number}.x") is not None
+    assert len(compiled) == 1
 
 
 def test_schema_refuses_other_columns_and_types():

@@ -12,6 +12,7 @@ import pytest
 import torch
 from kedro.framework.project import pipelines
 from kedro.io import DataCatalog
+from kedro.pipeline import Node, Pipeline
 from pydantic import BaseModel
 
 from robust_fairness.core import tables
@@ -20,6 +21,7 @@ from robust_fairness.core.registry import find
 from robust_fairness.experiment.experiment import GeneratorConfig, TestSet
 from robust_fairness.generation import unet
 from robust_fairness.generation.generator import Generator, Settings
+from robust_fairness.pipeline_registry import register_pipelines
 from robust_fairness.pipelines import (
     evaluation,
     generation,
@@ -32,7 +34,7 @@ from robust_fairness.pipelines import (
 from robust_fairness.pipelines.evaluation.pipeline import state
 from robust_fairness.pipelines.generation.pipeline import fit as fit_generator
 from robust_fairness.pipelines.generation.pipeline import read as read_generator
-from robust_fairness.pipelines.nodes import collect
+from robust_fairness.pipelines.nodes import collect, fan_in
 from robust_fairness.pipelines.reporting.pipeline import FURTHER, report
 from robust_fairness.pipelines.shifts.pipeline import shift
 from robust_fairness.runs.configuration import ConfigLoader
@@ -62,6 +64,43 @@ def test_the_end_to_end_pipeline_is_the_others_put_together():
     rooms = (generation, ingestion, shifts, training, evaluation, reporting)
     together = {node.name for room in rooms for node in room.create_pipeline().nodes}
     assert {node.name for node in robust_fairness.create_pipeline().nodes} == together
+
+
+class Counted(str):
+    """A text that counts how often all such texts are hashed."""
+
+    hashed = 0
+
+    def __hash__(self) -> int:
+        Counted.hashed += 1
+        return super().__hash__()
+
+
+def hashes(cells: int) -> int:
+    """How often the inputs of a collecting node are hashed when its pipeline is made."""
+    inputs = {f"c{number}": Counted(f"c{number}") for number in range(cells)}
+    node = fan_in(lambda **parts: parts, inputs, "all", "collect")
+    before = Counted.hashed
+    assert Pipeline([node]).inputs() == set(inputs)
+    return Counted.hashed - before
+
+
+def test_a_pipeline_hashes_the_inputs_of_a_collecting_node_in_linear_time():
+    assert hashes(400) <= 2 * hashes(200)
+
+
+def test_every_node_is_made_once(monkeypatch):
+    monkeypatch.setattr("kedro.framework.project.PACKAGE_NAME", "robust_fairness")
+    use("smoke")
+    made, create = [], Node.__init__
+
+    def counted(self: Node, *arguments: object, **options: object) -> None:
+        create(self, *arguments, **options)
+        made.append(self.name)
+
+    monkeypatch.setattr(Node, "__init__", counted)
+    found = register_pipelines()
+    assert sorted(made) == sorted(node.name for node in found["__default__"].nodes)
 
 
 def test_every_node_carries_the_tags_of_its_place():

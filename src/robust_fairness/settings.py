@@ -2,6 +2,7 @@
 
 from kedro_viz.integrations.kedro.hooks import DatasetStatsHook
 
+from robust_fairness.catalog.catalog import Catalog
 from robust_fairness.runs.configuration import ConfigLoader
 from robust_fairness.runs.hooks import RunRecord
 from robust_fairness.runs.session import Session
@@ -11,6 +12,7 @@ from robust_fairness.runs.viz import RunTimes
 # Hooks of Kedro-Viz are listed here: loaded as a plugin, it records no times of our runner.
 HOOKS = (RunRecord(), MlflowTracking(), DatasetStatsHook(), RunTimes())
 SESSION_CLASS = Session
+DATA_CATALOG_CLASS = Catalog
 CONFIG_LOADER_CLASS = ConfigLoader
 CONFIG_LOADER_ARGS = {
     "base_env": "base",

@@ -3,6 +3,7 @@
 All mistakes are collected and reported together, each with file and line.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -138,9 +139,9 @@ class Reader:
             for name, node, domains in self.trainings(base, written)
         ]
         found = [self.dataset(*one) for one in trainings]
-        names = [name for name, *_ in trainings]
+        counts = Counter(name for name, *_ in trainings)
         for name, base, node, _ in trainings:
-            if names.count(name) > 1 and name != base:
+            if counts[name] > 1 and name != base:
                 text = f"Dataset {base!r} has a training called {name!r}, as another dataset is"
                 self.mistakes.note(text, node.place)
         return Experiment(datasets=tuple(one for one in found if one is not None))
@@ -334,11 +335,11 @@ class Reader:
             if cell.budget != budget:
                 text = f"{cell.label!r} of {of} has {cell.budget} trials, budget: {budget}"
                 self.mistakes.note(text, methods[cell.label].place)
-        plain = [
+        plain = {
             repr(cell.network)
             for cell in dataset.cells
             if cell.method.name == PLAIN and not cell.postprocessing
-        ]
+        }
         for cell in dataset.cells:
             if repr(cell.network) not in plain:
                 text = f"budget: {cell.label!r} of {of} has no plain model to compare with"

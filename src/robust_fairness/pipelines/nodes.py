@@ -10,9 +10,21 @@ from robust_fairness.catalog import names
 from robust_fairness.core.registry import find
 from robust_fairness.experiment.experiment import Cell, Dataset
 from robust_fairness.experiment.plugins import Named
+from robust_fairness.runs.runners import FAN_IN
 
 # Tables of a dataset with domains.
 DIAGNOSED = ("diagnosis", "domain_columns", "frontier", "regions", "shares")
+
+
+class FanIn(Node):
+    """A node that reads a part of every cell or dataset, hashed by its name.
+
+    Kedro hashes a node anew for each of its inputs, and its own hash is of all of them: with one
+    input per cell the time to make a pipeline would grow with the square of the cells.
+    """
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
 
 def source_of(named: Named) -> Any:
@@ -26,6 +38,12 @@ def dataset_node(
     """A node of a dataset."""
     tagged = [f"dataset.{dataset}", *tags]
     return Node(function, inputs, outputs, name=name, namespace=dataset, tags=tagged)
+
+
+def fan_in(function: Callable, inputs: Any, outputs: Any, name: str, dataset: str = "") -> FanIn:
+    """A node that accepts failed inputs, of a dataset or of the run."""
+    tags = [f"dataset.{dataset}", FAN_IN] if dataset else [FAN_IN]
+    return FanIn(function, inputs, outputs, name=name, namespace=dataset or None, tags=tags)
 
 
 def cell_node(cell: Cell, function: Callable, inputs: Any, outputs: Any, name: str) -> Node:
@@ -44,21 +62,19 @@ def collect(name: str, /, **parts: Any) -> Any:
     return tables.TABLES[name].joined(found)
 
 
-def _collector(name: str, parts: Iterable[str], output: str, **options: Any) -> Node:
+def _collector(name: str, parts: Iterable[str], output: str, dataset: str = "") -> Node:
     function = partial(collect, name)
     update_wrapper(function, collect)
     inputs = {part: part for part in parts}
-    return Node(function, inputs or None, output, name=f"collect_{name}", **options)
+    return fan_in(function, inputs or None, output, f"collect_{name}", dataset)
 
 
 def of_cells(name: str, dataset: str, cells: Iterable[Cell], part: str) -> Node:
     """The node that joins a part of a dataset's cells."""
     parts = [names.of_cell(cell.name, part) for cell in cells]
-    tags = [f"dataset.{dataset}", "fan_in"]
-    return _collector(name, parts, names.of_dataset(dataset, name), namespace=dataset, tags=tags)
+    return _collector(name, parts, names.of_dataset(dataset, name), dataset)
 
 
 def of_datasets(name: str, datasets: Iterable[Dataset], part: str) -> Node:
     """The node that joins a part of several datasets to a table of the run."""
-    parts = [names.of_dataset(dataset.name, part) for dataset in datasets]
-    return _collector(name, parts, name, tags=["fan_in"])
+    return _collector(name, [names.of_dataset(one.name, part) for one in datasets], name)

@@ -33,6 +33,7 @@ class RunRecord:
 
     def __init__(self) -> None:
         self._loader: Any = None
+        self._recorded: dict[tuple[str, str], Mapping[str, str]] = {}
 
     @hook_impl
     def after_context_created(self, context: Any) -> None:
@@ -45,6 +46,7 @@ class RunRecord:
             nodes = {node.name: node.namespace for node in pipeline.nodes}
             read = {of for name, of in nodes.items() if name == names.of_dataset(of, "ingest")}
             self._loader.require_raw_files(read)
+        self._recorded.clear()
         run_id, before = run_params["run_id"], {"state": "finished"}
         manifest = provenance.new_manifest(run_params, self._loader, pipeline.all_outputs())
         if provenance.manifest_path(run_id).exists():
@@ -69,13 +71,13 @@ class RunRecord:
     @hook_impl
     def before_node_run(self, inputs: Mapping[str, Any], run_id: str) -> dict[str, Any]:
         """Record the raw files of samples; the report gets the manifest with all of them."""
-        _record_samples(run_id, inputs)
+        self._record_samples(run_id, inputs)
         return {"manifest": provenance.load_manifest(run_id)} if "manifest" in inputs else {}
 
     @hook_impl
     def after_node_run(self, outputs: Mapping[str, Any], run_id: str) -> None:
         """Record the raw files of new samples before they are saved."""
-        _record_samples(run_id, outputs)
+        self._record_samples(run_id, outputs)
 
     @hook_impl
     def after_dataset_saved(self, dataset_name: str) -> None:
@@ -98,6 +100,18 @@ class RunRecord:
         """Complete the manifest of a failed run, with its outputs so far."""
         failed = [str(one) for one in getattr(error, "failures", [first_line(error)])]
         _close(run_params["run_id"], "failed", failed, pipeline, catalog)
+
+    def _record_samples(self, run_id: str, data: Mapping[str, Any]) -> None:
+        """Record the raw files of samples; four nodes of every cell read the same ones."""
+        sources = {
+            (run_id, name): value.sources
+            for name, value in data.items()
+            if names.parse(name).part in READ
+        }
+        new = {key: files for key, files in sources.items() if self._recorded.get(key) != files}
+        if new:
+            provenance.note_inputs(run_id, {name: files for (_, name), files in new.items()})
+            self._recorded |= new
 
 
 def _versioned(catalog: Any, name: str) -> AbstractVersionedDataset | None:
@@ -131,14 +145,6 @@ def _pin_inputs(pinned: Mapping[str, str], pipeline: Any, catalog: Any) -> dict[
     for version, count in sorted(Counter(versions.values()).items()):
         logger.info("using %d outputs of run %s", count, version)
     return versions
-
-
-def _record_samples(run_id: str, data: Mapping[str, Any]) -> None:
-    sources = {
-        name: value.sources for name, value in data.items() if names.parse(name).part in READ
-    }
-    if sources:
-        provenance.note_inputs(run_id, sources)
 
 
 def _close(run_id: str, state: str, failed: list[str], pipeline: Any, catalog: Any) -> None:

@@ -304,12 +304,14 @@ def require_same_samples(versions: Mapping[str, str]) -> None:
 
     Otherwise splits may differ: test rows of one run may be training rows of the other.
     """
+    ids = {one for one in versions.values() if manifest_path(one).exists()}
+    runs = {one: load_manifest(one)["loaded"] for one in ids}
     for name, run_id in versions.items():
         samples = names.of_dataset(names.parse(name).dataset, "samples")
-        if samples not in versions or not manifest_path(run_id).exists():
+        if samples not in versions or run_id not in runs:
             continue
         current = versions[samples]
-        original = load_manifest(run_id)["loaded"].get(samples, run_id)
+        original = runs[run_id].get(samples, run_id)
         if original != current and not _same_content(samples, original, current):
             raise InputError(
                 f"{name} of run {run_id} was made from {samples} of run {original}, and those of "

@@ -10,7 +10,7 @@ from robust_fairness.catalog import names
 from robust_fairness.core.errors import Failure
 from robust_fairness.experiment.experiment import Cell, Dataset
 from robust_fairness.pipelines import nodes
-from robust_fairness.pipelines.nodes import cell_node, dataset_node
+from robust_fairness.pipelines.nodes import cell_node, fan_in
 from robust_fairness.runs.configuration import loader
 
 COLLECTED = ("metrics", "history", "trials")  # parts of a cell
@@ -116,7 +116,7 @@ def _collecting(dataset: Dataset) -> Node:
     parts = [names.of_cell(cell.name, part) for cell in dataset.cells for part in COLLECTED]
     outputs = [names.of_dataset(dataset.name, part) for part in ("table", "states")]
     inputs = {name: name for name in parts}
-    return dataset_node(dataset.name, collect, inputs, outputs, "collect", "fan_in")
+    return fan_in(collect, inputs, outputs, "collect", dataset.name)
 
 
 def _diagnosing(dataset: Dataset) -> Node:
@@ -129,4 +129,4 @@ def _diagnosing(dataset: Dataset) -> Node:
         "dataset": f"params:{dataset.name}.dataset",
     }
     outputs = {part: names.of_dataset(dataset.name, part) for part in nodes.DIAGNOSED}
-    return dataset_node(dataset.name, diagnose, inputs, outputs, "diagnose", "fan_in")
+    return fan_in(diagnose, inputs, outputs, "diagnose", dataset.name)

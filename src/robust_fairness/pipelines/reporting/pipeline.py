@@ -8,7 +8,7 @@ from kedro.pipeline import Node, Pipeline
 from robust_fairness.catalog import names
 from robust_fairness.core.errors import Failure, InputError
 from robust_fairness.experiment.experiment import Cell, Dataset, Experiment
-from robust_fairness.pipelines.nodes import DIAGNOSED, cell_node, of_cells, of_datasets
+from robust_fairness.pipelines.nodes import DIAGNOSED, cell_node, fan_in, of_cells, of_datasets
 from robust_fairness.runs.configuration import loader
 
 # Captions of contact sheets: of a dataset that is read, and of one that is generated.
@@ -121,7 +121,7 @@ def create_pipeline() -> Pipeline:
             *_collectors(experiment),
             Node(describe_cells, None, "cells", name="describe_cells"),
             Node(summarise, "metrics", ["summary", "trade_off"], name="summarise"),
-            Node(report, {name: name for name in inputs}, "report", name="report", tags=["fan_in"]),
+            fan_in(report, {name: name for name in inputs}, "report", "report"),
         ]
     )
 
