@@ -59,13 +59,15 @@ def panels(
         failed: reasons of failed cells by dataset and method.
     """
     unknown = TRIVIALITY.isdisjoint(results.metrics["metric"])
+    changes = matrices(results, failed)
+    without = {gap: undefined(results, gap) for gap in changes}
     found = [
         {
             **panel(rows, gap, data),
             "verdicts": [verdict(rows, gap).split(": ", 1)],
-            "undefined": undefined(results, gap).get(data, []),
+            "undefined": without[gap].get(data, []),
         }
-        for gap, data, rows in _parts(matrices(results, failed))
+        for gap, data, rows in _parts(changes)
     ]
     return [
         one | {"id": f"panel-{number}", "unknown": unknown, "where": "away from home"}
@@ -157,8 +159,11 @@ def _line(name: str, own: Cells, columns: Mapping[Any, str], other: bool) -> dic
     and methods whose predictions are trivial on all test sets.
     """
     run = [row for row in own.values() if row["state"] != "missing"]
-    home = pd.DataFrame({row["data"]: row for row in run}, index=["at_home", "accuracy"])
-    at_home, accuracy = home.astype(float).mean(axis=1)
+    homes = {row["data"]: row for row in run}.values()
+    at_home, accuracy = (
+        pd.Series([row[column] for row in homes], dtype=float).mean()
+        for column in ("at_home", "accuracy")
+    )
     states = [row["state"] for row in run]
     submitted = any(row["algorithm"] == SUBMITTED for row in run)
     plain = all(is_plain(row) for row in own.values())
