@@ -435,6 +435,8 @@ def test_names_mean_what_they_mean_in_the_catalog_of_kedro():
         assert found == original.config_resolver.resolve_pattern(name)
         assert (name in ours) and type(ours[name]) is type(original[name])
     assert ours.validators == original.validators
+    ours["params:a"] = {"b": 1}
+    assert ours.load("params:a") == {"b": 1}  # which logs
     assert "unknown" not in Catalog()
 
 

@@ -56,7 +56,7 @@ def class_of(kind: Any) -> Any:
         return kind
 
 
-class Catalog(CatalogCommandsMixin, DataCatalog):
+class Catalog(DataCatalog, CatalogCommandsMixin):
     """Kedro's catalog with this resolver.
 
     The class of a type is imported once. Parameters, which are never tables or arrays, are stored
