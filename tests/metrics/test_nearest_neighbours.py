@@ -59,6 +59,26 @@ def test_wide_pictures_are_exact():
     np.testing.assert_array_equal(nearest_distances(near, wide), np.sqrt([1, 4, 25]) / 255)
 
 
+@pytest.mark.parametrize("near", [3, 200])
+@pytest.mark.parametrize("scale", ["pixels", 1e-3, 1e25])
+def test_of_neighbours_that_float32_cannot_tell_apart_the_nearest_is_found(near, scale):
+    """They differ in one column: squared distances by 1 of some 30 million."""
+    rng = np.random.default_rng(5)
+    rows, base = pictures(rng, 12, (3000,)), pictures(rng, 1, (3000,))
+    others = np.concatenate([pictures(rng, 50, (3000,)), base.repeat(near, 0)])
+    others[-near:, 7] = rng.permutation(near)
+    rows[:6] = rows[:6] // 4 + 3 * (base // 4)  # nearer to the base than to others
+    rows[:, 7] = np.arange(12) % near
+    squares = ((rows[:, None].astype(np.int64) - others) ** 2).sum(2)
+    exact = squares.min(1).astype(np.float64)
+    assert (squares.argmin(1)[:6] >= 50).all()
+    if scale == "pixels":
+        np.testing.assert_array_equal(nearest_distances(rows, others), np.sqrt(exact) / 255)
+    else:
+        found = nearest_distances(rows * scale, others * scale)
+        np.testing.assert_allclose(found, np.sqrt(exact) * scale, rtol=1e-14)
+
+
 def test_near_copies_far_from_the_origin_are_told_apart():
     """The trap of |x|^2 + |y|^2 - 2 x.y: nothing but rounding is left of it."""
     rng = np.random.default_rng(1)
@@ -89,13 +109,13 @@ def test_more_neighbours_are_never_further(seed, n, m, columns):
 def test_memory_does_not_grow_with_the_pairs(monkeypatch):
     """No product is larger than a block of both sets."""
     seen = []
-    products = module._less_twice_products
+    candidates = module._candidates
 
-    def watched(lengths, x, y):
-        seen.append((len(x), len(y)))
-        return products(lengths, x, y)
+    def watched(rows, others, best):
+        seen.append((len(rows[0]), len(others[0])))
+        return candidates(rows, others, best)
 
-    monkeypatch.setattr(module, "_less_twice_products", watched)
+    monkeypatch.setattr(module, "_candidates", watched)
     monkeypatch.setattr(module, "BLOCK_BYTES", 1)
     rng = np.random.default_rng(3)
     rows, others = np.split(pictures(rng, 5000, (1, 2, 2)), [500])

@@ -191,9 +191,10 @@ def by_columns(
             continue
         values = samples.attributes[list(names)]
         known = ~(values.isna().any(axis=1) | conditioning.isna().any(axis=1)).to_numpy()
-        own: dict[str, Any] = {name: array[known] for name, array in arrays.items()}
-        own[COLUMNS] = Columns(values[known])
-        own["conditioning_columns"] = Columns(conditioning[known])
+        rows = slice(None) if known.all() else known  # a view where all are known
+        own: dict[str, Any] = {name: array[rows] for name, array in arrays.items()}
+        own[COLUMNS] = Columns(values[rows])
+        own["conditioning_columns"] = Columns(conditioning[rows])
         found[" & ".join(names)] = own
     return found
 

@@ -1,14 +1,11 @@
 """Distance of one set of rows to another by nearest neighbours (Control+Shift, Eq. 3).
 
 Squared distances are matrix products, ``|x|^2 + |y|^2 - 2 x.y``, of blocks of rows, which bounds
-memory.
-
-- **Pixels** (uint8) are integers, and so are their products: exact in float32 up to sums of 2^24,
-  which 1,024 columns of numbers up to 128 do not exceed. Distances are exact, in units of [0, 1].
-- **Other numbers** are multiplied in float64 after subtracting the mean of the neighbours, and the
-  distance to the nearest one is computed again from the difference of the two rows. With N the
-  largest distance of a row from that mean, distances above N / 10,000 have a relative error below
-  1e-6; of neighbours closer than that another one may be taken.
+memory. They are computed in float32 around the mean of the neighbours, less a bound of their
+rounding error. A pair whose lower bound exceeds a distance already found cannot be the nearest;
+all others are computed again from the difference of the two rows in float64, which is exact for
+pixels. So the distance is that of the exact nearest neighbour. Where float32 leaves too many pairs
+undecided, as in tight clusters far apart, the products are computed again in float64.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -23,11 +20,11 @@ from robust_fairness.core.errors import InputError
 
 UNSHIFTED = ("none", 0.0)
 LEVELS = 255  # of a pixel above 0
-MIDDLE = 128  # subtracted from pixels
-EXACT_COLUMNS = 2**24 // MIDDLE**2  # whose products sum exactly in float32
 # Blocks of rows are larger than those of the others, which are converted for each of them.
 BLOCK_BYTES, OTHER_BLOCK_BYTES = 2**27, 2**25  # as float64
 MOST_ROWS = 4096  # of a block
+OTHER_ROUNDINGS = 32  # of rows, lengths, sums and limits
+MOST_UNDECIDED = 4  # pairs per row that are computed again before float64 products are
 
 
 def set_distances(
@@ -74,73 +71,71 @@ def nearest_distances(rows: np.ndarray, others: np.ndarray, device: str = "cpu")
         InputError: a number is not finite.
     """
     rows, others = (array.reshape(len(array), -1) for array in (rows, others))
-    if rows.dtype == np.uint8:
-        square, _ = _nearest(rows, others, None, device)
-        return np.sqrt(square) / LEVELS
-    if not (np.isfinite(rows).all() and np.isfinite(others).all()):
+    pixels = rows.dtype == np.uint8
+    if not (pixels or (np.isfinite(rows).all() and np.isfinite(others).all())):
         raise InputError("1-NN distance: a number is not finite, allowed: finite numbers")
-    _, winner = _nearest(rows, others, others.mean(0, dtype=np.float64), device)
-    return _direct(rows, others, winner)
+    distances = _direct(rows, others, _nearest(rows, others, device))
+    return distances / LEVELS if pixels else distances
 
 
 def _blocks(flat: np.ndarray, most_bytes: int = BLOCK_BYTES) -> Iterator[slice]:
     """Slices of rows, at least one, with a limit of bytes as float64."""
-    size = max(1, min(MOST_ROWS, most_bytes // (8 * flat.shape[1])))
+    size = _rows_of(flat, most_bytes)
     return (slice(first, min(first + size, len(flat))) for first in range(0, len(flat), size))
 
 
-def _nearest(
-    rows: np.ndarray, others: np.ndarray, centre: np.ndarray | None, device: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """Squared distance to the nearest other row ``[n]`` and its number.
+def _rows_of(flat: np.ndarray | Tensor, most_bytes: int) -> int:
+    """How many rows a block has."""
+    return max(1, min(MOST_ROWS, most_bytes // (8 * flat.shape[1])))
 
-    The centre is subtracted; None for pixels.
-    """
-    squares = np.empty(len(rows))
+
+def _nearest(rows: np.ndarray, others: np.ndarray, device: str) -> np.ndarray:
+    """Number of the nearest other row of every row, int64 ``[n]``; one of several equal ones."""
+    centre = torch.from_numpy(others.mean(0, dtype=np.float64)).to(device)
     winners = np.empty(len(rows), dtype=np.int64)
-    middle = None if centre is None else torch.from_numpy(centre).to(device)
     for block in _blocks(rows):
-        x = _numbers(rows[block], middle, device)
+        x = torch.from_numpy(np.array(rows[block])).to(device)
+        x_single = _centred(x, centre, torch.float32)
         best = torch.full((len(x),), torch.inf, dtype=torch.float64, device=device)
         winner = torch.zeros(len(x), dtype=torch.int64, device=device)
         for other in _blocks(others, OTHER_BLOCK_BYTES):
-            y = _numbers(others[other], middle, device)
-            # |x|^2 is constant in a row: added at the end
-            square = _less_twice_products(_square_lengths(y), x, y)
-            found, place = square.min(1)
-            # the first of several equal ones, whatever the blocks are
-            better = found < best
-            best = torch.where(better, found, best)
-            winner = torch.where(better, place + other.start, winner)
-        squares[block] = (best + _square_lengths(x)).clamp(min=0).cpu().numpy()
+            y = torch.from_numpy(np.array(others[other])).to(device)
+            pairs = _candidates(x_single, _centred(y, centre, torch.float32), best)
+            if len(pairs) > MOST_UNDECIDED * len(x):
+                x_double, y_double = (_centred(one, centre, torch.float64) for one in (x, y))
+                pairs = _candidates(x_double, y_double, best)
+            for row, place in (some.T for some in pairs.split(_rows_of(y, OTHER_BLOCK_BYTES))):
+                square = (x[row].double() - y[place].double()).square().sum(1)
+                lowest = best.scatter_reduce(0, row, square, "amin")
+                closer = (square < best[row]) & (square == lowest[row])
+                winner[row[closer]] = place[closer] + other.start
+                best = lowest
         winners[block] = winner.cpu().numpy()
-    return squares, winners
+    return winners
 
 
-def _numbers(block: np.ndarray, middle: Tensor | None, device: str) -> Tensor:
-    """A block of rows as float32 whole numbers, or as float64 around the middle."""
-    if middle is None:
-        pixels = torch.from_numpy(np.array(block)).to(device)
-        return pixels.to(torch.float32).sub_(MIDDLE)
-    return torch.from_numpy(block.astype(np.float64)).to(device).sub_(middle)
+def _centred(rows: Tensor, centre: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Rows less the centre, and their squared lengths in float64 ``[n]``."""
+    centred = (rows - centre).to(dtype)
+    return centred, centred.double().square().sum(1)
 
 
-def _less_twice_products(lengths: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """``|y|^2 - 2 x.y`` of every two rows, float64; exact of whole numbers."""
-    if x.dtype == torch.float64:
-        return torch.addmm(lengths, x, y.T, alpha=-2)
-    total = lengths.expand(len(x), -1).clone()
-    for a, b in zip(x.split(EXACT_COLUMNS, 1), y.split(EXACT_COLUMNS, 1), strict=True):
-        total.sub_(a @ b.T, alpha=2)
-    return total
+def _candidates(rows: tuple[Tensor, Tensor], others: tuple[Tensor, Tensor], best: Tensor) -> Tensor:
+    """Pairs of rows that may be closer than the best squared distances, int64 ``[pairs, 2]``.
 
-
-def _square_lengths(x: Tensor) -> Tensor:
-    """``|x|^2`` of every row, float64: exact of whole numbers, which have integer squares."""
-    if x.dtype == torch.float64:
-        return torch.linalg.vecdot(x, x)
-    parts = x.split(EXACT_COLUMNS, 1)
-    return torch.stack([torch.linalg.vecdot(part, part).double() for part in parts]).sum(0)
+    With the unit roundoff u, a product of d columns has an error of at most d u |x| |y| in any
+    order of summation (Higham 2002, section 3.1), and 2 |x| |y| is at most |x|^2 + |y|^2. The
+    other roundings are at most ``OTHER_ROUNDINGS`` u (|x|^2 + |y|^2).
+    """
+    (x, x_square), (y, y_square) = rows, others
+    unit = torch.finfo(x.dtype).eps / 2
+    slack = 1.1 * (x.shape[1] + OTHER_ROUNDINGS) * unit  # 1.1 for the terms of higher order
+    # lower bounds of |x - y|^2 less (1 - slack) |x|^2, which is constant in a row
+    bounds = torch.addmm(((1 - slack) * y_square).to(x.dtype), x, y.T, alpha=-2)
+    lowest, place = bounds.min(1)
+    upper = lowest + (1 + slack) * x_square + 2 * slack * y_square[place]
+    limit = torch.minimum(best, upper) - (1 - slack) * x_square
+    return (~(bounds > limit.to(x.dtype).unsqueeze(1))).nonzero()  # overflow decides nothing
 
 
 def _direct(rows: np.ndarray, others: np.ndarray, winner: np.ndarray) -> np.ndarray:
