@@ -115,23 +115,24 @@ def _nearest(rows: np.ndarray, others: np.ndarray, device: str) -> np.ndarray:
 
 
 def _centred(rows: Tensor, centre: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Rows less the centre, and their squared lengths in float64 ``[n]``."""
-    centred = (rows - centre).to(dtype)
-    return centred, centred.double().square().sum(1)
+    """Rows less the centre, and their squared lengths ``[n]``."""
+    centred = (rows - centre.to(dtype)).to(dtype)
+    return centred, torch.linalg.vecdot(centred, centred)
 
 
 def _candidates(rows: tuple[Tensor, Tensor], others: tuple[Tensor, Tensor], best: Tensor) -> Tensor:
     """Pairs of rows that may be closer than the best squared distances, int64 ``[pairs, 2]``.
 
     With the unit roundoff u, a product of d columns has an error of at most d u |x| |y| in any
-    order of summation (Higham 2002, section 3.1), and 2 |x| |y| is at most |x|^2 + |y|^2. The
-    other roundings are at most ``OTHER_ROUNDINGS`` u (|x|^2 + |y|^2).
+    order of summation (Higham 2002, section 3.1), so |x|^2 and |y|^2 have one of d u (|x|^2 +
+    |y|^2) and, as 2 |x| |y| is no larger than that sum, 2 x.y has the same. All other roundings
+    are at most ``OTHER_ROUNDINGS`` u (|x|^2 + |y|^2).
     """
     (x, x_square), (y, y_square) = rows, others
     unit = torch.finfo(x.dtype).eps / 2
-    slack = 1.1 * (x.shape[1] + OTHER_ROUNDINGS) * unit  # 1.1 for the terms of higher order
+    slack = 1.1 * (2 * x.shape[1] + OTHER_ROUNDINGS) * unit  # 1.1 for the terms of higher order
     # lower bounds of |x - y|^2 less (1 - slack) |x|^2, which is constant in a row
-    bounds = torch.addmm(((1 - slack) * y_square).to(x.dtype), x, y.T, alpha=-2)
+    bounds = torch.addmm((1 - slack) * y_square, x, y.T, alpha=-2)
     lowest, place = bounds.min(1)
     upper = lowest + (1 + slack) * x_square + 2 * slack * y_square[place]
     limit = torch.minimum(best, upper) - (1 - slack) * x_square
