@@ -96,7 +96,7 @@ bench: $(INSTALLED) ## measure speed and memory
 
 # Those that take less than four minutes each.
 QUICK := bias_mitigation corruptions delta_er heun_sampler mining nearest_neighbours precision \
-	randaugment report skin_tone synthesis training
+	randaugment report scoring skin_tone synthesis training
 
 bench-table: $(INSTALLED) ## run the quick benchmarks and write their figures into docs/performance.md
 	@set -e; for script in $(QUICK); do \

@@ -87,7 +87,7 @@ def measure(samples: Samples, method: str, count: int, batch_size: int, repeats:
 def main() -> None:
     """Print epoch times of both ways and their ratio for every method, number and batch size."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--replicas", default="16,32,100")
+    parser.add_argument("--replicas", default="16,32")
     parser.add_argument("--batch-sizes", default="128,1024")
     parser.add_argument("--rows", type=int, default=2304)
     parser.add_argument("--features", type=int, default=108)
