@@ -18,6 +18,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.experiment.experiment import Cell
 
 ROWS = 400
+SEX = {"sensitive_features": list("ffmm")}
 FAIRLEARN = (
     "demographic_parity_difference",
     "demographic_parity_ratio",
@@ -96,11 +97,51 @@ def test_several_sensitive_features_are_their_combinations(table):
         ({}, "needs sensitive_features"),
         ({"sensitive_features": ["f"] * 3}, "differ in length"),
         ({"sensitive_features": ["f"] * 4, "pos_label": 2}, "pos_label 2, allowed: one of two"),
+        ({"sensitive_features": [1, "1"] * 2}, "different labels have the same text"),
+        ({"sensitive_features": pd.Series(list("ffmm"), [3, 2, 1, 0])}, "in another order"),
+        ({"y_pred": pd.Series([1, 1, 0, 0], [1, 0, 2, 3])}, "in another order"),
+        ({"y_pred": list("1100")}, "different types, integer and string"),
+        ({"y_pred": [0.9, 0.8, 0.1, 0.2]}, "y_pred has the value 0.9, allowed: classes"),
+        ({"y_pred": [1, 1, 0, None]}, "y_pred has missing values"),
+        ({"y_pred": [[1], [1], [0], [0]]}, r"y_pred has shape \(4, 1\)"),
+        (
+            {**SEX, "sample_weight": [1, 1, 1, np.nan]},
+            "sample_weight has values that are no finite",
+        ),
+        ({**SEX, "sample_weight": [1, 1, 1, -1]}, "sample_weight must be 0 or more"),
+        ({"curvature": [1, 1, 1, 1]}, "takes no curvature"),
     ],
 )
 def test_wrong_arguments_of_metrics_are_one_line(options, message):
+    arrays = {"y_true": pd.Series([0, 1, 0, 1]), "y_pred": [1, 1, 0, 0], **options}
     with pytest.raises(InputError, match=message):
-        rf.metrics.equalized_odds_difference([0, 1, 0, 1], [1, 1, 0, 0], **options)
+        rf.metrics.equalized_odds_difference(**arrays)
+
+
+def test_what_is_no_probability_or_number_is_refused():
+    with pytest.raises(InputError, match="no probabilities, allowed: 0 to 1"):
+        rf.metrics.brier_score([0, 1], [20, 90])
+    for values in ([0.5, np.nan], ["0.5", "0.1"]):
+        with pytest.raises(InputError, match="no finite numbers"):
+            rf.metrics.mean_squared_error([1.0, 2.0], values)
+    with pytest.raises(InputError, match="Yes, no, yes differ in spelling only"):
+        rf.metrics.accuracy(["Yes", "no"], ["yes", "no"])
+
+
+def test_types_of_the_same_labels_do_not_matter(table):
+    y, predicted, sex = table["income"], table["predicted"], table["sex"]
+    gap = rf.metrics.equalized_odds_difference(y, predicted, sensitive_features=sex)
+    for kind in (bool, float, "Int64", "boolean", "category"):
+        assert gap == rf.metrics.equalized_odds_difference(
+            y.astype(kind), predicted, sensitive_features=pa.table({"sex": sex})
+        )
+    # of 1 and 2, 1 is positive, as in scikit-learn and in an audit
+    coded = (2 - y, 2 - predicted)
+    rates = rf.metrics.true_positive_rate_by_group(*coded, sensitive_features=sex)
+    found = rf.audit(y_true=coded[0], y_pred=coded[1], sensitive_features=sex).to_frame()
+    own = found[found["metric"] == "true_positive_rate_by_group"]
+    assert dict(zip(own["group"], own["value"], strict=True)) == pytest.approx(rates)
+    assert max(rates.values()) - min(rates.values()) <= gap
 
 
 def test_an_undefined_metric_is_an_error_and_an_unknown_one_no_attribute():
@@ -131,6 +172,28 @@ def test_audit_takes_columns_arrays_and_arrow_tables_alike(table):
     )
     shown = named.summary().set_index(["attribute", "metric"])["value"]
     assert shown["sex", "equalized_odds_difference"] == pytest.approx(gap)
+
+
+def test_audit_refuses_rows_in_another_order(table):
+    mixed = table.sample(frac=1, random_state=0)
+    columns = {"y_true": "income", "y_pred": "predicted", "sensitive_features": ["sex"]}
+    wrong = [
+        (table, {"y_pred": mixed["predicted"]}),
+        (table, {"sensitive_features": mixed["sex"]}),
+        (None, {"y_true": table["income"], "y_pred": mixed["predicted"]}),
+        ({**table, "sex": mixed["sex"]}, {}),
+        ({**table, "sex": table["sex"].iloc[:5]}, {}),
+    ]
+    for frame, other in wrong:
+        sex = {"sensitive_features": table["sex"]} if frame is None else {}
+        with pytest.raises(InputError, match="in another order|differ in length"):
+            rf.audit(frame, **{**columns, **sex, **other})
+    # rows of a part of a table, and new values without an index, are matched by position
+    part = mixed[:200]
+    arrays = {"y_true": part["income"], "y_pred": pd.Series(part["predicted"].to_numpy())}
+    found = rf.audit(**arrays, sensitive_features=part["sex"].to_numpy())
+    named = rf.audit(part, **columns)
+    assert list(found.to_frame()["value"].dropna()) == list(named.to_frame()["value"].dropna())
 
 
 def test_audit_writes_its_page_and_checks_conditions(table, tmp_path):
@@ -254,3 +317,20 @@ def test_a_fair_classifier_reads_groups_and_narrows_the_gap():
         rf.GroupDro(epochs=1).fit(x, y)
     with pytest.raises(TypeError, match="unknown parameter of Cuma 'gama'"):
         rf.Cuma(gama=1.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "groups", "message"),
+    [
+        ({}, pd.Series([0, 1] * 10, range(20)[::-1]), "in another order"),
+        ({}, [1] * 20, "every row has the value 1"),
+        ({}, [0.5 * one for one in range(20)], "is continuous and defines no groups"),
+        ({"validation_fraction": 1.5}, [0, 1] * 10, "validation_fraction: 1.5, allowed: from 0"),
+    ],
+)
+def test_wrong_groups_of_a_classifier_are_one_line(options, groups, message):
+    x, y = pd.DataFrame(np.eye(20)), np.arange(20) % 3 % 2
+    with pytest.raises(InputError, match=message):
+        rf.GroupDro(epochs=1, **options).fit(x, y, sensitive_features=groups)
+    with pytest.raises(InputError, match="X has values that float32 cannot represent"):
+        rf.Erm(epochs=1).fit(x * 1e300, y)

@@ -15,7 +15,7 @@ from robust_fairness.audit.report import SMALL, offered_names, score
 from robust_fairness.audit.trivial import trivial_predictor
 from robust_fairness.audit.verdict import worst_group
 from robust_fairness.core.errors import InputError
-from robust_fairness.library.frames import as_pandas, with_column, with_columns
+from robust_fairness.core.frames import as_pandas, sensitive_columns, with_column, with_columns
 
 SUMMARY = (
     "accuracy", "worst_group_accuracy", "demographic_parity_difference",
@@ -67,7 +67,7 @@ class Audit:
         found = self._failures(conditions)
         return [line for lines in found.values() for line in lines]
 
-    def to_html(self, path: str | Path | None = None, *, fail_if: Sequence[str] = ()) -> str:
+    def to_html(self, path: str | Path | None = None, *, fail_if: str | Sequence[str] = ()) -> str:
         """The page as HTML, one file that needs no network; also written to ``path``."""
         page = audit_page(
             self.rows,
@@ -75,7 +75,7 @@ class Audit:
             self.roles,
             name=self.name,
             small=self.small,
-            failures=self._failures(fail_if),
+            failures=self._failures(_listed(fail_if)),
             changes=self.changed,
             then="" if self.changed is None else THEN,
         )
@@ -124,7 +124,7 @@ def audit(
     y_pred: Any,
     sensitive_features: Any,
     reference: Any = None,
-    metrics: Sequence[str] = ("conventional",),
+    metrics: str | Sequence[str] = ("conventional",),
     pos_label: Any = None,
     prediction_is: PredictionKind = "auto",
     threshold: float | None = None,
@@ -142,7 +142,7 @@ def audit(
             the other arguments are values rather than names of columns.
         y_true: name of a column, or one value per row.
         y_pred: likewise.
-        sensitive_features: names of columns, a frame, or columns by name.
+        sensitive_features: names of columns, a frame, columns by name, or one label per row.
         reference: a frame of earlier predictions with the same columns, to compare with.
         metrics: names of metrics; ``conventional`` and ``all`` are sets of them.
         pos_label: value of the positive class of a binary target; default: 1 or True.
@@ -156,11 +156,14 @@ def audit(
         name: name of the table, for the page and for messages.
 
     Raises:
-        InputError: a column does not exist, is constant or has values that do not fit, or both
-            frames do not have the same classes and kinds of columns.
+        InputError: a column does not exist, is constant or has values that do not fit, values have
+            a pandas index in another order than the frame, or both frames do not have the same
+            classes and kinds of columns.
     """
     if frame is None:
-        frame = {} if isinstance(y_true, str) else {"y_true": y_true}
+        if isinstance(y_true, str):
+            raise InputError(f"y_true: {y_true!r} is the name of a column, which needs a table")
+        frame, sensitive_features = {"y_true": y_true}, sensitive_columns(sensitive_features)
     table, target = with_column(as_pandas(frame), "y_true", y_true)
     table, prediction = with_column(table, "y_pred", y_pred)
     table, attributes = with_columns(table, sensitive_features)
@@ -170,7 +173,7 @@ def audit(
     )  # fmt: skip
 
     def scored(found: Predictions) -> pd.DataFrame:
-        return score(found, intersections, small, name, metrics, suppress)
+        return score(found, intersections, small, name, _listed(metrics), suppress)
 
     now = check(table, roles, name)
     rows = scored(now)
@@ -179,3 +182,7 @@ def audit(
     then = check(as_pandas(reference), roles, THEN)
     require_comparable(now, then, (NOW, THEN))
     return Audit(rows, now, roles, name, small, changes(rows, scored(then)))
+
+
+def _listed(names: str | Sequence[str]) -> Sequence[str]:
+    return [names] if isinstance(names, str) else names

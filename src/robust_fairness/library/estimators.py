@@ -14,6 +14,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from robust_fairness.core import registry
 from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.core.frames import require_same_rows, sensitive_columns
+from robust_fairness.datasets.raw.columns import attribute
 from robust_fairness.experiment.experiment import Protocol
 from robust_fairness.library.training import Trained, train
 from robust_fairness.methods.base import GroupMethodParameters
@@ -58,13 +60,21 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         parameters = registry.find("method", self.method).Parameters
         if sensitive_features is None and issubclass(parameters, GroupMethodParameters):
             raise InputError(f"method {self.method}: needs sensitive_features")
-        X, y = validate_data(self, X, y, dtype="numeric", ensure_min_samples=FEWEST_ROWS)
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        features, labels = validate_data(
+            self, X, y, dtype="numeric", ensure_min_samples=FEWEST_ROWS
+        )
+        check_classification_targets(labels)
+        attributes = pd.DataFrame(index=range(len(labels)))
+        given = {"X": X, "y": y}
+        if sensitive_features is not None:
+            given["sensitive_features"] = sensitive_columns(sensitive_features)
+            attributes = _attributes(given["sensitive_features"])
+        require_same_rows(type(self).__name__, given)
+        self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < FEWEST_ROWS:
             raise ValueError(f"y has one class, {self.classes_[0]!r}; a classifier needs two")
         seed = int(check_random_state(self.random_state).randint(LARGEST_SEED))
-        samples = self._samples(X, codes, sensitive_features, sample_weight, seed)
+        samples = self._samples(features, codes, attributes, sample_weight, seed)
         settings = {
             name: value for name, value in self.get_params(deep=False).items() if name not in OWN
         }
@@ -73,11 +83,14 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         )
         return self
 
-    def _samples(self, x: Any, codes: np.ndarray, groups: Any, weights: Any, seed: int) -> Samples:
+    def _samples(
+        self, x: Any, codes: np.ndarray, attributes: pd.DataFrame, weights: Any, seed: int
+    ) -> Samples:
+        if not 0 <= self.validation_fraction < 1:
+            raise InputError(
+                f"validation_fraction: {self.validation_fraction:g}, allowed: from 0 to below 1"
+            )
         rows = len(codes)
-        attributes = pd.DataFrame(index=range(rows))
-        if groups is not None:
-            attributes = _attributes(groups, rows)
         if weights is not None:
             weights = _check_sample_weight(
                 weights, x, dtype=np.float64, ensure_non_negative=True, allow_all_zero_weights=False
@@ -86,7 +99,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         parts = np.full(rows, "train", dtype=object)
         parts[order[: max(1, round(self.validation_fraction * rows))]] = "val"
         return Samples(
-            x=np.asarray(x, dtype=np.float32),
+            x=_float32(x),
             y=codes.astype(np.int64),
             attributes=attributes,
             id=np.arange(rows),
@@ -102,7 +115,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         X = validate_data(self, X, dtype="numeric", reset=False)
         rows = len(X)
         samples = Samples(
-            x=np.asarray(X, dtype=np.float32),
+            x=_float32(X),
             y=np.zeros(rows, dtype=np.int64),
             attributes=pd.DataFrame(index=range(rows)),
             id=np.arange(rows),
@@ -119,15 +132,18 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[probabilities.argmax(axis=1)]
 
 
-def _attributes(groups: Any, rows: int) -> pd.DataFrame:
-    """Sensitive features as categorical columns."""
-    frame = pd.DataFrame(groups).reset_index(drop=True)
-    if len(frame) != rows:
-        raise InputError(f"sensitive_features: {len(frame)} rows, allowed: {rows}")
-    frame.columns = [
-        f"sensitive_feature_{name}" if isinstance(name, int) else str(name) for name in frame
-    ]
-    return frame.astype("category")
+def _attributes(frame: pd.DataFrame) -> pd.DataFrame:
+    """Sensitive features as groups or numbers, by the rules for columns of own data."""
+    columns = {name: attribute(frame[name], f"sensitive_features, {name}") for name in frame}
+    return pd.DataFrame(columns).reset_index(drop=True)
+
+
+def _float32(features: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        found = features.astype(np.float32)
+    if not np.isfinite(found).all():
+        raise InputError("X has values that float32 cannot represent; scale them")
+    return found
 
 
 def __getattr__(name: str) -> type[FairClassifier]:

@@ -28,6 +28,11 @@ def _mean(values: Array, among: Array, sample_weight: Weights, what: str) -> flo
     return float(np.average(values[among], weights=weights))
 
 
+def _require_probabilities(y_score: Array) -> None:
+    if ((y_score < 0) | (y_score > 1)).any():
+        raise Undefined("y_score has values that are no probabilities, allowed: 0 to 1")
+
+
 @quantity(
     better="higher",
     of_groups=lambda y_true, y_pred, sensitive_features: means_by_group(
@@ -89,6 +94,7 @@ def roc_auc(y_true: Array, y_score: Array, *, sample_weight: Weights = None) -> 
 @quantity(better="lower", needs=SCORED, binary=True)
 def brier_score(y_true: Array, y_score: Array, *, sample_weight: Weights = None) -> float:
     """Mean squared difference of the probability of class 1 and the class (Brier 1950)."""
+    _require_probabilities(y_score)
     return float(np.average(np.square(y_score - y_true), weights=sample_weight))
 
 
@@ -97,6 +103,7 @@ def log_loss(y_true: Array, y_score: Array, *, sample_weight: Weights = None) ->
     """Mean negative log-likelihood of the classes, probabilities clipped as in scikit-learn."""
     from sklearn.metrics import log_loss as of_sklearn
 
+    _require_probabilities(y_score)
     return float(of_sklearn(y_true, y_score, sample_weight=sample_weight, labels=[0, 1]))
 
 
@@ -113,6 +120,7 @@ def expected_calibration_error(
     Bins have equal width, and each includes its lower bound; 1 is in the last one (Naeini et al.
     2015): the sum over bins b of n_b / n times |mean of y in b - mean of p in b|.
     """
+    _require_probabilities(y_score)
     weight = np.ones(len(y_true)) if sample_weight is None else sample_weight
     number = np.minimum((y_score * bins).astype(np.int64), int(bins) - 1)
     gaps = np.bincount(number, weights=weight * (y_true - y_score))

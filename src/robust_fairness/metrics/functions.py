@@ -8,12 +8,14 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.frames import require_same_rows, sensitive_columns
 from robust_fairness.metrics.base import Array, Score
 from robust_fairness.metrics.find import Metric, find_metric
 from robust_fairness.metrics.groups import as_groups
 
 TWO = 2
-NUMBERS = ("y_score", "outputs", "embedding")  # arrays that are no classes
+VECTORS = ("y_true", "y_pred", "y_score", "sample_weight")  # arrays [n]
+CLASSES_OF_NUMBERS = ("integer", "floating", "boolean")  # kinds of pandas
 SEVERAL = ("by_group", "by_subgroup")  # aggregations with a value per group
 
 Value = float | dict[str, float]
@@ -24,9 +26,9 @@ def metric_function(name: str) -> Callable[..., Value]:
 
     The function takes:
 
-    - ``y_true``, ``y_pred``: classes (of two classes, 1, True or the last one in order is positive
-      unless ``pos_label`` says otherwise) or outcomes ``[n]``; metrics of probabilities take that
-      of the positive class in the place of ``y_pred``;
+    - ``y_true``, ``y_pred``: classes (of two classes, 1, True or else the last one in order is
+      positive unless ``pos_label`` says otherwise) or outcomes ``[n]``; metrics of probabilities
+      take that of the positive class in the place of ``y_pred``;
     - ``sensitive_features``: one label per row, or a frame whose combinations are the groups;
     - ``sample_weight``: weights ``[n]``, if the metric has weights;
     - by keyword, any further array that the metric needs, such as ``embedding``.
@@ -51,12 +53,17 @@ def metric_function(name: str) -> Callable[..., Value]:
     ) -> Value:
         second = "y_score" if "y_score" in metric.needs else "y_pred"
         given = {"y_true": y_true, second: y_pred, **arrays}
-        found = {key: np.asarray(array) for key, array in given.items()}
-        _require_lengths(name, found, sensitive_features, sample_weight)
-        encoded: dict[str, Any] = _encoded(metric, found, pos_label)
+        rows = {key: _rows(name, key, values) for key, values in given.items()}
         if sensitive_features is not None:
-            encoded["sensitive_features"] = as_groups(_labels(sensitive_features))
-        scores = _weighted(metric, encoded, sample_weight).scores(encoded)
+            rows["sensitive_features"] = sensitive_columns(sensitive_features)
+        if sample_weight is not None:
+            rows["sample_weight"] = _rows(name, "sample_weight", sample_weight)
+        require_same_rows(f"metric {name}", rows)
+        groups, weights = rows.pop("sensitive_features", None), rows.pop("sample_weight", None)
+        encoded: dict[str, Any] = _encoded(metric, rows, pos_label)
+        if groups is not None:
+            encoded["sensitive_features"] = as_groups(_labels(groups))
+        scores = _weighted(metric, encoded, weights).scores(encoded)
         return _values(metric, scores)
 
     computed.__name__ = computed.__qualname__ = name
@@ -64,43 +71,89 @@ def metric_function(name: str) -> Callable[..., Value]:
     return computed
 
 
-def _require_lengths(name: str, arrays: dict[str, Array], groups: Any, weights: Any) -> None:
-    lengths = {key: len(array) for key, array in arrays.items()}
-    lengths |= {
-        key: len(values)
-        for key, values in (("sensitive_features", groups), ("sample_weight", weights))
-        if values is not None
-    }
-    if len(set(lengths.values())) > 1:
-        raise InputError(f"metric {name}: arrays differ in length: {lengths}")
+def _rows(name: str, key: str, values: Any) -> Any:
+    """Values with a row for each, a pandas series as it is."""
+    shape = np.shape(values)
+    if not shape or (key in VECTORS and len(shape) > 1):
+        raise InputError(f"metric {name}: {key} has shape {shape}, allowed: one value per row")
+    return values if isinstance(values, pd.Series) else np.asarray(values)
 
 
-def _encoded(metric: Metric, arrays: dict[str, Array], pos_label: Any) -> dict[str, Any]:
+def _encoded(metric: Metric, rows: dict[str, Any], pos_label: Any) -> dict[str, Any]:
     """The arrays with classes as numbers, the positive one of two classes as 1."""
-    if metric.task == "regression":
-        return dict(arrays)
-    labels = {key: array for key, array in arrays.items() if key in ("y_true", "y_pred")}
-    classes = np.unique(np.concatenate(list(labels.values()))).tolist()
-    if classes in ([0], [1], [False], [True]):
-        classes = [0, 1]
-    if pos_label is not None:
-        if pos_label not in classes or len(classes) > TWO:
-            raise InputError(
-                f"metric {metric.name}: pos_label {pos_label!r}, allowed: one of two classes, here "
-                f"{', '.join(map(str, classes))}"
-            )
-        classes.sort(key=lambda one: one == pos_label)
+    unknown = sorted({*rows} - {"y_true", "y_pred", *metric.needs})
+    if unknown:
+        raise InputError(f"metric {metric.name}: takes no {', '.join(unknown)}")
+    decided = () if metric.task == "regression" else ("y_true", "y_pred")
+    labels = {key: _labelled(metric.name, key, rows[key]) for key in decided if key in rows}
+    numbers = {
+        key: _numbers(metric.name, key, array) for key, array in rows.items() if key not in labels
+    }
+    return {**numbers, **_coded(metric, labels, pos_label)} if labels else numbers
+
+
+def _labelled(name: str, key: str, values: Any) -> pd.Index:
+    """Classes, one per row, of which none is missing."""
+    found = pd.Index(np.asarray(values)).infer_objects()
+    if found.hasnans:
+        raise InputError(f"metric {name}: {key} has missing values")
+    if found.inferred_type == "floating" and (found % 1 != 0).any():
+        raise InputError(
+            f"metric {name}: {key} has the value {found[found % 1 != 0][0]:g}, allowed: classes; "
+            "compare probabilities with a threshold"
+        )
+    return found
+
+
+def _numbers(name: str, key: str, values: Any) -> Array:
+    """Finite numbers, ``[n]`` or ``[n, columns]``."""
+    array = np.asarray(values)
+    try:
+        array = array.astype(np.float64) if array.dtype == object else array
+        finite = bool(np.isfinite(array).all())
+    except (TypeError, ValueError):
+        finite = False
+    if not finite:
+        raise InputError(f"metric {name}: {key} has values that are no finite numbers")
+    return array
+
+
+def _coded(metric: Metric, labels: dict[str, pd.Index], pos_label: Any) -> dict[str, Any]:
+    """The labels as numbers of classes, and the names of the classes."""
+    kinds = {key: one.inferred_type in CLASSES_OF_NUMBERS for key, one in labels.items()}
+    if len(set(kinds.values())) > 1:
+        raise InputError(
+            f"metric {metric.name}: y_true and y_pred are of different types, "
+            f"{' and '.join(one.inferred_type for one in labels.values())}, allowed: the same"
+        )
+    lengths = [len(one) for one in labels.values()]
+    codes, found = pd.factorize(np.concatenate(list(labels.values())), sort=True)
+    classes = found.tolist()
+    if len({str(one).strip().casefold() for one in classes}) < len(classes):
+        raise InputError(
+            f"metric {metric.name}: classes {', '.join(map(str, classes))} differ in spelling "
+            "only, allowed: one spelling of each class"
+        )
+    if classes in ([0], [1]):
+        codes, classes = codes + classes[0], [0, 1]
+    if pos_label is not None and (pos_label not in classes or len(classes) > TWO):
+        raise InputError(
+            f"metric {metric.name}: pos_label {pos_label!r}, allowed: one of two classes, here "
+            f"{', '.join(map(str, classes))}"
+        )
     if metric.definition.binary and len(classes) != TWO:
         raise InputError(f"metric {metric.name}: {len(classes)} classes, defined for two")
-    codes = {key: pd.Index(classes).get_indexer(pd.Index(array)) for key, array in labels.items()}
-    return {**arrays, **codes, "classes": tuple(map(str, classes))}
+    positive = 1 if pos_label is None else pos_label
+    if len(classes) == TWO and positive == classes[0]:
+        codes, classes = 1 - codes, classes[::-1]
+    parts = np.split(codes, np.cumsum(lengths)[:-1])
+    return {**dict(zip(labels, parts, strict=True)), "classes": tuple(map(str, classes))}
 
 
-def _labels(sensitive_features: Any) -> Any:
+def _labels(frame: pd.DataFrame) -> Any:
     """One label per row; those of several columns are joined."""
-    frame = pd.DataFrame(sensitive_features).reset_index(drop=True)
     if frame.shape[1] == 1:
-        return frame.iloc[:, 0]
+        return frame.iloc[:, 0].reset_index(drop=True)
     if frame.isna().any(axis=None):
         raise InputError("sensitive_features: a row has a missing value")
     return frame.astype(str).agg(" & ".join, axis=1)
@@ -113,7 +166,12 @@ def _weighted(metric: Metric, arrays: dict[str, Any], weights: Any) -> Metric:
         raise InputError(f"metric {metric.name}: needs {', '.join(absent)}")
     if weights is None:
         return metric
-    arrays["sample_weight"] = np.asarray(weights, dtype=np.float64)
+    found = _numbers(metric.name, "sample_weight", weights).astype(np.float64)
+    if (found < 0).any() or not found.any():
+        raise InputError(
+            f"metric {metric.name}: sample_weight must be 0 or more, and not 0 everywhere"
+        )
+    arrays["sample_weight"] = found
     return metric.weighted()
 
 

@@ -22,7 +22,12 @@ def as_groups(sensitive_features: Any) -> Groups:
     index = labels.codes.astype(np.int64)
     if (index < 0).any():
         raise InputError(f"sensitive_features: row {int(index.argmin())} is missing")
-    return Groups(index, tuple(map(str, labels.categories)))
+    names = tuple(map(str, labels.categories))
+    if len(set(names)) < len(names):
+        raise InputError(
+            "sensitive_features: different labels have the same text, such as 1 and '1'"
+        )
+    return Groups(index, names)
 
 
 def as_groups_of_both(here: Any, there: Any) -> tuple[Groups, Groups]:

@@ -1,0 +1,110 @@
+"""Arrays and tables of users: numpy, pandas, polars, Arrow, or columns by name."""
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import narwhals
+import numpy as np
+import pandas as pd
+
+from robust_fairness.core.errors import InputError
+
+
+def require_same_rows(place: str, arrays: Mapping[str, Any]) -> None:
+    """Check that arrays have the same number of rows, in the same order as far as indices tell.
+
+    Rows are matched by position, as in scikit-learn. A pandas index that has the labels of another
+    one in another order is an error, since the rows would be mixed up.
+
+    Raises:
+        InputError: lengths differ, or two indices are permuted.
+    """
+    lengths = {name: len(one) for name, one in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise InputError(f"{place}: arrays differ in length: {listed}")
+    indices = {
+        name: one.index for name, one in arrays.items() if isinstance(one, pd.Series | pd.DataFrame)
+    }
+    for (name, here), (other, there) in combinations(indices.items(), 2):
+        if not here.equals(there) and (here.isin(there).all() or there.isin(here).all()):
+            raise InputError(
+                f"{place}: the index of {other} has the labels of {name} in another order, but "
+                "rows are matched by position; allowed: the same order, or values without an "
+                "index (.to_numpy())"
+            )
+
+
+def as_pandas(frame: Any) -> pd.DataFrame:
+    """A data frame of any library that narwhals reads, or columns by name, in pandas.
+
+    Raises:
+        InputError: it is neither, columns do not have the same rows, or two have the same name.
+    """
+    if isinstance(frame, Mapping):
+        columns = {name: pd.Series(_column(str(name), one)) for name, one in frame.items()}
+        require_same_rows("table", columns)
+        index = next((one.index for one in columns.values()), None)
+        return pd.DataFrame({name: one.array for name, one in columns.items()}, index=index)
+    try:
+        return narwhals.from_native(frame, eager_only=True).to_pandas()
+    except TypeError:
+        raise InputError(
+            f"a table of type {type(frame).__name__}, allowed: a data frame of pandas, polars or "
+            "Arrow, or columns by name"
+        ) from None
+    except narwhals.exceptions.DuplicateError:
+        raise InputError("table: two columns have the same name") from None
+
+
+def _column(name: str, values: Any) -> Any:
+    if np.ndim(values) != 1:
+        raise InputError(f"{name}: shape {np.shape(values)}, allowed: one value per row")
+    return values
+
+
+def with_column(table: pd.DataFrame, role: str, values: Any) -> tuple[pd.DataFrame, str]:
+    """The table with a column of a role, and its name: one that it has, or values, one per row."""
+    if isinstance(values, str):
+        return table, values
+    column = _column(role, values)
+    require_same_rows("audit", {"table": table, role: column})
+    return table.assign(**{role: pd.Series(column).array}), role
+
+
+def with_columns(table: pd.DataFrame, values: Any) -> tuple[pd.DataFrame, list[str]]:
+    """The table with the sensitive features, and their names.
+
+    ``values`` are names of columns, one name, or what ``sensitive_columns`` takes.
+    """
+    if isinstance(values, str):
+        return table, [values]
+    if isinstance(values, Sequence) and all(isinstance(one, str) for one in values):
+        return table, list(values)
+    own = sensitive_columns(values)
+    require_same_rows("audit", {"table": table, "sensitive_features": own})
+    kept = table.drop(columns=[name for name in own if name in table])
+    return pd.concat([kept, own.set_axis(table.index)], axis=1), [*map(str, own)]
+
+
+def sensitive_columns(values: Any) -> pd.DataFrame:
+    """Sensitive features as columns: of a frame, an array ``[n]`` or ``[n, columns]``, or by name.
+
+    Columns without a name are called ``sensitive_feature_0`` and so on, as in fairlearn.
+
+    Raises:
+        InputError: it is none of these.
+    """
+    tabular = isinstance(values, Mapping) or narwhals.dependencies.is_into_dataframe(values)
+    try:
+        frame = as_pandas(values) if tabular else pd.DataFrame(values)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            f"sensitive_features: a {type(values).__name__}, allowed: one label per row, a data "
+            "frame, or columns by name"
+        ) from None
+    names = [f"sensitive_feature_{name}" if isinstance(name, int) else str(name) for name in frame]
+    return frame.set_axis(names, axis=1)
