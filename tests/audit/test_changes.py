@@ -167,7 +167,7 @@ def test_periods_of_a_table_are_as_two_tables(tmp_path: Path) -> None:
     ("then", "message"),
     [
         (THEN.drop(columns="sex"), r"then.csv: unknown column 'sex'"),
-        (THEN.assign(y=THEN["y"].replace(0, 2)), r"now.csv has classes 0, 1, then.csv has 2, 1"),
+        (THEN.assign(y=THEN["y"].replace(0, -1)), r"now.csv has classes 0, 1, then.csv has -1, 1"),
         (THEN.assign(said=0.5 + THEN["said"] / 3), r"predictions of kind class.*probability"),
         (
             THEN.assign(sex=np.arange(len(THEN))),

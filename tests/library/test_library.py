@@ -135,13 +135,18 @@ def test_types_of_the_same_labels_do_not_matter(table):
         assert gap == rf.metrics.equalized_odds_difference(
             y.astype(kind), predicted, sensitive_features=pa.table({"sex": sex})
         )
-    # of 1 and 2, 1 is positive, as in scikit-learn and in an audit
-    coded = (2 - y, 2 - predicted)
-    rates = rf.metrics.true_positive_rate_by_group(*coded, sensitive_features=sex)
-    found = rf.audit(y_true=coded[0], y_pred=coded[1], sensitive_features=sex).to_frame()
-    own = found[found["metric"] == "true_positive_rate_by_group"]
-    assert dict(zip(own["group"], own["value"], strict=True)) == pytest.approx(rates)
-    assert max(rates.values()) - min(rates.values()) <= gap
+
+
+def test_the_positive_one_of_classes_1_and_2_has_to_be_declared(table):
+    y, predicted, sex = table["income"] + 1, table["predicted"] + 1, table["sex"]
+    assert rf.metrics.accuracy(y, predicted) == (y == predicted).mean()
+    with pytest.raises(InputError, match="classes 1 and 2, allowed: 1 and .* pos_label"):
+        rf.metrics.precision(y, predicted)
+    with pytest.raises(InputError, match="values 1 and 2; declare which is positive"):
+        rf.audit(y_true=y, y_pred=predicted, sensitive_features=sex)
+    found = rf.audit(y_true=y, y_pred=predicted, sensitive_features=sex, pos_label=2).metrics()
+    assert found["precision"] == rf.metrics.precision(y, predicted, pos_label=2)
+    assert found["precision"] == (y == 2)[predicted == 2].mean()  # noqa: PLR2004
 
 
 def test_an_undefined_metric_is_an_error_and_an_unknown_one_no_attribute():

@@ -27,7 +27,8 @@ from robust_fairness.samples import Samples
 TWO = 2
 THRESHOLD = 0.5  # of a probability
 PERCENT = 100
-POSITIVE = ("1", "true", "yes")  # canonical names of a class that is positive if none is declared
+# Canonical names of the positive class of two if none is declared, and of the other one.
+PAIRS = (("1", "0"), ("1", "-1"), ("true", "false"), ("yes", "no"))
 
 PredictionKind = Literal["auto", "class", "probability", "score", "number"]
 Codes = Mapping[str, int]
@@ -233,7 +234,9 @@ def _classes(
         codes = {canonical(one): code for code, one in enumerate(names)}
         return values.cat.codes.to_numpy(np.int64), tuple(names), codes
     if positive is None:
-        positive = next((by_name[one] for one in POSITIVE if one in by_name), None)
+        positive = next(
+            (by_name[one] for one, *other in PAIRS if {one, *other} == {*by_name}), None
+        )
     if positive is None:
         raise InputError(
             f"{place}: values {' and '.join(names)}; declare which is positive (--positive)"

@@ -93,7 +93,8 @@ def audit(
         target: column of the true values.
         prediction: column of the predictions.
         attributes: columns of sensitive attributes; rows without a value belong to no group.
-        positive: value of class 1 of a binary target; default: ``1`` or ``True``.
+        positive: value of class 1 of a binary target; default: ``1``, ``True`` or
+            ``yes``, beside ``0`` or ``-1``, ``False`` or ``no``.
         continuous: the target is continuous.
         prediction_is: ``class``: a value of the target; ``probability`` of the positive class, in
             [0, 1]; ``score``: any number, positive from ``threshold`` on; ``number``: an estimate

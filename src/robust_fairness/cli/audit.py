@@ -31,7 +31,7 @@ class AuditCommand(click.Command):
 @click.option("--target", required=True, help="Column of the true values.")
 @click.option("--prediction", required=True, help="Column of the predictions.")
 @click.option("--attributes", required=True, help="Columns of sensitive attributes: A,B.")
-@click.option("--positive", help="The positive value of a binary target; default: 1 or True.")
+@click.option("--positive", help="The positive value of a binary target; default: 1, True or yes.")
 @click.option("--continuous", is_flag=True, help="The target is continuous.")
 @click.option(
     "--prediction-is",

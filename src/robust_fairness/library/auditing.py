@@ -145,7 +145,8 @@ def audit(
         sensitive_features: names of columns, a frame, columns by name, or one label per row.
         reference: a frame of earlier predictions with the same columns, to compare with.
         metrics: names of metrics; ``conventional`` and ``all`` are sets of them.
-        pos_label: value of the positive class of a binary target; default: 1 or True.
+        pos_label: value of the positive class of a binary target; default: 1, True or yes,
+            beside 0 or -1, False or no.
         prediction_is: kind of the predictions, see ``robust_fairness.audit.report.audit``.
         threshold: lowest probability (default 0.5) or score of the positive class.
         continuous: whether the target is continuous.

@@ -65,7 +65,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         )
         check_classification_targets(labels)
         attributes = pd.DataFrame(index=range(len(labels)))
-        given = {"X": X, "y": y}
+        given = {"X": _with_index(X, features), "y": _with_index(y, labels)}
         if sensitive_features is not None:
             given["sensitive_features"] = sensitive_columns(sensitive_features)
             attributes = _attributes(given["sensitive_features"])
@@ -130,6 +130,11 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         """The most probable class of every row ``[n]``."""
         probabilities = self.predict_proba(X)
         return self.classes_[probabilities.argmax(axis=1)]
+
+
+def _with_index(values: Any, checked: np.ndarray) -> Any:
+    """What was given if it is of pandas, which has an index, else the checked array."""
+    return values if isinstance(values, pd.Series | pd.DataFrame) else checked
 
 
 def _attributes(frame: pd.DataFrame) -> pd.DataFrame:

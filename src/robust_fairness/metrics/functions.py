@@ -26,9 +26,9 @@ def metric_function(name: str) -> Callable[..., Value]:
 
     The function takes:
 
-    - ``y_true``, ``y_pred``: classes (of two classes, 1, True or else the last one in order is
-      positive unless ``pos_label`` says otherwise) or outcomes ``[n]``; metrics of probabilities
-      take that of the positive class in the place of ``y_pred``;
+    - ``y_true``, ``y_pred``: classes (of two, 1, True or the last one in alphabetical
+      order is positive unless ``pos_label`` says otherwise) or outcomes ``[n]``; metrics of
+      probabilities take that of the positive class in the place of ``y_pred``;
     - ``sensitive_features``: one label per row, or a frame whose combinations are the groups;
     - ``sample_weight``: weights ``[n]``, if the metric has weights;
     - by keyword, any further array that the metric needs, such as ``embedding``.
@@ -143,8 +143,13 @@ def _coded(metric: Metric, labels: dict[str, pd.Index], pos_label: Any) -> dict[
         )
     if metric.definition.binary and len(classes) != TWO:
         raise InputError(f"metric {metric.name}: {len(classes)} classes, defined for two")
-    positive = 1 if pos_label is None else pos_label
-    if len(classes) == TWO and positive == classes[0]:
+    unclear = pos_label is None and all(kinds.values()) and classes[1:] != [1]
+    if metric.definition.binary and unclear:
+        raise InputError(
+            f"metric {metric.name}: classes {classes[0]} and {classes[1]}, allowed: 1 and a "
+            "smaller number, or pos_label, the positive one"
+        )
+    if pos_label is not None and pos_label == classes[0]:
         codes, classes = 1 - codes, classes[::-1]
     parts = np.split(codes, np.cumsum(lengths)[:-1])
     return {**dict(zip(labels, parts, strict=True)), "classes": tuple(map(str, classes))}

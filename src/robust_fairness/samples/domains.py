@@ -141,7 +141,7 @@ def _held_out(
         found = found.mask(shared)
         if shared.any():
             logger.warning(
-                "%s: %d rows of other domains are left out, their units are in training domains",
+                "%s: rows of other domains left out since training domains have their units: %d",
                 parts.name,
                 shared.sum(),
             )

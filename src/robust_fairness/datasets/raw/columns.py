@@ -144,6 +144,8 @@ def as_periods(cells: pd.Series, place: str, period: Period, form: str = "ISO860
 
 def binned(values: pd.Series, place: str, bins: Bins) -> pd.Series:
     """Numbers as categories such as ``age < 30``, ``30 <= age < 60`` and ``age >= 60``."""
+    if bins == 1:
+        raise InputError(f"{place}: 1 bin, allowed: 2 or more")
     cuts = list(quantile_edges(values, bins) if isinstance(bins, int) else bins)
     if not cuts or sorted(set(cuts)) != cuts:
         raise InputError(
