@@ -14,7 +14,7 @@ import pandas as pd
 import yaml
 
 TEXT = "str"
-IN_A_PAGE = re.compile(r"(<!-- table: (\w+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
+IN_A_PAGE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with these begin formulas of spreadsheets
 
 
@@ -160,7 +160,7 @@ def in_page(page: str, made: Mapping[str, Callable[[], pd.DataFrame]]) -> str:
     A table stands between the comments ``<!-- table: name -->`` and ``<!-- end -->``; those that
     ``made`` has no function for stay.
 
-    >>> page = "Two: <!-- table: two -->\n\n<!-- end -->"
+    >>> page = "Two: <!-- table: two -->\n<!-- end -->"
     >>> print(in_page(page, {"two": lambda: pd.DataFrame({"a": [2]})}))
     Two: <!-- table: two -->
     | a |
@@ -171,7 +171,7 @@ def in_page(page: str, made: Mapping[str, Callable[[], pd.DataFrame]]) -> str:
 
     def new(found: re.Match[str]) -> str:
         make = made.get(found[2])
-        return found[1] + markdown(make()) + found[3] if make else found[0]
+        return f"{found[1]}{markdown(make())}\n{found[3]}" if make else found[0]
 
     return IN_A_PAGE.sub(new, page)
 
