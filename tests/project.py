@@ -32,13 +32,15 @@ from pathlib import Path
 from kedro.framework.cli.cli import KedroCLI, _init_plugins
 
 _init_plugins()
-commands = KedroCLI(project_path=Path.cwd())
+commands, status = KedroCLI(project_path=Path.cwd()), int(sys.argv[2])
+if status:
+    sys.stderr = sys.stdout
 for words in json.loads(sys.argv[1]):
     print("$", *words, flush=True)
     try:
         commands.main(words)
     except SystemExit as end:
-        if end.code:
+        if (end.code or 0) != status:
             raise
 """
 
@@ -126,10 +128,13 @@ class Project:
         """Run ``kedro`` to its end, check the exit status, return what it printed."""
         return "".join(_end(self.start(*words, folder=folder, **environment), status))
 
-    def commands(self, *commands: str, **environment: str) -> dict[str, str]:
-        """Run several commands of ``kedro`` in one process; standard output by command."""
-        words = json.dumps([shlex.split(command) for command in commands])
-        printed, _ = _end(self._start("-c", COMMANDS, words, folder=".", **environment), 0)
+    def commands(self, *commands: str, status: int = 0, **environment: str) -> dict[str, str]:
+        """Run several commands of ``kedro`` in one process; what each prints, by command.
+
+        All end with the same status; of errors it is standard error, too.
+        """
+        words = (json.dumps([shlex.split(command) for command in commands]), str(status))
+        printed, _ = _end(self._start("-c", COMMANDS, *words, folder=".", **environment), 0)
         return dict(zip(commands, re.split(r"^\$ .*\n", printed, flags=re.M)[1:], strict=True))
 
     def configure(self, name: str, change: dict) -> None:

@@ -54,6 +54,21 @@ def test_a_mistyped_environment_is_one_line_in_any_command(project, words):
     ]
 
 
+def test_wrong_filters_of_a_run_are_one_line(project):
+    wrong = {
+        "--from-nodes=diabetes.erm.trian": "unknown node 'diabetes.erm.trian': did you mean 'diab",
+        "--namespaces=diabets": "unknown namespace 'diabets': did you mean 'diabetes'",
+        "--to-outputs=diabetes.sample": "unknown dataset 'diabetes.sample': did you mean 'diabe",
+        "--pipelines=trianing": "unknown pipeline 'trianing': did you mean 'training'",
+        "--params=protocols.tabular.epochs=2": "params: protocols has no effect, allowed: run_id",
+        "--runner=Sequential": "unknown runner 'Sequential', allowed: robust_fairness.runs.",
+    }
+    said = project.commands(*(f"run {option}" for option in wrong), status=1, KEDRO_ENV="smoke")
+    for option, message in wrong.items():
+        assert said[f"run {option}"].splitlines()[-1].startswith(f"Error: {message}")
+        assert "Traceback" not in said[f"run {option}"]
+
+
 def test_a_mistake_in_the_grid_is_one_line_in_commands_of_kedro(tmp_path):
     project = Project.copied_to(tmp_path)
     project.configure("smoke/experiment.yml", {"datasets": {"diabetes": {"methods": {"emr": {}}}}})

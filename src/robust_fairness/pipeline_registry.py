@@ -6,6 +6,7 @@ from kedro.pipeline import Pipeline
 from robust_fairness.pipelines.robust_fairness.pipeline import PARTS
 
 END_TO_END = "robust_fairness"
+PIPELINES = (*PARTS, END_TO_END, "__default__")
 
 
 def register_pipelines() -> dict[str, Pipeline]:

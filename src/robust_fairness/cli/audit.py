@@ -129,10 +129,11 @@ def audit(
     force: bool,
     **options: Any,
 ) -> None:
-    """Score the predictions in a table, CSV or Parquet, without training.
+    """Audit a table of predictions, CSV or Parquet.
 
-    Writes TABLE_audit.html and TABLE_audit.csv, and TABLE_changes.csv if two periods are compared.
-    Exit status: 0, 1 if a gate of --fail-if failed, 2 if the input is wrong (nothing is written).
+    Nothing is trained. Writes TABLE_audit.html and TABLE_audit.csv, and TABLE_changes.csv if two
+    periods are compared. Exit status: 0, 1 if a gate of --fail-if failed, 2 if the input is wrong
+    (nothing is written).
     """
     from robust_fairness.audit.command import audit_file
     from robust_fairness.audit.predictions import Roles

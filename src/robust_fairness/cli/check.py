@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 @click.option("--seeds", help="Number of seeds.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 def check(environment: str | None, form: str, **axes: Any) -> None:
-    """Report all mistakes of the experiment with file and line, without training.
+    """Report all mistakes of the configuration, without training.
 
-    Reads the configuration and the tables. Exit status: 0, 1 if there are mistakes, 2 if the
-    command is wrong.
+    Reads the configuration and the tables; mistakes have file and line. Exit status: 0, 1 if
+    there are mistakes, 2 if the command is wrong.
     """
     from robust_fairness.cli.checking import check as find_mistakes
 

@@ -10,7 +10,7 @@ from robust_fairness.cli.commands import Command, ProjectCommand
 @click.command(cls=ProjectCommand)
 @click.argument("name")
 def fetch(name: str) -> None:
-    """Download the raw files of a dataset from their official address and verify checksums."""
+    """Download the raw files of a dataset and verify checksums."""
     from robust_fairness.datasets.fetch import fetch as download
     from robust_fairness.datasets.files import default_root
 
@@ -27,7 +27,10 @@ def fetch(name: str) -> None:
     help="JSON file of settings that the weights do not contain.",
 )
 def convert_edm(path: Path, output: Path, configuration: Path | None) -> None:
-    """Convert published EDM weights to a generator's file without executing code of FILE."""
+    """Convert published EDM weights to a generator's file.
+
+    No code of FILE is executed.
+    """
     from robust_fairness.generation.conversion import convert, read_configuration
 
     settings = None if configuration is None else read_configuration(configuration)

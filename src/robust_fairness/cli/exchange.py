@@ -24,7 +24,7 @@ file_path = click.Path(path_type=Path, resolve_path=True)
 @run_option
 @force_option
 def export(dataset: str, folder: Path, run_id: str | None, force: bool) -> None:
-    """Write the rows of DATASET in a run as Parquet files into FOLDER.
+    """Write the rows of DATASET in a run into FOLDER, as Parquet.
 
     train.parquet and validation.parquet have labels; test.parquet has all test sets without them.
     """
@@ -59,10 +59,11 @@ def export(dataset: str, folder: Path, run_id: str | None, force: bool) -> None:
 def submit(
     dataset: str, name: str, file: Path, run_id: str | None, sees: tuple[str, ...], force: bool
 ) -> None:
-    """Score the predictions in FILE for the test rows of DATASET as a method called NAME.
+    """Score the predictions in FILE as a method called NAME.
 
-    FILE (.parquet or .csv) has the columns split, test_set, id and probability, of class 1, or
-    prediction. Prints the report of the run with this and all earlier submissions.
+    They are of the test rows of DATASET. FILE (.parquet or .csv) has the columns split, test_set,
+    id and probability, of class 1, or prediction. Prints the report of the run with this and
+    all earlier submissions.
     """
     from robust_fairness.experiment.reading import is_label
     from robust_fairness.runs import provenance

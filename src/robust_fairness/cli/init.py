@@ -26,9 +26,10 @@ FOLDER = Path("conf", "local")
 @click.option("--name", help="Name of the dataset; default: that of the file.")
 @click.option("--force", is_flag=True, help="Overwrite the files of an earlier draft.")
 def init(table: Path, name: str | None, force: bool, **given: str | None) -> None:
-    """Draft the configuration of a table of your own, CSV or Parquet, in conf/local.
+    """Draft the configuration of a table of your own.
 
-    Asks on a terminal; elsewhere, what no option answers has the suggested answer.
+    The table is CSV or Parquet, the draft in conf/local. Asks on a terminal; elsewhere, what
+    no option answers has the suggested answer.
     """
     from robust_fairness.datasets.raw import draft
     from robust_fairness.datasets.raw.profile import positive_value, profile, suggested

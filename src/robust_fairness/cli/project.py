@@ -16,7 +16,7 @@ DEMO = "demo"  # the environment
 @click.command(cls=Command)
 @click.argument("folder", type=click.Path(path_type=Path))
 def new(folder: Path) -> None:
-    """Make a project: a folder for your data, plug-ins and grid, in which all commands work."""
+    """Make a project: a folder in which all commands work."""
     from robust_fairness.runs import project
 
     project.create(folder)
@@ -27,7 +27,7 @@ def new(folder: Path) -> None:
 @click.command(cls=Command)
 @click.argument("folder", type=click.Path(path_type=Path), default=Path(DEMO))
 def demo(folder: Path) -> None:
-    """Train three methods on bundled data of four hospitals, and report: offline, a minute.
+    """Compare three methods at four hospitals: offline, a minute.
 
     FOLDER becomes a project, by default the folder demo.
     """

@@ -17,9 +17,10 @@ from robust_fairness.core.errors import InputError
 )
 @click.option("--dry-run", is_flag=True, help="Only print what would be deleted.")
 def prune(keep: int, age: str, dry_run: bool) -> None:
-    """Delete old runs with their data, MLflow runs, checkpoints and remains of killed processes.
+    """Delete old runs with their data and checkpoints.
 
-    A run stays that another run, a tag of Git or a page of the project refers to.
+    Also their MLflow runs, and what killed processes left. A run stays that another run, a
+    tag of Git or a page of the project refers to.
     """
     from robust_fairness.runs import retention
 

@@ -122,9 +122,10 @@ def answers(
     output: Path | None,
     force: bool,
 ) -> None:
-    """Write predicted answers in the format of the official evaluations of GQA and GQA-OOD.
+    """Write predicted answers for the evaluations of GQA.
 
-    A JSON list of questionId and prediction, for one replica of DATASET and METHOD (its label).
+    A JSON list of questionId and prediction, as GQA and GQA-OOD read it, for one replica of DATASET
+    and METHOD (its label).
     """
     from robust_fairness.catalog import names
     from robust_fairness.catalog.arrays import PredictionsDataset, SamplesDataset
@@ -151,7 +152,7 @@ def answers(
 @click.command(cls=ProjectCommand)
 @click.argument("run_id", metavar="[RUN]", required=False)
 def cite(run_id: str | None) -> None:
-    """Print BibTeX of the datasets, shifts, methods and metrics of a run.
+    """Print BibTeX of everything that a run used.
 
     RUN is the newest finished one by default.
     """
@@ -164,7 +165,7 @@ def cite(run_id: str | None) -> None:
 
 @click.command(cls=ProjectCommand)
 def site() -> None:
-    """Build a static site of the pipeline in build/, for any web server."""
+    """Build a static site of the pipeline in build/."""
     from robust_fairness.runs import viz
 
     click.echo(f"{viz.build_site(Path.cwd())} files in build/")

@@ -6,10 +6,12 @@ from typing import Any
 import click
 from kedro.framework.cli.project import run as kedro_run
 from kedro.io.core import generate_timestamp
+from kedro.utils import load_obj
 
 from robust_fairness.cli.closing import closing_lines
 from robust_fairness.cli.commands import ProjectCommand
 from robust_fairness.cli.report import open_report
+from robust_fairness.core.errors import InputError
 
 RUNNER = "robust_fairness.runs.runners.SequentialRunner"
 
@@ -38,6 +40,8 @@ def _run(
         "allow_modified_data": allow_modified_data,
     }
     own = {name: value for name, value in told.items() if value}
+    if runner:
+        _require_runner(runner)
     made = kedro_run.callback(  # type: ignore[misc]
         params={**params, **own}, runner=runner or RUNNER, **options
     )
@@ -48,11 +52,19 @@ def _run(
     return made
 
 
+def _require_runner(name: str) -> None:
+    try:
+        load_obj(name, "kedro.runner")
+    except (AttributeError, ImportError, ValueError):
+        raise InputError(
+            f"unknown runner {name!r}, allowed: {RUNNER}, a runner of Kedro or the path of a class"
+        ) from None
+
+
 run = ProjectCommand(
     "run",
     callback=_run,
     params=[
-        *kedro_run.params,
         click.Option(["--datasets"], help="Datasets of the grid, separated by commas."),
         click.Option(["--methods"], help="Labels of methods of the grid, separated by commas."),
         click.Option(["--shifts"], help="Shifts of the grid, separated by commas."),
@@ -71,8 +83,9 @@ run = ProjectCommand(
             help="Use raw files that differ from the official ones; the manifest and the report "
             "name them.",
         ),
+        *kedro_run.params,
     ],
-    help=kedro_run.help,
+    help="Train, score and report the grid, or a part of it.",
 )
 
 

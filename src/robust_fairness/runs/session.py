@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from kedro.framework.project import pipelines
 from kedro.framework.session import KedroServiceSession
 from kedro.io.core import generate_timestamp
 
-from robust_fairness.core.errors import InputError
+from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.pipeline_registry import PIPELINES
 from robust_fairness.runs import provenance
 from robust_fairness.runs.ownership import owned
 
@@ -49,13 +51,44 @@ class Session(KedroServiceSession):
             )
         run_id = generate_timestamp() if run_id is None else str(run_id)
         chosen = {SWITCHES[name]: "yes" for name in SWITCHES if parameters.pop(name, False)}
+        for name in set(parameters) - {"grid"}:
+            raise InputError(
+                f"params: {name} has no effect, allowed: run_id, grid, {', '.join(SWITCHES)}; "
+                "parameters are set in conf/local"
+            )
+        for name in options.get("pipeline_names") or ():
+            if name not in PIPELINES:
+                raise unknown_name("pipeline", name, PIPELINES)
         with owned(run_id), environment(chosen):
             try:
                 return super().run(run_id, runtime_params=parameters, **options)
+            except ValueError:
+                _require_known(options)
+                raise
             except KeyboardInterrupt:  # Kedro calls no hook for it
                 if provenance.manifest_path(run_id).exists():
                     provenance.update_manifest(run_id, state="interrupted", ended=provenance.now())
                 raise
+
+
+def _require_known(options: Mapping[str, Any]) -> None:
+    """Name the node, tag or dataset that no pipeline of a run has."""
+    every = [pipelines[name] for name in options.get("pipeline_names") or ("__default__",)]
+    nodes = [node for one in every for node in one.nodes]
+    filters: list[tuple[str, set[str], tuple[str, ...]]] = [
+        ("node", {node.name for node in nodes}, ("node_names", "from_nodes", "to_nodes")),
+        ("tag", {tag for node in nodes for tag in node.tags}, ("tags",)),
+        (
+            "namespace",
+            {one for node in nodes for one in node.namespace_prefixes if one},
+            ("namespaces",),
+        ),
+        ("dataset", set().union(*(one.datasets() for one in every)), ("from_inputs", "to_outputs")),
+    ]
+    for kind, allowed, keys in filters:
+        for name in (one for key in keys for one in options.get(key) or ()):
+            if name not in allowed:
+                raise unknown_name(kind, name, allowed)
 
 
 @contextmanager
