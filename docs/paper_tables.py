@@ -24,7 +24,9 @@ from robust_fairness.reporting import (
     bias_mitigation,
     bias_variables,
     equalized_robustness,
+    fair_metric_learning,
     kernel_fairness,
+    latent_shift,
 )
 from robust_fairness.reporting.results import UNSHIFTED, where
 from robust_fairness.reporting.statistics import over_seeds
@@ -40,6 +42,10 @@ BESIDE = {
     "splits": list(tables.SPLITS),
     "trials": ["dataset", "method", "trial"],
 }
+MEASURED = {
+    "distances": ["dataset", "shift", "severity", "space"],
+    "generator_quality": ["dataset", "shift", "severity", "classifier"],
+}
 PLACE = ("dataset", "method", "trial")
 
 
@@ -52,6 +58,7 @@ class Page:
         views: those that are tables of the page.
         further: other tables of the page, by name.
         metrics: measures that its tables need and the paper has not.
+        tables: of its runs, and the columns that tell rows apart.
         unit: what its numbers are multiplied by.
         digits: decimal places.
     """
@@ -61,6 +68,7 @@ class Page:
     views: tuple[str, ...]
     further: Mapping[str, Callable[[Results], pd.DataFrame]] = field(default_factory=dict)
     metrics: tuple[str, ...] = ()
+    tables: Mapping[str, list[str]] = field(default_factory=lambda: BESIDE)
     unit: float = 1
     digits: int = 3
 
@@ -75,7 +83,7 @@ class Page:
     @property
     def results(self) -> Results:
         """The scores beside the page."""
-        found = {name: pd.read_parquet(self.beside(name)) for name in BESIDE}
+        found = {name: pd.read_parquet(self.beside(name)) for name in self.tables}
         return Results.of(found.pop("metrics"), **found)
 
     def written(self) -> str:
@@ -161,13 +169,131 @@ def several_attributes(results: Results) -> pd.DataFrame:
         rows = rows[(joint & rows["metric"].isin(names)) | rows["metric"].isin(QUALITY)]
         rows = rows.assign(metric=rows["metric"].replace(names), penalised=notion)
         found.append(over_seeds(rows, ["dataset", "penalised", "method", "metric"]))
-    cells = pd.concat(found)
-    cells["cell"] = [
-        f"{mean:.3f} ± {sd:.3f}" for mean, sd in zip(cells["ours"], cells["std"], strict=True)
-    ]
+    cells = _spread(pd.concat(found))
     keys = ["dataset", "penalised", "method"]
     wide = cells.pivot(index=keys, columns="metric", values="cell")[[*QUALITY, "score", "p"]]
     return wide.reset_index()
+
+
+GENERATED = {
+    "digits_extend": "as above",
+    "digits_extend_direction_1": "another direction",
+    "digits_extend_generator_1": "another generator",
+    "digits_overlap": "as above",
+    "digits_overlap_direction_1": "another direction",
+    "digits_overlap_generator_1": "another generator",
+    "digits_overlap_large": "twice as many training images",
+    "digits_overlap_full": "training images of the whole space",
+    "digits_truncation": "as above",
+    "digits_truncation_generator_1": "another generator",
+}
+REFERENCE = "(reference classifier)"
+
+
+def accuracies(shift: str, results: Results) -> pd.DataFrame:
+    """Accuracy in percent by severity, also of the classifier of real images."""
+    own = where(latent_shift.accuracies(results), shift=shift).drop(columns="severity")
+    own = own.rename(columns={"position": "severity"})
+    own = own.dropna(subset="severity")
+    places = own[["dataset", "severity"]].drop_duplicates()
+    reference = where(results.generator_quality, shift=[shift, UNSHIFTED]).merge(places)
+    both = pd.concat([own, reference.assign(method=REFERENCE)])
+    keys = ["dataset", "method"]
+    wide = both.pivot_table("accuracy", keys, "severity", sort=False).sort_index(axis=1)
+    shown = (100 * wide).map("{:.1f}".format).replace("nan", "")
+    return _in_words(shown.rename(columns="{:g}".format).reset_index())
+
+
+def robustness(results: Results) -> pd.DataFrame:
+    """Slopes of the accuracy in points by degree, or by .1 of R, and net of the reference."""
+    lines = where(latent_shift.slopes(results), dataset=GENERATED)
+    axis = lines["shift"].map(latent_shift.AXES)
+    found = []
+    for title, form in {"slope": axis, "net slope": axis + latent_shift.NET}.items():
+        found.append(lines[lines["against"] == form].assign(form=title))
+    rows = pd.concat(found)
+    unit = np.where(rows["shift"] == latent_shift.TRUNCATION, 10, 100)
+    numbers = rows[["slope", "low", "high"]].mul(unit, axis=0).map("{:.2f}".format)
+    cells = numbers["slope"] + " (" + numbers["low"] + " to " + numbers["high"] + ")"
+    rows = rows.assign(cell=cells.str.replace(" (nan to nan)", "", regex=False))
+    keys = ["dataset", "shift", "method"]
+    wide = rows.set_index([*keys, "form"])["cell"].unstack(sort=False)  # noqa: PD010
+    return _in_words(wide.reset_index())
+
+
+def linearity(results: Results) -> pd.DataFrame:
+    """R squared of the lines through all cells of a shift, in functions of the distance."""
+    rows = where(latent_shift.linearity(results), dataset=GENERATED)
+    keys = ["dataset", "shift", "augmentation", "space"]
+    wide = rows.pivot_table("R squared", keys, "linear in", sort=False).map("{:.3f}".format)
+    return _in_words(wide.reset_index())
+
+
+def _in_words(rows: pd.DataFrame) -> pd.DataFrame:
+    """In the order of ``GENERATED``, with its words."""
+    order = rows["dataset"].map([*GENERATED].index)
+    rows = rows.iloc[np.argsort(order, kind="stable")]
+    return rows.rename(columns={"dataset": "data"}).replace({"data": GENERATED})
+
+
+RARE = {"digits_balanced": "balanced", "digits_imbalanced": "rare"}
+GAPS = ("recall_at", "nmi", "u_kl", "accuracy", "macro_precision", "macro_recall")
+FORMS = {
+    "correlation with lightness": "{:.2f}",
+    "median difference of cheeks": "{:.1f}",
+    "intraclass correlation": "{:.2f}",
+    "deviation within people": "{:.1f}",
+}
+RULES = {
+    ("none", "lowest"): "one classifier",
+    ("oversampling", "lowest"): "oversampling",
+    ("domain_independent", "lowest"): "domain-independent, lowest logit",
+    ("domain_independent", "no_probability"): "domain-independent, no probability",
+}
+
+
+def rare_classes(results: Results) -> pd.DataFrame:
+    """Majority minus minority by training loss, and the accuracy of all rows."""
+    names = {f"{one}_majority_gap": one for one in GAPS} | {"accuracy": "overall accuracy"}
+    rows = where(results.unshifted, dataset=RARE, metric=names, trial="default")
+    found = over_seeds(rows, ["method", "dataset", "metric"])
+    wide = _spread(found).pivot(index=["method", "dataset"], columns="metric", values="cell")
+    return wide[[*names]].rename(columns=names).reset_index().replace({"dataset": RARE})
+
+
+def rebalanced(results: Results) -> pd.DataFrame:
+    """Accuracy, and majority minus minority of it, by how the classifier was rebalanced."""
+    metrics = {"accuracy": "accuracy", "accuracy_majority_gap": "gap"}
+    rows = where(results.unshifted, dataset="digits_imbalanced", metric=metrics)
+    rows = results.with_hparams(rows, ["rebalancing", "absent_classes"])
+    usual = {"rebalancing": "none", "absent_classes": "lowest"}
+    rows = rows.astype(dict.fromkeys(usual, object)).fillna(usual)
+    rule = [*zip(rows["rebalancing"], rows["absent_classes"], strict=True)]
+    rows = rows.assign(rule=pd.Series(rule, rows.index).map(RULES))
+    found = _spread(over_seeds(rows, ["method", "rule", "metric"]))
+    wide = found.pivot(index="method", columns=["rule", "metric"], values="cell").dropna()
+    order = [(rule, metric) for rule in RULES.values() for metric in metrics]
+    named = [f"{rule}: {metrics[metric]}" for rule, metric in order]
+    return wide[order].set_axis(named, axis=1).reset_index()
+
+
+def skin_tones(results: Results) -> pd.DataFrame:
+    """Shares of the categories in percent, and what the angle follows.
+
+    Not of a run: ``benchmarks/skin_tone_places.py`` measures faces.
+    """
+    rows = pd.read_csv(RESULTS / "fair_metric_learning_skin_tone.csv")
+    shares = ["I", "II", "III", "IV", "V", "VI"]
+    shown = rows.assign(**(100 * rows[shares]).map("{:.1f}".format))
+    for name, form in FORMS.items():
+        shown[name] = rows[name].map(form.format)
+    return shown.replace({"encoding": {"cielab": "CIELAB", "eight_bits": "8 bits"}})
+
+
+def _spread(found: pd.DataFrame) -> pd.DataFrame:
+    """With a column ``cell``: mean and standard deviation over seeds."""
+    cells = found["ours"].map("{:.3f}".format) + " ± " + found["std"].map("{:.3f}".format)
+    return found.assign(cell=cells)
 
 
 CHANGED = {
@@ -223,13 +349,36 @@ PAGES = {
             {"several_attributes": several_attributes},
             QUALITY,
         ),
+        Page(
+            fair_metric_learning.PAPER,
+            fair_metric_learning.SECTION,
+            (),
+            {
+                "rare_classes": rare_classes,
+                "rebalanced": rebalanced,
+                "skin_tones": skin_tones,
+            },
+            ("accuracy", *(f"{one}_majority_gap" for one in GAPS)),
+        ),
+        Page(
+            latent_shift.PAPER,
+            latent_shift.SECTION,
+            (),
+            {
+                **{shift: partial(accuracies, shift) for shift in latent_shift.AXES},
+                "robustness": robustness,
+                "linearity": linearity,
+            },
+            ("accuracy",),
+            BESIDE | MEASURED,
+        ),
     )
 }
 
 
 def fetch(page: Page, run_ids: list[str]) -> None:
     """Put what a page needs of runs beside it; of the same scores those of the first run."""
-    for name, keys in BESIDE.items():
+    for name, keys in page.tables.items():
         found = pd.concat([provenance.load(one, name, TableDataset) for one in run_ids])
         found = found.drop_duplicates(keys)
         if name == "metrics":

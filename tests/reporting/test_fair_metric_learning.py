@@ -57,8 +57,12 @@ def tilt(seed: int) -> float:
 
 
 def of_class_size() -> list[dict]:
-    """Gaps that grow by 0.01 for every 10 % of the majority, and by 0.1 with imbalance."""
+    """Gaps that grow by 0.01 for every 10 % of the majority, and by 0.1 with imbalance.
+
+    U_KL of the majority falls as much: lower is better.
+    """
     rows = []
+    signs = {"u_kl": -1}
     levels = {
         "_balanced": 0.02,
         "_imbalanced": 0.12,
@@ -72,7 +76,8 @@ def of_class_size() -> list[dict]:
                     rows += [
                         row(
                             dataset=name + ending, seed=seed, trial=trial, attribute="class_size",
-                            metric=f"{quantity}_majority_gap", value=value * (1 + 10 * tilt(seed)),
+                            metric=f"{quantity}_majority_gap",
+                            value=signs.get(quantity, 1) * value * (1 + 10 * tilt(seed)),
                         )
                         for quantity in QUANTITIES
                     ]  # fmt: skip
