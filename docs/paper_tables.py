@@ -350,17 +350,6 @@ PAGES = {
             QUALITY,
         ),
         Page(
-            fair_metric_learning.PAPER,
-            fair_metric_learning.SECTION,
-            (),
-            {
-                "rare_classes": rare_classes,
-                "rebalanced": rebalanced,
-                "skin_tones": skin_tones,
-            },
-            ("accuracy", *(f"{one}_majority_gap" for one in GAPS)),
-        ),
-        Page(
             latent_shift.PAPER,
             latent_shift.SECTION,
             (),
