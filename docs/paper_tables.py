@@ -24,7 +24,6 @@ from robust_fairness.reporting import (
     bias_mitigation,
     bias_variables,
     equalized_robustness,
-    fair_metric_learning,
     kernel_fairness,
     latent_shift,
 )

@@ -401,9 +401,7 @@ def _degree(rows: pd.DataFrame) -> Iterator[claimed.Claim]:
         if slopes:
             slope = pd.Series(slopes, dtype=float)
             pair = [("0", slope * 0), ("slope per per cent of the majority", slope)]
-            (less, first), (more, second) = (
-                reversed(pair) if quantity in LOWER_IS_BETTER else pair
-            )
+            (less, first), (more, second) = reversed(pair) if quantity in LOWER_IS_BETTER else pair
             ordering = f"{metric} of {method}, {measured}: {less} < {more}"
             claim = "3: gaps grow with imbalance"
             yield claimed.difference(claim, study, ordering, first, second)
