@@ -1,4 +1,4 @@
-"""Draw report.png: a first screen of the results of results/cross.md.
+"""Draw report.png and report_dark.png: a first screen of the results of results/cross.md.
 
 python docs/images/draw_report.py CHROMIUM
 """
@@ -13,8 +13,9 @@ from PIL import Image
 
 from robust_fairness.reporting import Results, report
 
-PLACE = Path(__file__).resolve().with_name("report.png")
-RESULTS = PLACE.parents[1] / "results"
+FOLDER = Path(__file__).resolve().parent
+RESULTS = FOLDER.parent / "results"
+SCHEMES = {"report.png": 1, "report_dark.png": 0}  # Chromium's preferredColorScheme
 DATASETS = ("compas_two_years", "diabetes", "coloured_extend")
 METRICS = ("accuracy", "worst_group_accuracy")
 OPTIONS = (
@@ -41,8 +42,13 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         html = Path(folder) / "report.html"
         html.write_text(page(), encoding="utf-8")
-        command = [sys.argv[1], *OPTIONS, f"--screenshot={PLACE}", html.as_uri()]
-        subprocess.run(command, check=True)
-    with Image.open(PLACE) as image:
-        small = image.convert("RGB").quantize(128, dither=Image.Dither.NONE)
-    small.save(PLACE, optimize=True)
+        for name, scheme in SCHEMES.items():
+            options = [
+                f"--screenshot={FOLDER / name}",
+                f"--blink-settings=preferredColorScheme={scheme}",
+            ]
+            subprocess.run([sys.argv[1], *OPTIONS, *options, html.as_uri()], check=True)
+    for name in SCHEMES:
+        with Image.open(FOLDER / name) as image:
+            small = image.convert("RGB").quantize(128, dither=Image.Dither.NONE)
+        small.save(FOLDER / name, optimize=True)

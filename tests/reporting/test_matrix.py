@@ -259,15 +259,22 @@ def test_submitted_predictions_are_a_model_that_is_named_as_such():
 def test_a_test_set_without_the_gap_is_named_with_its_reason():
     rows = [
         row(dataset="d", seed=seed, shift=shift, severity=severity, metric=GAP, attribute="sex")
-        | {"value": value, "note": "no women of class 1" if np.isnan(value) else ""}
+        | {
+            "domain": domain,
+            "value": value,
+            "note": "no women of class 1" if np.isnan(value) else "",
+        }
         for seed in range(3)
-        for shift, severity, value in (
-            ("none", 0.0, 0.1),
-            ("noise", 1.0, 0.2),
-            ("blur", 2.0, np.nan),
+        for shift, severity, domain, value in (
+            ("none", 0.0, "", 0.1),
+            ("noise", 1.0, "", 0.2),
+            ("blur", 2.0, "", np.nan),
+            ("none", 0.0, "va", np.nan),  # its rows at home ...
+            ("domain", 0.0, "va", np.nan),  # ... and where it is left out of training
         )
     ]
-    assert undefined(results(rows), GAP) == {"d": ["blur 2 (no women of class 1)"]}
+    lines = [f"{name} (no women of class 1)" for name in ("blur 2", "va")]
+    assert undefined(results(rows), GAP) == {"d": lines}
 
 
 def test_plain_training_of_another_network_is_no_method():

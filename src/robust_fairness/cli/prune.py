@@ -29,7 +29,7 @@ def prune(keep: int, age: str, dry_run: bool) -> None:
         click.echo(f"{removal.what}: {removal.size / 1e6:,.1f} MB")
         if not dry_run:
             retention.remove(removal)
-    click.echo(f"{len(found)} {'would be ' if dry_run else ''}deleted")
+    click.echo(f"{'would be deleted' if dry_run else 'deleted'}: {len(found)}")
 
 
 def _age(text: str) -> timedelta:

@@ -1,6 +1,7 @@
 """Commands that read the results of a run."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,20 @@ import click
 from robust_fairness.cli.commands import ProjectCommand, force_option, write_files
 from robust_fairness.core.errors import unknown_name
 
-TABLE_FORMATS = ("csv", "json", "markdown")
+TABLE_FORMATS = ("text", "csv", "json", "markdown")
 COMPARISONS = Path("data/08_reporting/comparisons")
 
 run_option = click.option("--run", "run_id", help="Id of the run; default: the newest finished.")
 
 
 @click.command(cls=ProjectCommand)
-@click.option("--format", "form", type=click.Choice(TABLE_FORMATS), default="csv")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(TABLE_FORMATS),
+    default=lambda: "text" if sys.stdout.isatty() else "csv",
+    help="text has four digits.  [default: text on a terminal, else csv]",
+)
 @run_option
 @click.option("--view", help="A paper's table or figure, as in the report: bias_table_1.")
 def table(form: str, run_id: str | None, view: str | None) -> None:
@@ -32,6 +39,8 @@ def table(form: str, run_id: str | None, view: str | None) -> None:
         frame = _view_rows(view, run_id)
     if form == "csv":
         click.echo(tables.csv(frame), nl=False)
+    elif form == "text":
+        click.echo(frame.to_string(index=False, float_format="{:.4g}".format, na_rep=""))
     elif form == "json":
         click.echo(frame.to_json(orient="records", lines=True), nl=False)
     else:

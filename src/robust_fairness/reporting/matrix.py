@@ -432,13 +432,13 @@ def undefined(results: Results, gap: str) -> dict[str, list[str]]:
     rows = where(pd.concat([results.by_domain, results.metrics]), metric=gap, group="")
     rows = rows[rows["attribute"] == rows.groupby("dataset")["attribute"].transform("first")]
     rows = results.with_facets(rows, ["data"], {"data": "dataset"})
-    found: dict[str, list[str]] = {}
+    found: dict[str, dict[str, str]] = {}
     for _, own in rows.groupby(TEST_SET, sort=False):
         if own["value"].isna().all():
             one = own.iloc[0]
             name = test_set_name(one["shift"], one["severity"], one["domain"])
-            found.setdefault(one["data"], []).append(f"{name} ({one['note']})")
-    return found
+            found.setdefault(one["data"], {})[name] = f"{name} ({one['note']})"
+    return {data: list(lines.values()) for data, lines in found.items()}
 
 
 def test_set_name(shift: str, severity: float, domain: str) -> str:
