@@ -11,7 +11,8 @@ from kedro.utils import load_obj
 from robust_fairness.cli.closing import closing_lines
 from robust_fairness.cli.commands import ProjectCommand
 from robust_fairness.cli.report import open_report
-from robust_fairness.core.errors import InputError
+from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.pipeline_registry import PIPELINES
 
 RUNNER = "robust_fairness.runs.runners.SequentialRunner"
 
@@ -42,6 +43,9 @@ def _run(
     own = {name: value for name, value in told.items() if value}
     if runner:
         _require_runner(runner)
+    for name in filter(None, (options["pipeline"], *options["pipelines"])):
+        if name not in PIPELINES:
+            raise unknown_name("pipeline", name, PIPELINES)
     made = kedro_run.callback(  # type: ignore[misc]
         params={**params, **own}, runner=runner or RUNNER, **options
     )

@@ -11,7 +11,6 @@ from kedro.framework.session import KedroServiceSession
 from kedro.io.core import generate_timestamp
 
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.pipeline_registry import PIPELINES
 from robust_fairness.runs import provenance
 from robust_fairness.runs.ownership import owned
 
@@ -56,9 +55,6 @@ class Session(KedroServiceSession):
                 f"params: {name} has no effect, allowed: run_id, grid, {', '.join(SWITCHES)}; "
                 "parameters are set in conf/local"
             )
-        for name in options.get("pipeline_names") or ():
-            if name not in PIPELINES:
-                raise unknown_name("pipeline", name, PIPELINES)
         with owned(run_id), environment(chosen):
             try:
                 return super().run(run_id, runtime_params=parameters, **options)
