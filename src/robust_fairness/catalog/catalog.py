@@ -13,6 +13,7 @@ from kedro.io import (
     MemoryDataset,
 )
 from kedro.io.core import TYPE_KEY, is_parameter, parse_dataset_definition
+from kedro.io.data_catalog import _LazyDataset
 
 
 class Resolver(CatalogConfigResolver):
@@ -56,11 +57,26 @@ def class_of(kind: Any) -> Any:
         return kind
 
 
-class Catalog(DataCatalog, CatalogCommandsMixin):
-    """Kedro's catalog with this resolver.
+class Parameter(_LazyDataset):
+    """A parameter that becomes a dataset when a node reads it.
 
-    The class of a type is imported once. Parameters, which are never tables or arrays, are stored
-    as such: to find that out, Kedro tries for each one to import packages that are not installed.
+    Kedro makes a dataset of every field at every level, sixty for a cell, of which nodes read few.
+    Parameters are never tables or arrays: to find that out, Kedro tries for each one to import
+    packages that are not installed.
+    """
+
+    def __init__(self, name: str, value: Any) -> None:
+        super().__init__(name, {TYPE_KEY: MemoryDataset})
+        self.value = value
+
+    def materialize(self) -> AbstractDataset:
+        return MemoryDataset(self.value, "deepcopy")
+
+
+class Catalog(DataCatalog, CatalogCommandsMixin):
+    """Kedro's catalog with this resolver and these parameters.
+
+    The class of a type is imported once.
     """
 
     def __init__(
@@ -78,5 +94,5 @@ class Catalog(DataCatalog, CatalogCommandsMixin):
         super()._add_from_config(ds_name, ds_config)
 
     def __setitem__(self, key: str, value: Any) -> None:
-        is_plain = is_parameter(key) and not isinstance(value, AbstractDataset)
-        super().__setitem__(key, MemoryDataset(value, "deepcopy") if is_plain else value)
+        is_plain = is_parameter(key) and not isinstance(value, AbstractDataset | _LazyDataset)
+        super().__setitem__(key, Parameter(key, value) if is_plain else value)
