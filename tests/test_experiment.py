@@ -15,7 +15,9 @@ from robust_fairness.runs.configuration import ConfigLoader, node_parameters
 from robust_fairness.settings import CONFIG_LOADER_ARGS
 
 ROOT = Path(__file__).parents[1]
-ENVIRONMENTS = ("base", "cross", "digits_full", "paper", "reduced", "smoke")
+ENVIRONMENTS = (
+    "base", "cross", "digits_full", "estimators", "natural", "paper", "reduced", "smoke", "study",
+)  # fmt: skip
 PARAMETERS = """\
 datasets:
   one: {source: diabetes}

@@ -103,8 +103,14 @@ def test_a_drafted_table_is_read_with_the_roles_that_its_columns_have(run, tmp_p
     again = run("init", str(source), status=1).output
     assert "exists, allowed: another --name, or --force" in again
     run("init", str(source), "--force", "--domain", "none", "--sensitive", "sex,hospital")
-    assert "gaussian_noise" in (tmp_path / "conf/local/experiment_visits.yml").read_text()
-    assert run("check", "--datasets", "visits").output.startswith("Checked 1 dataset with 3 cells")
+    place = tmp_path / "conf/local/experiment_visits.yml"
+    grid = yaml.safe_load(place.read_text())
+    assert "gaussian_noise" in grid["datasets"]["visits"]["shifts"]
+    said = run("check", "--datasets", "visits").output
+    assert said.startswith("Checked 1 dataset with 3 cells")
+    assert said.rstrip().endswith("A run trains 15 models.")
+    place.write_text(yaml.safe_dump(grid | {"budget": 4}))
+    assert run("check", "--datasets", "visits").output.rstrip().endswith("A run trains 60 models.")
 
 
 def test_all_mistakes_are_reported_at_once_with_file_and_line(run, tmp_path: Path) -> None:

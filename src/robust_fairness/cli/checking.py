@@ -23,7 +23,7 @@ class Findings:
     Attributes:
         mistakes: those that would stop a run or a cell.
         tables: rows by name of the tables that were read.
-        datasets, cells, trainings: their numbers; trainings drawn by a search are not counted.
+        datasets, cells, trainings: their numbers; a search may end some trainings early.
     """
 
     mistakes: list[Mistake] = field(default_factory=list)
@@ -59,7 +59,7 @@ def check(environment: str | None, grid: Mapping[str, Any]) -> Findings:
         found.mistakes += error.mistakes
         return found
     found.datasets, found.cells = len(experiment.datasets), len(experiment.cells)
-    found.trainings = sum(len(cell.replicas()) for cell in experiment.cells)
+    found.trainings = sum(cell.budget * len(cell.seeds) for cell in experiment.cells)
     _check_data(experiment, loader, found)
     return found
 
