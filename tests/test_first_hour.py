@@ -113,6 +113,15 @@ def test_a_drafted_table_is_read_with_the_roles_that_its_columns_have(run, tmp_p
     assert run("check", "--datasets", "visits").output.rstrip().endswith("A run trains 60 models.")
 
 
+def test_a_table_without_suggestions_asks_for_options(run, tmp_path: Path) -> None:
+    (tmp_path / "bare.csv").write_text("target\n1\n0\n")
+    said = run("init", "bare.csv", status=1).output.splitlines()[-1]
+    assert said == "Error: Sensitive attributes: the table suggests none, allowed: --sensitive NAME"
+    said = run("init", "absent.csv", status=1).output
+    assert said.endswith("absent.csv: No such file or directory\n")
+    assert not (tmp_path / "conf").exists()
+
+
 def test_all_mistakes_are_reported_at_once_with_file_and_line(run, tmp_path: Path) -> None:
     local, raw = tmp_path / "conf" / "local", tmp_path / "data" / "01_raw"
     local.mkdir(parents=True)

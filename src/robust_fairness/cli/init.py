@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,13 @@ if TYPE_CHECKING:
     from robust_fairness.datasets.raw.profile import Profile, Roles
 
 FOLDER = Path("conf", "local")
+QUESTIONS = {
+    "target": "Target column",
+    "positive": "Positive value",
+    "sensitive": "Sensitive attributes",
+    "domain": "Domain column",
+    "unit": "Unit column",
+}
 
 
 @click.command(cls=ProjectCommand)
@@ -42,18 +50,18 @@ def init(table: Path, name: str | None, force: bool, **given: str | None) -> Non
     roles = suggested(found)
     key = roles.unit  # no feature, if it is not the unit
     _show(table, found, roles)
-    roles.target = _answer("Target column", roles.target, given["target"], found)
+    roles.target = _column(_asked("target", roles.target, given), found)
     roles.positive = positive_value(found.columns[roles.target])
     if draft.outcome_of(found.columns[roles.target]) == "binary":
         allowed = found.columns[roles.target].values
-        text = _asked("Positive value", roles.positive, given["positive"])
+        text = _asked("positive", roles.positive, given)
         if text not in allowed:
             raise unknown_name("value of the target", text, allowed)
         roles.positive = text
-    attributes = _asked("Sensitive attributes", ",".join(roles.sensitive), given["sensitive"])
+    attributes = _asked("sensitive", ",".join(roles.sensitive), given)
     roles.sensitive = [_column(one.strip(), found) for one in attributes.split(",")]
-    roles.domain = _optional("Domain column", roles.domain, given["domain"], found)
-    roles.unit = _optional("Unit column", roles.unit, given["unit"], found)
+    roles.domain = _optional("domain", roles.domain, given, found)
+    roles.unit = _optional("unit", roles.unit, given, found)
     used = {roles.target, roles.domain, roles.unit, *roles.sensitive}
     roles.ignored = [one for one in [*roles.ignored, key] if one and one not in used]
     file = _below_the_root(table, force)
@@ -99,23 +107,24 @@ def _show(path: Path, table: "Profile", roles: "Roles") -> None:
         click.echo("  " + "  ".join(cells).rstrip())
 
 
-def _asked(question: str, suggestion: str, given: str | None) -> str:
+def _asked(option: str, suggestion: str, given: Mapping[str, str | None]) -> str:
     """The given answer, that of a person at a terminal, or the suggested one."""
-    if given is not None:
-        return given
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return suggestion
-    answer: str = click.prompt(f"  {question}", default=suggestion)
-    return answer
+    told = given[option]
+    if told is not None:
+        return told
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        answer: str = click.prompt(f"  {QUESTIONS[option]}", default=suggestion or None)
+        return answer
+    if not suggestion:
+        raise InputError(f"{QUESTIONS[option]}: the table suggests none, allowed: --{option} NAME")
+    return suggestion
 
 
-def _answer(question: str, suggestion: str, given: str | None, table: "Profile") -> str:
-    return _column(_asked(question, suggestion, given), table)
-
-
-def _optional(question: str, suggestion: str, given: str | None, table: "Profile") -> str:
+def _optional(
+    option: str, suggestion: str, given: Mapping[str, str | None], table: "Profile"
+) -> str:
     """A column, or "" for none."""
-    answer = _asked(question, suggestion or "none", given)
+    answer = _asked(option, suggestion or "none", given)
     return "" if answer == "none" else _column(answer, table)
 
 

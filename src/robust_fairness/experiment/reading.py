@@ -142,7 +142,10 @@ class Reader:
         counts = Counter(name for name, *_ in trainings)
         for name, base, node, _ in trainings:
             if counts[name] > 1 and name != base:
-                text = f"Dataset {base!r} has a training called {name!r}, as another dataset is"
+                text = (
+                    f"Dataset {base!r} has a training called {name!r}, as another dataset is; "
+                    "domains differ in letters a to z and digits"
+                )
                 self.mistakes.note(text, node.place)
         return Experiment(datasets=tuple(one for one in found if one is not None))
 

@@ -105,7 +105,9 @@ def profile(path: Path) -> Profile:
                 path, sep=delimiter, dtype="string", keep_default_na=False, nrows=MOST_ROWS,
                 encoding="utf-8-sig",
             )  # fmt: skip
-    except (OSError, ValueError, pd.errors.ParserError) as error:
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    except (ValueError, pd.errors.ParserError) as error:
         raise InputError(f"{path}: no readable CSV or Parquet file: {first_line(error)}") from error
     if cells.empty:
         raise InputError(f"{path}: has no rows, allowed: at least one")
