@@ -161,6 +161,8 @@ def test_periods_of_a_table_are_as_two_tables(tmp_path: Path) -> None:
         split = audit_file(tmp_path / name, ROLES, period="day")
         pd.testing.assert_frame_equal(split.changes, expected)
         assert "Audit of 2025-03 against 2025-01 to 2025-02" in split.files["log_audit.html"]
+        said = [line for line, _ in split.lines]
+        assert any("(2025-03 against 2025-01 to 2025-02): no gate" in line for line in said)
 
 
 @pytest.mark.parametrize(

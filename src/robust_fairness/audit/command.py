@@ -185,7 +185,7 @@ def audit_file(
         files[f"{name}_changes.csv"] = tables.csv(changed)
     if card:
         files[f"{name}_model_card.md"] = model_card(rows, roles, facts)
-    told = list(console(rows, judgements, facts["warning"], facts["assumption"]))
+    told = list(console(rows, judgements, facts["warning"], facts["assumption"], facts["then"]))
     failed = [line for lines in failures.values() for line in lines]
     return FileAudit(
         rows, files, failed, told, changed, judgements, record(rows, changed, judgements, **facts)

@@ -50,14 +50,18 @@ def worst_group(rows: pd.DataFrame) -> str:
 
 
 def console(
-    rows: pd.DataFrame, judgements: Sequence[Judgement], warning: str, assumption: str
+    rows: pd.DataFrame, judgements: Sequence[Judgement], warning: str, assumption: str, then: str
 ) -> Iterator[tuple[str, bool]]:
-    """At most nine lines: warning, verdict, gates, worst group; whether each is a failure."""
+    """At most ten lines: warning, verdict, gates, worst group; whether each is a failure.
+
+    ``then`` is the name of the period that is compared with, "" without one.
+    """
     for text in filter(None, (warning, assumption)):
         yield f"warning: {text}", False
     verdicts = sorted((one.verdict for one in judgements), key=VERDICTS.index)
     said = sentence_of(verdicts, "")
-    yield f"{said.word}: {said.sentence}".strip(), False
+    compared = f" ({rows['dataset'].iloc[0]} against {then})" if then else ""
+    yield f"{said.word}{compared}: {said.sentence}".strip(), False
     undecided = _lines(judgements, "INCONCLUSIVE")
     yield from ((f"failed: {line}", True) for line in _lines(judgements, "FAIL"))
     yield from ((f"inconclusive: {line}", False) for line in undecided)
