@@ -10,7 +10,14 @@ from scipy import stats
 from robust_fairness.core import tables
 from robust_fairness.reporting import Results
 from robust_fairness.reporting.first_screen import panel
-from robust_fairness.reporting.matrix import matrices, other_networks, states, undefined, verdict
+from robust_fairness.reporting.matrix import (
+    by_seed,
+    matrices,
+    other_networks,
+    states,
+    undefined,
+    verdict,
+)
 from robust_fairness.reporting.statistics import equivalence_p
 from tests.reporting.made_up import results, row
 
@@ -26,6 +33,7 @@ def values(changes: dict[tuple[str, str], list[float]], **columns) -> pd.DataFra
             "method": method, "algorithm": method, "network": "mlp", "postprocessing": "",
             "attribute": "", "seed": seed, "at_home": 0.1, "change": change, "accuracy": 0.8,
             "accuracy_change": -0.02, "trivial": False, "margin": 0.05, "n": 90,
+            "change_shared": 0.0, "accuracy_change_shared": 0.0,
         }
         | columns
         for (method, domain), own in changes.items()
@@ -287,3 +295,47 @@ def test_plain_training_of_another_network_is_no_method():
         columns=["dataset", "method", "algorithm", "network", "postprocessing"],
     )  # fmt: skip
     assert other_networks(cells, "dataset").tolist() == [False, True, *[False] * 4]
+
+
+def test_another_domain_counts_as_one_sample_however_many_seeds_are_tested_on_it():
+    """Ten rows per group and class of one distribution: five seeds seldom see a change.
+
+    Seeds share the rows of the other domain. Without the sampling error of these rows a t-test over
+    seeds finds a change in many of 60 pairs of domains where there is none.
+    """
+    rng, runs = np.random.default_rng(0), 60
+    rows = []
+    for run in range(runs):
+        shared = rng.binomial(10, 0.5, 4) / 10
+        for seed, domain in product(range(5), ["", "ward"]):
+            found = shared if domain else rng.binomial(10 * 20, 0.5, 4) / 200
+            own = {"dataset": f"d{run}", "seed": seed, "domain": domain, "attribute": "sex",
+                   "shift": "domain" if domain else "none"}  # fmt: skip
+            gaps = np.abs(found[:2] - found[2:])
+            rows.append(row(**own, metric="equalized_odds_difference", value=gaps.max(), n=40))
+            rows += [
+                row(**own, metric=f"{kind}_positive_rate_by_group", group=group, value=rate, n=10)
+                for (group, kind), rate in zip(product("fm", ["true", "false"]), found, strict=True)
+            ]
+    metrics = results(rows)
+    found = matrices(metrics)["equalized_odds_difference"]
+    p = 2 * stats.t.sf(np.abs(found["change"]) / found["error"], 4)
+    assert (p < 0.05).mean() <= 0.05
+    by_hand = [
+        stats.ttest_1samp(own["change"], 0).pvalue
+        for _, own in by_seed(metrics, "equalized_odds_difference").groupby("dataset")
+    ]
+    assert np.mean(np.array(by_hand) < 0.05) > 0.15
+    first = "dataset == 'd0' and seed == 0 and domain == 'ward'"
+    one = metrics.metrics.query(first).set_index(["metric", "group"])
+    variances = {
+        kind: sum(
+            (p := (one.loc[(f"{kind}_positive_rate_by_group", g), "value"] * 10 + 1) / 12)
+            * (1 - p) / 10 for g in "fm"
+        )
+        for kind in ("true", "false")
+    }  # fmt: skip
+    seeds = by_seed(metrics, "equalized_odds_difference").query("dataset == 'd0'")
+    assert seeds["change_shared"].to_numpy() == pytest.approx(max(variances.values()))
+    spread = seeds["change"].std() / np.sqrt(5)
+    assert found["error"][0] == pytest.approx(np.hypot(spread, np.sqrt(max(variances.values()))))

@@ -81,12 +81,38 @@ def test_a_single_source_has_students_interval_over_targets():
     assert found.n == 5
 
 
+def test_what_targets_share_is_no_evidence_of_many_targets():
+    """Effects of sources, and distances of pairs: a sign-flip test over targets rejects too often.
+
+    The mean is 0 in truth. Effects that all targets of a source share do not average out over
+    targets, and a distance is in the rows of both of its ends.
+    """
+    rng, names = np.random.default_rng(0), list("abcdefgh")
+    made = {
+        "sources": lambda one, noise: one[:, None] + noise,
+        "distances": lambda one, noise: one[:, None] + one + noise + noise.T,
+    }
+    for make in made.values():
+        found = []
+        for _ in range(100):
+            cells = make(rng.normal(size=8), rng.normal(0, 0.5, (8, 8)))
+            table = pd.DataFrame(cells, names, names).mask(np.eye(8, dtype=bool))
+            tested = over_domains(table, draws=200)
+            found.append((tested.p < 0.05, sign_flip_p(table.mean().to_numpy()) < 0.05))
+            outside = not tested.low <= 0 <= tested.high
+            assert outside or tested.p >= 0.05  # the interval and the test agree
+        ours, of_targets = np.mean(found, axis=0)
+        assert ours <= 0.1
+        assert of_targets > 0.25
+
+
 def test_the_detectable_difference_has_its_power():
+    """Simulated, at the levels of one test and of Holm's first step of eight."""
     rng = np.random.default_rng(1)
-    values = rng.normal(detectable(1 / np.sqrt(8), 8), 1, (4000, 8))
-    rejected = stats.ttest_1samp(values, 0, axis=1).pvalue < 0.05
-    # the noncentral distribution is slightly wider than the central one of the formula
-    assert rejected.mean() == pytest.approx(0.8, abs=0.04)
+    for n, level in ((8, 0.05), (8, 0.05 / 8), (3, 0.05 / 8)):
+        values = rng.normal(detectable(1 / np.sqrt(n), n, level=level), 1, (40_000, n))
+        rejected = stats.ttest_1samp(values, 0, axis=1).pvalue < level
+        assert rejected.mean() == pytest.approx(0.8, abs=0.008)
 
 
 def run(fall: float) -> Results:

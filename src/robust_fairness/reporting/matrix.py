@@ -4,7 +4,8 @@ Home is the test rows of the distribution that was trained on. The other test se
 that were not trained on, and every synthetic shift at its largest severity. A row of the matrix is
 a model: a method with its network and its post-processing. Of every model and test set the change
 is tested against 0 and, by an equivalence test, against a margin: that a change is not significant
-does not mean that there is none.
+does not mean that there is none. All seeds are tested on the same rows of another domain, so that
+their sampling error does not show between seeds: it is added to the standard error.
 
 Plain training with another network is a model whose gap may be held or not, but no method of
 fairness: a method is compared with plain training of the same network.
@@ -30,6 +31,7 @@ from robust_fairness.reporting.statistics import (
     equivalence_p,
     paired_tests,
     sizes_of_splits,
+    student_tests,
 )
 from robust_fairness.reporting.views import Section, View
 
@@ -48,6 +50,26 @@ GAPS = {
     "worst_group_recall_at": "missing recall of the worst group",
     "faircocco_eo": "FairCOCCO score (equalized odds)",
 }
+# What the rates of single groups are shares of, and which of them a gap is made of. The rates of
+# true and of false negatives of a group have the same variance.
+SHARES = {
+    "true_positive_rate_by_group": "positives",
+    "true_negative_rate_by_group": "negatives",
+    "false_positive_rate_by_group": "negatives",
+    "selection_rate_by_group": "selected",
+    "accuracy_by_group": "right",
+}
+MADE_OF = {
+    "equalized_odds_difference": ("positives", "negatives"),
+    "delta_eo": ("positives", "negatives"),
+    "equal_opportunity_difference": ("positives",),
+    "demographic_parity_difference": ("selected",),
+    "delta_dp": ("selected",),
+    "accuracy_worst_gap": ("right",),
+    "accuracy_difference": ("right",),
+    "worst_group_accuracy": ("right",),
+}
+SUMS = {"delta_eo"}  # others are the largest difference
 MARGIN = 0.05  # within which a change is called immaterial, where the experiment has none
 CONSTANT = 0.01  # share of the rarer predicted class up to which predictions are constant
 TEST_SET = ["data", "shift", "severity", "domain"]
@@ -61,6 +83,7 @@ MATRIX = [
     "p_against_plain", "accuracy", "accuracy_change", "accuracy_changed", "n",
 ]  # fmt: skip
 NAMED = 3  # models in a sentence
+PAIR = 2  # groups that a difference is of
 
 
 def by_seed(results: Results, metric: str) -> pd.DataFrame:
@@ -70,18 +93,25 @@ def by_seed(results: Results, metric: str) -> pd.DataFrame:
 
     Returns:
         Columns ``TEST_SET``, dataset, ``MODEL``, attribute, seed, at_home, change, accuracy,
-        accuracy_change, trivial, margin, n. ``data`` is the dataset, of trainings on several sets
-        of domains the one that they share. Real domains come before synthetic shifts.
+        accuracy_change, trivial, margin, n, and the sampling variance of both changes that all
+        seeds share, change_shared and accuracy_change_shared. ``data`` is the dataset, of trainings
+        on several sets of domains the one that they share. Real domains come before synthetic
+        shifts.
     """
     scores, accuracy = _scored(results)
     rows = compared(scores, metric)
     gap = 1 - rows["value"] if find_metric(metric).better == "higher" else rows["value"]
     rows = rows.assign(gap=gap, usual=MARGIN)[[*REPLICA, *PLACE, "attribute", "gap", "n", "usual"]]
     rows = rows.merge(accuracy, how="left", on=[*REPLICA, *PLACE])
+    rows = rows.merge(_variances(scores, metric), how="left", on=[*REPLICA, *PLACE, "attribute"])
+    rows["accuracy_variance"] = _variance(rows["accuracy"], rows["n"])
     home = rows[(rows["shift"] == UNSHIFTED) & (rows["domain"] == "")]
     away = rows[rows["shift"] != UNSHIFTED]
     away = away[away["severity"] == away.groupby(["dataset", "shift"])["severity"].transform("max")]
-    both = away.merge(home[[*REPLICA, "gap", "accuracy"]], on=REPLICA, suffixes=("_away", ""))
+    ends = ["gap", "accuracy", "variance", "accuracy_variance"]
+    both = away.merge(home[[*REPLICA, *ends]], on=REPLICA, suffixes=("_away", ""))
+    for change, name in (("change", "variance"), ("accuracy_change", "accuracy_variance")):
+        both[f"{change}_shared"] = _shared(results, both, name)
     both["at_home"], both["change"] = both["gap"], both["gap_away"] - both["gap"]
     both["accuracy_change"] = both["accuracy_away"] - both["accuracy"]
     facts = ["data", "algorithm", "network", "postprocessing", "margin"]
@@ -90,9 +120,43 @@ def by_seed(results: Results, metric: str) -> pd.DataFrame:
     return found[
         [
             *TEST_SET, "dataset", *MODEL, "attribute", "seed", "at_home", "change", "accuracy",
-            "accuracy_change", "trivial", "margin", "n",
+            "accuracy_change", "trivial", "margin", "n", "change_shared",
+            "accuracy_change_shared",
         ]
     ].astype({"margin": float})  # fmt: skip
+
+
+def _variances(scores: pd.DataFrame, gap: str) -> pd.DataFrame:
+    """Binomial variance of a gap by replica and test set: of the two groups that vary most.
+
+    That of a maximum of differences is the largest of theirs. Missing where the run does not score
+    the rates by group that the gap is made of.
+    """
+    key = [*REPLICA, *PLACE, "attribute"]
+    rates = scores.assign(of=scores["metric"].map(SHARES))
+    rates = rates[rates["of"].isin(MADE_OF.get(gap, ())) & (rates["group"] != "")]
+    rates = rates.assign(variance=_variance(rates["value"], rates["n"]))
+    rates = rates.drop_duplicates([*key, "of", "group"]).sort_values("variance", ascending=False)
+    largest = rates[rates.groupby([*key, "of"]).cumcount() < PAIR]
+    differences = largest.groupby([*key, "of"], as_index=False)["variance"].sum()
+    by_gap = differences.groupby(key, as_index=False)["variance"]
+    return by_gap.sum() if gap in SUMS else by_gap.max()
+
+
+def _variance(share: pd.Series, n: pd.Series) -> pd.Series:
+    """Variance of shares of n rows, with a row added to either side: also if all are alike."""
+    added = (share * n + 1) / (n + 2)
+    return added * (1 - added) / n
+
+
+def _shared(results: Results, both: pd.DataFrame, name: str) -> pd.Series:
+    """Variance of a change that seeds share: of another domain, and of home if there is one split.
+
+    A shift has the rows of home, so that most of their sampling error is in both.
+    """
+    one_split = sizes_of_splits(results.splits).set_index("dataset")["splits"] == 1
+    at_home = both[name].where(both["dataset"].map(one_split).eq(True), 0.0)
+    return (both[f"{name}_away"] + at_home).where(both["domain"] != "", 0.0).fillna(0.0)
 
 
 @lru_cache(maxsize=2)  # of two runs that are compared
@@ -139,8 +203,9 @@ def states(
 
     Returns:
         The columns ``MATRIX``, among them low and high (Student's 95 % interval, without
-        adjustment), error (standard error), changed and accuracy_changed (whether significantly),
-        against_plain and its p-value (``against_plain``) and n (fewest test rows). ``state`` is one
+        adjustment), error (standard error, with the sampling error that seeds share), changed and
+        accuracy_changed (whether significantly), against_plain and its p-value
+        (``against_plain``) and n (fewest test rows). ``state`` is one
         of ``STATES``: ``trivial`` if the predictions of more than half of the seeds are; else
         ``held`` if the change is significantly within the margin; else ``grew`` or ``shrank`` if it
         is significant; else ``inconclusive``. So is a change that is the same for every seed, whose
@@ -188,12 +253,17 @@ def states(
 def _tests(values: pd.DataFrame, column: str, ratio: pd.Series | None) -> pd.DataFrame:
     """``paired_tests`` over seeds by test set and method, with the column error.
 
-    Without variance there is neither a standard error nor a p-value.
+    Without variance there is neither a standard error nor a p-value. The variance that seeds share
+    is added to that of their mean.
     """
     differences = values.pivot_table(
         index=[*TEST_SET, "seed"], columns="method", values=column, sort=False
     )
-    return _with_error(paired_tests(differences, TEST_SET, ratio))
+    found = _with_error(paired_tests(differences, TEST_SET, ratio))
+    shared = values.groupby([*TEST_SET, "method"])[f"{column}_shared"].mean().rename("shared")
+    found = found.merge(shared.reset_index(), on=[*TEST_SET, "method"])
+    error = np.hypot(found["error"], np.sqrt(found["shared"]))
+    return found.assign(**student_tests(found["difference"], error, found["n"]))
 
 
 def _with_error(tests: pd.DataFrame) -> pd.DataFrame:
@@ -393,7 +463,8 @@ def differences(first: Results, second: Results) -> dict[str, pd.DataFrame]:
     for gap in matrices(first).keys() & matrices(second).keys():
         earlier = by_seed(first, gap)[[*key, "change"]]
         both = by_seed(second, gap).merge(earlier, on=key, suffixes=("", "_first"))
-        found[gap] = both.assign(change=both["change"] - both["change_first"])
+        # both runs are tested on the same rows
+        found[gap] = both.assign(change=both["change"] - both["change_first"], change_shared=0.0)
     return {gap: _of_gap(found[gap], second, {}) for gap in GAPS if len(found.get(gap, ()))}
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 
-from robust_fairness.core.intervals import Interval
 from robust_fairness.reporting.effective_robustness import fitted_line, within
 from robust_fairness.reporting.figures import FAIRNESS, QUALITY
 from robust_fairness.reporting.gaps import at_equal_sizes, signed_differences
@@ -17,12 +16,11 @@ from robust_fairness.reporting.natural_figures import (
 from robust_fairness.reporting.ranks import compared
 from robust_fairness.reporting.results import FACET, UNSHIFTED, Results
 from robust_fairness.reporting.statistics import (
+    OverDomains,
     adjusted,
     detectable,
-    mean_interval,
     needed_domains,
     over_domains,
-    sign_flip_p,
     with_intervals,
 )
 from robust_fairness.reporting.views import Section, View, published
@@ -59,10 +57,10 @@ def changes(results: Results) -> pd.DataFrame:
     """How each measure changes between domains, by method: the answer, one line each.
 
     ``change`` is out of distribution minus in distribution, the mean over sources and targets,
-    with an interval that resamples domains. ``p`` is that of a sign-flip test over the target
-    domains, ``p_holm`` adjusted for all lines; ``smallest_p`` is the least that this number of
-    domains can give, ``needed_domains`` the number from which the adjusted one can be significant,
-    ``detectable`` the change that a paired t-test would find in 80 % of cases.
+    with an interval that resamples domains. ``p`` is that of ``over_domains``, ``p_holm`` adjusted
+    for all lines; ``smallest_p`` is the least that this number of domains can give,
+    ``needed_domains`` the number from which the adjusted one can be significant, ``detectable`` the
+    change that a t-test with the error of the interval would find in 80 % of cases.
     """
     found, cells = [], matrix(results)
     if cells.empty:
@@ -84,9 +82,9 @@ def changes(results: Results) -> pd.DataFrame:
                 "worst_domain": worse,
                 "worst_change": targets[worse],
                 "domains": interval.n,
-                "p": sign_flip_p(targets.to_numpy()),
+                "p": interval.p,
                 "smallest_p": 2.0 ** (1 - interval.n),
-                "detectable": detectable(targets.sem(), interval.n) if interval.n > 1 else np.nan,
+                "detectable": detectable(interval.error, interval.n),
             }
         )
     answer = _concluded(pd.DataFrame(found), "change", ("falls", "rises"))
@@ -97,8 +95,8 @@ def changes(results: Results) -> pd.DataFrame:
 def against_erm(results: Results) -> pd.DataFrame:
     """Which methods keep a measure better than ``erm``: their changes, paired over domains.
 
-    ``difference`` is the mean over target domains of a method's value minus that of ``erm``, on
-    the same rows and seeds, with Student's interval over domains; best first.
+    ``difference`` is the mean over sources and targets of a method's value minus that of ``erm``,
+    on the same rows and seeds, with an interval that resamples domains; best first.
     """
     rows, found = matrix(results), []
     keys = [*KEYS, "trained_on", "tested_on"]
@@ -110,14 +108,13 @@ def against_erm(results: Results) -> pd.DataFrame:
         elsewhere=both["ours"] - both["ours_erm"], kept=both["change"] - both["change_erm"]
     )
     for names, part in both.groupby([*KEYS, "method"], sort=False):
-        targets = part.groupby("tested_on", sort=False)[["elsewhere", "kept"]].mean()
-        interval = mean_interval(targets["elsewhere"].to_numpy())
+        interval = over_pairs(part, "elsewhere")
         found.append(
             {
                 **dict(zip([*KEYS, "method"], names, strict=True)),
                 "difference": interval.mean, "low": interval.low, "high": interval.high,
-                "change_minus_erm": targets["kept"].mean(), "domains": interval.n,
-                "p": sign_flip_p(targets["elsewhere"].to_numpy()),
+                "change_minus_erm": part["kept"].mean(), "domains": interval.n,
+                "p": interval.p,
             }
         )  # fmt: skip
     tests = pd.DataFrame(found)
@@ -143,7 +140,7 @@ def gaps(results: Results) -> pd.DataFrame:
     """Signed differences between groups and their change, and gaps at equal numbers of rows.
 
     ``change`` is that of the signed difference, second group minus first, which small test sets do
-    not bias; its interval resamples domains and ``p`` is that of a sign-flip test. ``gap_at_home``
+    not bias; its interval resamples domains and ``p`` is that of ``over_domains``. ``gap_at_home``
     and ``gap_elsewhere`` are absolute values as test sets of the smaller size would give them, see
     ``gaps.at_equal_sizes``, ``gap_change`` their difference; ``plain_change`` is that of the
     absolute values as they are. ``n_at_home`` and ``n_elsewhere`` are the rows of the smaller group
@@ -194,7 +191,7 @@ def gaps(results: Results) -> pd.DataFrame:
                 "plain_change": part["plain_change"].mean(),
                 "n_at_home": part["n_home"].median(), "n_elsewhere": part["n"].median(),
                 "domains": signed.n,
-                "p": sign_flip_p(part.groupby("tested_on")["change"].mean().to_numpy()),
+                "p": signed.p,
             }
         )  # fmt: skip
     return _concluded(pd.DataFrame(found), "change", ("falls", "rises"))
@@ -340,7 +337,7 @@ def tableshift(results: Results) -> pd.DataFrame:
     ).drop(columns=["benchmark", "algorithm"])
 
 
-def over_pairs(rows: pd.DataFrame, value: str) -> Interval:
+def over_pairs(rows: pd.DataFrame, value: str) -> OverDomains:
     """Mean of a column over sources and targets, with an interval that resamples domains."""
     return over_domains(rows.pivot_table(index="trained_on", columns="tested_on", values=value))
 
