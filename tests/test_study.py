@@ -46,6 +46,16 @@ def test_movement_is_net_of_the_variance_of_both_ends(study):
     assert net**2 == pytest.approx(gross**2 - sum(noise) / 100 / 4)
 
 
+def test_a_group_of_one_row_has_no_variance(study):
+    """Also if its decision is random: the movement is that of the other rows."""
+    moved = pd.concat([rows(study, 0.5), rows(study, 0.8, "z", "domain")])
+    one = moved.assign(tested_on="y", tpr_rows_0=1)[moved["tested_on"] == "z"]
+    both = study.away(study.differences(pd.concat([moved, one])))
+    assert both["tpr_variance"].isna().tolist() == [False, True]
+    alone = study.movement(study.away(moved), "method", net=True)
+    assert study.movement(both, "method", net=True)["a"] == alone["a"] > 0
+
+
 def test_forecasts_take_another_split(study):
     """Concordant minus discordant pairs of methods, counted, of each split with the other."""
     gaps = np.array([[0.1, 0.2, 0.3, 0.4], [0.2, 0.1, 0.3, 0.4]])
@@ -66,4 +76,28 @@ def test_forecasts_take_another_split(study):
         for seed in (0, 1)
         for i, j in combinations(range(4), 2)
     ]
-    assert study.taus(home, elsewhere)["x"] == pytest.approx(np.mean(signs))
+    (tau,) = study.taus(home, elsewhere)["tau"]
+    assert tau == pytest.approx(np.mean(signs))
+
+
+def test_states_count_on_both_sides_of_a_pair(study):
+    """Distances between states: independent values per state reject a mean of 0 too often.
+
+    With the jackknife a t-test rejects at most a tenth of true null hypotheses at 5 %.
+    """
+    rng, found = np.random.default_rng(0), []
+    states = [f"s{number}" for number in range(8)]
+    pairs = pd.MultiIndex.from_product([states, states], names=["trained_on", "tested_on"])
+    for _ in range(60):
+        effects = rng.normal(size=8)
+        values = (effects[:, None] + effects + rng.normal(size=(8, 8))).ravel()
+        table = pd.DataFrame({"change": values}, pairs).reset_index()
+        table = table[table["trained_on"] != table["tested_on"]]
+        by_target = lambda rows: rows.groupby("tested_on")["change"].mean()  # noqa: E731
+        planned = study.test_of(by_target(table))
+        tested = study.over_states(by_target, table)
+        assert (tested.mean, tested.n) == (planned.mean, 8)
+        found.append((tested.p < 0.05, planned.p < 0.05))
+    crossed, independent = np.mean(found, axis=0)
+    assert crossed <= 0.1
+    assert independent > 0.2

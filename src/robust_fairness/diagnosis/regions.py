@@ -11,8 +11,6 @@ from sklearn.tree import DecisionTreeRegressor
 
 from robust_fairness.core.intervals import CONFIDENCE
 
-CRITICAL = float(special.ndtri((1 + CONFIDENCE) / 2))
-
 
 @dataclass(frozen=True)
 class Scored:
@@ -56,8 +54,9 @@ def regions(
         seed: of the halves.
 
     Returns:
-        Columns conditions, at_home, elsewhere, change, low, high (normal 95 % interval of the
-        change), rows_home, rows_away. Missing where a group has no rows in the region.
+        Columns conditions, at_home, elsewhere, change, low, high (normal intervals of the changes,
+        which hold for all leaves together at 95 %, since the largest changes are shown; by
+        Bonferroni), rows_home, rows_away. Missing where a group has no rows in the region.
     """
     generator = np.random.default_rng(seed)
     parts = [*home, *away]
@@ -76,12 +75,14 @@ def regions(
     )
     tree.fit(both, change, sample_weight=weights)
     leaves = [tree.apply(one.x) for one in left]
+    found = _conditions(tree, both, features)
+    critical = float(special.ndtri(1 - (1 - CONFIDENCE) / (2 * len(found))))
     rows = []
-    for leaf, conditions in _conditions(tree, both, features).items():
+    for leaf, conditions in found.items():
         own = [one.score[at == leaf] for one, at in zip(left, leaves, strict=True)]
         means = [one.sign * _mean(score) for one, score in zip(left, own, strict=True)]
         at_home, elsewhere = sum(means[: len(home)]), sum(means[len(home) :])
-        half = CRITICAL * np.sqrt(sum(_variance(score) for score in own))
+        half = critical * np.sqrt(sum(_variance(score) for score in own))
         rows.append(
             {
                 "conditions": " and ".join(conditions) or "all rows",
