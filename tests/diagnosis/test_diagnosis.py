@@ -281,18 +281,23 @@ def test_columns_that_name_the_domain_are_left_out_of_the_comparison():
     assert leaking.column_aucs["age"] < 0.7
 
 
-def test_regions_of_the_same_distribution_seldom_change():
-    """The three largest changes of up to eight leaves: no interval excludes 0 in most draws."""
-    rng, known = np.random.default_rng(0), 0
-    for _ in range(20):
-        rows = [rng.normal(size=(400, 4)).astype(np.float32) for _ in range(2)]
-        parts = [
-            [Scored(x, rng.random(400) < 0.9 - 0.1 * (x[:, 0] > 0), np.full(400, 1 / 400))]
-            for x in rows
-        ]
-        found = regions(*parts, list("abcd")).head(3)
-        known += ((found["low"] > 0) | (found["high"] < 0)).any()
-    assert known <= 3  # a 95 % interval for each leaf alone gives 6 or 7
+def test_intervals_of_regions_hold_for_all_leaves_together():
+    """By hand, from the shares in every leaf: the largest of several changes is shown first."""
+    rng = np.random.default_rng(0)
+    home, away = (
+        [Scored(rng.normal(size=(400, 2)), rng.random(400) < 0.8, np.full(400, 1 / 400))]
+        for _ in range(2)
+    )
+    found = regions(home, away, ["a", "b"])
+    variance = sum(
+        found[share] * (1 - found[share]) / (found[rows] - 1)
+        for share, rows in (("at_home", "rows_home"), ("elsewhere", "rows_away"))
+    )
+    critical = stats.norm.isf(0.025 / len(found))
+    assert len(found) > 4
+    assert (found["high"] - found["change"]).to_numpy() == pytest.approx(
+        critical * np.sqrt(variance.to_numpy())
+    )
 
 
 def test_a_run_of_two_domains_has_shares_and_regions():
