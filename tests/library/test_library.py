@@ -265,6 +265,10 @@ def test_evaluation_has_a_test_set_for_every_severity():
     }
     with pytest.raises(InputError, match="unknown shift 'gausian_noise'"):
         rf.evaluate(trained, shifts={"gausian_noise": 1})
+    with pytest.raises(InputError, match="shift extend: of generated images"):
+        rf.evaluate(trained, shifts={"extend": 15})
+    with pytest.raises(InputError, match="seeds.0: Input should be greater than or equal to 0"):
+        rf.train(trained.samples, seeds=[-1])
 
 
 def test_files_that_are_not_the_official_ones_are_refused(shared_data, tmp_path):

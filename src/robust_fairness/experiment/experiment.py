@@ -15,6 +15,7 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     Field,
+    NonNegativeInt,
     SerializeAsAny,
     ValidationError,
     model_validator,
@@ -151,7 +152,7 @@ class Cell(Settings):
     trials: tuple[dict[str, Any], ...] = ()
     search: tuple[Stage, ...] = ()
     search_by: CriterionText | None = None
-    seeds: tuple[int, ...] = Field(min_length=1)
+    seeds: tuple[NonNegativeInt, ...] = Field(min_length=1)
     metrics: tuple[MetricName, ...] = ("accuracy",)
     selections: tuple[CriterionText, ...] = ("accuracy",)
     test_sets: dict[str, tuple[str, float]] = {}

@@ -12,12 +12,14 @@ import yaml
 import robust_fairness
 from robust_fairness import training
 from robust_fairness.core import checkpoints
+from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
 from robust_fairness.datasets.fetch import require_official
 from robust_fairness.datasets.files import Files, default_root
 from robust_fairness.experiment.experiment import Cell, TestSet
 from robust_fairness.experiment.plugins import Named
 from robust_fairness.samples import Samples
+from robust_fairness.shifts.base import SampleShift
 from robust_fairness.training.records import Fitted
 
 NAMED = Path(robust_fairness.__file__).with_name("conf") / "base" / "parameters.yml"
@@ -93,6 +95,11 @@ def train(
     Raises:
         InputError: a name or a setting is not known, or method, network and dataset do not fit.
     """
+    if not isinstance(samples, Samples):
+        raise InputError(
+            f"samples of type {type(samples).__name__}, allowed: what load returns; tables and "
+            "arrays are for the classifiers, such as Erm().fit(X, y)"
+        )
     cell = Cell.model_validate(
         {
             "dataset": name,
@@ -113,7 +120,7 @@ def evaluate(
     trained: Trained,
     *,
     shifts: Mapping[str, float | Sequence[float]] | None = None,
-    metrics: Sequence[str] = (),
+    metrics: str | Sequence[str] = (),
 ) -> pd.DataFrame:
     """Scores on the test rows, unshifted and under every severity of the shifts.
 
@@ -134,7 +141,8 @@ def evaluate(
         for name, severities in (shifts or {}).items()
         for severity in np.atleast_1d(np.asarray(severities, dtype=float))
     ]
-    names = tuple(metrics) or (METRICS if samples.classes else METRICS_OF_NUMBERS)
+    names = (metrics,) if isinstance(metrics, str) else tuple(metrics)
+    names = names or (METRICS if samples.classes else METRICS_OF_NUMBERS)
     places = {one.name: (one.called, one.severity) for one in test_sets}
     cell = trained.cell.model_copy(update={"metrics": names, "test_sets": places})
     shifted = {one.name: _shifted(samples, one) for one in test_sets}
@@ -146,5 +154,7 @@ def _shifted(samples: Samples, test_set: TestSet) -> Samples:
     """The rows that some split tests on, shifted as in a run."""
     places = np.flatnonzero((samples.splits == "test").any(axis=1))
     shift = find("shift", test_set.shift.name)(test_set.shift.parameters)
+    if not isinstance(shift, SampleShift):
+        raise InputError(f"shift {test_set.shift.name}: of generated images, allowed: of rows")
     found: Samples = shift.apply(samples.take(places), test_set.severity, places)
     return found
