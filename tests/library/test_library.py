@@ -221,6 +221,13 @@ def test_audit_compares_with_a_reference(table):
     )
     assert changes["sex", "f", "selection_rate_by_group"] == 0
     assert found.failures("change(demographic_parity_difference[sex])>0.2")
+    # quantiles are those of the reference, so that both have the same groups
+    aged = table.assign(years=np.arange(ROWS))
+    moved = {**columns, "sensitive_features": "years", "bins": {"years": 2}}
+    shifted = rf.audit(aged.assign(years=aged["years"] + 50), reference=aged, **moved).changes()
+    own = shifted[shifted["metric"] == "group_share"].set_index("group")
+    assert own["now"].to_dict() == {"years < 199.5": 0.375, "years >= 199.5": 0.625}
+    assert own["then"].tolist() == [0.5, 0.5]
     with pytest.raises(InputError, match="has no reference"):
         rf.audit(table, **columns).failures("change(accuracy)<0")
 

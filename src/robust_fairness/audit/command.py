@@ -23,7 +23,7 @@ from robust_fairness.audit.verdict import console
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.raw.columns import Bins, as_numbers, percentages, quantile_edges
+from robust_fairness.datasets.raw.columns import as_numbers, percentages
 from robust_fairness.datasets.raw.reading import delimiter_of, read_columns
 
 CONVENTIONAL = ("conventional",)
@@ -212,7 +212,7 @@ def _periods(
         return Period(name, check(table, roles, name)), None
     other = replace(source, path=reference)
     earlier = other.columns(roles.columns)
-    fixed = replace(roles, bins=_edges(earlier, roles, reference.name))
+    fixed = roles.with_edges_of(earlier, reference.name)
     names = (name, reference.name) if name != reference.name else ("current", "reference")
     now, then = (
         Period(one, check(cells, fixed, str(file)))
@@ -220,16 +220,6 @@ def _periods(
     )
     require_comparable(now.predictions, then.predictions, names)
     return now, then
-
-
-def _edges(table: pd.DataFrame, roles: Roles, name: str) -> dict[str, Bins]:
-    """Bins with the edges of the quantiles of a table, so that another one has the same groups."""
-    found: dict[str, Bins] = dict(roles.bins)
-    for one, bins in roles.bins.items():
-        if isinstance(bins, int) and one in table:
-            place = f"{name}, column {one}"
-            found[one] = quantile_edges(as_numbers(table[one], place), bins)
-    return found
 
 
 def _split(source: Source, roles: Roles, period: str, by: Length) -> tuple[Period, Period]:
@@ -251,7 +241,7 @@ def _estimated(
     if reference is None:
         raise InputError("labels none: needs a --reference that has the target")
     earlier = replace(source, path=reference).columns(roles.columns)
-    fixed = replace(roles, bins=_edges(earlier, roles, reference.name))
+    fixed = roles.with_edges_of(earlier, reference.name)
     then = Period(reference.name, check(earlier, fixed, str(reference)))
     if then.predictions.kind not in ("probability", "score"):
         raise InputError(

@@ -18,6 +18,7 @@ from robust_fairness.datasets.raw.columns import (
     attribute,
     canonical,
     percentages,
+    quantile_edges,
     require_two_values,
     row_of,
     typed_as_number,
@@ -52,6 +53,15 @@ class Roles:
     def columns(self) -> list[str]:
         """The columns that are read."""
         return [self.target, self.prediction, *self.attributes]
+
+    def with_edges_of(self, table: pd.DataFrame, name: str) -> "Roles":
+        """With the edges of a table's quantiles as bins, for other tables to have the same groups."""
+        found: dict[str, Bins] = dict(self.bins)
+        for one, bins in self.bins.items():
+            if isinstance(bins, int) and one in table:
+                cells = as_numbers(table[one], f"{name}, column {one}")
+                found[one] = quantile_edges(cells, bins)
+        return replace(self, bins=found)
 
 
 @dataclass(frozen=True)

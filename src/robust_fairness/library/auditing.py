@@ -176,11 +176,15 @@ def audit(
     def scored(found: Predictions) -> pd.DataFrame:
         return score(found, intersections, small, name, _listed(metrics), suppress)
 
+    then = None
+    if reference is not None:
+        earlier = as_pandas(reference)
+        roles = roles.with_edges_of(earlier, THEN)
+        then = check(earlier, roles, THEN)
     now = check(table, roles, name)
     rows = scored(now)
-    if reference is None:
+    if then is None:
         return Audit(rows, now, roles, name, small)
-    then = check(as_pandas(reference), roles, THEN)
     require_comparable(now, then, (NOW, THEN))
     return Audit(rows, now, roles, name, small, changes(rows, scored(then)))
 
