@@ -55,7 +55,7 @@ class Roles:
         return [self.target, self.prediction, *self.attributes]
 
     def with_edges_of(self, table: pd.DataFrame, name: str) -> "Roles":
-        """With the edges of a table's quantiles as bins, for other tables to have the same groups."""
+        """With a table's quantiles as bins, so that other tables have the same groups."""
         found: dict[str, Bins] = dict(self.bins)
         for one, bins in self.bins.items():
             if isinstance(bins, int) and one in table:
