@@ -42,9 +42,12 @@ def run_python(
         if words[0] == "-m":
             sys.argv = [words[1], *words[2:]]
             runpy.run_module(words[1], run_name="__main__", alter_sys=True)
-        else:
+        elif words[0] == "-c":
             sys.argv = ["-c", *words[2:]]
             exec(words[1], {"__name__": "__main__"})
+        else:
+            sys.argv = words
+            runpy.run_path(words[0], run_name="__main__")
     finally:
         atexit._run_exitfuncs()  # a fork of multiprocessing ends without them
 

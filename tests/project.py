@@ -25,6 +25,8 @@ ROOT = Path(__file__).parents[1]
 Started = subprocess.Popen | Forked
 
 
+# Options of Python for the programs that pages name.
+PROGRAMS: dict[str, list[str]] = {"python": [], "robust-fairness": ["-m", "robust_fairness"]}
 # Runs several commands in one process, which imports torch once.
 COMMANDS = """
 import json, sys
@@ -70,15 +72,12 @@ class Project:
 
     Attributes:
         root: its folder.
-        traced: whether coverage is measured in its processes, which makes them half as slow again.
-            A few tests do it for all: the others run the same code.
     """
 
     root: Path
-    traced: bool = False
 
     @classmethod
-    def copied_to(cls, folder: Path, traced: bool = False) -> "Project":
+    def copied_to(cls, folder: Path) -> "Project":
         """Copy code and shipped configuration, no data.
 
         The code is compiled once, not in every copy; files of the type checker are left out.
@@ -89,13 +88,12 @@ class Project:
         copy_configuration(folder)
         for name in ("pyproject.toml", ".telemetry"):
             shutil.copy(ROOT / name, folder / name)
-        return cls(folder, traced)
+        return cls(folder)
 
     @property
     def environment(self) -> dict[str, str]:
         """Environment of its processes: its own code, no MLflow unless a test wants it."""
-        left = ("MLFLOW_", "KEDRO_", "ROBUST_FAIRNESS_CHECKPOINTS")
-        left += () if self.traced else ("COVERAGE_",)
+        left = ("MLFLOW_", "KEDRO_", "ROBUST_FAIRNESS_CHECKPOINTS", "COVERAGE_")
         kept = {k: v for k, v in os.environ.items() if not k.startswith(left)}
         return kept | {
             # As with an activated environment: Kedro starts `ipython` by its name.
@@ -109,10 +107,10 @@ class Project:
         """Start ``kedro`` with these words, in a folder of the project."""
         return self._start("-m", "kedro", *words, folder=folder, **environment)
 
-    def _start(self, *words: str, folder: str, **environment: str) -> Started:
-        """Start Python: from nothing where that is traced, or libraries read the environment."""
+    def _start(self, *words: str, folder: str = ".", **environment: str) -> Started:
+        """Start Python: from nothing where libraries read another number of threads."""
         place, variables = self.root / folder, self.environment | environment
-        if not self.traced and "OMP_NUM_THREADS" not in environment:
+        if variables.get("OMP_NUM_THREADS") == os.environ.get("OMP_NUM_THREADS"):
             return Forked(list(words), place, variables)
         return subprocess.Popen(
             [sys.executable, *words],
@@ -128,13 +126,19 @@ class Project:
         """Run ``kedro`` to its end, check the exit status, return what it printed."""
         return "".join(_end(self.start(*words, folder=folder, **environment), status))
 
+    def console(self, *words: str, folder: str = ".") -> str:
+        """Run ``robust-fairness`` to its end, return what it printed."""
+        return "".join(
+            self._start("-m", "robust_fairness", *words, folder=folder).communicate(timeout=300)
+        )
+
     def commands(self, *commands: str, status: int = 0, **environment: str) -> dict[str, str]:
         """Run several commands of ``kedro`` in one process; what each prints, by command.
 
         All end with the same status; of errors it is standard error, too.
         """
         words = (json.dumps([shlex.split(command) for command in commands]), str(status))
-        printed, _ = _end(self._start("-c", COMMANDS, *words, folder=".", **environment), 0)
+        printed, _ = _end(self._start("-c", COMMANDS, *words, **environment), 0)
         return dict(zip(commands, re.split(r"^\$ .*\n", printed, flags=re.M)[1:], strict=True))
 
     def configure(self, name: str, change: dict) -> None:
@@ -145,7 +149,7 @@ class Project:
 
     def follow(self, page: str) -> None:
         """Write the named files of a page and run the commands that follow the first of them."""
-        written = False
+        written, raw = False, str(self.root / "data" / "01_raw")  # that of the example
         for language, text in blocks(page):
             named = re.match(r"# (\S+\.(?:py|yml))\n", text)
             if named:
@@ -153,24 +157,8 @@ class Project:
                 written = True
             elif language == "sh" and written:
                 for line in text.splitlines():
-                    self._run(shlex.split(line))
-
-    def _run(self, words: list[str]) -> None:
-        """Run a command of a page."""
-        known = {
-            "python": [sys.executable],
-            "robust-fairness": [sys.executable, "-m", "robust_fairness"],
-        }
-        data = {"ROBUST_FAIRNESS_DATA"}  # the raw files are those of the example
-        done = subprocess.run(
-            [*known[words[0]], *words[1:]],
-            cwd=self.root,
-            env={name: value for name, value in self.environment.items() if name not in data},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
+                    program, *words = shlex.split(line)
+                    _end(self._start(*PROGRAMS[program], *words, ROBUST_FAIRNESS_DATA=raw), 0)
 
     def file(self, name: str, run: str) -> Path:
         """File of a run, ``metrics.parquet`` say, below ``data``."""

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from tests.project import Project
 @pytest.fixture(scope="module")
 def project(tmp_path_factory) -> Project:
     """A copy that these tests only look at."""
-    return Project.copied_to(tmp_path_factory.mktemp("project"), traced=True)
+    return Project.copied_to(tmp_path_factory.mktemp("project"))
 
 
 def nodes(listing: str) -> set[str]:
@@ -92,29 +91,20 @@ def test_a_part_runs_by_the_name_of_its_pipeline_old_option_and_new(tmp_path):
     assert not (tmp_path / "data" / "06_models").exists()
 
 
-def console(project: Project, *words: str, folder: Path) -> str:
-    """What ``robust-fairness`` prints in a folder."""
-    command = [sys.executable, "-m", "robust_fairness", *words]
-    done = subprocess.run(
-        command, cwd=folder, env=project.environment, capture_output=True, text=True, check=False
-    )
-    return done.stdout + done.stderr
-
-
 def test_the_console_script_has_the_same_commands(project):
-    listed = console(project, "--help", folder=project.root)
+    listed = project.console("--help")
     assert all(command in listed for command in ("fetch", "rerun", "run", "table"))
     wrong = ("run", "--env=smoke", "--methods=cumma")
-    printed = console(project, *wrong, folder=project.root)
+    printed = project.console(*wrong)
     assert printed == project.kedro(*wrong, status=1)
     assert "did you mean 'cuma'" in printed
 
 
 def test_outside_a_project_the_console_script_has_the_default_configuration(project, tmp_path):
-    printed = console(project, "run", "--env=smok", folder=tmp_path)
+    printed = project.console("run", "--env=smok", folder=str(tmp_path))
     assert printed.startswith("Error: unknown environment 'smok': did you mean 'smoke'")
     assert len(printed.splitlines()) == 1
-    version = console(project, "--version", folder=tmp_path)
+    version = project.console("--version", folder=str(tmp_path))
     assert version == f"robust-fairness, version {__version__}\n"
 
 

@@ -37,7 +37,10 @@ def with_broken_method(project: Project) -> Path:
 
 
 def test_two_workers_give_the_bits_of_the_sequential_run_and_fail_alone(project):
-    """All files but the report; a failed cell fails alone and is named, in no folder of Dask's."""
+    """All files but the report; a failed cell fails alone and is named, in no folder of Dask's.
+
+    Mended, it is completed without workers.
+    """
     method = with_broken_method(project)
     project.kedro(*SMOKE, "--run-id", "one_by_one", status=1, **THREADS)
     said = project.kedro(*SMOKE, *DASK, "--run-id", "dask", status=1, **THREADS)
@@ -56,9 +59,7 @@ def test_two_workers_give_the_bits_of_the_sequential_run_and_fail_alone(project)
 
     method.write_text(MENDED)
     untouched = project.file("diabetes/erm/metrics.parquet", "dask").stat().st_mtime_ns
-    project.kedro(
-        *SMOKE, *DASK, "--run-id", "dask", "--only-missing-outputs", "--accept-changes", **THREADS
-    )
+    project.kedro(*SMOKE, "--run-id", "dask", "--only-missing-outputs", "--accept-changes")
     assert set(project.metrics("dask")["method"]) == {"erm", "broken"}
     assert project.file("diabetes/erm/metrics.parquet", "dask").stat().st_mtime_ns == untouched
     assert manifest(project, "dask")["state"] == "finished"

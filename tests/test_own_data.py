@@ -14,7 +14,7 @@ from tests.project import Project, blocks
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A copy in which every named file of the page was written and every command run."""
-    made = Project.copied_to(tmp_path_factory.mktemp("project"), traced=True)
+    made = Project.copied_to(tmp_path_factory.mktemp("project"))
     made.follow("own_data.md")
     return made
 

@@ -45,18 +45,24 @@ def project(tmp_path) -> Project:
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory) -> Project:
-    """A small project under git, after the run ``one`` of a part of it; only to be looked at.
-
-    The run was started in a folder of the project.
-    """
+def first_run(tmp_path_factory) -> tuple[Project, str]:
+    """``finished`` and what its run printed."""
     project = small(Project.copied_to(tmp_path_factory.mktemp("finished")))
     (project.root / ".gitignore").write_text("data/\n__pycache__/\n.viz/\n")
     git(project.root, "init", "-q")
     git(project.root, "add", "-A")
     git(project.root, "commit", "-qm", "all")
-    project.kedro(*SUBSET, "--run-id", "one", folder="conf")
-    return project
+    dead = {"ROBUST_FAIRNESS_MLFLOW": "on", "MLFLOW_TRACKING_URI": "http://127.0.0.1:9"}
+    return project, project.kedro(*SUBSET, "--run-id", "one", folder="conf", **dead)
+
+
+@pytest.fixture(scope="module")
+def finished(first_run) -> Project:
+    """A small project under git, after the run ``one`` of a part of it; only to be looked at.
+
+    The run was started in a folder of the project, with an MLflow server that does not answer.
+    """
+    return first_run[0]
 
 
 @pytest.fixture
@@ -90,16 +96,24 @@ def contents(project: Project, run: str) -> dict[str, str]:
     return {name: one["content"] for name, one in outputs.items() if name != "report"}
 
 
-def test_failed_cell_fails_alone_and_the_run_can_be_completed(project):
-    """The others finish, the report names it, status 1; the mended cell completes the run."""
-    project.traced = True
-    method = project.root / "src" / "robust_fairness" / "methods" / "broken.py"
-    method.write_text(BROKEN)
+@pytest.fixture(scope="module")
+def failed_run(tmp_path_factory) -> tuple[Project, str]:
+    """A small project after a run, in MLflow too, of which a cell failed; what it printed."""
+    project = small(Project.copied_to(tmp_path_factory.mktemp("failed")))
+    (project.root / "src" / "robust_fairness" / "methods" / "broken.py").write_text(BROKEN)
     project.configure("base/parameters.yml", {"methods": {"broken": {}}})
     project.configure(
         "smoke/experiment.yml", {"datasets": {"diabetes": {"methods": {"broken": {}}}}}
     )
-    said = project.kedro(*SMOKE, "--run-id", "one", status=1)
+    on = {"ROBUST_FAIRNESS_MLFLOW": "on"}
+    return project, project.kedro(*SMOKE, "--run-id", "one", status=1, **on)
+
+
+def test_failed_cell_fails_alone_and_the_run_can_be_completed(failed_run, tmp_path):
+    """The others finish, the report names it, status 1; the mended cell completes the run."""
+    shutil.copytree(failed_run[0].root, tmp_path, symlinks=True, dirs_exist_ok=True)
+    project, said = Project(tmp_path), failed_run[1]
+    method = project.root / "src" / "robust_fairness" / "methods" / "broken.py"
     assert "diabetes.broken.train: broken on purpose" in said
     assert "kedro run --env=smoke --run-id one --only-missing-outputs" in said
     assert "Traceback" not in said
@@ -204,75 +218,58 @@ def test_rerun_gives_the_same_bits_and_finds_a_difference(after_run):
     assert "unknown run 'onne': did you mean 'one'" in said
 
 
-def test_mlflow_holds_a_parent_and_a_child_for_each_cell(project):
+def test_mlflow_holds_a_parent_and_a_child_for_each_cell(failed_run):
     """In sqlite, with flattened parameters, curves and scores; a failed cell's run is closed."""
-    (project.root / "src" / "robust_fairness" / "methods" / "broken.py").write_text(BROKEN)
-    project.configure("base/parameters.yml", {"methods": {"broken": {}}})
-    project.configure(
-        "smoke/experiment.yml",
-        {"datasets": {"diabetes": {"methods": {"broken": {}, "cuma": None}}}},
-    )
-    project.kedro(*SMOKE, "--run-id", "one", status=1, ROBUST_FAIRNESS_MLFLOW="on")
-    from mlflow import MlflowClient
-
+    project, _ = failed_run
     client = MlflowClient(f"sqlite:///{project.root / 'mlflow.db'}")
     experiment = client.get_experiment_by_name("robust_fairness")
     runs = {run.info.run_name: run for run in client.search_runs([experiment.experiment_id])}
-    assert set(runs) == {"one", "diabetes.erm", "diabetes.broken"}
+    assert set(runs) == {"one", "diabetes.erm", "diabetes.cuma", "diabetes.broken"}
     parent, child = runs["one"], runs["diabetes.erm"]
     assert (parent.info.status, child.info.status) == ("FAILED", "FINISHED")
     assert runs["diabetes.broken"].info.status == "FAILED"
     assert child.data.tags["mlflow.parentRunId"] == parent.info.run_id
     assert child.data.params["protocol.epochs"] == "2"
-    metrics = project.metrics("one")
-    expected = metrics[(metrics["metric"] == "accuracy") & (metrics["shift"] == "gaussian_noise")][
-        "value"
-    ].mean()
+    metrics = project.metrics("one").query("method == 'erm' and metric == 'accuracy'")
+    expected = metrics.query("shift == 'gaussian_noise'")["value"].mean()
     assert child.data.metrics["accuracy/gaussian_noise_0.06/default"] == pytest.approx(expected)
     curve = client.get_metric_history(child.info.run_id, "model_loss/default")
     assert [point.step for point in curve] == [0, 1]
 
 
-def test_dead_mlflow_server_costs_one_warning(project):
+def test_dead_mlflow_server_costs_one_warning(first_run):
     """The run finishes."""
-    said = project.kedro(
-        *SMOKE, "--methods", "erm", "--run-id", "one",
-        ROBUST_FAIRNESS_MLFLOW="on", MLFLOW_TRACKING_URI="http://127.0.0.1:9",
-    )  # fmt: skip
+    project, said = first_run
     assert said.count("MLflow is not available") == 1
     assert "Retrying" not in said
     assert len(project.metrics("one"))
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["run", "--env=smok"], "unknown environment 'smok': did you mean 'smoke'"),
-        ([*SMOKE, "--methods=cumma"], "unknown method of the grid 'cumma': did you mean 'cuma'"),
-        ([*SMOKE, "--datasets=adlut"], "unknown dataset of the grid 'adlut'"),
-        ([*SMOKE, "--seeds=0"], "seeds: '0', allowed: a whole number from 1"),
-        (
-            [*SMOKE, "--params=methods.cuma.gamma=-1"],
-            "gamma of method 'cuma': Input should be greater than or equal",
-        ),
-        ([*SMOKE, "--params=protocols.tabular.epoch=3"], "epoch"),
-        (["table"], "no finished run"),
-        (["fetch", "adlut"], "did you mean 'adult'"),
-        (
-            ["run", "--env=paper", "--datasets=adult", "--methods=erm", "--seeds=1"],
-            "3 mistakes in the configuration:",
-        ),
-        (
-            ["run", "--env=paper", "--datasets=adult", "--methods=erm", "--seeds=1"],
-            "(conf/paper/parameters.yml:13). Download it with `robust-fairness fetch adult`",
-        ),
-    ],
-)
-def test_mistakes_are_one_line(unchanged, words, message):
+def test_mistakes_are_one_line(unchanged):
     """Named, with the nearest names or what is allowed; status 1; nothing written."""
-    said = unchanged.kedro(*words, status=1, ROBUST_FAIRNESS_DATA=str(unchanged.root / "nothing"))
-    assert message in said
-    assert "Traceback" not in said
+    adult = "run --env=paper --datasets=adult --methods=erm --seeds=1"
+    smoke = " ".join(SMOKE)
+    messages = {
+        "run --env=smok": ["unknown environment 'smok': did you mean 'smoke'"],
+        f"{smoke} --methods=cumma": ["unknown method of the grid 'cumma': did you mean 'cuma'"],
+        f"{smoke} --datasets=adlut": ["unknown dataset of the grid 'adlut'"],
+        f"{smoke} --seeds=0": ["seeds: '0', allowed: a whole number from 1"],
+        f"{smoke} --params=methods.cuma.gamma=-1": [
+            "gamma of method 'cuma': Input should be greater than or equal"
+        ],
+        f"{smoke} --params=protocols.tabular.epoch=3": ["epoch"],
+        "table": ["no finished run"],
+        "fetch adlut": ["did you mean 'adult'"],
+        adult: [
+            "3 mistakes in the configuration:",
+            "(conf/paper/parameters.yml:13). Download it with `robust-fairness fetch adult`",
+        ],
+    }
+    nothing = str(unchanged.root / "nothing")
+    said = unchanged.commands(*messages, status=1, ROBUST_FAIRNESS_DATA=nothing)
+    for command, expected in messages.items():
+        assert all(message in said[command] for message in expected), said[command]
+        assert "Traceback" not in said[command]
     assert not list((unchanged.root / "data").rglob("*.safetensors"))
 
 

@@ -23,8 +23,7 @@ def project(tmp_path_factory) -> Project:
         for language, text in blocks(PAGE)
     )
     _, *words = run.split()
-    project.kedro(*words, "--methods=erm")
-    project.commands(export.partition(" ")[2])
+    project.commands(f"{' '.join(words)} --methods=erm", export.partition(" ")[2])
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(project.root)
         exec(program, {})

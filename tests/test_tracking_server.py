@@ -20,7 +20,7 @@ from robust_fairness.runs import provenance
 from robust_fairness.runs.tracking import EXPERIMENT
 from tests.project import Project, small
 
-WRITERS, CELLS, METRICS = 8, 2, 20
+WRITERS, CELLS, METRICS = 4, 2, 20
 POSTGRES = Path("/usr/lib/postgresql")  # Debian's, a folder a version
 # One process imports what it needs and forks: each child is a run of its own with its own client.
 WRITER = """
@@ -184,6 +184,7 @@ def require_everything(client: MlflowClient, folder: Path) -> None:
             assert [point.value for point in curve] == [number + k for k in range(METRICS)]
 
 
+@pytest.mark.slow
 def test_writers_at_once_lose_nothing_on_a_server_with_sqlite(tmp_path, monkeypatch):
     with server(f"sqlite:///{tmp_path}/mlflow.db", tmp_path) as address:
         write_at_once(address, tmp_path, monkeypatch)

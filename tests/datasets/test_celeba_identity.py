@@ -1,7 +1,9 @@
 """People of CelebA: who is left, how they are split, whose skin tone; real faces stay here."""
 
 import gzip
+import zipfile
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -181,7 +183,21 @@ def test_wrong_parameters_are_refused(options, message):
         celeba_identity.CelebaIdentity.Parameters(**options)
 
 
-def test_real_people_of_four_images_and_more(shared_data):
+def with_fewer_faces(shared_data: Path, folder: Path, count: int) -> Files:
+    """The real annotations with the first images only, in ``celeba/few.zip``."""
+    (folder / "celeba").mkdir()
+    for path in (shared_data / "celeba").iterdir():
+        (folder / "celeba" / path.name).symlink_to(path)
+    with (
+        zipfile.ZipFile(shared_data / "celeba" / "img_align_celeba_half_10k.zip") as whole,
+        zipfile.ZipFile(folder / "celeba" / "few.zip", "w") as few,
+    ):
+        for member in [one for one in whole.namelist() if one.endswith(".jpg")][:count]:
+            few.writestr(member, whole.read(member))
+    return Files(folder)
+
+
+def test_real_people_of_four_images_and_more(shared_data, tmp_path):
     """408 of them; skin tones equal those of the other source, measured on the same faces."""
     options = {"images": "celeba/img_align_celeba_half_10k", "only_present": True, "size": 8}
     samples = load(shared_data, 10, **options)
@@ -196,8 +212,12 @@ def test_real_people_of_four_images_and_more(shared_data):
             rows = np.bincount(samples.y[samples.rows(split, part)], minlength=408)
             assert rows.min() >= fewest
     assert samples.splits.T.drop_duplicates().shape[0] == 10
+    options["images"] = "celeba/few"
     other = celeba.Celeba(
         celeba.Celeba.Parameters(split="random", skin_tone="aligned", **options)
-    ).load(Files(shared_data), 1)
-    expected = other.attributes.set_index(pd.Index(other.id)).loc[kept, "skin_tone"]
-    assert samples.attributes["skin_tone"].tolist() == expected.tolist()
+    ).load(with_fewer_faces(shared_data, tmp_path, 1_000), 1)
+    expected = pd.Series(other.attributes["skin_tone"].to_numpy(), other.id)
+    found = pd.Series(samples.attributes["skin_tone"].to_numpy(), samples.id)
+    both = found.index.intersection(expected.index)
+    assert len(both) > 100
+    assert found[both].tolist() == expected[both].tolist()

@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from sklearn.svm import SVC
 from robust_fairness.core.checkpoints import Checkpoint
 from robust_fairness.core.errors import InputError
 from robust_fairness.generation.fitting import GeneratorParameters, Training, fit, training_key
+from tests.forking import Forked
 from tests.generation.conftest import CLASSES, make_images, make_parameters
 
 
@@ -160,9 +159,9 @@ fit(make_parameters(**{changes!r}), *make_images(), CLASSES, "toy")
 
 def test_training_survives_sigkill(tmp_path, monkeypatch):
     """A process killed in the middle of training is gone on with, to the same bits."""
-    changes = {"images": 3_000, "checkpoint_seconds": 0}
+    changes = {"images": 800, "checkpoint_seconds": 0}
     code = CHILD.format(root=str(Path(__file__).parents[2]), changes=changes)
-    child = subprocess.Popen([sys.executable, "-c", code], env=dict(os.environ))
+    child = Forked(["-c", code], tmp_path, dict(os.environ))
     folder = tmp_path / "checkpoints"
     deadline = time.monotonic() + 300
     while not list(folder.rglob("state.safetensors")):

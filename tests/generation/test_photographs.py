@@ -16,10 +16,10 @@ ROOT = Path(__file__).parents[2]
 PAPER = yaml.safe_load((ROOT / "conf" / "base" / "parameters.yml").read_text())["generators"]
 # the options of the large one, at sizes that a CPU trains
 SMALL = {
-    "images": 1_600,
+    "images": 1_000,
     "batch_size": 12,
     "learning_rate": 0.004,
-    "ramp_up": 160,
+    "ramp_up": 100,
     "device": "cpu",
     "network": {
         **PAPER["cifar10_edm"]["training"]["network"],

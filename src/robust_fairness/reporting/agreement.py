@@ -97,13 +97,15 @@ def kendall_over_datasets(results: Results) -> pd.DataFrame:
         least ``FEWEST`` methods, with Student's interval, cut off at -1 and 1.
     """
     rows = []
-    for (first, a), (second, b) in combinations(tables_of(results, MEASURES).items(), 2):
+    found = tables_of(results, MEASURES)
+    tables = {name: frame for name, frame in found.items() if frame.shape[1] >= FEWEST}
+    for (first, a), (second, b) in combinations(tables.items(), 2):
         means = [frame.groupby(level="dataset", sort=False).mean() for frame in _common(a, b)]
         enough = means[0].notna().sum(axis=1) >= FEWEST
         taus = kendall_tau(*(frame[enough].to_numpy() for frame in means))
         mean = mean_interval(taus)
-        found = replace(mean, low=max(mean.low, -1.0), high=min(mean.high, 1.0))
-        rows += [{"first": first, "second": second, **_columns(found)}] if found.n else []
+        cut = replace(mean, low=max(mean.low, -1.0), high=min(mean.high, 1.0))
+        rows += [{"first": first, "second": second, **_columns(cut)}] if cut.n else []
     return pd.DataFrame(rows, columns=["first", "second", "tau", "low", "high", "n"])
 
 

@@ -126,9 +126,10 @@ def _missing(values: Any) -> Any:
 
 def where(rows: pd.DataFrame, /, **values: Any) -> pd.DataFrame:
     """The rows that have the given value, or one of several, in each of the named columns."""
+    kept = np.ones(len(rows), dtype=bool)
     for column, value in values.items():
-        rows = rows[rows[column].isin(value if is_list_like(value) else [value])]
-    return rows
+        kept &= rows[column].isin(value if is_list_like(value) else [value]).to_numpy()
+    return rows if kept.all() else rows[kept]
 
 
 def distinct(metrics: pd.DataFrame) -> pd.DataFrame:
