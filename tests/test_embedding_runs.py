@@ -209,7 +209,7 @@ def test_killed_while_it_trains_it_is_completed_with_the_same_bits(tmp_path):
     project = Project.copied_to(tmp_path)
     cells = {"margin_distance": {}, "parade": {"settings": {"rho": 10}}}
     configure(project, {"coloured_digits": embedded(cells, metrics=["accuracy", "recall_at"])})
-    protocol = {"digits_metric_learning": {"epochs": 12, "checkpoint_seconds": 0}}
+    protocol = {"digits_metric_learning": {"epochs": 6, "checkpoint_seconds": 0}}
     project.configure("smoke/parameters.yml", {"protocols": protocol})
     project.kedro(*SMOKE, "--run-id", "whole")
     child = project.start(*SMOKE, "--run-id", "killed")
