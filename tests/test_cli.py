@@ -49,7 +49,8 @@ def test_a_mistyped_environment_is_one_line_in_any_command(project, words):
     said = project.kedro(*words, status=1, KEDRO_ENV="papr")
     assert said.splitlines() == [
         "Error: unknown environment 'papr': did you mean 'paper'? "
-        "Allowed: base, cross, demo, digits_full, local, natural, paper, reduced, smoke, study"
+        "Allowed: base, cross, demo, digits_full, estimators, local, natural, paper, reduced, "
+        "smoke, study"
     ]
 
 
@@ -59,7 +60,7 @@ def test_wrong_filters_of_a_run_are_one_line(project):
         "--namespaces=diabets": "unknown namespace 'diabets': did you mean 'diabetes'",
         "--to-outputs=diabetes.sample": "unknown dataset 'diabetes.sample': did you mean 'diabe",
         "--pipelines=trianing": "unknown pipeline 'trianing': did you mean 'training'",
-        "--params=protocols.tabular.epochs=2": "params: protocols has no effect, allowed: run_id",
+        "--params=protocol.tabular.epochs=2": "unknown runtime parameter 'protocol': did you mean",
         "--runner=Sequential": "unknown runner 'Sequential', allowed: robust_fairness.runs.",
     }
     said = project.commands(*(f"run {option}" for option in wrong), status=1, KEDRO_ENV="smoke")

@@ -152,8 +152,15 @@ class ConfigLoader(OmegaConfigLoader):
     @cached_property
     @_shown_by_all_commands()
     def full_experiment(self) -> Experiment:
-        """The experiment of the environment, in outline."""
+        """The experiment of the environment, in outline.
+
+        Raises:
+            InputError: a mistake in it, or a runtime parameter that changes nothing of it.
+        """
         experiment, places = self._written_experiment
+        allowed = {*places.fields, "grid", "run_id"}
+        for name in sorted({*(self.runtime_params or {})} - allowed):
+            raise unknown_name("runtime parameter", name, allowed)
         return read(experiment, self.written_parameters, places, fully=False)
 
     @property

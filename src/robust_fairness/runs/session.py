@@ -50,11 +50,6 @@ class Session(KedroServiceSession):
             )
         run_id = generate_timestamp() if run_id is None else str(run_id)
         chosen = {SWITCHES[name]: "yes" for name in SWITCHES if parameters.pop(name, False)}
-        for name in set(parameters) - {"grid"}:
-            raise InputError(
-                f"params: {name} has no effect, allowed: run_id, grid, {', '.join(SWITCHES)}; "
-                "parameters are set in conf/local"
-            )
         with owned(run_id), environment(chosen):
             try:
                 return super().run(run_id, runtime_params=parameters, **options)
