@@ -24,6 +24,7 @@ from robust_fairness.reporting import (
     bias_mitigation,
     bias_variables,
     equalized_robustness,
+    fair_metric_learning,
     kernel_fairness,
     latent_shift,
 )
@@ -347,6 +348,17 @@ PAGES = {
             (),
             {"several_attributes": several_attributes},
             QUALITY,
+        ),
+        Page(
+            fair_metric_learning.PAPER,
+            fair_metric_learning.SECTION,
+            (),
+            {
+                "rare_classes": rare_classes,
+                "rebalanced": rebalanced,
+                "skin_tones": skin_tones,
+            },
+            ("accuracy", *(f"{one}_majority_gap" for one in GAPS)),
         ),
         Page(
             latent_shift.PAPER,
