@@ -1,6 +1,5 @@
 """Plug-ins from outside: of an installed package, and of a project's ``plugins/`` folder."""
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import yaml
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import PROJECT_FOLDER, find
+from tests.forking import Forked
 from tests.project import ROOT
 
 PLUGINS = {
@@ -151,15 +151,10 @@ def test_plug_ins_from_outside_run_in_the_grid(tmp_path, installed):
     install(site) if installed else write(project / "plugins")
     environment = {"PYTHONPATH": f"{ROOT / 'src'}:{site}", "ROBUST_FAIRNESS_MLFLOW": "off"}
     words = ["run", "--datasets=blobs", "--run-id=one", "--to-outputs=metrics"]
-    ran = subprocess.run(
-        [sys.executable, "-m", "robust_fairness", *words],
-        cwd=project,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    environment |= {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    ran = Forked(["-m", "robust_fairness", *words], project, environment)
+    printed = ran.communicate(timeout=300)
+    assert ran.returncode == 0, printed
     metrics = pd.read_parquet(project / "data/08_reporting/metrics.parquet/one/metrics.parquet")
     assert set(metrics["method"]) == {"doubled"}
     assert set(metrics["network"]) == {"narrow"}

@@ -20,7 +20,7 @@ from robust_fairness.metrics.nearest_neighbours import nearest_distances, set_di
 def blocks(request, monkeypatch):
     """Everything at once, and blocks that cut through both sets unevenly."""
     if request.param == "many blocks":
-        monkeypatch.setattr(module, "MOST_ROWS", 7)
+        monkeypatch.setattr(module, "MOST_ROWS", 37)
     return request.param
 
 
