@@ -87,7 +87,7 @@ def submit(
         path.write_text(json.dumps(described) + "\n", encoding="utf-8")
     with atomic_path(place) as path:
         metrics.to_parquet(path, index=False)
-    click.echo(f"{file}: {len(predictions)} predictions of {dataset}, {len(metrics)} scores")
+    click.echo(f"{file}: {len(metrics)} scores on {len(predictions)} test sets of {dataset}")
     click.echo(_report(run_id))
 
 
