@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import re
 import runpy
 import subprocess
@@ -13,6 +14,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes
+
+from tests.forking import Forked
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted(ROOT.glob("notebooks/*.ipynb"))
@@ -102,7 +105,32 @@ class Blocks(HTMLParser):
         assert self.open.pop() == tag
 
 
-@pytest.fixture(scope="module", params=LEFT)
+# Of these the cells also run as a script, in less than half of the time.
+SCRIPTS = ("tour_of_a_run", "audit_of_predictions")
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_cells_run_one_after_another_and_leave_what_the_notebook_tells(name, tmp_path):
+    sources = ["".join(cell["source"]) for cell in code_cells(path_of(name))]
+    script = tmp_path / "cells.py"
+    script.write_text("\n".join([*sources, "import json", printing(name)]))
+    environment = {key: one for key, one in os.environ.items() if not key.startswith("KEDRO_")}
+    environment["ROBUST_FAIRNESS_MLFLOW"] = "off"
+    child = Forked([str(script)], ROOT / "notebooks", environment)
+    printed, said = child.communicate(timeout=300)
+    assert child.returncode == 0, said
+    CHECKS[name](json.loads(printed.splitlines()[-1]), printed)
+
+
+def printing(name: str) -> str:
+    """Code that prints as JSON what is looked at of a notebook."""
+    return f"print(json.dumps({LEFT[name]}, default=float))"
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(one, marks=[pytest.mark.slow] * (one in SCRIPTS)) for one in LEFT],
+)
 def ran(request, tmp_path_factory):
     """A notebook that ran in a fresh kernel: its name, page and what was left."""
     # in a process of its own, so that a kernel's threads and sockets do not stay
@@ -114,7 +142,7 @@ def ran(request, tmp_path_factory):
         "print(json.dumps([left, *site['page'](notebook, pathlib.Path(sys.argv[2]).stem)]))"
     )
     notebook = ROOT / "notebooks" / f"{request.param}.ipynb"
-    last = f"import json\nprint(json.dumps({LEFT[request.param]}, default=float))"
+    last = f"import json\n{printing(request.param)}"
     words = [sys.executable, "-c", code, str(ROOT / "docs" / "execute_notebooks.py")]
     done = subprocess.run(
         [*words, str(notebook), last],
@@ -130,11 +158,7 @@ def ran(request, tmp_path_factory):
 
 
 def test_notebook_runs_in_a_fresh_kernel_and_leaves_what_it_tells(ran):
-    {
-        "tour_of_a_run": check_tour,
-        "new_method": check_method,
-        "audit_of_predictions": check_audit,
-    }[ran.name](ran.left, ran.text)
+    CHECKS[ran.name](ran.left, ran.text)
 
 
 def test_page_of_a_notebook_names_no_path_and_shows_every_output(ran):
@@ -221,6 +245,13 @@ def check_audit(left, text):
     assert "hand" not in left["said"]
     assert left["failures"] == []
     assert "exit status 1" in text
+
+
+CHECKS = {
+    "tour_of_a_run": check_tour,
+    "new_method": check_method,
+    "audit_of_predictions": check_audit,
+}
 
 
 def output(**data) -> SimpleNamespace:
