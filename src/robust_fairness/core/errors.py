@@ -74,12 +74,14 @@ def unknown_name(kind: str, name: str, allowed: Iterable[str]) -> InputError:
 
     >>> print(unknown_name("method", "cumma", ["cuma", "erm"]))
     unknown method 'cumma': did you mean 'cuma'? Allowed: cuma, erm
+    >>> print(unknown_name("run", "first", []))
+    unknown run 'first'. Allowed: none
     """
     options = sorted(allowed)
     folded = {one.casefold(): one for one in options}
     near = [folded[one] for one in get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)]
     hint = f": did you mean {' or '.join(map(repr, near))}? " if near else ". "
-    listed = ", ".join(options[:LISTED])
+    listed = ", ".join(options[:LISTED]) or "none"
     if len(options) > LISTED:
         listed += f" and {len(options) - LISTED} more"
     return InputError(f"unknown {kind} {name!r}{hint}Allowed: {listed}")
