@@ -88,7 +88,7 @@ def test_states_count_on_both_sides_of_a_pair(study):
     rng, found = np.random.default_rng(0), []
     states = [f"s{number}" for number in range(8)]
     pairs = pd.MultiIndex.from_product([states, states], names=["trained_on", "tested_on"])
-    for _ in range(60):
+    for _ in range(30):
         effects = rng.normal(size=8)
         values = (effects[:, None] + effects + rng.normal(size=(8, 8))).ravel()
         table = pd.DataFrame({"change": values}, pairs).reset_index()

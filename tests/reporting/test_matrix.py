@@ -312,7 +312,8 @@ def test_another_domain_counts_as_one_sample_however_many_seeds_are_tested_on_it
             own = {"dataset": f"d{run}", "seed": seed, "domain": domain, "attribute": "sex",
                    "shift": "domain" if domain else "none"}  # fmt: skip
             gaps = np.abs(found[:2] - found[2:])
-            rows.append(row(**own, metric="equalized_odds_difference", value=gaps.max(), n=40))
+            rows.append(row(**own, metric="equalized_odds_difference", value=gaps.max(), n=10))
+            rows.append(row(**own, metric="accuracy", value=0.7, n=40))
             rows += [
                 row(**own, metric=f"{kind}_positive_rate_by_group", group=group, value=rate, n=10)
                 for (group, kind), rate in zip(product("fm", ["true", "false"]), found, strict=True)
@@ -337,5 +338,7 @@ def test_another_domain_counts_as_one_sample_however_many_seeds_are_tested_on_it
     }  # fmt: skip
     seeds = by_seed(metrics, "equalized_odds_difference").query("dataset == 'd0'")
     assert seeds["change_shared"].to_numpy() == pytest.approx(max(variances.values()))
+    share = (0.7 * 40 + 1) / 42  # of all rows, however many the gap is of
+    assert seeds["accuracy_change_shared"].to_numpy() == pytest.approx(share * (1 - share) / 40)
     spread = seeds["change"].std() / np.sqrt(5)
     assert found["error"][0] == pytest.approx(np.hypot(spread, np.sqrt(max(variances.values()))))

@@ -104,7 +104,6 @@ def by_seed(results: Results, metric: str) -> pd.DataFrame:
     rows = rows.assign(gap=gap, usual=MARGIN)[[*REPLICA, *PLACE, "attribute", "gap", "n", "usual"]]
     rows = rows.merge(accuracy, how="left", on=[*REPLICA, *PLACE])
     rows = rows.merge(_variances(scores, metric), how="left", on=[*REPLICA, *PLACE, "attribute"])
-    rows["accuracy_variance"] = _variance(rows["accuracy"], rows["n"])
     home = rows[(rows["shift"] == UNSHIFTED) & (rows["domain"] == "")]
     away = rows[rows["shift"] != UNSHIFTED]
     away = away[away["severity"] == away.groupby(["dataset", "shift"])["severity"].transform("max")]
@@ -167,14 +166,15 @@ def _scored(results: Results) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _accuracy(scores: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy of replicas on test sets, and whether their predictions are trivial.
+    """Accuracy of replicas on test sets, its variance, and whether predictions are trivial.
 
     They are if they are of one class, or no more accurate than the most frequent class of the
     training rows, where the run scores ``selection_rate_by_group`` or ``constant_accuracy``.
     """
     key = [*REPLICA, *PLACE]
-    found = where(scores, metric="accuracy", group="")[[*key, "value"]].drop_duplicates(key)
+    found = where(scores, metric="accuracy", group="")[[*key, "value", "n"]].drop_duplicates(key)
     found = found.rename(columns={"value": "accuracy"})
+    found["accuracy_variance"] = _variance(found["accuracy"], found["n"])
     same_rows = [*REPLICA, "domain"]  # shifts do not change labels
     constant = where(scores, metric="constant_accuracy")[[*same_rows, "value"]]
     constant = constant.drop_duplicates(same_rows).rename(columns={"value": "constant"})
@@ -183,7 +183,7 @@ def _accuracy(scores: pd.DataFrame) -> pd.DataFrame:
     found = found.merge(rates.agg(["min", "max"]).reset_index(), how="left", on=key)
     of_one_class = (found["max"] <= CONSTANT) | (found["min"] >= 1 - CONSTANT)
     found["trivial"] = of_one_class | (found["accuracy"] <= found["constant"])
-    return found[[*key, "accuracy", "trivial"]]
+    return found[[*key, "accuracy", "accuracy_variance", "trivial"]]
 
 
 def states(
