@@ -90,12 +90,13 @@ def test_stack_equals_training_one_by_one(method, groups, classes):
     rounding is amplified by up to a million.
     """
     samples = make_samples(groups=groups, classes=classes, domains=3)
-    cell = make_cell(method, TRIALS[method], seeds=(0, 1))
+    short = {"seeds": (0, 1), "epochs": 3}
+    cell = make_cell(method, TRIALS[method], **short)
     together = trained(samples, cell)
     changes = {trial_name(trial): trial for trial in ({}, *TRIALS[method])}
     for one in together:
         options = {f"method_{name}": value for name, value in changes[one.trial].items()}
-        (alone,) = trained(samples, make_cell(method, seeds=(one.seed,), **options))
+        (alone,) = trained(samples, make_cell(method, **short | {"seeds": (one.seed,)}, **options))
         assert largest_difference(one, alone) < (1e-7 if method == "faircocco" else 1e-9)
 
 
@@ -110,7 +111,7 @@ def test_method_of_classes_refuses_a_continuous_outcome(method):
 @pytest.mark.parametrize("method", METHODS)
 def test_training_twice_gives_the_same_bits(method, tmp_path, monkeypatch):
     """Same settings, same bits; checkpoints apart so that neither finds the other's."""
-    samples, cell = make_samples(domains=3), make_cell(method, precision="float32")
+    samples, cell = make_samples(domains=3), make_cell(method, precision="float32", epochs=3)
     first, _, curves, _ = train(samples, cell)
     monkeypatch.setenv("ROBUST_FAIRNESS_CHECKPOINTS", str(tmp_path / "other"))
     second, _, again, _ = train(samples, cell)
