@@ -62,6 +62,7 @@ def test_wrong_filters_of_a_run_are_one_line(project):
         "--pipelines=trianing": "unknown pipeline 'trianing': did you mean 'training'",
         "--params=protocol.tabular.epochs=2": "unknown runtime parameter 'protocol': did you mean",
         "--runner=Sequential": "unknown runner 'Sequential', allowed: robust_fairness.runs.",
+        "--run-id=lost --only-missing-outputs": "unknown run 'lost'",
     }
     said = project.commands(*(f"run {option}" for option in wrong), status=1, KEDRO_ENV="smoke")
     for option, message in wrong.items():

@@ -13,6 +13,7 @@ from robust_fairness.cli.commands import ProjectCommand
 from robust_fairness.cli.report import open_report
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.pipeline_registry import PIPELINES
+from robust_fairness.runs.provenance import load_manifest
 
 RUNNER = "robust_fairness.runs.runners.SequentialRunner"
 
@@ -46,6 +47,8 @@ def _run(
     for name in filter(None, (options["pipeline"], *options["pipelines"])):
         if name not in PIPELINES:
             raise unknown_name("pipeline", name, PIPELINES)
+    if run_id and options["only_missing_outputs"]:
+        load_manifest(run_id)  # an unknown run would be trained from the start
     made = kedro_run.callback(  # type: ignore[misc]
         params={**params, **own}, runner=runner or RUNNER, **options
     )
