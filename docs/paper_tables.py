@@ -176,15 +176,15 @@ def several_attributes(results: Results) -> pd.DataFrame:
 
 
 GENERATED = {
-    "digits_extend": "as above",
+    "digits_extend": "first run",
     "digits_extend_direction_1": "another direction",
     "digits_extend_generator_1": "another generator",
-    "digits_overlap": "as above",
+    "digits_overlap": "first run",
     "digits_overlap_direction_1": "another direction",
     "digits_overlap_generator_1": "another generator",
     "digits_overlap_large": "twice as many training images",
     "digits_overlap_full": "training images of the whole space",
-    "digits_truncation": "as above",
+    "digits_truncation": "first run",
     "digits_truncation_generator_1": "another generator",
 }
 REFERENCE = "(reference classifier)"
