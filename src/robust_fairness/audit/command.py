@@ -185,10 +185,10 @@ def audit_file(
         files[f"{name}_changes.csv"] = tables.csv(changed)
     if card:
         files[f"{name}_model_card.md"] = model_card(rows, roles, facts)
-    told = list(console(rows, judgements, facts["warning"], facts["assumption"], facts["then"]))
-    failed = [line for lines in failures.values() for line in lines]
+    lines = list(console(rows, judgements, facts["warning"], facts["assumption"], facts["then"]))
+    failed = [line for own in failures.values() for line in own]
     return FileAudit(
-        rows, files, failed, told, changed, judgements, record(rows, changed, judgements, **facts)
+        rows, files, failed, lines, changed, judgements, record(rows, changed, judgements, **facts)
     )
 
 

@@ -109,9 +109,9 @@ def _show(path: Path, table: "Profile", roles: "Roles") -> None:
 
 def _asked(option: str, suggestion: str, given: Mapping[str, str | None]) -> str:
     """The given answer, that of a person at a terminal, or the suggested one."""
-    told = given[option]
-    if told is not None:
-        return told
+    stated = given[option]
+    if stated is not None:
+        return stated
     if sys.stdin.isatty() and sys.stdout.isatty():
         answer: str = click.prompt(f"  {QUESTIONS[option]}", default=suggestion or None)
         return answer

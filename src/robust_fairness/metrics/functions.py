@@ -28,7 +28,7 @@ def metric_function(name: str) -> Callable[..., Value]:
 
     - ``y_true``, ``y_pred``: classes (of two, 1, True or the last one in alphabetical
       order is positive unless ``pos_label`` says otherwise) or outcomes ``[n]``; metrics of
-      probabilities take that of the positive class in the place of ``y_pred``;
+      probabilities take that of the positive class instead of ``y_pred``;
     - ``sensitive_features``: one label per row, or a frame whose combinations are the groups;
     - ``sample_weight``: weights ``[n]``, if the metric has weights;
     - by keyword, any further array that the metric needs, such as ``embedding``.
