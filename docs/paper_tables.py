@@ -3,9 +3,9 @@
     python docs/paper_tables.py [PAPER --runs RUN ...]
 
 With runs of ``conf/paper`` or ``conf/reduced``, their scores of the paper's measures, cells and
-splits are put there first. A table is that of the report's view of this name, with our mean and
-standard deviation over seeds and the published number in brackets, or ``claims``: how many
-statements of the paper hold.
+splits are put there first, in place of earlier ones of the same cells. A table is that of the
+report's view of this name, with our mean and standard deviation over seeds and the published
+number in brackets, or ``claims``: how many statements of the paper hold.
 """
 
 import argparse
@@ -381,14 +381,27 @@ PAGES = {
 
 
 def fetch(page: Page, run_ids: list[str]) -> None:
-    """Put what a page needs of runs beside it; of the same scores those of the first run."""
+    """Put what a page needs of runs beside it, in place of earlier scores of the same cells.
+
+    Of cells that several runs have, those of the first run are taken.
+    """
     for name, keys in page.tables.items():
-        found = pd.concat([provenance.load(one, name, TableDataset) for one in run_ids])
-        found = found.drop_duplicates(keys)
+        runs = pd.concat([provenance.load(one, name, TableDataset) for one in run_ids])
+        found = _with_others(runs.drop_duplicates(keys), page.beside(name))
         if name == "metrics":
             needed = {*published(page.paper)["metric"], *page.metrics}
             found = found[found["metric"].isin(needed) & (found["group"] == "")]
         found.to_parquet(page.beside(name), index=False, compression="zstd")
+
+
+def _with_others(found: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """With the rows of a file, if it exists, of other cells."""
+    if not path.exists():
+        return found
+    earlier = pd.read_parquet(path)
+    cell = [name for name in ("dataset", "method") if name in found]
+    again = earlier.set_index(cell).index.isin(found.set_index(cell).index)
+    return pd.concat([earlier[~again], found], ignore_index=True)
 
 
 def main() -> None:
