@@ -1,21 +1,24 @@
-"""Training replicas in stacks against a loop over them, as a ratio inside one run.
+"""Training replicas in stacks against loops over them, as ratios inside one run.
 
-Synthetic rows with the columns of Adult: what the rows hold does not change the cost of a step. The
-loop is over ``MEASURED_ALONE`` replicas, whose time is multiplied.
+One loop is plain torch (``_plain.py``), the other our own training of one replica at a time.
+Synthetic rows with the columns of Adult: what the rows hold does not change the cost of a step.
+Loops are over ``MEASURED_ALONE`` replicas, whose time is multiplied.
 
     python benchmarks/training.py --replicas 16 --batch-sizes 128
 """
 
 import argparse
 import os
-import statistics
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 
 import numpy as np
 import pandas as pd
+import torch
+from _plain import Replica as Plain
 from _results import Row, rounded, save
 
 from robust_fairness.core.checkpoints import ROOT_VARIABLE, threads
@@ -45,16 +48,24 @@ def adult_like(rows: int, features: int) -> Samples:
     )
 
 
-def seconds(stacks: Sequence[fitting.Stack]) -> float:
+def seconds(epochs: Sequence[Callable[[], None]]) -> float:
     """CPU time of one epoch of each."""
     start = time.process_time()
-    for stack in stacks:
-        stack.run_epoch()
+    for epoch in epochs:
+        epoch()
     return time.process_time() - start
 
 
+def plain(samples: Samples, method: str, batch_size: int) -> Callable[[], None]:
+    """An epoch of a replica in plain torch."""
+    rows = samples.rows("split_0", "train")
+    x, y = torch.as_tensor(samples.x[rows]), torch.as_tensor(samples.y[rows])
+    group = torch.as_tensor(samples.attributes["sex"].cat.codes.to_numpy()[rows]).long()
+    return partial(Plain(x.shape[1], method).epoch, x, y, group, batch_size)
+
+
 def measure(samples: Samples, method: str, count: int, batch_size: int, repeats: int) -> Row:
-    """Epoch times of both ways and their ratio, of rounds in turn after a warm-up."""
+    """Epoch times of the three ways and their ratios, of rounds in turn after a warm-up."""
     cell = Cell.model_validate(
         {
             "dataset": "adult_like",
@@ -67,29 +78,36 @@ def measure(samples: Samples, method: str, count: int, batch_size: int, repeats:
     )
     replicas = cell.replicas()
     groups = stacking.stacks(replicas, samples, "mlp")
-    together = [fitting.Stack(samples, cell, group) for group in groups]
-    alone = [fitting.Stack(samples, cell, [one]) for one in replicas[:MEASURED_ALONE]]
-    factor = count / len(alone)
-    pairs = [(seconds(together), factor * seconds(alone)) for _ in range(repeats + 1)][1:]
-    ratios = [loop / stack for stack, loop in pairs]
+    alone = replicas[:MEASURED_ALONE]
+    ways = [
+        [fitting.Stack(samples, cell, group).run_epoch for group in groups],
+        [fitting.Stack(samples, cell, [one]).run_epoch for one in alone],
+        [plain(samples, method, batch_size) for _ in alone],
+    ]
+    rounds = np.array([[seconds(way) for way in ways] for _ in range(repeats + 1)])[1:]
+    rounds[:, 1:] *= count / len(alone)
+    stacked, own, written_plainly = np.median(rounds, axis=0)
+    ratios = rounds[:, 2] / rounds[:, 0]
     return {
         "method": method,
         "replicas": count,
         "batch size": batch_size,
         "stacks": len(groups),
-        "epoch of the stacks, CPU s": rounded(statistics.median(p[0] for p in pairs)),
-        "of a loop, CPU s": rounded(statistics.median(p[1] for p in pairs)),
-        "loop / stacks": rounded(statistics.median(ratios)),
-        "lowest": rounded(min(ratios)),
+        "epoch of the stacks, CPU s": rounded(stacked),
+        "of our loop, CPU s": rounded(own),
+        "of a plain loop, CPU s": rounded(written_plainly),
+        "plain loop / stacks": rounded(float(np.median(ratios))),
+        "lowest": rounded(float(ratios.min())),
+        "our loop / stacks": rounded(float(np.median(rounds[:, 1] / rounds[:, 0]))),
     }
 
 
 def main() -> None:
-    """Print epoch times of both ways and their ratio for every method, number and batch size."""
+    """Print the times and ratios of every method, number of replicas and batch size."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--replicas", default="16,32")
+    parser.add_argument("--replicas", default="16,32,100")
     parser.add_argument("--batch-sizes", default="128,1024")
-    parser.add_argument("--rows", type=int, default=2304)
+    parser.add_argument("--rows", type=int, default=4352)
     parser.add_argument("--features", type=int, default=108)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)

@@ -100,6 +100,16 @@ def test_stack_equals_training_one_by_one(method, groups, classes):
         assert largest_difference(one, alone) < (1e-7 if method == "faircocco" else 1e-9)
 
 
+def test_a_stack_has_a_bounded_number_of_rows(monkeypatch):
+    """Stacks of two and one where rows for two replicas fit; one replica if none does."""
+    samples, cell = make_samples(), make_cell("erm", seeds=(0, 1, 2))
+    monkeypatch.setattr(stacking, "ROWS", 2 * cell.protocol.batch_size)
+    found = stacking.stacks(cell.replicas(), samples, cell.network.name)
+    assert [[one.seed for one in stack] for stack in found] == [[0, 1], [2]]
+    monkeypatch.setattr(stacking, "ROWS", 1)
+    assert len(stacking.stacks(cell.replicas(), samples, cell.network.name)) == 3
+
+
 @pytest.mark.parametrize("method", CLASSIFIERS)
 def test_method_of_classes_refuses_a_continuous_outcome(method):
     """In one line that names it."""

@@ -10,6 +10,8 @@ from robust_fairness.core.registry import find
 from robust_fairness.experiment.experiment import Replica
 from robust_fairness.samples import REQUIRED_PARTS, Samples
 
+ROWS = 2**14  # of a step, of all replicas of a stack: activations of more leave the caches
+
 
 def trainings(replicas: Sequence[Replica], network: str) -> list[list[Replica]]:
     """Replicas by training: those that differ only in what is fitted afterwards share one."""
@@ -27,7 +29,8 @@ def trainings(replicas: Sequence[Replica], network: str) -> list[list[Replica]]:
 def stacks(replicas: Sequence[Replica], samples: Samples, network: str) -> list[list[Replica]]:
     """Replicas that train together: equal except for seeds and the method's float fields.
 
-    Splits whose attributes differ train separately, and so do networks that do not stack.
+    Splits whose attributes differ train separately, and so do networks that do not stack. A stack
+    has at most ``ROWS`` rows in a step, unless a single replica has more.
     """
     splits = samples.split_names
     separate = bool(samples.split_attributes)
@@ -44,7 +47,13 @@ def stacks(replicas: Sequence[Replica], samples: Samples, network: str) -> list[
 
     if not find("network", network).stacks:
         return [[replica] for replica in replicas]
-    return [list(group) for _, group in groupby(sorted(replicas, key=shape), key=shape)]
+    alike = [list(group) for _, group in groupby(sorted(replicas, key=shape), key=shape)]
+    return [part for group in alike for part in _parts(group)]
+
+
+def _parts(group: list[Replica]) -> list[list[Replica]]:
+    most = max(1, ROWS // group[0].protocol.batch_size)
+    return [group[first : first + most] for first in range(0, len(group), most)]
 
 
 def is_per_replica(hparams: BaseModel, name: str) -> bool:
