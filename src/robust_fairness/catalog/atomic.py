@@ -21,6 +21,13 @@ class AtomicDataset(AbstractVersionedDataset[Any, Any]):
     newest version.
     """
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Kedro wraps an inherited ``__init__`` again in every subclass; one wrapper is enough."""
+        inherited = "__init__" not in vars(cls)
+        super().__init_subclass__(**options)
+        if inherited:
+            del cls.__init__
+
     def __init__(
         self,
         *,
