@@ -85,6 +85,32 @@ def test_low_rank_score_is_the_exact_one(attributes):
         assert low_rank(variables).item() == pytest.approx(exact.item(), rel=1e-3)
 
 
+def test_low_rank_score_of_categories_is_the_exact_one():
+    """They need no more pivots than there are distinct rows, whatever share of the trace is left."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 300)
+    a = (rng.random((300, 2)) < 0.3 + 0.2 * y[:, None]).astype(float)
+    p = ((rng.random(300) + a.sum(1)) > 1).astype(float)
+    predicted, attributes, outcome = rows(p), rows(a), rows(np.eye(3)[y])
+    for variables in (
+        [variable(predicted), variable(attributes)],
+        [variable(predicted), variable(attributes, outcome), variable(outcome)],
+    ):
+        assert max(len(pivots(one).rows) for one in variables) <= 12
+        exact = exact_score(variables).item()
+        assert low_rank(variables).item() == pytest.approx(exact, rel=1e-6)
+
+
+def test_low_rank_score_of_many_numbers_is_too_small():
+    """Eight continuous attributes and an outcome need more than the most pivots."""
+    p, a, y = make_rows(600, attributes=8)
+    variables = [variable(p), variable(a, y), variable(y)]
+    exact = exact_score(variables).item()
+    most = low_rank_score(variables, [pivots(one, most=200) for one in variables]).item()
+    assert 0.8 * exact < most < 0.97 * exact
+    assert low_rank(variables).item() == pytest.approx(exact, rel=0.01)
+
+
 def test_blocks_of_rows_change_nothing(monkeypatch):
     """The sum over blocks is the sum over all rows."""
     p, a, y = make_rows(100)

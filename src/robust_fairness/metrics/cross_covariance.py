@@ -75,11 +75,14 @@ def median_distance(x: Tensor, rows: int = WIDTH_ROWS) -> Tensor:
     count = x.shape[-2]
     places = torch.linspace(0, count - 1, min(rows, count), device=x.device).long()
     some = x[..., places, :]
-    # every pair twice, which leaves the median what it is
     distances = torch.cdist(some, some, compute_mode=EXACT_DISTANCES)
-    itself = torch.eye(len(places), dtype=torch.bool, device=x.device)
-    pairs = distances.masked_fill(itself, torch.nan).flatten(-2)
+    first, second = torch.triu_indices(len(places), len(places), 1, device=x.device)
+    pairs = distances[..., first, second]
+    if not pairs.shape[-1]:
+        return torch.ones_like(x[..., 0, 0])
     median = pairs.nanmedian(-1).values
+    if (median > 0).all():
+        return median
     apart = pairs.masked_fill(pairs == 0, torch.nan).nanmedian(-1).values
     return torch.where(median > 0, median, apart).nan_to_num(1.0)
 
