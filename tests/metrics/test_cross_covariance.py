@@ -86,7 +86,7 @@ def test_low_rank_score_is_the_exact_one(attributes):
 
 
 def test_low_rank_score_of_categories_is_the_exact_one():
-    """They need no more pivots than there are distinct rows, whatever share of the trace is left."""
+    """They need no more pivots than there are distinct rows."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 300)
     a = (rng.random((300, 2)) < 0.3 + 0.2 * y[:, None]).astype(float)

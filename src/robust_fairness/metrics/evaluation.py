@@ -1,6 +1,6 @@
 """From predictions to rows of the tidy table."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -29,6 +29,7 @@ def evaluate(
     per_row: Mapping[str, Array] | None = None,
     train: Samples | None = None,
     groupings: Sequence[Sequence[str]] = (),
+    only: Collection[str] | None = None,
 ) -> list[dict[str, Any]]:
     """Rows attribute, group, metric, value, n, note, applies of every metric.
 
@@ -48,6 +49,7 @@ def evaluate(
         train: the rows that the model was trained on.
         groupings: combinations of categorical attributes, each an attribute of its own, called
             ``texture & digit_color``.
+        only: attributes whose rows are computed, "" for those of no attribute; by default all.
 
     Raises:
         InputError: no such metric or option, or a grouping names an attribute that does not exist
@@ -85,7 +87,8 @@ def evaluate(
         elif OF_COLUMNS.intersection(metric.needs):
             by_attributes = columns
         for attribute, own in by_attributes.items():
-            rows += _rows(metric.name, attribute, _scores(metric, {**whole, **own}))
+            if only is None or attribute in only:
+                rows += _rows(metric.name, attribute, _scores(metric, {**whole, **own}))
     return [row | {"n": row["n"] // 2} for row in rows] if random else rows
 
 

@@ -1,6 +1,6 @@
 """From predictions to rows of the tidy table."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import pandas as pd
 
@@ -22,16 +22,19 @@ def score(
     samples: Samples,
     unshifted: Samples,
     groupings: Sequence[Sequence[str]] = (),
+    only: Collection[str] | None = None,
 ) -> list[dict[str, object]]:
     """Rows attribute, group, metric, value, n, note of one replica on one sample set.
 
     ``unshifted`` has the training rows of the replica's split; ``groupings`` are combinations of
-    attributes in addition to each alone.
+    attributes in addition to each alone; ``only`` the attributes that count, by default all.
     """
     split = prediction.split
     seen = samples.without_inputs().take(prediction.rows).of_split(split)
     train = unshifted.without_inputs().take(unshifted.rows(split, "train")).of_split(split)
-    return metrics.evaluate(names, seen, prediction.outputs, prediction.values, train, groupings)
+    return metrics.evaluate(
+        names, seen, prediction.outputs, prediction.values, train, groupings, only
+    )
 
 
 def evaluate(
@@ -109,7 +112,6 @@ def criterion_scores(
             if scored.part == one.part:
                 rows += [
                     {**replica, "criterion": str(scored), "value": row["value"]}
-                    for row in score([scored.metric], one, samples, samples)
-                    if row["attribute"] in counted
+                    for row in score([scored.metric], one, samples, samples, only=counted)
                 ]
     return pd.DataFrame(rows).astype({"value": "float64"})
