@@ -13,7 +13,7 @@ their pivots, a sum over blocks of rows. Both divide by the norms of the two fac
 score lies in [0, 1] (A.2).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
@@ -50,18 +50,24 @@ class Variable:
         return self.x.gather(-2, rows.unsqueeze(-1).expand(*rows.shape, self.x.shape[-1]))
 
 
-def variable(*columns: Tensor, standardise: bool = True, rows: int = WIDTH_ROWS) -> Variable:
+def variable(
+    *columns: Tensor,
+    standardise: bool = True,
+    rows: int = WIDTH_ROWS,
+    width: Callable[[Tensor, int], Tensor] | None = None,
+) -> Variable:
     """One variable of several blocks of columns ``[..., n, d_k]``, in float64.
 
     Several blocks make the *extended* variable of A.1. ``standardise`` gives every column mean 0
     and standard deviation 1 first: the paper does not say; without it the scale of A decides how
-    much of (A, Y) is A.
+    much of (A, Y) is A. ``width`` gives the width of the kernel from values and a number of rows,
+    by default the median distance.
     """
     x = torch.cat([column.double() for column in columns], dim=-1)
     if standardise:
         deviation = x.std(-2, correction=0, keepdim=True)
         x = (x - x.mean(-2, keepdim=True)) / torch.where(deviation > 0, deviation, 1)
-    return Variable(x, median_distance(x.detach(), rows))
+    return Variable(x, (width or median_distance)(x.detach(), rows))
 
 
 def median_distance(x: Tensor, rows: int = WIDTH_ROWS) -> Tensor:

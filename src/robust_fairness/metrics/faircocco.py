@@ -14,6 +14,7 @@ scores of equal numbers of rows only, and use p-values to interpret small ones.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -25,6 +26,7 @@ from robust_fairness.metrics.cross_covariance import (
     WIDTH_ROWS,
     Variable,
     low_rank_score,
+    median_distance,
     pivots,
     variable,
 )
@@ -47,6 +49,7 @@ def variables_of(
     extended: Extended = "attribute",
     standardise: bool = True,
     width_rows: int = WIDTH_ROWS,
+    width: Callable[[Tensor, int], Tensor] = median_distance,
 ) -> list[Variable]:
     """The two variables whose dependence a notion forbids, and the conditioning one.
 
@@ -60,18 +63,30 @@ def variables_of(
             ``both`` a prediction that is the attribute itself scores 1 instead of about .65.
         standardise: give every column standard deviation 1, see ``variable``.
         width_rows: rows whose distances give the width of the kernels.
+        width: the width from values and that number.
 
     Source: FairCOCCO, appendix A.1 and A.2; C.1 for calibration.
     """
 
     def make(*columns: Tensor) -> Variable:
-        return variable(*columns, standardise=standardise, rows=width_rows)
+        return variable(*columns, standardise=standardise, rows=width_rows, width=width)
 
     if notion == "dp":
         return [make(prediction), make(attribute)]
     one, given = (prediction, outcome) if notion == "eo" else (outcome, prediction)
     first = make(one, given) if extended == "both" else make(one)
     return [first, make(attribute, given), make(given)]
+
+
+def remembered_width(x: Tensor, rows: int) -> Tensor:
+    """``median_distance``, which scores of one prediction ask for the same values many times."""
+    return torch.tensor(_width(x.numpy().tobytes(), x.shape[1], rows), dtype=x.dtype)
+
+
+@lru_cache(maxsize=64)
+def _width(values: bytes, columns: int, rows: int) -> float:
+    numbers = np.frombuffer(values).reshape(-1, columns).copy()
+    return float(median_distance(torch.from_numpy(numbers), rows))
 
 
 def probabilities(outputs: Tensor, classes: int) -> Tensor:
@@ -97,7 +112,8 @@ class _Rows:
         return len(self.prediction)
 
     def variables(self, notion: Notion) -> list[Variable]:
-        return variables_of(notion, self.prediction, self.attribute, self.outcome)
+        columns = (self.prediction, self.attribute, self.outcome)
+        return variables_of(notion, *columns, width=remembered_width)
 
     def strata(self, notion: Notion) -> Array:
         """Stratum of every row, int64 ``[n]``: rows of equal or near given values."""
