@@ -165,14 +165,16 @@ class Cell(Settings):
 
     @property
     def sees(self) -> tuple[str, ...]:
-        """What its trials read besides inputs and labels of the training rows, sorted."""
+        """What its trials read besides inputs and labels of the training rows, sorted.
+
+        The network has no part in it: its packages may be large and are not imported.
+        """
         choices = [choice for stage in self.search for choice in stage.samples]
-        alone = self.model_copy(update={"seeds": self.seeds[:1]})
-        replicas = alone.replicas([{}, *self.trials, *choices])
-        found = {name for replica in replicas for name in replica.method.sees}
+        trials = [self.settings | override for override in [{}, *self.trials, *choices]]
+        found = {name for one in trials for name in _changed(self.method.parameters, one).sees}
         if self.postprocessing:
             found.add("groups at prediction")
-        if any(replica.protocol.remove_correlation for replica in replicas):
+        if any(_changed(self.protocol, one).remove_correlation for one in trials):
             found |= {"groups", "groups at prediction"}
         return tuple(sorted(found))
 
@@ -247,6 +249,14 @@ class Cell(Settings):
 
         criteria = [name for name in (self.search_by, *self.selections) if name]
         return next((name for name in criteria if name != EVERY), "")
+
+
+def _changed(part: Any, fields: Mapping[str, Any]) -> Any:
+    """Hyperparameters with the values of those fields that are theirs."""
+    for name, value in fields.items():
+        if name in part.searched:
+            part = part.changed(name, value)
+    return part
 
 
 def _training(value: Any, info: Any) -> Any:
