@@ -16,6 +16,7 @@ from robust_fairness.catalog.atomic import AtomicDataset
 from robust_fairness.core.errors import InputError
 from robust_fairness.runs import provenance
 from robust_fairness.runs.runners import FAN_IN, first_line, remove
+from robust_fairness.runs.session import started
 
 logger = logging.getLogger(__name__)
 
@@ -66,6 +67,7 @@ class RunRecord:
         provenance.write_manifest(manifest)
         if "manifest" in catalog:
             catalog["manifest"].save(manifest)
+        started()
         logger.info("run %s", run_id)
 
     @hook_impl
