@@ -25,7 +25,6 @@ from robust_fairness.reporting.statistics import (
     detectable,
     false_discovery_rate,
     mean_tests,
-    sizes_of_splits,
 )
 
 COLUMNS = [
@@ -115,10 +114,10 @@ def compared(
     rows: pd.DataFrame, claim: str, dataset: str, ordering: str, **pairs: Sequence[object]
 ) -> Claim:
     """The claim that first < second, the values by seed at the two values of each column."""
-    first, second = (by_seed(rows, **place) for place in _places(pairs))
-    used = pd.concat([where(rows, **place) for place in _places(pairs)])
-    datasets = tuple(used["dataset"].unique()) or (dataset,)
-    return difference(claim, dataset, ordering, first, second, datasets)
+    both = [where(rows, **place) for place in _places(pairs)]
+    datasets = dict.fromkeys(name for one in both for name in one["dataset"].unique())
+    first, second = map(by_seed, both)
+    return difference(claim, dataset, ordering, first, second, tuple(datasets))
 
 
 def where_run(
@@ -155,7 +154,7 @@ def table(claims: Sequence[Claim], results: Results) -> pd.DataFrame:
     """
     if not claims:
         return pd.DataFrame(columns=COLUMNS)
-    splits = sizes_of_splits(results.splits).set_index("dataset")
+    splits = results.sizes_of_splits
     texts = [
         {"claim": one.claim, "dataset": one.dataset, "ordering": one.ordering, "sign": one.sign}
         for one in claims

@@ -30,7 +30,6 @@ from robust_fairness.reporting.statistics import (
     detectable,
     equivalence_p,
     paired_tests,
-    sizes_of_splits,
     student_tests,
 )
 from robust_fairness.reporting.views import Section, View
@@ -153,7 +152,7 @@ def _shared(results: Results, both: pd.DataFrame, name: str) -> pd.Series:
 
     A shift has the rows of home, so that most of their sampling error is in both.
     """
-    one_split = sizes_of_splits(results.splits).set_index("dataset")["splits"] == 1
+    one_split = results.sizes_of_splits["splits"] == 1
     at_home = both[name].where(both["dataset"].map(one_split).eq(True), 0.0)
     return (both[f"{name}_away"] + at_home).where(both["domain"] != "", 0.0).fillna(0.0)
 
@@ -473,7 +472,7 @@ def _of_gap(
 ) -> pd.DataFrame:
     """``states`` with what is known of datasets, by their data."""
     data = values.drop_duplicates("dataset").set_index("dataset")["data"]
-    ratio = sizes_of_splits(results.splits).set_index("dataset")["ratio"].groupby(data).max()
+    ratio = results.sizes_of_splits["ratio"].groupby(data).max()
     missing = {
         (data[dataset], method): reason
         for (dataset, method), reason in failed.items()

@@ -14,6 +14,7 @@ from robust_fairness.core import tables
 from robust_fairness.experiment.experiment import DEFAULT_TRIAL
 from robust_fairness.metrics import parse_metrics
 from robust_fairness.metrics.criteria import EVERY, Criterion
+from robust_fairness.reporting.statistics import sizes_of_splits
 
 FACET, HPARAM = "facets.", "hparams."
 CELL = ["dataset", "method"]
@@ -70,6 +71,11 @@ class Results:
     def unshifted(self) -> pd.DataFrame:
         """Rows of the unshifted test sets, each once."""
         return where(self.scores, shift=UNSHIFTED)
+
+    @cached_property
+    def sizes_of_splits(self) -> pd.DataFrame:
+        """``statistics.sizes_of_splits`` by dataset."""
+        return sizes_of_splits(self.splits).set_index("dataset")
 
     def with_facets(
         self, rows: pd.DataFrame, names: Sequence[str], otherwise: Mapping[str, str] = NOTHING
