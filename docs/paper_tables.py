@@ -330,7 +330,7 @@ PAGES = {
         Page(
             equalized_robustness.PAPER,
             equalized_robustness.SECTION,
-            ("table_1", "table_2", "table_6", "table_7", "table_8", "table_9"),
+            ("table_1", "table_2", "table_3", "table_6", "table_7", "table_8", "table_9"),
             {"trade_off": trade_off},
             metrics=("delta_er_one_shot",),
             unit=100,
