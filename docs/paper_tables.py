@@ -58,6 +58,7 @@ class Page:
         views: those that are tables of the page.
         further: other tables of the page, by name.
         metrics: measures that its tables need and the paper has not.
+        by_group: measures whose values by group are kept; of the others only those of all rows.
         tables: of its runs, and the columns that tell rows apart.
         unit: what its numbers are multiplied by.
         digits: decimal places.
@@ -68,6 +69,7 @@ class Page:
     views: tuple[str, ...]
     further: Mapping[str, Callable[[Results], pd.DataFrame]] = field(default_factory=dict)
     metrics: tuple[str, ...] = ()
+    by_group: tuple[str, ...] = ()
     tables: Mapping[str, list[str]] = field(default_factory=lambda: BESIDE)
     unit: float = 1
     digits: int = 3
@@ -309,19 +311,86 @@ COLUMNS = {
     "majority_minority_difference": "majority minus minority, distractor shape",
     "mean_majority_minority_difference": "mean over variables",
 }
+LNL_COLUMNS = {
+    "unbiased_accuracy": "unbiased accuracy",
+    "majority_minority_difference": "majority minus minority, given variable",
+    "mean_majority_minority_difference": "mean over variables",
+}
 
 
 def ablations(results: Results) -> pd.DataFrame:
     """Biased MNIST with one change at a time, in percent and points."""
     rows = where(results.unshifted, dataset=CHANGED, metric=COLUMNS, attribute=["", GIVEN])
-    found = over_seeds(rows, ["dataset", "method", "metric"])
-    found["cell"] = [
-        f"{100 * mean:.1f} ± {100 * spread:.1f}"
-        for mean, spread in zip(found["ours"], found["std"], strict=True)
-    ]
+    found = _in_percent(over_seeds(rows, ["dataset", "method", "metric"]))
     wide = found.pivot(index=["dataset", "method"], columns="metric", values="cell")
     wide = wide.loc[list(CHANGED), list(COLUMNS)].rename(columns=COLUMNS).reset_index()
     return wide.rename(columns={"dataset": "change"}).replace({"change": CHANGED})
+
+
+TRIED, TUNED = "biased_mnist_tuning", "biased_mnist_tuned"
+
+
+def tuning(results: Results) -> pd.DataFrame:
+    """Unbiased accuracy in percent on the unbiased validation rows, by trial."""
+    rows = where(results.trials, dataset=TRIED)
+    shown = rows["trial"] + ": " + (100 * rows["score"]).map("{:.1f}".format)
+    number = rows.groupby("method").cumcount()
+    cells = rows.assign(cell=shown.mask(number == 0, shown.str.removeprefix("default: ")))
+    wide = cells.assign(number=number).pivot(index="method", columns="number", values="cell")
+    named = ["setting of the tables below", "another rate", "another value"]
+    wide = wide.set_axis(named, axis=1).assign(selected=best_trials(results))
+    return wide.loc[rows["method"].unique()].reset_index()
+
+
+def best_trials(results: Results) -> pd.Series:
+    """The trial with the best score on validation rows, by method."""
+    rows = where(results.trials, dataset=TRIED).set_index("method")
+    best = rows.groupby(level=0, sort=False)["score"].transform("max") == rows["score"]
+    return rows.loc[best, "trial"]
+
+
+def tuned(results: Results) -> pd.DataFrame:
+    """Methods in their selected settings against the standard model, in percent and points."""
+    rows = where(results.unshifted, dataset=TUNED, metric=COLUMNS, attribute=["", GIVEN])
+    found = over_seeds(rows, ["method", "metric"])
+    cells = _in_percent(found)
+    wide = cells.pivot(index="method", columns="metric", values="cell")[[*COLUMNS]]
+    wide = wide.rename(columns=COLUMNS).loc[rows["method"].unique()]
+    tests = bias_mitigation.against_the_standard_model(results, TUNED).set_index("ordering")
+    interval = (100 * tests[["ours", "low", "high"]]).map("{:+.1f}".format)
+    wide.insert(1, "minus erm", interval["ours"])
+    wide.insert(2, "95 %", interval["low"] + " to " + interval["high"])
+    wide.insert(3, "p (Holm)", tests["p (Holm)"].map("{:.3f}".format))
+    wide.insert(4, "detectable", (100 * tests["detectable"]).map("{:.1f}".format))
+    return wide.fillna("").reset_index()
+
+
+def lnl_by_variable(results: Results) -> pd.DataFrame:
+    """LNL by the variable that it is given, in percent and points."""
+    rows = where(results.unshifted, dataset="biased_mnist_lnl")
+    rows = bias_variables.with_variables(results, rows, "distractor_color")
+    given = (rows["attribute"] == rows["explicit"]) | (rows["attribute"] == "")
+    rows = where(rows[given], metric=LNL_COLUMNS)
+    found = _in_percent(over_seeds(rows, ["explicit", "metric"]))
+    wide = found.pivot(index="explicit", columns="metric", values="cell")[[*LNL_COLUMNS]]
+    return wide.rename(columns=LNL_COLUMNS).rename_axis("given variable").reset_index()
+
+
+def celeba_subgroups(results: Results) -> pd.DataFrame:
+    """Table A3: accuracy of the subgroups in percent, the published one in brackets."""
+    rows = bias_mitigation.table_a3(results)
+    theirs = (100 * rows["published"]).map(" ({:.1f})".format)
+    cells = _in_percent(rows).assign(theirs=theirs)
+    cells["group"] += " (" + cells["rows"].astype(str) + " rows)"
+    cells["cell"] += cells["theirs"]
+    order = cells["method"].unique()
+    return cells.pivot(index="method", columns="group", values="cell").loc[order].reset_index()
+
+
+def _in_percent(found: pd.DataFrame) -> pd.DataFrame:
+    """With a column ``cell``: mean and standard deviation over seeds, in percent."""
+    means, spreads = ((100 * found[one]).map("{:.1f}".format) for one in ("ours", "std"))
+    return found.assign(cell=means + " ± " + spreads)
 
 
 PAGES = {
@@ -340,8 +409,9 @@ PAGES = {
             bias_variables.PAPER,
             bias_mitigation.SECTION,
             (),
-            {"ablations": ablations},
+            {"tuning": tuning, "ablations": ablations},
             tuple(COLUMNS),
+            ("accuracy_by_subgroup",),
         ),
         Page(
             kernel_fairness.PAPER,
@@ -374,7 +444,7 @@ PAGES = {
                 "linearity": linearity,
             },
             ("accuracy",),
-            BESIDE | MEASURED,
+            tables=BESIDE | MEASURED,
         ),
     )
 }
@@ -390,7 +460,8 @@ def fetch(page: Page, run_ids: list[str]) -> None:
         found = _with_others(runs.drop_duplicates(keys), page.beside(name))
         if name == "metrics":
             needed = {*published(page.paper)["metric"], *page.metrics}
-            found = found[found["metric"].isin(needed) & (found["group"] == "")]
+            kept = (found["group"] == "") | found["metric"].isin(page.by_group)
+            found = found[found["metric"].isin(needed) & kept]
         found.to_parquet(page.beside(name), index=False, compression="zstd")
 
 

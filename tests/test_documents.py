@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+import yaml
 from sklearn.datasets import load_wine
 from torch.nn import functional
 
@@ -301,6 +302,22 @@ def test_tables_of_papers_are_those_of_the_scores_beside_them():
         assert page.path.read_text() == written
         shown = set(re.findall(r"<!-- table: (\w+) -->", written))
         assert {*page.views, *page.further} <= shown
+
+
+def test_tuned_settings_are_those_with_the_best_validation_score():
+    """Of the tables of the tuning beside the page of bias mitigation."""
+    made = module(DOCUMENTS / "paper_tables.py")
+    best = made.best_trials(made.PAGES["bias_mitigation"].results)
+    written = yaml.safe_load((ROOT / "conf" / "reduced" / "experiment.yml").read_text())
+    tried, tuned = (written["datasets"][name]["methods"] for name in (made.TRIED, made.TUNED))
+    assert set(best.index) == set(tuned)
+    for method, trial in best.items():
+        named = {"default": {}} | {
+            ",".join(f"{name}={value}" for name, value in one.items()): one
+            for one in tried[method]["trials"]
+        }
+        expected = tried[method].get("settings", {}) | named[trial]
+        assert (tuned[method] or {}).get("settings", {}) == expected, method
 
 
 @pytest.fixture(scope="module")
