@@ -78,11 +78,9 @@ def median_distance(x: Tensor, rows: int = WIDTH_ROWS) -> Tensor:
 
     At most ``rows`` rows of ``x`` ``[..., n, d]`` are used, evenly spaced.
     """
-    count = x.shape[-2]
-    places = torch.linspace(0, count - 1, min(rows, count), device=x.device).long()
-    some = x[..., places, :]
+    some = evenly_spaced(x, rows)
     distances = torch.cdist(some, some, compute_mode=EXACT_DISTANCES)
-    first, second = torch.triu_indices(len(places), len(places), 1, device=x.device)
+    first, second = torch.triu_indices(some.shape[-2], some.shape[-2], 1, device=x.device)
     pairs = distances[..., first, second]
     if not pairs.shape[-1]:
         return torch.ones_like(x[..., 0, 0])
@@ -91,6 +89,12 @@ def median_distance(x: Tensor, rows: int = WIDTH_ROWS) -> Tensor:
         return median
     apart = pairs.masked_fill(pairs == 0, torch.nan).nanmedian(-1).values
     return torch.where(median > 0, median, apart).nan_to_num(1.0)
+
+
+def evenly_spaced(x: Tensor, rows: int) -> Tensor:
+    """So many rows of ``[..., n, d]``, or all if there are fewer."""
+    count = x.shape[-2]
+    return x[..., torch.linspace(0, count - 1, min(rows, count), device=x.device).long(), :]
 
 
 def exact_score(variables: Sequence[Variable]) -> Tensor:

@@ -25,6 +25,7 @@ from robust_fairness.metrics.base import Array, Score, measure
 from robust_fairness.metrics.cross_covariance import (
     WIDTH_ROWS,
     Variable,
+    evenly_spaced,
     low_rank_score,
     median_distance,
     pivots,
@@ -80,13 +81,15 @@ def variables_of(
 
 def remembered_width(x: Tensor, rows: int) -> Tensor:
     """``median_distance``, which scores of one prediction ask for the same values many times."""
-    return torch.tensor(_width(x.numpy().tobytes(), x.shape[1], rows), dtype=x.dtype)
+    used = evenly_spaced(x, rows)
+    return torch.tensor(_width(used.numpy().tobytes(), x.shape[1]), dtype=x.dtype)
 
 
 @lru_cache(maxsize=64)
-def _width(values: bytes, columns: int, rows: int) -> float:
+def _width(values: bytes, columns: int) -> float:
+    """Of the rows that are used, so that little memory is kept."""
     numbers = np.frombuffer(values).reshape(-1, columns).copy()
-    return float(median_distance(torch.from_numpy(numbers), rows))
+    return float(median_distance(torch.from_numpy(numbers), len(numbers)))
 
 
 def probabilities(outputs: Tensor, classes: int) -> Tensor:
