@@ -9,7 +9,7 @@ number in brackets, or ``claims``: how many statements of the paper hold.
 """
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -62,6 +62,7 @@ class Page:
         tables: of its runs, and the columns that tell rows apart.
         unit: what its numbers are multiplied by.
         digits: decimal places.
+        claims_by: what the statements of the table of claims are counted by.
     """
 
     paper: str
@@ -73,6 +74,7 @@ class Page:
     tables: Mapping[str, list[str]] = field(default_factory=lambda: BESIDE)
     unit: float = 1
     digits: int = 3
+    claims_by: tuple[str, ...] = ("claim", "dataset")
 
     @property
     def path(self) -> Path:
@@ -97,7 +99,9 @@ class Page:
             if view.id in self.views
         }
         made |= {name: partial(make, results) for name, make in self.further.items()}
-        made["claims"] = partial(verdicts, self.section.claims(results))
+        claims = self.section.claims(results)
+        made["claims"] = partial(verdicts, claims, self.claims_by)
+        made["significant"] = partial(significant, claims)
         return tables.in_page(self.path.read_text(), made)
 
     def table(self, view: View, results: Results) -> pd.DataFrame:
@@ -126,23 +130,33 @@ def _shift(rows: pd.DataFrame) -> pd.Series:
     return named.mask(rows["shift"] == UNSHIFTED, "")
 
 
-def verdicts(claims: pd.DataFrame) -> pd.DataFrame:
-    """Numbers of statements by claim and dataset that hold, and that are reversed, after Holm.
+def verdicts(claims: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Numbers of statements by claim, and dataset, that hold, and that are reversed, after Holm.
 
     In brackets those with a false discovery rate of 5 %. ``detectable`` is the median over the
     statements.
     """
     found = []
     run = claims[claims["verdict"] != "not run"]
-    for (claim, dataset), part in run.groupby(["claim", "dataset"], sort=False):
+    for place, part in run.groupby(list(by), sort=False):
         counts = {
             title: f"{(part['verdict'] == text).sum()} ({(part['verdict (FDR)'] == text).sum()})"
             for title, text in {"hold": "holds", "reversed": "does not hold"}.items()
         }
         least = part["detectable"].median()
-        found.append({"claim": claim, "data": dataset, "statements": len(part), **counts,
+        found.append({**dict(zip(by, place, strict=True)), "statements": len(part), **counts,
                       "detectable": "" if np.isnan(least) else f"{least:.3f}"})  # fmt: skip
-    return pd.DataFrame(found)
+    return pd.DataFrame(found).rename(columns={"dataset": "data"})
+
+
+def significant(claims: pd.DataFrame) -> pd.DataFrame:
+    """Statements that are significant with a false discovery rate of 5 %, and p after Holm."""
+    found = claims[claims["verdict (FDR)"].isin(["holds", "does not hold"])]
+    numbers = found[["ours", "low", "high"]].map("{:.3f}".format)
+    shown = found[["dataset", "ordering"]].rename(columns={"dataset": "data"})
+    shown["difference"] = numbers["ours"] + " (" + numbers["low"] + " to " + numbers["high"] + ")"
+    shown["verdict"] = found["verdict (FDR)"]
+    return shown.assign(**{"p (Holm)": found["p (Holm)"].map("{:.3f}".format)})
 
 
 def trade_off(results: Results) -> pd.DataFrame:
@@ -154,27 +168,104 @@ def trade_off(results: Results) -> pd.DataFrame:
     return wide.rename(columns="alpha {:g}".format).reset_index()
 
 
-SEVERAL = {"law_school": "male & race", "credit_card": "SEX & MARRIAGE & EDUCATION"}
-OFFICIAL = {"adult_official": "sex"}
+NUMBERS = {name: kernel_fairness.SENSITIVE[name] for name in kernel_fairness.REGRESSION}
+CLASSES = {
+    name: attribute for name, attribute in kernel_fairness.SENSITIVE.items() if name not in NUMBERS
+}
+LINEAR = {f"{name}_linear": attribute for name, attribute in kernel_fairness.TRADE_OFF.items()}
 QUALITY = ("accuracy", "constant_accuracy", "balanced_accuracy", "roc_auc")
+ERROR = "unexplained_variance"
+TESTED = ("score", "p")
+BESIDE_OURS = ("table_9", "table_10", "table_11", "table_12")
+OF_TRIAL = ["dataset", "penalised", "method", "metric"]
+SHORT = {
+    "constant_accuracy": "a constant",
+    "balanced_accuracy": "balanced",
+    "roc_auc": "AUROC",
+    ERROR: "unexplained variance",
+}
 
 
-def fairest(attributes: Mapping[str, str], results: Results) -> pd.DataFrame:
-    """Quality and score of data sets by the attribute that is penalised, the fairest trials.
+def fairest(
+    attributes: Mapping[str, str], measures: Sequence[str], results: Results
+) -> pd.DataFrame:
+    """Measures, score and p of data sets by the attribute that is penalised, the fairest trials.
 
-    Those of every split with 97 % of the best accuracy; of plain training the most accurate.
+    Those of every split with 97 % of the best accuracy, or 75 % of the error; of plain training the
+    best. The gap is the disparate impact or Delta-EO. Without notions that were not run.
     """
     found = []
-    for notion in ("dp", "eo"):
-        names = {kernel_fairness.SCORES[notion]: "score", kernel_fairness.P_VALUES[notion]: "p"}
+    for notion in kernel_fairness.NOTIONS:
+        names = _names(notion)
         rows = where(kernel_fairness.selected(results, notion), dataset=attributes, group="")
-        joint = rows["attribute"] == rows["dataset"].map(attributes)
-        rows = rows[(joint & rows["metric"].isin(names)) | rows["metric"].isin(QUALITY)]
+        own = rows["attribute"] == rows["dataset"].map(attributes)
+        rows = rows[(own | (rows["attribute"] == "")) & rows["metric"].isin([*measures, *names])]
         rows = rows.assign(metric=rows["metric"].replace(names), penalised=notion)
-        found.append(over_seeds(rows, ["dataset", "penalised", "method", "metric"]))
-    cells = _spread(pd.concat(found))
-    keys = ["dataset", "penalised", "method"]
-    wide = cells.pivot(index=keys, columns="metric", values="cell")[[*QUALITY, "score", "p"]]
+        run = rows.groupby("dataset")["method"].transform("nunique") > 1
+        found.append(over_seeds(rows[run], OF_TRIAL))
+    beside = pd.concat(found).merge(_printed(attributes), how="left", on=OF_TRIAL)
+    wide = _beside_printed(beside).pivot(index=OF_TRIAL[:-1], columns="metric", values="cell")
+    wide = wide.reindex(columns=[*measures, *TESTED]).fillna("")
+    return wide.rename(columns=SHORT).reset_index()
+
+
+def _names(notion: str) -> dict[str, str]:
+    """What tables call the measures of a notion."""
+    names = {kernel_fairness.SCORES[notion]: "score", kernel_fairness.P_VALUES[notion]: "p"}
+    return names | ({kernel_fairness.GAPS[notion]: "gap"} if notion in kernel_fairness.GAPS else {})
+
+
+def _printed(attributes: Mapping[str, str]) -> pd.DataFrame:
+    """The numbers of Tables 9 to 12; impacts above 1 as their inverse."""
+    theirs = where(published(kernel_fairness.PAPER), view=BESIDE_OURS)
+    theirs = theirs.replace({"dataset": {"adult_complete": "adult_official"}})
+    theirs = theirs[theirs["attribute"].isin(["", *attributes.values()])]
+    folded = kernel_fairness.folded(theirs.rename(columns={"value": "published"}))
+    names = dict.fromkeys(kernel_fairness.SCORES.values(), "score")
+    names |= {"mean_squared_error": ERROR, "disparate_impact": "gap"}
+    theirs = theirs.assign(
+        published=folded.fillna(theirs["value"]), metric=theirs["metric"].replace(names)
+    )
+    theirs = theirs.rename(columns={"notion": "penalised"})
+    return theirs[[*OF_TRIAL, "published"]].drop_duplicates(OF_TRIAL)
+
+
+def _beside_printed(found: pd.DataFrame) -> pd.DataFrame:
+    """With a column ``cell``: as ``_spread``, with the published number and missing splits."""
+    found = _spread(found)
+    printed = found["published"].map(" ({:.2f})".format).where(found["published"].notna(), "")
+    all_splits = found.groupby(OF_TRIAL[:1])["seeds"].transform("max")
+    fewer = ", " + found["seeds"].astype(str) + " of " + all_splits.astype(str)
+    cells = found["cell"].str.removesuffix(" ± nan") + printed
+    cells += fewer.where(found["seeds"] < all_splits, "")
+    cells = cells.where(found["seeds"] > 0, "–" + printed)
+    return found.assign(cell=cells)
+
+
+def weights(attributes: Mapping[str, str], results: Results) -> pd.DataFrame:
+    """Table 13: accuracy, gap, score and p by weight, and the splits where p is below 5 %."""
+    found = kernel_fairness.table_13(results, attributes)
+    named = [
+        _names(notion).get(metric, metric)
+        for notion, metric in zip(found["notion"], found["metric"], strict=True)
+    ]
+    found = found.assign(measure=named, cell=_spread(found)["cell"])
+    rejected = found["rejected"].map("{:.0f}".format)
+    found["cell"] = found["cell"].mask(found["measure"] == "p", found["cell"] + ", " + rejected)
+    keys = ["dataset", "notion", "weight"]
+    wide = found.pivot(index=keys, columns="measure", values="cell")
+    return wide[["accuracy", "gap", "score", "p"]].reset_index()
+
+
+def attributes_by_weight(results: Results) -> pd.DataFrame:
+    """Figure 4: quality and joint score by weight and number of attributes."""
+    rows = kernel_fairness.figure_4(results)
+    rows = rows[rows.groupby("study")["attributes"].transform("nunique") > 1]
+    cells = rows["quality"].map("{:.3f}".format) + ", " + rows["score"].map("{:.3f}".format)
+    rows = rows.assign(cell=cells, weight=rows["weight"].map("weight {:g}".format))
+    keys = ["study", "notion", "attributes"]
+    order = rows["weight"].drop_duplicates()
+    wide = rows.pivot(index=keys, columns="weight", values="cell")[order]
     return wide.reset_index()
 
 
@@ -418,10 +509,11 @@ PAGES = {
             kernel_fairness.SECTION,
             (),
             {
-                "several_attributes": partial(fairest, SEVERAL),
-                "official_test_file": partial(fairest, OFFICIAL),
+                "classes": partial(fairest, CLASSES, (*QUALITY, "gap")),
+                "weights": partial(weights, kernel_fairness.TRADE_OFF),
             },
-            QUALITY,
+            (*QUALITY, ERROR, "delta_eo", "faircocco_eo", *kernel_fairness.P_VALUES.values()),
+            claims_by=("claim",),
         ),
         Page(
             fair_metric_learning.PAPER,
