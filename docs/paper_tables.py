@@ -355,6 +355,31 @@ def rare_classes(results: Results) -> pd.DataFrame:
     return wide[[*names]].rename(columns=names).reset_index().replace({"dataset": RARE})
 
 
+COLOURS = {
+    "accuracy": "accuracy",
+    "recall_at": "recall@1",
+    "nmi": "NMI",
+    "worst_group_recall_at": "recall@1 of the worst color",
+    "recall_at_worst_gap": "gap of recall@1",
+    "nmi_worst_gap": "gap of NMI",
+    "accuracy_worst_gap": "gap of accuracy",
+}
+
+
+def rare_colour(results: Results) -> pd.DataFrame:
+    """Digits of six colours, of which some are rare, by loss and weights of PARADE."""
+    rows = where(results.unshifted, dataset="coloured_digits", metric=COLOURS, group="")
+    usual = {"classifier": "logistic_regression", "rebalancing": "none"}
+    rows = results.with_hparams(rows, ["alpha", "rho", *usual])
+    others = rows[[*usual]].astype(object).fillna(usual)
+    keys = ["method", "alpha", "rho"]
+    rows = rows[(others == pd.Series(usual)).all(axis=1)].astype(dict.fromkeys(keys, object))
+    rows = rows.fillna(dict.fromkeys(keys, ""))
+    found = _spread(over_seeds(rows, [*keys, "metric"]))
+    wide = found.pivot(index=keys, columns="metric", values="cell")[[*COLOURS]]
+    return wide.rename(columns=COLOURS).reset_index()
+
+
 def rebalanced(results: Results) -> pd.DataFrame:
     """Accuracy, and majority minus minority of it, by how the classifier was rebalanced."""
     metrics = {"accuracy": "accuracy", "accuracy_majority_gap": "gap"}
@@ -521,10 +546,11 @@ PAGES = {
             (),
             {
                 "rare_classes": rare_classes,
+                "rare_colour": rare_colour,
                 "rebalanced": rebalanced,
                 "skin_tones": skin_tones,
             },
-            ("accuracy", *(f"{one}_majority_gap" for one in GAPS)),
+            ("accuracy", *COLOURS, *(f"{one}_majority_gap" for one in GAPS)),
         ),
         Page(
             latent_shift.PAPER,
