@@ -359,7 +359,7 @@ COLOURS = {
     "accuracy": "accuracy",
     "recall_at": "recall@1",
     "nmi": "NMI",
-    "worst_group_recall_at": "recall@1 of the worst color",
+    "worst_group_recall_at": "recall@1 of the worst colour",
     "recall_at_worst_gap": "gap of recall@1",
     "nmi_worst_gap": "gap of NMI",
     "accuracy_worst_gap": "gap of accuracy",
