@@ -12,7 +12,7 @@ is not in the table of scores, so that these lines rest on shifted test sets onl
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,7 @@ SLOPE = {
 }
 
 
+@lru_cache(maxsize=2)  # of two runs that are compared
 def accuracies(results: Results) -> pd.DataFrame:
     """Accuracy of every replica on every test set of a latent shift and on the unshifted one.
 
