@@ -44,14 +44,14 @@ def test_the_environment_variable_chooses_the_grid(project):
     assert not small & large
 
 
-@pytest.mark.parametrize("words", [("registry", "list"), ("run", "--pipelines=ingestion")])
-def test_a_mistyped_environment_is_one_line_in_any_command(project, words):
-    said = project.kedro(*words, status=1, KEDRO_ENV="papr")
-    assert said.splitlines() == [
-        "Error: unknown environment 'papr': did you mean 'paper'? "
-        "Allowed: base, cross, demo, digits_full, estimators, local, natural, paper, reduced, "
-        "smoke, study"
-    ]
+def test_a_mistyped_environment_is_one_line_in_any_command(project):
+    commands = "registry list", "run --pipelines=ingestion"
+    for said in project.commands(*commands, status=1, KEDRO_ENV="papr").values():
+        assert said.splitlines() == [
+            "Error: unknown environment 'papr': did you mean 'paper'? "
+            "Allowed: base, cross, demo, digits_full, estimators, local, natural, paper, reduced, "
+            "smoke, study"
+        ]
 
 
 def test_wrong_filters_of_a_run_are_one_line(project):

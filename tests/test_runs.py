@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 from contextlib import suppress
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -144,9 +145,11 @@ def test_subset_ends_in_the_report_of_that_subset(finished):
     assert set(metrics["seed"]) == {0, 1}
     page = finished.file("report.html", "one").read_text()
     assert "<td>cuma</td><td>not selected</td>" in page
-    assert "run one exists" in finished.kedro(*SMOKE, "--run-id", "one", status=1)
-    said = finished.kedro(*SMOKE, "--run-id", "one", "--only-missing-outputs", status=1)
-    assert "differs: its runtime parameters" in said
+    again = " ".join([*SMOKE, "--run-id", "one"])
+    completed = f"{again} --only-missing-outputs"
+    said = finished.commands(again, completed, status=1)
+    assert "run one exists" in said[again]
+    assert "differs: its runtime parameters" in said[completed]
 
 
 def test_interrupted_and_killed_run_is_completed_under_its_id(project):
@@ -213,9 +216,9 @@ def test_rerun_gives_the_same_bits_and_finds_a_difference(after_run):
         comparison(told, json.loads(again.read_text()))
 
     (after_run.root / "conf" / "smoke" / "parameters.yml").write_text("protocols: {}\n")
-    assert "git worktree add" in after_run.kedro("rerun", "one", status=1)
-    said = after_run.kedro("rerun", "onne", status=1)
-    assert "unknown run 'onne': did you mean 'one'" in said
+    said = after_run.commands("rerun one", "rerun onne", status=1)
+    assert "git worktree add" in said["rerun one"]
+    assert "unknown run 'onne': did you mean 'one'" in said["rerun onne"]
 
 
 def test_mlflow_holds_a_parent_and_a_child_for_each_cell(failed_run):
@@ -283,25 +286,29 @@ def test_bad_severity_in_the_grid_is_refused_before_anything_runs(project):
     assert not list((project.root / "data").rglob("*.safetensors"))
 
 
-def test_table_prints_the_tidy_rows(finished, tmp_path):
+def test_table_prints_the_tidy_rows(finished):
     """CSV, JSON lines and Markdown of the newest finished run, or of one by name.
 
     The run was started in a folder of the project: its files are where they always are.
     """
     assert not (finished.root / "conf" / "data").exists()
-    (tmp_path / "all.csv").write_text(finished.kedro("table", "--format", "csv", "--run", "one"))
-    printed = pd.read_csv(tmp_path / "all.csv", keep_default_na=False, na_values={"value": [""]})
+    as_csv, as_json, markdown = finished.commands(
+        "table --format csv --run one", "table --format json", "table --format markdown"
+    ).values()
+    printed = pd.read_csv(StringIO(as_csv), keep_default_na=False, na_values={"value": [""]})
     table = finished.metrics("one")
     assert list(printed.columns) == list(table.columns)
     assert printed["value"].tolist() == pytest.approx(table["value"].tolist(), nan_ok=True)
-    lines = finished.kedro("table", "--format", "json").splitlines()
-    assert len([json.loads(line) for line in lines]) == len(table)
-    assert finished.kedro("table", "--format", "markdown").startswith("| dataset | method |")
+    assert len([json.loads(line) for line in as_json.splitlines()]) == len(table)
+    assert markdown.startswith("| dataset | method |")
 
 
 def test_table_prints_a_view_as_the_report_shows_it(finished):
     """Of the metrics, and of a further table of the run; others are named."""
-    printed = finished.kedro("table", "--view", "sizes_of_splits", "--run", "one", "--format=json")
+    printed, shown = finished.commands(
+        "table --view sizes_of_splits --run one --format=json",
+        "table --view survival --format csv",
+    ).values()
     splits = pd.read_parquet(finished.file("diabetes/attributes.parquet", "one"))[
         ["split_0", "split_1"]
     ]
@@ -315,7 +322,6 @@ def test_table_prints_a_view_as_the_report_shows_it(finished):
         "reused": pytest.approx(crossed / tested.to_numpy().sum()),
         "ratio": pytest.approx(tested["split_0"].sum() / trained["split_0"].sum()),
     }
-    shown = finished.kedro("table", "--view", "survival", "--format", "csv")
     expected = VIEWS["survival"].rows(Results(finished.metrics("one"))).to_csv(index=False)
     assert shown == expected and len(expected.splitlines()) > 1
     said = finished.kedro("table", "--view", "winnners", status=1)
