@@ -239,34 +239,26 @@ def _beside_printed(found: pd.DataFrame) -> pd.DataFrame:
     cells = found["cell"].str.removesuffix(" ± nan") + printed
     cells += fewer.where(found["seeds"] < all_splits, "")
     cells = cells.where(found["seeds"] > 0, "–" + printed)
-    return found.assign(cell=cells)
+    return found.assign(cell=cells.str.replace(" ± ", "±"))
 
 
-def weights(attributes: Mapping[str, str], results: Results) -> pd.DataFrame:
-    """Table 13: accuracy, gap, score and p by weight, and the splits where p is below 5 %."""
-    found = kernel_fairness.table_13(results, attributes)
-    named = [
+def weights(results: Results) -> pd.DataFrame:
+    """Table 13, and linear models: accuracy, score and splits where p is below 5 % by weight."""
+    found = kernel_fairness.table_13(results, {**kernel_fairness.TRADE_OFF, **LINEAR})
+    measures = [
         _names(notion).get(metric, metric)
         for notion, metric in zip(found["notion"], found["metric"], strict=True)
     ]
-    found = found.assign(measure=named, cell=_spread(found)["cell"])
-    rejected = found["rejected"].map("{:.0f}".format)
-    found["cell"] = found["cell"].mask(found["measure"] == "p", found["cell"] + ", " + rejected)
+    found = _spread(found).assign(measure=measures, accuracy=found["ours"].map("{:.3f}".format))
+    found["rejected"] = found["rejected"].map("{:.0f}".format)
     keys = ["dataset", "notion", "weight"]
-    wide = found.pivot(index=keys, columns="measure", values="cell")
-    return wide[["accuracy", "gap", "score", "p"]].reset_index()
-
-
-def attributes_by_weight(results: Results) -> pd.DataFrame:
-    """Figure 4: quality and joint score by weight and number of attributes."""
-    rows = kernel_fairness.figure_4(results)
-    rows = rows[rows.groupby("study")["attributes"].transform("nunique") > 1]
-    cells = rows["quality"].map("{:.3f}".format) + ", " + rows["score"].map("{:.3f}".format)
-    rows = rows.assign(cell=cells, weight=rows["weight"].map("weight {:g}".format))
-    keys = ["study", "notion", "attributes"]
-    order = rows["weight"].drop_duplicates()
-    wide = rows.pivot(index=keys, columns="weight", values="cell")[order]
-    return wide.reset_index()
+    shown = {"accuracy": "accuracy", "score": "cell", "p": "rejected"}
+    parts = [
+        found[found["measure"] == measure].set_index(keys)[column]
+        for measure, column in shown.items()
+    ]
+    cells = pd.concat(parts, axis=1).agg("; ".join, axis=1)
+    return cells.unstack("weight", "").rename(columns="weight {:g}".format).reset_index()
 
 
 GENERATED = {
@@ -542,7 +534,8 @@ PAGES = {
             (),
             {
                 "classes": partial(fairest, CLASSES, (*QUALITY, "gap")),
-                "weights": partial(weights, kernel_fairness.TRADE_OFF),
+                "numbers": partial(fairest, NUMBERS, (ERROR,)),
+                "weights": weights,
             },
             (*QUALITY, ERROR, "delta_eo", "faircocco_eo", *kernel_fairness.P_VALUES.values()),
             claims_by=("claim",),

@@ -111,8 +111,12 @@ def _is_of_quality(criterion: Criterion) -> bool:
 
 @lru_cache(maxsize=len(SCORES))
 def by_weight(results: Results, notion: str) -> pd.DataFrame:
-    """Rows of FairCOCCO's trials that change the weight only, and of plain training at weight 0."""
-    rows = where(of_notion(results, results.unshifted, notion), method=[PLAIN, OWN])
+    """Rows of FairCOCCO's trials that change the weight only, and of plain training at weight 0.
+
+    Of all trials that were trained: those that validation selected differ from split to split.
+    """
+    rows = where(results.metrics, shift=UNSHIFTED, selection=EVERY)
+    rows = where(of_notion(results, rows, notion), method=[PLAIN, OWN])
     rows = results.with_hparams(rows, ["weight"])
     plain = rows["method"] == PLAIN
     weight = rows["weight"].astype(float).fillna(DEFAULT_WEIGHT).mask(plain, 0.0)
