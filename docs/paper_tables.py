@@ -419,11 +419,7 @@ COLUMNS = {
     "majority_minority_difference": "majority minus minority, distractor shape",
     "mean_majority_minority_difference": "mean over variables",
 }
-LNL_COLUMNS = {
-    "unbiased_accuracy": "unbiased accuracy",
-    "majority_minority_difference": "majority minus minority, given variable",
-    "mean_majority_minority_difference": "mean over variables",
-}
+UNBIASED = {"unbiased_accuracy": "unbiased accuracy"}
 
 
 def ablations(results: Results) -> pd.DataFrame:
@@ -476,17 +472,6 @@ def against_erm(dataset: str, columns: Mapping[str, str], results: Results) -> p
     return wide.fillna("").reset_index()
 
 
-def lnl_by_variable(results: Results) -> pd.DataFrame:
-    """LNL by the variable that it is given, in percent and points."""
-    rows = where(results.unshifted, dataset="biased_mnist_lnl")
-    rows = bias_variables.with_variables(results, rows, "distractor_color")
-    given = (rows["attribute"] == rows["explicit"]) | (rows["attribute"] == "")
-    rows = where(rows[given], metric=LNL_COLUMNS)
-    found = _in_percent(over_seeds(rows, ["explicit", "metric"]))
-    wide = found.pivot(index="explicit", columns="metric", values="cell")[[*LNL_COLUMNS]]
-    return wide.rename(columns=LNL_COLUMNS).rename_axis("given variable").reset_index()
-
-
 def celeba_subgroups(results: Results) -> pd.DataFrame:
     """Table A3: accuracy of the subgroups in percent, the published one in brackets."""
     rows = bias_mitigation.table_a3(results)
@@ -524,6 +509,8 @@ PAGES = {
                 "tuning": tuning,
                 "tuned": partial(against_erm, TUNED, COLUMNS),
                 "ablations": ablations,
+                "celeba": partial(against_erm, bias_mitigation.CELEBA, UNBIASED),
+                "table_a3": celeba_subgroups,
             },
             tuple(COLUMNS),
             ("accuracy_by_subgroup",),
