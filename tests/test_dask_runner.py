@@ -128,18 +128,22 @@ def small_disk(tmp_path) -> Iterator[Path]:
         subprocess.run(["umount", str(folder)], check=True)
 
 
-def large(text: str) -> str:
+def large(*scores: str) -> str:
     """A megabyte."""
-    return text * 2**18
+    return "text" * 2**18
 
 
 def too_large(folder: Path, address: str) -> str:
-    """Run four cells of which one has a model of a megabyte; why it failed, alone."""
+    """Run four cells of which one has a model of a megabyte; why it failed, alone.
+
+    The others are done by then: nothing else is written while the disk is full.
+    """
     found = catalog(folder, "one")
+    others = [f"{cell}_metrics" for cell in ("adult_erm", "german_erm", "german_cuma")]
     what = Pipeline(
         [
             *(node for node in pipeline().nodes if node.name != "adult.cuma.train"),
-            Node(large, "raw", "adult.cuma.models", name="large", namespace="adult.cuma"),
+            Node(large, others, "adult.cuma.models", name="large", namespace="adult.cuma"),
         ]
     )
     with pytest.raises(RunFailed) as error:
