@@ -431,6 +431,17 @@ def ablations(results: Results) -> pd.DataFrame:
     return wide.rename(columns={"dataset": "change"}).replace({"change": CHANGED})
 
 
+def given_to_lnl(results: Results) -> pd.DataFrame:
+    """LNL at its own learning rate by the variable that it is given, in percent and points."""
+    rows = where(results.unshifted, dataset="biased_mnist_lnl", metric=COLUMNS)
+    rows = bias_variables.with_variables(results, rows, default="distractor_color")
+    rows = rows[(rows["attribute"] == "") | (rows["attribute"] == rows["explicit"])]
+    found = _in_percent(over_seeds(rows, ["explicit", "metric"]))
+    wide = found.pivot(index="explicit", columns="metric", values="cell")[[*COLUMNS]]
+    titles = ["unbiased accuracy", "majority minus minority, given", "mean over variables"]
+    return wide.set_axis(titles, axis=1).rename_axis("given").reset_index()
+
+
 TRIED, TUNED = "biased_mnist_tuning", "biased_mnist_tuned"
 
 
@@ -509,6 +520,7 @@ PAGES = {
                 "tuning": tuning,
                 "tuned": partial(against_erm, TUNED, COLUMNS),
                 "ablations": ablations,
+                "given_to_lnl": given_to_lnl,
                 "celeba": partial(against_erm, bias_mitigation.CELEBA, UNBIASED),
                 "table_a3": celeba_subgroups,
             },
