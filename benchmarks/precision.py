@@ -3,7 +3,7 @@
 Without instructions for bfloat16 (AVX512-BF16, AMX) a processor converts every number, which is
 slower than float32. ``benchmarks/gpu.py`` measures the same on a GPU.
 
-    python benchmarks/precision.py --size 96 --batch-size 64
+    python benchmarks/precision.py --size 96 --batch-size 128
 """
 
 import argparse
@@ -33,7 +33,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--networks", default="biased_mnist_cnn")
     parser.add_argument("--size", type=int, default=96)
-    parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
     os.environ[ROOT_VARIABLE] = tempfile.mkdtemp()

@@ -442,6 +442,24 @@ def given_to_lnl(results: Results) -> pd.DataFrame:
     return wide.set_axis(titles, axis=1).rename_axis("given").reset_index()
 
 
+PRECISIONS = {
+    "biased_mnist_tuned": ("Biased MNIST", "float32"),
+    "biased_mnist_bfloat16": ("Biased MNIST", "bfloat16"),
+    "celeba_hair": ("CelebA, hair colour", "float32"),
+    "celeba_hair_bfloat16": ("CelebA, hair colour", "bfloat16"),
+}
+
+
+def precisions(results: Results) -> pd.DataFrame:
+    """Unbiased accuracy in percent of plain training in both precisions."""
+    rows = where(results.unshifted, dataset=PRECISIONS, method="erm", metric=UNBIASED)
+    cells = _in_percent(over_seeds(rows, ["dataset"])).set_index("dataset")["cell"]
+    titles = ["data", "precision", "unbiased accuracy"]
+    return pd.DataFrame(
+        [(*named, cells[dataset]) for dataset, named in PRECISIONS.items()], columns=titles
+    )
+
+
 TRIED, TUNED = "biased_mnist_tuning", "biased_mnist_tuned"
 
 
@@ -521,6 +539,7 @@ PAGES = {
                 "tuned": partial(against_erm, TUNED, COLUMNS),
                 "ablations": ablations,
                 "given_to_lnl": given_to_lnl,
+                "precisions": precisions,
                 "celeba": partial(against_erm, bias_mitigation.CELEBA, UNBIASED),
                 "table_a3": celeba_subgroups,
             },
