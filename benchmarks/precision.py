@@ -31,7 +31,7 @@ def seconds(stack: fitting.Stack) -> float:
 def main() -> None:
     """Print and save the time of a step in both precisions for every network."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--networks", default="biased_mnist_cnn")
+    parser.add_argument("--networks", default="biased_mnist_cnn,resnet18")
     parser.add_argument("--size", type=int, default=96)
     parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--repeats", type=int, default=5)
