@@ -23,12 +23,12 @@ from multiprocessing import get_context
 import numpy as np
 import pandas as pd
 import torch
+from _cells import cell_of
 from _published import epoch_of
 from _results import Row, rounded, save
 
 from robust_fairness.core.checkpoints import ROOT_VARIABLE, threads
 from robust_fairness.core.memory import keep_freed_memory
-from robust_fairness.experiment.experiment import Cell
 from robust_fairness.samples import Samples
 from robust_fairness.training import fitting
 
@@ -86,16 +86,7 @@ def peak() -> int:
 
 def own_stack(samples: Samples, method: str, batch_size: int) -> fitting.Stack:
     """One replica of a method."""
-    cell = Cell.model_validate(
-        {
-            "dataset": "pictures",
-            "label": method,
-            "method": {"name": method},
-            "network": {"name": "biased_mnist_cnn"},
-            "protocol": {"batch_size": batch_size, "epochs": 100},
-            "seeds": [0],
-        }
-    )
+    cell = cell_of(method, "biased_mnist_cnn", batch_size=batch_size)
     return fitting.Stack(samples, cell, cell.replicas())
 
 

@@ -12,12 +12,12 @@ import statistics
 import tempfile
 import time
 
+from _cells import cell_of
 from _results import rounded, save
 from bias_mitigation import pictures
 
 from robust_fairness.core.checkpoints import ROOT_VARIABLE, threads
 from robust_fairness.core.memory import keep_freed_memory
-from robust_fairness.experiment.experiment import Cell
 from robust_fairness.training import fitting
 
 
@@ -43,18 +43,7 @@ def main() -> None:
     for network in options.networks.split(","):
         stacks = {}
         for precision in ("float32", "bfloat16"):
-            cell = Cell.model_validate(
-                {
-                    "dataset": "pictures",
-                    "label": "erm",
-                    "method": {"name": "erm"},
-                    "network": {"name": network},
-                    "protocol": {
-                        "batch_size": options.batch_size, "epochs": 100, "precision": precision
-                    },
-                    "seeds": [0],
-                }
-            )  # fmt: skip
+            cell = cell_of("erm", network, batch_size=options.batch_size, precision=precision)
             stacks[precision] = fitting.Stack(samples, cell, cell.replicas())
         with threads(1):
             rounds = [[seconds(one) for one in stacks.values()] for _ in range(options.repeats + 1)]

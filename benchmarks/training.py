@@ -18,12 +18,12 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import torch
+from _cells import cell_of
 from _plain import Replica as Plain
 from _results import Row, rounded, save
 
 from robust_fairness.core.checkpoints import ROOT_VARIABLE, threads
 from robust_fairness.core.memory import keep_freed_memory
-from robust_fairness.experiment.experiment import Cell
 from robust_fairness.samples import Samples
 from robust_fairness.training import fitting, stacking
 
@@ -66,16 +66,7 @@ def plain(samples: Samples, method: str, batch_size: int) -> Callable[[], None]:
 
 def measure(samples: Samples, method: str, count: int, batch_size: int, repeats: int) -> Row:
     """Epoch times of the three ways and their ratios, of rounds in turn after a warm-up."""
-    cell = Cell.model_validate(
-        {
-            "dataset": "adult_like",
-            "label": method,
-            "method": {"name": method},
-            "network": {"name": "mlp"},
-            "protocol": {"batch_size": batch_size, "epochs": 100},
-            "seeds": list(range(count)),
-        }
-    )
+    cell = cell_of(method, "mlp", seeds=count, batch_size=batch_size)
     replicas = cell.replicas()
     groups = stacking.stacks(replicas, samples, "mlp")
     alone = replicas[:MEASURED_ALONE]
