@@ -1,7 +1,6 @@
 """The examples of the documents, run as they stand there."""
 
 import doctest
-import importlib.util
 import os
 import re
 import shlex
@@ -34,6 +33,7 @@ from robust_fairness.reporting import Results
 from robust_fairness.runs.configuration import ConfigLoader
 from robust_fairness.settings import CONFIG_LOADER_ARGS
 from robust_fairness.training import fitting
+from tests.modules import module
 from tests.project import ROOT, Project
 
 DOCUMENTS = ROOT / "docs"
@@ -75,15 +75,6 @@ def added(tmp_path_factory: pytest.TempPathFactory) -> Project:
 def rows(added: Project) -> pd.DataFrame:
     """What its run found."""
     return added.metrics("examples")
-
-
-def module(path: Path) -> ModuleType:
-    """A file, by itself."""
-    specification = importlib.util.spec_from_file_location(path.stem, path)
-    assert specification and specification.loader
-    found = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(found)
-    return found
 
 
 def test_what_was_added_is_in_the_table(rows):

@@ -321,12 +321,16 @@ def test_generators_are_read_for_the_datasets_that_they_make(file):
         ("{gan: {}}", "generator 'gan' has neither source nor file"),
         ("{gan: {fiel: a}}", "Unknown field 'fiel' for generator 'gan' (parameters.yml:17)"),
         ("{gan: {referee: {}, file: a}}", "Field 'referee' of generator 'gan' is now 'reference'"),
+        (
+            "{gan: {file: a, training: {images: 3}}}",
+            "generator 'gan' has a file and a training, allowed: one of them",
+        ),
         ("{gan: {file: a, reference: {network: mlp}}}", "has a reference without a source"),
         ("{gan: {source: diggits}}", "Unknown dataset 'diggits' (parameters.yml:17). Did you mean"),
         ("{gan: {source: made}}", "The source of generator 'gan' is generated"),
         ("{gan: {source: digits}}", "reference of generator 'gan' has no network"),
         (
-            "{gan: {file: a, training: {picturez: 3}}}",
+            "{gan: {source: digits, training: {picturez: 3}}}",
             "training.picturez of generator 'gan': Extra inputs",
         ),
     ],

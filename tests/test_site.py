@@ -1,6 +1,5 @@
 """The documentation site: its links, and that it needs nothing but itself."""
 
-import importlib.util
 import json
 import re
 import shutil
@@ -13,6 +12,7 @@ from types import SimpleNamespace as Fields
 
 import pytest
 
+from tests.modules import module
 from tests.project import ROOT
 
 pytest.importorskip("mkdocs", reason="documents are built with the extra `docs`")
@@ -21,12 +21,7 @@ pytest.importorskip("mkdocs", reason="documents are built with the extra `docs`"
 @cache
 def of_site(name: str) -> ModuleType:
     """A module of docs/site."""
-    path = ROOT / "docs" / "site" / f"{name}.py"
-    specification = importlib.util.spec_from_file_location(f"site_{name}", path)
-    assert specification and specification.loader
-    found = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(found)
-    return found
+    return module(ROOT / "docs" / "site" / f"{name}.py")
 
 
 class Titles:

@@ -1,17 +1,16 @@
 """The tables of docs/audit.md follow from the scores beside them."""
 
-import importlib.util
 from pathlib import Path
 
 import pandas as pd
+
+from tests.modules import module
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_the_tables_are_those_of_the_scores():
-    spec = importlib.util.spec_from_file_location("label_free", DOCS / "label_free.py")
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
+    made = module(DOCS / "label_free.py")
     found = pd.read_csv(made.SCORES)
     page = made.PAGE.read_text(encoding="utf-8")
     assert made.written(page, found) == page

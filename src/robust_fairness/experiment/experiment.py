@@ -272,7 +272,8 @@ class GeneratorConfig(Settings):
 
     Attributes:
         training: how it is trained, ``generation.fitting.GeneratorParameters``.
-        file: the safetensors file of a generator that was trained elsewhere.
+        file: the safetensors file of a generator that was trained elsewhere, or ``digits``, which
+            is part of the package.
         source: the dataset of real images, if there is one.
         reference: the classifier of real images that is used to assess generated images; None
             without a source.

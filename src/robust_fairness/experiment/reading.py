@@ -401,13 +401,16 @@ class Reader:
         elif not fields.get("source") and not fields.get("file"):
             text = f"{of} has neither source nor file, allowed: one of them, or both"
             self.mistakes.note(text, node.place)
+        elif fields.get("file") and fields.get("training"):
+            text = f"{of} has a file and a training, allowed: one of them, and null for the other"
+            self.mistakes.note(text, node.place)
         elif fields.get("reference") and not fields.get("source"):
             self.mistakes.note(f"{of} has a reference without a source", node.place)
         if len(self.mistakes.found) > before:
             return None
         written = {
             "name": name,
-            **{key: fields[key] for key in ("file", "training") if key in fields},
+            **{key: fields[key] for key in ("file", "training") if fields.get(key)},
         }
         if fields.get("source"):
             written |= self.real_images(name, str(fields["source"]), node)

@@ -1,0 +1,50 @@
+"""The generator of digits that the package contains, and the command that trains it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_digits
+from sklearn.svm import SVC
+
+from robust_fairness.generation.generator import BUNDLED, Generator, load
+from tests.modules import module
+
+SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "digits_generator.py"
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return module(SCRIPT)
+
+
+def recognised(generator: Generator) -> float:
+    """Share of 200 generated digits that a classifier of the real ones assigns to their class."""
+    digits = load_digits()
+    classifier = SVC(C=10).fit(digits.data / 16, digits.target)
+    found = generator.grid(20).numpy().reshape(200, -1) / 255
+    return float((classifier.predict(found) == np.repeat(np.arange(10), 20)).mean())
+
+
+def test_bundled_digits_are_recognised():
+    assert recognised(load(Path("digits"))) > 0.95
+    assert BUNDLED["digits"].stat().st_size < 400_000
+
+
+def test_command_trains_the_bundled_generator(script, tmp_path, monkeypatch):
+    """Its settings; its weights are those of its own training, with half the precision."""
+    monkeypatch.setitem(script.SETTINGS, "images", 128)
+    generator = script.trained()
+    script.save(generator, tmp_path / "digits.safetensors")
+    found, bundled = load(tmp_path / "digits.safetensors"), load(Path("digits"))
+    assert found.settings == bundled.settings == generator.settings
+    for name, weight in generator.weights.items():
+        torch.testing.assert_close(found.weights[name], weight, rtol=2**-11, atol=1e-7)
+    assert not list(tmp_path.rglob("checkpoints/*"))
+
+
+@pytest.mark.slow
+def test_training_again_gives_the_bundled_quality(script):
+    assert recognised(script.trained()) > 0.95

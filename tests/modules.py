@@ -1,0 +1,14 @@
+"""Python files that are in no package."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+
+def module(path: Path) -> ModuleType:
+    """A file, by itself."""
+    specification = importlib.util.spec_from_file_location(path.stem, path)
+    assert specification and specification.loader
+    found = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(found)
+    return found
