@@ -123,11 +123,11 @@ def _centred(rows: Tensor, centre: Tensor, dtype: torch.dtype) -> tuple[Tensor, 
 def _products(x: Tensor, y: Tensor) -> Tensor:
     """Products of every two rows ``[n, m]``.
 
-    On the CPU by numpy, whose OpenBLAS is faster than the MKL of torch on AMD processors.
+    On the CPU by oneDNN where torch has it: its float32 products are twice as fast as torch's own
+    on AMD processors.
     """
-    if x.device.type == "cpu":
-        with np.errstate(over="ignore", invalid="ignore"):
-            return torch.from_numpy(x.numpy() @ y.numpy().T)
+    if x.device.type == "cpu" and x.dtype == torch.float32 and torch.backends.mkldnn.is_available():
+        return torch.nn.functional.linear(x.to_mkldnn(), y.to_mkldnn()).to_dense()
     return x @ y.T
 
 
