@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 import torch
 
-from robust_fairness.metrics import evaluate, find_metric
-from robust_fairness.metrics.cross_covariance import exact_score
+from robust_fairness.metrics import evaluate, faircocco, find_metric
+from robust_fairness.metrics.cross_covariance import exact_score, pivots
 from robust_fairness.metrics.faircocco import (
+    _REMEMBERED,
+    MOST_REMEMBERED,
     _rows,
     faircocco_cal,
     faircocco_dp,
@@ -49,6 +51,24 @@ def test_score_is_the_exact_one_of_probabilities(notion, function):
     variables = variables_of(notion, *(torch.from_numpy(one) for one in columns))
     assert function(**rows).value == pytest.approx(exact_score(variables).item(), rel=1e-3)
     assert function(**rows).n == 200
+
+
+def test_pivots_of_equal_values_are_found_once(monkeypatch):
+    """Of prediction, attribute, outcome and the two extended variables, for all four metrics."""
+    found = []
+    monkeypatch.setattr(faircocco, "pivots", lambda one: found.append(one) or pivots(one))
+    _REMEMBERED.clear()
+    rows = make(seed=5)
+    metrics = (faircocco_dp, faircocco_eo, faircocco_cal, faircocco_eo_p_value)
+    once = [metric(**rows) for metric in metrics]
+    assert len(found) == 5
+    assert [metric(**rows) for metric in metrics] == once
+    assert len(found) == 5
+    for seed in range(MOST_REMEMBERED):
+        faircocco_dp(**make(20, seed))
+    assert len(_REMEMBERED) == MOST_REMEMBERED
+    assert [metric(**rows) for metric in metrics] == once
+    assert len(found) > 5 + MOST_REMEMBERED
 
 
 def test_more_rows_than_asked_for_are_cut_to_a_fixed_subset():

@@ -60,9 +60,10 @@ class Generator:
             name: weights[name].detach().to("cpu", torch.float32).contiguous()
             for name in sorted(weights)
         }
-        network = settings.build()
+        with torch.device("meta"):  # no memory is taken for what the settings declare
+            network = settings.build()
         require_fit(network.unet.state_dict(), self.weights)
-        network.unet.load_state_dict(self.weights)
+        network.unet.load_state_dict(self.weights, assign=True)
         network = network.to(self.device, getattr(torch, settings.sampler.precision))
         network = network.eval().requires_grad_(False)
         called: Any = torch.compile(network) if settings.sampler.compiled else network
@@ -146,8 +147,6 @@ def load(path: Path, device: Device = "auto", classes: Sequence[str] | None = No
             f"allowed: {len(classes)} ({', '.join(classes):.80})"
         )
     try:
-        with torch.device("meta"):  # before memory is taken for what the settings declare
-            require_fit(settings.build().unet.state_dict(), weights)
         return Generator(settings, weights, device)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None

@@ -14,7 +14,7 @@ scores of equal numbers of rows only, and use p-values to interpret small ones.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from hashlib import blake2b
 from typing import Any, Literal
 
 import numpy as np
@@ -24,6 +24,7 @@ from torch import Tensor
 from robust_fairness.metrics.base import Array, Score, measure
 from robust_fairness.metrics.cross_covariance import (
     WIDTH_ROWS,
+    Pivots,
     Variable,
     evenly_spaced,
     low_rank_score,
@@ -38,7 +39,9 @@ NOTIONS: tuple[Notion, ...] = ("dp", "eo", "cal")
 Extended = Literal["attribute", "both"]
 
 LEAST_ROWS = 4
+MOST_REMEMBERED = 64  # small tensors each
 ROWS = 4096
+_REMEMBERED: dict[tuple[Any, ...], Any] = {}
 NEEDS = ("outputs", "classes", "sensitive_columns", "conditioning_columns")
 
 
@@ -79,17 +82,25 @@ def variables_of(
     return [first, make(attribute, given), make(given)]
 
 
+def remembered(compute: Callable[..., Any], values: Tensor, *others: Any) -> Any:
+    """``compute(*others)``, kept for equal values: scores ask for the same ones many times."""
+    key = compute.__name__, tuple(values.shape), blake2b(values.numpy().data).digest()
+    if key not in _REMEMBERED:
+        if len(_REMEMBERED) >= MOST_REMEMBERED:
+            _REMEMBERED.pop(next(iter(_REMEMBERED)))  # the oldest
+        _REMEMBERED[key] = compute(*others)
+    return _REMEMBERED[key]
+
+
 def remembered_width(x: Tensor, rows: int) -> Tensor:
-    """``median_distance``, which scores of one prediction ask for the same values many times."""
+    """``median_distance``."""
     used = evenly_spaced(x, rows)
-    return torch.tensor(_width(used.numpy().tobytes(), x.shape[1]), dtype=x.dtype)
+    return remembered(median_distance, used, used, rows)
 
 
-@lru_cache(maxsize=64)
-def _width(values: bytes, columns: int) -> float:
-    """Of the rows that are used, so that little memory is kept."""
-    numbers = np.frombuffer(values).reshape(-1, columns).copy()
-    return float(median_distance(torch.from_numpy(numbers), len(numbers)))
+def remembered_pivots(one: Variable) -> Pivots:
+    """``pivots`` of a variable with that width."""
+    return remembered(pivots, one.x.contiguous(), one)
 
 
 def probabilities(outputs: Tensor, classes: int) -> Tensor:
@@ -184,7 +195,8 @@ def _score_of(notion: Notion) -> Callable[..., Score]:
         if flaw := used.flaw(notion):
             return Score(None, len(used), flaw)
         variables = used.variables(notion)
-        return Score(float(low_rank_score(variables, list(map(pivots, variables)))), len(used))
+        chosen = list(map(remembered_pivots, variables))
+        return Score(float(low_rank_score(variables, chosen)), len(used))
 
     score.__name__ = f"faircocco_{notion}"
     return measure(better="lower", task="any", needs=NEEDS, options={"rows": ROWS})(score)
@@ -207,7 +219,9 @@ def _p_value_of(notion: Notion) -> Callable[..., Score]:
         if flaw := used.flaw(notion):
             return Score(None, len(used), flaw)
         strata = used.strata(notion)
-        found = permutation_test(used.variables(notion), strata, int(permutations))
+        variables = used.variables(notion)
+        chosen = list(map(remembered_pivots, variables))
+        found = permutation_test(variables, strata, int(permutations), chosen=chosen)
         return Score(found, len(used))
 
     p_value.__name__ = f"faircocco_{notion}_p_value"

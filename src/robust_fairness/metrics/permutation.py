@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from robust_fairness.metrics.cross_covariance import Variable, features, pivots
+from robust_fairness.metrics.cross_covariance import Pivots, Variable, features, pivots
 
 PERMUTATIONS = 1000
 STRATUM_ROWS = 5  # of a stratum of a continuous variable; more rows, more type-I errors
@@ -26,6 +26,7 @@ def permutation_test(
     strata: np.ndarray,
     permutations: int = PERMUTATIONS,
     seed: int = 0,
+    chosen: Sequence[Pivots] | None = None,
 ) -> float:
     """Share of permutations, the identity included, with at least the observed dependence.
 
@@ -34,8 +35,10 @@ def permutation_test(
         strata: int64 stratum of every row ``[n]``; a row alone in its stratum stays in place.
         permutations: number of permutations; no p-value is below ``1 / (permutations + 1)``.
         seed: of the permutations.
+        chosen: pivots of the variables, where they are known already.
     """
-    left, right, *given = (features(one, pivots(one)) for one in variables)
+    chosen = chosen or list(map(pivots, variables))
+    left, right, *given = map(features, variables, chosen)
     for rest in given:
         left = left - rest @ (rest.mT @ left)
     still, moved = (left, right) if left.shape[1] > right.shape[1] else (right, left)
