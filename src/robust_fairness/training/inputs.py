@@ -48,7 +48,8 @@ class Inputs:
     def of(self, rows: Tensor) -> Tensor:
         """Raw inputs ``[..., *shape]`` of the rows ``[...]``; questions are packed, float32."""
         if self.questions is None:
-            return self.arrays["x"][rows]
+            # several times faster than indexing, which copies number by number
+            return self.arrays["x"].index_select(0, rows.flatten()).unflatten(0, rows.shape)
         boxes = self.questions.boxes
         images = self.arrays[IMAGE][rows].cpu().numpy()
         return packed(
