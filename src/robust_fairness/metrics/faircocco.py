@@ -39,9 +39,9 @@ NOTIONS: tuple[Notion, ...] = ("dp", "eo", "cal")
 Extended = Literal["attribute", "both"]
 
 LEAST_ROWS = 4
-MOST_REMEMBERED = 64  # small tensors each
+MOST_REMEMBERED = 64  # lists of at most 400 numbers each
 ROWS = 4096
-_REMEMBERED: dict[tuple[Any, ...], Any] = {}
+_REMEMBERED: dict[tuple[str, tuple[int, ...], bytes], Any] = {}
 NEEDS = ("outputs", "classes", "sensitive_columns", "conditioning_columns")
 
 
@@ -82,25 +82,35 @@ def variables_of(
     return [first, make(attribute, given), make(given)]
 
 
-def remembered(compute: Callable[..., Any], values: Tensor, *others: Any) -> Any:
-    """``compute(*others)``, kept for equal values: scores ask for the same ones many times."""
-    key = compute.__name__, tuple(values.shape), blake2b(values.numpy().data).digest()
+def remembered(kind: str, values: Tensor, compute: Callable[[], Any]) -> Any:
+    """What ``compute`` returns, kept for equal values: scores ask for the same many times.
+
+    It returns Python's numbers: small tensors would lie between large ones in memory and keep the
+    allocator from using these again.
+    """
+    key = kind, tuple(values.shape), blake2b(values.numpy().data).digest()
     if key not in _REMEMBERED:
         if len(_REMEMBERED) >= MOST_REMEMBERED:
             _REMEMBERED.pop(next(iter(_REMEMBERED)))  # the oldest
-        _REMEMBERED[key] = compute(*others)
+        _REMEMBERED[key] = compute()
     return _REMEMBERED[key]
 
 
 def remembered_width(x: Tensor, rows: int) -> Tensor:
     """``median_distance``."""
     used = evenly_spaced(x, rows)
-    return remembered(median_distance, used, used, rows)
+    return x.new_tensor(remembered("width", used, lambda: float(median_distance(used, rows))))
 
 
 def remembered_pivots(one: Variable) -> Pivots:
     """``pivots`` of a variable with that width."""
-    return remembered(pivots, one.x.contiguous(), one)
+
+    def found() -> tuple[list[int], list[float]]:
+        chosen = pivots(one)
+        return chosen.rows.tolist(), chosen.rest.tolist()
+
+    rows, rest = remembered("pivots", one.x.contiguous(), found)
+    return Pivots(torch.tensor(rows, dtype=torch.int64), one.x.new_tensor(rest))
 
 
 def probabilities(outputs: Tensor, classes: int) -> Tensor:
