@@ -10,14 +10,13 @@ import argparse
 import os
 import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from itertools import product
 
 import torch
 from _cells import cell_of
 from _results import Row, rounded, save
-from bias_mitigation import own_stack, pictures
+from bias_mitigation import own_stack, pictures, seconds
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 from training import adult_like, plain
@@ -67,13 +66,6 @@ def operations(work: Work) -> float:
     with FlopCounterMode(display=False) as counter:
         work()
     return float(counter.get_total_flops())
-
-
-def seconds(work: Work) -> float:
-    """CPU time."""
-    start = time.process_time()
-    work()
-    return time.process_time() - start
 
 
 def main() -> None:

@@ -3,7 +3,8 @@
     python docs/digits_generator.py [FILE]    # by default over the package's own
 
 scikit-learn's digits, the training rows of the first split. Weights are stored with half precision,
-which changes few pixels, and by one level. Another processor trains other last bits.
+which changes few pixels, and by one level. Another processor rounds differently and trains other
+weights.
 """
 
 import sys

@@ -329,6 +329,7 @@ def test_generators_are_read_for_the_datasets_that_they_make(file):
         ("{gan: {source: diggits}}", "Unknown dataset 'diggits' (parameters.yml:17). Did you mean"),
         ("{gan: {source: made}}", "The source of generator 'gan' is generated"),
         ("{gan: {source: digits}}", "reference of generator 'gan' has no network"),
+        ("{gan: {source: digits, training: 0}}", "training of generator 'gan'"),
         (
             "{gan: {source: digits, training: {picturez: 3}}}",
             "training.picturez of generator 'gan': Extra inputs",

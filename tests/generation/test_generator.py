@@ -32,6 +32,18 @@ def test_a_saved_generator_decodes_the_same(tmp_path):
         assert "conv_in.weight" in file.keys()  # noqa: SIM118 - not a dictionary
 
 
+def test_a_generator_keeps_weights_of_its_own():
+    """Those that it was made of may be trained further."""
+    first = make_generator()
+    weights = {name: weight.clone() for name, weight in first.weights.items()}
+    second = Generator(first.settings, weights, "cpu")
+    before = second.decode(*latents_and_labels())
+    for weight in weights.values():
+        weight.add_(1)
+    assert torch.equal(second.decode(*latents_and_labels()), before)
+    assert second.fingerprint == first.fingerprint
+
+
 def test_decoding_is_heuns_method_on_the_denoiser():
     """Written out with the functions that the other tests check, the network from its weights."""
     made = make_generator()

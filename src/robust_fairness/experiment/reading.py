@@ -410,7 +410,7 @@ class Reader:
             return None
         written = {
             "name": name,
-            **{key: fields[key] for key in ("file", "training") if fields.get(key)},
+            **{key: fields[key] for key in ("file", "training") if fields.get(key) is not None},
         }
         if fields.get("source"):
             written |= self.real_images(name, str(fields["source"]), node)

@@ -24,7 +24,7 @@ KIND = "generator"
 # How files of torch.save, of pickle and of numpy begin. None of them is ever read.
 FOREIGN = {b"PK\x03\x04": "a zip archive", b"\x80": "a pickle", b"\x93NUMPY": "a numpy file"}
 LONGEST_MESSAGE = 200  # letters of a library's own words
-# Generators in this package, by what stands in the place of their file (docs/digits_generator.py).
+# Generators of this package (docs/digits_generator.py), by the name that replaces a file.
 BUNDLED = {"digits": Path(__file__).with_name("digits.safetensors")}
 
 Device = Literal["auto", "cpu", "cuda"]
@@ -57,7 +57,7 @@ class Generator:
         self.settings = settings
         self.device = device_named(device, "generator")
         self.weights = {
-            name: weights[name].detach().to("cpu", torch.float32).contiguous()
+            name: weights[name].detach().to("cpu", torch.float32, copy=True).contiguous()
             for name in sorted(weights)
         }
         with torch.device("meta"):  # no memory is taken for what the settings declare

@@ -88,7 +88,7 @@ def remembered(kind: str, values: Tensor, compute: Callable[[], Any]) -> Any:
     It returns Python's numbers: small tensors would lie between large ones in memory and keep the
     allocator from using these again.
     """
-    key = kind, tuple(values.shape), blake2b(values.numpy().data).digest()
+    key = kind, tuple(values.shape), blake2b(values.contiguous().numpy().data).digest()
     if key not in _REMEMBERED:
         if len(_REMEMBERED) >= MOST_REMEMBERED:
             _REMEMBERED.pop(next(iter(_REMEMBERED)))  # the oldest
@@ -97,19 +97,19 @@ def remembered(kind: str, values: Tensor, compute: Callable[[], Any]) -> Any:
 
 
 def remembered_width(x: Tensor, rows: int) -> Tensor:
-    """``median_distance``."""
+    """``median_distance``, remembered."""
     used = evenly_spaced(x, rows)
     return x.new_tensor(remembered("width", used, lambda: float(median_distance(used, rows))))
 
 
 def remembered_pivots(one: Variable) -> Pivots:
-    """``pivots`` of a variable with that width."""
+    """``pivots`` of a variable with that width, remembered."""
 
     def found() -> tuple[list[int], list[float]]:
         chosen = pivots(one)
         return chosen.rows.tolist(), chosen.rest.tolist()
 
-    rows, rest = remembered("pivots", one.x.contiguous(), found)
+    rows, rest = remembered("pivots", one.x, found)
     return Pivots(torch.tensor(rows, dtype=torch.int64), one.x.new_tensor(rest))
 
 
