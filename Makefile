@@ -95,8 +95,7 @@ bench: $(INSTALLED) ## measure speed and memory
 		echo "== $$script"; $(BIN)/python "$$script"; done
 
 # Those that take less than four minutes each.
-QUICK := arithmetic bias_mitigation corruptions delta_er estimators growth heun_sampler mining \
-	nearest_neighbours precision randaugment report scoring skin_tone synthesis training
+QUICK := bias_mitigation estimators growth nearest_neighbours randaugment report scoring training
 
 bench-table: $(INSTALLED) ## run the quick benchmarks and write their figures into docs/performance.md
 	@set -e; for script in $(QUICK); do \

@@ -392,7 +392,7 @@ def rebalanced(results: Results) -> pd.DataFrame:
 def skin_tones(results: Results) -> pd.DataFrame:
     """Shares of the categories in percent, and what the angle follows.
 
-    Not of a run: ``benchmarks/skin_tone_places.py`` measures faces.
+    Not of a run: faces were measured once.
     """
     rows = pd.read_csv(RESULTS / "fair_metric_learning_skin_tone.csv")
     shares = ["I", "II", "III", "IV", "V", "VI"]
