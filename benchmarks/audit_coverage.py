@@ -11,8 +11,8 @@ import itertools
 
 import numpy as np
 
-from robust_fairness.audit import intervals
-from robust_fairness.audit.changes import change_of
+from robust_fairness.auditing import intervals
+from robust_fairness.auditing.changes import change_of
 
 TRUE_POSITIVE, TRUE_NEGATIVE, POSITIVE = 0.7, 0.8, 0.4
 SIZES = (((500, 500), (500, 50)), ((500, 50), (500, 50)), ((500, 500), (2000, 2000)),

@@ -31,8 +31,8 @@ def scores() -> pd.DataFrame:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     import robust_fairness as rf
-    from robust_fairness.audit.estimates import Reference, Scored, estimate, needs_calibration
-    from robust_fairness.audit.estimates import values as estimated
+    from robust_fairness.auditing.estimates import Reference, Scored, estimate, needs_calibration
+    from robust_fairness.auditing.estimates import values as estimated
     from robust_fairness.samples import groups_of
 
     samples = rf.load("acs_income")

@@ -14,11 +14,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from robust_fairness import audit
-from robust_fairness.audit.trivial import trivial_predictor
+from robust_fairness.auditing.trivial import trivial_predictor
 from robust_fairness.core import tables
 from robust_fairness.experiment.experiment import Cell
-from robust_fairness.library.auditing import Audit
+from robust_fairness.library.auditing import Audit, audit
 from robust_fairness.samples import Samples
 from robust_fairness.samples.domains import rows_by_domain
 from robust_fairness.training import submissions

@@ -25,8 +25,8 @@ FOLDERS = {
     "training": "names of weights in a state dict",
 }
 FILES = {
-    "audit/command.py": "name of the table's file",
-    "audit/gates.py": "a gate as a user writes it: delta_eo[sex]>0.1",
+    "auditing/command.py": "name of the table's file",
+    "auditing/gates.py": "a gate as a user writes it: delta_eo[sex]>0.1",
     "catalog/atomic.py": "paths of files",
     "catalog/_remote.py": "URLs",
     "catalog/names.py": "names of the catalog, which are made here as well",

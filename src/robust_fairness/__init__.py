@@ -16,8 +16,14 @@ from typing import Any
 __version__ = "0.1.0"
 
 _LIBRARY = "robust_fairness.library"
-_PACKAGES = ("audit", "datasets", "methods", "metrics", "shifts")
-_FUNCTIONS = ("evaluate", "load", "networks", "train")
+_PACKAGES = ("datasets", "methods", "metrics", "shifts")
+_FUNCTIONS = {
+    "audit": "auditing",
+    "evaluate": "training",
+    "load": "training",
+    "networks": "listing",
+    "train": "training",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -27,7 +33,7 @@ def __getattr__(name: str) -> Any:
     if name in _PACKAGES:
         return import_module(f"{__name__}.{name}")
     if name in _FUNCTIONS:
-        return vars(import_module(_LIBRARY))[name]
+        return vars(import_module(f"{_LIBRARY}.{_FUNCTIONS[name]}"))[name]
     if name[:1].isupper():
         return import_module(f"{_LIBRARY}.estimators").estimator_class(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import robust_fairness as rf
 from robust_fairness import training
-from robust_fairness.audit.report import audit as audit_table
+from robust_fairness.auditing.report import audit as audit_table
 from robust_fairness.core.errors import InputError
 from robust_fairness.experiment.experiment import Cell
 

@@ -135,8 +135,8 @@ def audit(
     periods are compared. Exit status: 0, 1 if a gate of --fail-if failed, 2 if the input is wrong
     (nothing is written).
     """
-    from robust_fairness.audit.command import audit_file
-    from robust_fairness.audit.predictions import Roles
+    from robust_fairness.auditing.command import audit_file
+    from robust_fairness.auditing.predictions import Roles
 
     roles = Roles(
         target, prediction, _names("attributes", attributes), positive, continuous, prediction_is,

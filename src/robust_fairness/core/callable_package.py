@@ -1,4 +1,4 @@
-"""Packages that can be called: ``rf.audit(...)`` beside the package ``robust_fairness.audit``."""
+"""Packages that can be called: ``rf.methods()`` beside the package ``robust_fairness.methods``."""
 
 import sys
 from importlib import import_module

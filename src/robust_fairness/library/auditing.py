@@ -7,13 +7,13 @@ from typing import Any
 
 import pandas as pd
 
-from robust_fairness.audit import gates
-from robust_fairness.audit.changes import MIX, changes, require_comparable
-from robust_fairness.audit.page import audit_page
-from robust_fairness.audit.predictions import PredictionKind, Predictions, Roles, check
-from robust_fairness.audit.report import SMALL, offered_names, score
-from robust_fairness.audit.trivial import trivial_predictor
-from robust_fairness.audit.verdict import worst_group
+from robust_fairness.auditing import gates
+from robust_fairness.auditing.changes import MIX, changes, require_comparable
+from robust_fairness.auditing.page import audit_page
+from robust_fairness.auditing.predictions import PredictionKind, Predictions, Roles, check
+from robust_fairness.auditing.report import SMALL, offered_names, score
+from robust_fairness.auditing.trivial import trivial_predictor
+from robust_fairness.auditing.verdict import worst_group
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.frames import as_pandas, sensitive_columns, with_column, with_columns
 
@@ -147,7 +147,7 @@ def audit(
         metrics: names of metrics; ``conventional`` and ``all`` are sets of them.
         pos_label: value of the positive class of a binary target; default: 1, True or yes,
             beside 0 or -1, False or no.
-        prediction_is: kind of the predictions, see ``robust_fairness.audit.report.audit``.
+        prediction_is: kind of the predictions, see ``robust_fairness.auditing.report.audit``.
         threshold: lowest probability (default 0.5) or score of the positive class.
         continuous: whether the target is continuous.
         bins: bins of numeric attributes: increasing edges, or a number of quantile bins.

@@ -9,17 +9,17 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from robust_fairness.audit import gates as gate_texts
-from robust_fairness.audit.changes import MIX, changes, require_comparable
-from robust_fairness.audit.estimates import ASSUMPTION, Reference, Scored, estimate
-from robust_fairness.audit.export import model_card, record
-from robust_fairness.audit.gates import Judgement, Rule
-from robust_fairness.audit.page import audit_page
-from robust_fairness.audit.periods import Length, last_period
-from robust_fairness.audit.predictions import Predictions, Roles, check, check_unlabelled
-from robust_fairness.audit.report import SHARE, SMALL, groups_in, offered_names, score, selected
-from robust_fairness.audit.trivial import trivial_predictor
-from robust_fairness.audit.verdict import console
+from robust_fairness.auditing import gates as gate_texts
+from robust_fairness.auditing.changes import MIX, changes, require_comparable
+from robust_fairness.auditing.estimates import ASSUMPTION, Reference, Scored, estimate
+from robust_fairness.auditing.export import model_card, record
+from robust_fairness.auditing.gates import Judgement, Rule
+from robust_fairness.auditing.page import audit_page
+from robust_fairness.auditing.periods import Length, last_period
+from robust_fairness.auditing.predictions import Predictions, Roles, check, check_unlabelled
+from robust_fairness.auditing.report import SHARE, SMALL, groups_in, offered_names, score, selected
+from robust_fairness.auditing.trivial import trivial_predictor
+from robust_fairness.auditing.verdict import console
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files

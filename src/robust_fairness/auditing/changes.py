@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from robust_fairness.audit.intervals import difference_of
-from robust_fairness.audit.predictions import Predictions
-from robust_fairness.audit.report import CORRECTED, P_VALUES, SHARE
+from robust_fairness.auditing.intervals import difference_of
+from robust_fairness.auditing.predictions import Predictions
+from robust_fairness.auditing.report import CORRECTED, P_VALUES, SHARE
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pandas as pd
 
-from robust_fairness.audit.definitions import definition
-from robust_fairness.audit.gates import VERDICTS, Judgement
-from robust_fairness.audit.predictions import Roles
-from robust_fairness.audit.report import SHARE
+from robust_fairness.auditing.definitions import definition
+from robust_fairness.auditing.gates import VERDICTS, Judgement
+from robust_fairness.auditing.predictions import Roles
+from robust_fairness.auditing.report import SHARE
 from robust_fairness.core.tables import markdown
 
 CARD = ["attribute", "metric", "value", "low", "high", "n", "note"]

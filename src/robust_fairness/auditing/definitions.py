@@ -3,8 +3,8 @@
 from functools import cache
 from inspect import getdoc
 
-from robust_fairness.audit.changes import MIX
-from robust_fairness.audit.report import CORRECTED, MISSING, SHARE
+from robust_fairness.auditing.changes import MIX
+from robust_fairness.auditing.report import CORRECTED, MISSING, SHARE
 from robust_fairness.metrics import find_metric
 
 OWN = {

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from robust_fairness.audit import Roles, estimates
-from robust_fairness.audit.command import audit_file
-from robust_fairness.audit.estimates import Reference, Scored, calibrated, values
+from robust_fairness.auditing import Roles, estimates
+from robust_fairness.auditing.command import audit_file
+from robust_fairness.auditing.estimates import Reference, Scored, calibrated, values
 from robust_fairness.core.errors import InputError
 from robust_fairness.samples import Groups
 

@@ -6,17 +6,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from robust_fairness.audit.changes import CHANGES, MIX, joined
-from robust_fairness.audit.curves import KEPT, curve
-from robust_fairness.audit.definitions import definition
-from robust_fairness.audit.drawing import axis_of, curves_svg, interval_svg
-from robust_fairness.audit.gates import VERDICTS, Gate, Judgement, Verdict, judged
-from robust_fairness.audit.intervals import RESAMPLES
-from robust_fairness.audit.predictions import Predictions, Roles
-from robust_fairness.audit.report import MISSING, SHARE, counts_of, groups_in
-from robust_fairness.audit.shrinkage import shrunken_rates
-from robust_fairness.audit.trivial import trivial_predictor
-from robust_fairness.audit.verdict import sentence_of
+from robust_fairness.auditing.changes import CHANGES, MIX, joined
+from robust_fairness.auditing.curves import KEPT, curve
+from robust_fairness.auditing.definitions import definition
+from robust_fairness.auditing.drawing import axis_of, curves_svg, interval_svg
+from robust_fairness.auditing.gates import VERDICTS, Gate, Judgement, Verdict, judged
+from robust_fairness.auditing.intervals import RESAMPLES
+from robust_fairness.auditing.predictions import Predictions, Roles
+from robust_fairness.auditing.report import MISSING, SHARE, counts_of, groups_in
+from robust_fairness.auditing.shrinkage import shrunken_rates
+from robust_fairness.auditing.trivial import trivial_predictor
+from robust_fairness.auditing.verdict import sentence_of
 from robust_fairness.core import tables
 from robust_fairness.metrics import find_metric
 from robust_fairness.rendering.html import rendered
@@ -79,7 +79,7 @@ def audit_page(
     groups = groups_in(predictions, not set(names) <= order.keys())
     rates = {} if assumption else _shrunken(predictions, groups)
     return rendered(
-        "robust_fairness.audit",
+        "robust_fairness.auditing",
         "audit.html",
         name=name,
         then=then,

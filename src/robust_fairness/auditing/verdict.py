@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from robust_fairness.audit.gates import VERDICTS, Judgement, Verdict
+from robust_fairness.auditing.gates import VERDICTS, Judgement, Verdict
 
 MOST_GATES = 3  # of each verdict, which the console shows
 WORST = {"accuracy_by_group": "accuracy", "mean_squared_error_by_group": "mean squared error"}

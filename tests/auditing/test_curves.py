@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from robust_fairness import metrics
-from robust_fairness.audit.curves import KEPT, curve
-from robust_fairness.audit.shrinkage import shrunken
+from robust_fairness.auditing.curves import KEPT, curve
+from robust_fairness.auditing.shrinkage import shrunken
 from robust_fairness.samples import Groups
 
 # reference/baselines_golden.json, small_groups: maximum likelihood and posterior of scipy

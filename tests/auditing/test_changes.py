@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from robust_fairness.audit import Roles, audit, intervals
-from robust_fairness.audit.changes import MIX, change_of, changes, due_to_mix
-from robust_fairness.audit.command import audit_file
-from robust_fairness.audit.gates import as_values, parse
+from robust_fairness.auditing import Roles, audit, intervals
+from robust_fairness.auditing.changes import MIX, change_of, changes, due_to_mix
+from robust_fairness.auditing.command import audit_file
+from robust_fairness.auditing.gates import as_values, parse
 from robust_fairness.cli.main import cli
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.intervals import wilson_interval

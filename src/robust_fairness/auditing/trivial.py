@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from robust_fairness.audit.predictions import Predictions
+from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.metrics import Undefined
 from robust_fairness.metrics.macro_averages import balanced_accuracy
 

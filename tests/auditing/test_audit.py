@@ -14,10 +14,10 @@ import pytest
 from click.testing import CliRunner
 from scipy import stats
 
-from robust_fairness.audit import AUDIT, Roles, audit, intervals
-from robust_fairness.audit.definitions import definition
-from robust_fairness.audit.gates import parse
-from robust_fairness.audit.predictions import check
+from robust_fairness.auditing import AUDIT, Roles, audit, intervals
+from robust_fairness.auditing.definitions import definition
+from robust_fairness.auditing.gates import parse
+from robust_fairness.auditing.predictions import check
 from robust_fairness.cli.main import cli
 from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import evaluate, find_metric

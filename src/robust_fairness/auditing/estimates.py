@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from robust_fairness.audit.report import AUDIT, SHARE
+from robust_fairness.auditing.report import AUDIT, SHARE
 from robust_fairness.core import tables
 from robust_fairness.core.intervals import CONFIDENCE, wilson_interval
 from robust_fairness.samples import Groups

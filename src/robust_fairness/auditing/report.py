@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from robust_fairness.audit.intervals import Bound, bounds_of_classes, worst_mean
-from robust_fairness.audit.predictions import PredictionKind, Predictions, Roles, check
+from robust_fairness.auditing.intervals import Bound, bounds_of_classes, worst_mean
+from robust_fairness.auditing.predictions import PredictionKind, Predictions, Roles, check
 from robust_fairness.core import tables
 from robust_fairness.core.errors import unknown_name
 from robust_fairness.core.intervals import mean_interval, wilson_interval
