@@ -22,7 +22,7 @@ from _results import rounded, save
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
-from robust_fairness.metrics.nearest_neighbours import nearest_distances
+from robust_fairness.maths.nearest_neighbours import nearest_distances
 
 
 def seconds(work: Callable[[], np.ndarray]) -> tuple[float, np.ndarray]:

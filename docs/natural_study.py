@@ -18,7 +18,7 @@ from scipy import special
 
 from robust_fairness.core import tables
 from robust_fairness.core.intervals import half_width
-from robust_fairness.metrics.permutation import holm
+from robust_fairness.inference.adjust import holm
 from robust_fairness.reporting.gaps import at_equal_sizes
 from robust_fairness.reporting.statistics import (
     detectable,

@@ -20,8 +20,8 @@ from robust_fairness.auditing.gates import parse
 from robust_fairness.auditing.predictions import check
 from robust_fairness.cli.main import cli
 from robust_fairness.core.errors import InputError
+from robust_fairness.inference.adjust import holm
 from robust_fairness.metrics import evaluate, find_metric
-from robust_fairness.metrics.permutation import holm
 from robust_fairness.samples import Groups, groups_of
 
 ROOT = Path(__file__).parents[2]

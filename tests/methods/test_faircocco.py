@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from robust_fairness import training
+from robust_fairness.maths.cross_covariance import exact_score
+from robust_fairness.maths.faircocco import variables_of
 from robust_fairness.methods.faircocco import Faircocco, complete_rows, exchanged
-from robust_fairness.metrics.cross_covariance import exact_score
-from robust_fairness.metrics.faircocco import variables_of
 from robust_fairness.training.evaluation import score
 from robust_fairness.training.prediction import predict
 from tests.methods.test_methods import build

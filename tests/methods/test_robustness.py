@@ -13,6 +13,7 @@ from scipy import optimize, stats
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find, names
+from robust_fairness.maths.kernels import indicators, mean_over_pairs
 from robust_fairness.methods.base import Batch, Problem
 from robust_fairness.methods.chi_square_dro import worst_weights
 from robust_fairness.methods.coral import covariance_distances, moment_distances
@@ -24,7 +25,6 @@ from robust_fairness.methods.mixup import mixed_loss, symmetric_beta
 from robust_fairness.methods.mmd import mmd_distances
 from robust_fairness.methods.subsampling import Subsampling, balanced
 from robust_fairness.methods.vrex import mean_and_variance
-from robust_fairness.metrics.kernels import indicators, mean_over_pairs
 from robust_fairness.models.losses import task_loss
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.models.tables.linear import LinearNetwork

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.maths.embeddings import clusters, same_class_rank
 from robust_fairness.metrics import Score, evaluate, find_metric
 from robust_fairness.metrics.aggregations import (
     halves_gap,
@@ -15,7 +16,6 @@ from robust_fairness.metrics.aggregations import (
     worst_gap,
     worst_group,
 )
-from robust_fairness.metrics.representation import clusters, same_class_rank
 from robust_fairness.samples import Samples
 
 from .helpers import score_of

@@ -7,18 +7,16 @@ import pandas as pd
 import pytest
 import torch
 
-from robust_fairness.metrics import evaluate, faircocco, find_metric
-from robust_fairness.metrics.cross_covariance import exact_score, pivots
+from robust_fairness.core.draws import subset
+from robust_fairness.maths import faircocco
+from robust_fairness.maths.cross_covariance import exact_score, pivots
+from robust_fairness.maths.faircocco import _REMEMBERED, MOST_REMEMBERED, rows_of, variables_of
+from robust_fairness.metrics import evaluate, find_metric
 from robust_fairness.metrics.faircocco import (
-    _REMEMBERED,
-    MOST_REMEMBERED,
-    _rows,
     faircocco_cal,
     faircocco_dp,
     faircocco_eo,
     faircocco_eo_p_value,
-    subset,
-    variables_of,
 )
 from robust_fairness.training.evaluation import metrics_of
 from tests.training.conftest import make_samples
@@ -173,6 +171,6 @@ def test_rows_are_exchanged_within_classes_however_few_there_are():
         "sensitive_columns": rng.normal(size=(30, 1)),
         "conditioning_columns": np.eye(10)[y],
     }
-    assert (_rows(*rows.values(), 99).strata("eo") == y).all()
+    assert (rows_of(*rows.values(), 99).strata("eo") == y).all()
     rows["conditioning_columns"] = np.eye(30)
     assert faircocco_eo_p_value(**rows, permutations=19.0).value == 1

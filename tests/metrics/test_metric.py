@@ -88,11 +88,6 @@ def test_metrics_of_a_column_are_parsed_into_columns():
     assert found[["k", "alpha"]].iloc[2].isna().all()
 
 
-def test_a_name_that_changed_is_answered_with_the_new_one():
-    with pytest.raises(InputError, match="'group_accuracy' is called 'accuracy_by_group' now"):
-        find_metric("group_accuracy")
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [

@@ -15,9 +15,9 @@ from sklearn.metrics import normalized_mutual_info_score
 from sklearn.neighbors import NearestNeighbors
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.maths import embeddings as module
+from robust_fairness.maths.embeddings import clusters, same_class_rank
 from robust_fairness.metrics import Score
-from robust_fairness.metrics import representation as module
-from robust_fairness.metrics.representation import clusters, same_class_rank
 from robust_fairness.samples import Groups
 
 from .helpers import score_of, scores_of_groups
@@ -52,6 +52,7 @@ def blocks(request, monkeypatch):
     if request.param == "many blocks":
         monkeypatch.setattr(module, "ROWS", 7)
         monkeypatch.setattr(module, "VALUES", 60)
+        monkeypatch.setattr("robust_fairness.metrics.representation.BLOCK", 60)
 
 
 def make_embedding(seed: int, rows: int, columns: int = 5, classes: int = 4):

@@ -336,7 +336,7 @@ def test_a_checkpoint_holds_as_many_classifiers_as_were_fitted():
 @pytest.mark.parametrize("name", FITTED)
 def test_curvature_of_a_classified_embedding_is_a_number(name):
     """By power iteration; that of a forest is 0."""
-    from robust_fairness.metrics.curvature import power_iteration_curvature
+    from robust_fairness.maths.curvature import power_iteration_curvature
     from robust_fairness.models.losses import task_loss
 
     network, x = build(classifier=name, dimensions=6).double().eval(), rows(count=20).double()

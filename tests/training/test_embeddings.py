@@ -9,7 +9,7 @@ import torch
 
 from robust_fairness import training
 from robust_fairness.catalog.arrays import PredictionsDataset
-from robust_fairness.metrics.representation import clusters, same_class_rank
+from robust_fairness.maths.embeddings import clusters, same_class_rank
 from robust_fairness.reporting.embedding_plane import in_plane
 from robust_fairness.training.data import part_rows
 from robust_fairness.training.evaluation import evaluate, score

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.metrics.renamed import RENAMED
 
 FORM = re.compile(
     r"\s*(?P<change>change\s*\(\s*)?(?P<metric>[a-z][a-z0-9_]*)\s*(\[(?P<attribute>.+?)\])?\s*"
@@ -169,10 +168,6 @@ def require_known(gate: Gate, metrics: Collection[str], attributes: Collection[s
         raise InputError(
             f"gate {gate.text!r}: {gate.metric} may be {' or '.join(AMBIGUOUS[gate.metric])}; "
             "allowed: one of these names"
-        )
-    if gate.metric in RENAMED:
-        raise InputError(
-            f"gate {gate.text!r}: metric {gate.metric!r} is now called {RENAMED[gate.metric]!r}"
         )
     if gate.metric not in metrics:
         raise InputError(f"gate {gate.text!r}: {unknown_name('metric', gate.metric, metrics)}")

@@ -20,12 +20,12 @@ import pandas as pd
 from robust_fairness.auditing.intervals import Bound, bounds_of_classes, worst_mean
 from robust_fairness.auditing.predictions import PredictionKind, Predictions, Roles, check
 from robust_fairness.core import tables
+from robust_fairness.core.draws import subset
 from robust_fairness.core.errors import unknown_name
 from robust_fairness.core.intervals import mean_interval, wilson_interval
 from robust_fairness.datasets.raw.columns import Bins, Kind
+from robust_fairness.inference.adjust import holm
 from robust_fairness.metrics import all_metrics, evaluate
-from robust_fairness.metrics.faircocco import subset
-from robust_fairness.metrics.permutation import holm
 from robust_fairness.samples import Groups, Samples, groups_of
 
 AUDIT = {

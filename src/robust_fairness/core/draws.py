@@ -39,3 +39,10 @@ def uniform_rows(seed: int | Sequence[int], places: np.ndarray, shape: Sequence[
         stream.random(half, dtype=np.float32)  # the row begins within a word
         stream.random(dtype=np.float32, out=draw)
     return draws
+
+
+def subset(count: int, most: int) -> np.ndarray:
+    """Row numbers of at most ``most`` of ``count`` rows, always the same ones, in order."""
+    if count <= most:
+        return np.arange(count)
+    return np.sort(np.random.default_rng(count).choice(count, most, replace=False))

@@ -4,9 +4,9 @@ from typing import Literal
 
 from torch import Tensor
 
+from robust_fairness.maths.kernels import indicators, mean_over_pairs
 from robust_fairness.methods._alignment import AlignmentMethod, AlignmentParameters
 from robust_fairness.methods.base import Batch, Step
-from robust_fairness.metrics.kernels import indicators, mean_over_pairs
 
 
 class Coral(AlignmentMethod):

@@ -6,10 +6,10 @@ from typing import Literal
 from pydantic import Field
 from torch import Tensor
 
+from robust_fairness.maths.curvature import one_shot_curvature
+from robust_fairness.maths.kernels import BANDWIDTHS, mean_pairwise_mmd
 from robust_fairness.methods.adv_debias import AdvDebias
 from robust_fairness.methods.base import Batch, Step
-from robust_fairness.metrics.curvature import one_shot_curvature
-from robust_fairness.metrics.kernels import BANDWIDTHS, mean_pairwise_mmd
 from robust_fairness.models.base import Model
 
 

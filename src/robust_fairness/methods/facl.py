@@ -2,13 +2,13 @@
 
 from torch import Tensor
 
-from robust_fairness.methods._dependence import SummedDependenceMethod, Variable
-from robust_fairness.metrics.maximal_correlation import (
+from robust_fairness.maths.maximal_correlation import (
     chi_squared,
     conditional,
     density_cover,
     joint_distribution,
 )
+from robust_fairness.methods._dependence import SummedDependenceMethod, Variable
 from robust_fairness.models.losses import mean_where
 
 BINARY = 2

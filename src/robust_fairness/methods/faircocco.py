@@ -6,10 +6,10 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from robust_fairness.maths.cross_covariance import evenly, low_rank_score
+from robust_fairness.maths.faircocco import probabilities, variables_of
 from robust_fairness.methods._dependence import DependenceMethod, DependenceParameters
 from robust_fairness.methods.base import Batch
-from robust_fairness.metrics.cross_covariance import evenly, low_rank_score
-from robust_fairness.metrics.faircocco import probabilities, variables_of
 
 WIDTH_ROWS = 32  # rows whose 496 distances estimate the median
 

@@ -6,6 +6,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from robust_fairness.maths.kernels import indicators
 from robust_fairness.methods.base import (
     Batch,
     Method,
@@ -14,7 +15,6 @@ from robust_fairness.methods.base import (
     SubgroupMethodParameters,
     Subgroups,
 )
-from robust_fairness.metrics.kernels import indicators
 from robust_fairness.models.base import Model
 
 

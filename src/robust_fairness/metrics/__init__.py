@@ -37,6 +37,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted([*__all__, *(metric.name for metric in all_metrics())])
+
+
 def __getattr__(name: str) -> Any:
     """Every metric without options as a function of arrays, see ``metric_function``."""
     if name[:1] == "_":

@@ -28,6 +28,7 @@ from robust_fairness.samples import Groups
 
 NO_ROWS = "no rows"
 WEIGHTS = "sample_weight"
+OF_TRAIN = ("torch", "sklearn")  # libraries that metrics import when they are computed
 
 Better = Literal["higher", "lower"]
 Task = Literal["classification", "regression", "any"]
@@ -68,6 +69,13 @@ class NotApplicable(Undefined):
 
     def score(self, n: int = 0) -> Score:
         return Score(None, n, f"not applicable: {self}", applies=False)
+
+
+def _needs_extra(error: ModuleNotFoundError) -> NotApplicable:
+    """Why a metric has no value without a library of the extra ``train``."""
+    if error.name not in OF_TRAIN:
+        raise error
+    return NotApplicable(f'needs {error.name}: pip install "robust-fairness[train]"')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,6 +134,8 @@ class Measure(Definition):
             found = self.function(**{need: arrays[need] for need in self.needs}, **options)
         except Undefined as reason:
             found = reason.score()
+        except ModuleNotFoundError as error:
+            found = _needs_extra(error).score()
         return found if isinstance(found, dict) else {"": found}
 
 
@@ -161,6 +171,8 @@ class Quantity(Definition):
             found = self.function(**rows, **options)
         except Undefined as reason:
             return reason.score(count)
+        except ModuleNotFoundError as error:
+            return _needs_extra(error).score(count)
         if isinstance(found, Score):
             return found
         if self.among is None:

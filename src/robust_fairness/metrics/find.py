@@ -22,7 +22,6 @@ from robust_fairness.metrics.base import (
     Score,
     Task,
 )
-from robust_fairness.metrics.renamed import RENAMED
 
 
 @dataclass(frozen=True)
@@ -97,10 +96,7 @@ def _load(folder: Path) -> None:
 
 
 def _all_names() -> dict[str, tuple[Definition, Aggregation]]:
-    """Every metric by its name without options; a measure takes precedence.
-
-    A name that now means another metric is none.
-    """
+    """Every metric by its name without options; a measure takes precedence."""
     quantities = [DEFINITIONS[name] for name in metric_names()]
     found = {
         how.form.format(one.name): (one, how)
@@ -108,7 +104,6 @@ def _all_names() -> dict[str, tuple[Definition, Aggregation]]:
         if isinstance(one, Quantity)
         for how in AGGREGATIONS
         if not (how.of_classes and one.task == "regression")
-        if how.form.format(one.name) not in RENAMED
     }
     return found | {one.name: (one, OVERALL) for one in quantities}
 
@@ -127,8 +122,6 @@ def find_metric(name: str) -> Metric:
             appears twice or is not a finite number.
     """
     plain, bracket, text = name.partition("(")
-    if plain in RENAMED:
-        raise InputError(f"metric {plain!r} is called {RENAMED[plain]!r} now")
     known = _all_names()
     if plain not in known:
         raise unknown_name("metric", plain, known)

@@ -186,6 +186,8 @@ def _values(metric: Metric, scores: dict[str, Score]) -> Value:
             group: nan if one.value is None else float(one.value) for group, one in scores.items()
         }
     score = scores[""]
+    if not score.applies:
+        raise InputError(f"metric {metric.name}: {score.note}")
     if score.value is None:
         raise InputError(f"metric {metric.name}: not defined for these rows: {score.note}")
     return float(score.value)

@@ -5,180 +5,17 @@ Deep Metric Learning" (ICLR 2022): Eq. 1, Definitions 1 to 3, 14 and 15, D.4.
 
 Neighbours and clusters are those of the whole set of rows (D.4) and are computed once, as arrays of
 rows, which metrics of groups average over the rows of a group.
-
-Distances are computed in blocks from float64 products around the mean row, so that memory grows
-linearly with the rows. On the CPU products are computed in float32 first, and those rows of a block
-again whose result the rounding could change; the result is that of float64. Two squared distances
-count as equal if they differ by less than ``TIE`` of the largest squared distance of a row from
-that mean.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
-import torch
-from torch import Tensor
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.metrics.base import NO_ROWS, Score, Undefined, quantity
 from robust_fairness.metrics.groups import ALL, one_group
 from robust_fairness.samples import Groups
 
-ROWS = 512  # of a block of pairs
-VALUES = 2**20  # of a block of rows against centres, or of rows to decompose
-TIE = 1e-12
-ITERATIONS = 20  # of k-means
-SEED = 0  # of its first centres
-CLUSTERING = f"k-means from random rows, at most {ITERATIONS} iterations, seed {SEED}"
 LEAST_VALUES = 2  # singular values of a distribution that may not be uniform
-
-
-def same_class_rank(embedding: np.ndarray, y: np.ndarray, device: str = "cpu") -> np.ndarray:
-    """Rank by distance of the nearest other row of a row's class among all other rows.
-
-    That is 1 plus the number of rows of other classes that are at most as far away, int64 ``[n]``;
-    0 where a class has no other row or the row of the embedding ``[n, d]`` is not finite. Ties
-    count as nearer: an embedding that maps all rows to one point is not close.
-    """
-    rank = np.zeros(len(embedding), dtype=np.int64)
-    rows = _finite(embedding)
-    rows = rows[np.argsort(y[rows], kind="stable")]
-    if len(rows):
-        x = _around_mean(embedding, rows, device)
-        rank[rows] = _ranks(x, torch.from_numpy(y[rows]).to(device)).cpu().numpy()
-    return rank
-
-
-def _finite(embedding: np.ndarray) -> np.ndarray:
-    return np.flatnonzero(np.isfinite(embedding).all(axis=1))
-
-
-def _around_mean(embedding: np.ndarray, rows: np.ndarray, device: str) -> Tensor:
-    """Some rows minus their mean, scaled to lengths of at most 1, float64 ``[m, d]``."""
-    x = torch.from_numpy(embedding[rows]).to(device, torch.float64)
-    x.sub_(x.mean(0))
-    longest = float(torch.linalg.vecdot(x, x).max()) ** 0.5
-    return x.div_(longest) if longest > 0 else x
-
-
-def _quick(x: Tensor) -> Tensor:
-    """The same in the type of numbers that the device multiplies fastest."""
-    return x.float() if x.is_cpu else x
-
-
-def _slack(x: Tensor) -> float:
-    """Bound of the error of a squared distance of ``_quick`` rows."""
-    return (x.shape[1] + 8) * torch.finfo(torch.float32).eps
-
-
-def _sides(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Two matrices ``[m, d + 2]`` whose product has the squared distances of the rows of x."""
-    lengths, ones = torch.linalg.vecdot(x, x)[:, None], torch.ones_like(x[:, :1])
-    return torch.cat([-2 * x, lengths, ones], 1), torch.cat([x, ones, lengths], 1)
-
-
-def _ranks(x: Tensor, y: Tensor) -> Tensor:
-    """``same_class_rank`` of finite rows sorted by class, int64 ``[n]``."""
-    nearest = _nearest_of_class(x, y)
-    limit = torch.where(nearest < torch.inf, nearest + TIE, -torch.inf)
-    quick, slack = _quick(x), _slack(x)
-    low, high = ((limit + change).to(quick.dtype) for change in (-slack, slack))
-    left, right = _sides(quick)
-    rank = (nearest < torch.inf).long()
-    for a, b in _block_pairs(len(x)):
-        square = left[a] @ right[b].T
-        if y[b.start] <= y[a.stop - 1]:
-            square.masked_fill_(y[a, None] == y[b], torch.inf)
-        for rows, others, one in [(a, b, square), (b, a, square.T)][: 1 if a == b else 2]:
-            near, far = (_count(one <= bound[rows, None]) for bound in (low, high))
-            doubt = torch.nonzero(near != far)[:, 0]
-            if len(doubt):
-                exact = _squares(x[rows][doubt], x[others])
-                exact.masked_fill_(y[rows][doubt, None] == y[others], torch.inf)
-                near[doubt] = _count(exact <= limit[rows][doubt, None])
-            rank[rows] += near
-    return rank
-
-
-def _count(where: Tensor) -> Tensor:
-    """Number of true values in each row, int32 ``[m]``."""
-    return where.view(torch.uint8).sum(1, dtype=torch.int32)
-
-
-def _nearest_of_class(x: Tensor, y: Tensor) -> Tensor:
-    """Squared distance to the nearest other row of the class; infinite where there is none."""
-    nearest = torch.full_like(x[:, 0], torch.inf)
-    for a, b in _block_pairs(len(x)):
-        if y[b.start] <= y[a.stop - 1]:  # sorted: otherwise no class is in both
-            square = _squares(x[a], x[b]).masked_fill_(y[a, None] != y[b], torch.inf)
-            if a == b:
-                square.fill_diagonal_(torch.inf)
-            nearest[a] = torch.minimum(nearest[a], square.amin(1))
-            nearest[b] = torch.minimum(nearest[b], square.amin(0))
-    return nearest
-
-
-def _block_pairs(rows: int) -> Iterator[tuple[slice, slice]]:
-    """Every two blocks of rows once, and each with itself."""
-    blocks = [slice(first, min(first + ROWS, rows)) for first in range(0, rows, ROWS)]
-    for number, a in enumerate(blocks):
-        for b in blocks[number:]:
-            yield a, b
-
-
-def _squares(a: Tensor, b: Tensor) -> Tensor:
-    """Squared distances of every two rows ``[m, d]`` and ``[k, d]``."""
-    lengths = [torch.linalg.vecdot(one, one) for one in (a, b)]
-    return torch.addmm(lengths[0][:, None] + lengths[1], a, b.T, alpha=-2)
-
-
-def clusters(
-    embedding: np.ndarray, number: int, seed: int = SEED, device: str = "cpu"
-) -> np.ndarray:
-    """Cluster of every row by k-means (Lloyd 1982), int64 ``[n]``; -1 for rows that are not finite.
-
-    The first centres are rows drawn without replacement, and there are at most ``ITERATIONS``
-    steps, as in the authors' toolbox (faiss, 20 iterations, one start). A centre without rows stays
-    where it is, so clusters may be empty. Own code, so that results do not depend on the number of
-    threads or the version of a library.
-    """
-    if number < 1:
-        raise InputError(f"number of clusters: {number}, allowed: 1 or more")
-    cluster = np.full(len(embedding), -1, dtype=np.int64)
-    rows = _finite(embedding)
-    if len(rows):
-        first = np.random.default_rng(seed).permutation(len(rows))[:number]
-        found = _k_means(_around_mean(embedding, rows, device), torch.from_numpy(first).to(device))
-        cluster[rows] = found.cpu().numpy()
-    return cluster
-
-
-def _k_means(x: Tensor, first: Tensor) -> Tensor:
-    """Nearest centre of every row after the last step, int64 ``[n]``."""
-    quick, centres = _sides(_quick(x))[0], x[first]
-    labels = _nearest_centres(x, quick, centres)
-    for _ in range(ITERATIONS):
-        counts = labels.bincount(minlength=len(centres))[:, None]
-        sums = torch.zeros_like(centres).index_add_(0, labels, x)
-        centres = torch.where(counts > 0, sums / counts.clamp(min=1), centres)
-        before, labels = labels, _nearest_centres(x, quick, centres)
-        if torch.equal(before, labels):
-            break
-    return labels
-
-
-def _nearest_centres(x: Tensor, quick: Tensor, centres: Tensor) -> Tensor:
-    """Number of the nearest centre of every row; the first of equally near ones."""
-    size = max(1, VALUES // len(centres))
-    right, found = _sides(centres.to(quick.dtype))[1], []
-    for exact, rough in zip(x.split(size), quick.split(size), strict=True):
-        square = rough @ right.T
-        nearest, label = square.min(1)
-        doubt = torch.nonzero(_count(square <= nearest[:, None] + 2 * _slack(x)) > 1)[:, 0]
-        if len(doubt):
-            label[doubt] = _squares(exact[doubt], centres).argmin(1)
-        found.append(label)
-    return torch.cat(found)
+BLOCK = 2**20  # values that are decomposed at once
 
 
 @quantity(better="higher", needs=("same_class_rank",), options={"k": 1})
@@ -204,6 +41,8 @@ def nmi(y_true: np.ndarray, cluster: np.ndarray) -> Score:
     which is used here. Rows of a single class have 1 in a single cluster, else 0.
     """
     from sklearn.metrics import normalized_mutual_info_score
+
+    from robust_fairness.maths.embeddings import CLUSTERING
 
     value = float(normalized_mutual_info_score(y_true, cluster))
     single = "a single class; " if (y_true == y_true[0]).all() else ""
@@ -242,7 +81,7 @@ def _triangle(embedding: np.ndarray) -> np.ndarray:
     """Factor R of the QR decomposition of the rows, computed in blocks."""
     dimensions = embedding.shape[1]
     triangle = np.empty((0, dimensions))
-    size = max(1, VALUES // dimensions)
+    size = max(1, BLOCK // dimensions)
     for first in range(0, len(embedding), size):
         block = embedding[first : first + size].astype(np.float64)
         if not np.isfinite(block).all():

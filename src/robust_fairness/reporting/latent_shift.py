@@ -20,7 +20,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from robust_fairness.core.intervals import wilson_interval
-from robust_fairness.metrics import robustness_slope
+from robust_fairness.maths import robustness_slope
 from robust_fairness.rendering.figures import COLOURS, by_column, faceted, lines
 from robust_fairness.reporting import claims as claimed
 from robust_fairness.reporting.results import UNSHIFTED, Results, where

@@ -14,7 +14,7 @@ from robust_fairness.core.intervals import (
     mean_interval,
     percentile_interval,
 )
-from robust_fairness.metrics.permutation import holm
+from robust_fairness.inference.adjust import holm
 
 TIE = 12  # decimals
 DRAWS = 2000  # of a bootstrap

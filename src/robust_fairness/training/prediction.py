@@ -11,15 +11,15 @@ from torch.nn import functional
 
 from robust_fairness.core.registry import find
 from robust_fairness.experiment.experiment import Cell
-from robust_fairness.metrics import find_metric
-from robust_fairness.metrics.criteria import scored_by
-from robust_fairness.metrics.curvature import (
+from robust_fairness.maths.curvature import (
     exact_curvature,
     one_shot_curvature,
     power_iteration_curvature,
 )
+from robust_fairness.maths.embeddings import clusters, same_class_rank
+from robust_fairness.metrics import find_metric
+from robust_fairness.metrics.criteria import scored_by
 from robust_fairness.metrics.evaluation import DECISION, probability_of_second
-from robust_fairness.metrics.representation import clusters, same_class_rank
 from robust_fairness.models.base import Model
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.samples import Samples

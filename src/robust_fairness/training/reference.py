@@ -9,7 +9,7 @@ from torch import Tensor
 
 from robust_fairness.core import tables
 from robust_fairness.experiment.experiment import Cell
-from robust_fairness.metrics.nearest_neighbours import UNSHIFTED, set_distances
+from robust_fairness.maths.nearest_neighbours import UNSHIFTED, set_distances
 from robust_fairness.samples import Samples
 from robust_fairness.training.data import device_of
 from robust_fairness.training.inputs import rows_at_once

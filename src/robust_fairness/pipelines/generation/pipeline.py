@@ -90,7 +90,7 @@ def measure(
     """Distances of test sets from the training images, and accuracy of the classifier."""
     from robust_fairness.core import tables
     from robust_fairness.core.checkpoints import threads
-    from robust_fairness.metrics.nearest_neighbours import UNSHIFTED
+    from robust_fairness.maths.nearest_neighbours import UNSHIFTED
     from robust_fairness.training.reference import ReferenceClassifier, distances, quality
 
     named = {(one.called, one.severity): shifted[one.name] for one in dataset.test_sets}

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from robust_fairness.metrics.cross_covariance import Pivots, Variable, features, pivots
+from robust_fairness.maths.cross_covariance import Pivots, Variable, features, pivots
 
 PERMUTATIONS = 1000
 STRATUM_ROWS = 5  # of a stratum of a continuous variable; more rows, more type-I errors
@@ -99,16 +99,3 @@ def strata_of(given: np.ndarray, rows: int = STRATUM_ROWS) -> np.ndarray:
         ordered = some[np.argsort(given[some, column], kind="stable")]
         waiting += np.array_split(ordered, 2)
     return strata
-
-
-def holm(p_values: Sequence[float]) -> np.ndarray:
-    """P-values adjusted for their number, float64 (Holm 1979).
-
-    Rejecting those below a level keeps the probability of any false rejection below it.
-    """
-    values = np.asarray(p_values, dtype=np.float64)
-    order = values.argsort(kind="stable")
-    factors = len(values) - np.arange(len(values))
-    adjusted = np.empty_like(values)
-    adjusted[order] = np.maximum.accumulate(values[order] * factors).clip(max=1)
-    return adjusted

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from robust_fairness.metrics.curvature import (
+from robust_fairness.maths.curvature import (
     exact_curvature,
     one_shot_curvature,
     power_iteration_curvature,

@@ -1,12 +1,12 @@
 """Write ``kci.csv``, the p-values of KCI; needs the package ``causal-learn`` (0.1.4.8 was used).
 
-python -m tests.metrics.make_independence_oracle
+python -m tests.maths.make_independence_oracle
 """
 
 import pandas as pd
 from causallearn.utils.KCI.KCI import KCI_CInd
 
-from tests.metrics.test_independence_oracle import FIXTURE, problem
+from tests.maths.test_independence_oracle import FIXTURE, problem
 
 RELATIONS = ("none, linear", "none, nonlinear", "sum", "square", "product")
 

@@ -12,8 +12,8 @@ from sklearn.neighbors import NearestNeighbors
 from robust_fairness.catalog.schemas import Schema
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
-from robust_fairness.metrics import nearest_neighbours as module
-from robust_fairness.metrics.nearest_neighbours import nearest_distances, set_distances
+from robust_fairness.maths import nearest_neighbours as module
+from robust_fairness.maths.nearest_neighbours import nearest_distances, set_distances
 
 
 @pytest.fixture(params=["one block", "many blocks"])

@@ -6,9 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robust_fairness.metrics.cross_covariance import exact_score, variable
-from robust_fairness.metrics.permutation import (
-    holm,
+from robust_fairness.maths.cross_covariance import exact_score, variable
+from robust_fairness.maths.permutation import (
     permutation_test,
     permutations_within,
     strata_of,
@@ -105,10 +104,3 @@ def test_same_seed_same_p_value():
     found = [permutation_test(variables, strata, 99, seed) for seed in (1, 1, 2, 3, 4)]
     assert found[0] == found[1]
     assert len(set(found)) > 1
-
-
-def test_holm_is_its_definition():
-    """The k-th smallest of m times m - k + 1, never falling, at most 1 (worked by hand)."""
-    np.testing.assert_allclose(holm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02])
-    np.testing.assert_allclose(holm([0.6, 0.9]), [1, 1])
-    assert holm([]).shape == (0,)

@@ -1,0 +1,1 @@
+"""Values with their uncertainty, and verdicts about changes."""

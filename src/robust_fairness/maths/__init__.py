@@ -1,0 +1,1 @@
+"""Formulas of papers on tensors and arrays: kernels, curvature, dependence, neighbours."""
