@@ -19,11 +19,13 @@ from robust_fairness.datasets.tables.acs import (
     FIELDS,
     FIPS,
     GROUPED_CODES,
+    STATES,
     TASKS,
     Acs,
     archive,
     read_state,
 )
+from robust_fairness.datasets.tables.acs_states import BUNDLED, FILE, AcsStates
 from robust_fairness.samples import Samples
 
 GOLDEN = json.loads((Path(__file__).parent / "natural_golden.json").read_text())["acs"]
@@ -111,6 +113,43 @@ def test_a_state_is_read_in_two_seconds(shared_data: Path) -> None:
     start = time.process_time()
     read_state(Files(shared_data), "NE", TASKS["Mobility"])
     assert time.process_time() - start < 2
+
+
+def test_bundled_states_are_the_rows_of_the_archives(shared_data: Path) -> None:
+    table = pd.read_parquet(BUNDLED / FILE)
+    raw = pd.concat([official(shared_data, state) for state in STATES], ignore_index=True)
+    kept = (raw["AGEP"] > 16) & (raw["PINCP"] > 100) & (raw["WKHP"] > 0) & (raw["PWGTP"] >= 1)
+    expected = raw[kept].reset_index(drop=True)
+    for name in (*TASKS["Income"].features, "PWGTP"):
+        np.testing.assert_array_equal(table[name], expected[name])
+    np.testing.assert_array_equal(table["above_50000"], expected["PINCP"] > 50_000)
+    np.testing.assert_array_equal(table["state"].map(FIPS), expected["ST"])
+    pairs = pd.DataFrame({"number": table["household"], "serial": expected["SERIALNO"]})
+    assert len(pairs.drop_duplicates()) == pairs["number"].nunique() == pairs["serial"].nunique()
+
+
+def test_bundled_states_are_the_task_income(shared_data: Path, tmp_path: Path) -> None:
+    options = {"drop": ["POBP"], "sensitive": ["sex", "race"]}
+    expected = Acs(Acs.Parameters(**options)).load(Files(shared_data), 2)
+    samples = AcsStates().load(Files(tmp_path), 2)
+    assert len(samples) == 58_406
+    np.testing.assert_array_equal(samples.x, expected.x)
+    np.testing.assert_array_equal(samples.y, expected.y)
+    np.testing.assert_array_equal(samples.units, expected.units)
+    pd.testing.assert_frame_equal(samples.attributes, expected.attributes)
+    pd.testing.assert_frame_equal(samples.splits, expected.splits)
+    for name in ("features", "columns", "classes", "sensitive", "domain"):
+        assert getattr(samples, name) == getattr(expected, name)
+
+
+def test_some_of_the_bundled_states(tmp_path: Path) -> None:
+    samples = AcsStates(AcsStates.Parameters(states=["SD", "HI"])).load(Files(tmp_path), 1)
+    rows = samples.attributes["state"].value_counts()
+    assert rows.to_dict() == {"SD": 4_899, "HI": 7_731}
+    alone = AcsStates(AcsStates.Parameters(states=["SD"])).load(Files(tmp_path), 1)
+    assert (len(alone), alone.domain) == (4_899, "")
+    with pytest.raises(ValidationError, match="unknown state 'TX'"):
+        AcsStates.Parameters(states=["TX"])
 
 
 # Made-up files

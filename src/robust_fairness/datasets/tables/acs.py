@@ -13,7 +13,7 @@ import yaml
 from pydantic import BaseModel, Field, model_validator
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
+from robust_fairness.datasets.base import EACH_ONCE, TableDataset, TableParameters, TypedTable
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.archives import Packed, packed, parsed
 from robust_fairness.datasets.raw.schemas import Field as Cell
@@ -69,6 +69,30 @@ STATES = ("HI", "ME", "MT", "NE", "NM", "RI", "SD", "WV")
 NOT_APPLICABLE = "not applicable"
 
 
+FEATURE_COLUMNS = {
+    "sex": ("SEX",),
+    "race": ("RAC1P",),
+    "race_full": ("RAC1P",),
+    "age": ("AGEP",),
+}  # of the features, by the attribute that they reveal
+
+
+class PersonParameters(TableParameters):
+    """Parameters of tables of person records.
+
+    Attributes:
+        states: states by their two letters.
+        drop: features left out, for example POBP, the place of birth, which reveals the state.
+        sensitive: ``race`` is White or other, ``race_full`` the nine codes of RAC1P.
+        train_rows: fraction of the households for training, validation included.
+    """
+
+    states: tuple[str, ...]
+    drop: Annotated[tuple[str, ...], only_of("feature", FEATURES)] = ()
+    sensitive: tuple[Literal["sex", "race", "race_full", "age"], ...] = ("sex",)
+    train_rows: Fraction = 0.8
+
+
 class Acs(TableDataset):
     """Person records of some states, with the attributes sex, race, race_full, age and state.
 
@@ -79,31 +103,22 @@ class Acs(TableDataset):
     Source: F. Ding et al., "Retiring Adult: New Datasets for Fair Machine Learning", NeurIPS 2021.
     """
 
-    class Parameters(TableParameters):
+    class Parameters(PersonParameters):
         """Parameters of the ACS tasks.
 
         Attributes:
-            states: states by their two letters.
             threshold: the label of Income (dollars) and TravelTime (minutes) is positive above it;
                 None: 50,000 and 20, as in the source.
-            drop: features left out, for example POBP, the place of birth, which reveals the state.
-            sensitive: ``race`` is White or other, ``race_full`` the nine codes of RAC1P.
-            train_rows: fraction of the households for training, validation included.
         """
 
         task: Literal["Income", "PublicCoverage", "Mobility", "Employment", "TravelTime"] = "Income"
-        states: Annotated[tuple[str, ...], only_of("state", FIPS), Field(min_length=1)] = STATES
+        states: Annotated[
+            tuple[str, ...], only_of("state", FIPS), EACH_ONCE, Field(min_length=1)
+        ] = STATES
         threshold: float | None = None
-        drop: Annotated[tuple[str, ...], only_of("feature", FEATURES)] = ()
-        sensitive: tuple[Literal["sex", "race", "race_full", "age"], ...] = ("sex",)
-        train_rows: Fraction = 0.8
 
         @model_validator(mode="after")
         def _fit_together(self) -> "Acs.Parameters":
-            if len(set(self.states)) < len(self.states):
-                raise ValueError(
-                    f"states: {', '.join(self.states)}; each state must be listed once"
-                )
             if self.threshold is not None and TASKS[self.task].threshold is None:
                 raise ValueError(
                     f"threshold: task {self.task} has none; tasks with a threshold: Income, "
@@ -111,12 +126,7 @@ class Acs(TableDataset):
                 )
             return self
 
-    feature_columns: ClassVar = {
-        "sex": ("SEX",),
-        "race": ("RAC1P",),
-        "race_full": ("RAC1P",),
-        "age": ("AGEP",),
-    }
+    feature_columns: ClassVar = FEATURE_COLUMNS
 
     def required_files(self) -> tuple[str, ...]:
         return tuple(archive(state) for state in self.parameters.states)
@@ -124,28 +134,42 @@ class Acs(TableDataset):
     def read(self, files: Files, splits: int) -> TypedTable:
         parameters, task = self.parameters, TASKS[self.parameters.task]
         tables = [read_state(files, state, task) for state in parameters.states]
-        persons = pd.concat(tables, ignore_index=True)
-        kept = [persons[column].between(*limits) for column, limits in task.rows.items()]
-        table = persons[np.logical_and.reduce(kept)] if kept else persons
-        used = [name for name in task.features if name not in parameters.drop]
-        features = pd.DataFrame({name: _feature(table[name]) for name in used})
-        attributes = {
-            "sex": coded(table["SEX"], SEXES),
-            "race": two_categories(table["RAC1P"] != 1, ("White", "other")),
-            "race_full": coded(table["RAC1P"], RACES),
-            "age": table["AGEP"],
-        }
-        if len(parameters.states) > 1:
-            attributes["state"] = table["state"].astype(
-                pd.CategoricalDtype(list(parameters.states))
-            )
-        return TypedTable(
-            features=with_indicators(features, task.incomplete),
-            target=_label(table[task.target], task, parameters.threshold),
-            attributes=attributes,
-            domain="state" if len(parameters.states) > 1 else "",
-            units=table["SERIALNO"],
-        )
+        table = task_rows(pd.concat(tables, ignore_index=True), task)
+        target = _label(table[task.target], task, parameters.threshold)
+        return typed_persons(table, target, table["SERIALNO"], task, parameters)
+
+
+def task_rows(persons: pd.DataFrame, task: Task) -> pd.DataFrame:
+    """The records that belong to a task."""
+    kept = [persons[column].between(*limits) for column, limits in task.rows.items()]
+    return persons[np.logical_and.reduce(kept)] if kept else persons
+
+
+def typed_persons(
+    table: pd.DataFrame,
+    target: pd.Series,
+    households: pd.Series,
+    task: Task,
+    parameters: PersonParameters,
+) -> TypedTable:
+    """The records of a task with features and attributes typed; the units are ``households``."""
+    used = [name for name in task.features if name not in parameters.drop]
+    features = pd.DataFrame({name: _feature(table[name]) for name in used})
+    attributes = {
+        "sex": coded(table["SEX"], SEXES),
+        "race": two_categories(table["RAC1P"] != 1, ("White", "other")),
+        "race_full": coded(table["RAC1P"], RACES),
+        "age": table["AGEP"],
+    }
+    if len(parameters.states) > 1:
+        attributes["state"] = table["state"].astype(pd.CategoricalDtype(list(parameters.states)))
+    return TypedTable(
+        features=with_indicators(features, task.incomplete),
+        target=target,
+        attributes=attributes,
+        domain="state" if len(parameters.states) > 1 else "",
+        units=households,
+    )
 
 
 def archive(state: str) -> str:
