@@ -326,3 +326,35 @@ def test_cuda_without_a_gpu_is_an_error():
         pytest.skip("there is a GPU")
     with pytest.raises(InputError, match="no cuda device"):
         train(make_samples(), make_cell(device="cuda"))
+
+
+def with_cell(value: float):
+    """Samples with one training cell of that value; 1e39 is infinite in float32."""
+    samples = make_samples()
+    samples.x[samples.rows("split_0", "train")[0], 1] = value
+    return samples
+
+
+@pytest.mark.parametrize(
+    ("samples", "cell", "message"),
+    [
+        (make_samples(), make_cell(seeds=(0,), learning_rate=1e200), "model loss.* after epoch 1"),
+        (
+            make_samples(),
+            make_cell("cuma", seeds=(0,), precision="float32", learning_rate=1e30),
+            "trial default, seed 0: .* is not finite after epoch 1",
+        ),
+        (with_cell(np.inf), make_cell(), "feature 'feature 1', row [0-9]+: .* up to 3.4e"),
+        (with_cell(np.nan), make_cell(seeds=(0,), imputation="none"), "features are missing"),
+        # of a stack of four, one replica fails
+        (
+            make_samples(),
+            make_cell("spectral_decoupling", ({"weight": 1e200},), seeds=(0, 1), optimiser="sgd"),
+            r"trial weight=1e\+200, seed 0: ",
+        ),
+    ],
+)
+def test_training_that_is_not_finite_has_failed(samples, cell, message):
+    """With the trial, the seed, the epoch and the quantity; other cells of a run go on."""
+    with pytest.raises(InputError, match=message):
+        train(samples, cell)

@@ -60,6 +60,20 @@ def test_selection_sees_the_trials_of_all_stages():
     assert scores[chosen["trial"].iloc[0]] == max(scores.values())
 
 
+def test_a_trial_that_is_not_finite_fails_and_the_search_goes_on(caplog):
+    """It is neither predicted nor selected; a search in which all fail is an error."""
+    samples, cell = make_samples(), searching(search=[{"learning_rate": [1e-3, 1e200]}])
+    fitted, _, _, trials = training.train(samples, cell)
+    assert trials.set_index("trial")["state"].to_dict() == {
+        "default": "complete",
+        "learning_rate=1e+200": "failed",
+    }
+    assert [one.trial for one in fitted] == ["default"]
+    assert "trial learning_rate=1e+200, seed 0: " in caplog.text
+    with pytest.raises(InputError, match="every trial of a stage failed"):
+        training.train(samples, searching(search=[{"learning_rate": [1e200]}]))
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -110,8 +110,14 @@ def require_sample_weight(samples: Samples, cell: Cell) -> None:
 
 
 def require_complete(samples: Samples, cell: Cell) -> None:
-    """Raise if features are missing that are neither imputed nor taken by the network."""
+    """Raise if features are infinite, or missing and neither imputed nor taken by the network."""
     x = samples.arrays.get("x", np.empty(0))
+    if x.dtype.kind == "f" and len(infinite := np.argwhere(np.isinf(x))):
+        row, column = infinite[0]
+        raise InputError(
+            f"feature {samples.features[column]!r}, row {samples.id[row]}: a number that is "
+            f"infinite or too large for {x.dtype}, allowed: up to {np.finfo(x.dtype).max:.1e}"
+        )
     if cell.protocol.imputation != "none" or x.dtype.kind != "f" or not np.isnan(x).any():
         return
     if not find("network", cell.network.name).takes_missing(cell.network.parameters):

@@ -50,8 +50,10 @@ def never(epoch: int, losses: Tensor) -> bool:
 class Stack:
     """A stack of replicas in training: data, networks, method and optimisation.
 
-    ``history`` holds the mean loss of each player and the validation loss of every epoch,
-    ``[quantity, replica]``.
+    Attributes:
+        history: mean loss of each player and validation loss of every epoch,
+            ``[quantity, replica]``; NaN where there is none.
+        failed: first weight or loss that was not finite, and its epoch, by position of the replica.
     """
 
     def __init__(self, samples: Samples, cell: Cell, replicas: Sequence[Replica]) -> None:
@@ -88,6 +90,7 @@ class Stack:
         self.optimisation = Optimisation(self.method, self.model, self.protocol)
         self._absent = like.new_full((len(replicas),), torch.nan)
         self.history: list[Tensor] = []
+        self.failed: dict[int, str] = {}
 
     def _new_model(self, weights: Randomness) -> Model:
         network, data = find("network", self.cell.network.name), self.data
@@ -98,14 +101,37 @@ class Stack:
         return model
 
     def run_epoch(self) -> None:
-        """Train one epoch and append the losses to the history."""
+        """Train one epoch, append the losses to the history and note the replicas that failed."""
         losses: PlayerLosses = {name: [] for name in self.optimisation.players}
         if isinstance(self.model, NonIterativeModel):
             self._fit_once(self.model)
         else:
             losses |= self._take_steps()
-        means = [torch.stack(values or [self._absent]).mean(0) for values in losses.values()]
-        self.history.append(torch.stack([*means, self.validation_loss()]))
+        found = {
+            f"{player} loss": torch.stack(values).mean(0)
+            for player, values in losses.items()
+            if values
+        }
+        if self.model.has_outputs:
+            found["validation loss"] = self.validation_loss()
+        quantities = [*(f"{player} loss" for player in losses), "validation loss"]
+        self.history.append(torch.stack([found.get(name, self._absent) for name in quantities]))
+        self._note_failures(found)
+
+    def _note_failures(self, losses: dict[str, Tensor]) -> None:
+        """Note the replicas with losses or weights that are not finite."""
+        count = len(self.replicas)
+        quantities = losses | {f"weight {k}": v for k, v in self.model.state_dict().items()}
+        quantities |= {f"weight {k} of the method": v for k, v in self.method.named_parameters()}
+        finite = torch.stack([
+            value.detach().isfinite().reshape(count, value.numel() // count).all(1)
+            for value in quantities.values()
+        ])  # fmt: skip
+        if finite.all():
+            return
+        for place in (~finite.all(0)).nonzero()[:, 0].tolist():
+            name = list(quantities)[int(finite[:, place].int().argmin())]
+            self.failed.setdefault(place, f"{name} is not finite after epoch {len(self.history)}")
 
     def _take_steps(self) -> PlayerLosses:
         """All steps of the next epoch, plain ones during the warm-up."""
@@ -147,10 +173,8 @@ class Stack:
 
     @torch.no_grad()
     def validation_loss(self) -> Tensor:
-        """Mean task loss on each replica's validation rows, ``[replica]``; NaN without outputs."""
+        """Mean task loss on each replica's validation rows, ``[replica]``."""
         self.model.eval()
-        if not self.model.has_outputs:
-            return self._absent
         data = self.data
         losses = [
             self.model.task_loss(self.model(data.network_inputs(rows)), data.y.gather(1, rows))
@@ -172,6 +196,7 @@ class Stack:
         self.history = list(state["history"].to(self.data.device))
         self.data.restore(state)
         self.optimisation.restore(state)
+        self._note_failures({})
 
     def train_to_end(self, checkpoint: Checkpoint, stops: Stops = never) -> None:
         """Train all epochs, continuing from the checkpoint if there is one.

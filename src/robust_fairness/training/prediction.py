@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
 from robust_fairness.experiment.experiment import Cell
 from robust_fairness.maths.curvature import (
@@ -198,6 +199,7 @@ def predict(
         for name, test_set in test_sets.items():
             rows = part_rows(test_set, [one.split for one in stack], part)
             outputs = _in_blocks(together.outputs, test_set, rows)
+            _require_finite(outputs, stack, f"{name or 'unshifted'}, {part}")
             values = _values(together, test_set, rows, due_quantities(cell, name, part))
             if find("method", cell.method.name).decides:
                 values[DECISION] = np.stack([probability_of_second(one) for one in outputs])
@@ -216,6 +218,17 @@ def predict(
                 for number, one in enumerate(stack)
             ]
     return predictions
+
+
+def _require_finite(outputs: np.ndarray, stack: Sequence[Fitted], rows: str) -> None:
+    """Raise if outputs ``[replica, m, output]`` of a stack are not finite."""
+    bad = ~np.isfinite(outputs).all(2)
+    if bad.any():
+        replica = stack[int(bad.any(1).argmax())]
+        raise InputError(
+            f"trial {replica.trial}, seed {replica.seed}: predictions of {bad.any(0).sum()} of "
+            f"{bad.shape[1]} rows ({rows}) are not finite; look for extreme values in the data"
+        )
 
 
 def _values(

@@ -1,5 +1,6 @@
 """The trained replicas of a cell, and the search that adds to them stage by stage."""
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -29,6 +30,7 @@ from robust_fairness.training import (
 from robust_fairness.training.prediction import UNSHIFTED
 from robust_fairness.training.records import Fitted, Prediction
 
+LOGGER = logging.getLogger(__name__)
 ShouldPrune = Callable[[str, int, float], bool]  # a trial, after an epoch of that mean loss
 
 
@@ -42,7 +44,7 @@ class Trained:
         self.validation: list[Prediction] = []
         self.curves: list[dict[str, Any]] = []
         self.stages: dict[str, int] = {}
-        self.pruned: set[str] = set()
+        self.stopped: dict[str, str] = {}  # "pruned" or "failed", by trial
 
     def extend(
         self, replicas: Sequence[Replica], should_prune: ShouldPrune | None = None, stage: int = 0
@@ -50,8 +52,12 @@ class Trained:
         """Fit further replicas and predict their validation rows.
 
         ``should_prune`` is asked after every epoch of a trial. A pruned one is neither predicted
-        nor selected; it stops once all trials of its stack are pruned. ``stage`` is that of the
-        search, 0 for configured trials.
+        nor selected; it stops once all trials of its stack have. ``stage`` is that of the search, 0
+        for configured trials.
+
+        Raises:
+            InputError: a configured trial has weights or losses that are not finite. Such a trial
+                of a search has failed, and the search goes on.
         """
         require_replicas([*self.replicas, *replicas])
         self.stages |= {one.trial: stage for one in replicas}
@@ -66,8 +72,8 @@ class Trained:
                 stack = fitting.Stack(self.samples, self.cell, together)
                 content = fitting.training_key(self.samples, self.cell, together)
                 checkpoint = Checkpoint(f"{self.cell.dataset}.{self.cell.label}", content)
-                stack.train_to_end(checkpoint, self._stops(trained, should_prune))
-                fitted += [one for one in stack.fitted(trained) if one.trial not in self.pruned]
+                stack.train_to_end(checkpoint, self._stops(stack, trained, should_prune))
+                fitted += [one for one in stack.fitted(trained) if one.trial not in self.stopped]
                 self.curves += stack.curves(trained)
                 kept |= stack.kept_of_validation(trained)
         # in the order of the trials, which decides between equal ones
@@ -97,22 +103,38 @@ class Trained:
         ]
 
     def _stops(
-        self, replicas: Sequence[Replica], should_prune: ShouldPrune | None
+        self,
+        stack: fitting.Stack,
+        replicas: Sequence[Replica],
+        should_prune: ShouldPrune | None,
     ) -> fitting.Stops:
-        """Whether a stack stops after an epoch because all its trials are pruned."""
-        if should_prune is None:
-            return fitting.never
+        """Whether a stack stops after an epoch because all its trials are pruned or failed."""
         places: dict[str, list[int]] = {}
-        for number, one in enumerate(replicas):
-            places.setdefault(one.trial, []).append(number)
+        for number, replica in enumerate(replicas):
+            places.setdefault(replica.trial, []).append(number)
 
         def stops(epoch: int, losses: Tensor) -> bool:
-            for trial in [one for one in places if one not in self.pruned]:
-                if should_prune(trial, epoch, losses[places[trial]].mean().item()):
-                    self.pruned.add(trial)
-            return self.pruned >= places.keys()
+            for place, quantity in stack.failed.items():
+                self._fail(replicas[place], quantity)
+            if should_prune is not None:
+                for trial in [name for name in places if name not in self.stopped]:
+                    if should_prune(trial, epoch, losses[places[trial]].mean().item()):
+                        self.stopped[trial] = "pruned"
+            return self.stopped.keys() >= places.keys()
 
         return stops
+
+    def _fail(self, replica: Replica, quantity: str) -> None:
+        """Note a failed trial of a search; raise for a configured one."""
+        message = (
+            f"trial {replica.trial}, seed {replica.seed}: {quantity}; choose a smaller learning "
+            "rate, or look for extreme values in the data"
+        )
+        if not self.stages[replica.trial]:
+            raise InputError(f"training of {self.cell.dataset}.{self.cell.label} failed: {message}")
+        if self.stopped.get(replica.trial) != "failed":
+            LOGGER.warning("%s.%s: %s", self.cell.dataset, self.cell.label, message)
+            self.stopped[replica.trial] = "failed"
 
     def table(self) -> pd.DataFrame:
         """Every trial that was tried, ``tables.TRIALS``."""
@@ -127,7 +149,7 @@ class Trained:
                 "method": self.cell.label,
                 "trial": trial,
                 "stage": stage,
-                "state": "pruned" if trial in self.pruned else "complete",
+                "state": self.stopped.get(trial, "complete"),
                 "epochs": epochs.get(trial, 0),
                 "criterion": str(goal or ""),
                 "score": scores.get(trial),
@@ -145,6 +167,11 @@ class Trained:
     def best(self, trials: Sequence[str], criterion: str) -> str:
         criterion = str(Criterion.parse(criterion).over_seeds)  # stages are shared by all seeds
         among = [one for one in self.validation if one.trial in trials]
+        if not among:
+            raise InputError(
+                f"search of {self.cell.dataset}.{self.cell.label}: every trial of a stage failed, "
+                "allowed: values with which training stays finite"
+            )
         scores = evaluation.criterion_scores([criterion], among, self.samples)
         return str(selection.choose(scores, [criterion])["trial"].iloc[0])
 
