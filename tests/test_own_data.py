@@ -1,14 +1,22 @@
 """The example of docs/own_data.md, run as it stands there: a table of one's own, end to end."""
 
+import runpy
+from contextlib import chdir
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 import yaml
 
+from robust_fairness import training
+from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images import image_folder
 from robust_fairness.datasets.tables import table
+from robust_fairness.diagnosis import diagnose, frontier
+from robust_fairness.samples.domains import hold_out_domains
 from tests.project import Project, blocks
+from tests.training.conftest import make_cell
 
 
 @pytest.fixture(scope="module")
@@ -58,3 +66,75 @@ def test_every_source_of_the_page_is_accepted() -> None:
     assert set(found) == set(sources)
     assert found["image_folder"].size == (64, 64)
     assert Path(found["table"].file).suffix == ".csv"
+
+
+PAGES = {"loans": "own_data.md", "visits": "natural_shift.md"}
+
+
+def example(name: str, folder: Path) -> tuple[Path, dict[str, Any]]:
+    """The table of a page, made by its script, and what the page says of its columns."""
+    fields: dict[str, Any] = {}
+    for language, text in blocks(PAGES[name]):
+        if text.startswith(f"# make_{name}.py"):
+            (folder / "make.py").write_text(text)
+            with chdir(folder):
+                runpy.run_path("make.py")
+        elif language == "yaml":
+            content = yaml.safe_load(text).get("datasets", {}).get(name, {})
+            fields |= content if "source" in content else {}
+    fields.pop("source")
+    return folder / "data" / "01_raw" / fields["file"], fields
+
+
+@pytest.mark.parametrize("missing_sensitive", ["no_group", "group"])
+@pytest.mark.parametrize(
+    ("name", "domain"), [("loans", None), ("loans", "job"), ("visits", "hospital")]
+)
+def test_missing_values_of_attributes_are_counted_in_every_step(
+    name: str, domain: str | None, missing_sensitive: str, tmp_path: Path, caplog: Any
+) -> None:
+    """From the file to the diagnosis, with group-aware methods; every count by pandas."""
+    path, fields = example(name, tmp_path)
+    copies = 3 if name == "loans" else 1  # the diagnosis needs 50 rows in distribution
+    cells = pd.concat([pd.read_csv(path)] * copies, ignore_index=True)
+    for number, column in enumerate(fields["sensitive"]):
+        cells.loc[cells.index[20 + number :: len(cells) // 6][:5], column] = None
+    cells.to_csv(path, index=False)
+    fields |= {"incomplete": "impute", "domain": domain, "missing_sensitive": missing_sensitive}
+    samples = table.Table(table.Table.Parameters(**fields)).load(
+        Files(tmp_path / "data" / "01_raw"), 1
+    )
+    is_group = missing_sensitive == "group"
+    for attribute in fields["sensitive"]:
+        says = f"column {attribute}: 5 of {len(cells)} rows have no value"
+        assert [says in message for message in caplog.messages].count(True) == 1
+        assert samples.attributes[attribute].isna().sum() == (0 if is_group else 5)
+        assert (samples.attributes[attribute] == "unknown").sum() == (5 if is_group else 0)
+    if domain:
+        samples = hold_out_domains(samples, sorted(set(cells[domain]))[1:])
+    predictions, validation = {}, {}
+    for method in ("group_dro", "cuma"):
+        cell = make_cell(method, seeds=(0,)).model_copy(
+            update={"metrics": ("accuracy", "accuracy_by_group")}
+        )
+        models, validation[method], *_ = training.train(samples, cell)
+        selected = training.select(samples, validation[method], cell)
+        predictions[method] = training.predict(samples, models, selected, cell, {})
+        rows = training.evaluate(samples, predictions[method], selected, cell, {})
+        groups = rows[(rows["metric"] == "accuracy_by_group") & (rows["domain"] == "")]
+        (tested,) = [one.rows for one in predictions[method] if one.part == "test"]
+        for attribute in fields["sensitive"]:
+            counted = groups[(groups["attribute"] == attribute)].set_index("group")["n"].to_dict()
+            expected = samples.attributes[attribute].iloc[tested].value_counts().to_dict()
+            assert counted | expected == counted
+            assert sum(counted.values()) == sum(expected.values())
+    tables = diagnose(name, samples, predictions)
+    points = frontier(name, samples, {k: (validation[k], predictions[k]) for k in predictions})
+    if name == "visits" and not is_group:  # the others have groups without validation rows
+        assert set(points["elsewhere"]) == {False, True}
+    if domain:
+        shares = tables["shares"].query("label == ''").set_index(["attribute", "group"])
+        (away,) = [one.rows for one in predictions["cuma"] if one.part == "ood_test"]
+        for attribute in fields["sensitive"]:
+            share = shares.loc[(attribute, "unknown" if is_group else "missing"), "elsewhere"]
+            assert share == cells[attribute].isna()[away].mean()

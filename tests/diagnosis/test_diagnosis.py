@@ -1,5 +1,7 @@
 """Diagnosis of domain shift on constructed data, of which it is known what changed."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -321,3 +323,26 @@ def test_a_run_of_two_domains_has_shares_and_regions():
     assert set(columns.index) == {"", "age", "colour", "sex"}
     assert not columns["names_domain"].any()
     assert columns.loc["", "p"] <= 0.05
+
+
+def test_rows_of_unknown_group_count_in_no_gap_and_no_group():
+    """Gaps of numpy over the rows of known group; as a group of their own they would change it."""
+    samples, predictions = two_domains(rows=2000)
+    unknown = np.arange(2000) % 7 == 0
+    attributes = samples.attributes.assign(sex=samples.attributes["sex"].mask(unknown))
+    samples = replace(samples, attributes=attributes)
+    found = diagnose("two", samples, {"erm": predictions})
+    rows = found["diagnosis"].set_index(["attribute", "metric"])
+    for column, (prediction) in zip(("at_home", "elsewhere"), predictions, strict=True):
+        sex = samples.attributes["sex"].iloc[prediction.rows].to_numpy()
+        predicted = prediction.outputs.argmax(1)
+        right = predicted == samples.y[prediction.rows]
+        gap = predicted[sex == "m"].mean() - predicted[sex == "f"].mean()
+        assert rows.loc[("sex", "selection_rate_difference"), column] == pytest.approx(gap)
+        assert rows.loc[("", "accuracy"), column] == pytest.approx(right.mean())
+        known = pd.notna(sex)
+        assert rows.loc[("sex", "accuracy"), column] == pytest.approx(right[known].mean())
+    shares = found["shares"].query("group == 'missing' and label == ''")
+    assert shares["at_home"].item() == unknown[predictions[0].rows].mean()
+    assert {"sex"} < set(found["domain_columns"]["column"])
+    assert "accuracy_difference" in set(found["regions"]["metric"])

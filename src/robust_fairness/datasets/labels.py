@@ -34,6 +34,7 @@ from robust_fairness.samples.splits import (
 logger = logging.getLogger(__name__)
 
 SPLIT = "split_0"
+UNKNOWN = "unknown"  # the group of rows without a value, if they are one
 
 
 def _as_text(value: Any) -> Any:
@@ -64,8 +65,9 @@ class RawTableParameters(SplitParameters, extra="forbid", frozen=True):
         incomplete: rows that lack a value in a column that is used: ``refuse`` (an error),
             ``drop`` (logged), or ``impute``: a missing number is replaced by a value of the
             training rows (``Protocol.imputation``) and has an indicator column, a missing category
-            is a category of its own. Sensitive attributes may be missing; those rows belong to no
-            group.
+            is a category of its own. Sensitive attributes that are no features may be missing.
+        missing_sensitive: rows without a value of a categorical sensitive attribute belong to
+            ``no_group`` (default), or to a ``group`` of that attribute called ``unknown``.
         target: the column to predict.
         outcome: ``binary``: class 1 is ``positive``, class 0 all other values; ``classes``: every
             value is a class, in order; ``continuous``: a number.
@@ -88,6 +90,7 @@ class RawTableParameters(SplitParameters, extra="forbid", frozen=True):
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ","
     missing: Texts = ("",)
     incomplete: Literal["refuse", "drop", "impute"] = "refuse"
+    missing_sensitive: Literal["no_group", "group"] = "no_group"
     target: str
     outcome: Literal["binary", "classes", "continuous"] = "binary"
     positive: Texts = ()
@@ -191,10 +194,7 @@ def typed_table(
         target = _target(table[parameters.target], parameters)
     for name in parameters.sensitive:
         with wrong.noting():
-            attributes[name] = attribute(
-                table[name], parameters.place(name), parameters.types.get(name),
-                parameters.bins.get(name),
-            )  # fmt: skip
+            attributes[name] = _sensitive(table[name], parameters)
     with wrong.noting():
         if domain:
             place = parameters.place(domain)
@@ -207,6 +207,27 @@ def typed_table(
         features, target, attributes, named, _id(table, parameters), domain=domain,
         units=None if unit is None else table[unit],
     )  # fmt: skip
+
+
+def _sensitive(cells: pd.Series, parameters: RawTableParameters) -> pd.Series:
+    """A sensitive attribute; its missing values are logged."""
+    name = str(cells.name)
+    place, bins = parameters.place(name), parameters.bins.get(name)
+    values = attribute(cells, place, parameters.types.get(name), bins)
+    missing = values.isna()
+    if not missing.any():
+        return values
+    in_group = parameters.missing_sensitive == "group" and isinstance(
+        values.dtype, pd.CategoricalDtype
+    )
+    logger.warning(
+        "%s: %d of %d rows have no value and belong to %s",
+        place, missing.sum(), len(values), f"the group {UNKNOWN}" if in_group else "no group",
+    )  # fmt: skip
+    if not in_group:
+        return values
+    groups = values.cat.categories.drop(UNKNOWN, errors="ignore")
+    return values.cat.set_categories([*groups, UNKNOWN]).fillna(UNKNOWN)
 
 
 def _target(cells: pd.Series, parameters: RawTableParameters) -> pd.Series:

@@ -85,29 +85,31 @@ def decompose_by_group(
     .. math:: m_T - m_P = \sum_a p_a (m_{T,a} - m_{P,a}) + \sum_a (t_a - p_a) m_{T,a}
 
     where the first sum is split by the shared distribution of each group and the second one is the
-    mix. Groups with rows in one domain only belong to the mix.
+    mix. Groups with rows in one domain only belong to the mix. Rows of unknown group do not count.
 
     Args:
         scores: score of every row, such as whether it is right, at home ``[n]`` and elsewhere
             ``[m]``.
-        groups: groups of these rows.
+        groups: groups of these rows, numbers from 0; -1 where the group is unknown.
         overlap_of: the overlap of some rows at home and some elsewhere, by their numbers.
     """
     (home, away), (home_groups, away_groups) = scores, groups
-    both = np.intersect1d(home_groups, away_groups)
+    both = np.intersect1d(home_groups[home_groups >= 0], away_groups)
+    rows_home = np.count_nonzero(home_groups >= 0)
     total = np.zeros(4)
     for group in both:
         at_home = np.flatnonzero(home_groups == group)
         elsewhere = np.flatnonzero(away_groups == group)
         shared = overlap_of(at_home, elsewhere)
-        one = decompose(weighted_mean(home[at_home]), weighted_mean(away[elsewhere]), shared)
-        share = len(at_home) / len(home)
-        total += share * np.array([one.at_home, one.shared_home, one.shared_away, one.elsewhere])
-    only = ~np.isin(home_groups, both)
-    total += home[only].sum() / len(home)  # no change within a group that is at home only
+        parts = decompose(weighted_mean(home[at_home]), weighted_mean(away[elsewhere]), shared)
+        total += (len(at_home) / rows_home) * np.array(
+            [parts.at_home, parts.shared_home, parts.shared_away, parts.elsewhere]
+        )
+    only_home = (home_groups >= 0) & ~np.isin(home_groups, both)
+    total += home[only_home].sum() / rows_home  # no change within a group that is at home only
     first, second, third, last = total.tolist()
-    found = float(away.mean())
-    return Decomposition(first, second, third, found, mix=found - last)
+    elsewhere_mean = float(away[away_groups >= 0].mean())
+    return Decomposition(first, second, third, elsewhere_mean, mix=elsewhere_mean - last)
 
 
 def weighted_mean(score: np.ndarray) -> Weighted:
@@ -133,8 +135,9 @@ def rate_difference(
     def difference(rows: np.ndarray, weights: np.ndarray) -> float:
         rates = []
         for second in (True, False):
-            own = np.where(used[rows] & (group[rows] == second), weights, 0)
-            rates.append(np.sum(own * positive[rows]) / own.sum() if own.sum() > 0 else np.nan)
+            of_group = np.where(used[rows] & (group[rows] == second), weights, 0)
+            total = of_group.sum()
+            rates.append(np.sum(of_group * positive[rows]) / total if total > 0 else np.nan)
         return float(rates[0] - rates[1])
 
     return difference

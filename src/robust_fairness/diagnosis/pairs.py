@@ -83,8 +83,12 @@ class Pair:
 def compared(samples: Samples, home: np.ndarray, away: np.ndarray) -> Pair:
     """Rows in distribution and in another domain; sensitive categories are columns, too.
 
-    With them, the overlap within a group is a part of the overlap of all rows.
+    With them, the overlap within a group is a part of the overlap of all rows. A missing value is a
+    category of its own here.
     """
     attributes = samples.attributes[list(samples.sensitive)].select_dtypes("category")
-    codes = {str(name): values.cat.codes.to_numpy() for name, values in attributes.items()}
+    codes = {
+        str(name): values.cat.codes.where(values.notna(), len(values.cat.categories)).to_numpy()
+        for name, values in attributes.items()
+    }
     return Pair(samples, Columns.of(samples).joined(codes), home, away)

@@ -22,6 +22,7 @@ from robust_fairness.diagnosis.pairs import Pair, compared
 from robust_fairness.diagnosis.regions import Scored, regions
 from robust_fairness.samples import Samples
 from robust_fairness.samples.domains import rows_by_domain
+from robust_fairness.training.decisions import MISSING
 from robust_fairness.training.records import Prediction
 
 FEWEST = 50  # rows of a domain, or of a group in it, for which classifiers are fitted
@@ -99,18 +100,20 @@ def _domain_columns(pair: Pair) -> Iterator[Row]:
 
 
 def _shares(pair: Pair, home: Prediction, away: Prediction) -> Iterator[Row]:
-    """Shares of the groups, and of the classes in all rows and in each group."""
+    """Shares of the groups, of missing ones too, and of the classes in all rows and each group."""
     samples, every = pair.samples, np.ones(len(pair.samples), dtype=bool)
     yield from _class_shares(pair, home, away, every)
     for name in samples.sensitive:
         values = samples.attributes[name]
         if not isinstance(values.dtype, pd.CategoricalDtype):
             continue
-        for group in values.cat.categories:
-            own = (values == group).to_numpy()
-            where: Row = {"attribute": name, "group": str(group)}
-            yield where | _share(pair, own, every)
-            yield from (where | one for one in _class_shares(pair, home, away, own))
+        rows_of = {str(group): (values == group).to_numpy() for group in values.cat.categories}
+        if values.isna().any():
+            rows_of[MISSING] = values.isna().to_numpy()
+        for group, of_group in rows_of.items():
+            where: Row = {"attribute": name, "group": group}
+            yield where | _share(pair, of_group, every)
+            yield from (where | row for row in _class_shares(pair, home, away, of_group))
 
 
 def _class_shares(
@@ -169,7 +172,7 @@ def _decomposed(pair: Pair, home: Prediction, away: Prediction) -> Iterator[Row]
             yield named | metric | _parts(decompose_by_group(score, groups, together.take))
         if len(pair.samples.classes) == BINARY and categories == BINARY:
             at_home, elsewhere = (
-                _gaps(pair.samples, one, group == 1)
+                _gaps(pair.samples, one, group)
                 for one, group in zip((home, away), groups, strict=True)
             )
             for gap in at_home:
@@ -181,7 +184,10 @@ def _decomposed(pair: Pair, home: Prediction, away: Prediction) -> Iterator[Row]
 
 
 def _groups(pair: Pair) -> Iterator[tuple[str, list[np.ndarray], int]]:
-    """Names of categorical sensitive attributes, codes in both domains, numbers of groups."""
+    """Names of categorical sensitive attributes, codes in both domains, numbers of groups.
+
+    A missing value has the code -1.
+    """
     for name in pair.samples.sensitive:
         values = pair.samples.attributes[name]
         if isinstance(values.dtype, pd.CategoricalDtype):
@@ -238,16 +244,16 @@ def _score(samples: Samples, one: Prediction) -> np.ndarray:
     return np.square(one.outputs[:, 0].astype(np.float64) - y)
 
 
-def _gaps(samples: Samples, one: Prediction, second: np.ndarray) -> dict[str, Weighted]:
-    """Signed differences of rates between two groups."""
-    y, positive = samples.y[one.rows], one.positive
+def _gaps(samples: Samples, one: Prediction, group: np.ndarray) -> dict[str, Weighted]:
+    """Signed differences of rates between groups 0 and 1; rows of unknown group do not count."""
+    y, positive, known, second = samples.y[one.rows], one.positive, group >= 0, group == 1
     return {
-        "selection_rate_difference": rate_difference(positive, second),
-        "true_positive_rate_difference": rate_difference(positive, second, y == 1),
-        "false_positive_rate_difference": rate_difference(positive, second, y == 0),
+        "selection_rate_difference": rate_difference(positive, second, known),
+        "true_positive_rate_difference": rate_difference(positive, second, known & (y == 1)),
+        "false_positive_rate_difference": rate_difference(positive, second, known & (y == 0)),
     }
 
 
 def _smallest(codes: np.ndarray, groups: int) -> int:
-    """Rows of the smallest group; rows without a group do not count."""
-    return int(np.bincount(codes[codes >= 0], minlength=groups).min()) if (codes >= 0).all() else 0
+    """Rows of the smallest group; rows of unknown group do not count."""
+    return int(np.bincount(codes[codes >= 0], minlength=groups).min())
