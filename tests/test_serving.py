@@ -49,14 +49,15 @@ def test_probabilities_are_those_of_the_chosen_trial_whatever_the_order_of_colum
     names = list(samples.features)
     for place, prediction in enumerate(stored):
         rows = pd.DataFrame(samples.x[prediction.rows], columns=names)[names[::-1]]
-        found = model.predict(rows)
+        found = model.get_raw_model().by_replica(rows)
         assert found.shape == (len(rows), 2, 3)
         expected = softmax(prediction.outputs, axis=1)
         np.testing.assert_allclose(found[:, place], expected, rtol=1e-5, atol=1e-7)
+        shares = model.predict(rows, params={"probabilities": True})
+        np.testing.assert_allclose(shares, found.mean(axis=1), rtol=1e-6)
         raw = model.get_raw_model().predict(samples.x[prediction.rows])
-        assert np.array_equal(raw, found)
-        averaged = model.predict(rows, params={"mean_over_seeds": True})
-        np.testing.assert_allclose(averaged, found.mean(axis=1), rtol=1e-6)
+        assert list(raw) == [samples.classes[k] for k in shares.argmax(1)]
+        assert list(model.predict(rows)) == list(raw)
     assert not np.array_equal(stored[0].rows, stored[1].rows)
 
 
@@ -64,16 +65,46 @@ def test_outcomes_are_in_their_own_units(tmp_path):
     samples = make_samples(classes=0)
     model, stored = trained(samples, tmp_path / "model", selections=["mean_squared_error"])
     rows = stored[0].rows
-    found = model.predict(pd.DataFrame(samples.x[rows], columns=list(samples.features)))
+    table = pd.DataFrame(samples.x[rows], columns=list(samples.features))
+    found = model.get_raw_model().by_replica(table)
     assert found.shape == (len(rows), 3)
     np.testing.assert_allclose(found[:, 0], stored[0].outputs[:, 0], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(model.predict(table), found.mean(1), rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore")  # of MLflow about pandas and scikit-learn
+@pytest.mark.parametrize("classes", [2, 3, 0])
+def test_mlflow_evaluates_a_model(tmp_path, monkeypatch, classes):
+    """``mlflow.models.evaluate`` scores the classes, or the outcomes, as scikit-learn does."""
+    from sklearn.metrics import accuracy_score, mean_absolute_error
+
+    mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'mlflow.db'}")
+    mlflow.set_experiment("evaluate")
+    samples = make_samples(classes=classes)
+    criterion = "accuracy" if classes else "mean_squared_error"
+    model, _ = trained(samples, tmp_path / "model", selections=[criterion])
+    data = pd.DataFrame(samples.x.astype(np.float64), columns=list(samples.features))
+    truth = np.array(samples.classes)[samples.y] if classes else samples.y
+    kind, name, score = (
+        ("classifier", "accuracy_score", accuracy_score)
+        if classes
+        else ("regressor", "mean_absolute_error", mean_absolute_error)
+    )
+    found = mlflow.models.evaluate(
+        str(tmp_path / "model"),
+        data.assign(truth=truth),
+        targets="truth",
+        model_type=kind,
+        evaluator_config={"log_model_explainability": False},
+    )
+    assert found.metrics[name] == pytest.approx(score(truth, model.predict(data)))
 
 
 def test_images_of_networks_that_do_not_stack(tmp_path):
     samples = make_images()
     network = {"name": "biased_mnist_cnn", "width": 2}
     model, stored = trained(samples, tmp_path / "model", network=network, seeds=(0, 1))
-    found = model.predict(samples.x[stored[0].rows])
+    found = model.get_raw_model().by_replica(samples.x[stored[0].rows])
     for place, prediction in enumerate(stored):
         expected = softmax(prediction.outputs, axis=1)
         np.testing.assert_allclose(found[:, place], expected, rtol=1e-5, atol=1e-7)
@@ -102,7 +133,7 @@ def test_loading_and_predicting_unpickle_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(torch, "load", forbidden)
     monkeypatch.setenv("MLFLOW_ALLOW_PICKLE_DESERIALIZATION", "false")
     model = mlflow.pyfunc.load_model(str(tmp_path / "model"))
-    assert model.predict(model.input_example).shape == (1, 3, 2)
+    assert model.predict(model.input_example).shape == (1,)
     kept = {path.suffix for path in (tmp_path / "model").rglob("*") if path.is_file()}
     assert kept <= {".safetensors", ".json", ".txt", ".yaml", ".yml", ""}  # MLmodel has none
     assert not list((tmp_path / "model").rglob("*.pkl"))
@@ -112,7 +143,7 @@ def test_signature_and_input_example_tell_of_no_row(tmp_path):
     samples = make_samples()
     model, _ = trained(samples, tmp_path / "model")
     assert model.metadata.signature.inputs.input_names() == list(samples.features)
-    assert [one.name for one in model.metadata.signature.params.params] == ["mean_over_seeds"]
+    assert [one.name for one in model.metadata.signature.params.params] == ["probabilities"]
     example = model.input_example.to_numpy()
     assert not (np.abs(samples.x - example) < 1e-3).all(axis=1).any()
     split = samples.rows("split_0", "train")
@@ -134,7 +165,7 @@ def test_bad_rows_are_refused_in_one_line(tmp_path):
     frame.loc[2, "feature 1"] = np.nan
     with pytest.raises(InputError, match="row 2, column feature 1: not finite"):
         model.predict(frame)
-    assert raw.predict(samples.x[:0]).shape == (0, 3, 2)
+    assert raw.by_replica(samples.x[:0]).shape == (0, 3, 2)
 
 
 def test_a_broken_model_names_its_file(tmp_path):

@@ -1,6 +1,7 @@
 """What MLflow is told, on its own sqlite store."""
 
 import logging
+import time
 from functools import partialmethod
 from types import SimpleNamespace
 
@@ -11,11 +12,19 @@ from mlflow import MlflowClient
 
 from robust_fairness import training
 from robust_fairness.core import tables
-from robust_fairness.core.errors import Failure
+from robust_fairness.core.errors import Failure, InputError
 from robust_fairness.experiment.experiment import Cell
 from robust_fairness.runs import provenance
 from robust_fairness.runs.runners import RunFailed
-from robust_fairness.runs.tracking import EXPERIMENT, SWITCH, MlflowTracking, key
+from robust_fairness.runs.tracking import (
+    EXPERIMENT,
+    EXPERIMENT_NAME,
+    SWITCH,
+    MlflowTracking,
+    digest_of,
+    headlines,
+    key,
+)
 from tests.training.conftest import make_cell, make_samples
 
 PARAMS = {"run_id": "one"}
@@ -32,6 +41,9 @@ HISTORY = tables.table(
         for seed, epoch, value in ((0, 0, 1.0), (1, 0, 3.0), (0, 1, 0.5), (1, 1, 0.7))
     ],
 )
+
+
+SAMPLES = make_samples()
 
 
 def scores(*rows: dict) -> object:
@@ -81,14 +93,25 @@ def node(cell: str, step: str) -> SimpleNamespace:
 
 def train(hook: MlflowTracking, cell: str) -> None:
     """A training node has run."""
-    given = {f"params:{cell}.cell": settings_of(cell)}
-    hook.after_node_run(node(cell, "train"), given, {f"{cell}.history": HISTORY}, "one")
+    given = {f"params:{cell}.cell": settings_of(cell), f"{cell.partition('.')[0]}.samples": SAMPLES}
+    made = {f"{cell}.history": HISTORY}
+    hook.after_node_run(node(cell, "train"), with_trials(cell), given, made, "one")
 
 
 def evaluate(hook: MlflowTracking, cell: str, *rows: dict) -> None:
     """An evaluation node has run."""
     given = {f"params:{cell}.cell": settings_of(cell)}
-    hook.after_node_run(node(cell, "evaluate"), given, {f"{cell}.metrics": scores(*rows)}, "one")
+    made = {f"{cell}.metrics": scores(*rows)}
+    hook.after_node_run(node(cell, "evaluate"), with_trials(cell), given, made, "one")
+
+
+def with_trials(cell: str, *trials: dict) -> DataCatalog:
+    """The trials of a cell, by default one."""
+    plain = {name: 0 if kind != "str" else "" for name, kind in tables.TRIALS.items()}
+    usual = plain | {"trial": "default", "score": float("nan")}
+    settings = [one.pop("hparams", {}) for one in trials] or [{}]
+    rows = [usual | one for one in trials] or [usual]
+    return DataCatalog({f"{cell}.trials": MemoryDataset(tables.TRIALS.table(rows, settings))})
 
 
 def catalog() -> DataCatalog:
@@ -115,8 +138,15 @@ def test_parent_and_children_hold_parameters_curves_and_scores(client):
     )
     hook.after_pipeline_run(PARAMS, PIPELINE, catalog())
     found = runs(client)
-    assert found.keys() == {"one", "adult.cuma"}
+    seeds = {f"adult.cuma, seed {seed}": seed for seed in (0, 1)}
+    assert found.keys() == {"one", "adult.cuma", *seeds}
     parent, child = found["one"], found["adult.cuma"]
+    for name, seed in seeds.items():
+        assert found[name].data.tags["mlflow.parentRunId"] == child.info.run_id
+        assert found[name].data.params == {"seed": str(seed), "trial": "default"}
+        assert found[name].data.metrics["home/accuracy"] == (0.5, 1.0)[seed]
+    (logged,) = child.inputs.dataset_inputs
+    assert (logged.dataset.name, logged.dataset.digest) == ("adult", digest_of(SAMPLES))
     assert (parent.info.status, child.info.status) == ("FINISHED", "FINISHED")
     tags = {
         "kedro.run_id": "one",
@@ -136,23 +166,111 @@ def test_parent_and_children_hold_parameters_curves_and_scores(client):
     assert (told | {"facets.long": "x" * 6000}).items() <= child.data.params.items()
     assert child.data.metrics == pytest.approx(
         {
-            "loss/alpha_0.1": 0.6,
-            "accuracy/none_0/default": 0.75,  # a replica that is chosen twice counts once
-            "delta_eo/sex/none_0/default": 0.25,
-            "accuracy/gaussian_noise_0.06/default": 0.75,
-            "accuracy/none_0/alpha_0.1": 0.0,
-            # what one table compares over methods, whatever trial was chosen
-            "chosen/accuracy/none_0": 0.75,
-            "chosen/delta_eo/sex/none_0": 0.25,
-            "chosen/accuracy/gaussian_noise_0.06": 0.75,
+            "training/loss/alpha_0.1": 0.6,
+            "home/accuracy": 0.75,  # of the selected trial
+            "home/delta_eo/sex": 0.25,
+            "shift/gaussian_noise_0.06/accuracy": 0.75,
         }
     )
-    curve = client.get_metric_history(child.info.run_id, "loss/alpha_0.1")
+    curve = client.get_metric_history(child.info.run_id, "training/loss/alpha_0.1")
     assert {point.step: point.value for point in curve} == pytest.approx({0: 2.0, 1: 0.6})
-    assert client.list_artifacts(parent.info.run_id) == []
+    artifacts = {file.path for file in client.list_artifacts(parent.info.run_id)}
+    assert artifacts == {"manifest.json", "report.html"}
+    assert parent.data.params["environment"] == "smoke"
 
 
-def test_the_report_is_sent_to_other_stores_than_that_of_the_project(client, monkeypatch, tmp_path):
+def test_a_search_is_compared_by_its_trials(client):
+    """Hyperparameters as parameters, the validation score and the scores as metrics."""
+    hook = MlflowTracking()
+    cell = "adult.cuma"
+    rows = [
+        {"trial": "default", "criterion": "accuracy", "score": 0.7},
+        {"trial": "alpha=0.1", "criterion": "accuracy", "score": 0.8, "hparams": {"alpha": 0.1}},
+    ]
+    made = {f"{cell}.metrics": scores({"trial": "alpha=0.1", "value": 0.75})}
+    given = {f"params:{cell}.cell": settings_of(cell)}
+    hook.before_pipeline_run(PARAMS)
+    hook.after_node_run(node(cell, "evaluate"), with_trials(cell, *rows), given, made, "one")
+    again = MlflowTracking()
+    again.after_node_run(node(cell, "evaluate"), with_trials(cell, *rows), given, made, "one")
+    found = runs(client)
+    assert found.keys() == {"one", cell, f"{cell}, default", f"{cell}, alpha=0.1"}
+    best = found[f"{cell}, alpha=0.1"].data
+    assert best.params == {"trial": "alpha=0.1", "alpha": "0.1"}
+    assert best.metrics == {"validation/accuracy": 0.8, "home/accuracy": 0.75}
+    assert found[f"{cell}, default"].data.metrics == {"validation/accuracy": 0.7}
+
+
+def test_headlines_are_accuracy_and_the_worst_gap_of_every_attribute():
+    gap = {"metric": "equalized_odds_difference", "attribute": "sex"}
+    rows = scores(
+        {"value": 0.5, "seed": 0},
+        {"value": 0.7, "seed": 1},
+        {"value": 0.4, "shift": "domain", "domain": "NE"},
+        {**gap, "value": 0.1, "seed": 0},
+        {**gap, "value": 0.3, "seed": 1},
+        {**gap, "value": 0.1, "method": "cuma"},
+        {**gap, "value": 0.4, "shift": "domain", "domain": "NE"},
+        {**gap, "value": 0.6, "shift": "domain", "domain": "RI"},
+        {**gap, "value": 0.9, "attribute": "race"},
+    )
+    assert headlines(rows) == pytest.approx(
+        {
+            "home/accuracy": 0.6,
+            "home/worst_gap/sex": 0.2,
+            "home/worst_gap/race": 0.9,
+            "elsewhere/accuracy": 0.4,
+            "elsewhere/worst_gap/sex": 0.6,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "expected"),
+    [
+        (None, "tracking: {experiment: {name: mine}}", "mine"),
+        ("theirs", "tracking: {experiment: {name: mine}}", "theirs"),
+        (None, None, EXPERIMENT),
+        (None, "tracking: {experimnt: {name: mine}}", "mlflow.yml: tracking.experimnt"),
+        (None, "server: {mlflow_tracking_uri: 3}", "mlflow.yml: server.mlflow_tracking_uri"),
+    ],
+)
+def test_mlflow_yml_and_the_environment_name_the_experiment(
+    client, monkeypatch, tmp_path, variable, text, expected
+):
+    from kedro.config import OmegaConfigLoader
+
+    monkeypatch.setenv(EXPERIMENT_NAME, variable or "")
+    if not variable:
+        monkeypatch.delenv(EXPERIMENT_NAME)
+    (tmp_path / "conf" / "base").mkdir(parents=True)
+    if text:
+        (tmp_path / "conf" / "base" / "mlflow.yml").write_text(text)
+    loader = OmegaConfigLoader(str(tmp_path / "conf"), base_env="base", default_run_env="base")
+    hook = MlflowTracking()
+    if "mlflow.yml" in expected:
+        with pytest.raises(InputError, match=expected):
+            hook.after_context_created(SimpleNamespace(config_loader=loader))
+        return
+    hook.after_context_created(SimpleNamespace(config_loader=loader))
+    hook.before_pipeline_run(PARAMS)
+    assert client.get_experiment_by_name(expected) is not None
+
+
+def test_system_metrics_are_logged_where_mlflow_is_told_to(client, monkeypatch):
+    monkeypatch.setenv("MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING", "true")
+    monkeypatch.setenv("MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL", "0.1")
+    hook = MlflowTracking()
+    hook.before_pipeline_run(PARAMS)
+    for _ in range(100):
+        if any(name.startswith("system/") for name in runs(client)["one"].data.metrics):
+            break
+        time.sleep(0.2)
+    hook.after_pipeline_run(PARAMS, SimpleNamespace(all_outputs=set), DataCatalog())
+    assert any(name.startswith("system/") for name in runs(client)["one"].data.metrics)
+
+
+def test_the_report_is_sent_to_the_store_that_is_named(client, monkeypatch, tmp_path):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path / 'mlflow.db'}")
     client.create_experiment(EXPERIMENT, (tmp_path / "elsewhere").as_uri())
     hook = MlflowTracking()
@@ -184,7 +302,7 @@ def predict(hook: MlflowTracking, cell: str) -> None:
         f"{cell}.models": models,
         f"{cell}.selection": training.select(samples, validation, settings),
     }
-    hook.after_node_run(node(cell, "predict"), given, {}, "one")
+    hook.after_node_run(node(cell, "predict"), with_trials(cell), given, {}, "one")
 
 
 def test_the_model_is_kept_once_a_cell_and_left_out_on_demand(client, monkeypatch, tmp_path):
@@ -192,18 +310,23 @@ def test_the_model_is_kept_once_a_cell_and_left_out_on_demand(client, monkeypatc
     hook = MlflowTracking()
     hook.before_pipeline_run(PARAMS)
     predict(hook, "adult.erm")
-    run = runs(client)["adult.erm"].info.run_id
-    assert [file.path for file in client.list_artifacts(run)] == ["model"]
+    run = runs(client)["adult.erm"]
+    experiment = client.get_experiment_by_name(EXPERIMENT).experiment_id
+    (logged,) = client.search_logged_models([experiment])
+    assert (logged.name, logged.source_run_id) == ("adult_erm", run.info.run_id)
+    assert [output.model_id for output in run.outputs.model_outputs] == [logged.model_id]
+    evaluate(hook, "adult.erm", {"value": 0.75})
+    assert [one.value for one in client.get_logged_model(logged.model_id).metrics] == [0.75]
     mlflow.set_tracking_uri(client.tracking_uri)
-    model = mlflow.pyfunc.load_model(f"runs:/{run}/model")
-    assert model.predict(model.input_example).shape == (1, 2, 2)  # two seeds, one of two trials
-    version = mlflow.register_model(f"runs:/{run}/model", "adult")
+    model = mlflow.pyfunc.load_model(logged.model_uri)
+    assert model.predict(model.input_example).shape == (1,)
+    version = mlflow.register_model(logged.model_uri, "adult")
     assert mlflow.pyfunc.load_model(f"models:/adult/{version.version}").metadata.signature
 
     monkeypatch.setenv(SWITCH, "no-models")
     train(hook, "adult.cuma")
     predict(hook, "adult.cuma")
-    assert not client.list_artifacts(runs(client)["adult.cuma"].info.run_id)
+    assert not runs(client)["adult.cuma"].outputs.model_outputs
 
 
 def test_failed_cells_are_closed_with_their_reason_and_finished_when_completed(client):
@@ -291,10 +414,9 @@ def test_a_node_may_have_run_in_another_process(client):
 
 def test_more_points_than_a_server_takes_at_once_arrive_all(client):
     hook = MlflowTracking()
-    rows = ({"trial": f"t{k}", "value": k, "selection": "every"} for k in range(1001))
-    evaluate(hook, "adult.erm", *rows)
+    evaluate(hook, "adult.erm", *({"metric": f"m{k}", "value": k} for k in range(1001)))
     child = runs(client)["adult.erm"]
-    assert child.data.metrics == {f"accuracy/none_0/t{k}": k for k in range(1001)}
+    assert child.data.metrics == {f"home/m{k}": k for k in range(1001)}
 
 
 def test_a_dead_server_costs_one_warning(client, monkeypatch, caplog):

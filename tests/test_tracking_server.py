@@ -29,7 +29,7 @@ from types import SimpleNamespace
 from kedro.io import DataCatalog, MemoryDataset
 from robust_fairness.core import tables
 from robust_fairness.runs.tracking import MlflowTracking
-from tests.test_tracking import node, settings_of
+from tests.test_tracking import SAMPLES, node, settings_of, with_trials
 import mlflow, numpy, pandas, requests, sqlalchemy
 writers, cells, metrics = map(int, sys.argv[1:])
 children = []
@@ -43,18 +43,19 @@ for number in range(writers):
     hook.before_pipeline_run({"run_id": run})
     for place in range(cells):
         cell = f"adult.m{place}"
-        told = {f"params:{cell}.cell": settings_of(cell)}
+        told = {f"params:{cell}.cell": settings_of(cell), "adult.samples": SAMPLES}
         history = [
             {"trial": "default", "seed": 0, "epoch": k, "quantity": "loss", "value": k + number}
             for k in range(metrics)
         ]
         made = {f"{cell}.history": tables.table(tables.HISTORY, history)}
-        hook.after_node_run(node(cell, "train"), told, made, run)
+        trials = with_trials(cell)
+        hook.after_node_run(node(cell, "train"), trials, told, made, run)
         plain = {name: 0 if kind != "str" else "" for name, kind in tables.METRICS.items()}
         plain |= {"shift": "none", "trial": "default", "selection": "accuracy", "network": "mlp"}
         rows = [plain | {"metric": f"m{k}", "value": 100 * number + k} for k in range(metrics)]
         made = {f"{cell}.metrics": tables.table(tables.METRICS, rows)}
-        hook.after_node_run(node(cell, "evaluate"), told, made, run)
+        hook.after_node_run(node(cell, "evaluate"), trials, told, made, run)
     pipeline = SimpleNamespace(all_outputs=lambda: {"report"})
     catalog = DataCatalog({"report": MemoryDataset(f"<h1>{run}</h1>")})
     hook.after_pipeline_run({"run_id": run}, pipeline, catalog)
@@ -178,9 +179,9 @@ def require_everything(client: MlflowClient, folder: Path) -> None:
             child = by_name[f"run_{number}", f"adult.m{place}"]
             assert child.data.tags["mlflow.parentRunId"] == parent.info.run_id
             assert child.data.params["protocol.epochs"] == "4"
-            told = {k: v for k, v in child.data.metrics.items() if k.startswith("chosen/")}
-            assert told == {f"chosen/m{k}/none_0": 100 * number + k for k in range(METRICS)}
-            curve = client.get_metric_history(child.info.run_id, "loss/default")
+            told = {k: v for k, v in child.data.metrics.items() if k.startswith("home/")}
+            assert told == {f"home/m{k}": 100 * number + k for k in range(METRICS)}
+            curve = client.get_metric_history(child.info.run_id, "training/loss")
             assert [point.value for point in curve] == [number + k for k in range(METRICS)]
 
 
@@ -215,7 +216,9 @@ def test_a_run_leaves_a_model_on_a_server_that_others_load(tmp_path, monkeypatch
         client = MlflowClient(address)
         experiment = client.get_experiment_by_name(EXPERIMENT).experiment_id
         (cell,) = client.search_runs([experiment], "tags.cell = 'diabetes.erm'")
+        (logged,) = client.search_logged_models([experiment])
+        assert logged.source_run_id == cell.info.run_id
         monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
-        model = mlflow.pyfunc.load_model(f"runs:/{cell.info.run_id}/model")
-    assert model.predict(model.input_example).shape == (1, 1, 2)
-    assert model.predict(model.input_example).sum() == pytest.approx(1)
+        model = mlflow.pyfunc.load_model(logged.model_uri)
+    shares = model.predict(model.input_example, params={"probabilities": True})
+    assert shares.shape == (1, 2) and shares.sum() == pytest.approx(1)

@@ -23,7 +23,7 @@ from robust_fairness.samples import Samples
 from robust_fairness.training.records import Fitted
 
 MODELS, ABOUT = "models.safetensors", "model.json"
-MEAN = "mean_over_seeds"
+PROBABILITIES = "probabilities"
 GREY = 128  # of the example image
 
 
@@ -72,19 +72,27 @@ class Served:
         self._predictor = Predictor(fitted, empty, device_named(device, "device"))
 
     def predict(self, data: Any, params: Mapping[str, Any] | None = None) -> np.ndarray:
-        """float32 probabilities ``[n, replica, class]``, or outcomes ``[n, replica]``.
+        """Classes by name, or float32 outcomes, ``[n]``: those of the mean over replicas.
 
         Args:
             data: rows before preprocessing: a data frame with the features as columns, in any
                 order, or an array ``[n, d]``; uint8 images ``[n, c, h, w]``.
-            params: ``mean_over_seeds``: whether to return the mean over replicas instead.
+            params: ``probabilities``: whether to return probabilities ``[n, class]`` instead.
         """
+        if not self.about.classes:
+            return self.by_replica(data).mean(1)
+        shares = self.by_replica(data).mean(1)
+        if (params or {}).get(PROBABILITIES):
+            return shares
+        return np.array(self.about.classes)[shares.argmax(1)]
+
+    def by_replica(self, data: Any) -> np.ndarray:
+        """float32 probabilities ``[n, replica, class]``, or outcomes ``[n, replica]``."""
         from scipy.special import softmax
 
         x = self._inputs(data)
         outputs = np.moveaxis(self._predictor(self.about.samples(x)), 0, 1)
-        predicted = softmax(outputs, axis=-1) if self.about.classes else outputs[..., 0]
-        return predicted.mean(1) if (params or {}).get(MEAN) else predicted
+        return softmax(outputs, axis=-1) if self.about.classes else outputs[..., 0]
 
     def _inputs(self, data: Any) -> np.ndarray:
         about = self.about
@@ -171,7 +179,7 @@ def save(
         data_path=str(data),
         input_example=example,
         signature=ModelSignature(
-            *_schemas(about), ParamSchema([ParamSpec(MEAN, DataType.boolean, False)])
+            *_schemas(about), ParamSchema([ParamSpec(PROBABILITIES, DataType.boolean, False)])
         ),
         model_config={"device": "cpu"},
         pip_requirements=[f"robust-fairness=={__version__}"],
@@ -188,8 +196,8 @@ def _schemas(about: About) -> tuple[Any, Any]:
         inputs = Schema([ColSpec(DataType.double, name) for name in about.features])
     else:
         inputs = Schema([TensorSpec(np.dtype(about.dtype), (-1, *about.shape))])
-    shape = (-1, len(about.seeds), *([len(about.classes)] if about.classes else []))
-    return inputs, Schema([TensorSpec(np.dtype(np.float32), shape)])
+    output = np.dtype(np.str_) if about.classes else np.dtype(np.float32)
+    return inputs, Schema([TensorSpec(output, (-1,))])
 
 
 def _example(about: About, fitted: Fitted) -> Any:

@@ -1,21 +1,26 @@
-"""MLflow: one parent run per Kedro run, one child run per cell.
+"""MLflow: a run per Kedro run, below it a run per cell, below that a run per trial and per seed.
 
 Only ``MlflowClient`` with explicit ids is used, so that nothing depends on the active run of the
-process. Without a server there is one warning and the run continues.
+process. Without a server there is one warning and the run continues. MLflow's own variables
+``MLFLOW_TRACKING_URI``, ``MLFLOW_EXPERIMENT_NAME`` and ``MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING`` are
+honoured; ``mlflow.yml`` of the configuration may set the first two (``Settings``).
 ``ROBUST_FAIRNESS_MLFLOW=off`` turns tracking off, ``no-models`` leaves out the models. A server
 gets no rows of the data, neither in models that keep training rows nor in contact sheets of the
 report, unless it is ``with-data``.
 
-Names of metrics are ``metric/attribute/shift_severity/trial``, as far as they apply. Those of
-the trial that the cell's first criterion selected are logged again as ``chosen/...`` without the
-trial: equal names for all methods, which MLflow compares in one table.
+Metrics of a cell are those of the trial that its first criterion selected, means over seeds. Their
+names begin with the section in which MLflow's page shows them: ``home/<metric>/<attribute>``,
+``domain/<domain>/...``, ``shift/<shift>_<severity>/...``, ``validation/<criterion>`` and
+``training/<quantity>``.
 """
 
+import hashlib
+import json
 import logging
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,22 +28,26 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from kedro.framework.hooks import hook_impl
+from pydantic import BaseModel, ValidationError
 
 from robust_fairness.catalog import names
 from robust_fairness.core.errors import Failure, InputError
 from robust_fairness.core.registry import find
-from robust_fairness.experiment.experiment import Cell
+from robust_fairness.experiment.experiment import DEFAULT_TRIAL, Cell
+from robust_fairness.metrics.criteria import EVERY
 from robust_fairness.runs import provenance
 from robust_fairness.runs.runners import first_line
 from robust_fairness.runs.secrets import hidden
 from robust_fairness.runs.session import environment
+from robust_fairness.samples import Samples
 
 logger = logging.getLogger(__name__)
 
 SWITCH = "ROBUST_FAIRNESS_MLFLOW"
-EXPERIMENT = "robust_fairness"
+URI, EXPERIMENT_NAME = "MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME"
+SYSTEM_METRICS = "MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING"
+EXPERIMENT = "robust_fairness"  # unless another is named
 SHEET = "contact_sheet"
-MODEL = "model"  # its folder among a cell's artifacts
 SILENCE = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
 # A short timeout finds out whether there is a server; later it may be busy with other clients.
 TIMEOUT, RETRIES = "MLFLOW_HTTP_REQUEST_TIMEOUT", "MLFLOW_HTTP_REQUEST_MAX_RETRIES"
@@ -49,6 +58,33 @@ METRICS_PER_REQUEST = 1000
 PARAMETERS_PER_REQUEST = 100
 LONGEST_PARAMETER = 6000
 LONGEST_TAG = LONGEST_NOTE = 5000
+DIGEST = 16  # hexadecimal digits of a hash of data
+PARENT = "mlflow.parentRunId"
+
+
+class Experiment(BaseModel, extra="forbid"):
+    """``tracking: experiment:`` of ``mlflow.yml``."""
+
+    name: str = EXPERIMENT
+
+
+class Tracking(BaseModel, extra="forbid"):
+    """``tracking:`` of ``mlflow.yml``."""
+
+    experiment: Experiment = Experiment()
+
+
+class Server(BaseModel, extra="forbid"):
+    """``server:`` of ``mlflow.yml``."""
+
+    mlflow_tracking_uri: str | None = None
+
+
+class Settings(BaseModel, extra="forbid"):
+    """``mlflow.yml``, with the names of kedro-mlflow; variables of the environment come first."""
+
+    server: Server = Server()
+    tracking: Tracking = Tracking()
 
 
 class MlflowTracking:
@@ -61,6 +97,7 @@ class MlflowTracking:
     def __init__(self) -> None:
         self._records: dict[str, Record] = {}
         self._without: set[str] = set()
+        self._configuration: Any = None
 
     def _attempt(self, run_id: str, action: Callable[["Record"], None]) -> None:
         """Log something of a run; the first failure is a warning and turns tracking off."""
@@ -78,6 +115,14 @@ class MlflowTracking:
                 hidden(first_line(error))[:200],
             )
 
+    @hook_impl
+    def after_context_created(self, context: Any) -> None:
+        """Take over ``mlflow.yml``, also for the workers, which get the variables."""
+        loader = context.config_loader
+        for name, value in configured(loader).items():
+            os.environ.setdefault(name, value)
+        self._configuration = loader
+
     @hook_impl(trylast=True)  # after the checks of other hooks
     def before_pipeline_run(self, run_params: Mapping[str, Any]) -> None:
         """Open the parent run; without a server tracking is turned off."""
@@ -86,17 +131,25 @@ class MlflowTracking:
 
     @hook_impl
     def after_node_run(
-        self, node: Any, inputs: Mapping[str, Any], outputs: Mapping[str, Any], run_id: str
+        self,
+        node: Any,
+        catalog: Any,
+        inputs: Mapping[str, Any],
+        outputs: Mapping[str, Any],
+        run_id: str,
     ) -> None:
         """Log hyperparameters and curves of a training, models, and scores."""
         cell: Any = inputs.get(f"params:{node.namespace}.cell")
         if cell is None:
             return
-        made = {names.parse(name).part: one for name, one in {**inputs, **outputs}.items()}
+        made = {names.parse(name).part: data for name, data in {**inputs, **outputs}.items()}
         if node.short_name == "train":
-            self._attempt(run_id, lambda record: record.training(cell, made["history"]))
+            self._attempt(
+                run_id, lambda record: record.training(cell, made["samples"], made["history"])
+            )
         elif node.short_name == "evaluate":
-            self._attempt(run_id, lambda record: record.scores(cell, made["metrics"]))
+            trials = catalog.load(names.of_cell(cell.name, "trials"))
+            self._attempt(run_id, lambda record: record.scores(cell, made["metrics"], trials))
         elif node.short_name == "predict" and os.environ.get(SWITCH, "").lower() != "no-models":
             if find("network", cell.network.name).keeps_training_rows and not may_send_data():
                 logger.warning(
@@ -125,25 +178,58 @@ class MlflowTracking:
         self, run_id: str, failures: list[Failure], state: str, pipeline: Any, catalog: Any
     ) -> None:
         outputs = pipeline.all_outputs()
-        # the project's own store needs no copy of a file that is beside it
-        elsewhere = bool(os.environ.get("MLFLOW_TRACKING_URI"))
-        sent = elsewhere and "report" in outputs and catalog.exists("report")
-        if sent and not may_send_data() and any(names.parse(one).part == SHEET for one in outputs):
+        made = {
+            name: catalog.load(name)
+            for name in ("report", "metrics")
+            if name in outputs and catalog.exists(name)
+        }
+        if (
+            "report" in made
+            and not may_send_data()
+            and any(names.parse(name).part == SHEET for name in outputs)
+        ):
             logger.warning(
                 "the report shows images of the data and is not sent to the MLflow server; "
                 "%s=with-data sends it", SWITCH,
             )  # fmt: skip
-            sent = False
-        report = catalog.load("report") if sent else None
+            del made["report"]
         cells = [f"params:{failure.namespace}.cell" for failure in failures]
         failed = [
             (catalog.load(cell), failure)
             for cell, failure in zip(cells, failures, strict=True)
             if cell in catalog
         ]
+        if "metrics" in made:
+            headline = headlines(made["metrics"])
+            self._attempt(run_id, lambda record: record.headlines(headline))
+        texts = {"report.html": made["report"]} if "report" in made else {}
+        if self._configuration is not None:
+            experiment = hidden(self._configuration["experiment"])
+            texts["experiment.json"] = json.dumps(experiment, indent=2, default=str)
         note = "\n".join(map(str, failures))
-        self._attempt(run_id, lambda record: record.close(state, note, failed, report))
+        self._attempt(run_id, lambda record: record.close(state, note, failed, texts))
         self._records.pop(run_id, None)
+
+
+def configured(loader: Any) -> dict[str, str]:
+    """MLflow's variables that ``mlflow.yml`` sets; none without the file.
+
+    Raises:
+        InputError: an unknown field or a wrong value.
+    """
+    from kedro.config import MissingConfigException
+
+    loader.config_patterns.setdefault("mlflow", ["mlflow*"])
+    try:
+        settings = Settings.model_validate(loader["mlflow"])
+    except MissingConfigException:
+        return {}
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise InputError(f"mlflow.yml: {place}: {first['msg']}") from None
+    uri = settings.server.mlflow_tracking_uri
+    return {EXPERIMENT_NAME: settings.tracking.experiment.name} | ({URI: uri} if uri else {})
 
 
 class Record:
@@ -153,25 +239,30 @@ class Record:
         for name, value in SILENCE.items():
             os.environ.setdefault(name, value)
         from mlflow import MlflowClient
+        from mlflow.tracking.context.registry import resolve_tags
 
         # MLflow logs every migration of its database,
         logging.getLogger("alembic").setLevel(logging.WARNING)
         logging.getLogger("mlflow").setLevel(logging.WARNING)
         # and its client every retry
         logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
-        uri = os.environ.get("MLFLOW_TRACKING_URI")
-        store = uri or f"sqlite:///{provenance.root() / 'mlflow.db'}"
+        uri = os.environ.get(URI)
+        self._store = uri or f"sqlite:///{provenance.root() / 'mlflow.db'}"
         files = None if uri else (provenance.root() / "mlruns").as_uri()
-        with locked_store(store):
-            self._client = MlflowClient(store)
+        with locked_store(self._store):
+            self._client = MlflowClient(self._store)
             self._experiment = self._id_of_experiment(files)
         self._ids: dict[str, str] = {}
-        manifest = provenance.load_manifest(run_id)
-        self._tags = {
-            "kedro.run_id": run_id,
-            "kedro.env": manifest["environment"],
-            "mlflow.source.git.commit": manifest["git"]["commit"] or "unknown",
-        }
+        self._models: dict[str, str] = {}
+        self._monitor: Any = None
+        self._manifest = provenance.load_manifest(run_id)
+        self._tags = resolve_tags(
+            {
+                "kedro.run_id": run_id,
+                "kedro.env": self._manifest["environment"],
+                "mlflow.source.git.commit": self._manifest["git"]["commit"] or "unknown",
+            }
+        )
         with waiting(WAITS):
             self._parent = self._run(run_id, {})
 
@@ -179,8 +270,9 @@ class Record:
         """Id of the experiment, created if needed; another process may create it meanwhile."""
         from mlflow import MlflowException
 
+        name = experiment_name()
         with waiting(SHORT_WAITS):
-            known = self._client.get_experiment_by_name(EXPERIMENT)
+            known = self._client.get_experiment_by_name(name)
         if known is not None:
             if files is not None and known.artifact_location != files:
                 raise InputError(
@@ -188,10 +280,12 @@ class Record:
                     "moved or copied; move mlflow.db away, or set MLFLOW_TRACKING_URI"
                 )
             return str(known.experiment_id)
+        # without this tag MLflow's page opens as one of language models
+        kind = {"mlflow.experimentKind": "custom_model_development"}
         try:
-            return str(self._client.create_experiment(EXPERIMENT, files))
+            return str(self._client.create_experiment(name, files, tags=kind))
         except MlflowException:
-            known = self._client.get_experiment_by_name(EXPERIMENT)
+            known = self._client.get_experiment_by_name(name)
             if known is None:
                 raise
             return str(known.experiment_id)
@@ -213,85 +307,164 @@ class Record:
 
     def _child(self, cell: Cell) -> str:
         tags = {"cell": cell.name, "dataset": cell.dataset, "method": cell.label}
-        return self._run(cell.name, {"mlflow.parentRunId": self._parent, **tags})
+        return self._run(cell.name, {PARENT: self._parent, **tags})
 
     def reopen(self) -> None:
-        """Set the parent run to running, also if it had ended before."""
+        """Set the parent run to running, also if it had ended before, with its parameters."""
         self._client.update_run(self._parent, status="RUNNING")
+        grid, used = (self._manifest.get(name) or {} for name in ("grid", "used"))
+        seeds = {f"seeds.{name}": count for name, count in grid.get("seeds", {}).items()}
+        listed = {name: ", ".join(values) for name, values in used.items()}
+        run = {"environment": self._manifest["environment"], "cells": len(grid.get("cells", ()))}
+        self._log_params(self._parent, {**run, **listed, **seeds})
+        if os.environ.get(SYSTEM_METRICS, "").lower() in ("1", "true"):
+            from mlflow.system_metrics.system_metrics_monitor import SystemMetricsMonitor
 
-    def training(self, cell: Cell, history: Any) -> None:
-        """Log the settings of a cell and its curves: means over replicas, one step per epoch."""
+            self._monitor = SystemMetricsMonitor(
+                self._parent, resume_logging=True, tracking_uri=self._store
+            )
+            self._monitor.start()
+
+    def training(self, cell: Cell, samples: Samples, history: Any) -> None:
+        """Log the settings of a cell, its data, and curves: means over replicas by epoch."""
         import pandas as pd
-        from mlflow.entities import Metric, Param
+        from mlflow.entities import Dataset, DatasetInput, InputTag
         from mlflow.utils.time import get_current_time_millis
 
         run = self._child(cell)
         self._client.update_run(run, status="RUNNING")
         (settings,) = pd.json_normalize(cell.model_dump()).to_dict("records")
-        params = [
-            Param(str(name), str(one)[:LONGEST_PARAMETER]) for name, one in hidden(settings).items()
-        ]
-        for some in batches(params, PARAMETERS_PER_REQUEST):
-            self._client.log_batch(run, params=some)
+        self._log_params(run, hidden(settings))
+        profile = json.dumps({"num_rows": len(samples)})
+        source = json.dumps(samples.sources)
+        data = Dataset(cell.dataset, digest_of(samples), "local", source, profile=profile)
+        context = [InputTag("mlflow.data.context", "training")]
+        for logged in (run, self._parent):
+            self._client.log_inputs(logged, [DatasetInput(data, context)])
         curves = history.groupby(["trial", "quantity", "epoch"], sort=False)["value"].mean()
         now = get_current_time_millis()
-        metrics = [
-            Metric(key(quantity, trial), value, now, epoch)
-            for (trial, quantity, epoch), value in curves.items()
-        ]
-        self._log(run, metrics)
+        self._log_metrics(
+            run,
+            (
+                (key("training", quantity, "" if trial == DEFAULT_TRIAL else trial), value, epoch)
+                for (trial, quantity, epoch), value in curves.items()
+            ),
+            now,
+        )
 
-    def model(self, cell: Cell, samples: Any, models: Any, chosen: Any) -> None:
+    def model(self, cell: Cell, samples: Samples, models: Any, selection: Any) -> None:
+        """Log the selected replicas as a model of the cell's run."""
+        from mlflow.entities import LoggedModelOutput
+
         from robust_fairness.runs.serving import save
 
+        run = self._child(cell)
         with TemporaryDirectory() as folder:
-            made = Path(folder) / MODEL
-            if save(made, cell, samples, models, chosen):
-                self._client.log_artifacts(self._child(cell), str(made), MODEL)
+            made = Path(folder) / "model"
+            if not save(made, cell, samples, models, selection):
+                return
+            model = self._client.create_logged_model(
+                self._experiment,
+                name=re.sub(r"[/:.%\"']", "_", cell.name),
+                source_run_id=run,
+                params={"method": cell.method.name, "network": cell.network.name},
+                tags={"dataset": cell.dataset, "method": cell.label},
+                model_type="classifier" if samples.classes else "regressor",
+            )
+            self._client.log_model_artifacts(model.model_id, str(made))
+        self._client.finalize_logged_model(model.model_id, "READY")
+        self._client.log_outputs(run, [LoggedModelOutput(model.model_id, step=0)])
+        self._models[cell.name] = model.model_id
 
-    def scores(self, cell: Cell, metrics: Any) -> None:
-        """Log the scores of a cell, means over seeds, and close its run.
+    def scores(self, cell: Cell, metrics: Any, trials: Any) -> None:
+        """Log the scores of a cell and close its run, with a run below it per trial and seed.
 
         A replica that several criteria selected counts once.
         """
-        from mlflow.entities import Metric, RunTag
+        from mlflow.entities import RunTag
         from mlflow.utils.time import get_current_time_millis
 
-        from robust_fairness.metrics.criteria import EVERY
-
-        criterion = cell.criterion
+        run, now = self._child(cell), get_current_time_millis()
         rows = metrics[metrics["group"] == ""].dropna(subset="value")
-        chosen = rows[rows["selection"] == criterion]
-        trials = "" if criterion == EVERY else ", ".join(chosen["trial"].unique())
-        means = by_trial(rows)
-        if trials:
-            selected = by_trial(chosen.assign(trial=""))
-            means |= {f"chosen/{name}": value for name, value in selected.items()}
-        run = self._child(cell)
-        now = get_current_time_millis()
-        self._log(run, [Metric(name, value, now, 0) for name, value in means.items()])
+        selected = rows[rows["selection"] == cell.criterion]
+        if cell.criterion == EVERY and rows["trial"].nunique() > 1:
+            selected = rows.iloc[:0]
+        self._log_metrics(run, means(selected), now, self._models.get(cell.name))
+        names_of_trials = ", ".join(selected["trial"].unique())
         tags = {
             "network": ", ".join(metrics["network"].unique()),
             "shifts": ", ".join(metrics["shift"].unique()),
-            "selection": criterion,
-            "trial": trials,
+            "selection": cell.criterion,
+            "trial": names_of_trials,
         }
         self._client.log_batch(
             run, tags=[RunTag(name, value[:LONGEST_TAG]) for name, value in tags.items()]
         )
+        if len(trials) > 1:
+            for trial in trials.to_dict("records"):
+                self._trial(cell, trial, rows[rows["trial"] == trial["trial"]], now)
+        seeds = selected.groupby("seed", sort=False)
+        if len(seeds) > 1:
+            for seed, replica in seeds:
+                params = {"seed": seed, "trial": ", ".join(replica["trial"].unique())}
+                self._below(cell, f"seed {seed}", params, means(replica), now)
         self._end(run, "FINISHED")
 
+    def _trial(self, cell: Cell, trial: Mapping[str, Any], rows: Any, now: int) -> None:
+        """A run of a trial: its hyperparameters, score on validation rows, and scores."""
+        import pandas as pd
+
+        params = {
+            name.removeprefix("hparams."): value
+            for name, value in trial.items()
+            if name.startswith("hparams.") and pd.notna(value) and value != ""
+        }
+        scored = list(means(rows))
+        if pd.notna(trial["score"]):
+            scored.append((key("validation", trial["criterion"]), trial["score"], 0))
+        self._below(cell, trial["trial"], {"trial": trial["trial"], **params}, scored, now)
+
+    def _below(
+        self, cell: Cell, name: str, params: Mapping[str, Any], metrics: Iterable[Any], now: int
+    ) -> None:
+        """A closed run below that of a cell."""
+        tags = {PARENT: self._child(cell), "dataset": cell.dataset, "method": cell.label}
+        run = self._run(f"{cell.name}, {name.replace(chr(39), '')}", tags)
+        self._log_params(run, params)
+        self._log_metrics(run, metrics, now)
+        self._client.set_terminated(run, "FINISHED")
+
+    def headlines(self, found: Mapping[str, float]) -> None:
+        """Log the metrics of the whole run."""
+        from mlflow.utils.time import get_current_time_millis
+
+        metrics = ((name, value, 0) for name, value in found.items())
+        self._log_metrics(self._parent, metrics, get_current_time_millis())
+
     def close(
-        self, state: str, note: str, failed: Sequence[tuple[Cell, Failure]], report: str | None
+        self,
+        state: str,
+        note: str,
+        failed: Sequence[tuple[Cell, Failure]],
+        texts: Mapping[str, str],
     ) -> None:
         """Close all runs that are still open, those of failed cells with their failures."""
+        from mlflow.entities import RunTag
+
         for cell, failure in failed:
             self._end(self._child(cell), "FAILED", str(failure))
-        children = f"tags.`mlflow.parentRunId` = '{self._parent}'"
+        children = f"tags.`{PARENT}` = '{self._parent}'"
         for run in self._search(f"{children} and attributes.status = 'RUNNING'"):
             self._end(run.info.run_id, state)
-        if report is not None:
-            self._client.log_text(self._parent, report, "report.html")
+        if self._monitor is not None:
+            self._monitor.finish()
+        manifest = provenance.load_manifest(self._tags["kedro.run_id"])
+        inputs = [*(manifest.get("inputs") or {}).items()][:PARAMETERS_PER_REQUEST]
+        hashes = [RunTag(key("data", name), json.dumps(digest)[:LONGEST_TAG]) for name, digest in inputs]
+        self._client.log_batch(self._parent, tags=hashes)
+        texts = {"manifest.json": json.dumps(manifest, indent=2), **texts}
+        for name, text in texts.items():
+            self._client.log_text(self._parent, text, name)
         self._end(self._parent, state, note)
 
     def _end(self, run: str, state: str, note: str = "") -> None:
@@ -299,25 +472,51 @@ class Record:
         self._client.set_tag(run, "mlflow.note.content", note[:LONGEST_NOTE])
         self._client.set_terminated(run, state)
 
-    def _log(self, run: str, metrics: Sequence[Any]) -> None:
-        for some in batches(metrics, METRICS_PER_REQUEST):
+    def _log_params(self, run: str, params: Mapping[str, Any]) -> None:
+        from mlflow.entities import Param
+
+        logged = [
+            Param(key(str(name)), str(value)[:LONGEST_PARAMETER]) for name, value in params.items()
+        ]
+        for some in batches(logged, PARAMETERS_PER_REQUEST):
+            self._client.log_batch(run, params=some)
+
+    def _log_metrics(
+        self, run: str, values: Iterable[tuple[str, float, int]], now: int, model: str | None = None
+    ) -> None:
+        """Log names, values and steps; also of a logged model if there is one."""
+        from mlflow.entities import Metric
+
+        logged = [
+            Metric(name, float(value), now, step, model_id=model) for name, value, step in values
+        ]
+        for some in batches(logged, METRICS_PER_REQUEST):
             self._client.log_batch(run, metrics=some)
+
+
+def experiment_name() -> str:
+    """The experiment of MLflow that runs belong to."""
+    return os.environ.get(EXPERIMENT_NAME) or EXPERIMENT
 
 
 def forget(run_id: str) -> None:
     """Delete the MLflow runs of a run, and their files where they are in this project."""
-    uri = os.environ.get("MLFLOW_TRACKING_URI")
+    uri = os.environ.get(URI)
     database = provenance.root() / "mlflow.db"
     if os.environ.get(SWITCH, "on").lower() == "off" or not (uri or database.exists()):
         return
     from mlflow import MlflowClient
 
     client = MlflowClient(uri or f"sqlite:///{database}")
-    experiment = client.get_experiment_by_name(EXPERIMENT)
+    experiment = client.get_experiment_by_name(experiment_name())
     if experiment is None:
         return
     condition = f"tags.`kedro.run_id` = '{run_id}'"
     for run in client.search_runs([experiment.experiment_id], condition, max_results=MOST_RUNS):
+        for output in run.outputs.model_outputs if run.outputs else ():
+            client.delete_logged_model(output.model_id)
+            models = provenance.root() / "mlruns" / "models" / output.model_id
+            shutil.rmtree(models, ignore_errors=True)
         client.delete_run(run.info.run_id)
         folder = provenance.root() / "mlruns" / run.info.run_id
         shutil.rmtree(folder, ignore_errors=True)
@@ -325,7 +524,7 @@ def forget(run_id: str) -> None:
 
 def may_send_data() -> bool:
     """Whether what is logged stays on this machine, or rows of the data may be sent."""
-    uri = os.environ.get("MLFLOW_TRACKING_URI", "")
+    uri = os.environ.get(URI, "")
     is_local = urlsplit(uri).scheme in ("", "file", "sqlite")
     return is_local or os.environ.get(SWITCH, "").lower() == "with-data"
 
@@ -352,15 +551,54 @@ def locked_store(store: str) -> Iterator[None]:
         yield
 
 
-def by_trial(rows: Any) -> dict[str, float]:
-    """Means over seeds, by name of the metric in MLflow; without single domains trained on."""
+def digest_of(samples: Samples) -> str:
+    """Hash of the files that samples were read from, their labels and splits."""
+    found = hashlib.sha256(json.dumps(samples.sources, sort_keys=True).encode())
+    found.update(samples.y.tobytes())
+    for name in samples.splits:
+        found.update(samples.splits[name].cat.codes.to_numpy().tobytes())
+    return found.hexdigest()[:DIGEST]
+
+
+def means(rows: Any) -> Iterator[tuple[str, float, int]]:
+    """Means over seeds with their names in MLflow; without single domains trained on."""
     rows = rows[(rows["domain"] == "") | (rows["shift"] != "none")]
-    columns = ["metric", "attribute", "shift", "severity", "domain", "trial"]
-    means = rows.drop_duplicates([*columns, "seed"]).groupby(columns, sort=False)["value"].mean()
-    return {
-        key(metric, attribute, f"{shift}_{severity:g}", domain, trial): float(value)
-        for (metric, attribute, shift, severity, domain, trial), value in means.items()
-    }
+    columns = ["metric", "attribute", "shift", "severity", "domain"]
+    distinct = rows.drop_duplicates([*columns, "trial", "seed"])
+    for place, value in distinct.groupby(columns, sort=False)["value"].mean().items():
+        metric, attribute, shift, severity, domain = place
+        if domain:
+            section = ("domain", domain)
+        elif shift != "none":
+            section = ("shift", f"{shift}_{severity:g}")
+        else:
+            section = ("home", "")
+        yield key(*section, metric, attribute), value, 0
+
+
+def headlines(metrics: Any) -> dict[str, float]:
+    """Accuracy and the worst gap of a run at home and elsewhere, the latter by attribute.
+
+    Accuracy is the mean over cells; the gap is the largest of all cells and test sets, of the
+    measure that the report prefers.
+    """
+    from robust_fairness.reporting.matrix import GAPS
+    from robust_fairness.reporting.results import distinct, where
+
+    rows = distinct(where(metrics, group="")).dropna(subset="value")
+    gap = next((name for name in GAPS if name in set(rows["metric"])), "")
+    is_home = (rows["shift"] == "none") & (rows["domain"] == "")
+    places = {"home": rows[is_home], "elsewhere": rows[rows["shift"] != "none"]}
+    found = {}
+    for place, part in places.items():
+        accuracy = where(part, metric="accuracy")
+        if len(accuracy):
+            found[f"{place}/accuracy"] = accuracy["value"].mean()
+        columns = ["dataset", "method", "trial", "shift", "severity", "domain", "attribute"]
+        cells = where(part, metric=gap).groupby(columns)["value"].mean()
+        for attribute, value in cells.groupby("attribute").max().items():
+            found[key(place, "worst_gap", str(attribute))] = value
+    return found
 
 
 def batches(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:

@@ -36,6 +36,7 @@ SETTINGS = (
     "ROBUST_FAIRNESS_CHECKPOINTS",
     "ROBUST_FAIRNESS_MLFLOW",
     "MLFLOW_TRACKING_URI",
+    "MLFLOW_EXPERIMENT_NAME",
 )
 PACKAGES = ("robust_fairness", "torch", "numpy", "kedro", "distributed")
 DEATHS = 4  # of workers while they run a node, after which the node has failed
