@@ -460,7 +460,9 @@ class Record:
             self._monitor.finish()
         manifest = provenance.load_manifest(self._tags["kedro.run_id"])
         inputs = [*(manifest.get("inputs") or {}).items()][:PARAMETERS_PER_REQUEST]
-        hashes = [RunTag(key("data", name), json.dumps(digest)[:LONGEST_TAG]) for name, digest in inputs]
+        hashes = [
+            RunTag(key("data", name), json.dumps(files)[:LONGEST_TAG]) for name, files in inputs
+        ]
         self._client.log_batch(self._parent, tags=hashes)
         texts = {"manifest.json": json.dumps(manifest, indent=2), **texts}
         for name, text in texts.items():
