@@ -57,6 +57,8 @@ class Forked:
 
     def __init__(self, words: list[str], folder: Path, environment: dict[str, str]) -> None:
         self._printed = tuple(str(Path(mkdtemp()) / name) for name in ("out", "err"))
+        for name in self._printed:  # also of a process that is killed before it opens them
+            Path(name).touch()
         forkserver.set_forkserver_preload(LIBRARIES)
         arguments = (words, str(folder), environment, self._printed)
         self._process = get_context("forkserver").Process(target=run_python, args=arguments)

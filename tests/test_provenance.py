@@ -11,9 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from hypothesis.extra.pandas import column, data_frames
 from kedro.framework.hooks.manager import _create_hook_manager, _register_hooks
 from kedro.io import DataCatalog, MemoryDataset
 from kedro.io.core import Version
@@ -22,10 +19,11 @@ from kedro.pipeline import Node, Pipeline
 from robust_fairness.catalog.arrays import SamplesDataset
 from robust_fairness.catalog.files import TextDataset
 from robust_fairness.cli import cli
+from robust_fairness.core import code
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import HOST, LOCK
 from robust_fairness.experiment.experiment import Experiment
-from robust_fairness.runs import provenance, rerun, session
+from robust_fairness.runs import hooks, provenance, rerun, session
 from robust_fairness.runs.hooks import RunRecord
 from robust_fairness.runs.ownership import owned
 from robust_fairness.runs.runners import RunFailed, SequentialRunner
@@ -116,6 +114,7 @@ def run(run_id: str, what: Pipeline | None = None, only_missing: bool = False, *
         written_parameters=parameters,
         selected_experiment=EXPERIMENT,
         used={"method": ["erm"]},
+        texts=lambda: {"conf/local/parameters.yml": json.dumps(parameters)},
         require_raw_files=lambda names: None,
     )
     told = dict.fromkeys(provenance.FILTERS) | {
@@ -127,19 +126,19 @@ def run(run_id: str, what: Pipeline | None = None, only_missing: bool = False, *
         "only_missing_outputs": only_missing,
         **changes,
     }
-    hooks = _create_hook_manager()
-    _register_hooks(hooks, (RunRecord(),))
-    hooks.hook.after_context_created(context=SimpleNamespace(config_loader=loader))
+    manager = _create_hook_manager()
+    _register_hooks(manager, (RunRecord(),))
+    manager.hook.after_context_created(context=SimpleNamespace(config_loader=loader))
     arguments = {"run_params": told, "pipeline": what or pipeline(), "catalog": found}
-    hooks.hook.before_pipeline_run(**arguments)
+    manager.hook.before_pipeline_run(**arguments)
     try:
         SequentialRunner().run(
-            arguments["pipeline"], found, hooks, run_id, only_missing_outputs=only_missing
+            arguments["pipeline"], found, manager, run_id, only_missing_outputs=only_missing
         )
     except RunFailed as error:
-        hooks.hook.on_pipeline_error(error=error, **arguments)
+        manager.hook.on_pipeline_error(error=error, **arguments)
     else:
-        hooks.hook.after_pipeline_run(run_result={}, **arguments)
+        manager.hook.after_pipeline_run(run_result={}, **arguments)
     return provenance.load_manifest(run_id)
 
 
@@ -159,7 +158,8 @@ def test_a_manifest_says_what_the_run_was_and_made():
     assert {"python", "platform", "device", "threads"} <= manifest.keys()
     assert manifest["outputs"].keys() == {"toy.samples", "toy.erm.text", "metrics"}
     for output in manifest["outputs"].values():
-        assert provenance.digest(Path(output["path"]).read_bytes()) == output["content"]
+        assert provenance.digest(Path(output["path"]).read_bytes()) == output["sha256"]
+        assert output["code"] == code.code_id()
 
 
 def test_every_versioned_output_carries_the_run_id():
@@ -243,7 +243,7 @@ def test_a_run_id_is_not_taken_twice():
     [
         ({"env": "paper"}, "environment was smoke, now it is paper"),
         ({"runtime_params": {"grid": {"seeds": "2"}}}, "runtime parameters"),
-        ({"written": {"a": 2}}, "configuration"),
+        ({"written": {"a": 2}}, r"configuration \(conf/local/parameters.yml\) was"),
         ({"pipeline_names": ["training"]}, "pipelines"),
         ({"tags": ["shift.noise"]}, "filters"),
         ({"namespaces": ["toy"]}, "namespaces"),
@@ -263,50 +263,120 @@ def git(*words: str) -> None:
     subprocess.run(["git", *identity, *words], check=True, capture_output=True)
 
 
-def test_other_code_does_not_complete_a_run():
-    """Neither another commit nor other changes to the same one."""
-    git("init", "-q")
-    Path(".gitignore").write_text("data/\n")
-    Path("code").write_text("1")
-    git("add", "-A")
-    git("commit", "-qm", "first")
-    clean = run("one", pipeline(breaking))["git"]
-    assert (clean["dirty"], clean["changes"]) == (False, None)
-    Path("code").write_text("2")
-    with pytest.raises(InputError, match=r"its git \("):
-        run("one", only_missing=True)
-    assert run("two", pipeline(breaking))["git"]["dirty"]
-    Path("code").write_text("3")
-    with pytest.raises(InputError, match=r"its git \("):
-        run("two", only_missing=True)
-    git("commit", "-qam", "second")
-    with pytest.raises(InputError, match=r"its git \("):
-        run("one", only_missing=True)
-
-
-def test_contents_of_untracked_files_and_of_plugins_identify_a_run(monkeypatch):
-    """What differs is named, and recorded where it is accepted."""
+def test_other_code_does_not_complete_a_run(monkeypatch):
+    """Sources and plug-ins count, wherever they are; what is no source does not, in Git or not."""
     git("init", "-q")
     Path(".gitignore").write_text("data/\nplugins/\n")
     git("add", "-A")
     git("commit", "-qm", "first")
+    clean = run("one", pipeline(breaking))["git"]
+    assert (clean["commit"] is not None, clean["dirty"]) == (True, False)
     Path("notes").write_text("1")
-    assert run("one", pipeline(breaking))["git"]["dirty"]
-    Path("notes").write_text("2")
-    with pytest.raises(InputError, match=r"its git \(changes\) was"):
-        run("one", only_missing=True)
-    run("two", pipeline(breaking))
+    assert run("two", pipeline(breaking))["git"]["dirty"]
+    git("add", "-A")
+    git("commit", "-qm", "second")
+    assert run("one", only_missing=True)["accepted"] == []
     Path("plugins/methods").mkdir(parents=True)
+    Path("plugins/methods/.#mine.py").symlink_to("nothing")  # as editors make
     Path("plugins/methods/mine.py").write_text("")
     with pytest.raises(InputError, match=r"its code \(plugins\) was \w+, now it is"):
         run("two", only_missing=True)
-    monkeypatch.setattr(provenance, "version", lambda name: "0")
+    monkeypatch.setattr(provenance, "packages", lambda: dict.fromkeys(code.packages(), "0"))
     monkeypatch.setenv(provenance.ACCEPT_CHANGES, "yes")
     accepted = run("two", only_missing=True)["accepted"]
     assert accepted[0].startswith("its code (plugins) was ")
     assert [one.split(" was ")[0] for one in accepted[1:]] == [
-        f"its packages ({name})" for name in provenance.PACKAGES
+        f"its packages ({name})" for name in code.packages()
     ]
+    monkeypatch.delenv(provenance.ACCEPT_CHANGES)
+    assert run("two", only_missing=True)["accepted"] == accepted
+
+
+FILES = ("samples", "text", "metrics")
+
+
+def changed(path: Path) -> None:
+    """Flip a bit of a file; its size and its times stay."""
+    times, content = path.stat(), bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+@pytest.mark.parametrize("state", ["finished", "failed", "running"])
+@pytest.mark.parametrize("file", FILES)
+def test_outputs_that_were_changed_are_not_kept_unless_accepted(file, state, monkeypatch):
+    """Of a run that ended, failed or was killed: the journal is the manifest until then."""
+    nodes = pipeline().nodes
+    if state == "failed":
+        nodes.append(Node(breaking, "toy.samples", "late", name="late", namespace="toy"))
+    with monkeypatch.context() as patched:
+        if state == "running":
+            patched.setattr(hooks, "_close", lambda *_: None)
+        before = run("one", Pipeline(nodes))
+    assert before["state"] == state and before["outputs"].keys() >= {"metrics"}
+    path = Path(f"data/{file}/one/{file}")
+    changed(path)
+    damaged, refused = path.read_bytes(), rf"run one differs: data/{file}/one/{file} was changed"
+    with pytest.raises(InputError, match=refused) as error:
+        run("one", only_missing=True)
+    assert len(str(error.value).splitlines()) == 1
+    assert provenance.load_manifest("one") == before and path.read_bytes() == damaged
+    monkeypatch.setenv(provenance.ACCEPT_CHANGES, "yes")
+    after = run("one", only_missing=True)
+    assert f"data/{file}/one/{file} was changed" in after["accepted"][0]
+    monkeypatch.delenv(provenance.ACCEPT_CHANGES)
+    again = run("one", only_missing=True)
+    assert (again["state"], again["accepted"]) == ("finished", after["accepted"])
+
+
+def test_an_output_that_was_not_recorded_is_made_again(caplog):
+    """A process was killed between saving and recording, perhaps in the middle of a line."""
+    run("one")
+    manifest = provenance.load_manifest("one")
+    text = manifest["outputs"].pop("toy.erm.text")
+    provenance.write_manifest(manifest | {"state": "running"})
+    provenance.journal_path("one").write_text('{"outputs": {"toy.erm.text": {"pa')
+    changed(Path(text["path"]))
+    done = run("one", only_missing=True)
+    assert done["accepted"] == [] and done["outputs"]["toy.erm.text"] == text
+    assert "a line is cut off" in caplog.text
+
+
+def test_changed_outputs_are_not_read():
+    """Neither by a command nor by another run."""
+    run("one")
+    for name in ("metrics", "toy.erm.text"):
+        assert provenance.load("one", name, TextDataset)
+        changed(Path(provenance.output("one", name)))
+        with pytest.raises(InputError, match=r"changed since run one saved it; to record") as error:
+            provenance.load("one", name, TextDataset)
+        assert len(str(error.value).splitlines()) == 1
+    with pytest.raises(InputError, match=r"run two differs: data/text/one/text was changed"):
+        run("two", Pipeline([pipeline().nodes[-1]]))
+    Path("data/metrics/one/metrics").unlink()
+    with pytest.raises(InputError, match="data/metrics/one/metrics: deleted since run one"):
+        provenance.output("one", "metrics")
+
+
+def test_a_run_with_failed_nodes_and_a_table_is_read(caplog):
+    """A failure beside the table counts in the manifest, also before the run ends."""
+    failures: list[list[str]] = []
+
+    def look(text: str, manifest: dict) -> str:
+        failures.append(manifest["failed"])
+        return text
+
+    nodes = [
+        *pipeline().nodes[:2],
+        Node(breaking, "toy.samples", "late", name="diagnose", namespace="toy"),
+    ]
+    nodes.append(Node(look, ["toy.erm.text", "manifest"], "metrics", name="look", namespace="toy"))
+    manifest = run("one", Pipeline(nodes))
+    assert manifest["state"] == "failed"
+    assert manifest["failed"] == failures[0] == ["toy.diagnose: broken on purpose"]
+    assert provenance.newest_finished_run() == "one"
+    assert "run one: 1 failed: toy.diagnose: broken on purpose" in caplog.text
 
 
 def test_what_an_unfinished_run_collected_is_collected_again():
@@ -348,7 +418,7 @@ def test_modified_official_files_are_refused_unless_allowed(monkeypatch):
 
 def test_outside_of_git_there_is_no_commit(monkeypatch, folder):
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(folder.parent))
-    assert provenance.git_state() == {"commit": None, "dirty": None, "changes": None}
+    assert provenance.git_state() == {"commit": None, "dirty": None}
 
 
 def test_a_killed_process_leaves_no_half_manifest_for_good(folder):
@@ -377,10 +447,13 @@ def test_another_input_file_fails_before_anything_of_it_is_saved():
     assert not Path("data/samples/one/samples").exists()
 
 
-def test_samples_that_another_run_has_replaced_are_not_read():
+def test_samples_that_another_run_has_replaced_are_not_read(monkeypatch):
     run("one", pipeline(breaking))
     Path("data/samples/one/samples").unlink()
     SamplesDataset(filepath="data/samples", version=Version(None, "one")).save(samples("bb"))
+    with pytest.raises(InputError, match="run one differs: data/samples/one/samples was changed"):
+        run("one", only_missing=True)
+    monkeypatch.setenv(provenance.ACCEPT_CHANGES, "yes")
     (failure,) = run("one", only_missing=True)["failed"]
     assert failure.startswith("toy.erm.train: toy.samples: toy.csv changed")
 
@@ -460,40 +533,9 @@ def test_a_manifest_has_no_credentials():
         rerun.rerun(str(provenance.manifest_path("one")))
 
 
-# Parquet stores UTF-8, which has no lone surrogates.
-NOTES = st.text(st.characters(exclude_categories=["Cs"]))
-TABLES = data_frames(
-    [
-        column("seed", dtype=np.int64),
-        column("value", dtype=np.float64),
-        column("note", elements=NOTES),
-    ]
-)
-
-
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(table=TABLES, data=st.data())
-def test_the_content_of_a_table_is_its_values_not_its_file(tmp_path_factory, table, data):
-    """Compression and row groups change nothing, a changed, lost or moved value does."""
-    folder = tmp_path_factory.mktemp("tables")
-    first, second = folder / "a.parquet", folder / "b.parquet"
-    table.to_parquet(first, index=False)
-    table.to_parquet(second, index=False, compression="gzip", row_group_size=1)
-    assert provenance.content_hash(first) == provenance.content_hash(second)
-    others = [table.rename(columns={"note": "notes"}), table.astype({"seed": np.int32})]
-    if len(table):
-        row = data.draw(st.integers(0, len(table) - 1))
-        changed = table.copy()
-        changed.loc[row, "value"] = 0.5 if table.loc[row, "value"] != 0.5 else np.nextafter(0.5, 1)
-        others += [changed, table.drop(row)]
-    for other in others:
-        other.to_parquet(second, index=False)
-        assert provenance.content_hash(first) != provenance.content_hash(second)
-
-
 def outputs(run_id: str, **contents: str) -> dict:
     """The part of a manifest that is compared."""
-    return {"run_id": run_id, "outputs": {name: {"content": c} for name, c in contents.items()}}
+    return {"run_id": run_id, "outputs": {name: {"sha256": c} for name, c in contents.items()}}
 
 
 def test_a_comparison_counts_the_same_and_names_the_different():
@@ -501,18 +543,22 @@ def test_a_comparison_counts_the_same_and_names_the_different():
     same = rerun.comparison(old, outputs("two", metrics="a", models="b", report="d"))
     assert same.startswith("2 outputs, same bits (run two")
     for other in ({"models": "b", "metrics": "x"}, {"models": "b"}):
-        with pytest.raises(InputError, match="1 of 2 outputs differ: metrics"):
-            rerun.comparison(old, outputs("two", **other))
+        with pytest.raises(
+            InputError, match=r"1 of 2 outputs differ: metrics \(run one: torch was"
+        ):
+            rerun.comparison(old, outputs("two", **other), ["torch was 1", "now it is 2"])
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         ({"state": "running"}, "run one is running; only finished runs"),
-        ({"git": {"commit": None, "dirty": None}}, "its code was not committed"),
-        ({"git": {"commit": "ab" * 20, "dirty": True}}, "its code was not committed"),
         (
-            {"git": {"commit": "ab" * 20, "dirty": False}},
+            {"code": {"package": "0", "plugins": "1"}, "git": {"commit": "ab" * 20, "dirty": True}},
+            r"code differs from that of run one \(its code \(package\) was 0, now it is \w+; .*\)$",
+        ),
+        (
+            {"code": {"plugins": "1"}, "git": {"commit": "ab" * 20, "dirty": False}},
             f"git worktree add ../rerun-abababab {'ab' * 20}",
         ),
     ],

@@ -94,7 +94,7 @@ def manifest(project: Project, run: str) -> dict:
 def contents(project: Project, run: str) -> dict[str, str]:
     """Content hash of every output of a run but the report, which tells the run."""
     outputs = manifest(project, run)["outputs"]
-    return {name: one["content"] for name, one in outputs.items() if name != "report"}
+    return {name: one["sha256"] for name, one in outputs.items() if name != "report"}
 
 
 @pytest.fixture(scope="module")
@@ -211,7 +211,7 @@ def test_rerun_gives_the_same_bits_and_finds_a_difference(after_run):
     assert "outputs, same bits" in after_run.kedro("rerun", "one")
     told = manifest(after_run, "one")
     (again,) = (after_run.root / "data" / "08_reporting" / "manifests").glob("one-rerun-*.json")
-    told["outputs"]["metrics"]["content"] = "0" * 64
+    told["outputs"]["metrics"]["sha256"] = "0" * 64
     with pytest.raises(InputError, match="outputs differ: metrics"):
         comparison(told, json.loads(again.read_text()))
 

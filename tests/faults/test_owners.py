@@ -109,4 +109,4 @@ def test_a_run_killed_at_random_moments_is_completed_to_the_same_bits(folder):
 def contents(run_id: str) -> dict[str, str]:
     """Content hash of every output of a run but the report, which names the run."""
     outputs = provenance.load_manifest(run_id)["outputs"]
-    return {name: one["content"] for name, one in outputs.items() if name != "report"}
+    return {name: one["sha256"] for name, one in outputs.items() if name != "report"}

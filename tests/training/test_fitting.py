@@ -1,6 +1,7 @@
 """The training loop: stacks, determinism, resuming."""
 
 import os
+import random
 import signal
 import time
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from robust_fairness.core import checkpoints
+from robust_fairness.core import checkpoints, code
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find, names
 from robust_fairness.experiment.experiment import trial_name
@@ -283,17 +284,50 @@ def test_checkpoint_of_another_plugin_is_not_found(kind, tmp_path, monkeypatch):
     assert len(keys) == 3
 
 
-def test_bad_checkpoints_are_refused_by_name():
-    """A foreign or corrupted file is named, not used."""
-    checkpoint = checkpoints.Checkpoint("cell", "mine")
-    checkpoint.save({"a": torch.ones(3)})
-    foreign = checkpoints.Checkpoint("cell", "yours")
-    foreign.path = checkpoint.path
-    with pytest.raises(InputError, match="another configuration"):
-        foreign.load()
-    checkpoint.path.write_bytes(checkpoint.path.read_bytes()[:40])
-    with pytest.raises(InputError, match="state.safetensors: corrupted"):
-        checkpoint.load()
+@pytest.mark.parametrize(
+    ("module", "name", "value"),
+    [
+        (code, "_package", lambda: "other sources, of the optimisers say"),
+        (code, "version", lambda name: "0"),
+        (torch, "get_num_threads", lambda: 99),
+    ],
+)
+def test_checkpoint_of_other_code_packages_or_threads_is_not_found(
+    module, name, value, monkeypatch
+):
+    samples, cell = make_samples(), make_cell()
+    before = fitting.training_key(samples, cell, cell.replicas())
+    monkeypatch.setattr(module, name, value)
+    code.packages.cache_clear()
+    assert fitting.training_key(samples, cell, cell.replicas()) != before
+    code.packages.cache_clear()
+
+
+def damaged(content: bytes, draw: random.Random) -> bytes:
+    """The content with one bit flipped, or its end cut off."""
+    place = draw.randrange(len(content))
+    if draw.randrange(10) == 0:
+        return content[:place]
+    flipped = content[place] ^ 1 << draw.randrange(8)
+    return content[:place] + bytes([flipped]) + content[place + 1 :]
+
+
+def test_a_damaged_or_foreign_checkpoint_is_not_used(caplog):
+    """A flipped bit anywhere in the file, a file that is cut off, or one of other settings."""
+    state = {"a": torch.randn(30, dtype=torch.float64), "b": torch.tensor(3), "c": torch.ones(0)}
+    checkpoint, foreign = (checkpoints.Checkpoint("cell", name) for name in ("mine", "yours"))
+    checkpoint.save(state)
+    loaded = checkpoint.load()
+    assert all(torch.equal(loaded[name], state[name]) for name in state)
+    whole, draw = checkpoint.path.read_bytes(), random.Random(0)
+    for _ in range(300):
+        checkpoint.path.write_bytes(damaged(whole, draw))
+        caplog.clear()
+        assert checkpoint.load() is None
+        assert "state.safetensors: damaged checkpoint" in caplog.text
+    foreign.path.parent.mkdir(parents=True)
+    foreign.path.write_bytes(whole)
+    assert foreign.load() is None
 
 
 def test_prediction_of_a_stack_equals_its_replicas():

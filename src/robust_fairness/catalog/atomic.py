@@ -11,14 +11,14 @@ from kedro.io import AbstractVersionedDataset, DatasetError, Version
 
 from robust_fairness.catalog._remote import Remote, protocol_of
 from robust_fairness.core.errors import first_line
-from robust_fairness.core.files import atomic_path
+from robust_fairness.core.files import atomic_path, sha256_of
 
 
 class AtomicDataset(AbstractVersionedDataset[Any, Any]):
     """A file with Kedro's versions, saved atomically.
 
     Kedro's own savers leave a truncated file behind a failed save, which then counts as the
-    newest version.
+    newest version. ``sha256`` is the checksum of the file that was saved last.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -38,6 +38,7 @@ class AtomicDataset(AbstractVersionedDataset[Any, Any]):
         metadata: dict[str, Any] | None = None,
     ) -> None:
         self.metadata = metadata
+        self.sha256 = ""
         options = {"credentials": credentials, "fs_args": fs_args}
         self._options = {name: value for name, value in options.items() if value}
         self._remote: Remote | None = None
@@ -97,6 +98,7 @@ class AtomicDataset(AbstractVersionedDataset[Any, Any]):
         remote = self._remote
         with atomic_path(Path(path)) if remote is None else remote.written(path) as temporary:
             self.write(data, temporary)
+            self.sha256 = sha256_of(temporary)
 
     def remove(self) -> None:
         """Delete the version to load."""

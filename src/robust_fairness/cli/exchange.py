@@ -9,7 +9,7 @@ import click
 from robust_fairness.cli.commands import ProjectCommand, force_option
 from robust_fairness.cli.report import run_option
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.core.files import atomic_path
+from robust_fairness.core.files import atomic_path, sha256_of
 
 SUBMISSIONS = Path("data/08_reporting/submissions")
 SEES = ("groups", "domains", "target rows", "groups at prediction")
@@ -82,7 +82,7 @@ def submit(
     predictions = submissions.imported(_read(file), samples, own, shifted)
     chosen = submissions.chosen(predictions, own)
     metrics = evaluation.evaluate(samples, predictions, chosen, own, shifted)
-    described = {"sees": ", ".join(sorted(sees)), "sha256": provenance.content_hash(file)}
+    described = {"sees": ", ".join(sorted(sees)), "sha256": sha256_of(file)}
     with atomic_path(place.with_suffix(".json")) as path:
         path.write_text(json.dumps(described) + "\n", encoding="utf-8")
     with atomic_path(place) as path:

@@ -1,16 +1,16 @@
-"""Content-addressed checkpoints, written atomically.
+"""Content-addressed checkpoints, written atomically, with a checksum.
 
 A checkpoint's folder is the hash of everything that the training depends on.
 """
 
 import hashlib
 import json
+import logging
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,9 +22,11 @@ from safetensors.torch import save_file
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
-import robust_fairness
-from robust_fairness.core.errors import InputError
+from robust_fairness.core.code import code, packages
+from robust_fairness.core.errors import first_line
 from robust_fairness.core.files import atomic_path
+
+logger = logging.getLogger(__name__)
 
 ROOT_VARIABLE = "ROBUST_FAIRNESS_CHECKPOINTS"
 STATE = "state.safetensors"
@@ -48,20 +50,25 @@ def not_kept() -> Iterator[None]:
             _temporary.reset(token)
 
 
-def key(
-    arrays: Mapping[str, np.ndarray], settings: Mapping[str, Any], packages: Sequence[str]
-) -> str:
-    """SHA-256 over input arrays, settings, source code and versions of torch and torchvision."""
+def key(arrays: Mapping[str, np.ndarray], settings: Mapping[str, Any]) -> str:
+    """SHA-256 over input arrays, settings, all code, versions of packages and CPU threads."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
         digest.update(f"{name} {array.dtype} {array.shape}".encode())
         digest.update(array.data)
-    described = {**settings, "torch": torch.__version__, "torchvision": version("torchvision")}
+    described = [settings, code(), packages(), torch.get_num_threads()]
     digest.update(json.dumps(described, sort_keys=True, default=str).encode())
-    root = Path(robust_fairness.__file__).parent
-    for source in sorted(path for one in packages for path in (root / one).rglob("*.py")):
-        digest.update(source.read_bytes())
+    return digest.hexdigest()
+
+
+def checksum(state: Mapping[str, Tensor]) -> str:
+    """SHA-256 of tensors and their names."""
+    digest = hashlib.sha256()
+    for name in sorted(state):
+        tensor = state[name].contiguous()
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 
@@ -83,20 +90,27 @@ class Checkpoint:
 
     def _write(self, state: dict[str, Tensor]) -> None:
         with atomic_path(self.path) as file:
-            save_file(state, file, metadata={"content": self.content})
+            save_file(state, file, metadata=self._metadata(state))
 
     def load(self) -> dict[str, Tensor] | None:
+        """The state that was saved; None, with a warning, if the file is damaged."""
         if not self.path.exists():
             return None
         try:
             with safe_open(self.path, framework="pt") as file:
-                content = (file.metadata() or {}).get("content")
+                metadata = file.metadata()
                 state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         except SafetensorError as error:
-            raise InputError(f"{self.path}: corrupted checkpoint ({error}); delete it") from error
-        if content != self.content:
-            raise InputError(f"{self.path}: checkpoint of another configuration; delete it")
-        return state
+            reason = first_line(error)
+        else:
+            if metadata == self._metadata(state):
+                return state
+            reason = "its checksum differs"
+        logger.warning("%s: damaged checkpoint (%s); computed again", self.path, reason)
+        return None
+
+    def _metadata(self, state: Mapping[str, Tensor]) -> dict[str, str]:
+        return {"content": self.content, "sha256": checksum(state)}
 
 
 def use(cell: str, content: str) -> Path:

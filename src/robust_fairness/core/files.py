@@ -1,16 +1,24 @@
-"""Atomic writes, where a crash leaves the old or the new file, and locks."""
+"""Atomic writes, where a crash leaves the old or the new file, checksums and locks."""
 
 import hashlib
+import logging
 import os
 import platform
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from glob import escape
 from pathlib import Path
+from typing import IO
+
+from robust_fairness.core.errors import InputError
+
+logger = logging.getLogger(__name__)
 
 LOCK = ".lock"
+WARNS_AFTER = 5.0  # seconds that a lock is held elsewhere
 
 
 def boot() -> str:
@@ -34,12 +42,16 @@ HOST = re.sub(r"\W", "-", f"{platform.node()}-{_OWN}")
 def atomic_path(path: Path) -> Iterator[Path]:
     """A temporary path that replaces ``path`` when the block ends without error.
 
-    Temporary files of killed processes are deleted.
+    Its permissions follow the umask, whichever those are that a library writes with. Temporary
+    files of killed processes are deleted.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = _temporary(path)
     try:
+        temporary.touch()
+        mode = temporary.stat().st_mode
         yield temporary
+        temporary.chmod(mode)
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -75,15 +87,50 @@ def atomic_folder(path: Path) -> Iterator[Path]:
         _remove_leftovers(path)
 
 
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file, which may be larger than memory."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Lock a folder against other processes, until the block or this process ends."""
+def locked(path: Path, limit: float = 120.0) -> Iterator[None]:
+    """Hold the lock of a file, which names its holder, until the block or this process ends.
+
+    Raises:
+        InputError: another process has held it for ``limit`` seconds.
+    """
     import fcntl
 
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / LOCK).open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+    path.parent.mkdir(parents=True, exist_ok=True)
+    begun, warned = time.monotonic(), False
+    with path.open("a+", encoding="utf-8") as file:
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                waited = time.monotonic() - begun
+            words = f"{path}: locked by {_holder(file)} for {waited:.0f} s"
+            if waited >= limit:
+                raise InputError(f"{words}; end that process, or wait for it and start again")
+            if waited >= WARNS_AFTER and not warned:
+                warned = True
+                logger.warning("%s; waiting for it", words)
+            time.sleep(0.01)
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {platform.node()}")
+        file.flush()
+        try:
+            yield
+        finally:
+            file.truncate(0)
+
+
+def _holder(file: IO[str]) -> str:
+    """The process that a lock file names."""
+    file.seek(0)
+    return file.read(200) or "another process"
 
 
 def _temporary(path: Path) -> Path:

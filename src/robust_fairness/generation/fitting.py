@@ -23,8 +23,6 @@ from robust_fairness.generation import edm, unet
 from robust_fairness.generation.generator import Device, Generator, Settings, same_every_time
 
 HISTORY = {"step": "int64", "images": "int64", "loss": "float64"}
-# The code that determines a training's numbers.
-PACKAGES = ("generation",)
 
 
 class GeneratorParameters(BaseModel, extra="forbid", frozen=True):
@@ -233,7 +231,7 @@ def training_key(
         "classes": list(classes),
         "device": str(device_named(parameters.device, "generator")),
     }
-    return checkpoints.key(arrays, settings, PACKAGES)
+    return checkpoints.key(arrays, settings)
 
 
 def stream(seed: int, purpose: Literal["step", "order"], number: int) -> int:

@@ -132,6 +132,12 @@ class ConfigLoader(OmegaConfigLoader):
                 shown = Path(folder.parent.name, folder.name, path.relative_to(folder))
                 yield str(shown), file.read().decode("utf8")
 
+    def texts(self) -> dict[str, str]:
+        """Texts of all files that the configuration is read from, by their shown names."""
+        kinds = ("catalog", "parameters", "experiment")
+        files = (self._files(key, one) for key in kinds for one in self._environments)
+        return dict(file for some in files for file in some)
+
     def unreadable_files(self) -> list[Mistake]:
         """Mistakes of YAML in all files of the configuration, at most one for each file."""
         found: list[Mistake] = []

@@ -2,8 +2,8 @@
 
 import logging
 from collections import Counter
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,9 @@ from kedro.io.core import Version, VersionNotFoundError
 
 from robust_fairness.catalog import names
 from robust_fairness.catalog.atomic import AtomicDataset
+from robust_fairness.core.code import code_id
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.files import sha256_of
 from robust_fairness.runs import provenance
 from robust_fairness.runs.runners import FAN_IN, first_line, remove
 from robust_fairness.runs.session import started
@@ -23,6 +25,7 @@ logger = logging.getLogger(__name__)
 # Parts of the catalog whose nodes keep checkpoints, and those that are read from files.
 CHECKPOINTED = ("models", "reference", "generator", "samples", names.SHIFTED)
 READ = ("samples", "real")
+KEPT = ("started", "inputs", "loaded", "modified", "accepted", "outputs")  # by a completed run
 
 
 class RunRecord:
@@ -35,6 +38,7 @@ class RunRecord:
     def __init__(self) -> None:
         self._loader: Any = None
         self._recorded: dict[tuple[str, str], Mapping[str, str]] = {}
+        self._run: tuple[str, Any] = ("", None)  # id and catalog
 
     @hook_impl
     def after_context_created(self, context: Any) -> None:
@@ -48,8 +52,13 @@ class RunRecord:
             read = {of for name, of in nodes.items() if name == names.of_dataset(of, "ingest")}
             self._loader.require_raw_files(read)
         self._recorded.clear()
-        run_id, before = run_params["run_id"], {"state": "finished"}
+        run_id = run_params["run_id"]
         manifest = provenance.new_manifest(run_params, self._loader, pipeline.all_outputs())
+        for name in pipeline.all_outputs():
+            if dataset := _versioned(catalog, name):
+                dataset._version = Version(run_id, run_id)
+        before: dict[str, Any] = {}
+        changes: list[str] = []
         if provenance.manifest_path(run_id).exists():
             if not run_params["only_missing_outputs"]:
                 raise InputError(
@@ -57,22 +66,33 @@ class RunRecord:
                     "or choose another --run-id"
                 )
             before = provenance.load_manifest(run_id)
-            manifest = provenance.completed(before, manifest)
-        for name in pipeline.all_outputs():
-            if dataset := _versioned(catalog, name):
-                dataset._version = Version(run_id, run_id)
-        if before["state"] != "finished":
-            _remove_collected(pipeline, catalog)
+            changes += provenance.differences(before, manifest)
+            manifest |= {name: before[name] for name in KEPT if name in before}
+            if before["state"] != "finished":  # they may lack cells whose outputs are there now
+                for name in _collected(pipeline):
+                    manifest["outputs"].pop(name, None)
+            changes += _changed(manifest["outputs"], pipeline.all_outputs(), catalog)
         manifest["loaded"] = _pin_inputs(manifest["loaded"], pipeline, catalog)
+        for name, version in manifest["loaded"].items():
+            if provenance.manifest_path(version).exists():
+                outputs = provenance.load_manifest(version)["outputs"]
+                changes += _changed(outputs, [name], catalog)
+        manifest["accepted"] += provenance.accepted(run_id, changes)
+        if before:
+            _remove_unrecorded(manifest["outputs"], pipeline, catalog)
         provenance.write_manifest(manifest)
+        provenance.journal_path(run_id).unlink(missing_ok=True)
         if "manifest" in catalog:
             catalog["manifest"].save(manifest)
         started()
         logger.info("run %s", run_id)
 
     @hook_impl
-    def before_node_run(self, inputs: Mapping[str, Any], run_id: str) -> dict[str, Any]:
+    def before_node_run(
+        self, inputs: Mapping[str, Any], catalog: Any, run_id: str
+    ) -> dict[str, Any]:
         """Record the raw files of samples; the report gets the manifest with all of them."""
+        self._run = run_id, catalog
         self._record_samples(run_id, inputs)
         return {"manifest": provenance.load_manifest(run_id)} if "manifest" in inputs else {}
 
@@ -83,7 +103,10 @@ class RunRecord:
 
     @hook_impl
     def after_dataset_saved(self, dataset_name: str) -> None:
-        """Delete the checkpoints of models and chunks of images."""
+        """Record the file; delete the checkpoints of models and chunks of images."""
+        run_id, catalog = self._run
+        if dataset := _versioned(catalog, dataset_name):
+            provenance.record(run_id, outputs={dataset_name: _recorded(dataset)})
         found = names.parse(dataset_name)
         if found.part in CHECKPOINTED:
             from robust_fairness.core.checkpoints import drop
@@ -122,12 +145,9 @@ def _versioned(catalog: Any, name: str) -> AbstractVersionedDataset | None:
     return dataset if is_versioned else None
 
 
-def _remove_collected(pipeline: Any, catalog: Any) -> None:
-    """Delete what an unfinished run collected: it may lack cells whose outputs are there now."""
-    for node in pipeline.nodes:
-        if FAN_IN in node.tags:
-            for name in node.outputs:
-                remove(catalog.get(name))
+def _collected(pipeline: Any) -> Iterator[str]:
+    """Outputs of the nodes that collect cells."""
+    return (name for node in pipeline.nodes if FAN_IN in node.tags for name in node.outputs)
 
 
 def _pin_inputs(pinned: Mapping[str, str], pipeline: Any, catalog: Any) -> dict[str, str]:
@@ -150,27 +170,56 @@ def _pin_inputs(pinned: Mapping[str, str], pipeline: Any, catalog: Any) -> dict[
 
 
 def _close(run_id: str, state: str, failed: list[str], pipeline: Any, catalog: Any) -> None:
-    """Write the manifest with the content of every output that exists."""
-    outputs = {}
-    for name in sorted(pipeline.all_outputs()):
-        dataset = catalog.get(name)
-        if isinstance(dataset, AbstractVersionedDataset) and dataset.exists():
-            with _local(dataset) as path:
-                content = provenance.content_hash(path)
-            outputs[name] = {"path": _location(dataset), "content": content}
+    """Write the manifest with every output that exists."""
+    outputs = provenance.load_manifest(run_id)["outputs"]
+    for name in pipeline.all_outputs() & outputs.keys():
+        if not catalog.exists(name):
+            del outputs[name]
     provenance.update_manifest(
-        run_id, state=state, ended=provenance.now(), failed=failed, outputs=outputs
+        run_id,
+        state=state,
+        ended=provenance.now(),
+        failed=failed,
+        outputs=dict(sorted(outputs.items())),
     )
+    provenance.journal_path(run_id).unlink(missing_ok=True)
 
 
-def _local(dataset: AbstractVersionedDataset) -> AbstractContextManager[Path]:
-    """The local file of a dataset, or a local copy."""
+def _recorded(dataset: AbstractVersionedDataset) -> dict[str, str]:
+    """Path relative to the project or URL, checksum, and code of an output that was just saved."""
     if isinstance(dataset, AtomicDataset):
-        return dataset.local()
-    return nullcontext(Path(dataset._get_load_path()))
+        place, sha256 = dataset.place, dataset.sha256
+    else:
+        place = str(dataset._get_load_path())
+        sha256 = sha256_of(Path(place))
+    place = place if "://" in place else provenance.relative(Path(place))
+    return {"path": place, "sha256": sha256, "code": code_id()}
 
 
-def _location(dataset: AbstractVersionedDataset) -> str:
-    """A URL, or a path relative to the project's folder."""
-    place = dataset.place if isinstance(dataset, AtomicDataset) else str(dataset._get_load_path())
-    return place if "://" in place else provenance.relative(Path(place))
+def _changed(
+    recorded: dict[str, dict[str, str]], found: Iterable[str], catalog: Any
+) -> Iterator[str]:
+    """The outputs whose files differ from their checksums; ``recorded`` gets the present ones."""
+    for name in sorted(recorded.keys() & set(found)):
+        dataset = _versioned(catalog, name)
+        if dataset is None or not dataset.exists():
+            continue
+        with (
+            dataset.local()
+            if isinstance(dataset, AtomicDataset)
+            else nullcontext(Path(dataset._get_load_path())) as path
+        ):
+            sha256 = sha256_of(path)
+        if recorded[name].get("sha256") != sha256:
+            recorded[name] |= {"sha256": sha256}
+            yield (
+                f"{recorded[name]['path']} was changed after it was saved (delete it to make it "
+                "again)"
+            )
+
+
+def _remove_unrecorded(recorded: Mapping[str, Any], pipeline: Any, catalog: Any) -> None:
+    """Delete what is to be made again, also of a process killed before it recorded its output."""
+    for name in pipeline.all_outputs() - recorded.keys():
+        if dataset := _versioned(catalog, name):
+            remove(dataset)

@@ -1,6 +1,7 @@
 """Manifests: what a run read, computed and saved, with which code and packages.
 
-``data/08_reporting/manifests/<run id>.json`` is written when a run starts and when it ends.
+``data/08_reporting/manifests/<run id>.json`` is written when a run starts and when it ends. In
+between, outputs and failures are lines of ``.<run id>.journal``, which belong to the manifest.
 """
 
 import hashlib
@@ -10,40 +11,32 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from kedro.utils import find_kedro_project
 
-import robust_fairness
 from robust_fairness.catalog import names
 from robust_fairness.catalog.atomic import AtomicDataset
+from robust_fairness.core.code import code, packages
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.core.files import atomic_path, locked
-from robust_fairness.core.registry import plugins_folder
+from robust_fairness.core.files import LOCK, atomic_path, locked, sha256_of
 from robust_fairness.datasets import fetch
 from robust_fairness.runs.secrets import hidden
 
 logger = logging.getLogger(__name__)
 
 FOLDER = Path("data/08_reporting/manifests")
-# Packages that numbers depend on.
-PACKAGES = (
-    "robust-fairness", "diffusers", "kedro", "numpy", "optuna", "pandas", "pillow", "pyarrow",
-    "pytorch-metric-learning", "safetensors", "scikit-image", "scikit-learn", "scipy", "torch",
-    "torchvision",
-)  # fmt: skip
 FILTERS = ("tags", "from_nodes", "to_nodes", "node_names", "from_inputs", "to_outputs")
 # Fields that must be equal to complete a run under its id; inputs are checked when they are read.
 IDENTITY = (
     "environment", "pipelines", "namespaces", "filters", "runtime_parameters", "configuration",
-    "git", "code", "packages", "python", "threads", "device",
+    "code", "packages", "python", "threads", "device",
 )  # fmt: skip
+MACHINE = ("packages", "python", "threads", "device")
 REQUIRED = {"run_id", "state", "started", "outputs"}  # of any version
-SOURCES = ("*.py", "*.yml", "*.bib")
 ALLOW_MODIFIED_DATA = "ROBUST_FAIRNESS_ALLOW_MODIFIED_DATA"  # set by --allow-modified-data
 ACCEPT_CHANGES = "ROBUST_FAIRNESS_ACCEPT_CHANGES"  # set by --accept-changes
 
@@ -80,11 +73,42 @@ def manifests() -> list[dict[str, Any]]:
 
 
 def load_manifest(run_id: str) -> dict[str, Any]:
-    """The manifest of a run."""
+    """The manifest of a run, of one in progress with its outputs and failures so far."""
     path = manifest_path(run_id)
     if not path.exists():
         raise unknown_name("run", run_id, (one.stem for one in path.parent.glob("*.json")))
-    return read_manifest(path)
+    manifest = read_manifest(path)
+    for entry in _journal(run_id):
+        manifest["outputs"] |= entry.get("outputs", {})
+        failed = [*manifest["failed"], *entry.get("failed", ())]
+        manifest["failed"] = list(dict.fromkeys(failed))
+    return manifest
+
+
+def journal_path(run_id: str) -> Path:
+    """File of the outputs and failures of a run in progress."""
+    return manifest_path(run_id).with_name(f".{run_id}.journal")
+
+
+def record(run_id: str, **entry: Any) -> None:
+    """Add ``outputs`` or ``failed`` to the manifest of a run in progress, from any process.
+
+    Nothing happens without a manifest, as with a runner that is used without the hook.
+    """
+    if manifest_path(run_id).exists():
+        line = f"{json.dumps(entry)}\n".encode()
+        with locked(manifest_path(run_id).with_name(LOCK)), journal_path(run_id).open("ab") as file:
+            file.write(line)
+
+
+def _journal(run_id: str) -> Iterator[dict[str, Any]]:
+    """Entries of the journal; a killed process leaves half a line."""
+    path = journal_path(run_id)
+    for line in path.read_bytes().splitlines() if path.exists() else ():
+        try:
+            yield json.loads(line)
+        except ValueError:
+            logger.warning("%s: a line is cut off; its output will be made again", path)
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
@@ -110,29 +134,64 @@ def update_manifest(run_id: str, **fields: Any) -> None:
 
 
 def newest_finished_run() -> str:
-    """Id of the newest run that finished with a metrics table."""
+    """Id of the newest run that ended with a metrics table; a warning says that nodes failed."""
     for manifest in reversed(manifests()):
-        if manifest["state"] == "finished" and "metrics" in manifest["outputs"]:
-            return str(manifest["run_id"])
+        if manifest["state"] in ("finished", "failed") and "metrics" in manifest["outputs"]:
+            run_id = str(manifest["run_id"])
+            if manifest["failed"]:
+                failed = "; ".join(manifest["failed"])
+                logger.warning("run %s: %d failed: %s", run_id, len(manifest["failed"]), failed)
+            return run_id
     raise InputError(f"{FOLDER}: no finished run; start one with: kedro run")
 
 
 def output(run_id: str, name: str) -> Path | str:
-    """Path, or URL, of an output of a run."""
+    """Path, or URL, of an output of a run.
+
+    Raises:
+        InputError: the run has no such output, or its file has changed since.
+    """
     outputs = load_manifest(run_id)["outputs"]
     if name not in outputs:
         raise unknown_name(f"output of run {run_id}", name, outputs)
     place: str = outputs[name]["path"]
-    return place if "://" in place else root() / place
+    if "://" in place:
+        return place
+    require_unchanged(run_id, outputs[name], root() / place)
+    return root() / place
+
+
+def require_unchanged(run_id: str, recorded: Mapping[str, str], path: Path) -> None:
+    """Require the file that a run saved; ``path`` is the file or a local copy of it.
+
+    Earlier versions recorded no checksum of the file.
+    """
+    if not path.exists():
+        raise InputError(f"{recorded['path']}: deleted since run {run_id} saved it")
+    if recorded.get("sha256", sha256_of(path)) != sha256_of(path):
+        raise InputError(
+            f"{recorded['path']}: changed since run {run_id} saved it; to record the change, "
+            "complete the run with --only-missing-outputs --accept-changes; to make the file "
+            "again, delete it and complete the run"
+        )
 
 
 def load(run_id: str, name: str, kind: type[AtomicDataset]) -> Any:
-    """Load a dataset that a run saved or read."""
+    """Load a dataset that a run saved or read.
+
+    Raises:
+        InputError: there is none, or its file has changed since it was saved.
+    """
     manifest = load_manifest(run_id)
     if name in manifest["outputs"]:
         place = output(run_id, name)
-        options = {} if isinstance(place, Path) else _options(manifest["environment"], name)
-        return kind(filepath=str(place), **options).load()
+        if isinstance(place, Path):
+            return kind(filepath=str(place)).load()
+        dataset = kind(filepath=place, **_options(manifest["environment"], name))
+        if dataset.exists():
+            with dataset.local() as copy:
+                require_unchanged(run_id, manifest["outputs"][name], copy)
+        return dataset.load()
     if name in manifest["loaded"]:
         return load(manifest["loaded"][name], name, kind)
     known = {*manifest["outputs"], *manifest["loaded"]}
@@ -185,6 +244,7 @@ def new_manifest(
         "filters": {name: sorted(run_params[name] or ()) for name in FILTERS},
         "runtime_parameters": run_params["runtime_params"],
         "configuration": configuration_digest(loader),
+        "configuration_files": loader.texts(),
         "grid": {
             "seeds": {dataset.name: dataset.seeds for dataset in experiment.datasets},
             "cells": [cell.name for cell in experiment.cells],
@@ -203,7 +263,7 @@ def new_manifest(
         "failed": [],
         "expected": sorted(outputs),
         "outputs": {},
-        "packages": {name: version(name) for name in PACKAGES},
+        "packages": packages(),
         **machine(),
     }
     written: dict[str, Any] = hidden(json.loads(json.dumps(manifest, default=str)))
@@ -220,36 +280,43 @@ def configuration_digest(loader: Any) -> str:
 def require_same_configuration(manifest: Mapping[str, Any], loader: Any) -> None:
     """Raise unless a run was made with the configuration that is read now."""
     if manifest["configuration"] != configuration_digest(loader):
+        files = ", ".join(_changed_files(manifest, {"configuration_files": loader.texts()}))
         raise InputError(
-            f"run {manifest['run_id']}: the configuration has changed since, allowed: the same, or "
-            "a new run"
+            f"run {manifest['run_id']}: the configuration has changed since"
+            f"{f' ({files}; the manifest has the earlier text)' if files else ''}, allowed: the "
+            "same, or a new run"
         )
 
 
-def completed(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """The manifest with which a run is completed under its id; it lists accepted changes.
+def _changed_files(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Files of the configuration that two manifests have different texts of."""
+    before, after = (one.get("configuration_files", {}) for one in (old, new))
+    return sorted({name for name, _ in before.items() ^ hidden(after).items()})
+
+
+def accepted(run_id: str, changes: Sequence[str]) -> list[str]:
+    """The changes for the manifest.
 
     Raises:
-        InputError: the run differs, and ``--accept-changes`` was not given.
+        InputError: there are some, and ``--accept-changes`` was not given.
     """
-    changes = [*differences(old, new)]
     if changes and ACCEPT_CHANGES not in os.environ:
         raise InputError(
-            f"run {old['run_id']} differs: {'; '.join(changes)}; use another --run-id, or add "
+            f"run {run_id} differs: {'; '.join(changes)}; use another --run-id, or add "
             "--accept-changes, which the manifest and the report record"
         )
-    kept = {name: old[name] for name in ("started", "inputs", "loaded")}
-    recorded = {
-        "accepted": [*old.get("accepted", ()), *changes],
-        "modified": old.get("modified", []),
-    }
-    return {**new, **kept, **recorded}
+    return list(changes)
 
 
-def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+def differences(
+    old: Mapping[str, Any], new: Mapping[str, Any], fields: Sequence[str] = IDENTITY
+) -> Iterator[str]:
     """What differs between the identities of two manifests."""
-    for field in IDENTITY:
-        before, after = (_flat(field.replace("_", " "), one.get(field)) for one in (old, new))
+    for field in fields:
+        name = field.replace("_", " ")
+        if field == "configuration" and (files := _changed_files(old, new)):
+            name = f"configuration ({', '.join(files)})"
+        before, after = (_flat(name, one.get(field)) for one in (old, new))
         for name in before | after:
             if before.get(name) != after.get(name):
                 yield (
@@ -283,7 +350,7 @@ def note_inputs(run_id: str, sources: Mapping[str, Mapping[str, str]]) -> None:
                 files, "add --allow-modified-data, which the manifest and the report record"
             )
     modified = sorted({file for files in sources.values() for file in fetch.modified(files)})
-    with locked(manifest_path(run_id).parent):
+    with locked(manifest_path(run_id).with_name(LOCK)):
         manifest = load_manifest(run_id)
         known = manifest["inputs"]
         for name, files in sources.items():
@@ -322,8 +389,8 @@ def require_same_samples(versions: Mapping[str, str]) -> None:
 def _same_content(name: str, *run_ids: str) -> bool:
     """Whether an output is equal in all of these runs according to their manifests."""
     runs = [load_manifest(one)["outputs"] for one in run_ids if manifest_path(one).exists()]
-    contents = [outputs[name]["content"] for outputs in runs if name in outputs]
-    return len(contents) == len(run_ids) and len(set(contents)) == 1
+    contents = [outputs[name].get("sha256") for outputs in runs if name in outputs]
+    return None not in contents and len(contents) == len(run_ids) and len(set(contents)) == 1
 
 
 def machine() -> dict[str, Any]:
@@ -350,57 +417,18 @@ def digest(content: bytes) -> str:
 
 
 def git_state() -> dict[str, Any]:
-    """Commit, whether the working tree differs from it, and SHA-256 of the changes.
+    """Commit, and whether the working tree differs from it.
 
-    Untracked files count by their contents. All are None outside of Git and where Git refuses
-    the folder: ``code`` alone says then what the code was.
+    Both are None outside of Git and where Git refuses the folder. ``code`` says what the code was.
     """
 
-    def git(*words: str) -> bytes:
-        return subprocess.run(["git", *words], cwd=root(), capture_output=True, check=True).stdout
+    def git(*words: str) -> str:
+        done = subprocess.run(
+            ["git", *words], cwd=root(), capture_output=True, check=True, text=True
+        )
+        return done.stdout.strip()
 
     try:
-        commit = git("rev-parse", "HEAD").decode().strip()
-        diff = git("diff", "HEAD", "--binary")
-        untracked = git("ls-files", "--others", "--exclude-standard", "-z", ":/")
+        return {"commit": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain"))}
     except (OSError, subprocess.CalledProcessError):
-        return {"commit": None, "dirty": None, "changes": None}
-    paths = [root() / os.fsdecode(name) for name in untracked.split(b"\0") if name]
-    changes = digest(diff + _contents(root(), paths)) if diff or paths else None
-    return {"commit": commit, "dirty": changes is not None, "changes": changes}
-
-
-def code() -> dict[str, str]:
-    """SHA-256 of the sources of this package and of the plug-ins of the project."""
-    folders = {"package": Path(robust_fairness.__file__).parent, "plugins": plugins_folder()}
-    return {
-        name: digest(_contents(folder, (path for kind in SOURCES for path in folder.rglob(kind))))
-        for name, folder in folders.items()
-    }
-
-
-def _contents(folder: Path, paths: Iterable[Path]) -> bytes:
-    """Names and SHA-256 of files, of links where they point to."""
-    lines = []
-    for path in sorted(paths):
-        if path.is_symlink():
-            content = str(path.readlink())
-        elif path.is_file():
-            with path.open("rb") as file:
-                content = hashlib.file_digest(file, "sha256").hexdigest()
-        else:  # a repository within this one
-            content = ""
-        lines.append(f"{os.path.relpath(path, folder)} {content}")
-    return "\n".join(lines).encode()
-
-
-def content_hash(path: Path) -> str:
-    """SHA-256 of a file's content: of a table its columns and values, otherwise its bytes."""
-    if path.suffix != ".parquet":
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    import pandas as pd
-
-    frame = pd.read_parquet(path)
-    values = pd.util.hash_pandas_object(frame, index=False).to_numpy().tobytes()
-    return digest(repr(list(frame.dtypes.astype(str).items())).encode() + values)
+        return {"commit": None, "dirty": None}

@@ -32,6 +32,7 @@ from pydantic import BaseModel, ValidationError
 
 from robust_fairness.catalog import names
 from robust_fairness.core.errors import Failure, InputError
+from robust_fairness.core.files import locked
 from robust_fairness.core.registry import find
 from robust_fairness.experiment.experiment import DEFAULT_TRIAL, Cell
 from robust_fairness.metrics.criteria import EVERY
@@ -546,10 +547,7 @@ def locked_store(store: str) -> Iterator[None]:
     if scheme != "sqlite":
         yield
         return
-    import fcntl
-
-    with Path(f"{path}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # released when closed
+    with locked(Path(f"{path}.lock")):
         yield
 
 

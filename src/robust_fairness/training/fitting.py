@@ -1,18 +1,17 @@
 """The training loop: a stack of replicas, resumable after every epoch."""
 
-import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from math import isnan
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from robust_fairness.core import checkpoints, registry
+from robust_fairness.core import checkpoints
 from robust_fairness.core.checkpoints import Checkpoint
+from robust_fairness.core.files import sha256_of
 from robust_fairness.core.progress import progress
 from robust_fairness.core.registry import find
 from robust_fairness.experiment.experiment import Cell, Replica
@@ -36,10 +35,6 @@ from robust_fairness.training.stacking import stack_hparams
 Steps = Callable[[Model, Batch], Iterator[Step]]
 Stops = Callable[[int, Tensor], bool]
 PlayerLosses = dict[str, list[Tensor]]
-
-# The packages whose code decides the numbers of a training.
-PACKAGES = ("training", "methods", "objectives", "miners", "models", "metrics", "samples")
-PLUGINS = ("method", "network", "objective", "miner")
 
 
 def never(epoch: int, losses: Tensor) -> bool:
@@ -290,10 +285,7 @@ class Stack:
 
 
 def training_key(samples: Samples, cell: Cell, replicas: Sequence[Replica]) -> str:
-    """Name of the checkpoint of these replicas: a hash of everything their numbers depend on.
-
-    It covers the code of the package and of all plug-ins outside it.
-    """
+    """Name of the checkpoint of these replicas: a hash of everything their numbers depend on."""
     splits = samples.splits
     samples = samples.of_split(replicas[0].split(samples.split_names))
     arrays = {
@@ -318,13 +310,6 @@ def training_key(samples: Samples, cell: Cell, replicas: Sequence[Replica]) -> s
             for path in network.files(replicas[0].network)
             if path.is_file()  # the network reports what is wrong with another one
         ],
-        "plugins": [sha256_of(path) for kind in PLUGINS for path in registry.outside_files(kind)],
         "device": str(device_of(replicas[0].protocol)),
     }
-    return checkpoints.key(arrays, settings, PACKAGES)
-
-
-def sha256_of(path: Path) -> str:
-    """SHA-256 of a file that may be larger than memory."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return checkpoints.key(arrays, settings)

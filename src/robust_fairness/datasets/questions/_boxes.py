@@ -15,6 +15,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +23,7 @@ import numpy as np
 from numpy.lib.format import open_memmap
 
 from robust_fairness.core.errors import InputError, first_line
-from robust_fairness.core.files import atomic_path, locked
+from robust_fairness.core.files import LOCK, atomic_path, locked
 from robust_fairness.core.progress import progress
 from robust_fairness.samples.questions import COUNTS_FILE, FEATURES_FILE, Boxes
 
@@ -83,7 +84,7 @@ def convert(features: Path, images: Sequence[str], boxes: int, target: Path) -> 
     shape = (len(images), boxes, width)
     conversion = _Conversion(sources, places, tuple(images), shape, target / name, request)
     try:
-        with locked(conversion.folder):
+        with locked(conversion.folder / LOCK, inf):  # a conversion takes minutes
             return conversion.kept() or conversion.made()
     except OSError as error:
         raise InputError(

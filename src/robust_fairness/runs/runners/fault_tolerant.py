@@ -23,6 +23,7 @@ from pluggy import PluginManager
 from robust_fairness.catalog.atomic import AtomicDataset
 from robust_fairness.core import errors
 from robust_fairness.core.errors import Failure
+from robust_fairness.runs import provenance
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +90,8 @@ class Failures:
     They are only in memory: a file instead of an output would look like a finished one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, run_id: str | None) -> None:
+        self._run_id = run_id
         self.failures: list[Failure] = []
         self._outputs: dict[str, Failure] = {}
 
@@ -99,6 +101,7 @@ class Failures:
     def failed(self, node: Node, error: BaseException) -> None:
         failure = Failure(node.name, first_line(error), node.namespace or "")
         self.failures.append(failure)
+        provenance.record(str(self._run_id), failed=[str(failure)])
         self.skipped(node, failure)
         logger.error("%s", failure)
         logger.debug("%s", node.name, exc_info=error)
@@ -193,7 +196,7 @@ class FaultTolerantRunner(AbstractRunner):
         hook_manager: PluginManager | None = None,
         run_id: str | None = None,
     ) -> None:
-        calls, failures = self._calls(pipeline, catalog, hook_manager, run_id), Failures()
+        calls, failures = self._calls(pipeline, catalog, hook_manager, run_id), Failures(run_id)
         queue, uses = Queue(pipeline), Uses(pipeline)
         running: dict[Future[Any], Node] = {}
         executor = self._get_executor(self._get_required_workers_count(pipeline))

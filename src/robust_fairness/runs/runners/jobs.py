@@ -4,7 +4,6 @@ A job contains the node, the catalog configuration and versions of the datasets 
 saves, and its parameters. Data are not sent: a worker reads and writes the files itself.
 """
 
-import hashlib
 import logging
 import os
 import platform
@@ -22,7 +21,7 @@ from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 from kedro.runner.task import Task
 
-import robust_fairness
+from robust_fairness.core.code import code
 from robust_fairness.core.errors import Failure, InputError
 from robust_fairness.runs.runners.fault_tolerant import CatalogWithFailures, first_line, remove
 from robust_fairness.runs.secrets import without_credentials
@@ -248,14 +247,10 @@ def set_up(setup: WorkerSetup) -> Any:
 @cache
 def identity() -> dict[str, str]:
     """Versions of Python, packages and code, which must be equal on all workers of a run."""
-    folder = Path(robust_fairness.__file__).parent
-    digest = hashlib.sha256()
-    for source in sorted(folder.rglob("*.py")):
-        digest.update(source.relative_to(folder).as_posix().encode() + source.read_bytes())
     return {
         "python": platform.python_version(),
         **{name: version(name) for name in PACKAGES},
-        "code of robust_fairness": digest.hexdigest()[:12],
+        "code of robust_fairness": code()["package"][:12],
     }
 
 

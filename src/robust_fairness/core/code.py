@@ -1,0 +1,60 @@
+"""Which code is running: hashes of sources, and versions of the packages that numbers depend on."""
+
+import hashlib
+import os
+from collections.abc import Iterable
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import robust_fairness
+from robust_fairness.core.files import sha256_of
+from robust_fairness.core.registry import PACKAGES as KINDS
+from robust_fairness.core.registry import outside_files, plugins_folder
+
+SOURCES = ("*.py", "*.yml", "*.bib")
+# Packages that numbers depend on, as far as they are installed.
+PACKAGES = (
+    "robust-fairness", "diffusers", "kedro", "lightgbm", "numpy", "optuna", "pandas", "pillow",
+    "pyarrow", "pytorch-metric-learning", "safetensors", "scikit-image", "scikit-learn", "scipy",
+    "torch", "torchvision", "xgboost",
+)  # fmt: skip
+
+
+def code() -> dict[str, str]:
+    """SHA-256 of the sources of this package and of all plug-ins outside of it."""
+    folder = plugins_folder()
+    plugins = {path for kind in SOURCES for path in folder.rglob(kind)}
+    plugins.update(path for kind in KINDS for path in outside_files(kind))
+    return {"package": _package(), "plugins": _digest(folder, plugins)}
+
+
+def code_id() -> str:
+    """``code`` in short: the first digits of each hash."""
+    return "-".join(one[:12] for one in code().values())
+
+
+@cache
+def packages() -> dict[str, str]:
+    """Versions of installed packages."""
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+@cache
+def _package() -> str:
+    """The sources that this process imports; later changes of the files change nothing."""
+    folder = Path(robust_fairness.__file__).parent
+    return _digest(folder, (path for kind in SOURCES for path in folder.rglob(kind)))
+
+
+def _digest(folder: Path, paths: Iterable[Path]) -> str:
+    """SHA-256 of the names and contents of files."""
+    files = (path for path in sorted(paths) if path.is_file())  # editors leave dangling links
+    lines = [f"{os.path.relpath(path, folder)} {sha256_of(path)}" for path in files]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
