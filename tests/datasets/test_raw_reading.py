@@ -5,7 +5,9 @@ import hashlib
 import os
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 import pandas as pd
@@ -14,6 +16,7 @@ import pytest
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw import reading as module
+from robust_fairness.datasets.raw.archives import unzipped
 from robust_fairness.datasets.raw.reading import read_columns
 
 GIGABYTE = 2**30
@@ -39,8 +42,7 @@ def test_cells_are_those_of_the_file(
     tmp_path: Path, name: str, texts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For all sizes of blocks, and whether numbers are kept as text or not."""
-    monkeypatch.setattr(module, "BLOCK", 2000)
-    monkeypatch.setattr(module, "BATCH_ROWS", 97)
+    monkeypatch.setattr(module, "BLOCK_ROWS", 97)
     monkeypatch.setattr(module, "MOST_TEXTS", texts)
     frame = mixed()
     path = tmp_path / name
@@ -66,13 +68,18 @@ def test_cells_are_those_of_the_file(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", r"t\.csv: unknown column 'a'"),
+        (b"", r"t\.csv: is empty, allowed: a header and rows"),
         (b"a,b\n", r"t\.csv: has no rows"),
         (b"a,c\n1,2\n", r"unknown column 'b'"),
-        (b"a,b\n1,2\n1\n", r"t\.csv: .*Expected 2 columns"),
-        (b'a,b\n1,"2\n' + 5000 * b"1,2\n", r"t\.csv: a quote is not closed"),
-        (b'a,b\n1,2\n1,"2', r"t\.csv: a quote is not closed"),
-        (b"a,b\n1,\xff\n", r"t\.csv: .*UTF"),
+        (b"a,b\n1,2\n1\n", r"t\.csv, line 3: 1 fields, expected 2"),
+        (b"a,b\n1,2,3\n4,5\n", r"t\.csv, line 2: 3 fields, expected 2"),
+        (b'a,b\n"1\n0",2\n\n1\n', r"t\.csv, line 5: 1 fields, expected 2"),
+        (b'a,b\n1,"2"3\n', r"t\.csv, line 2: ',' expected after"),
+        (b'a,b\n1,"2\n' + 5000 * b"1,2\n", r"t\.csv, line 2: a quote is not closed"),
+        (b'a,b\n1,"2\n' + 50000 * b"1,2\n", r"t\.csv, line 2: a quote is not closed"),
+        (b'a,b\n1,2\n1,"2', r"t\.csv, line 3: a quote is not closed"),
+        (b"a,b\n1,\xff\n", r"t\.csv, line 2: byte 0xff is not UTF-8"),
+        (b"a,b\n" + 5000 * b"1,2\n" + b"1,\xff\n", r"line 5002: byte 0xff is not UTF-8"),
         (b"PAR1", r"t\.csv: is a Parquet file, which does not match"),
         (b"a,b\n" + b"".join(b"%d,x%d\n" % (k, k) for k in range(80)), r"column b: more than 50 .*"
          r"'x0' is not a finite number, allowed: numbers, or at most 100 categories"),
@@ -82,7 +89,7 @@ def test_cells_are_those_of_the_file(
 def test_damaged_files_are_one_line(
     tmp_path: Path, content: bytes, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "BLOCK", 2000)
+    monkeypatch.setattr(module, "BLOCK_ROWS", 97)
     monkeypatch.setattr(module, "MOST_TEXTS", 50)
     for name, packed in (("t.csv", content), ("t.csv.gz", gzip.compress(content))):
         (tmp_path / name).write_bytes(packed)
@@ -145,7 +152,7 @@ from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.reading import read_columns
 
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-import pyarrow, pyarrow.csv, pandas
+import pandas
 path = Path(sys.argv[1])
 found = read_columns(Files(path.parent), path.name, ["y", "p", "sex"])
 assert len(found) == int(sys.argv[2]), len(found)
@@ -176,3 +183,40 @@ def test_memory_does_not_grow_with_what_is_not_asked_for(tmp_path: Path) -> None
         path.unlink() if blocks == 1 else None
     assert path.stat().st_size > 300e6
     assert peaks[1] - peaks[0] < 150e6  # some 100 MB are buffers of blocks, whatever the size
+
+
+def test_a_csv_file_is_read_without_pyarrow(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("y,p,sex\n1,2,f\n1,2,m\n")
+    script = f"import sys; sys.modules['pyarrow'] = None\n{READS}"
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "t.csv"), "2"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def test_nested_columns_of_parquet_are_refused_in_one_line(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": [1, 2], "b": [[1], [2, 3]], "c": [{"x": 1}, {"x": 2}]})
+    frame.to_parquet(tmp_path / "t.parquet")
+    for columns, kind in ((["a", "b"], "b: .*list<"), (["c"], "c: .*struct<"), (None, "list<")):
+        with pytest.raises(
+            InputError, match=rf"t\.parquet, column .*{kind}.*, allowed: text, numbers"
+        ):
+            read_columns(Files(tmp_path), "t.parquet", columns)
+    assert read_columns(Files(tmp_path), "t.parquet", ["a"])["a"].tolist() == [1, 2]
+
+
+def test_a_zip_file_that_lies_about_its_size_takes_no_memory(tmp_path: Path) -> None:
+    """The header says 1,000 bytes where 200 MB come out."""
+    path = tmp_path / "t.zip"
+    with ZipFile(path, "w", ZIP_DEFLATED) as packed:
+        packed.writestr("t.csv", b"0" * 200_000_000)
+    content = path.read_bytes().replace(
+        (200_000_000).to_bytes(4, "little"), (1000).to_bytes(4, "little")
+    )
+    tracemalloc.start()
+    with pytest.raises(InputError, match=r"t\.zip: corrupted zip file"):
+        unzipped(content, "t.zip", "t.csv")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10_000_000

@@ -231,7 +231,7 @@ def test_header_and_rows_of_undocumented_number_are_read(tmp_path: Path) -> None
         ("id,age\n", r"toy\.csv: 0 rows, expected 1"),
         ("", r"toy\.csv: 0 rows, expected 1"),
         ("id,aged\n1,2\n", r"toy\.csv: unknown column 'age': did you mean 'aged'"),
-        ('id,age\n1,"2\n', r"toy\.csv, line 2: unexpected end of data"),
+        ('id,age\n1,"2\n', r"toy\.csv, line 2: a quote is not closed"),
         ('id,age\n1,"2"3\n', r"toy\.csv, line 2: ',' expected after '\"'"),
     ],
 )

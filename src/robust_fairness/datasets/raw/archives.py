@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 import pandas as pd
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.files import BLOCK, Files
 
 LARGEST = 2**30  # bytes of an uncompressed file; the largest state of the ACS has a quarter of it
 DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError)
@@ -107,7 +107,8 @@ def unzipped(content: bytes, archive: str, member: str) -> bytes:
                 raise InputError(
                     f"{archive}: {member} has {size} bytes uncompressed, allowed: up to {LARGEST}"
                 )
-            return members.read(member)
+            with members.open(member) as file:  # in blocks: the stated size may be wrong
+                return b"".join(iter(lambda: file.read(BLOCK), b""))
     except DAMAGE as error:
         raise InputError(f"{archive}: corrupted zip file: {error}") from error
 

@@ -8,13 +8,12 @@ from typing import Literal
 import pandas as pd
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.columns import MOST_CATEGORIES, MOST_CODES
-from robust_fairness.datasets.raw.reading import first_line
+from robust_fairness.datasets.raw.reading import delimiter_of, read_columns
 
 Type = Literal["constant", "binary", "category", "number", "date", "mixed", "text"]
 
-MOST_ROWS = 1_000_000  # that are looked at
-DELIMITERS = ",;\t|"
 LISTED = 4  # values that are shown with their counts
 # Texts that tables use for a missing value.
 MARKS = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None")
@@ -91,41 +90,33 @@ class Roles:
 
 
 def profile(path: Path) -> Profile:
-    """The columns of a CSV or Parquet file, of its first million rows.
+    """The columns of a CSV or Parquet file.
 
     Raises:
         InputError: the file cannot be read, or has no rows.
     """
-    try:
-        if path.suffix == ".parquet":
-            delimiter, cells = ",", pd.read_parquet(path).head(MOST_ROWS).astype("string")
-        else:
-            delimiter = _delimiter(path)
-            cells = pd.read_csv(
-                path, sep=delimiter, dtype="string", keep_default_na=False, nrows=MOST_ROWS,
-                encoding="utf-8-sig",
-            )  # fmt: skip
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
-    except (ValueError, pd.errors.ParserError) as error:
-        raise InputError(f"{path}: no readable CSV or Parquet file: {first_line(error)}") from error
-    if cells.empty:
-        raise InputError(f"{path}: has no rows, allowed: at least one")
-    marks = tuple(mark for mark in MARKS if (cells == mark).any(axis=None))
-    cells = cells.where(~cells.isin(marks))
-    columns = {str(name): _column(str(name), cells[name]) for name in cells}
+    if not path.is_file():
+        raise InputError(f"{path}: No such file or directory")
+    files = Files(path.parent)
+    delimiter = delimiter_of(files, path.name)
+    cells = read_columns(files, path.name, delimiter=delimiter, missing=(), text=None)
+    counts = {str(name): _counts(cells[name]) for name in cells}
+    marks = tuple(mark for mark in MARKS if any(mark in values.index for values in counts.values()))
+    columns = {
+        name: _column(name, values.drop(list(marks), errors="ignore"), len(cells))
+        for name, values in counts.items()
+    }
     return Profile(columns, len(cells), delimiter, marks or ("",))
 
 
-def _delimiter(path: Path) -> str:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        header = file.readline()
-    return max(DELIMITERS, key=header.count) if header.strip() else ","
-
-
-def _column(name: str, cells: pd.Series) -> Column:
+def _counts(cells: pd.Series) -> pd.Series:
+    """Rows by distinct value as text, the most frequent first."""
     counts = cells.value_counts()
-    return Column(name, _type(list(counts.index), len(cells)), int(cells.isna().sum()), counts)
+    return counts[counts > 0].set_axis(counts.index[counts > 0].map(str).astype(object))
+
+
+def _column(name: str, counts: pd.Series, rows: int) -> Column:
+    return Column(name, _type(list(counts.index), rows), rows - int(counts.sum()), counts)
 
 
 def _type(values: list[str], rows: int) -> Type:

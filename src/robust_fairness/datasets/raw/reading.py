@@ -6,8 +6,8 @@ rows and the columns that are read, not with the size of the file.
 
 import csv
 import io
-from collections.abc import Collection, Iterator, Sequence
-from itertools import chain
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import pandas as pd
 
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.raw.text import records
 
 CSV, PARQUET = (".csv", ".csv.gz", ".tsv", ".tsv.gz"), ".parquet"
 DELIMITERS = (",", ";", "\t", "|")
@@ -22,8 +23,7 @@ PARQUET_MAGIC = b"PAR1"
 MOST_ROWS = 10_000_000
 MOST_BYTES = 8 * 2**30  # of a file, uncompressed
 MOST_TEXTS = 10_000  # distinct values of a column that is kept as text
-BLOCK = 2**23  # bytes of a CSV file that are parsed at once, and the maximum length of a row
-BATCH_ROWS = 2**16  # of a Parquet file
+BLOCK_ROWS = 2**14  # that are parsed at once
 
 
 def read_columns(
@@ -32,14 +32,14 @@ def read_columns(
     columns: Sequence[str] | None = None,
     delimiter: str = ",",
     missing: Sequence[str] = ("",),
-    text: Collection[str] = (),
+    text: Collection[str] | None = (),
 ) -> pd.DataFrame:
     """Columns of a CSV or Parquet file: text as categories, everything else as in the file.
 
     A CSV file has a header and quoted cells (RFC 4180). Its cells are text without any change,
     spaces included; empty lines are skipped. A text column with more than ``MOST_TEXTS`` distinct
-    values must be numeric and becomes float64, unless it is one of ``text``. ``missing`` are texts
-    of missing values.
+    values must be numeric and becomes float64, unless it is one of ``text`` (None: every column).
+    ``missing`` are texts of missing values.
     """
     if not name.endswith((*CSV, PARQUET)):
         raise InputError(f"{name}: unknown format, allowed: .csv, .csv.gz, .tsv, .tsv.gz, .parquet")
@@ -49,42 +49,40 @@ def read_columns(
     if name.endswith(PARQUET) != first.startswith(PARQUET_MAGIC):
         found = "a Parquet file" if first.startswith(PARQUET_MAGIC) else "no Parquet file"
         raise InputError(f"{name}: is {found}, which does not match its name")
+
+    def collector(column: str) -> _Column:
+        is_text = text is None or column in text
+        return _Column(f"{name}, column {column}", missing, is_text)
+
+    collected: Mapping[str, _Column | _Arrays]
     if name.endswith(PARQUET):
         for _ in blocks:  # notes the checksum
             pass
-        batches = _parquet_batches(files, name, columns)
+        collected = _parquet_columns(files, name, columns, collector)
     else:
-        batches = _csv_batches(chain([first], blocks), first, name, columns, delimiter)
-    collected: dict[str, _Column] = {}
-    rows = 0
-    for batch in batches:
-        rows += batch.num_rows
-        _require_rows(rows, name)
-        for column, cells in zip(batch.schema.names, batch.columns, strict=True):
-            if column not in collected:
-                collected[column] = _Column(f"{name}, column {column}", missing, column in text)
-            collected[column].add(cells)
-    if not rows:
+        collected = _csv_columns(files, name, columns, delimiter, collector)
+    if not collected:
         raise InputError(f"{name}: has no rows")
-    return pd.DataFrame({column: one.series() for column, one in collected.items()}, copy=False)
+    return pd.DataFrame({column: cells.series() for column, cells in collected.items()}, copy=False)
 
 
-def delimiter_of(files: Files, name: str, columns: Sequence[str]) -> str:
-    """The column separator with which the header of a CSV file has most of the columns."""
+def delimiter_of(files: Files, name: str, columns: Sequence[str] = ()) -> str:
+    """The column separator with which the header of a CSV file has most of the columns.
+
+    Of several, the one that gives the header most columns.
+    """
     first = next(files.blocks(name), b"")
     if not first:
         raise InputError(f"{name}: is empty, allowed: a header and rows")
     if name.endswith(PARQUET):
         return DELIMITERS[0]
-    return max(DELIMITERS, key=lambda one: _known(columns, first, name, one))
 
+    def header(delimiter: str) -> list[str]:
+        lines = io.StringIO(first.decode("utf-8-sig", errors="replace"), newline="")
+        return next(csv.reader(lines, delimiter=delimiter), [])
 
-def _known(columns: Sequence[str], first: bytes, name: str, delimiter: str) -> int:
-    """How many of the columns the header has with a separator; 0 if it cannot be read so."""
-    try:
-        return len({*columns} & {*_header(first, name, delimiter)})
-    except InputError:
-        return 0
+    headers = {delimiter: header(delimiter) for delimiter in DELIMITERS}
+    return max(headers, key=lambda each: (len({*columns} & {*headers[each]}), len(headers[each])))
 
 
 def _size(files: Files, name: str) -> int:
@@ -110,43 +108,40 @@ def _too_large(problem: str) -> InputError:
 
 
 class _Column:
-    """Collects the cells of one column from batches."""
+    """Collects the cells of one column from blocks."""
 
     def __init__(self, place: str, missing: Sequence[str], text: bool) -> None:
         self.place, self.missing = place, frozenset(missing)
         self.most_texts = MOST_ROWS if text else MOST_TEXTS
         self.codes: dict[str, int] = dict.fromkeys(missing, -1)
         self.texts: list[str] = []
-        self.parts: list[Any] = []  # of codes, of numbers, or of arrays as they are in the file
-        self.encoded = self.numeric = False
+        self.parts: list[np.ndarray] = []  # of codes or of numbers
+        self.numeric = False
 
-    def add(self, cells: Any) -> None:
-        """Add a pyarrow array; text comes as a dictionary array."""
-        import pyarrow as pa
-
-        self.encoded = pa.types.is_dictionary(cells.type)
-        if not self.encoded:
-            self.parts.append(cells)
-            return
-        texts = cells.dictionary.to_pylist()
+    def add(self, codes: np.ndarray, texts: Sequence[str]) -> None:
+        """Add cells: the code of each in ``texts``, -1 for a missing one."""
         values = self._numbers(texts) if self.numeric else self._codes(texts)
-        self.parts.append(values[cells.indices.fill_null(-1).to_numpy(zero_copy_only=False)])
+        self.parts.append(values[codes])
         if len(self.texts) > self.most_texts:
             values = self._numbers(self.texts)
             self.parts = [values[part] for part in self.parts]
             self.numeric, self.texts = True, []
 
-    def series(self) -> pd.Series:
-        """All cells."""
+    def add_array(self, cells: Any) -> None:
+        """Add an array of pyarrow, of text or its dictionary."""
         import pyarrow as pa
 
-        parts, self.parts = self.parts, []
-        if not self.encoded:
-            return pa.chunked_array(parts).to_pandas()
-        joined = np.concatenate(parts)
+        if not pa.types.is_dictionary(cells.type):
+            cells = cells.dictionary_encode()
+        codes = cells.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        self.add(codes, cells.dictionary.to_pylist())
+
+    def series(self) -> pd.Series:
+        """All cells."""
+        cells, self.parts = np.concatenate(self.parts), []
         if self.numeric:
-            return pd.Series(joined)
-        return pd.Series(pd.Categorical.from_codes(joined, pd.Index(self.texts, dtype=object)))
+            return pd.Series(cells)
+        return pd.Series(pd.Categorical.from_codes(cells, pd.Index(self.texts, dtype=object)))
 
     def _codes(self, texts: Sequence[str]) -> np.ndarray:
         """Codes of the texts, and -1 at the end for an index of -1."""
@@ -160,10 +155,10 @@ class _Column:
         """The texts as numbers, missing ones as NaN, and NaN at the end for an index of -1."""
         parsed = pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce")
         values = np.append(parsed.to_numpy(np.float64), np.nan)
-        for place, text in enumerate(texts):
+        for number, text in enumerate(texts):
             if text in self.missing:
-                values[place] = np.nan
-            elif not np.isfinite(values[place]):
+                values[number] = np.nan
+            elif not np.isfinite(values[number]):
                 raise InputError(
                     f"{self.place}: more than {MOST_TEXTS:,} distinct values, of which {text!r} is "
                     "not a finite number, allowed: numbers, or at most 100 categories; merge rare "
@@ -172,14 +167,32 @@ class _Column:
         return values
 
 
+class _Arrays:
+    """Collects the cells of a column of Parquet that is no text."""
+
+    def __init__(self) -> None:
+        self.parts: list[Any] = []
+
+    def add_array(self, cells: Any) -> None:
+        """Add an array of pyarrow."""
+        self.parts.append(cells)
+
+    def series(self) -> pd.Series:
+        """All cells."""
+        import pyarrow as pa
+
+        parts, self.parts = self.parts, []
+        return pa.chunked_array(parts).to_pandas()
+
+
 class _Stream(io.RawIOBase):
-    """A file made of blocks, read once; counts quotes and refuses too many bytes."""
+    """A file made of blocks, read once; refuses too many bytes."""
 
     def __init__(self, blocks: Iterator[bytes], name: str) -> None:
         super().__init__()
         self.blocks, self.name = blocks, name
         self.left = memoryview(b"")
-        self.quotes = self.count = 0
+        self.count = 0
 
     def readable(self) -> bool:
         """Always true."""
@@ -189,7 +202,6 @@ class _Stream(io.RawIOBase):
         """Fill ``target`` as far as the current block reaches; 0 at the end."""
         if not self.left:
             block = next(self.blocks, b"")
-            self.quotes += block.count(b'"')
             self.count += len(block)
             if self.count > MOST_BYTES:
                 raise _too_large(f"{self.name}: more than {MOST_BYTES / 2**30:g} GiB uncompressed")
@@ -200,68 +212,68 @@ class _Stream(io.RawIOBase):
         return size
 
 
-def _csv_batches(
-    blocks: Iterator[bytes], first: bytes, name: str, columns: Sequence[str] | None, delimiter: str
-) -> Iterator[Any]:
-    """Batches of a CSV file, text as dictionaries."""
-    import pyarrow as pa
-    from pyarrow import csv as arrow
-
-    wanted = _wanted(_header(first, name, delimiter), columns, name)
-    stream = _Stream(blocks, name)
-    try:
-        yield from arrow.open_csv(
-            pa.PythonFile(io.BufferedReader(stream, BLOCK), mode="r"),
-            read_options=arrow.ReadOptions(use_threads=False, block_size=BLOCK),
-            parse_options=arrow.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-            convert_options=arrow.ConvertOptions(
-                column_types=dict.fromkeys(wanted, pa.dictionary(pa.int32(), pa.string())),
-                include_columns=wanted,
-                strings_can_be_null=False,
-            ),
-        )
-    except pa.ArrowException as error:
-        _require_closed_quotes(stream)
-        reason = first_line(error)
-        if "straddl" in reason:
-            reason = f"a row has more than {BLOCK:,} bytes"
-        raise InputError(f"{name}: {reason}") from error
-    _require_closed_quotes(stream)
+Collector = Callable[[str], _Column]  # of the column with a name
 
 
-def _require_closed_quotes(stream: _Stream) -> None:
-    quotes = stream.quotes + sum(block.count(b'"') for block in stream.blocks)
-    if quotes % 2:
-        raise InputError(f"{stream.name}: a quote is not closed")
+def _csv_columns(
+    files: Files, name: str, columns: Sequence[str] | None, delimiter: str, collector: Collector
+) -> dict[str, _Column]:
+    """The columns of a CSV file, parsed in blocks of rows.
+
+    The parser of Python's ``csv`` rather than that of pandas, which fills short rows with empty
+    cells and cuts off long ones without an error.
+    """
+    stream = _Stream(files.blocks(name), name)
+    lines = io.TextIOWrapper(io.BufferedReader(stream), encoding="utf-8-sig", newline="")
+    rows = records(lines, name, delimiter=delimiter, strict=True)
+    _, header = next(rows, (1, []))
+    if not header:
+        raise InputError(f"{name}: is empty, allowed: a header and rows")
+    places = {column: header.index(column) for column in _wanted(header, columns, name)}
+    collected = {column: collector(column) for column in places}
+    count = 0
+    while block := list(islice(rows, BLOCK_ROWS)):
+        count += len(block)
+        _require_rows(count, name)
+        for line, cells in block:
+            if len(cells) != len(header):
+                raise InputError(
+                    f"{name}, line {line}: {len(cells)} fields, expected {len(header)}"
+                )
+        for column, place in places.items():
+            of_column = np.array([cells[place] for _, cells in block], dtype=object)
+            codes, texts = pd.factorize(of_column)
+            collected[column].add(codes, texts.tolist())
+    return collected if count else {}
 
 
-def _header(first: bytes, name: str, delimiter: str) -> list[str]:
-    """Column names of a CSV file that begins with these bytes."""
-    try:
-        lines = io.TextIOWrapper(io.BytesIO(first), encoding="utf-8-sig", newline="")
-        return next(filter(None, csv.reader(lines, delimiter=delimiter, strict=True)), [])
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise InputError(f"{name}: not a CSV file in UTF-8: {first_line(error)}") from error
-
-
-def _parquet_batches(files: Files, name: str, columns: Sequence[str] | None) -> Iterator[Any]:
-    """Batches of a Parquet file, text as dictionaries."""
+def _parquet_columns(
+    files: Files, name: str, columns: Sequence[str] | None, collector: Collector
+) -> dict[str, _Column | _Arrays]:
+    """The columns of a Parquet file, in blocks of rows."""
     import pyarrow as pa
     from pyarrow import parquet
 
     path = files.root / name
     try:
-        with parquet.ParquetFile(path) as plain:
-            schema, metadata = plain.schema_arrow, plain.metadata
+        with parquet.ParquetFile(path) as file:
+            schema, metadata = file.schema_arrow, file.metadata
         wanted = _wanted(schema.names, columns, name)
         _require_rows(metadata.num_rows, name)
         _require_bytes(_uncompressed(metadata, wanted), name)
-        texts = [one for one in wanted if _is_text(schema.field(one).type)]
+        for column in wanted:
+            _require_flat(schema.field(column).type, f"{name}, column {column}")
+        texts = [column for column in wanted if _is_text(schema.field(column).type)]
+        collected = {
+            column: collector(column) if column in texts else _Arrays() for column in wanted
+        }
         with parquet.ParquetFile(path, read_dictionary=texts) as file:
-            for batch in file.iter_batches(BATCH_ROWS, columns=wanted, use_threads=False):
-                yield _encoded(batch.select(wanted))
+            for batch in file.iter_batches(BLOCK_ROWS, columns=wanted, use_threads=False):
+                for column in wanted:
+                    collected[column].add_array(batch.column(column))
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{name}: not a readable Parquet file: {first_line(error)}") from error
+    return collected if metadata.num_rows else {}
 
 
 def _uncompressed(metadata: Any, columns: Sequence[str]) -> int:
@@ -277,23 +289,28 @@ def _uncompressed(metadata: Any, columns: Sequence[str]) -> int:
     )
 
 
+def _require_flat(kind: Any, place: str) -> None:
+    """Refuse cells that are lists or tables themselves."""
+    import pyarrow as pa
+
+    if pa.types.is_nested(kind):
+        raise InputError(
+            f"{place}: cells of type {kind}, allowed: text, numbers, truth values and dates; name "
+            "the columns to use (features), or write the table without this column"
+        )
+
+
 def _is_text(kind: Any) -> bool:
     import pyarrow as pa
 
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
-
-
-def _encoded(batch: Any) -> Any:
-    import pyarrow as pa
-
-    cells = [one.dictionary_encode() if _is_text(one.type) else one for one in batch.columns]
-    return pa.record_batch(cells, names=batch.schema.names)
+    values = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return pa.types.is_string(values) or pa.types.is_large_string(values)
 
 
 def _wanted(header: Sequence[str], columns: Sequence[str] | None, name: str) -> list[str]:
     """The columns to read, each of which is in the header exactly once."""
     wanted = list(header if columns is None else columns)
-    others = [one for one in ";\t|" if len(header) == 1 and one in header[0]]
+    others = [other for other in DELIMITERS if len(header) == 1 and other in header[0]]
     if others:
         raise InputError(
             f"{name}: the only column is {header[0]!r}, allowed: the right delimiter, here perhaps "

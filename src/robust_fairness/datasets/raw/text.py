@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -68,14 +68,31 @@ def header(files: Files, name: str, delimiter: str = ",") -> list[str]:
 
 
 def _records(files: Files, name: str, **dialect: Any) -> Iterator[tuple[int, list[str]]]:
-    """Records of a file that are not empty, each with the number of its last line."""
-    lines = csv.reader(io.StringIO(files.text(name)), **dialect)
+    return records(io.StringIO(files.text(name)), name, **dialect)
+
+
+def records(lines: Iterable[str], name: str, **dialect: Any) -> Iterator[tuple[int, list[str]]]:
+    """Records of a CSV file that are not empty, each with the number of its last line.
+
+    Raises:
+        InputError: a quote is not closed, or the text is not UTF-8.
+    """
+    reader, before = csv.reader(lines, **dialect), 0
     try:
-        for cells in lines:
+        for cells in reader:
             if cells:
-                yield lines.line_num, cells
+                yield reader.line_num, cells
+            before = reader.line_num
     except csv.Error as error:
-        raise InputError(f"{name}, line {lines.line_num}: {error}") from error
+        reason = f"line {reader.line_num}: {error}"
+        if "unexpected end" in str(error) or "field limit" in str(error):
+            reason = f"line {before + 1}: a quote is not closed"
+        raise InputError(f"{name}, {reason}") from error
+    except UnicodeDecodeError as error:
+        line = reader.line_num + error.object.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"{name}, line {line}: byte 0x{error.object[error.start]:02x} is not UTF-8 text"
+        ) from error
 
 
 def table_of(
