@@ -13,8 +13,7 @@ from robust_fairness.auditing.drawing import axis_of, curves_svg, interval_svg
 from robust_fairness.auditing.gates import VERDICTS, Gate, Judgement, Verdict, judged
 from robust_fairness.auditing.intervals import RESAMPLES
 from robust_fairness.auditing.predictions import Predictions, Roles
-from robust_fairness.auditing.report import MISSING, SHARE, counts_of, groups_in
-from robust_fairness.auditing.shrinkage import shrunken_rates
+from robust_fairness.auditing.report import MISSING, SHARE, groups_in
 from robust_fairness.auditing.trivial import trivial_predictor
 from robust_fairness.auditing.verdict import sentence_of
 from robust_fairness.core import tables
@@ -26,8 +25,6 @@ MOST_GROUPS = 30  # of an attribute, which the page shows
 MOST_GATES = 60  # lines of gates
 NO_METRICS = (MISSING, SHARE, MIX)
 SHARES = (0.0, 1.0)
-TWO = 2
-Rates = Mapping[tuple[str, str], tuple[float, float, float]]
 NO_CHANGE = {"text": "", "word": ""}
 RATES = (
     "accuracy_by_group", "selection_rate_by_group", "true_positive_rate_by_group",
@@ -77,7 +74,6 @@ def audit_page(
     order = {one: number for number, one in enumerate(roles.attributes)}
     names.sort(key=lambda one: (order.get(one, len(order)), one))
     groups = groups_in(predictions, not set(names) <= order.keys())
-    rates = {} if assumption else _shrunken(predictions, groups)
     return rendered(
         "robust_fairness.auditing",
         "audit.html",
@@ -98,26 +94,11 @@ def audit_page(
         hidden_gates=max(0, len(judgements) - MOST_GATES),
         overall=_lines(table[(table["attribute"] == "") & (table["group"] == "")]),
         sections=[
-            _section(table, one, rates.get(one, {}))
-            | {"curve": groups.get(one) and _curve(predictions, groups[one])}
+            _section(table, one) | {"curve": groups.get(one) and _curve(predictions, groups[one])}
             for one in names
         ],
         compared=changes is not None,
     )
-
-
-def _shrunken(predictions: Predictions, groups: Mapping[str, Groups]) -> dict[str, Rates]:
-    """Shrunken rates with their intervals by attribute, group and metric; of two classes only."""
-    if len(predictions.samples.classes) != TWO:
-        return {}
-    return {
-        attribute: {
-            (group, metric): (rates.mean[code], rates.low[code], rates.high[code])
-            for metric, rates in shrunken_rates(counts_of(predictions, own)).items()
-            for code, group in enumerate(own.names)
-        }
-        for attribute, own in groups.items()
-    }
 
 
 def _curve(predictions: Predictions, groups: Groups) -> dict[str, Any] | None:
@@ -171,7 +152,7 @@ def _is_share(metric: str) -> bool:
     return metric in NO_METRICS or find_metric(metric).better == "higher"
 
 
-def _section(table: pd.DataFrame, name: str, shrunken: Rates) -> dict[str, Any]:
+def _section(table: pd.DataFrame, name: str) -> dict[str, Any]:
     """Measures between the groups of an attribute, rates within them, and their shares."""
     own = table[table["attribute"] == name]
     between = own[(own["group"] == "") & (own["metric"] != MISSING)]
@@ -180,8 +161,7 @@ def _section(table: pd.DataFrame, name: str, shrunken: Rates) -> dict[str, Any]:
         "name": name,
         "between": _lines(between),
         "missing": [] if missing.empty else list(missing["note"]),
-        "shrunken": bool(shrunken),
-        **_groups(table, own[own["group"] != ""], shrunken),
+        **_groups(table, own[own["group"] != ""]),
     }
 
 
@@ -203,7 +183,7 @@ def _texts(row: Mapping[Any, Any]) -> dict[str, Any]:
     }
 
 
-def _groups(table: pd.DataFrame, rows: pd.DataFrame, shrunken: Rates) -> dict[str, Any]:
+def _groups(table: pd.DataFrame, rows: pd.DataFrame) -> dict[str, Any]:
     """Shares of the groups of an attribute, and rates within them."""
     shares = rows[rows["metric"] == SHARE]
     rates = [one for one in RATES if (rows["metric"] == one).any()]
@@ -221,7 +201,6 @@ def _groups(table: pd.DataFrame, rows: pd.DataFrame, shrunken: Rates) -> dict[st
                 "share": _texts(group),
                 "cells": [
                     _rate(cells.get((group["group"], one)), overall.get(OVERALL[one]))
-                    | {"shrunken": _shrunken_text(shrunken.get((group["group"], one)))}
                     for one in rates
                 ],
             }
@@ -244,10 +223,6 @@ def _rate(row: Mapping[Any, Any] | None, overall: float | None) -> dict[str, Any
         ),
         "change": _change_text(row["change"], row["low_change"], row["high_change"]),
     }  # fmt: skip
-
-
-def _shrunken_text(found: tuple[float, float, float] | None) -> str:
-    return _interval_text(*found) if found else ""
 
 
 def _interval_text(value: float, low: float, high: float) -> str:
