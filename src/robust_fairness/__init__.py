@@ -9,38 +9,48 @@
 - ``rf.load("adult")`` reads a dataset, ``rf.train`` trains a method on it, ``rf.evaluate`` scores
   it under shifts;
 - ``rf.Cuma()`` and every other method is a scikit-learn classifier.
+
+The audit and the metrics need no extra, the others ``pip install "robust-fairness[train]"``.
 """
 
+from importlib import import_module
 from typing import Any
 
 __version__ = "0.1.0"
 
-_LIBRARY = "robust_fairness.library"
-_PACKAGES = ("datasets", "methods", "metrics", "shifts")
-_FUNCTIONS = {
-    "audit": "auditing",
-    "evaluate": "training",
-    "load": "training",
-    "networks": "listing",
-    "train": "training",
+# Where the public names are; each is imported when it is first used.
+_PLACES = {
+    "audit": "library.auditing",
+    "datasets": "",
+    "evaluate": "library.training",
+    "load": "library.training",
+    "methods": "",
+    "metrics": "",
+    "networks": "library.listing",
+    "shifts": "",
+    "train": "library.training",
 }
 
 
 def __getattr__(name: str) -> Any:
     """A public name, imported when it is first used."""
-    from importlib import import_module
+    if name not in _PLACES and not name[:1].isupper():
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from robust_fairness.core.errors import InputError
+    from robust_fairness.core.extras import needed_by
 
-    if name in _PACKAGES:
-        return import_module(f"{__name__}.{name}")
-    if name in _FUNCTIONS:
-        return vars(import_module(f"{_LIBRARY}.{_FUNCTIONS[name]}"))[name]
-    if name[:1].isupper():
-        return import_module(f"{_LIBRARY}.estimators").estimator_class(name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        with needed_by(f"{__name__}.{name}"):
+            if name not in _PLACES:
+                return import_module(f"{__name__}.library.estimators").estimator_class(name)
+            if not _PLACES[name]:
+                return import_module(f"{__name__}.{name}")
+            return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+    except InputError as error:
+        raise AttributeError(str(error)) from None
 
 
 def __dir__() -> list[str]:
-    from importlib import import_module
+    from robust_fairness.library.listing import class_names
 
-    classes = import_module(f"{_LIBRARY}.estimators").class_names()
-    return sorted(["__version__", *_PACKAGES, *_FUNCTIONS, *classes])
+    return sorted(["__version__", *_PLACES, *class_names()])

@@ -15,8 +15,8 @@ from scipy import stats
 
 from robust_fairness.core import tables
 from robust_fairness.core.intervals import mean_interval
+from robust_fairness.rendering.figure_html import plotly_source
 from robust_fairness.rendering.figures import bar_style, line_style, style
-from robust_fairness.rendering.html import plotly_source
 from robust_fairness.reporting import (
     VIEWS,
     Results,

@@ -10,9 +10,9 @@ from torch import nn
 from torch.nn import functional
 
 from robust_fairness import training
+from robust_fairness.compute.optimisers import Descent
 from robust_fairness.core import checkpoints
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.optimisers import Descent
 from robust_fairness.methods.base import Step
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.samples import Samples

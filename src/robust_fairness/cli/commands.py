@@ -1,14 +1,14 @@
 """Commands that report a user's mistake in one line."""
 
+import sys
 from contextlib import ExitStack, chdir
 from pathlib import Path
 from typing import Any
 
 import click
-from kedro.config import MissingConfigException
-from kedro.utils import find_kedro_project
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.extras import needed_by
 from robust_fairness.core.files import atomic_path
 
 force_option = click.option("--force", is_flag=True, help="Overwrite existing files.")
@@ -18,32 +18,58 @@ class Command(click.Command):
     """A command that reports a user's mistake in one line instead of a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        from kedro.io import DatasetError
-        from kedro.validation.exceptions import ParameterValidationError
-
-        from robust_fairness.runs.runners import first_line
-
         try:
-            return super().invoke(ctx)
-        except (InputError, MissingConfigException) as error:
+            with needed_by(f"`robust-fairness {ctx.info_name}`", "all"):
+                return super().invoke(ctx)
+        except InputError as error:
             raise click.ClickException(str(error)) from None
-        except DatasetError as error:
-            reason = error.__cause__ if isinstance(error.__cause__, InputError) else error
-            raise click.ClickException(first_line(reason)) from None
-        except ParameterValidationError as error:
-            problems = [line.removeprefix("- ") for line in str(error).splitlines()[1:]]
-            raise click.ClickException("; ".join(problems)) from None
         except OSError as error:  # a full or read-only disk, say
             place = f"{error.filename}: " if error.filename else ""
             raise click.ClickException(f"{place}{error.strerror or error}") from None
+        except Exception as error:
+            reason = _reason(error)
+            if reason is None:
+                raise
+            raise click.ClickException(reason) from None
+
+
+def _reason(error: Exception) -> str | None:
+    """An error of Kedro that a user's mistake causes, in one line; None for other errors."""
+    if "kedro" not in sys.modules:
+        return None
+    from kedro.config import MissingConfigException
+    from kedro.io import DatasetError
+    from kedro.validation.exceptions import ParameterValidationError
+
+    from robust_fairness.runs.runners import first_line
+
+    if isinstance(error, MissingConfigException):
+        return str(error)
+    if isinstance(error, DatasetError):
+        cause = error.__cause__
+        return first_line(cause if isinstance(cause, InputError) else error)
+    if isinstance(error, ParameterValidationError):
+        problems = [line.removeprefix("- ") for line in str(error).splitlines()[1:]]
+        return "; ".join(problems)
+    return None
 
 
 class ProjectCommand(Command):
     """A command that runs in the folder of the project, from any folder below it."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        with chdir(find_kedro_project(Path.cwd()) or Path.cwd()):
+        with chdir(project_folder() or Path.cwd()):
             return super().invoke(ctx)
+
+
+def project_folder() -> Path | None:
+    """The folder of the project around the current one; None outside of a project."""
+    try:
+        from kedro.utils import find_kedro_project
+    except ModuleNotFoundError:  # without Kedro there are no projects
+        return None
+    found: Path | None = find_kedro_project(Path.cwd())
+    return found
 
 
 def write_files(texts: dict[Path, str], force: bool) -> None:

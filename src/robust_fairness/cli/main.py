@@ -4,31 +4,60 @@
 line on standard error and exit status 1, in ``audit`` with status 2: status 1 is a failed gate.
 """
 
+from importlib import import_module
+from typing import Any
+
 import click
 
 from robust_fairness import __version__
-from robust_fairness.cli.audit import audit
-from robust_fairness.cli.check import check
-from robust_fairness.cli.data import convert_edm, fetch
-from robust_fairness.cli.exchange import export, submit
-from robust_fairness.cli.init import init
-from robust_fairness.cli.listing import list_names
-from robust_fairness.cli.project import demo, new
-from robust_fairness.cli.prune import prune
-from robust_fairness.cli.report import answers, cite, report, site, table
-from robust_fairness.cli.run import rerun, run
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.extras import needed_by
 
-COMMANDS = (
-    answers, audit, check, cite, convert_edm, demo, export, fetch, init, list_names, new, prune,
-    report, rerun, run, site, submit, table,
-)  # fmt: skip
+# Where the commands are, imported when one is used; CORE are those that need no extra.
+COMMANDS = {
+    "answers": "report", "audit": "audit", "check": "check", "cite": "report",
+    "convert-edm": "data", "demo": "project", "export": "exchange", "fetch": "data",
+    "init": "init", "list": "listing", "new": "project", "prune": "prune", "report": "report",
+    "rerun": "run", "run": "run", "site": "report", "submit": "exchange", "table": "report",
+}  # fmt: skip
+FUNCTIONS = {"convert-edm": "convert_edm", "list": "list_names"}
+CORE = ("audit", "cite", "init", "list")
 
 
-@click.group(name="robust-fairness")
+class Commands(click.Group):
+    """The commands by name; one whose extra is not installed says so in one line."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        try:
+            with needed_by(f"`robust-fairness {cmd_name}`", "all"):
+                module = import_module(f"robust_fairness.cli.{COMMANDS[cmd_name]}")
+        except InputError as error:
+            return _unavailable(cmd_name, str(error))
+        found: click.Command = getattr(module, FUNCTIONS.get(cmd_name, cmd_name))
+        return found
+
+
+def _unavailable(name: str, message: str) -> click.Command:
+    """A command that says which extra it needs."""
+
+    def refuse(**_: Any) -> None:
+        raise click.ClickException(message)
+
+    return click.Command(
+        name,
+        callback=refuse,
+        params=[click.Argument(["words"], nargs=-1, type=click.UNPROCESSED)],
+        context_settings={"ignore_unknown_options": True, "help_option_names": []},
+        short_help=message.partition("` ")[2],
+    )
+
+
+@click.group(name="robust-fairness", cls=Commands)
 @click.version_option(__version__, prog_name="robust-fairness")
 def cli() -> None:
-    """Fairness that survives distribution shift: run, compare, rerun."""
-
-
-for command in COMMANDS:
-    cli.add_command(command)
+    """Fairness that survives distribution shift: audit, run, compare, rerun."""

@@ -21,9 +21,9 @@ from safetensors.numpy import save_file
 from torch import Tensor
 
 import robust_fairness
+from robust_fairness.compute.progress import progress
 from robust_fairness.core.errors import InputError, first_line
 from robust_fairness.core.files import atomic_path
-from robust_fairness.core.progress import progress
 from robust_fairness.generation.families import Family
 
 # The code that determines latents and labels; a change of it invalidates old chunks.

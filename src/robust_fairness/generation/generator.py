@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from robust_fairness.core.devices import device_named
+from robust_fairness.compute.devices import device_named
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import atomic_path
 from robust_fairness.generation import edm, unet

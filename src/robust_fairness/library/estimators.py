@@ -17,6 +17,7 @@ from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.frames import require_same_rows, sensitive_columns
 from robust_fairness.datasets.raw.columns import attribute
 from robust_fairness.experiment.experiment import Protocol
+from robust_fairness.library.listing import class_names
 from robust_fairness.library.training import Trained, train
 from robust_fairness.methods.base import GroupMethodParameters
 from robust_fairness.samples import REQUIRED_PARTS, Samples
@@ -156,15 +157,6 @@ def __getattr__(name: str) -> type[FairClassifier]:
     return estimator_class(name)
 
 
-def class_names() -> list[str]:
-    """Names of the classes of all methods."""
-    return [_class_name(name) for name in registry.names("method")]
-
-
-def _class_name(method: str) -> str:
-    return method.title().replace("_", "")
-
-
 @cache
 def estimator_class(name: str) -> type[FairClassifier]:
     """The classifier of a method, by the name of the class: ``GroupDro`` of ``group_dro``.
@@ -172,7 +164,7 @@ def estimator_class(name: str) -> type[FairClassifier]:
     Raises:
         AttributeError: no method has such a class.
     """
-    methods = {_class_name(method): method for method in registry.names("method")}
+    methods = class_names()
     if name not in methods:
         raise AttributeError(str(unknown_name("estimator", name, methods)))
     method = methods[name]

@@ -21,3 +21,8 @@ def networks() -> list[str]:
 def shifts() -> list[str]:
     """Names of all shifts, sorted."""
     return registry.names("shift")
+
+
+def class_names() -> dict[str, str]:
+    """Methods by the names of their classes: ``group_dro`` is ``GroupDro``."""
+    return {method.title().replace("_", ""): method for method in methods()}

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from robust_fairness.rendering.html import figure, image, rendered, table
+from robust_fairness.rendering.figure_html import figure, image, plotly_source
+from robust_fairness.rendering.html import rendered, table
 from robust_fairness.reporting import (
     agreement,
     bias_mitigation,
@@ -85,6 +86,7 @@ def report(
     return rendered(
         PACKAGE,
         "report.html",
+        plotly=plotly_source(),
         manifest=manifest,
         manifest_text=json.dumps(manifest, indent=2, default=str),
         grid=_grid(results, cells),

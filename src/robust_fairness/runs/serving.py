@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from robust_fairness import __version__
 from robust_fairness.catalog.arrays import ModelsDataset
-from robust_fairness.core.devices import device_named
+from robust_fairness.compute.devices import device_named
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.experiment.experiment import Cell
 from robust_fairness.samples import Samples

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from robust_fairness.compute.memory import keep_freed_memory
 from robust_fairness.core import tables
 from robust_fairness.core.checkpoints import threads
-from robust_fairness.core.memory import keep_freed_memory
 from robust_fairness.experiment.experiment import Cell
 from robust_fairness.metrics.criteria import EVERY
 from robust_fairness.samples import Samples

@@ -7,7 +7,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from robust_fairness.core.devices import device_named
+from robust_fairness.compute.devices import device_named
 from robust_fairness.core.errors import InputError
 from robust_fairness.experiment.experiment import Protocol, Replica
 from robust_fairness.methods.base import Batch, TrainingRows

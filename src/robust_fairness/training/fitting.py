@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from robust_fairness.compute.progress import progress
 from robust_fairness.core import checkpoints
 from robust_fairness.core.checkpoints import Checkpoint
 from robust_fairness.core.files import sha256_of
-from robust_fairness.core.progress import progress
 from robust_fairness.core.registry import find
 from robust_fairness.experiment.experiment import Cell, Replica
 from robust_fairness.methods.base import Batch, Method, Problem, Step, plain_steps, shuffled

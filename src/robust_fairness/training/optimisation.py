@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from robust_fairness.core.optimisers import Adam, Descent, Optimiser
+from robust_fairness.compute.optimisers import Adam, Descent, Optimiser
 from robust_fairness.experiment.experiment import Protocol
 from robust_fairness.methods.base import Method, Step
 from robust_fairness.models.base import Model

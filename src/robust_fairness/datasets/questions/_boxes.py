@@ -22,9 +22,9 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.lib.format import open_memmap
 
+from robust_fairness.compute.progress import progress
 from robust_fairness.core.errors import InputError, first_line
 from robust_fairness.core.files import LOCK, atomic_path, locked
-from robust_fairness.core.progress import progress
 from robust_fairness.samples.questions import COUNTS_FILE, FEATURES_FILE, Boxes
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.core.extras import needed_by
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.text import records
 
@@ -58,7 +59,8 @@ def read_columns(
     if name.endswith(PARQUET):
         for _ in blocks:  # notes the checksum
             pass
-        collected = _parquet_columns(files, name, columns, collector)
+        with needed_by(f"{name}: a Parquet file"):
+            collected = _parquet_columns(files, name, columns, collector)
     else:
         collected = _csv_columns(files, name, columns, delimiter, collector)
     if not collected:

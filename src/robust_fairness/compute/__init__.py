@@ -1,0 +1,1 @@
+"""What training and generation share: devices, optimisers, memory, progress."""
