@@ -76,7 +76,7 @@ $(EXECUTED): $(INSTALLED) $(wildcard notebooks/*.ipynb)
 
 lock: $(INSTALLED) ## resolve pyproject.toml into requirements.lock (UPGRADE=1: newest versions)
 	$(UV) pip compile pyproject.toml --quiet $(if $(UPGRADE),--upgrade) \
-		--extra dask --extra dev --extra docs --universal \
+		--extra dev --extra docs --universal \
 		--python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 		--output-file requirements.lock
 	@echo "# The installer of the packages in requirements.lock; written by \`make lock\`." > installer.new

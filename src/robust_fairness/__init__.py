@@ -36,21 +36,18 @@ def __getattr__(name: str) -> Any:
     """A public name, imported when it is first used."""
     if name not in _PLACES and not name[:1].isupper():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from robust_fairness.core.errors import InputError
-    from robust_fairness.core.extras import needed_by
-
+    errors, extras = (import_module(f"{__name__}.core.{one}") for one in ("errors", "extras"))
     try:
-        with needed_by(f"{__name__}.{name}"):
+        with extras.needed_by(f"{__name__}.{name}"):
             if name not in _PLACES:
                 return import_module(f"{__name__}.library.estimators").estimator_class(name)
             if not _PLACES[name]:
                 return import_module(f"{__name__}.{name}")
             return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
-    except InputError as error:
+    except errors.InputError as error:
         raise AttributeError(str(error)) from None
 
 
 def __dir__() -> list[str]:
-    from robust_fairness.library.listing import class_names
-
-    return sorted(["__version__", *_PLACES, *class_names()])
+    classes = import_module(f"{__name__}.library.listing").class_names()
+    return sorted(["__version__", *_PLACES, *classes])

@@ -93,7 +93,8 @@ def test_intervals_of_changes_of_gaps_cover_the_truth(
 
 def test_the_part_due_to_the_mix_is_that_of_the_diagnosis(found: pd.DataFrame) -> None:
     scores = [(one["y"] == one["said"]).to_numpy(float) for one in (THEN, NOW)]
-    groups = [one["region"].to_numpy() for one in (THEN, NOW)]
+    names = ["east", "west"]
+    groups = [pd.Categorical(one["region"], names).codes for one in (THEN, NOW)]
 
     def equal(home: np.ndarray, away: np.ndarray) -> Overlap:
         return Overlap(*(np.full(len(one), 0.5) for one in (home, away)))

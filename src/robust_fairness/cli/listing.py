@@ -2,10 +2,14 @@
 
 import json
 from inspect import getdoc
+from pathlib import Path
 from textwrap import shorten
+from typing import Any
 
 import click
+import yaml
 
+import robust_fairness
 from robust_fairness.cli.commands import ProjectCommand
 
 KINDS = {
@@ -45,10 +49,9 @@ def list_names(kind: str, form: str) -> None:
 def _plugins(kind: str) -> dict[str, str]:
     """Plug-ins of a kind, then the names that the parameters define."""
     from robust_fairness.core import registry
-    from robust_fairness.runs.configuration import loader_of
 
     found = registry.descriptions(kind)
-    configured = loader_of(None).written_parameters.get(f"{kind}s") or {}
+    configured = _parameters().get(f"{kind}s") or {}
     original = "source" if kind == "dataset" else "name"
     for name, fields in sorted(configured.items()):
         if name in found:
@@ -58,6 +61,16 @@ def _plugins(kind: str) -> dict[str, str]:
         written = json.dumps(options, ensure_ascii=False).replace('"', "")
         found[name] = shorten(f"{source} {written}", WIDTH, placeholder=" ...")
     return found
+
+
+def _parameters() -> Any:
+    """The parameters of the project; without Kedro, which reads them, those of the package."""
+    try:
+        from robust_fairness.runs.configuration import loader_of
+    except ModuleNotFoundError:
+        path = Path(robust_fairness.__file__).with_name("conf") / "base" / "parameters.yml"
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    return loader_of(None).written_parameters
 
 
 def _metrics() -> dict[str, str]:

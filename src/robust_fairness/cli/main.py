@@ -21,7 +21,7 @@ COMMANDS = {
     "rerun": "run", "run": "run", "site": "report", "submit": "exchange", "table": "report",
 }  # fmt: skip
 FUNCTIONS = {"convert-edm": "convert_edm", "list": "list_names"}
-CORE = ("audit", "cite", "init", "list")
+CORE = ("audit", "init", "list")
 
 
 class Commands(click.Group):
