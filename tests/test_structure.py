@@ -35,6 +35,7 @@ FILES = {
     "cli/audit.py": "options as a user writes them: age=30,60",
     "cli/prune.py": "ages as a user writes them: 30d",
     "cli/commands.py": "error messages of Kedro",
+    "core/extras.py": "names of modules",
     "core/files.py": "host name",
     "core/registry.py": "names of modules",
     "core/tables.py": "comments of a page",

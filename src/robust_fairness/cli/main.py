@@ -10,8 +10,7 @@ from typing import Any
 import click
 
 from robust_fairness import __version__
-from robust_fairness.core.errors import InputError
-from robust_fairness.core.extras import needed_by
+from robust_fairness.core.extras import command, extra_of
 
 # Where the commands are, imported when one is used; CORE are those that need no extra.
 COMMANDS = {
@@ -34,26 +33,28 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         try:
-            with needed_by(f"`robust-fairness {cmd_name}`", "all"):
-                module = import_module(f"robust_fairness.cli.{COMMANDS[cmd_name]}")
-        except InputError as error:
-            return _unavailable(cmd_name, str(error))
+            module = import_module(f"robust_fairness.cli.{COMMANDS[cmd_name]}")
+        except ModuleNotFoundError as error:
+            if extra_of(error) is None:
+                raise
+            return _unavailable(cmd_name)
         found: click.Command = getattr(module, FUNCTIONS.get(cmd_name, cmd_name))
         return found
 
 
-def _unavailable(name: str, message: str) -> click.Command:
-    """A command that says which extra it needs."""
+def _unavailable(name: str) -> click.Command:
+    """A command that says that it needs everything."""
+    needs = f"needs: {command('all')}"
 
     def refuse(**_: Any) -> None:
-        raise click.ClickException(message)
+        raise click.ClickException(f"`robust-fairness {name}` {needs}")
 
     return click.Command(
         name,
         callback=refuse,
         params=[click.Argument(["words"], nargs=-1, type=click.UNPROCESSED)],
         context_settings={"ignore_unknown_options": True, "help_option_names": []},
-        short_help=message.partition("` ")[2],
+        short_help=needs,
     )
 
 
