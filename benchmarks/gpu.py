@@ -39,7 +39,7 @@ from robust_fairness.samples import Samples
 from robust_fairness.training import data, fitting
 
 Row = dict[str, Any]
-METHODS = tuple(name for name in names("method") if not find("method", name).reduces)
+METHODS = tuple(name for name in names("method") if find("method", name).estimators != "only")
 MLP = {"name": "mlp"}
 EMBEDDING = {"name": "embedding", "backbone": MLP, "classifier": "logistic_regression"}
 CONVOLUTION = {"name": "biased_mnist_cnn"}

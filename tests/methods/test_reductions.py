@@ -108,7 +108,7 @@ def with_one_class(samples: Samples) -> Samples:
 @pytest.mark.parametrize(
     ("changes", "samples", "message"),
     [
-        ({"network": None}, {}, "but network mlp is iterative, allowed: network estimator"),
+        ({"network": None}, {}, "but network mlp is trained in steps, allowed: network estimator"),
         ({"estimator": "sklearn.neighbors.KNeighborsClassifier", "params": {}}, {}, "weights rows"),
         ({}, {"classes": 3}, "defined for two classes"),
         ({"method": "grid_search"}, {"groups": 4}, "4 groups make a grid of 6 axes, allowed: up"),

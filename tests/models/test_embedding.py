@@ -13,11 +13,11 @@ from robust_fairness import training
 from robust_fairness.catalog.arrays import ModelsDataset
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
+from robust_fairness.estimators.base import ABSENT
 from robust_fairness.experiment.experiment import Cell
 from robust_fairness.models.embeddings import embedding
 from robust_fairness.models.layers import unit_length
 from robust_fairness.models.randomness import DropoutNoise, Randomness
-from robust_fairness.models.scikit_learn import ABSENT
 from robust_fairness.training import prediction
 from robust_fairness.training.records import Fitted
 from tests.training.conftest import make_cell, make_samples
@@ -137,7 +137,6 @@ def test_classifier_is_the_network_of_that_name(name):
     x, y, group = problem()
     module = find("network", name)
     alone = module(module.Parameters(), (64,), 3, Randomness([0], "heads"))
-    alone.rows_to_fit(y.shape[1])
     alone.fit(x, y)
     network = fitted(classifier=name)
     assert network.head(x).equal(alone.head(x))

@@ -22,10 +22,10 @@ from sklearn.tree import DecisionTreeClassifier
 from robust_fairness import training
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find, names
+from robust_fairness.estimators.estimator import ScikitLearn
 from robust_fairness.experiment.experiment import Cell
 from robust_fairness.methods.base import Method
 from robust_fairness.methods.erm import Erm
-from robust_fairness.models.tables.estimator import Estimator
 from robust_fairness.samples import Samples
 from robust_fairness.training import prediction
 from robust_fairness.training.records import Fitted, from_arrays, to_arrays
@@ -233,7 +233,7 @@ def test_methods_that_only_reweight_train_as_plain_training_does():
     """What the flag says is true of the class."""
     for name in names("method"):
         method = find("method", name)
-        if method.reweights_only:
+        if method.estimators == "also":
             assert method.steps is Erm.steps, name
             assert method.start_epoch is Method.start_epoch, name
 
@@ -264,7 +264,7 @@ def test_methods_that_only_reweight_train_as_plain_training_does():
             "HistGradientBoostingRegressor, allowed: a classifier",
         ),
         ({"params": {"max_iter": -1}}, "network estimator: .*The 'max_iter' parameter"),
-        ({"method": "adv_debias"}, "network estimator is not iterative, allowed: method erm"),
+        ({"method": "adv_debias"}, "network estimator is fitted in one call, allowed: method erm"),
         (
             {
                 "estimator": "sklearn.neighbors.KNeighborsClassifier",
@@ -284,7 +284,7 @@ def test_what_cannot_be_trained_is_refused_in_one_line(changes, message):
 def test_a_model_of_another_version_or_of_other_types_is_refused(monkeypatch):
     samples, cell = make_samples(), estimator_cell()
     (fitted,), *_ = training.train(samples, cell)
-    monkeypatch.setattr("robust_fairness.models.tables._estimators.TRUSTED", frozenset())
+    monkeypatch.setattr("robust_fairness.estimators._scikit_learn.TRUSTED", frozenset())
     with pytest.raises(InputError, match="Untrusted types found.*TreePredictor"):
         prediction.predict(samples, [fitted], cell, {"": samples})
     fitted.state["model.package"] = np.array(list(b"scikit-learn 0.1"), dtype=np.uint8)
@@ -300,6 +300,6 @@ def test_warnings_are_logged_and_a_single_class_is_predicted(caplog):
     assert "network estimator: sklearn.linear_model.LogisticRegression: lbfgs" in caplog.text
     constant = estimator_cell().network.parameters
     network = find("network", "estimator")(constant, (2,), 3, prediction.Randomness([0], "weights"))
-    assert isinstance(network, Estimator)
+    assert isinstance(network, ScikitLearn)
     network.fit(torch.randn(1, 4, 2), torch.ones(1, 4, dtype=torch.long))
     assert network(torch.randn(1, 5, 2)).argmax(-1).tolist() == [[1] * 5]

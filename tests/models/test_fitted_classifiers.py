@@ -19,10 +19,10 @@ from robust_fairness.catalog.arrays import ModelsDataset
 from robust_fairness.core.checkpoints import Checkpoint
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
-from robust_fairness.models import scikit_learn as _fitted
-from robust_fairness.models.embeddings import random_forest
+from robust_fairness.estimators import base as _fitted
+from robust_fairness.estimators import random_forest
+from robust_fairness.estimators.base import ABSENT
 from robust_fairness.models.randomness import Randomness
-from robust_fairness.models.scikit_learn import ABSENT
 from robust_fairness.training import fitting, prediction
 from tests.training.conftest import make_cell, make_samples
 from tests.training.test_images import make_images
@@ -292,7 +292,7 @@ def test_a_checkpoint_holds_the_classifier(name):
 def test_other_methods_and_continuous_outcomes_are_refused(name):
     """In one line each."""
     cell = make_cell("adv_debias", seeds=(0,), network={"name": name})
-    message = f"method adv_debias: network {name} is not iterative"
+    message = f"method adv_debias: network {name} is fitted in one call"
     with pytest.raises(InputError, match=message):
         training.train(make_samples(), cell)
     with pytest.raises(InputError, match=f"network {name}: not applicable to a continuous"):

@@ -327,7 +327,7 @@ def embedded(cell):
 SETTINGS = {"dfr": {"epochs": 3}}
 
 
-OF_ESTIMATORS = [name for name in names("method") if find("method", name).reduces]
+OF_ESTIMATORS = [name for name in names("method") if find("method", name).estimators == "only"]
 
 
 @pytest.mark.parametrize("method", sorted({*names("method")} - {"donini", *OF_ESTIMATORS}))

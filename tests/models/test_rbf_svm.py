@@ -13,9 +13,9 @@ from robust_fairness import training
 from robust_fairness.core.checkpoints import Checkpoint
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find, names
-from robust_fairness.models import scikit_learn as _fitted
+from robust_fairness.estimators import base as _fitted
+from robust_fairness.estimators import rbf_svm
 from robust_fairness.models.randomness import Randomness
-from robust_fairness.models.tables import rbf_svm
 from robust_fairness.training import fitting, prediction
 from robust_fairness.training.records import Fitted, from_arrays, to_arrays
 from tests.training.conftest import make_cell, make_samples
@@ -37,9 +37,10 @@ def fitted_on(x, y, seed=0, **options):
         int(y.max()) + 1,
         Randomness([seed], "weights"),
     )
-    places = network.rows_to_fit(len(x))
-    network.fit(torch.tensor(x)[None, places], torch.tensor(y)[None, places])
-    return network, places
+    network.fit(torch.tensor(x)[None], torch.tensor(y)[None])
+    (generator,) = Randomness([seed], "weights").generators
+    used, available = network.rows.tolist()
+    return network, torch.randperm(available, generator=generator)[:used].sort().values
 
 
 @pytest.mark.parametrize("classes", [2, 3, 10])
@@ -96,9 +97,11 @@ def test_too_many_rows_are_drawn_by_the_seed_and_it_is_said(caplog):
     assert network.rows.tolist() == [90, len(x)]
     assert len(set(places.tolist())) == 90
     expected = SVC().fit(x[places], y[places]).decision_function(x[:50])
-    np.testing.assert_allclose(network(torch.tensor(x[None, :50]))[0], expected, atol=1e-9)
-    assert fitted_on(x, y, max_rows=90)[1].equal(places)
-    assert not fitted_on(x, y, seed=1, max_rows=90)[1].equal(places)
+    outputs = network(torch.tensor(x[None, :50]))
+    np.testing.assert_allclose(outputs[0], expected, atol=1e-9)
+    again, other = (fitted_on(x, y, seed=seed, max_rows=90)[0] for seed in (0, 1))
+    assert again(torch.tensor(x[None, :50])).equal(outputs)
+    assert not other(torch.tensor(x[None, :50])).equal(outputs)
     assert fitted_on(x, y)[1].tolist() == list(range(len(x)))
 
 
@@ -126,20 +129,20 @@ def test_a_checkpoint_holds_the_machine():
 
 
 METHODS = {name: find("method", name) for name in names("method")}
-OF_STEPS = [name for name, one in METHODS.items() if not (one.reweights_only or one.reduces)]
+OF_STEPS = [name for name, one in METHODS.items() if one.estimators == "no"]
 
 
 @pytest.mark.parametrize("method", OF_STEPS)
 def test_methods_of_steps_refuse_it(method):
     """All but plain training, in one line; those of embeddings since it is none."""
-    why = {True: "network rbf_svm is not iterative", False: "trains no head"}
+    why = {True: "network rbf_svm is fitted in one call", False: "trains no head"}
     message = f"method {method}: {why[find('method', method).trains_head]}"
     with pytest.raises(InputError, match=message):
         training.train(make_samples(domains=3), make_svm_cell(method))
 
 
 def test_bfloat16_is_refused():
-    message = "precision bfloat16: network rbf_svm is not iterative, allowed: float32, float64"
+    message = "precision bfloat16: network rbf_svm is fitted in one call, allowed: float32, float64"
     protocol = make_svm_cell().protocol.model_copy(update={"precision": "bfloat16"})
     with pytest.raises(InputError, match=message):
         training.train(make_images(), make_svm_cell().model_copy(update={"protocol": protocol}))
@@ -148,7 +151,7 @@ def test_bfloat16_is_refused():
 def test_augmentation_is_refused():
     """It sees no augmented batch; also where the cell's settings or a trial ask for it."""
     samples = make_images()
-    message = "augmentation randaugment: network rbf_svm is not iterative, allowed: none"
+    message = "augmentation randaugment: network rbf_svm is fitted in one call, allowed: none"
     changed = {"augmentation": "randaugment"}
     cell = make_svm_cell()
     for asking in (

@@ -21,7 +21,7 @@ from robust_fairness.training.records import to_arrays
 from tests.forking import Forked
 from tests.training.conftest import make_cell, make_samples
 
-METHODS = [name for name in names("method") if not find("method", name).reduces]
+METHODS = [name for name in names("method") if find("method", name).estimators != "only"]
 # Trials that move a per-replica hyperparameter, so that stacks mix trials and seeds.
 ALPHAS = ({"alpha": 0.3}, {"alpha": 3.0})
 TRIALS = {
@@ -69,7 +69,7 @@ def trained(samples, cell) -> list:
     found = []
     for together in stacking.stacks(cell.replicas(), samples, cell.network.name):
         stack = fitting.Stack(samples, cell, together)
-        for _ in range(stack.model.epochs(stack.protocol.epochs)):
+        for _ in range(stack.epochs):
             stack.run_epoch()
         found += stack.fitted(together)
     return found

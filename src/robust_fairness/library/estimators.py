@@ -172,7 +172,7 @@ def estimator_class(name: str) -> type[FairClassifier]:
     found = registry.find("method", method)
     fields = found.Parameters.model_fields
     own = {key: field.get_default(call_default_factory=True) for key, field in fields.items()}
-    network = {"network": "estimator"} if found.reduces else {}
+    network = {"network": "estimator"} if found.estimators == "only" else {}
     defaults = {**OWN, **network, **protocol, **own}
 
     def initialise(self: FairClassifier, **parameters: Any) -> None:

@@ -66,7 +66,7 @@ class DependenceMethod(Method):
     r"""Add a measure of dependence D to the task's loss, :math:`L + \lambda D`."""
 
     Parameters = DependenceParameters
-    reads_attributes = True
+    reads = ("attributes",)
 
     def __init__(self, hparams: DependenceParameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)

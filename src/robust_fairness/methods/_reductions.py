@@ -2,14 +2,15 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from torch import Tensor
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.estimators.base import Estimator, Mixture
 from robust_fairness.methods.base import Batch, GroupMethodParameters, Method, Problem, Step
-from robust_fairness.models.base import Mixture, Model, NonIterativeModel
+from robust_fairness.models.base import Model
 
 CONSTRAINTS = {
     "demographic_parity": "DemographicParity",
@@ -45,8 +46,7 @@ class Reduction(Method):
     """
 
     Parameters = ReductionParameters
-    reduces = True
-    decides = True
+    estimators = "only"
 
     def __init__(self, hparams: Any, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
@@ -61,7 +61,7 @@ class Reduction(Method):
     ) -> Sequence[tuple[float, Any]]:
         """Shares and classifiers of the mixture; groups are numbers ``[m]``."""
 
-    def fit(self, model: NonIterativeModel, batch: Batch, weight: Tensor | None) -> None:
+    def fit(self, model: Estimator, batch: Batch, weight: Tensor | None) -> None:
         known = batch.group[0] >= 0
         group = batch.group[0, known].cpu().numpy()
         self._require_rates(group, batch.y[0, known].cpu().numpy())
@@ -77,7 +77,7 @@ class Reduction(Method):
                 sum((share * float(one.predict(x[:1])[0]) for share, one in constant), 0.0),
             )
 
-        model.fit_reduction(batch.x[:, known], batch.y[:, known], reduction)
+        cast("Any", model).fit_reduction(batch.x[:, known], batch.y[:, known], reduction)
 
     def _require_rates(self, group: np.ndarray, y: np.ndarray) -> None:
         """Raise if a group has one class only, without which its rates are undefined."""

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import Plugin, PluginParameters
-from robust_fairness.models.base import Model, NonIterativeModel
+from robust_fairness.estimators.base import Estimator
+from robust_fairness.models.base import Model
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 
 Subgroups = Literal["group_and_class", "group", "class", "domain"]
@@ -112,7 +113,7 @@ class Batch:
         subgroup: int64 subgroup as the method defines it, ``[replica, row]``; -1 where missing.
         attributes: the mitigated attributes as numbers ``[replica, row, column]``: one column per
             continuous attribute, in standard deviations of the training rows, and one of 0 and 1
-            per category; NaN where missing. No columns unless the method ``reads_attributes``.
+            per category; NaN where missing. No columns unless the method ``reads`` them.
         conditioning: the conditioning variable of equalised odds, encoded likewise.
         sample_weight: weights of the rows in the loss ``[replica, row]``; 1 by default.
         rows: int64 row numbers in the dataset ``[replica, row]``.
@@ -251,16 +252,13 @@ class Method(Plugin, nn.Module, ABC):
 
     Attributes:
         trains_head: whether it trains the network's head; otherwise the network must defer its
-            classifier until the features are trained.
-        reads_attributes: whether it reads ``Batch.attributes`` and ``Batch.conditioning``.
-        keeps_embeddings: whether ``embeddings`` returns any.
-        reweights_only: whether it is plain training but for the rows that it visits and their
-            ``row_weight``; such methods train networks that are not iterative as well.
-        reduces: whether it fits a classifier many times, with other weights of rows; such methods
-            train networks that are not iterative and take weights, and no others.
-        decides: whether predictions are probabilities of deciding a class, not of the class.
-        supports_sample_weight: whether it weights the loss by ``Batch.sample_weight``; other
-            methods reject samples of different weights.
+            classifier until the features are trained, and ``embeddings`` are kept.
+        estimators: whether it fits estimators as well as networks: plain training except for the
+            rows that it visits and their ``row_weight`` can (``also``). ``only``: it fits a
+            classifier many times with other weights of rows, and its predictions are decisions.
+        reads: which optional columns of a batch it reads: ``sample_weight`` in the loss (other
+            methods reject samples of different weights), ``attributes`` and the conditioning
+            variable (not computed for other methods).
 
     Args:
         hparams: of the class ``Parameters``; float fields hold tensors ``[replica]``.
@@ -270,12 +268,8 @@ class Method(Plugin, nn.Module, ABC):
 
     Parameters: ClassVar[type[BaseModel]] = MethodParameters
     trains_head: ClassVar[bool] = True
-    reads_attributes: ClassVar[bool] = False
-    reweights_only: ClassVar[bool] = False
-    reduces: ClassVar[bool] = False
-    decides: ClassVar[bool] = False
-    supports_sample_weight: ClassVar[bool] = False
-    keeps_embeddings: ClassVar[bool] = False
+    estimators: ClassVar[Literal["no", "also", "only"]] = "no"
+    reads: ClassVar[tuple[Literal["sample_weight", "attributes"], ...]] = ()
 
     def __init__(self, hparams: Any, model: Model, problem: Problem) -> None:
         super().__init__()
@@ -286,8 +280,8 @@ class Method(Plugin, nn.Module, ABC):
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
         """Yield the updates of one batch; each is applied before the next one is computed."""
 
-    def fit(self, model: NonIterativeModel, batch: Batch, weight: Tensor | None) -> None:
-        """Fit a network that is not iterative to rows ``[1, m]``.
+    def fit(self, model: Estimator, batch: Batch, weight: Tensor | None) -> None:
+        """Fit an estimator to rows ``[1, m]``.
 
         ``weight`` ``[1, m]`` is that of the method and the samples with mean 1; None for 1.
         """

@@ -39,7 +39,7 @@ class Dfr(Method):
         warm_up_epochs: int = Field(10, ge=1, description="epochs of plain training")
         penalty: float = Field(0.0, ge=0, description="lambda, weight of the head's l1 norm")
 
-    supports_sample_weight = True
+    reads = ("sample_weight",)
     priority: Tensor
 
     def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:

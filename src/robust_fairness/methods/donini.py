@@ -1,7 +1,7 @@
 """Empirical risk minimisation under fairness constraints (Donini et al. 2018)."""
 
 from collections.abc import Iterator
-from typing import Literal, cast
+from typing import Literal
 
 import torch
 from pydantic import Field
@@ -114,12 +114,12 @@ class Donini(Method):
 
 def head_of(model: Model) -> nn.Parameter:
     """Weights ``[replica, feature, output]`` of the linear head on fixed features."""
-    if not model.fixed_features:
+    if not isinstance(model, FixedFeatures):
         raise InputError(
             "method donini: the features of this network are trained, "
             "allowed: network linear or kernel_features"
         )
-    return cast("FixedFeatures", model).top.weight
+    return model.top.weight
 
 
 def without(weights: Tensor, directions: Tensor) -> Tensor:

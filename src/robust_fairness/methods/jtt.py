@@ -20,7 +20,7 @@ class Jtt(Erm):
         warm_up_epochs: int = Field(1, ge=1, description="T, epochs of the first training")
         upweight: float = Field(20.0, ge=0, description="lambda_up, weight of the rows in E")
 
-    reweights_only = False  # the weights depend on the first training
+    estimators = "no"  # the weights depend on the first training
 
     def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)

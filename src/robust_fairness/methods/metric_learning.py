@@ -1,7 +1,7 @@
 """Deep metric learning: an embedding in which rows of a class are near one another."""
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import torch
 from jaxtyping import Int64
@@ -80,7 +80,6 @@ class MetricLearning(Method):
         embedding_learning_rate: float | None = Field(None, gt=0)
 
     trains_head = False
-    keeps_embeddings = True
 
     def __init__(self, hparams: Any, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
@@ -126,12 +125,12 @@ class MetricLearning(Method):
 
 def require_embedding(model: Model) -> Embedding:
     """The network as one that embeds; an error if it does not."""
-    if not model.embeds:
+    if not isinstance(model, Embedding):
         raise InputError(
             "method: metric learning trains an embedding, allowed: network embedding, with any "
             "backbone"
         )
-    return cast("Embedding", model)
+    return model
 
 
 def class_batches(

@@ -54,7 +54,7 @@ class Parade(MetricLearning):
         )
         separation_learning_rate: float | None = Field(1e-5, gt=0)
 
-    reads_attributes = True
+    reads = ("attributes",)
 
     def __init__(self, hparams: Any, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)

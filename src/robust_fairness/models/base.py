@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
-import numpy as np
 import torch
 from pydantic import BaseModel, PlainSerializer
 from torch import Tensor, nn
@@ -38,26 +37,6 @@ class LabelledRows:
     group: Tensor
 
 
-@dataclass(frozen=True)
-class Mixture:
-    """Fitted classifiers of two classes, one of which decides on a row at random.
-
-    Attributes:
-        members: the classifiers, as a reduction was given them, fitted.
-        share: probability of each member.
-        always: probability that class 1 is decided without any of them.
-    """
-
-    members: Sequence[Any]
-    share: Sequence[float]
-    always: float = 0.0
-
-
-# Inputs [m, d], classes [m] and an unfitted classifier with ``fit(x, y, sample_weight)`` and
-# ``predict``, of which fitted copies become members.
-Reduction = Callable[[Any, np.ndarray, np.ndarray], Mixture]
-
-
 class Model(Plugin, nn.Module, ABC):
     """A stack of networks, each the features (f_s) of the inputs and a head (h_t) on them.
 
@@ -67,12 +46,9 @@ class Model(Plugin, nn.Module, ABC):
     Attributes:
         stacks: whether many replicas train as one stack; otherwise the replica axis has length 1.
         reads_questions: whether rows are questions on images.
-        fixed_features: whether only a linear head is trained (``FixedFeatures``).
-        embeds: whether it projects features to an embedding (``Embedding``).
-        iterative: whether it is trained in steps and epochs.
+        keeps_training_rows: whether its weights include rows of the training data.
         differentiable: whether its outputs have derivatives in the inputs, which the curvature of
             the loss needs.
-        keeps_training_rows: whether its weights include rows of the training data.
         piecewise_linear: whether the outputs are piecewise linear in the inputs without dropout,
             which gives the curvature of the loss in closed form.
         early_width: channels of the early layer.
@@ -90,11 +66,8 @@ class Model(Plugin, nn.Module, ABC):
 
     stacks: ClassVar[bool] = False
     reads_questions: ClassVar[bool] = False
-    fixed_features: ClassVar[bool] = False
-    embeds: ClassVar[bool] = False
-    iterative: ClassVar[bool] = True
-    differentiable: ClassVar[bool] = True
     keeps_training_rows: ClassVar[bool] = False
+    differentiable: bool = True
     piecewise_linear: bool
     early_width: int
     feature_width: int
@@ -178,10 +151,6 @@ class Model(Plugin, nn.Module, ABC):
         """Loss of every row ``[..., row]``, see ``models.losses.task_loss``."""
         return losses.task_loss(outputs, y)
 
-    def epochs(self, requested: int) -> int:
-        """Number of epochs to train for, of those that the protocol requests."""
-        return requested
-
     @property
     def has_outputs(self) -> bool:
         """Whether outputs exist before ``finished_states`` is called."""
@@ -235,48 +204,6 @@ class SingleModel(Model):
     def load_replica_states(self, states: Sequence[dict[str, Tensor]]) -> None:
         (state,) = states
         self.load_state_dict(state, assign=True)
-
-
-class NonIterativeModel(SingleModel):
-    """A network that one call fits to the training rows, without steps and epochs."""
-
-    iterative = False
-
-    @abstractmethod
-    def rows_to_fit(self, count: int) -> Tensor:
-        """Positions of the rows to fit to among ``count`` training rows, int64 ``[m]``."""
-
-    @abstractmethod
-    def fit(self, x: Tensor, y: Tensor, sample_weight: Tensor | None = None) -> None:
-        """Fit to preprocessed inputs ``[1, m, ...]`` and classes or outcomes ``[1, m]``.
-
-        ``sample_weight`` ``[1, m]`` has the mean 1; without it, rows have equal weights.
-        """
-
-    def know_columns(self, columns: Tensor) -> None:
-        """Told, before ``fit``, which column of the table each feature is made of, int64 ``[d]``.
-
-        Features with the same number are the categories of one column. Empty for images and where
-        preprocessing mixes features.
-        """
-
-    def fit_reduction(self, x: Tensor, y: Tensor, reduction: Reduction) -> None:
-        """Fit the mixture that a reduction makes of the network; inputs are those of ``fit``.
-
-        Outputs are the logarithms of the probabilities of decisions.
-        """
-        raise InputError(f"network {self.name}: not applicable to reductions, allowed: estimator")
-
-    @abstractmethod
-    def classes_seen(self) -> Tensor:
-        """Classes that the fitted rows had, int64 ``[known class]``."""
-
-    @classmethod
-    def takes_sample_weight(cls, hparams: Any) -> bool:
-        return False
-
-    def epochs(self, requested: int) -> int:
-        return 1
 
 
 def initialised(build: Callable[[], Module], randomness: Randomness) -> Module:

@@ -16,7 +16,6 @@ class FixedFeatures(Model):
     """
 
     stacks = True
-    fixed_features = True
 
     def __init__(
         self, hparams: Any, inputs: Any, outputs: int, randomness: Randomness, width: int = 0

@@ -5,37 +5,38 @@ from pydantic import BaseModel
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find, names
+from robust_fairness.estimators.base import Estimator
 from robust_fairness.experiment.experiment import Cell, Protocol
 from robust_fairness.methods.base import MethodParameters
 from robust_fairness.samples import Samples
 
 
 def require_trainable(cell: Cell, protocol: Protocol) -> None:
-    """Raise unless the method can train the network, which may not be iterative."""
-    method = find("method", cell.method.name)
-    if find("network", cell.network.name).iterative:
-        if method.reduces:
+    """Raise unless the method can train the network, which may be an estimator."""
+    estimators = find("method", cell.method.name).estimators
+    if not issubclass(find("network", cell.network.name), Estimator):
+        if estimators == "only":
             raise InputError(
                 f"method {cell.method.name}: fits a classifier with other weights of rows, but "
-                f"network {cell.network.name} is iterative, allowed: network estimator"
+                f"network {cell.network.name} is trained in steps, allowed: network estimator"
             )
         return
-    if method.reduces:
+    if estimators == "only":
         require_weights(cell)
-    elif not method.reweights_only:
-        allowed = [one for one in names("method") if find("method", one).reweights_only]
+    elif estimators == "no":
+        allowed = [name for name in names("method") if find("method", name).estimators == "also"]
         raise InputError(
-            f"method {cell.method.name}: network {cell.network.name} is not iterative, "
+            f"method {cell.method.name}: network {cell.network.name} is fitted in one call, "
             f"allowed: method {', '.join(allowed)}"
         )
     if protocol.augmentation != "none":
         raise InputError(
-            f"augmentation {protocol.augmentation}: network {cell.network.name} is not "
-            "iterative, allowed: none"
+            f"augmentation {protocol.augmentation}: network {cell.network.name} is fitted "
+            "in one call, allowed: none"
         )
     if protocol.precision == "bfloat16":
         raise InputError(
-            f"precision bfloat16: network {cell.network.name} is not iterative, "
+            f"precision bfloat16: network {cell.network.name} is fitted in one call, "
             "allowed: float32, float64"
         )
 
@@ -100,8 +101,10 @@ def require_sample_weight(samples: Samples, cell: Cell) -> None:
     weights = samples.weights()
     if np.all(weights == weights[:1]):
         return
-    if not find("method", cell.method.name).supports_sample_weight:
-        allowed = [name for name in names("method") if find("method", name).supports_sample_weight]
+    if "sample_weight" not in find("method", cell.method.name).reads:
+        allowed = [
+            name for name in names("method") if "sample_weight" in find("method", name).reads
+        ]
         raise InputError(
             f"method {cell.method.name} with network {cell.network.name}: ignores sample_weight, "
             f"allowed: method {', '.join(allowed)}, or rows of equal weight"

@@ -14,9 +14,10 @@ from robust_fairness.core import checkpoints
 from robust_fairness.core.checkpoints import Checkpoint
 from robust_fairness.core.files import sha256_of
 from robust_fairness.core.registry import find
+from robust_fairness.estimators.base import Estimator
 from robust_fairness.experiment.experiment import Cell, Replica
 from robust_fairness.methods.base import Batch, Method, Problem, Step, plain_steps, shuffled
-from robust_fairness.models.base import Model, NonIterativeModel
+from robust_fairness.models.base import Model
 from robust_fairness.models.precision import in_bfloat16
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.samples import Samples, values_of
@@ -58,7 +59,7 @@ class Stack:
         require_sample_weight(samples, cell)
         require_complete(samples, cell)
         method: type[Method] = find("method", cell.method.name)
-        self.data = StackData(samples, replicas, method.reads_attributes)
+        self.data = StackData(samples, replicas, "attributes" in method.reads)
         weights = Randomness(seeds, "weights")
         self.model = self._new_model(weights)
         problem = Problem(
@@ -87,6 +88,11 @@ class Stack:
         self.history: list[Tensor] = []
         self.failed: dict[int, str] = {}
 
+    @property
+    def epochs(self) -> int:
+        """Number of epochs to train for; an estimator is fitted in one."""
+        return 1 if isinstance(self.model, Estimator) else self.protocol.epochs
+
     def _new_model(self, weights: Randomness) -> Model:
         network, data = find("network", self.cell.network.name), self.data
         model = network(self.replicas[0].network, data.inputs.shape, data.outputs, weights)
@@ -98,7 +104,7 @@ class Stack:
     def run_epoch(self) -> None:
         """Train one epoch, append the losses to the history and note the replicas that failed."""
         losses: PlayerLosses = {name: [] for name in self.optimisation.players}
-        if isinstance(self.model, NonIterativeModel):
+        if isinstance(self.model, Estimator):
             self._fit_once(self.model)
         else:
             losses |= self._take_steps()
@@ -139,13 +145,13 @@ class Stack:
         done = (epoch - warm_up) / (self.protocol.epochs - warm_up)
         return self._train_epoch(done, self.method.steps, self.method.visiting_order)
 
-    def _fit_once(self, model: NonIterativeModel) -> None:
+    def _fit_once(self, model: Estimator) -> None:
         """Fit to the rows that the method visits in an epoch, weighted as it weights them."""
         order = torch.cat(list(self.data.epoch_batches(self.method.visiting_order)), dim=1)
         rows = order.unique(dim=1)  # sorted
-        batch = self.data.batch(rows[:, model.rows_to_fit(rows.shape[1]).to(rows.device)])
+        batch = self.data.batch(rows)
         weight = batch.sample_weight * self.method.row_weight(batch)
-        model.know_columns(self.data.columns)
+        model.feature_columns = self.data.columns
         if (weight == weight[:, :1]).all():
             self.method.fit(model, batch, None)
             return
@@ -204,7 +210,7 @@ class Stack:
             self.restore(state)
         if any(stops(epoch, losses[-1]) for epoch, losses in enumerate(self.history)):
             return
-        start, total = len(self.history), self.model.epochs(self.protocol.epochs)
+        start, total = len(self.history), self.epochs
         description = f"{self.cell.dataset}.{self.cell.label} x{len(self.replicas)}"
         saved = time.monotonic()
         for epoch in progress(range(start, total), description, total, start):
@@ -246,7 +252,7 @@ class Stack:
         self.model.eval()
         self.method.eval()
         found: dict[str, list[Tensor]] = {}
-        if self.method.keeps_embeddings:
+        if not self.method.trains_head:
             for rows in self.data.blocks(self.data.validation):
                 values = self.method.embeddings(self.model, self.data.batch(rows))
                 for name, one in values.items():

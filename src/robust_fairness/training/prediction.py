@@ -201,7 +201,7 @@ def predict(
             outputs = _in_blocks(together.outputs, test_set, rows)
             _require_finite(outputs, stack, f"{name or 'unshifted'}, {part}")
             values = _values(together, test_set, rows, due_quantities(cell, name, part))
-            if find("method", cell.method.name).decides:
+            if find("method", cell.method.name).estimators == "only":
                 values[DECISION] = np.stack([probability_of_second(one) for one in outputs])
             predictions += [
                 Prediction(

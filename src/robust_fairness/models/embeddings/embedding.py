@@ -11,29 +11,33 @@ from torch import Tensor, nn
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import PluginParameters, find
+from robust_fairness.estimators.base import ABSENT, Estimator
 from robust_fairness.experiment.plugins import Named, named
-from robust_fairness.models.base import LabelledRows, NonIterativeModel, SingleModel, initialised
+from robust_fairness.models.base import LabelledRows, SingleModel, initialised
 from robust_fairness.models.layers import SingleHead, unit_length
 from robust_fairness.models.randomness import DropoutNoise, Randomness
-from robust_fairness.models.scikit_learn import ABSENT
 from robust_fairness.samples.questions import RowShape
 
 LINEAR = "linear"
 POOLED_AXES = 3  # replica, row, feature
 
 
+def _is_estimator(network: str) -> bool:
+    return issubclass(find("network", network), Estimator)
+
+
 def _complete(backbone: Named) -> Named:
     """The backbone with all of its fields, so that equal ones compare equal."""
-    if backbone.name == "embedding" or not find("network", backbone.name).iterative:
+    if backbone.name == "embedding" or _is_estimator(backbone.name):
         raise InputError(f"network {backbone.name}, allowed: one that is trained in steps")
     return backbone.model_copy(update={"options": backbone.parameters.model_dump()})
 
 
 def _known_classifier(name: str) -> str:
-    if name != LINEAR and find("network", name).iterative:
+    if name != LINEAR and not _is_estimator(name):
         raise InputError(
-            f"network {name} is trained in steps, allowed: {LINEAR}, or a network that is not "
-            "iterative"
+            f"network {name} is trained in steps, allowed: {LINEAR}, or an estimator such as "
+            "logistic_regression"
         )
     return name
 
@@ -49,7 +53,7 @@ class Embedding(SingleModel):
 
         ``backbone``: another network with its fields, ``{name: resnet50, weights: ...}``.
         ``dimensions``: 128 in fair metric learning (D.3). ``classifier``: ``linear``, trained with
-        the rest, or a network that is not iterative, fitted with its defaults on the trained
+        the rest, or an estimator, fitted with its defaults on the trained
         embeddings. ``rebalancing`` of the groups in that fit (Wang et al., CVPR 2020):
         ``oversampling`` repeats rows of smaller groups until all are as large as the largest;
         ``domain_independent`` fits one classifier per group and sums their outputs; a classifier
@@ -74,8 +78,6 @@ class Embedding(SingleModel):
                     f"embeddings, not with {LINEAR}"
                 )
             return self
-
-    embeds = True
 
     def __init__(
         self, hparams: Parameters, inputs: RowShape, outputs: int, randomness: Randomness
@@ -206,7 +208,7 @@ class Classifiers(nn.ModuleList):
         if len(self) == 1:
             return self[0](features)
         classes, fitted = torch.arange(self.classes).to(features.device), list[Any](self)
-        seen = torch.stack([torch.isin(classes, one.classes_seen()) for one in fitted])
+        seen = torch.stack([torch.isin(classes, one.present) for one in fitted])
         return self.summed([one(features) for one in fitted], seen).clamp(min=ABSENT)
 
     def summed(self, logits: Sequence[Tensor], seen: Tensor) -> Tensor:
@@ -222,12 +224,11 @@ class Classifiers(nn.ModuleList):
 
     def fit(self, features: Tensor, y: Tensor) -> None:
         """Fit one more to embeddings ``[1, m, dimension]`` and int64 classes ``[1, m]``."""
-        one = self.new()
-        places = one.rows_to_fit(y.shape[1]).to(features.device)
-        one.fit(features[:, places], y[:, places])
-        self.append(one)
+        classifier = self.new()
+        classifier.fit(features, y)
+        self.append(classifier)
 
-    def new(self) -> NonIterativeModel:
+    def new(self) -> Estimator:
         """An unfitted classifier with the defaults of its network."""
         network = find("network", self.name)
         made = network(network.Parameters(), (self.inputs,), self.classes, self.heads)

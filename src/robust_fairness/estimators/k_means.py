@@ -8,10 +8,10 @@ from pydantic import Field
 from torch import Tensor
 
 from robust_fairness.core.registry import PluginParameters
-from robust_fairness.models.scikit_learn import FittedClassifier
+from robust_fairness.estimators.base import Classifier
 
 
-class KMeans(FittedClassifier):
+class KMeans(Classifier):
     """Minus the squared distance to the nearest centroid of every class.
 
     The most likely class is that of the cluster which scikit-learn's ``predict`` returns. A class

@@ -10,12 +10,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from robust_fairness.core.registry import PluginParameters
-from robust_fairness.models.scikit_learn import FittedClassifier
+from robust_fairness.estimators.base import Classifier
 
 LOGGER = logging.getLogger(__name__)
 
 
-class RbfSvm(FittedClassifier):
+class RbfSvm(Classifier):
     """Decision values of the fitted machine, computed by torch in float64.
 
     Outputs equal scikit-learn's ``decision_function``: for two classes plus and minus half of it,
@@ -56,7 +56,12 @@ class RbfSvm(FittedClassifier):
         decisions = (-self.gamma * squares).exp() @ self.coefficients + self.intercepts
         return one_against_rest(decisions, len(self.present))
 
-    def rows_to_fit(self, count: int) -> Tensor:
+    def fit(self, x: Tensor, y: Tensor, sample_weight: Tensor | None = None) -> None:
+        rows = self._drawn(y.shape[1]).to(x.device)
+        super().fit(x[:, rows], y[:, rows])
+
+    def _drawn(self, count: int) -> Tensor:
+        """Positions of the rows to fit to among ``count``, int64 ``[m]``."""
         taken = min(self.hparams.max_rows, count)
         if taken < count:
             LOGGER.warning("rbf_svm: fits %d of %d training rows (max_rows)", taken, count)

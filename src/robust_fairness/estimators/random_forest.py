@@ -8,10 +8,10 @@ from pydantic import Field
 from torch import Tensor
 
 from robust_fairness.core.registry import PluginParameters
-from robust_fairness.models.scikit_learn import LEAST_PROBABILITY, FittedClassifier
+from robust_fairness.estimators.base import LEAST_PROBABILITY, Classifier
 
 
-class RandomForest(FittedClassifier):
+class RandomForest(Classifier):
     """Logarithms of scikit-learn's ``predict_proba``, whose softmax it is.
 
     A probability of 0 counts as the smallest normal number of float32. Outputs are piecewise

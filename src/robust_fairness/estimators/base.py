@@ -1,15 +1,18 @@
-"""Models that scikit-learn fits and that are kept as buffers."""
+"""The base classes of models that one call fits, and whose weights are buffers."""
 
 import logging
 from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.models.base import NonIterativeModel, require_classes
+from robust_fairness.models.base import SingleModel, require_classes
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 
 ABSENT = -1e15  # logit of a class without training rows: its square is finite in float32
@@ -18,18 +21,42 @@ NUMBERS_AT_ONCE = 2**23  # numbers in memory while a block of rows is predicted
 LOGGER = logging.getLogger(__name__)
 
 
-class FittedModel(NonIterativeModel):
-    """A model of feature vectors or flattened images, kept as buffers.
+@dataclass(frozen=True)
+class Mixture:
+    """Fitted classifiers of two classes, one of which decides on a row at random.
+
+    Attributes:
+        members: the classifiers, as a reduction was given them, fitted.
+        share: probability of each member.
+        always: probability that class 1 is decided without any of them.
+    """
+
+    members: Sequence[Any]
+    share: Sequence[float]
+    always: float = 0.0
+
+
+# Inputs [m, d], classes [m] and an unfitted classifier with ``fit(x, y, sample_weight)`` and
+# ``predict``, of which fitted copies become members.
+Reduction = Callable[[Any, np.ndarray, np.ndarray], Mixture]
+
+
+class Estimator(SingleModel):
+    """A model of feature vectors or flattened images that one call fits, without steps and epochs.
 
     Of the protocol only preprocessing, device and threads apply.
 
     Attributes:
+        feature_columns: column of the table that each feature is made of, int64 ``[d]``, set before
+            ``fit``: features with the same number are the categories of one column. Empty for
+            images and where preprocessing mixes features.
         present: classes that can be predicted, int64 ``[known class]``, ascending.
         buffers_of: dtypes of further buffers, which are empty before ``fit``.
     """
 
     piecewise_linear = False
     buffers_of: ClassVar[dict[str, torch.dtype]] = {}
+    feature_columns: Tensor = torch.zeros(0, dtype=torch.int64)
     present: Tensor
 
     def __init__(self, hparams: Any, inputs: Any, outputs: int, randomness: Randomness) -> None:
@@ -38,6 +65,17 @@ class FittedModel(NonIterativeModel):
         self.early_width = self.feature_width = prod(inputs)
         for name, dtype in {"present": torch.int64, **self.buffers_of}.items():
             self.register_buffer(name, torch.zeros(0, dtype=dtype))
+
+    @abstractmethod
+    def fit(self, x: Tensor, y: Tensor, sample_weight: Tensor | None = None) -> None:
+        """Fit to preprocessed inputs ``[1, m, ...]`` and classes or outcomes ``[1, m]``.
+
+        ``sample_weight`` ``[1, m]`` has the mean 1; without it, rows have equal weights.
+        """
+
+    @classmethod
+    def takes_sample_weight(cls, hparams: Any) -> bool:
+        return False
 
     def early(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         return x.flatten(2)
@@ -49,12 +87,6 @@ class FittedModel(NonIterativeModel):
         self, outputs: int, randomness: Randomness, inputs: int | None = None
     ) -> nn.Module:
         raise InputError(f"network {self.name}: has no head to train, allowed: method erm")
-
-    def classes_seen(self) -> Tensor:
-        return self.present
-
-    def rows_to_fit(self, count: int) -> Tensor:
-        return torch.arange(count)
 
     def finite(self, x: Tensor) -> Tensor:
         """Inputs ``[1, m, ...]`` as float64 ``[m, input]`` on the CPU, all finite or missing."""
@@ -101,7 +133,7 @@ class FittedModel(NonIterativeModel):
         super()._load_from_state_dict(state_dict, prefix, *options, **more)
 
 
-class FittedClassifier(FittedModel):
+class Classifier(Estimator):
     """A classifier that torch predicts with.
 
     A class without training rows has the logit ``ABSENT``; if all rows have one class, it is

@@ -17,10 +17,7 @@ from torch import Tensor
 
 from robust_fairness.core.errors import InputError, first_line
 from robust_fairness.core.registry import PluginParameters
-from robust_fairness.models.base import Reduction
-from robust_fairness.models.randomness import DropoutNoise, Randomness
-from robust_fairness.models.scikit_learn import LEAST_PROBABILITY, FittedModel
-from robust_fairness.models.tables._estimators import (
+from robust_fairness.estimators._scikit_learn import (
     Oracle,
     Predict,
     built,
@@ -31,13 +28,15 @@ from robust_fairness.models.tables._estimators import (
     weight_argument,
     with_categories,
 )
+from robust_fairness.estimators.base import LEAST_PROBABILITY, Estimator, Reduction
+from robust_fairness.models.randomness import DropoutNoise, Randomness
 
 LOGGER = logging.getLogger(__name__)
 SEEDS = 2**31
 PACKAGE = f"scikit-learn {sklearn.__version__}"
 
 
-class Estimator(FittedModel):
+class ScikitLearn(Estimator):
     """Logarithms of ``predict_proba``, whose softmax it is, or the outcomes of a regressor.
 
     A probability of 0 counts as the smallest normal number of float32, and a class without
@@ -62,7 +61,7 @@ class Estimator(FittedModel):
         categories: bool = False
 
         @model_validator(mode="after")
-        def _usable(self) -> "Estimator.Parameters":
+        def _usable(self) -> "ScikitLearn.Parameters":
             found = self.built()
             if is_classifier(found) and not hasattr(found, "predict_proba"):
                 raise InputError(f"estimator {self.estimator}: has no predict_proba")
@@ -85,6 +84,7 @@ class Estimator(FittedModel):
                 return super().changed(name, value)
             return super().changed("params", {**self.params, name: value})
 
+    name = "estimator"
     differentiable = False
     keeps_training_rows = True  # nearest neighbours and machines do
     buffers_of: ClassVar = {
@@ -123,16 +123,6 @@ class Estimator(FittedModel):
     def takes_missing(cls, hparams: Parameters) -> bool:
         return bool(get_tags(hparams.built()).input_tags.allow_nan)
 
-    def know_columns(self, columns: Tensor) -> None:
-        if not self.hparams.categories:
-            return
-        if not len(columns):
-            raise InputError(
-                f"network {self.name}: categories need the columns of a table, allowed: "
-                "preprocessing standardise or none, without remove_correlation"
-            )
-        self.keep(columns=columns)
-
     def _rows(self, x: np.ndarray) -> Any:
         """Rows as the estimator takes them."""
         return with_categories(x, self.columns.cpu().numpy()) if len(self.columns) else x
@@ -154,6 +144,10 @@ class Estimator(FittedModel):
         self._predict = prediction_of(machine)
 
     def fit_reduction(self, x: Tensor, y: Tensor, reduction: Reduction) -> None:
+        """Fit the mixture that a reduction makes of the estimator; inputs are those of ``fit``.
+
+        Outputs are the logarithms of the probabilities of decisions.
+        """
         inputs, outcome = self.finite(x), self.keep_present(y[0].cpu())
         if len(self.present) == 1:
             return
@@ -167,6 +161,13 @@ class Estimator(FittedModel):
 
     def _unfitted(self) -> Any:
         """The estimator with the seed of the replica and the number of threads."""
+        if self.hparams.categories:
+            if not len(self.feature_columns):
+                raise InputError(
+                    f"network {self.name}: categories need the columns of a table, allowed: "
+                    "preprocessing standardise or none, without remove_correlation"
+                )
+            self.keep(columns=self.feature_columns)
         seed, threads = self.randomness.integer() % SEEDS, torch.get_num_threads()
         return prepared(self.hparams.built(), seed, threads)
 

@@ -181,7 +181,7 @@ def with_categories(x: np.ndarray, columns: np.ndarray) -> pd.DataFrame:
 
 
 def mixture_of(members: Sequence[Predict], share: Sequence[float], always: float) -> Predict:
-    """Probabilities of the decision ``[n, 2]`` of a ``models.base.Mixture``."""
+    """Probabilities of the decision ``[n, 2]`` of a ``Mixture``."""
 
     def predict(rows: np.ndarray) -> np.ndarray:
         positive = np.full(len(rows), always)

@@ -9,12 +9,12 @@ from pydantic import Field
 from torch import Tensor
 
 from robust_fairness.core.registry import PluginParameters
-from robust_fairness.models.scikit_learn import FittedClassifier
+from robust_fairness.estimators.base import Classifier
 
 LOGGER = logging.getLogger(__name__)
 
 
-class LogisticRegression(FittedClassifier):
+class LogisticRegression(Classifier):
     """Logits of the fitted regression; their softmax is scikit-learn's ``predict_proba``.
 
     For two classes they are minus and plus half of its ``decision_function``.

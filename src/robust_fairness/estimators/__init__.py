@@ -1,0 +1,1 @@
+"""Models that one call fits, such as every estimator of scikit-learn, one per file."""
