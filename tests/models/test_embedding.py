@@ -13,10 +13,10 @@ from robust_fairness import training
 from robust_fairness.catalog.arrays import ModelsDataset
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
-from robust_fairness.estimators.base import ABSENT
 from robust_fairness.experiment.experiment import Cell
 from robust_fairness.models.embeddings import embedding
 from robust_fairness.models.layers import unit_length
+from robust_fairness.models.losses import ABSENT
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 from robust_fairness.training import prediction
 from robust_fairness.training.records import Fitted

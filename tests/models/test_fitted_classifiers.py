@@ -21,7 +21,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
 from robust_fairness.estimators import base as _fitted
 from robust_fairness.estimators import random_forest
-from robust_fairness.estimators.base import ABSENT
+from robust_fairness.models.losses import ABSENT
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.training import fitting, prediction
 from tests.training.conftest import make_cell, make_samples

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.models.base import SingleModel, require_classes
+from robust_fairness.models.losses import ABSENT
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 
-ABSENT = -1e15  # logit of a class without training rows: its square is finite in float32
 LEAST_PROBABILITY = torch.finfo(torch.float32).tiny  # replaces 0 in logarithms
 NUMBERS_AT_ONCE = 2**23  # numbers in memory while a block of rows is predicted
 LOGGER = logging.getLogger(__name__)

@@ -3,6 +3,8 @@
 from torch import Tensor
 from torch.nn import functional
 
+ABSENT = -1e15  # logit of a class without training rows: its square is finite in float32
+
 
 def mean_where(values: Tensor, mask: Tensor) -> Tensor:
     """Mean of ``[..., row]`` over the rows where ``mask`` holds; 0 where it holds for none."""

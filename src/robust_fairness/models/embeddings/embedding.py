@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import PluginParameters, find
-from robust_fairness.estimators.base import ABSENT, Estimator
 from robust_fairness.experiment.plugins import Named, named
 from robust_fairness.models.base import LabelledRows, SingleModel, initialised
 from robust_fairness.models.layers import SingleHead, unit_length
+from robust_fairness.models.losses import ABSENT
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 from robust_fairness.samples.questions import RowShape
 
@@ -23,7 +23,7 @@ POOLED_AXES = 3  # replica, row, feature
 
 
 def _is_estimator(network: str) -> bool:
-    return issubclass(find("network", network), Estimator)
+    return hasattr(find("network", network), "fit")
 
 
 def _complete(backbone: Named) -> Named:
@@ -228,7 +228,7 @@ class Classifiers(nn.ModuleList):
         classifier.fit(features, y)
         self.append(classifier)
 
-    def new(self) -> Estimator:
+    def new(self) -> Any:
         """An unfitted classifier with the defaults of its network."""
         network = find("network", self.name)
         made = network(network.Parameters(), (self.inputs,), self.classes, self.heads)
