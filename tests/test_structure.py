@@ -39,6 +39,8 @@ FILES = {
     "core/files.py": "host name",
     "core/registry.py": "names of modules",
     "core/tables.py": "comments of a page",
+    "estimators/_scikit_learn.py": "names of classes and parameters of estimators",
+    "estimators/estimator.py": "names of classes of estimators",
     "experiment/plugins.py": "error messages of pydantic",
     "metrics/criteria.py": "criteria as a user writes them: accuracy@unbiased_val",
     "metrics/find.py": "metrics as a user writes them: accuracy_at(alpha=-0.5)",
