@@ -1,15 +1,18 @@
 """Tables and images that users bring: read by parameters alone, refused in one line."""
 
 import gzip
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from PIL import Image
 from pydantic import ValidationError
 
+from robust_fairness.auditing import audit
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images.image_folder import ImageFolder
@@ -282,6 +285,71 @@ def test_categories_of_numbers_are_in_the_order_of_the_numbers() -> None:
     assert found.tolist() == ["10", "9", "2", "10"]
     text = columns.as_categories(pd.Series(["b", None, "a"]), "x")
     assert text.cat.codes.tolist() == [1, -1, 0]
+
+
+def wide(text: str) -> str:
+    """The text with its first letter as a full-width form of it."""
+    return chr(ord(text[0]) + 0xFEE0) + text[1:]
+
+
+@pytest.mark.parametrize("spelling", [str.upper, "{} ".format, "\u200b{}".format, wide])
+@pytest.mark.parametrize(("column", "name"), [("sex", "f"), ("repaid", "no")])
+def test_values_that_look_alike_are_refused_until_they_are_merged(
+    tmp_path: Path, column: str, name: str, spelling: Callable[[str], str]
+) -> None:
+    """By a dataset, and by the audit; the message has the line that merges them."""
+    frame = loans()
+    changed = frame.index[frame[column] == name][:3]
+    frame.loc[changed, column] = spelling(name)
+    written(tmp_path, frame)
+    with pytest.raises(InputError, match="differ only in case, blanks or invisible") as error:
+        load(tmp_path, drop=["number"])
+    assert f"column {column}: '{name}' ({(frame[column] == name).sum()} rows)" in str(error.value)
+    assert "(3 rows) differ" in str(error.value)
+    merged = yaml.safe_load("{" + str(error.value).split("in the table or by ")[1] + "}")
+    samples = load(tmp_path, drop=["number"], **merged)
+    written(tmp_path, loans())
+    plain = load(tmp_path, drop=["number"])
+    np.testing.assert_array_equal(samples.y, plain.y)
+    assert samples.attributes["sex"].tolist() == plain.attributes["sex"].tolist()
+    predicted = frame.assign(guess=loans()["repaid"])
+    with pytest.raises(InputError, match=rf"column {column}: .*differ only in case"):
+        audit(predicted, target="repaid", prediction="guess", positive="yes", attributes=["sex"])
+
+
+def test_several_values_that_are_not_positive_have_to_be_named(tmp_path: Path) -> None:
+    frame = loans()
+    frame.loc[frame.index[:3], "repaid"] = "maybe"
+    written(tmp_path, frame)
+    no = (frame["repaid"] == "no").sum()
+    message = rf"'maybe' \(3 rows\), 'no' \({no} rows\), allowed: every value in one of them"
+    with pytest.raises(InputError, match=message):
+        load(tmp_path, drop=["number"])
+    with pytest.raises(InputError, match=r"neither positive nor negative: 'maybe' \(3 rows\)"):
+        load(tmp_path, drop=["number"], negative="no")
+    with pytest.raises(InputError, match="unknown negative value 'nein'"):
+        load(tmp_path, drop=["number"], negative=["no", "maybe", "nein"])
+    for negative in ("rest", ["no", "maybe"]):
+        samples = load(tmp_path, drop=["number"], negative=negative)
+        np.testing.assert_array_equal(samples.y, frame["repaid"] == "yes")
+
+
+def test_numbers_with_a_unit_are_numbers_if_it_is_named(tmp_path: Path) -> None:
+    frame = loans()
+    written(tmp_path, frame.assign(age=frame["age"].astype(str) + " kg"))
+    samples = load(tmp_path, drop=["number"], suffixes={"age": "kg"})
+    written(tmp_path, frame)
+    np.testing.assert_array_equal(samples.x, load(tmp_path, drop=["number"]).x)
+    with pytest.raises(InputError, match="unknown column 'agee'"):
+        load(tmp_path, drop=["number"], suffixes={"agee": "kg"})
+
+
+def test_numbers_beyond_float32_are_refused_with_row_and_column(tmp_path: Path) -> None:
+    frame = loans().astype({"age": object})
+    frame.loc[7, "age"] = "-1e39"
+    written(tmp_path, frame)
+    with pytest.raises(InputError, match=r"column age, row 8: .*1e.?39', allowed: .*float32"):
+        load(tmp_path, drop=["number"])
 
 
 # Images

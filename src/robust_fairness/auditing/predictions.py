@@ -19,6 +19,7 @@ from robust_fairness.datasets.raw.columns import (
     canonical,
     percentages,
     quantile_edges,
+    require_one_spelling,
     require_two_values,
     row_of,
     typed_as_number,
@@ -232,14 +233,9 @@ def _classes(
             f"{place}: {cells.nunique()} distinct numbers are not classes; declare the target "
             "continuous"
         )
-    values = require_two_values(as_categories(cells, place), place)
+    values = require_one_spelling(require_two_values(as_categories(cells, place), place), place)
     names = [str(one) for one in values.cat.categories]
     by_name = {canonical(one): one for one in names}
-    if len(by_name) < len(names):
-        raise InputError(
-            f"{place}: values {', '.join(names)} differ in their spelling only; allowed: one "
-            "spelling of each class"
-        )
     if positive is None and len(names) > TWO:
         codes = {canonical(one): code for code, one in enumerate(names)}
         return values.cat.codes.to_numpy(np.int64), tuple(names), codes

@@ -18,9 +18,12 @@ from robust_fairness.datasets.raw.columns import (
     as_numbers,
     as_periods,
     attribute,
+    merged_spellings,
     require_distinct,
+    require_one_spelling,
     require_two_values,
     row_of,
+    without_suffix,
 )
 from robust_fairness.datasets.raw.reading import read_columns
 from robust_fairness.samples import REQUIRED_PARTS
@@ -34,6 +37,7 @@ from robust_fairness.samples.splits import (
 logger = logging.getLogger(__name__)
 
 SPLIT = "split_0"
+REST = "rest"  # all values of a target that are not positive
 UNKNOWN = "unknown"  # the group of rows without a value, if they are one
 
 
@@ -69,9 +73,12 @@ class RawTableParameters(SplitParameters, extra="forbid", frozen=True):
         missing_sensitive: rows without a value of a categorical sensitive attribute belong to
             ``no_group`` (default), or to a ``group`` of that attribute called ``unknown``.
         target: the column to predict.
-        outcome: ``binary``: class 1 is ``positive``, class 0 all other values; ``classes``: every
+        outcome: ``binary``: class 1 is ``positive``, class 0 the other value; ``classes``: every
             value is a class, in order; ``continuous``: a number.
         positive: the value, or values, of class 1 of a binary target.
+        negative: the values of class 0, or ``rest`` for all others; needed if there are several.
+        values: spellings that mean the same, by column: ``{sex: {f: [F, "f "]}}``.
+        suffixes: unit of measure after the numbers of a column, ``{weight: kg}``.
         types: ``number`` or ``category`` by column, where the rules of ``columns`` decide
             otherwise or cannot decide.
         dates: columns of dates, by what they become: ``year``, ``quarter``, ``month`` or ``day``,
@@ -94,6 +101,9 @@ class RawTableParameters(SplitParameters, extra="forbid", frozen=True):
     target: str
     outcome: Literal["binary", "classes", "continuous"] = "binary"
     positive: Texts = ()
+    negative: Texts = ()
+    values: dict[str, dict[Text, Texts]] = {}
+    suffixes: dict[str, str] = {}
     sensitive: Names
     types: dict[str, Kind] = {}
     dates: dict[str, Period] = {}
@@ -108,6 +118,8 @@ class RawTableParameters(SplitParameters, extra="forbid", frozen=True):
     def _fields_fit(self) -> "RawTableParameters":
         if (self.outcome == "binary") != bool(self.positive):
             raise ValueError("positive: required with outcome binary, not allowed with others")
+        if self.negative and self.outcome != "binary":
+            raise ValueError("negative: allowed with outcome binary only")
         for name in self.bins:
             if name not in self.sensitive:
                 raise ValueError(f"bins: {unknown_name('attribute', name, self.sensitive)}")
@@ -135,8 +147,18 @@ class RawTableParameters(SplitParameters, extra="forbid", frozen=True):
     ) -> pd.DataFrame:
         """Columns of the table, all if None; ``text`` columns are kept as text."""
         named = (self.id, self.split, self.unit, self.domain, *self.dates)
-        kept = {*text, *filter(None, named), *(k for k, v in self.types.items() if v == "category")}
+        kept = {
+            *text, *filter(None, named), *self.suffixes,
+            *(k for k, v in self.types.items() if v == "category"),
+        }  # fmt: skip
         table = read_columns(files, self.file, columns, self.delimiter, self.missing, kept)
+        for name in (*self.values, *self.suffixes):
+            if name not in table:
+                raise InputError(f"{self.file}: {unknown_name('column', name, table.columns)}")
+        for name, names in self.values.items():
+            table[name] = merged_spellings(table[name], names, self.place(name))
+        for name, suffix in self.suffixes.items():
+            table[name] = without_suffix(table[name], suffix)
         periods = {
             name: as_periods(table[name], self.place(name), period, self.date_format)
             for name, period in self.dates.items()
@@ -198,7 +220,8 @@ def typed_table(
     with wrong.noting():
         if domain:
             place = parameters.place(domain)
-            attributes[domain] = require_two_values(as_categories(table[domain], place), place)
+            domains = require_two_values(as_categories(table[domain], place), place)
+            attributes[domain] = require_one_spelling(domains, place)
     wrong.require_none(parameters.file)
     named = _splits(table, parameters, splits)
     if isinstance(target.dtype, pd.CategoricalDtype):
@@ -236,13 +259,19 @@ def _target(cells: pd.Series, parameters: RawTableParameters) -> pd.Series:
     if parameters.outcome == "continuous":
         return require_two_values(as_numbers(cells, place), place)
     values = require_two_values(as_categories(cells, place), place)
+    require_one_spelling(values, place)
     if parameters.outcome == "classes":
         return values
-    return two_classes(values, parameters.positive, place)
+    return two_classes(values, parameters.positive, place, parameters.negative)
 
 
-def two_classes(values: pd.Series, positive: Sequence[str], place: str) -> pd.Series:
+def two_classes(
+    values: pd.Series, positive: Sequence[str], place: str, negative: Sequence[str] = (REST,)
+) -> pd.Series:
     """Categories merged into two classes, of which the second is positive.
+
+    ``negative`` are the values of the first class, all others if it is ``rest``; it is needed if
+    there are several.
 
     The classes are named after their values: ``not good`` if several values are negative,
     ``good or fair`` if several are positive.
@@ -254,6 +283,19 @@ def two_classes(values: pd.Series, positive: Sequence[str], place: str) -> pd.Se
     others = [name for name in present if name not in positive]
     if not others:
         raise InputError(f"{place}: every value is positive; at least one must be negative")
+    counts = values.value_counts()
+    if len(others) > 1 and tuple(negative) != (REST,):
+        left = [name for name in others if name not in negative]
+        if left:
+            rows = ", ".join(f"{name!r} ({counts[name]:,} rows)" for name in left)
+            raise InputError(
+                f"{place}: neither positive nor negative: {rows}, allowed: every value in one of "
+                "them; negative: rest takes all other values"
+            )
+    if tuple(negative) != (REST,):
+        for name in negative:
+            if name not in others:
+                raise InputError(f"{place}: {unknown_name('negative value', name, others)}")
     second = " or ".join(positive)
     first = others[0] if len(others) == 1 else f"not {second}"
     codes = values.isin(list(positive)).to_numpy().astype(np.int64)

@@ -90,12 +90,12 @@ def decompose_by_group(
     Args:
         scores: score of every row, such as whether it is right, at home ``[n]`` and elsewhere
             ``[m]``.
-        groups: groups of these rows, numbers from 0; -1 where the group is unknown.
+        groups: groups of these rows; -1 where the group is unknown.
         overlap_of: the overlap of some rows at home and some elsewhere, by their numbers.
     """
     (home, away), (home_groups, away_groups) = scores, groups
-    both = np.intersect1d(home_groups[home_groups >= 0], away_groups)
-    rows_home = np.count_nonzero(home_groups >= 0)
+    both = np.intersect1d(home_groups[home_groups != -1], away_groups)
+    rows_home = np.count_nonzero(home_groups != -1)
     total = np.zeros(4)
     for group in both:
         at_home = np.flatnonzero(home_groups == group)
@@ -105,10 +105,10 @@ def decompose_by_group(
         total += (len(at_home) / rows_home) * np.array(
             [parts.at_home, parts.shared_home, parts.shared_away, parts.elsewhere]
         )
-    only_home = (home_groups >= 0) & ~np.isin(home_groups, both)
+    only_home = (home_groups != -1) & ~np.isin(home_groups, both)
     total += home[only_home].sum() / rows_home  # no change within a group that is at home only
     first, second, third, last = total.tolist()
-    elsewhere_mean = float(away[away_groups >= 0].mean())
+    elsewhere_mean = float(away[away_groups != -1].mean())
     return Decomposition(first, second, third, elsewhere_mean, mix=elsewhere_mean - last)
 
 

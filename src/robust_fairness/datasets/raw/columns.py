@@ -8,16 +8,20 @@
 - Categories are ordered as numbers if all of them are numbers, and alphabetically otherwise.
 """
 
+import json
+import unicodedata
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from robust_fairness.core.errors import InputError
+from robust_fairness.core.errors import InputError, unknown_name
 
 MOST_CODES = 10  # distinct numbers of an attribute that are taken for codes of groups
 MOST_CATEGORIES = 100
+LARGEST = float(np.finfo(np.float32).max)
 
 Kind = Literal["number", "category"]
 Period = Literal["year", "quarter", "month", "day", "number"]
@@ -59,6 +63,13 @@ def as_numbers(cells: pd.Series, place: str) -> pd.Series:
         raise InputError(
             f"{place}, row {row}: {str(cells.iloc[row - 1])!r}, allowed: a finite number"
         )
+    too_large = np.abs(values) > LARGEST
+    if too_large.any():
+        row = row_of(too_large)
+        raise InputError(
+            f"{place}, row {row}: {str(cells.iloc[row - 1])!r}, allowed: at most {LARGEST:.3g} in "
+            "size (float32)"
+        )
     if not known.any():
         raise InputError(f"{place}: no cell has a value")
     return pd.Series(values, index=cells.index, name=cells.name)
@@ -77,11 +88,58 @@ def percentages(cells: pd.Series) -> pd.Series:
 
 
 def canonical(name: str) -> str:
-    """A name of a class without differences that have no meaning: 1.0 is 1, and YES is yes."""
-    number = _parsed(np.array([name], dtype=object))[0]
+    """A name of a class or group without differences that have no meaning.
+
+    1.0 is 1, YES is yes; blanks at the ends or several in a row, invisible characters and other
+    code points of the same letters (Unicode NFKC) do not count.
+    """
+    text = unicodedata.normalize("NFKC", name)
+    visible = "".join(letter for letter in text if unicodedata.category(letter) != "Cf")
+    number = _parsed(np.array([visible.strip()], dtype=object))[0]
     if np.isfinite(number) and float(number).is_integer():
         return str(int(number))
-    return name.strip().casefold()
+    return " ".join(visible.split()).casefold()
+
+
+def require_one_spelling(values: pd.Series, place: str) -> pd.Series:
+    """The categories, unless two of them differ in nothing that has a meaning, see ``canonical``.
+
+    Raises:
+        InputError: it has the rows of each spelling, and how to merge them.
+    """
+    counts = values.value_counts()
+    spellings: dict[str, list[str]] = {}
+    for name in counts.index[counts > 0]:
+        spellings.setdefault(canonical(str(name)), []).append(str(name))
+    for names in spellings.values():
+        if len(names) > 1:
+            rows = ", ".join(f"{ascii(name)} ({counts[name]:,} rows)" for name in names)
+            merged = json.dumps({names[0]: names[1:]})
+            raise InputError(
+                f"{place}: {rows} differ only in case, blanks or invisible characters, allowed: "
+                f"one spelling of each, in the table or by values: {{{values.name}: {merged}}}"
+            )
+    return values
+
+
+def merged_spellings(cells: pd.Series, names: Mapping[str, Sequence[str]], place: str) -> pd.Series:
+    """The cells with other spellings replaced by the name that they belong to."""
+    codes, values = pd.factorize(cells)
+    known = [str(value) for value in values]
+    new = {text: name for name, texts in names.items() for text in texts}
+    for text in new:
+        if text not in known:
+            raise InputError(f"values: {place}: {unknown_name('value', text, known)}")
+    renamed = np.array([*(new.get(text, text) for text in known), None], dtype=object)
+    return pd.Series(renamed[codes], index=cells.index, name=cells.name)
+
+
+def without_suffix(cells: pd.Series, suffix: str) -> pd.Series:
+    """The cells without a unit of measure at their end, such as kg of 45 kg."""
+    codes, values = pd.factorize(cells)
+    texts = [str(value).strip().removesuffix(suffix).strip() for value in values]
+    numbers = np.array([*texts, None], dtype=object)
+    return pd.Series(numbers[codes], index=cells.index, name=cells.name)
 
 
 def typed(
@@ -117,6 +175,8 @@ def attribute(
         codes = kind is None and values.nunique() <= MOST_CODES
         if codes and not isinstance(values.dtype, pd.CategoricalDtype):
             values = as_categories(cells, place)
+        if isinstance(values.dtype, pd.CategoricalDtype):
+            values = require_one_spelling(values, place)
     return require_two_values(values, place)
 
 
