@@ -1,1 +1,57 @@
-"""Values with their uncertainty, and verdicts about changes."""
+"""Values with their uncertainty, and verdicts about changes; numpy, scipy and pandas only.
+
+``Estimate`` is a value with named components of variance (``variance``), ``gap`` a function of
+rates of groups (``gaps``), ``verdicts`` says of a family of changes what is known.
+"""
+
+from robust_fairness.inference.adjust import false_discovery_rate, holm
+from robust_fairness.inference.estimate import (
+    DOMAINS,
+    LEVEL,
+    POWER,
+    REFITS,
+    ROWS,
+    SPLITS,
+    Component,
+    Estimate,
+)
+from robust_fairness.inference.gaps import Gap, Rates, contrast, gap, interval
+from robust_fairness.inference.variance import (
+    FEWEST_REFITS,
+    FEWEST_ROWS,
+    between_domains,
+    between_refits,
+    moderated,
+    of_rate,
+    small_counts,
+)
+from robust_fairness.inference.verdicts import STATES, VERDICTS, question_of, verdicts
+
+__all__ = [
+    "DOMAINS",
+    "FEWEST_REFITS",
+    "FEWEST_ROWS",
+    "LEVEL",
+    "POWER",
+    "REFITS",
+    "ROWS",
+    "SPLITS",
+    "STATES",
+    "VERDICTS",
+    "Component",
+    "Estimate",
+    "Gap",
+    "Rates",
+    "between_domains",
+    "between_refits",
+    "contrast",
+    "false_discovery_rate",
+    "gap",
+    "holm",
+    "interval",
+    "moderated",
+    "of_rate",
+    "question_of",
+    "small_counts",
+    "verdicts",
+]

@@ -1,0 +1,194 @@
+r"""Gaps between groups: the largest or the sum of signed differences of rates.
+
+Every gap is the largest of some linear functions u of the rates r of groups,
+
+.. math:: G(r) = \max_{u \in U} (c + u \cdot r)
+
+a difference of two groups of both its signs, an equalised odds difference of those of both rates,
+a sum of absolute differences of all its combinations of signs. Each u alone is unbiased, so that
+statements about G follow from statements about linear functions, also near 0 where an absolute
+value is biased:
+
+- G is at least the lower bound of any u (one of |U| that was chosen from the data), and at most
+  the largest of all upper bounds;
+- G grew from h to a if one u has :math:`u \cdot a - w \cdot h > 0` for *all* w, times |U| for the
+  choice of u;
+- G changed by at most m if every :math:`u \cdot (a - h)` did.
+"""
+
+from dataclasses import dataclass
+from itertools import permutations, product
+from typing import Literal
+
+import numpy as np
+
+from robust_fairness.inference.estimate import (
+    LEVEL,
+    REFITS,
+    ROWS,
+    SPLITS,
+    Array,
+    Component,
+    Estimate,
+)
+from robust_fairness.inference.variance import between_refits, moderated, small_counts
+
+MOST_FUNCTIONS = 512  # of a gap
+PAIR = 2  # groups
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Linear functions of rates, float64 ``[functions, rates]``; the gap is the largest.
+
+    ``constant`` is added: an error of the worst group is 1 minus a rate.
+    """
+
+    functions: Array
+    constant: float = 0.0
+
+    def of(self, rates: Array) -> Array:
+        """The gap of rates ``[..., rates]``; NaN where one is missing."""
+        return np.asarray(self.constant + (rates @ self.functions.T).max(-1))
+
+
+Kind = Literal["largest", "sum", "worst", "worst_gap"]
+
+
+def gap(kind: Kind, groups: int, rates: int = 1) -> Gap:
+    """A gap between groups; rates are in the order rate, group.
+
+    Args:
+        kind: ``largest``: the largest difference of two groups in any of the rates;
+            ``sum``: the sum over rates of the absolute difference of two groups;
+            ``worst``: 1 minus the lowest rate (an error of the worst group);
+            ``worst_gap``: the mean of the other groups less the worst one.
+        groups: their number.
+        rates: number of rates.
+
+    Raises:
+        ValueError: a sum of more than two groups, or too many groups.
+    """
+    if kind == "worst":
+        return Gap(-np.eye(rates * groups), 1.0)
+    if kind == "worst_gap":
+        others = np.full((groups, groups), 1 / (groups - 1))
+        np.fill_diagonal(others, -1)
+        return Gap(others)
+    if kind == "sum":
+        if groups != PAIR:
+            raise ValueError(f"a sum of differences of {groups} groups, defined for two")
+        signs = np.array(list(product((1.0, -1.0), repeat=rates)))
+        return Gap(np.stack([signs, -signs], -1).reshape(len(signs), -1))
+    pairs = list(permutations(range(groups), PAIR))
+    if rates * len(pairs) > MOST_FUNCTIONS:
+        raise ValueError(f"{groups} groups, at most {MOST_FUNCTIONS} pairs of them are compared")
+    functions = np.zeros((rates, len(pairs), rates, groups))
+    for place, (high, low) in enumerate(pairs):
+        functions[range(rates), place, range(rates), high] = 1
+        functions[range(rates), place, range(rates), low] = -1
+    return Gap(functions.reshape(rates * len(pairs), rates * groups))
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Rates of groups in a family of tests.
+
+    Attributes:
+        value: float64 ``[tests, rates, refits]``; one refit: the model that is used.
+        variance: of the rows, mean over refits, ``[tests, rates]``, see ``of_rate``; 0 where it is
+            in the variance between refits, since each has test rows of its own.
+        n: rows that a rate rests on, ``[tests, rates]``.
+        bounded: whether values are shares between 0 and 1, to which ``small_counts`` applies.
+    """
+
+    value: Array
+    variance: Array
+    n: Array
+    bounded: bool = True
+
+    @classmethod
+    def of_counts(cls, hits: Array, n: Array) -> "Rates":
+        """From numbers of rows ``[tests, rates]`` of a single model."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = hits / n
+            return cls(share[..., None], share * (1 - share) / (n - 1), n)
+
+    @property
+    def mean(self) -> Array:
+        """Mean over refits ``[tests, rates]``."""
+        return self.value.mean(-1)
+
+    def corrected(self) -> "Rates":
+        """With centres and variances that hold for small counts."""
+        if not self.bounded:
+            return self
+        own = self.mean
+        centre, variance = small_counts(own, self.variance, self.n)
+        variance = np.where(self.variance == 0, variance * (self.n <= 1), variance)
+        return Rates(self.value + (centre - own)[..., None], variance, self.n, False)
+
+    def first(self) -> "Rates":
+        """Those of the first refit: the model that is used."""
+        return Rates(self.value[..., :1], self.variance, self.n, self.bounded)
+
+
+def contrast(
+    away: Rates, home: Rates | None, ups: Array, downs: Array | None, ratio: float | Array = 0.0
+) -> Estimate:
+    """Estimates of ``u . away - w . home``, ``[tests, functions]``, of independent rows.
+
+    Args:
+        away: rates of one set of rows.
+        home: rates of the other one; None for ``u . away`` alone.
+        ups: u, ``[functions, rates]`` or one for each test ``[tests, functions, rates]``.
+        downs: w, likewise.
+        ratio: test by training rows of splits that share rows, see ``between_refits``.
+    """
+    value, rows = _applied(away, ups)
+    if home is not None and downs is not None:
+        less, more = _applied(home, downs)
+        value, rows = value - less, rows + more
+    parts = {ROWS: Component(rows)}
+    if value.shape[-1] > 1:
+        parts[SPLITS if np.any(ratio) else REFITS] = between_refits(value, ratio)
+    return Estimate(value.mean(-1), parts)
+
+
+def _applied(rates: Rates, functions: Array) -> tuple[Array, Array]:
+    """Values ``[tests, functions, refits]`` of functions of rates and their variance by rows."""
+    many = np.broadcast_to(functions, (len(rates.value), *functions.shape[-2:]))
+    # a rate that a function does not use may be missing
+    used = many != 0
+    values = np.where(used[..., None], many[..., None] * rates.value[:, None], 0.0).sum(-2)
+    rows = np.where(used, many**2 * rates.variance[:, None], 0.0).sum(-1)
+    return values, rows
+
+
+def with_moderated(estimate: Estimate) -> Estimate:
+    """The same with ``moderated`` variances between refits, over the whole family."""
+    parts = {
+        name: moderated(part) if name in (REFITS, SPLITS) else part
+        for name, part in estimate.components.items()
+    }
+    return Estimate(estimate.value, parts)
+
+
+def interval(rates: Rates, of: Gap, level: float = LEVEL) -> tuple[Array, Array]:
+    """Bounds of a gap ``[tests]`` that cover it with probability 1 - ``level``.
+
+    The lower one is of the function with the largest lower bound, at ``level`` over the number of
+    functions, and not below 0 where functions come with both signs; the upper one is the largest of
+    all upper bounds, each at half of ``level``: G is one of them.
+    """
+    found = with_moderated(contrast(rates.corrected(), None, of.functions, None))
+    low = (found.value - found.critical(level / len(of.functions))).max(-1)
+    high = (found.value + found.critical(level / 2)).max(-1)
+    if _symmetric(of.functions):
+        low = np.maximum(low, 0.0)
+    return of.constant + low, of.constant + high
+
+
+def _symmetric(functions: Array) -> bool:
+    have = {tuple(row) for row in functions.tolist()}
+    return all(tuple(row) in have for row in (-functions + 0.0).tolist())

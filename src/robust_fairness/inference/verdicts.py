@@ -1,0 +1,188 @@
+"""Verdicts about changes of gaps: grew, shrank, reversed, held or inconclusive.
+
+Two questions are never mixed. *This model*: is the gap of the model that is used another one there?
+Only its test rows count. *This method*: would the gap change, trained again? Rows and refits count,
+and ``FEWEST_REFITS`` are needed. A family is all tests of a first screen; Holm adjusts all of them.
+Every verdict comes with a bound that is known and with what limits it.
+"""
+
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from scipy import special
+
+from robust_fairness.inference.adjust import holm
+from robust_fairness.inference.estimate import LEVEL, POWER, REFITS, SPLITS, Array, Estimate
+from robust_fairness.inference.gaps import Gap, Rates, contrast, with_moderated
+from robust_fairness.inference.variance import FEWEST_REFITS
+
+Question = Literal["this model", "this method"]
+STATES = ("grew", "shrank", "reversed", "held", "inconclusive", "not estimable")
+VERDICTS = {
+    "question": "str", "at_home": "float64", "elsewhere": "float64", "change": "float64",
+    "low": "float64", "high": "float64", "error": "float64", "df": "float64",
+    "p": "float64", "p_signed": "float64", "p_held": "float64", "p_reversed": "float64",
+    "changed": "bool", "state": "str", "bound": "float64", "between_refits": "float64",
+    "limit": "str", "limit_rate": "int64", "have": "float64", "needed": "float64",
+    "needed_factor": "float64",
+}  # fmt: skip
+
+
+def question_of(refits: int) -> Question:
+    """What a verdict answers with so many refits."""
+    return "this method" if refits >= FEWEST_REFITS else "this model"
+
+
+def verdicts(
+    home: Rates,
+    away: Rates,
+    of: Gap,
+    margin: float | Array = 0.05,
+    question: Question | None = None,
+    ratio: float | Array = 0.0,
+) -> pd.DataFrame:
+    """What is known of the change of a gap from home to elsewhere, a row per test.
+
+    Args:
+        home: rates on rows of the distribution trained on ``[tests, rates, refits]``.
+        away: rates on other, independent rows.
+        of: the gap.
+        margin: change that is immaterial, per test.
+        question: by default ``question_of`` the number of refits.
+        ratio: test by training rows of splits that share rows, per test.
+
+    Returns:
+        The columns ``VERDICTS``:
+
+        - at_home, elsewhere, change: gaps of the mean rates, uncorrected; low and high: bounds of
+          the change at ``LEVEL``, without adjustment; error and df: of the signed difference that
+          decides; between_refits: standard deviation of that difference over refits, which stands
+          beside a verdict about the model;
+        - p: that the gap changed or reversed, p_signed: that any signed difference changed, p_held,
+          p_reversed, each adjusted by Holm over the rows; changed: p_signed below ``LEVEL``;
+        - state: one of ``STATES``; ``reversed`` is a gap that turned its sign, whatever its size;
+        - bound: the change, grown or shrunk, is at most this at ``LEVEL``;
+        - limit: which component is largest: ``rows at home``, ``rows elsewhere`` (limit_rate: of
+          which rate) or ``refits``; have: how many there are; needed: how many would show a change
+          of ``margin`` with a power of ``POWER``, inf if no number of these alone does;
+          needed_factor: by how much everything would have to grow.
+    """
+    refits = home.value.shape[-1]
+    question = question or question_of(refits)
+    spread = contrast(away, home, of.functions, of.functions).components
+    if question == "this model":
+        home, away = home.first(), away.first()
+    tests = _Tests(home.corrected(), away.corrected(), of, ratio)
+    found = pd.DataFrame(tests.columns(), index=range(len(home.value)))
+    found["question"] = question
+    found["at_home"], found["elsewhere"] = of.of(home.mean), of.of(away.mean)
+    found["change"] = found["elsewhere"] - found["at_home"]
+    margin = np.broadcast_to(np.asarray(margin, np.float64), len(found))
+    found["p_held"] = tests.signed.p_within(margin[:, None]).max(-1)
+    found["bound"] = tests.signed.bound(LEVEL).max(-1)
+    rows = np.arange(len(found))
+    found["between_refits"] = (
+        np.sqrt(spread[REFITS].variance * refits)[rows, tests.decisive]
+        if REFITS in spread
+        else np.nan
+    )
+    grew, shrank, turned = (tests.p[name] for name in ("grew", "shrank", "reversed"))
+    directed = np.fmin(np.fmin(grew, shrank), turned)
+    adjusted = {
+        "p": holm(directed), "p_signed": holm(found["p_signed"]), "p_held": holm(found["p_held"]),
+        "p_reversed": holm(turned),
+    }  # fmt: skip
+    found = found.assign(**adjusted)
+    found["changed"] = found["p_signed"] < LEVEL
+    certain = found["p"] < LEVEL
+    found["state"] = np.select(
+        [
+            ~np.isfinite(found["error"]),
+            certain & (found["p_reversed"] < LEVEL),
+            certain & (grew <= shrank),
+            certain,
+            found["p_held"] < LEVEL,
+        ],
+        ["not estimable", "reversed", "grew", "shrank", "held"],
+        "inconclusive",
+    )
+    return _limited(found, tests, margin)[list(VERDICTS)]
+
+
+class _Tests:
+    """Estimates and unadjusted p-values of a family of changes of one gap."""
+
+    def __init__(self, home: Rates, away: Rates, of: Gap, ratio: float | Array) -> None:
+        self.home, self.away, self.functions = home, away, of.functions
+        self.ratio = np.reshape(ratio, (-1, 1)) if np.ndim(ratio) else ratio
+        number, rows = len(of.functions), np.arange(len(home.value))
+        self.signed = self._of(away, home, of.functions, of.functions)
+        self.decisive = np.nan_to_num(np.abs(self.signed.value), nan=-1).argmax(-1)
+        at_home, elsewhere = (np.nan_to_num(one.mean @ of.functions.T) for one in (home, away))
+        up, down = (of.functions[one.argmax(-1)][:, None] for one in (elsewhere, at_home))
+        more = self._of(away, home, up, of.functions)
+        less = self._of(home, away, down, of.functions)
+        before, after = self._of(home, None, up, None), self._of(away, None, up, None)
+        turned = np.maximum(1 - before.p_above(), after.p_above())[:, 0]
+        self.p = {
+            "grew": np.minimum(number * more.p_above().max(-1), 1),
+            "shrank": np.minimum(number * less.p_above().max(-1), 1),
+            "reversed": np.minimum(number * turned, 1),
+        }
+        smallest = self.signed.p_above().min(-1)
+        self.p_signed = np.minimum(number * smallest, 1)
+        tail = LEVEL / number
+        self.low = (more.value - more.critical(tail)).min(-1)
+        self.high = -(less.value - less.critical(tail)).min(-1)
+        self.error = self.signed.error[rows, self.decisive]
+        self.df = self.signed.df[rows, self.decisive]
+
+    def _of(self, first: Rates, second: Rates | None, up: Array, down: Array | None) -> Estimate:
+        return with_moderated(contrast(first, second, up, down, self.ratio))
+
+    def columns(self) -> dict[str, Array]:
+        """Columns of the table."""
+        return {
+            "low": self.low, "high": self.high, "error": self.error, "df": self.df,
+            "p_signed": self.p_signed,
+        }  # fmt: skip
+
+
+def _limited(found: pd.DataFrame, tests: _Tests, margin: Array) -> pd.DataFrame:
+    """With what limits each test, and the number that would suffice."""
+    rows = np.arange(len(found))
+    squares = tests.functions[tests.decisive] ** 2
+    parts = {
+        "rows at home": squares * tests.home.variance,
+        "rows elsewhere": squares * tests.away.variance,
+    }
+    refits = np.zeros(len(found))
+    for name in (REFITS, SPLITS):
+        if name in tests.signed.components:
+            refits = np.asarray(tests.signed.components[name].variance)[rows, tests.decisive]
+    variances = np.nan_to_num(np.column_stack([*parts.values(), refits]))
+    n = np.column_stack(
+        [tests.home.n, tests.away.n, np.full(len(found), tests.home.value.shape[-1])]
+    )
+    largest, rates = variances.argmax(1), tests.home.n.shape[1]
+    share, have = variances[rows, largest], n[rows, largest]
+    tails = LEVEL / (len(tests.functions) * max(1, len(found)))
+    target = (margin / (special.ndtri(1 - tails) + special.ndtri(POWER))) ** 2
+    total = variances.sum(1)
+    rest = total - share
+    with np.errstate(divide="ignore", invalid="ignore"):
+        needed = np.where(rest < target, np.ceil(have * share / (target - rest)), np.inf)
+        factor = total / target
+    names = np.repeat(["rows at home", "rows elsewhere", "refits"], [rates, rates, 1])
+    unknown = ~np.isfinite(found["error"].to_numpy())
+    counts = np.column_stack([tests.home.n, tests.away.n])
+    fewest = counts.argmin(1)
+    largest = np.where(unknown, fewest, largest)
+    return found.assign(
+        limit=names[largest],
+        limit_rate=np.where(largest < 2 * rates, largest % rates, -1),
+        have=np.where(unknown, counts[rows, fewest], have),
+        needed=np.where(unknown, np.nan, needed),
+        needed_factor=np.where(unknown, np.nan, factor),
+    )

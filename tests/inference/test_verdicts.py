@@ -1,0 +1,190 @@
+"""Gaps, their intervals, and verdicts about families of changes."""
+
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from robust_fairness.inference import (
+    LEVEL,
+    Rates,
+    contrast,
+    false_discovery_rate,
+    gap,
+    holm,
+    interval,
+    verdicts,
+)
+
+# of 8 states, made by scikit-learn and scipy alone
+ACS = pd.read_csv(Path(__file__).with_name("acs_changes.csv"))
+DIFFERENCE = np.array([[1.0, -1.0]])
+
+
+def rates_of(place: str) -> Rates:
+    hits, rows = (ACS[[f"{place}_{one}_{sex}" for sex in "fm"]].to_numpy(float) for one in "kn")
+    return Rates.of_counts(hits, rows)
+
+
+def test_acs_changes_are_the_reference():
+    found = contrast(rates_of("elsewhere"), rates_of("home"), DIFFERENCE, DIFFERENCE)
+    p = found.p()[:, 0]
+    for name, ours in {"change": found.value[:, 0], "error": found.error[:, 0], "p": p}.items():
+        np.testing.assert_allclose(ours, ACS[name], rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(holm(p), ACS["holm"], rtol=1e-9)
+    np.testing.assert_allclose(false_discovery_rate(p), ACS["bh"], rtol=1e-9)
+    assert (np.sum(holm(p) < LEVEL), np.sum(false_discovery_rate(p) < LEVEL)) == (16, 40)
+
+
+def test_acs_verdicts():
+    found = verdicts(rates_of("home"), rates_of("elsewhere"), gap("largest", 2))
+    assert found["changed"].sum() == 16
+    assert found["state"].value_counts().to_dict() == {"inconclusive": 96, "grew": 11, "shrank": 5}
+    assert set(found["question"]) == {"this model"}
+    signed = ACS["change"].abs().to_numpy()
+    assert (found["bound"] > signed - 0.01).all()  # small counts move centres
+
+
+def brute(kind: str, rates: np.ndarray) -> float:
+    """The gap of rates ``[rates, groups]`` by its definition."""
+    if kind == "largest":
+        return max(np.ptp(rates, axis=1))
+    if kind == "sum":
+        return float(np.abs(rates[:, 0] - rates[:, 1]).sum())
+    if kind == "worst":
+        return 1 - rates.min()
+    worst = rates[0].argmin()
+    return np.delete(rates[0], worst).mean() - rates[0, worst]
+
+
+@pytest.mark.parametrize(
+    ("kind", "groups", "rates"),
+    [("largest", 2, 1), ("largest", 4, 2), ("sum", 2, 2), ("sum", 2, 3), ("worst", 5, 1),
+     ("worst_gap", 5, 1)],
+)  # fmt: skip
+def test_gaps_are_the_largest_of_their_functions(kind, groups, rates):
+    drawn = np.random.default_rng(0).random((50, rates, groups))
+    found = gap(kind, groups, rates).of(drawn.reshape(50, -1))
+    np.testing.assert_allclose(found, [brute(kind, one) for one in drawn])
+
+
+def test_gaps_that_are_not_defined():
+    with pytest.raises(ValueError, match="3 groups, defined for two"):
+        gap("sum", 3)
+    with pytest.raises(ValueError, match="at most 512"):
+        gap("largest", 40)
+
+
+N = 100_000
+CASES = {
+    # rates of the groups at home and elsewhere, rows: state
+    "grew": ((0.5, 0.5), (0.6, 0.5), N),
+    "grew, already there": ((0.6, 0.5), (0.7, 0.5), N),
+    "shrank": ((0.6, 0.5), (0.5, 0.5), N),
+    "reversed": ((0.6, 0.5), (0.5, 0.6), N),
+    "reversed, and larger": ((0.52, 0.5), (0.5, 0.6), N),
+    "held": ((0.6, 0.5), (0.6, 0.5), N),
+    "inconclusive": ((0.6, 0.5), (0.6, 0.5), 100),
+    "not estimable": ((0.5, 0.5), (0.6, 0.5), 4),
+}
+
+
+def test_states():
+    home, away = (
+        Rates.of_counts(
+            np.array([np.multiply(case[place], case[2]) for case in CASES.values()]),
+            np.array([[case[2]] * 2 for case in CASES.values()], dtype=float),
+        )
+        for place in (0, 1)
+    )
+    found = verdicts(home, away, gap("largest", 2))
+    assert found["state"].tolist() == [name.partition(",")[0] for name in CASES]
+    by_case = found.set_index(pd.Index(CASES))
+    assert by_case.loc["held", "bound"] < 0.05 < by_case.loc["inconclusive", "bound"]
+    assert by_case.loc["inconclusive", "limit"].startswith("rows")
+    assert by_case.loc["not estimable", "have"] == 4
+
+
+def test_the_number_that_would_suffice_does():
+    """With as many rows as said, the change is found with a power of .8."""
+    rng = np.random.default_rng(1)
+    shares, n = np.array([0.5, 0.5]), np.array([[400.0, 1e6]])
+    home = Rates.of_counts(np.array([[5e5, 5e5]]), np.full((1, 2), 1e6))
+    away = Rates.of_counts(n * shares, n)
+    found = verdicts(home, away, gap("largest", 2)).iloc[0]
+    assert (found["limit"], found["limit_rate"], found["have"]) == ("rows elsewhere", 0, 400)
+    enough = int(found["needed"])
+    tests = 2000
+    hits = rng.binomial(enough, 0.55, tests) / enough
+    p = np.array(
+        [
+            verdicts(
+                home, Rates.of_counts(np.array([[hit * enough, 5e5]]), np.array([[enough, 1e6]])),
+                gap("largest", 2),
+            )["p"].iloc[0]
+            for hit in hits[:200]
+        ]
+    )  # fmt: skip
+    assert 0.7 < np.mean(p < LEVEL) < 0.9
+
+
+def draw(rng, tests, refits, *, rows=1000, ratio=1.0, change=0.0):
+    """Families of rates at home and elsewhere of two groups, with noise of refits."""
+    sampling = np.sqrt(0.24 / rows)
+    scale = ratio * sampling * rng.choice([0.5, 1.0, 2.0], (tests, 1, 1))
+    places = []
+    for shift in (0.0, change):
+        truth = np.broadcast_to(np.array([0.6 + shift, 0.6]), (tests, 2))
+        drawn = rng.binomial(rows, truth) / rows  # the same rows in all refits
+        value = drawn[..., None] + scale * rng.normal(size=(tests, 2, refits))
+        places.append(
+            Rates(value, drawn * (1 - drawn) / (rows - 1), np.full((tests, 2), float(rows)))
+        )
+    return places
+
+
+@pytest.mark.parametrize(("refits", "ratio"), [(5, 0.5), (5, 2), (10, 2)])
+def test_families_have_few_false_changes(refits, ratio):
+    """At most 5 % of families, in the tail of Holm's correction; 3 standard errors allowed."""
+    families = 150
+    rng = np.random.default_rng(refits)
+    wrong = 0
+    for _ in range(families):
+        found = verdicts(*draw(rng, 60, refits, ratio=ratio), gap("largest", 2))
+        assert set(found["question"]) == {"this method"}
+        wrong += found["changed"].any() or found["state"].isin(["grew", "shrank", "reversed"]).any()
+    assert wrong / families <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / families)
+
+
+def test_few_refits_answer_for_the_model():
+    rng = np.random.default_rng(0)
+    home, away = draw(rng, 20, 3)
+    found = verdicts(home, away, gap("largest", 2))
+    assert set(found["question"]) == {"this model"}
+    alone = verdicts(home.first(), away.first(), gap("largest", 2))
+    np.testing.assert_allclose(found["p"], alone["p"])
+    assert found["between_refits"].notna().all()
+    assert alone["between_refits"].isna().all()
+
+
+@pytest.mark.parametrize("kind", ["largest", "sum"])
+@pytest.mark.parametrize("gaps", [(0.0, 0.0), (0.05, 0.0), (0.2, 0.1)])
+@pytest.mark.parametrize(("rows", "base"), [(30, 0.5), (300, 0.1)])
+def test_intervals_of_gaps_cover(kind, gaps, rows, base):
+    """At least 94 % with two rates of two groups, where all rates rest on 8 rows or more."""
+    rng = np.random.default_rng(rows)
+    tests, of = 4000, gap(kind, 2, 2)
+    truth = np.array([0.3 + gaps[0], 0.3, 0.1 + gaps[1], 0.1])
+    n = rng.binomial(rows, base, (tests, 2))
+    n = np.concatenate([n, rows - n], 1).astype(float)
+    found = Rates.of_counts(rng.binomial(n.astype(int), truth), n)
+    low, high = interval(found, of)
+    true = of.of(truth)
+    known = np.isfinite(low)
+    assert np.mean((low <= true) & (true <= high), where=known) >= 0.94
+
+
+def test_all_pairs_of_groups_take_part():
+    assert len(gap("largest", 3, 2).functions) == 2 * len(list(permutations(range(3), 2)))
