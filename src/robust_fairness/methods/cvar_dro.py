@@ -16,6 +16,7 @@ class CvarDro(Method):
     .. math:: \max_p \sum_i p_i L_i \quad \text{subject to} \quad 0 \le p_i \le 1 / \alpha m,
         \; \sum_i p_i = 1
 
+    The share should exceed that of rows whose labels are noise: a smaller one trains on them alone.
     The estimate of a batch is biased; with fewer than one row in the share it is the largest loss.
 
     Source: "Large-Scale Methods for Distributionally Robust Optimization" (NeurIPS 2020).
@@ -24,7 +25,7 @@ class CvarDro(Method):
     class Parameters(MethodParameters):
         """Share of the rows; 1 is plain training."""
 
-        worst_share: float = Field(0.1, gt=0, le=1, description="alpha, share of the worst rows")
+        worst_share: float = Field(0.5, gt=0, le=1, description="alpha, share of the worst rows")
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
         losses = model.task_loss(model(batch.x, batch.noise), batch.y)

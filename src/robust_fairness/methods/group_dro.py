@@ -1,6 +1,7 @@
 """Group distributionally robust optimisation (Sagawa et al. 2020)."""
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import torch
@@ -18,6 +19,9 @@ from robust_fairness.methods.base import (
 )
 from robust_fairness.models.base import Model
 
+LOGGER = logging.getLogger(__name__)
+LEAST_SPREAD = 1.1  # largest over smallest weight of a subgroup; below it sampling is balanced
+
 
 class GroupDro(Method):
     r"""Minimise the loss of the worst subgroups of attribute and class.
@@ -28,6 +32,9 @@ class GroupDro(Method):
     with L_g the mean loss of the subgroup in the batch, 0 where it has no row there; the weights
     are updated before they are used, and are constants in the gradient. Rows of unknown group do
     not contribute to the loss.
+
+    The default step is that of the published code; with a smaller one, or few updates, weights stay
+    nearly uniform, and a warning says so.
 
     Logarithms of the weights are kept: the exponential of a large loss overflows, and a weight
     that underflows could never grow again.
@@ -41,7 +48,7 @@ class GroupDro(Method):
         once.
         """
 
-        step_size: float = Field(1e-3, ge=0, description="eta, step of the group weights")
+        step_size: float = Field(0.01, ge=0, description="eta, step of the group weights")
         sampler: Literal["balanced", "shuffled_weights", "uniform"] = "balanced"
 
     log_weight: Tensor
@@ -57,6 +64,27 @@ class GroupDro(Method):
     def group_weight(self) -> Tensor:
         """The weights q, ``[replica, subgroup]``."""
         return self.log_weight.exp()
+
+    def start_epoch(self, model: Model, epoch: int) -> Iterable[str]:
+        if epoch == self.problem.epochs - 1:
+            self._log_spread()
+        return ()
+
+    def _log_spread(self) -> None:
+        """Log how far the weights have moved apart before the last epoch."""
+        occurs = self.log_weight.isfinite()
+        largest = self.log_weight.amax(1)
+        smallest = self.log_weight.masked_fill(~occurs, torch.inf).amin(1)
+        for seed, spread in zip(
+            self.problem.seeds, (largest - smallest).exp().tolist(), strict=True
+        ):
+            LOGGER.info("group_dro, seed %d: weights differ by a factor of %.3g", seed, spread)
+            if spread < LEAST_SPREAD and self.hparams.sampler != "uniform":
+                LOGGER.warning(
+                    "group_dro, seed %d: weights of subgroups differ by a factor of %.3g only: "
+                    "this is balanced sampling, allowed: a larger step_size or more epochs",
+                    seed, spread,
+                )  # fmt: skip
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
         losses = model.task_loss(model(batch.x, batch.noise), batch.y)

@@ -13,6 +13,7 @@ from robust_fairness.models.base import Model
 
 LOGGER = logging.getLogger(__name__)
 FOLDS = 5
+LEAST_SHARE = 0.1  # of rows, as effective sample size, below which a warning is logged
 
 
 class ImportanceWeighting(Erm):
@@ -59,7 +60,11 @@ class ImportanceWeighting(Erm):
             options = self.hparams.flattening[number].item(), self.hparams.quantile[number].item()
             weight = normalised(ratio, *options)
             share = 1 / np.square(weight).mean()
-            LOGGER.info("importance_weighting: effective sample size %.0f %%", 100 * share)
+            level = logging.WARNING if share < LEAST_SHARE else logging.INFO
+            LOGGER.log(
+                level, "importance_weighting: effective sample size %.0f of %d rows (%.0f %%)",
+                share * len(weight), len(weight), 100 * share,
+            )  # fmt: skip
             found[number, rows[number].cpu()] = torch.from_numpy(weight).to(found)
         self.register_buffer("weight", found)
 

@@ -95,12 +95,27 @@ class Trained:
                 predicted = prediction.predict(self.samples, fitted, self.cell, unshifted, part)
             of_replica = {(one.trial, one.seed): one for one in predicted}
             found += [of_replica[one.trial, one.seed] for one in fitted]
+        self._warn_of_weak(found)
         return [
             replace(one, values=one.values | kept[one.trial, one.seed])
             if one.part == "val"
             else one
             for one in found
         ]
+
+    def _warn_of_weak(self, predictions: Sequence[Prediction]) -> None:
+        """Warn of replicas that are less accurate than always predicting the larger class."""
+        for predicted in predictions if self.samples.classes else ():
+            y = self.samples.y[predicted.rows]
+            accuracy = (predicted.outputs.argmax(1) == y).mean()
+            largest = np.bincount(y).max() / len(y)
+            if predicted.part == "val" and accuracy < largest:
+                LOGGER.warning(
+                    "%s.%s, trial %s, seed %d: accuracy %.3f on validation rows is below the share "
+                    "of the largest class, %.3f; balancing groups costs accuracy, else search the "
+                    "hyperparameters of the method", self.cell.dataset, self.cell.label,
+                    predicted.trial, predicted.seed, accuracy, largest,
+                )  # fmt: skip
 
     def _stops(
         self,
