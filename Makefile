@@ -17,7 +17,7 @@ unexport PIP_PREFIX PIP_REQUIRE_HASHES PIP_ROOT PIP_TARGET PIP_USER
 unexport PYTHONHOME PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test coverage test-slow lint format viz docs check-docs lock sbom bench bench-table gpu gpu-paper clean
+.PHONY: help install core run test coverage test-slow lint format viz docs check-docs lock sbom bench bench-table gpu gpu-paper clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -43,6 +43,21 @@ run: $(INSTALLED) ## run the benchmark on the bundled data
 test: export OMP_NUM_THREADS := 1
 test: $(INSTALLED) ## run all tests except the slow ones
 	$(BIN)/pytest -m "not slow" -n 2 --dist worksteal -ra --durations=40
+
+# An environment with the core alone, in the versions of the lock.
+CORE := build/core
+core: $(INSTALLED) ## install the core alone, count its packages and megabytes, and test it
+	@rm -rf $(CORE) && mkdir -p build
+	@sed '/--hash/d; s/ *\\$$//; /^ *#/d' requirements.lock > build/versions.txt
+	@$(UV) venv --quiet --python $(BIN)/python $(CORE)
+	@$(UV) pip install --quiet --python $(CORE)/bin/python --constraints build/versions.txt .
+	@packages=$$($(UV) pip list --quiet --format freeze --python $(CORE)/bin/python | wc -l); \
+		megabytes=$$(du -sm $(CORE)/lib | cut -f1); \
+		echo "$$packages packages, $$megabytes MB (at most 20 and 260)"; \
+		test $$packages -le 20 && test $$megabytes -le 260
+	@$(UV) pip install --quiet --python $(CORE)/bin/python --constraints build/versions.txt pytest
+	$(CORE)/bin/python -m pytest -q -c /dev/null --rootdir . --noconftest -p no:cacheprovider \
+		--import-mode importlib tests/test_core.py
 
 coverage: export OMP_NUM_THREADS := 1
 coverage: $(INSTALLED) ## the same with the share of lines that they run, in twice the time

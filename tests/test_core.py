@@ -1,0 +1,169 @@
+"""The core alone: names, commands, messages, and numbers of an audit against closed forms.
+
+Needs only pytest, so that ``make core`` runs it in an environment without any extra. With extras
+installed, processes with their packages blocked stand in for such an environment.
+"""
+
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import robust_fairness as rf
+from robust_fairness.core.extras import EXTRA_OF
+
+# Runs code in a process that cannot import some packages.
+BLOCKING = """
+import sys
+from importlib.abc import MetaPathFinder
+
+blocked = set(sys.argv[1].split(","))
+
+class Missing(MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.partition(".")[0] in blocked:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+for name in blocked & sys.modules.keys():
+    del sys.modules[name]
+sys.meta_path.insert(0, Missing())
+sys.argv = sys.argv[2:]
+exec(sys.argv[0])
+"""
+PLATFORM = ("fcntl", "resource", "pwd", "grp", "termios")  # of POSIX, not of Windows
+
+
+def core(code: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a process with nothing but the core."""
+    blocked = ",".join((*EXTRA_OF, *PLATFORM))
+    command = [sys.executable, "-c", BLOCKING, blocked, code, *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, encoding="utf-8")
+
+
+COMMAND = "from robust_fairness.__main__ import main; main()"
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    """Two sexes with true positive rates .9 and .6, three regions, and one row without a sex."""
+    counts = {("f", 1, 1): 90, ("f", 1, 0): 10, ("f", 0, 1): 20, ("f", 0, 0): 80,
+              ("m", 1, 1): 120, ("m", 1, 0): 80, ("m", 0, 1): 20, ("m", 0, 0): 180,
+              (None, 1, 1): 1}  # fmt: skip
+    rows = [key for key, count in counts.items() for _ in range(count)]
+    frame = pd.DataFrame(rows, columns=["sex", "y", "p"])
+    return frame.assign(region=np.resize(["north", "south", "west"], len(frame)))
+
+
+@pytest.fixture(scope="module")
+def file(table: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("core") / "t.csv"
+    table.to_csv(path, index=False)
+    return path
+
+
+EXPECTED = {
+    ("", "accuracy"): 471 / 601,
+    ("sex", "equal_opportunity_difference"): 0.3,
+    ("sex", "demographic_parity_difference"): 110 / 200 - 140 / 400,
+    ("sex", "equalized_odds_difference"): 0.3,
+    ("sex", "worst_group_accuracy"): 300 / 400,
+}
+
+
+def wilson(share: float, n: int) -> tuple[float, float]:
+    z = 1.959963984540054
+    middle, half = share + z**2 / (2 * n), z * math.sqrt(share * (1 - share) / n + (z / 2 / n) ** 2)
+    return (middle - half) / (1 + z**2 / n), (middle + half) / (1 + z**2 / n)
+
+
+def values(rows: pd.DataFrame) -> Mapping[tuple[str, str], float]:
+    own = rows[rows["group"].fillna("") == ""].fillna({"attribute": ""})
+    return dict(zip(zip(own["attribute"], own["metric"], strict=True), own["value"], strict=True))
+
+
+def test_the_audit_has_the_numbers_of_closed_forms(table: pd.DataFrame) -> None:
+    found = rf.audit(table, y_true="y", y_pred="p", sensitive_features=["sex", "region"])
+    rows = found.to_frame()
+    for place, expected in EXPECTED.items():
+        assert values(rows)[place] == pytest.approx(expected), place
+    accuracy = rows[rows["metric"] == "accuracy"].iloc[0]
+    assert (accuracy["low"], accuracy["high"]) == pytest.approx(wilson(471 / 601, 601))
+
+
+def test_metrics_are_functions_of_arrays(table: pd.DataFrame) -> None:
+    known = table.dropna()
+    gap = rf.metrics.equal_opportunity_difference(
+        known["y"], known["p"], sensitive_features=known["sex"]
+    )
+    assert gap == pytest.approx(0.3)
+
+
+def test_the_command_has_the_same_numbers(file: Path) -> None:
+    """In a process that can import nothing but the core, and no module of POSIX."""
+    words = ("audit", str(file), "--target=y", "--prediction=p", "--attributes=sex,region")
+    done = core(COMMAND, *words, f"--output={file.parent}", "--force", "--model-card",
+                "--fail-if=equalized_odds_difference[sex]>0.5")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("PASS")
+    rows = pd.read_csv(file.with_name("t_audit.csv"))
+    for place, expected in EXPECTED.items():
+        assert values(rows)[place] == pytest.approx(expected), place
+    assert "<h1>Audit of t.csv" in file.with_name("t_audit.html").read_text(encoding="utf-8")
+    printed = core(COMMAND, *words, "--format=json", "--force", f"--output={file.parent}")
+    assert {row["metric"] for row in json.loads(printed.stdout)["rows"]} >= {"accuracy"}
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "message"),
+    [
+        (COMMAND, ("run",), '`robust-fairness run` needs: pip install "robust-fairness[all]"'),
+        (COMMAND, ("demo",), '`robust-fairness demo` needs: pip install "robust-fairness[all]"'),
+        (COMMAND, ("audit", "t.parquet", "--target=y", "--prediction=p", "--attributes=sex"),
+         't.parquet: a Parquet file needs: pip install "robust-fairness[parquet]"'),
+        ("import robust_fairness as rf; rf.Cuma", (),
+         'robust_fairness.Cuma needs: pip install "robust-fairness[train]"'),
+        ("import robust_fairness as rf; rf.load", (),
+         'robust_fairness.load needs: pip install "robust-fairness[train]"'),
+        ("import robust_fairness as rf; rf.cuma", (), "has no attribute 'cuma'"),
+    ],
+)  # fmt: skip
+def test_what_is_missing_is_named_in_one_line(
+    tmp_path: Path, code: str, words: tuple[str, ...], message: str
+) -> None:
+    (tmp_path / "t.parquet").write_bytes(b"PAR1")
+    done = core(f"import os; os.chdir({str(tmp_path)!r})\n{code}", *words)
+    assert done.returncode
+    last = done.stderr.strip().splitlines()[-1]
+    assert message in last
+    if code == COMMAND:
+        assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [(), ("--version",), ("list", "methods"), ("list", "metrics")])
+def test_commands_of_the_core(words: tuple[str, ...]) -> None:
+    done = core(COMMAND, *words)
+    assert "Traceback" not in done.stderr
+    assert {(): "Commands:", ("--version",): rf.__version__, ("list", "methods"): "cuma ",
+            ("list", "metrics"): "accuracy "}[words] in done.stdout + done.stderr  # fmt: skip
+
+
+def test_names_are_listed_and_explained() -> None:
+    """Also in the core, where classes cannot be loaded."""
+    assert {"audit", "metrics", "train", "Cuma", "GroupDro"} <= set(dir(rf))
+    done = core(
+        "import robust_fairness as rf, inspect; print(inspect.signature(rf.audit)); help(rf)"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "sensitive_features" in done.stdout and "rf.audit(frame" in done.stdout
+
+
+def test_importing_the_package_imports_nothing() -> None:
+    done = core("import sys, robust_fairness; print(*sys.modules)")
+    assert "robust_fairness" in done.stdout.split()
+    assert not {"numpy", "pandas", "pydantic", "click"}.intersection(done.stdout.split())
