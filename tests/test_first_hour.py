@@ -85,6 +85,7 @@ def test_a_drafted_table_is_read_with_the_roles_that_its_columns_have(run, tmp_p
     visits().to_csv(source, index=False, sep=";")
     said = run("init", str(source)).output
     assert said.rstrip().endswith("robust-fairness run --datasets visits")
+    assert "not used (text; numbers with a unit: see suffixes)" in said
     written = yaml.safe_load((tmp_path / "conf/local/parameters_visits.yml").read_text())
     fields = written["datasets"]["visits"]
     assert fields.pop("source") == "table"

@@ -346,3 +346,16 @@ def test_rows_of_unknown_group_count_in_no_gap_and_no_group():
     assert shares["at_home"].item() == unknown[predictions[0].rows].mean()
     assert {"sex"} < set(found["domain_columns"]["column"])
     assert "accuracy_difference" in set(found["regions"]["metric"])
+
+
+def test_large_domains_are_sampled_within_the_stated_error_and_shares_are_of_all_rows(monkeypatch):
+    samples, predictions = two_domains(rows=6000)
+    every = diagnose("two", samples, {"erm": predictions})
+    monkeypatch.setattr("robust_fairness.diagnosis.runs.MOST", 1000)
+    some = diagnose("two", samples, {"erm": predictions})
+    pd.testing.assert_frame_equal(some["shares"], every["shares"])
+    assert some["regions"]["rows_home"].max() <= 500 < every["regions"]["rows_home"].max()
+    right = [table["diagnosis"].query("metric == 'accuracy'").iloc[0] for table in (some, every)]
+    for column in ("at_home", "elsewhere"):
+        assert 0 < abs(right[0][column] - right[1][column]) < 4 * 0.5 / np.sqrt(1000)
+    assert right[0]["effective_home"] <= 1000

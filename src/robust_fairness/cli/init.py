@@ -95,7 +95,11 @@ def _show(path: Path, table: "Profile", roles: "Roles") -> None:
     click.echo(f"{path.name}  {table.rows:,} rows, {len(table.columns)} columns")
     named = {roles.domain: "domain", roles.unit: "unit", roles.id: "id", roles.target: "target"}
     named |= dict.fromkeys(roles.sensitive, "sensitive attribute")
-    named |= dict.fromkeys(roles.ignored, "not used")
+    reasons = {"constant": "one value", "text": "text; numbers with a unit: see suffixes"}
+    named |= {
+        name: f"not used ({reasons.get(table.columns[name].type, 'names of units')})"
+        for name in roles.ignored
+    }
     rows = [("column", "type", "missing", "values", "suggested role")]
     rows += [
         (name, one.type, f"{one.missing:,}", str(one), named.get(name, "feature"))

@@ -25,6 +25,7 @@ from robust_fairness.samples.domains import rows_by_domain
 from robust_fairness.training.decisions import MISSING
 from robust_fairness.training.records import Prediction
 
+MOST = 20_000  # rows of a domain that classifiers and trees are fitted on
 FEWEST = 50  # rows of a domain, or of a group in it, for which classifiers are fitted
 BINARY = 2
 REGIONS = 3  # shown of every tree
@@ -42,6 +43,9 @@ def diagnose(
     with ``FEWEST`` rows. Gaps are signed, second group minus first, of the sensitive attributes
     with two groups. Columns that name the domain are found first and left out of X.
 
+    Shares are those of all rows. Everything else is of at most ``MOST`` rows of a domain, drawn at
+    random: the standard error of a rate of theirs is at most .5 / sqrt(20,000) = .004.
+
     Args:
         dataset: its name.
         samples: its rows; features are columns of numbers.
@@ -57,12 +61,16 @@ def diagnose(
     rows: dict[str, list[Row]] = defaultdict(list)
     for method, replicas in predictions.items():
         for home, away, domain in _pairs(samples, replicas):
+            every_home, every_away = home, away
+            home, away = _at_most(home), _at_most(away)  # noqa: PLW2901
             pair = pair_of(*(one.rows.astype(np.int64).tobytes() for one in (home, away)))
             where: Row = {"dataset": dataset, "domain": domain}
             if pair not in described:  # what does not depend on the method
                 rows["domain_columns"] += [where | one for one in _domain_columns(pair)]
+                of_all = replace(pair, home=every_home.rows, away=every_away.rows)
                 rows["shares"] += [
-                    where | {"method": method} | one for one in _shares(pair, home, away)
+                    where | {"method": method} | row
+                    for row in _shares(of_all, every_home, every_away)
                 ]
                 described.add(pair)
             where |= {"method": method, "trial": home.trial, "seed": home.seed}
@@ -85,6 +93,14 @@ def _pairs(
         for domain, rows in rows_by_domain(samples, parts["ood_test"].rows).items():
             if len(rows) >= FEWEST:
                 yield parts["test"], parts["ood_test"].take(rows), domain
+
+
+def _at_most(prediction: Prediction) -> Prediction:
+    """The prediction, or that of ``MOST`` of its rows, the same for all methods."""
+    if len(prediction.rows) <= MOST:
+        return prediction
+    generator = np.random.default_rng(0)
+    return prediction.take(np.sort(generator.choice(len(prediction.rows), MOST, replace=False)))
 
 
 def _domain_columns(pair: Pair) -> Iterator[Row]:

@@ -141,8 +141,9 @@ def _held_out(
         found = found.mask(shared)
         if shared.any():
             logger.warning(
-                "%s: rows of other domains left out since training domains have their units: %d",
+                "%s: rows left out since training domains (%s) have their units: %d",
                 parts.name,
+                ", ".join(sorted(set(samples.attributes[samples.domain][inside]))),
                 shared.sum(),
             )
     return found.astype(pd.CategoricalDtype([*PARTS, *OOD_PARTS]))
