@@ -25,7 +25,9 @@ from robust_fairness.cli.main import cli
 from robust_fairness.core import registry
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.tables.table import Table
-from tests.project import ROOT, Project
+from robust_fairness.runs import configuration
+from robust_fairness.settings import CONFIG_LOADER_ARGS
+from tests.project import ROOT, Project, copy_configuration
 
 ROWS = 60
 
@@ -61,6 +63,25 @@ def visits() -> pd.DataFrame:
             "ill": rng.choice(["yes", "no"], ROWS),
         }
     )
+
+
+@pytest.mark.parametrize("place", [".venv/site", "a b/Müller", "~/.local/lib", "plain"])
+def test_the_packages_configuration_is_found_wherever_it_is_installed(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = tmp_path / place
+    installed.mkdir(parents=True)
+    conf = copy_configuration(installed)
+    for name in (".ipynb_checkpoints/parameters-checkpoint.yml", "parameters/.#draft.yml"):
+        hidden = conf / "demo" / name
+        hidden.parent.mkdir(exist_ok=True)
+        hidden.write_text("hidden: true\n")
+    monkeypatch.setattr(configuration, "DEFAULT", conf)
+    loader = configuration.ConfigLoader(tmp_path / "conf", "demo", **CONFIG_LOADER_ARGS)
+    assert [dataset.name for dataset in loader.validated_experiment.datasets]
+    assert "tables" not in loader["catalog"]
+    assert "hidden" not in loader["parameters"]
+    assert loader.unreadable_files() == []
 
 
 @pytest.mark.parametrize("kind", ["dataset", "shift", "network", "method", "objective", "miner"])
@@ -170,7 +191,9 @@ def test_a_new_project_is_a_project_of_kedro_with_the_packages_pipelines(
 @pytest.mark.slow
 def test_the_installed_wheel_works_in_an_empty_folder(tmp_path: Path) -> None:
     """Without the repository: its own environment, which sees the libraries of this one."""
-    source, built, home = (tmp_path / name for name in ("source", "built", "home"))
+    source, built = tmp_path / "source", tmp_path / "built"
+    empty = tmp_path / "Jörg's .work"
+    home = empty / ".venv"
     Project.copied_to(source)
     for name in ("README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
@@ -185,8 +208,6 @@ def test_the_installed_wheel_works_in_an_empty_folder(tmp_path: Path) -> None:
     (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
     into = ["--python", home / "bin" / "python", "install", "--ignore-installed"]
     subprocess.run([*pip, *into, *offline, wheel], check=True)
-    empty = tmp_path / "empty"
-    empty.mkdir()
     left = ("PYTHONPATH", "ROBUST_FAIRNESS_DATA")
     environment = {name: value for name, value in os.environ.items() if name not in left}
 
@@ -206,8 +227,17 @@ def test_the_installed_wheel_works_in_an_empty_folder(tmp_path: Path) -> None:
     frame.to_csv(empty / "predictions.csv", index=False)
     words = ["--target", "y", "--prediction", "p", "--attributes", "sex"]
     assert "accuracy" in said("audit", "predictions.csv", *words)
+    assert "Report: demo/report.html" in said("demo")
+    assert (empty / "demo" / "report.html").exists()
     said("new", "study")
     study = empty / "study"
     assert "12 cells" in said("check", "--env", "demo", folder=study)
+    visits().to_csv(empty / "visits.csv", index=False)
+    said("init", "../visits.csv", folder=study)
+    assert "no mistakes" in said("check", "--datasets", "visits", folder=study)
+    part = ["--datasets", "visits", "--methods", "erm", "--seeds", "1"]
+    assert "Report: data/" in said("run", *part, folder=study)
+    assert Path(study, said("report", folder=study).strip()).exists()
+    assert said("table", folder=study).startswith("dataset,")
     listed = said("-m", "kedro", "registry", "list", folder=study, script="python")
     assert "robust_fairness" in yaml.safe_load(listed)

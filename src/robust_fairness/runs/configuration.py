@@ -68,6 +68,16 @@ class ConfigLoader(OmegaConfigLoader):
         is_missing = self._protocol == "file" and not Path(own).is_dir()
         return str(DEFAULT / env) if is_missing else own
 
+    def _is_hidden(self, path_str: str) -> bool:
+        """Whether a file, or a folder between it and ``conf``, begins with a dot.
+
+        Folders above ``conf`` do not count: the package may be in an environment ``.venv``.
+        """
+        path, package = Path(path_str).resolve(), DEFAULT.resolve()
+        if self._protocol == "file" and path.is_relative_to(package):
+            return any(part.startswith(".") for part in path.relative_to(package).parts)
+        return bool(super()._is_hidden(path_str))
+
     @_shown_by_all_commands()
     def __getitem__(self, key: str) -> dict[str, Any]:
         """Configuration of one kind; ``parameters`` are complete with those of all nodes."""
@@ -128,6 +138,8 @@ class ConfigLoader(OmegaConfigLoader):
             for path in self._fs.glob((folder / pattern).as_posix())
         }
         for path in sorted(path for path in paths if self._is_valid_config_path(path)):
+            if self._is_hidden(str(path)):
+                continue
             with self._fs.open(path.as_posix()) as file:
                 shown = Path(folder.parent.name, folder.name, path.relative_to(folder))
                 yield str(shown), file.read().decode("utf8")
