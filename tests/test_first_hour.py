@@ -47,20 +47,20 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return call
 
 
-def visits() -> pd.DataFrame:
+def visits(rows: int = ROWS) -> pd.DataFrame:
     """Patients of two hospitals with missing numbers and a date."""
     rng = np.random.default_rng(0)
-    ages = rng.integers(18, 90, ROWS).astype(object)
+    ages = rng.integers(18, 90, rows).astype(object)
     ages[::7] = "NA"
     return pd.DataFrame(
         {
-            "patient_id": [f"p{number:03d}" for number in rng.integers(0, 40, ROWS)],
-            "hospital": np.where(np.arange(ROWS) % 2, "north", "south"),
-            "sex": rng.choice(["f", "m"], ROWS),
+            "patient_id": [f"p{number:03d}" for number in rng.integers(0, 40, rows)],
+            "hospital": np.where(np.arange(rows) % 2, "north", "south"),
+            "sex": rng.choice(["f", "m"], rows),
             "age": ages,
-            "seen": pd.date_range("2020-01-01", periods=ROWS, freq="7D").strftime("%Y-%m-%d"),
-            "note": [f"note {number}" for number in range(ROWS)],
-            "ill": rng.choice(["yes", "no"], ROWS),
+            "seen": pd.date_range("2020-01-01", periods=rows, freq="7D").strftime("%Y-%m-%d"),
+            "note": [f"note {number}" for number in range(rows)],
+            "ill": rng.choice(["yes", "no"], rows),
         }
     )
 
@@ -232,7 +232,7 @@ def test_the_installed_wheel_works_in_an_empty_folder(tmp_path: Path) -> None:
     said("new", "study")
     study = empty / "study"
     assert "12 cells" in said("check", "--env", "demo", folder=study)
-    visits().to_csv(empty / "visits.csv", index=False)
+    visits(rows=600).to_csv(empty / "visits.csv", index=False)
     said("init", "../visits.csv", folder=study)
     assert "no mistakes" in said("check", "--datasets", "visits", folder=study)
     part = ["--datasets", "visits", "--methods", "erm", "--seeds", "1"]
