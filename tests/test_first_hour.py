@@ -182,7 +182,7 @@ def test_a_new_project_is_a_project_of_kedro_with_the_packages_pipelines(
 ) -> None:
     run("new", "mine")
     metadata = bootstrap_project(tmp_path / "mine")
-    assert (metadata.package_name, metadata.project_name) == ("robust_fairness", "mine")
+    assert (metadata.package_name, metadata.project_name) == ("mine", "mine")
     assert (tmp_path / "mine" / ".telemetry").read_text() == "consent: false\n"
     nbformat.read(tmp_path / "mine" / "notebooks" / "first_look.ipynb", 4)
     assert "exists, allowed: a new or empty folder" in run("new", "mine", status=1).output
@@ -232,7 +232,8 @@ def test_the_installed_wheel_works_in_an_empty_folder(tmp_path: Path) -> None:
     said("new", "study")
     study = empty / "study"
     assert "12 cells" in said("check", "--env", "demo", folder=study)
-    visits(rows=600).to_csv(empty / "visits.csv", index=False)
+    patients = visits(rows=600).drop(columns="patient_id").replace("NA", 40)
+    patients.to_csv(empty / "visits.csv", index=False)
     said("init", "../visits.csv", folder=study)
     assert "no mistakes" in said("check", "--datasets", "visits", folder=study)
     part = ["--datasets", "visits", "--methods", "erm", "--seeds", "1"]
@@ -241,3 +242,20 @@ def test_the_installed_wheel_works_in_an_empty_folder(tmp_path: Path) -> None:
     assert said("table", folder=study).startswith("dataset,")
     listed = said("-m", "kedro", "registry", "list", folder=study, script="python")
     assert "robust_fairness" in yaml.safe_load(listed)
+
+
+def test_a_pipeline_of_the_users_own_runs_beside_those_of_the_package(run, tmp_path: Path) -> None:
+    run("new", "ours")
+    project = Project(tmp_path / "ours")
+    project.kedro("pipeline", "create", "extra")
+    (project.root / "src/ours/pipelines/extra/pipeline.py").write_text(
+        "from kedro.pipeline import Node, Pipeline\n\n\ndef create_pipeline(**options):\n"
+        '    return Pipeline([Node(len, "params:words", "count", name="count_words")])\n'
+    )
+    project.configure("base/parameters_extra.yml", {"words": ["a", "b"]})
+    entry = {"type": "json.JSONDataset", "filepath": "data/08_reporting/count.json"}
+    project.configure("base/catalog_extra.yml", {"count": entry})
+    listed = set(yaml.safe_load(project.kedro("registry", "list")))
+    assert {"__default__", "extra", "robust_fairness", "training"} <= listed
+    project.kedro("run", "--pipelines=extra")
+    assert json.loads((project.root / "data/08_reporting/count.json").read_text()) == 2

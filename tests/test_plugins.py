@@ -183,3 +183,37 @@ def test_a_broken_plug_in_is_one_line(source, message, tmp_path, monkeypatch):
         with pytest.raises(InputError, match=message):
             find("method", "mine")
     sys.modules.pop("robust_fairness_plugins.methods.mine", None)
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("{}['rate']", "KeyError: 'rate' ("),
+        ("sys.exit(0)", "SystemExit: 0 ("),
+        ("os._exit(0)", "Error: a plug-in ended the process by os._exit"),
+    ],
+)
+def test_a_plug_in_that_fails_or_ends_the_process_never_ends_a_run_with_status_0(
+    code, message, tmp_path
+):
+    local = tmp_path / "conf" / "local"
+    local.mkdir(parents=True)
+    (local / "experiment.yml").write_text(yaml.safe_dump(EXPERIMENT))
+    parameters = {"networks": {"narrow": {}}, "protocols": {"short": {"epochs": 1}}}
+    (local / "parameters.yml").write_text(yaml.safe_dump(parameters))
+    write(tmp_path / "plugins")
+    method = tmp_path / "plugins" / "methods" / "doubled.py"
+    source = method.read_text().replace("        for step", f"        {code}\n        for step")
+    method.write_text(f"import os\nimport sys\n{source}")
+    (line,) = (n for n, text in enumerate(method.read_text().splitlines(), 1) if code in text)
+    environment = {"PYTHONPATH": str(ROOT / "src"), "ROBUST_FAIRNESS_MLFLOW": "off"}
+    environment |= {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    words = ["run", "--datasets=blobs", "--run-id=one", "--to-outputs=metrics"]
+    ran = Forked(["-m", "robust_fairness", *words], tmp_path, environment)
+    printed = "".join(ran.communicate(timeout=300))
+    assert ran.returncode == 1, printed
+    assert message in printed
+    if "_exit" not in code:
+        assert f"{Path('plugins/methods/doubled.py')}:{line}, in steps)" in printed
+        assert "Traceback" not in printed
+        assert "Traceback" in (tmp_path / "data/08_reporting/manifests/one.log").read_text()

@@ -2,8 +2,10 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import robust_fairness
 from robust_fairness.cli.main import COMMANDS, CORE, cli
@@ -11,12 +13,21 @@ from robust_fairness.cli.main import COMMANDS, CORE, cli
 LOGGING = Path("conf/logging.yml")
 
 
-def main() -> None:
-    """Set up Kedro for the commands that need it, and run."""
-    if any(word in COMMANDS and word not in CORE for word in sys.argv[1:2]):
+def main(args: Sequence[str] | None = None, **options: Any) -> Any:
+    """Set up Kedro for the commands that need it, and run.
+
+    Args:
+        args: words of the command; default: those of the command line. As in every packaged
+            project of Kedro, options alone are those of ``run``.
+        options: those of ``click.Command.main``.
+    """
+    words = list(sys.argv[1:] if args is None else args)
+    if words and words[0][:1] == "-" and words[0] not in ("--help", "--version"):
+        words = ["run", *words]
+    if any(word in COMMANDS and word not in CORE for word in words[:1]):
         with suppress(ModuleNotFoundError):  # the command says which extra it needs
             _set_up()
-    cli()
+    return cli.main(words, **options)
 
 
 def _set_up() -> None:

@@ -1,5 +1,6 @@
 """Commands that report a user's mistake in one line."""
 
+import signal
 import sys
 from contextlib import ExitStack, chdir
 from pathlib import Path
@@ -23,6 +24,9 @@ class Command(click.Command):
                 return super().invoke(ctx)
         except InputError as error:
             raise click.ClickException(str(error)) from None
+        except KeyboardInterrupt:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process ends
+            raise
         except OSError as error:  # a full or read-only disk, say
             place = f"{error.filename}: " if error.filename else ""
             raise click.ClickException(f"{place}{error.strerror or error}") from None

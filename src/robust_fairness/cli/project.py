@@ -35,7 +35,6 @@ def demo(folder: Path) -> None:
     from kedro.io.core import generate_timestamp
 
     from robust_fairness.runs import project, provenance
-    from robust_fairness.runs.runners import SequentialRunner
     from robust_fairness.runs.session import Session, environment
     from robust_fairness.runs.tracking import SWITCH
 
@@ -49,7 +48,7 @@ def demo(folder: Path) -> None:
         logging.getLogger("robust_fairness").setLevel(logging.WARNING)
         session = Session.create(env=DEMO)
         with session:
-            session.run(run_id, runner=SequentialRunner(), pipeline_names=["robust_fairness"])
+            session.run(run_id, pipeline_names=["robust_fairness"])
         shutil.copy(provenance.output(run_id, "report"), "report.html")
         lines = closing_lines(run_id)
     for line in lines[:-1]:

@@ -2,6 +2,8 @@
 
 import json
 import sys
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,21 @@ from robust_fairness.core.errors import unknown_name
 
 TABLE_FORMATS = ("text", "csv", "json", "markdown")
 COMPARISONS = Path("data/08_reporting/comparisons")
+
+
+def run_argument(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the argument ``RUN``, the newest finished run by default; ``--run RUN`` names it, too."""
+
+    @click.argument("run_id", metavar="[RUN]", required=False)
+    @click.option("--run", "run_option", hidden=True)
+    @wraps(command)
+    def with_run(run_id: str | None, run_option: str | None, **options: Any) -> Any:
+        if run_id and run_option:
+            raise click.UsageError(f"two runs, {run_id} and {run_option}; name one")
+        return command(run_id=run_id or run_option, **options)
+
+    return with_run
+
 
 run_option = click.option("--run", "run_id", help="Id of the run; default: the newest finished.")
 
@@ -24,10 +41,13 @@ run_option = click.option("--run", "run_id", help="Id of the run; default: the n
     default=lambda: "text" if sys.stdout.isatty() else "csv",
     help="text has four digits.  [default: text on a terminal, else csv]",
 )
-@run_option
+@run_argument
 @click.option("--view", help="A paper's table or figure, as in the report: bias_table_1.")
 def table(form: str, run_id: str | None, view: str | None) -> None:
-    """Print the metrics table of a run, or a view of it."""
+    """Print the metrics table of a run, or a view of it.
+
+    RUN is the newest finished one by default.
+    """
     from robust_fairness.catalog.files import TableDataset
     from robust_fairness.core import tables
     from robust_fairness.runs import provenance
@@ -69,7 +89,7 @@ def results_of(run_id: str) -> Any:
 
 
 @click.command(cls=ProjectCommand)
-@click.argument("run_id", metavar="[RUN]", required=False)
+@run_argument
 @click.option("--open", "opened", is_flag=True, help="Open it in the browser.")
 @click.option("--compare", nargs=2, metavar="RUN RUN", help="Set two runs side by side instead.")
 def report(run_id: str | None, opened: bool, compare: tuple[str, str] | None) -> None:
@@ -159,7 +179,7 @@ def answers(
 
 
 @click.command(cls=ProjectCommand)
-@click.argument("run_id", metavar="[RUN]", required=False)
+@run_argument
 def cite(run_id: str | None) -> None:
     """Print BibTeX of everything that a run used.
 

@@ -1,9 +1,12 @@
 """Commands that run pipelines."""
 
+import logging
 from functools import wraps
+from inspect import Parameter, signature
 from typing import Any
 
 import click
+import yaml
 from kedro.framework.cli.project import run as kedro_run
 from kedro.io.core import generate_timestamp
 from kedro.utils import load_obj
@@ -11,9 +14,8 @@ from kedro.utils import load_obj
 from robust_fairness.cli.closing import closing_lines
 from robust_fairness.cli.commands import ProjectCommand
 from robust_fairness.cli.report import open_report
-from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.pipeline_registry import PIPELINES
-from robust_fairness.runs.provenance import load_manifest
+from robust_fairness.core.errors import InputError, first_line, unknown_name
+from robust_fairness.runs.provenance import load_manifest, newest_unfinished_run
 
 RUNNER = "robust_fairness.runs.runners.SequentialRunner"
 
@@ -29,28 +31,33 @@ def _run(
     accept_changes: bool,
     allow_modified_data: bool,
     opened: bool,
+    debug: bool,
     params: dict[str, Any],
     runner: str | None,
     **options: Any,
 ) -> Any:
     axes = {"datasets": datasets, "methods": methods, "shifts": shifts, "seeds": seeds}
     grid = {axis: value for axis, value in axes.items() if value is not None}
+    run_id = run_id or params.get("run_id")
+    if options["only_missing_outputs"]:
+        if run_id is None:
+            run_id = newest_unfinished_run()
+            click.echo(f"Completing run {run_id}, the newest that did not finish.", err=True)
+        load_manifest(run_id)  # an unknown run would be trained from the start
     told = {
         "grid": grid,
-        "run_id": run_id or params.get("run_id") or generate_timestamp(),
+        "run_id": run_id or generate_timestamp(),
         "accept_changes": accept_changes,
         "allow_modified_data": allow_modified_data,
     }
     own = {name: value for name, value in told.items() if value}
-    if runner:
-        _require_runner(runner)
-    for name in filter(None, (options["pipeline"], *options["pipelines"])):
-        if name not in PIPELINES:
-            raise unknown_name("pipeline", name, PIPELINES)
-    if run_id and options["only_missing_outputs"]:
-        load_manifest(run_id)  # an unknown run would be trained from the start
+    runner = runner or RUNNER
+    _require_runner(runner, options["runner_params"])
+    if debug:
+        for handler in logging.getLogger().handlers:
+            handler.setLevel(logging.DEBUG)
     made = kedro_run.callback(  # type: ignore[misc]
-        params={**params, **own}, runner=runner or RUNNER, **options
+        params={**params, **own}, runner=runner, **options
     )
     for line in closing_lines(str(own["run_id"])):
         click.echo(line)
@@ -59,13 +66,44 @@ def _run(
     return made
 
 
-def _require_runner(name: str) -> None:
+def _require_runner(name: str, parameters: dict[str, Any]) -> None:
     try:
-        load_obj(name, "kedro.runner")
+        runner = load_obj(name, "kedro.runner")
     except (AttributeError, ImportError, ValueError):
         raise InputError(
             f"unknown runner {name!r}, allowed: {RUNNER}, a runner of Kedro or the path of a class"
         ) from None
+    allowed = signature(runner).parameters
+    if any(one.kind is Parameter.VAR_KEYWORD for one in allowed.values()):
+        return  # the runner checks them
+    for parameter in parameters:
+        if parameter not in allowed:
+            raise unknown_name(f"parameter of the runner {name}", parameter, allowed)
+
+
+def _read_options(context: click.Context, parameter: click.Parameter, path: str | None) -> Any:
+    """Defaults of options from the section ``run`` of a file; those of the command line win."""
+    if path is None:
+        return None
+    try:
+        with open(path, encoding="utf-8") as file:
+            written = yaml.safe_load(file)["run"].items()
+    except (AttributeError, KeyError, TypeError, ValueError, yaml.YAMLError) as error:
+        reason = first_line(error) if isinstance(error, yaml.YAMLError) else "not found"
+        message = f"{path}: section `run` with options of the command: {reason}"
+        raise click.BadParameter(message) from None
+    names = {
+        spelling.lstrip("-").replace("-", "_"): option.name
+        for option in context.command.params
+        for spelling in (*option.opts, str(option.name))
+        if option is not parameter
+    }
+    for key, value in written:
+        if key.replace("-", "_") not in names:
+            raise click.BadParameter(str(unknown_name(f"option in {path}", key, names)))
+        context.default_map = context.default_map or {}
+        context.default_map[names[key.replace("-", "_")]] = value
+    return path
 
 
 run = ProjectCommand(
@@ -78,6 +116,7 @@ run = ProjectCommand(
         click.Option(["--seeds"], help="Number of seeds."),
         click.Option(["--run-id"], help="Id of the run; that of an earlier run completes it."),
         click.Option(["--open", "opened"], is_flag=True, help="Open the report in the browser."),
+        click.Option(["--debug"], is_flag=True, help="Show the tracebacks of nodes that fail."),
         click.Option(
             ["--accept-changes"],
             is_flag=True,
@@ -90,7 +129,14 @@ run = ProjectCommand(
             help="Use raw files that differ from the official ones; the manifest and the report "
             "name them.",
         ),
-        *kedro_run.params,
+        click.Option(
+            ["--config", "-c"],
+            type=click.Path(exists=True, dir_okay=False, resolve_path=True),
+            callback=_read_options,
+            is_eager=True,
+            help="YAML file with options of this command in its section `run`.",
+        ),
+        *(option for option in kedro_run.params if option.name != "config"),
     ],
     help="Train, score and report the grid, or a part of it.",
 )

@@ -9,6 +9,7 @@ is the method ``cuma``. One of a project is such a file below its ``plugins/`` f
 import ast
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import chdir
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -48,6 +49,7 @@ PACKAGES = {
 }
 RENAMED = {("dataset", "pictures"): "image_folder"}  # old names of plug-ins
 BASE = "base"
+PLUGINS = "robust_fairness_plugins"  # package of a project's plug-ins
 PROJECT_FOLDER = "ROBUST_FAIRNESS_PLUGINS"
 ROOT = Path(robust_fairness.__file__).parent
 
@@ -119,19 +121,19 @@ def _offered(files: Iterable[tuple[Path, str]]) -> list[tuple[str, Any]]:
 def _project_files(kind: str) -> Iterator[tuple[Path, str]]:
     """Files of a project's plug-ins, with their modules."""
     for path in sorted((plugins_folder() / _group(kind)).glob("*.py")):
-        yield path, f"robust_fairness_plugins.{_group(kind)}.{path.stem}"
+        yield path, f"{PLUGINS}.{_group(kind)}.{path.stem}"
 
 
 @cache
-def _installed(group: str) -> tuple[EntryPoint, ...]:
+def _installed(kind: str) -> tuple[EntryPoint, ...]:
     """The plug-ins of installed packages; reading their metadata is slow."""
-    return tuple(entry_points(group=group))
+    return tuple(entry_points(group=f"{ROOT.name}.{_group(kind)}"))
 
 
 def _found(kind: str) -> dict[str, tuple[Path, str] | EntryPoint]:
     """Where the plug-ins of a kind are, by name."""
     offered: list[tuple[str, Any]] = _offered(_project_files(kind))
-    offered += [(one.name, one) for one in _installed(f"{ROOT.name}.{_group(kind)}")]
+    offered += [(one.name, one) for one in _installed(kind)]
     found: dict[str, Any] = dict(_own(kind))
     for name, place in offered:
         if name in found:
@@ -142,10 +144,16 @@ def _found(kind: str) -> dict[str, tuple[Path, str] | EntryPoint]:
     return found
 
 
+def is_outside(module: str) -> bool:
+    """Whether a module belongs to a plug-in that is not the package's own."""
+    installed = {one.module.partition(".")[0] for kind in PACKAGES for one in _installed(kind)}
+    return module.partition(".")[0] in {PLUGINS, *installed}
+
+
 def outside_files(kind: str) -> list[Path]:
     """Source files of the plug-ins of a kind that are not the package's own."""
     found = set((plugins_folder() / _group(kind)).rglob("*.py"))
-    for one in _installed(f"{ROOT.name}.{_group(kind)}"):
+    for one in _installed(kind):
         spec = find_spec(one.module)
         if spec is not None and spec.origin is not None:
             origin = Path(spec.origin)
@@ -224,8 +232,9 @@ def _imported(path: Path, name: str) -> ModuleType:
             raise InputError(f"{path}: not a Python file")
         sys.modules[name] = module_from_spec(spec)
         try:
-            spec.loader.exec_module(sys.modules[name])
-        except Exception as error:  # of a user's own code, of any type
+            with chdir("."):  # a plug-in may leave it
+                spec.loader.exec_module(sys.modules[name])
+        except (Exception, SystemExit) as error:  # of a user's own code, of any type
             del sys.modules[name]
             lines = [
                 one.lineno for one in extract_tb(error.__traceback__) if one.filename == str(path)

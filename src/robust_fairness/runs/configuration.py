@@ -12,6 +12,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, reduce
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,19 @@ class ConfigLoader(OmegaConfigLoader):
         is_missing = self._protocol == "file" and not Path(own).is_dir()
         return str(DEFAULT / env) if is_missing else own
 
+    def _read_dir_configs(self, conf_path: str, *options: Any, **named: Any) -> dict[Path, Any]:
+        """The files of an environment; those of a project's ``base`` come after the package's."""
+        found: dict[Path, Any] = {}
+        for folder in self._folders(conf_path):
+            found |= super()._read_dir_configs(str(folder), *options, **named)
+        return found
+
+    def _folders(self, folder: str | Path) -> list[Path]:
+        """The folders of an environment: a project's ``base`` adds to that of the package."""
+        path, package = Path(folder), DEFAULT / str(self.base_env)
+        is_added = self._protocol == "file" and path.name == self.base_env
+        return [package, path] if is_added and path.resolve() != package.resolve() else [path]
+
     def _is_hidden(self, path_str: str) -> bool:
         """Whether a file, or a folder between it and ``conf``, begins with a dot.
 
@@ -75,7 +89,7 @@ class ConfigLoader(OmegaConfigLoader):
         """
         path, package = Path(path_str).resolve(), DEFAULT.resolve()
         if self._protocol == "file" and path.is_relative_to(package):
-            return any(part.startswith(".") for part in path.relative_to(package).parts)
+            return any(part[0] == "." for part in path.relative_to(package).parts)
         return bool(super()._is_hidden(path_str))
 
     @_shown_by_all_commands()
@@ -129,7 +143,15 @@ class ConfigLoader(OmegaConfigLoader):
         """Shown name and text of each file of a kind in an environment."""
         if environment is None:
             return
-        folder = Path(self._get_conf_env_path(environment))
+        layers = [
+            [*self._files_in(folder, key)]
+            for folder in self._folders(self._get_conf_env_path(environment))
+        ]
+        if key == "experiment":  # a grid replaces that of the package
+            layers = [layer for layer in layers if layer][-1:]
+        yield from chain.from_iterable(layers)
+
+    def _files_in(self, folder: Path, key: str) -> Iterator[tuple[str, str]]:
         if self._protocol == "file":
             folder = folder.absolute()
         paths = {

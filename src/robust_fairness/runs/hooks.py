@@ -1,6 +1,7 @@
 """The hook that keeps manifests and pins versions."""
 
 import logging
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
@@ -37,6 +38,7 @@ class RunRecord:
 
     def __init__(self) -> None:
         self._loader: Any = None
+        self._folder = Path.cwd()
         self._recorded: dict[tuple[str, str], Mapping[str, str]] = {}
         self._run: tuple[str, Any] = ("", None)  # id and catalog
 
@@ -93,13 +95,20 @@ class RunRecord:
     ) -> dict[str, Any]:
         """Record the raw files of samples; the report gets the manifest with all of them."""
         self._run = run_id, catalog
+        self._folder = Path.cwd()
         self._record_samples(run_id, inputs)
         return {"manifest": provenance.load_manifest(run_id)} if "manifest" in inputs else {}
 
-    @hook_impl
+    @hook_impl(tryfirst=True)
     def after_node_run(self, outputs: Mapping[str, Any], run_id: str) -> None:
         """Record the raw files of new samples before they are saved."""
+        os.chdir(self._folder)  # a plug-in may have changed it
         self._record_samples(run_id, outputs)
+
+    @hook_impl(tryfirst=True)
+    def on_node_error(self) -> None:
+        """Return to the project's folder, which a plug-in may have left."""
+        os.chdir(self._folder)
 
     @hook_impl
     def after_dataset_saved(self, dataset_name: str) -> None:
@@ -162,6 +171,10 @@ def _pin_inputs(pinned: Mapping[str, str], pipeline: Any, catalog: Any) -> dict[
         except VersionNotFoundError:
             raise InputError(f"{name}: no version yet; run the pipeline that saves it") from None
         dataset._version = Version(version, None)
+        if not dataset.exists():
+            raise InputError(
+                f"{name}: no version {version!r}, allowed: the id of a run that saved it"
+            )
         versions[name] = str(version)
     provenance.require_same_samples(versions)
     for version, count in sorted(Counter(versions.values()).items()):

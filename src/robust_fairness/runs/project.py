@@ -1,6 +1,8 @@
 """Projects: folders in which every command, ``kedro run`` and Kedro-Viz work."""
 
 import json
+from importlib.util import find_spec
+from keyword import iskeyword
 from pathlib import Path
 from typing import Any
 
@@ -10,23 +12,37 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.runs.configuration import DEFAULT
 
 PYPROJECT = """\
-# Marks the folder as a Kedro project whose pipelines are those of robust_fairness.
+# Marks the folder as a Kedro project that uses robust_fairness.
 [tool.kedro]
-package_name = "robust_fairness"
+package_name = "{package}"
 project_name = "{name}"
 kedro_init_version = "{version}"
-source_dir = "."
+source_dir = "src"
+"""
+SETTINGS = """\
+# Settings of the project: those of robust_fairness; add hooks of your own to HOOKS.
+from robust_fairness.settings import *  # noqa: F403
+"""
+REGISTRY = """\
+# The pipelines of robust_fairness, and those that `kedro pipeline create` makes.
+from robust_fairness.pipeline_registry import register_pipelines  # noqa: F401
+"""
+COMMANDS = """\
+# The commands of robust_fairness, for `kedro`.
+from robust_fairness.cli import cli  # noqa: F401
 """
 README = """\
 # {name}
 
-A project of robust_fairness. `conf/` adds to the configuration of the package: an environment
-that it does not have, such as `base`, is that of the package.
+A project of robust_fairness. `conf/` adds to the configuration of the package: what `conf/base` and
+`conf/local` contain is added, and an environment that is not here is that of the package.
 
 | folder | content |
 |---|---|
+| `conf/base` | parameters and catalog of your pipelines |
 | `conf/local` | your datasets (`parameters*.yml`) and grid (`experiment*.yml`) |
 | `plugins` | your methods, datasets, shifts, networks and metrics, a file each |
+| `src` | your pipelines (`kedro pipeline create`), hooks and settings |
 | `data/01_raw` | raw files |
 | `data/08_reporting` | reports and tables |
 
@@ -49,8 +65,8 @@ build/
 """
 TELEMETRY = "consent: false\n"
 FOLDERS = (
-    "conf/local", "data/01_raw", "plugins/datasets", "plugins/methods", "plugins/metrics",
-    "plugins/models", "plugins/shifts",
+    "conf/base", "conf/local", "data/01_raw", "plugins/datasets", "plugins/methods",
+    "plugins/metrics", "plugins/models", "plugins/shifts",
 )  # fmt: skip
 TITLE = """\
 # A first look
@@ -71,8 +87,14 @@ def create(folder: Path) -> list[Path]:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder}: exists, allowed: a new or empty folder")
     name = folder.resolve().name
+    package = package_name(name)
     files = {
-        "pyproject.toml": PYPROJECT.format(name=name, version=kedro.__version__),
+        "pyproject.toml": PYPROJECT.format(name=name, package=package, version=kedro.__version__),
+        f"src/{package}/__init__.py": "",
+        f"src/{package}/settings.py": SETTINGS,
+        f"src/{package}/pipeline_registry.py": REGISTRY,
+        f"src/{package}/cli.py": COMMANDS,
+        f"src/{package}/pipelines/__init__.py": "",
         "README.md": README.format(name=name),
         ".gitignore": IGNORED,
         ".telemetry": TELEMETRY,
@@ -87,6 +109,17 @@ def create(folder: Path) -> list[Path]:
     except OSError as error:
         raise InputError(f"{folder}: cannot be written: {error.strerror}") from error
     return [folder / path for path in files]
+
+
+def package_name(name: str) -> str:
+    """The name of a folder as that of a Python package that is not installed.
+
+    >>> package_name("2nd study: Müller")
+    'project_2nd_study__m_ller'
+    """
+    package = "".join(c if c.isascii() and c.isalnum() else "_" for c in name.lower())
+    is_taken = not package.isidentifier() or iskeyword(package) or find_spec(package) is not None
+    return f"project_{package}" if is_taken else package
 
 
 def is_project(folder: Path) -> bool:

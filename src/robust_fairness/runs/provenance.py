@@ -56,6 +56,11 @@ def manifest_path(run_id: str) -> Path:
     return root() / FOLDER / f"{run_id}.json"
 
 
+def log_path(run_id: str) -> Path:
+    """File of a run's messages and tracebacks."""
+    return root() / FOLDER / f"{run_id}.log"
+
+
 def manifests() -> list[dict[str, Any]]:
     """All manifests, oldest first; a corrupted one is skipped with a warning."""
     found = []
@@ -143,6 +148,14 @@ def newest_finished_run() -> str:
                 logger.warning("run %s: %d failed: %s", run_id, len(manifest["failed"]), failed)
             return run_id
     raise InputError(f"{FOLDER}: no finished run; start one with: kedro run")
+
+
+def newest_unfinished_run() -> str:
+    """Id of the newest run that can be completed."""
+    for manifest in reversed(manifests()):
+        if manifest["state"] != "finished":
+            return str(manifest["run_id"])
+    raise InputError(f"{FOLDER}: no unfinished run to complete; name one with --run-id")
 
 
 def output(run_id: str, name: str) -> Path | str:

@@ -12,7 +12,6 @@ from robust_fairness.core.checkpoints import ROOT_VARIABLE
 from robust_fairness.core.code import code, packages
 from robust_fairness.core.errors import InputError
 from robust_fairness.runs import provenance
-from robust_fairness.runs.runners import SequentialRunner
 from robust_fairness.runs.secrets import HIDDEN
 from robust_fairness.runs.session import Session, environment
 
@@ -51,7 +50,6 @@ def rerun(run: str) -> str:
     with TemporaryDirectory() as empty, environment({ROOT_VARIABLE: empty}), session:
         session.run(
             new_id,
-            runner=SequentialRunner(),
             pipeline_names=old["pipelines"],
             namespaces=old["namespaces"],
             load_versions=old["loaded"],

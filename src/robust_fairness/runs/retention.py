@@ -36,7 +36,7 @@ class Removal:
     def size(self) -> int:
         """Bytes on disk."""
         files = (file for path in self.paths for file in (path, *path.rglob("*")))
-        return sum(file.lstat().st_size for file in files if not file.is_dir())
+        return sum(file.lstat().st_size for file in files if file.is_file())
 
 
 def removals(keep: int, age: timedelta) -> list[Removal]:
@@ -81,10 +81,10 @@ def _delete(paths: Sequence[Path]) -> None:
 
 
 def _files_of(run_id: str) -> list[Path]:
-    """Folders of all versions of a run, ``<file>/<run id>/<file>``, and last its manifest."""
+    """Folders of a run's versions, ``<file>/<run id>/<file>``, its log and last its manifest."""
     folders = (provenance.root() / "data").glob(f"**/{run_id}")
     versions = [path for path in folders if (path / path.parent.name).is_file()]
-    return [*versions, provenance.manifest_path(run_id)]
+    return [*versions, provenance.log_path(run_id), provenance.manifest_path(run_id)]
 
 
 def _referred_to(known: Sequence[Mapping[str, Any]], runs: Sequence[str]) -> Iterator[str]:

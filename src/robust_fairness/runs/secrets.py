@@ -4,15 +4,26 @@ import re
 from typing import Any
 
 HIDDEN = "***"
-SECRET = ("password", "passwd", "secret", "token", "credentials", "api_key", "apikey")  # endings
-_IN_URL = re.compile(r"(?<=://)[^/\s@]*@")
-_IN_TEXT = re.compile(rf"(?i)((?:{'|'.join(SECRET)})[=:]\s*)[^\s,]+")
+# Endings of names of secrets, also with "-" or nothing instead of "_"; the short ones are words.
+LONG = (
+    "password", "passwd", "passphrase", "secret", "secret_key", "access_key", "private_key",
+    "token", "credentials", "api_key", "x_amz_signature",
+)  # fmt: skip
+SHORT = ("auth", "authorization", "pwd", "sig")
+_LONG, _SHORT = ("|".join(names).replace("_", "[_-]?") for names in (LONG, SHORT))
+_NAME = rf"(?:{_LONG}|(?<![^\W_])(?:{_SHORT}))"
+_SECRET_NAME = re.compile(rf"(?i).*{_NAME}")
+_IN_URL = re.compile(r"(?<=://)[^/\s?#]*@")
+_BEARER = re.compile(r"(?i)\b(bearer|basic) [\w.~+/=-]{8,}")
+_IN_TEXT = re.compile(
+    rf"""(?i)({_NAME}["']?\s*[=:]\s*)("[^"]*"|'[^']*'|(?!bearer|basic)[^\s,'"]+)"""
+)
 
 
 def without_credentials(url: str) -> str:
     """Text with its URLs without user names and passwords.
 
-    >>> without_credentials("postgresql://me:word@host/runs")
+    >>> without_credentials("postgresql://me:w@rd@host/runs")
     'postgresql://host/runs'
     """
     return _IN_URL.sub("", url)
@@ -21,15 +32,16 @@ def without_credentials(url: str) -> str:
 def hidden(value: Any) -> Any:
     """A value of JSON without credentials: in URLs, in options, in fields of secret names.
 
-    >>> hidden({"token": "abc", "command": ["--params", "db.password=abc,seeds=2"]})
-    {'token': '***', 'command': ['--params', 'db.password=***,seeds=2']}
+    >>> hidden({"aws_secret_access_key": "abc", "command": ["--params", "db.pwd=abc,seeds=2"]})
+    {'aws_secret_access_key': '***', 'command': ['--params', 'db.pwd=***,seeds=2']}
     """
     match value:
         case str():
-            return _IN_TEXT.sub(rf"\1{HIDDEN}", without_credentials(value))
+            text = _BEARER.sub(rf"\1 {HIDDEN}", without_credentials(value))
+            return _IN_TEXT.sub(rf"\1{HIDDEN}", text)
         case dict():
             return {
-                name: HIDDEN if str(name).lower().endswith(SECRET) else hidden(one)
+                name: HIDDEN if _SECRET_NAME.fullmatch(str(name)) else hidden(one)
                 for name, one in value.items()
             }
         case list():

@@ -1,11 +1,15 @@
 """The session that Kedro's commands run in, and its environment variables."""
 
 import gc
+import logging
 import os
 import re
+import signal
+import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 from kedro.framework.project import pipelines
 from kedro.framework.session import KedroServiceSession
@@ -14,6 +18,8 @@ from kedro.io.core import generate_timestamp
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.runs import provenance
 from robust_fairness.runs.ownership import owned
+from robust_fairness.runs.runners import SequentialRunner
+from robust_fairness.runs.secrets import hidden
 
 # Options of ``run``, and the environment variables by which every process of a run knows them.
 SWITCHES = {
@@ -51,7 +57,15 @@ class Session(KedroServiceSession):
             )
         run_id = generate_timestamp() if run_id is None else str(run_id)
         chosen = {SWITCHES[name]: "yes" for name in SWITCHES if parameters.pop(name, False)}
-        with owned(run_id), environment(chosen), starting():
+        options["runner"] = options.get("runner") or SequentialRunner()
+        with (
+            interrupted_once(),
+            owned(run_id),
+            environment(chosen),
+            logged(run_id),
+            only_regular_exits(),
+            starting(),
+        ):
             try:
                 return super().run(run_id, runtime_params=parameters, **options)
             except ValueError:
@@ -63,9 +77,73 @@ class Session(KedroServiceSession):
                 raise
 
 
+@contextmanager
+def interrupted_once() -> Iterator[None]:
+    """Ignore interrupts after the first one in the block, so that the run can close its files."""
+
+    def interrupt(number: int, frame: Any) -> None:
+        signal.signal(number, signal.SIG_IGN)
+        signal.default_int_handler(number, frame)
+
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+class _WithoutSecrets(logging.Formatter):
+    """Lines of a log without credentials."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return str(hidden(super().format(record)))
+
+
+@contextmanager
+def logged(run_id: str) -> Iterator[None]:
+    """Write the messages of the block, with tracebacks of failed nodes, into the run's log file."""
+    handler = logging.FileHandler(provenance.log_path(run_id), encoding="utf-8", delay=True)
+    handler.setFormatter(_WithoutSecrets("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logger = logging.getLogger("robust_fairness")
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        handler.close()
+
+
+@contextmanager
+def only_regular_exits() -> Iterator[None]:
+    """A plug-in that ends this process in the block ends it with a message and never with 0."""
+    process, leave = os.getpid(), os._exit
+
+    def refuse(status: int) -> NoReturn:
+        if os.getpid() == process:  # a child process may end as it likes
+            print("Error: a plug-in ended the process by os._exit", file=sys.stderr, flush=True)
+            status = status or 1
+        leave(status)
+
+    os._exit = refuse
+    try:
+        yield
+    except SystemExit as error:
+        raise RuntimeError(f"a plug-in ended the run by SystemExit: {error.code}") from error
+    finally:
+        os._exit = leave
+
+
 def _require_known(options: Mapping[str, Any]) -> None:
-    """Name the node, tag or dataset that no pipeline of a run has."""
-    every = [pipelines[name] for name in options.get("pipeline_names") or ("__default__",)]
+    """Name the pipeline that there is not, or the node, tag or dataset that no pipeline has."""
+    chosen = options.get("pipeline_names") or ("__default__",)
+    for name in chosen:
+        if name not in pipelines:
+            raise unknown_name("pipeline", name, pipelines)
+    every = [pipelines[name] for name in chosen]
     nodes = [node for one in every for node in one.nodes]
     filters: list[tuple[str, set[str], tuple[str, ...]]] = [
         ("node", {node.name for node in nodes}, ("node_names", "from_nodes", "to_nodes")),

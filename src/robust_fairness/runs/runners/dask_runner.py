@@ -353,7 +353,7 @@ class Workers(Executor):
             if isinstance(error, KilledWorker):  # perhaps while it waited: the attempt counts
                 self._send(attempt, result)
             else:
-                result.set_exception(NodeFailed(first_line(error)))
+                result.set_exception(error)
         else:
             result.set_exception(Unreachable(f"{LOST} (a node was {done.status})"))
 

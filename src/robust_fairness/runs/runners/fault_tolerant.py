@@ -10,6 +10,7 @@ from graphlib import TopologicalSorter
 from heapq import heappop, heappush
 from itertools import chain
 from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
 import click
@@ -22,10 +23,14 @@ from pluggy import PluginManager
 
 from robust_fairness.catalog.atomic import AtomicDataset
 from robust_fairness.core import errors
-from robust_fairness.core.errors import Failure
+from robust_fairness.core.errors import Failure, InputError
+from robust_fairness.core.registry import is_outside
 from robust_fairness.runs import provenance
+from robust_fairness.runs.secrets import hidden
 
 logger = logging.getLogger(__name__)
+tracebacks = logging.getLogger(f"{__name__}.tracebacks")
+tracebacks.setLevel(logging.DEBUG)  # for the log file of a run, whatever the console shows
 
 POLL_SECONDS = 1.0
 # A node and the failures of its missing inputs become the call that runs it.
@@ -68,10 +73,24 @@ def completion(run_id: str | None) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """An error's message in one line; the second line of a ``DatasetError`` is its reason."""
+    """An error's message in one line, with its type and place if a plug-in raised it.
+
+    The second line of a ``DatasetError`` is its reason.
+    """
     lines = [line for line in str(error).splitlines() if line.strip()]
-    is_shown = lines and isinstance(error, DatasetError)
-    return " ".join(lines[:2]) if is_shown else errors.first_line(error)
+    if lines and isinstance(error, DatasetError):
+        return " ".join(lines[:2])
+    message = errors.first_line(error)
+    if isinstance(error, InputError):
+        return message
+    places = [
+        f" ({frame.f_code.co_filename}:{line}, in {frame.f_code.co_name})"
+        for frame, line in walk_tb(error.__traceback__)
+        if is_outside(frame.f_globals.get("__name__", ""))
+    ]
+    if not places and not isinstance(error, SystemExit):
+        return message
+    return f"{type(error).__name__}: {message}{places[-1] if places else ''}"
 
 
 def remove(dataset: Any) -> None:
@@ -99,12 +118,12 @@ class Failures:
         return {name: self._outputs[name] for name in node.inputs if name in self._outputs}
 
     def failed(self, node: Node, error: BaseException) -> None:
-        failure = Failure(node.name, first_line(error), node.namespace or "")
+        failure = Failure(node.name, hidden(first_line(error)), node.namespace or "")
         self.failures.append(failure)
         provenance.record(str(self._run_id), failed=[str(failure)])
         self.skipped(node, failure)
         logger.error("%s", failure)
-        logger.debug("%s", node.name, exc_info=error)
+        tracebacks.debug("%s", node.name, exc_info=error)
 
     def skipped(self, node: Node, failure: Failure) -> None:
         """Mark the outputs of a node as missing because of a failure."""
@@ -251,7 +270,7 @@ class ThisThread(Executor):
         future: Future[Any] = Future()
         try:
             future.set_result(fn(*args, **kwargs))
-        except Exception as error:  # of a node, of any type
+        except (Exception, SystemExit) as error:  # of a node, of any type
             future.set_exception(error)
         return future
 

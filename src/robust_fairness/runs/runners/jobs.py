@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.metadata import version
 from pathlib import Path
+from traceback import format_exception
 from typing import Any
 
 from kedro.io import AbstractVersionedDataset, DataCatalog, MemoryDataset
@@ -25,8 +26,6 @@ from robust_fairness.core.code import code
 from robust_fairness.core.errors import Failure, InputError
 from robust_fairness.runs.runners.fault_tolerant import CatalogWithFailures, first_line, remove
 from robust_fairness.runs.secrets import without_credentials
-
-logger = logging.getLogger(__name__)
 
 # Environment variables of the process that starts a run, passed on to workers.
 SETTINGS = (
@@ -44,7 +43,7 @@ _lock = threading.Lock()  # torch's threads and the current folder belong to the
 
 
 class NodeFailed(Exception):
-    """The error of a node in one line."""
+    """The error of a node in one line, which its traceback may follow."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +132,7 @@ class Job:
         return cls(node, files.only(inputs | set(node.outputs)), values, missing, run_id, setup)
 
     def run(self) -> str | None:
-        """Run the node; returns None, or the error in one line."""
+        """Run the node; returns None, or the error in one line followed by its traceback."""
         with _lock:
             try:
                 hooks = set_up(self.setup)
@@ -145,9 +144,8 @@ class Job:
                     CatalogWithFailures(catalog, self.missing) if self.missing else catalog
                 )
                 Task(self.node, inputs, False, hooks, self.run_id).execute()
-            except Exception as error:
-                logger.debug("%s", self.node.name, exc_info=error)
-                return first_line(error)
+            except (Exception, SystemExit) as error:
+                return "\n".join([first_line(error), *format_exception(error)])
         return None
 
     def _remove_partial_outputs(self, catalog: DataCatalog) -> None:
@@ -170,7 +168,7 @@ class Attempt:
     may read the output files by then, so that an ended call is not repeated here.
 
     Attributes:
-        call: pickled call that returns None or an error in one line.
+        call: pickled call that returns None or an error.
         begun: file with one byte per attempt; renamed when an attempt succeeds.
     """
 
@@ -192,7 +190,6 @@ class Attempt:
         try:
             failed = self._outcome()
         except Exception as error:
-            logger.debug("%s", self.begun.name, exc_info=error)
             failed = first_line(error)
         if failed is not None:
             raise NodeFailed(failed)
@@ -221,6 +218,8 @@ def set_up(setup: WorkerSetup) -> Any:
     """Set up this process as a worker; returns the manager of the hooks."""
     from kedro.framework.hooks.manager import _create_hook_manager, _register_hooks
     from kedro.framework.project import configure_project, settings
+    from kedro.framework.startup import bootstrap_project
+    from kedro.utils import is_kedro_project
     from threadpoolctl import threadpool_limits
 
     require_same_versions(setup.identity, identity(), f"worker on {platform.node()}")
@@ -236,10 +235,14 @@ def set_up(setup: WorkerSetup) -> Any:
         threadpool_limits(setup.threads)
     hooks = _create_hook_manager()
     if setup.package is not None:
-        configure_project(setup.package)
+        if is_kedro_project(setup.folder):
+            bootstrap_project(setup.folder)
+        else:
+            configure_project(setup.package)
         settings.CONFIG_LOADER_CLASS(**setup.configuration, **settings.CONFIG_LOADER_ARGS)
         # Hooks of plugins expect events of the process that started the run.
-        own = [one for one in settings.HOOKS if type(one).__module__.split(".")[0] == setup.package]
+        packages = ("robust_fairness", setup.package)
+        own = [one for one in settings.HOOKS if type(one).__module__.startswith(packages)]
         _register_hooks(hooks, own)
     return hooks
 
