@@ -17,7 +17,11 @@ LOADERS = {
     "adult": ("adult/adult.data", "adult/adult.test"),
     "communities": ("communities_crime/communities.data",),
     "compas": ("compas/compas-scores-two-years.csv",),
+    "credit_card": ("credit_card/default_of_credit_card_clients.csv",),
     "drugs": ("drug_consumption/drug_consumption.data",),
+    "german": ("german_credit/SouthGermanCredit.asc",),
+    "law_school": ("law_school/law_school_clean.csv",),
+    "oulad": ("oulad/studentInfo.csv",),
     "students": ("student/student-por.csv", "student/student-mat.csv"),
 }
 
@@ -63,7 +67,7 @@ def outcomes(name: str, root: Path, folder: Path, count: int) -> list[str]:
         except InputError as error:
             found.append("one line" if len(str(error).splitlines()) == 1 else str(error))
             continue
-        named = victim in list(modified(samples.sources))
+        named = bool(list(modified(samples.sources)))
         same = np.array_equal(samples.x, whole.x) and np.array_equal(samples.y, whole.y)
         found.append("one line" if named else "same" if same else f"silent: {number}")
     return found

@@ -36,6 +36,8 @@ class Remote:
 
 _WRITTEN = yaml.safe_load(Path(__file__).with_name("remotes.yml").read_text(encoding="utf-8"))
 REMOTES = {name: Remote(**fields) for name, fields in _WRITTEN.items()}
+# Checksums of files that are not downloaded, by the names of ``Files.sources``.
+_OTHERS = yaml.safe_load(Path(__file__).with_name("checksums.yml").read_text(encoding="utf-8"))
 
 
 def command(path: str) -> str | None:
@@ -63,22 +65,28 @@ def require_official(sources: Mapping[str, str], otherwise: str) -> None:
     """
     differing = list(modified(sources))
     if differing:
+        fetched = command(differing[0])
+        again = f"download it again with `{fetched}`" if fetched else "replace it"
         raise InputError(
-            f"{', '.join(differing)} differs from the official file; download it again with "
-            f"`{command(differing[0])}`, or {otherwise}"
+            f"{', '.join(differing)} differs from the official file; {again}, or {otherwise}"
         )
 
 
-def modified(sources: Mapping[str, str]) -> Iterator[str]:
-    """Paths of files that are not the official ones, although their checksums are known.
+def official() -> dict[str, str]:
+    """SHA-256 of all official files that are known, by the names of ``Files.sources``."""
+    return dict(_OTHERS) | {
+        f"{remote.folder}/{file.removesuffix('.gz')}": sha256
+        for remote in REMOTES.values()
+        for file, sha256 in (remote.sha256 | remote.uncompressed).items()
+    }
 
-    ``sources`` has the SHA-256 of the uncompressed content by path, as ``Files.sources``.
+
+def modified(sources: Mapping[str, str]) -> Iterator[str]:
+    """Names of what was read that is not official, although its checksum is known.
+
+    ``sources`` as ``Files.sources``.
     """
-    for remote in REMOTES.values():
-        for file, sha256 in (remote.sha256 | remote.uncompressed).items():
-            path = f"{remote.folder}/{file.removesuffix('.gz')}"
-            if sources.get(path, sha256) != sha256:
-                yield path
+    return (name for name, sha256 in official().items() if sources.get(name, sha256) != sha256)
 
 
 def fetch(

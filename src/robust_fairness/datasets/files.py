@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Annotated
 
+import pandas as pd
 from pydantic import AfterValidator
 
 from robust_fairness.core.errors import InputError
@@ -49,7 +50,8 @@ class Files:
     """Raw files below the folder ``root``, plain or gzipped, and the checksums of those read.
 
     Make one for every dataset that is loaded: ``sources`` becomes ``Samples.sources``. It has the
-    SHA-256 of the uncompressed bytes of every file read so far, by its path below ``root``.
+    SHA-256 of the uncompressed bytes of every file read so far, by its path below ``root``, and
+    that of the typed values of tables that are distributed in several forms.
     """
 
     root: Path
@@ -95,6 +97,11 @@ class Files:
                 digest.update(block)
                 yield block
         self.sources[name] = digest.hexdigest()
+
+    def note_values(self, name: str, table: pd.DataFrame) -> None:
+        """Record the checksum of a typed table as ``name (values)``, whatever its file's form."""
+        text = table.to_csv(index=False, header=False, lineterminator="\n")
+        self.sources[f"{name} (values)"] = hashlib.sha256(text.encode()).hexdigest()
 
     def has(self, name: str) -> bool:
         """Whether the file ``name`` or ``name.gz`` is there."""

@@ -53,6 +53,7 @@ class CreditCard(TableDataset):
         target = _target(files)
         fields = {**FIELDS, target: PAID}
         table = validated(read_csv(files, DATA, list(fields), ROWS), fields, DATA)
+        files.note_values(DATA, table)
         table = _documented(table.reset_index(drop=True), self.parameters.undocumented)
         paid = table.pop(target)
         return TypedTable(table, paid, {name: table[name] for name in ATTRIBUTES})

@@ -80,6 +80,7 @@ class German(TableDataset):
         coding = self.parameters.coding
         name, cells = _south_german(files) if coding == "south_german" else _statlog(files)
         table = validated(cells, _fields(coding), name).reset_index(drop=True)
+        files.note_values(f"german_credit/{coding}", table)
         foreign = _renamed(table["foreign_worker"], FOREIGN)
         sex = _renamed(table["personal_status_sex"], SEXES[coding])
         return TypedTable(

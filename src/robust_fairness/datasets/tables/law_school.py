@@ -41,6 +41,7 @@ class LawSchool(TableDataset):
     def read(self, files: Files, splits: int) -> TypedTable:
         cells = read_csv(files, DATA, list(FIELDS), ROWS)
         table = validated(cells, FIELDS, DATA).reset_index(drop=True)
+        files.note_values(DATA, table)
         table["male"] = two_categories(table["male"] == 1, SEXES)
         passed = two_categories(table.pop(TARGET) == 1, CLASSES)
         attributes = {name: table[name] for name in ATTRIBUTES}

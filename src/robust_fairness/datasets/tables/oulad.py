@@ -46,6 +46,7 @@ class Oulad(TableDataset):
         parameters = self.parameters
         cells = read_csv(files, DATA, list(FIELDS), ROWS)
         table = validated(cells, FIELDS, DATA).reset_index(drop=True)
+        files.note_values(DATA, table)
         if parameters.withdrawn == "drop":
             table = table[table["final_result"] != "Withdrawn"]
         passed = table["final_result"].isin(["Pass", "Distinction"])
