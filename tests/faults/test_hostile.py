@@ -2,7 +2,6 @@
 
 import gzip
 import io
-import pickle
 import struct
 import tarfile
 import zipfile
@@ -18,7 +17,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images import _cifar, _image_files
 from robust_fairness.datasets.questions import _boxes
-from robust_fairness.generation import _pickles, generator
+from robust_fairness.generation import generator
 from robust_fairness.generation.conversion import convert
 
 
@@ -120,30 +119,6 @@ def test_features_are_in_the_file_itself(tmp_path):
             pass
     with _boxes._opened(tmp_path / "other.h5") as found:
         assert found.shape == (2, 3, 4)
-
-
-def doubling(count: int) -> tuple:
-    """A tuple of the same tuple twice, and so on: small in memory, endless as text or hash."""
-    found: tuple = ()
-    for _ in range(count):
-        found = (found, found)
-    return found
-
-
-def test_pickles_of_nested_values_end(tmp_path, monkeypatch):
-    """As keys they are refused, as settings never turned into text."""
-    path = tmp_path / "network.pkl"
-    path.write_bytes(pickle.PROTO + b"\x04}" + b")" + b"\x85" * 100_000 + b"K\x01s.")
-    with pytest.raises(InputError, match="truncated or corrupted pickle"):
-        _pickles.read(path)
-    monkeypatch.setattr(_pickles, "MOST_INSTRUCTIONS", 20_000)
-    path.write_bytes(pickle.PROTO + b"\x04" + b"N" * 20_100)
-    with pytest.raises(InputError, match="more than 20,000 pickle instructions"):
-        _pickles.read(path)
-    denoiser = _pickles.Made(_pickles.MODULE_DICT, (), {"_modules": {}})
-    described = {"class_name": doubling(200), "state": {"_modules": {"model": denoiser}}}
-    made = _pickles.Made(_pickles.PERSISTENT, (described,))
-    assert _pickles.module_of(made, path).name == ""
 
 
 def test_settings_of_generators_have_limits(tmp_path):

@@ -1,19 +1,16 @@
 """Published networks: the same numbers after conversion; files that are not as they should be."""
 
 import json
+import os
 import pickle
-import sys
-import types
-import zipfile
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
-from torch import Tensor, nn
+from torch import Tensor
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.generation import generator
@@ -84,6 +81,13 @@ def computed(path: Path, classes: int) -> Tensor:
         return unet(images, times, labels).sample
 
 
+class Command:
+    """What a pickle can do: it calls what it names."""
+
+    def __reduce__(self):
+        return os.system, ("false",)
+
+
 def fails(path: Path, output: Path, words: str, configuration: dict | None = None) -> None:
     """A conversion ends as one line that names the file, and leaves nothing behind."""
     before = sorted(output.parent.iterdir())
@@ -138,87 +142,25 @@ def test_another_head_width_would_be_noticed(tmp_path, plain) -> None:
     assert not torch.allclose(computed(output, 5), expected, atol=0.05 * float(expected.std()))
 
 
-# -- NVlabs' pickles, made with stand-ins for the modules whose names they carry
+def exported(folder: Path, weights: dict[str, Tensor], settings: dict) -> Path:
+    """A file as the page exports it from the source's own environment."""
+    path = folder / "net.safetensors"
+    save_file({f"model.{name}": tensor.contiguous() for name, tensor in weights.items()}, path)
+    (folder / "net.json").write_text(json.dumps(settings))
+    return path
 
 
-@pytest.fixture
-def stand_ins(monkeypatch: pytest.MonkeyPatch) -> type[nn.Module]:
-    """Class of modules that are stored as NVlabs store theirs."""
-    persistence, util = types.ModuleType("torch_utils.persistence"), types.ModuleType("dnnlib.util")
-
-    def reconstruct(meta):
-        raise AssertionError("called")
-
-    reconstruct.__module__, reconstruct.__qualname__ = (
-        persistence.__name__,
-        ("_reconstruct_persistent_obj"),
-    )
-    persistence._reconstruct_persistent_obj = reconstruct
-    easy = type("EasyDict", (dict,), {"__module__": "dnnlib.util"})
-    util.EasyDict = easy
-    for name, module in (
-        ("torch_utils", types.ModuleType("torch_utils")),
-        ("dnnlib", types.ModuleType("dnnlib")),
-        (persistence.__name__, persistence),
-        (util.__name__, util),
-    ):
-        monkeypatch.setitem(sys.modules, name, module)
-
-    class Stored(nn.Module):
-        source = "pass"
-
-        def __init__(self, kind: str, **fields) -> None:
-            super().__init__()
-            self.kind = kind
-            self.init_kwargs = easy(init_weight=np.sqrt(1 / 3))
-            for field, value in fields.items():
-                setattr(self, field, value)
-
-        def __reduce__(self):
-            meta = {
-                "type": "class",
-                "version": 6,
-                "module_src": self.source,
-                "class_name": self.kind,
-                "state": self.__dict__,
-            }
-            return reconstruct, (meta,), None
-
-    return Stored
+ADM = {
+    "model_type": "DhariwalUNet", "img_resolution": SIDE, "img_channels": 3, "label_dim": 4,
+    "model_channels": 128, "channel_mult": [1, 1], "use_fp16": True, "augment_dim": 0,
+}  # fmt: skip
 
 
-def tree(weights: dict[str, Tensor], stored: type[nn.Module], kind: str) -> nn.Module:
-    """Modules with these weights."""
-    root = stored(kind, enc=nn.ModuleDict(), dec=nn.ModuleDict())
-    for name, tensor in weights.items():
-        *parts, last = name.split(".")
-        module = root
-        for part in parts:
-            if part not in module._modules:
-                module.add_module(part, stored("Part"))
-            module = module._modules[part]
-        if last == "resample_filter":
-            module.register_buffer(last, tensor)
-        else:
-            module.register_parameter(last, nn.Parameter(tensor))
-    return root
-
-
-def snapshot(weights, stored, kind="DhariwalUNet", outer="EDMPrecond", **fields) -> bytes:
-    """A pickle as NVlabs publish them."""
-    told = {"img_resolution": SIDE, "sigma_data": 0.5, "label_dim": 4} | fields
-    network = stored(outer, model=tree(weights, stored, kind), **told)
-    return pickle.dumps({"ema": network, "dataset_kwargs": {"path": "x", "names": {"a", "b"}}})
-
-
-def test_nvlabs_form_computes_the_same(tmp_path, stored, stand_ins) -> None:
+def test_nvlabs_form_computes_the_same(tmp_path, stored) -> None:
     weights, expected = stored
-    stand_ins.source = f"open({str(tmp_path / 'ran')!r}, 'w')"
-    path, output = tmp_path / "net.pkl", tmp_path / "net.safetensors"
-    path.write_bytes(snapshot(weights, stand_ins))
+    output = tmp_path / "out.safetensors"
     names = ["ant", "bee", "cat", "dog"]
-    convert(path, output, {"size": SIDE, "classes": names})
-    assert not (tmp_path / "ran").exists()
+    convert(exported(tmp_path, weights, ADM), output, ADM | {"classes": names})
     assert expected.std() > 0.1
     found = computed(output, WIDE["classes"])
     assert torch.allclose(found, expected, atol=2e-4 * float(expected.std()))
@@ -227,24 +169,18 @@ def test_nvlabs_form_computes_the_same(tmp_path, stored, stand_ins) -> None:
     assert settings["preconditioning"] == {"noise_factor": 1.0, "sigma_data": 0.5}
 
 
-def test_networks_of_nvlabs_that_are_not_supported_are_named(tmp_path, stored, stand_ins) -> None:
-    some = {name: stored[0][name] for name in list(stored[0])[:8]}
-    path, output = tmp_path / "net.pkl", tmp_path / "net.safetensors"
-    for fields, words in (
-        ({"kind": "SongUNet"}, "SongUNet is not supported; allowed: EDMPrecond of DhariwalUNet"),
-        ({"outer": "VPPrecond"}, "VPPrecond of DhariwalUNet, allowed"),
-        ({"img_resolution": 64}, "img_resolution is 64, configured: 8"),
-        ({"sigma_data": 0.25}, "sigma_data is 0.25, configured: 0.5"),
-        ({}, "no weight out_norm.weight"),
+def test_settings_of_nvlabs_that_are_not_supported_are_named(tmp_path, stored) -> None:
+    path, output = exported(tmp_path, stored[0], ADM), tmp_path / "out.safetensors"
+    for change, words in (
+        ({"model_type": "VPNet"}, "net.safetensors, model_type: "),
+        ({"sigma_data": -1}, "net.safetensors, sigma_data: "),
+        ({"decoder_type": "skip"}, "net.safetensors, decoder_type: "),
+        ({"unheard_of": 1}, "net.safetensors, unheard_of: "),
+        ({"label_dim": 5}, "weights of 4 classes, configured: 5 names"),
     ):
-        path.write_bytes(snapshot(some, stand_ins, **fields))
-        fails(path, output, words, {"size": SIDE})
-    for content, words in (
-        ({"network": 1}, "a dictionary with the network 'ema'"),
-        ({"ema": 1}, "contains no network"),
-    ):
-        path.write_bytes(pickle.dumps(content))
-        fails(path, output, words)
+        fails(path, output, words, ADM | change)
+    some = {name: stored[0][name] for name in stored[0] if name != "out_norm.weight"}
+    fails(exported(tmp_path, some, ADM), output, "no weight out_norm.weight", ADM)
 
 
 # -- files that are not as they should be
@@ -307,20 +243,20 @@ def test_suffix_content_and_length_have_to_agree(tmp_path, plain) -> None:
     whole = (tmp_path / "edm.pt").read_bytes()
     save_file(dict(plain[0]), tmp_path / "own.safetensors")
     own = (tmp_path / "own.safetensors").read_bytes()
-    pickled = pickle.dumps({"ema": list(range(100))})
+    pickled = pickle.dumps({"ema": list(range(100))}, protocol=2)
+    called = pickle.dumps(Command(), protocol=2)
     for name, content, words in (
-        ("a.safetensors", whole, "is a PyTorch file, allowed: safetensors"),
-        ("b.safetensors", pickled, "is a pickle, allowed: safetensors"),
+        ("a.safetensors", whole, "corrupted safetensors file"),
+        ("b.safetensors", pickled, "corrupted safetensors file"),
         ("c.safetensors", own[:-10], "corrupted safetensors file"),
         ("d.safetensors", own[:20], "corrupted safetensors file"),
-        ("e.pt", own, "is a safetensors file"),
-        ("f.pkl", own, "is a safetensors file"),
-        ("g.pkl", whole, "is a PyTorch file, allowed: a pickle"),
-        ("h.pt", whole[:-100], "truncated or corrupted PyTorch file"),
-        ("i.pt", whole[:1000], "truncated or corrupted PyTorch file"),
-        ("j.pkl", pickled[:-5], "truncated or corrupted pickle"),
-        ("k.pkl", pickled + b"x", "more data after the pickle"),
-        ("l.pt", b"", "is empty"),
+        ("e.pt", own, "is truncated or damaged, allowed: a plain state dictionary"),
+        ("g.pkl", whole, "allowed: names that end in .safetensors, .pt or .pth"),
+        ("h.pt", whole[:-100], "is truncated or damaged, allowed: a plain state dictionary"),
+        ("i.pt", whole[:1000], "is truncated or damaged, allowed: a plain state dictionary"),
+        ("j.pt", called, "names '.*system', allowed: a plain state .*; nothing was executed"),
+        ("k.pt", pickled, "is truncated or damaged"),
+        ("l.pt", b"", "is truncated or damaged"),
         ("m.onnx", whole, "allowed: names that end in"),
         ("n.pt", b"hello, world", "truncated or damaged, allowed: a plain state dictionary"),
     ):
@@ -329,14 +265,6 @@ def test_suffix_content_and_length_have_to_agree(tmp_path, plain) -> None:
     fails(tmp_path / "none.pt", output, "cannot be read: No such file")
     with pytest.raises(InputError, match=r"out\.bin: the name must end in \.safetensors"):
         convert(tmp_path / "edm.pt", tmp_path / "out.bin")
-
-
-def test_an_archive_that_unpacks_to_more_than_it_holds_is_refused(tmp_path) -> None:
-    path = tmp_path / "bomb.pt"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("bomb/data.pkl", b"\0" * 10_000_000)
-    assert path.stat().st_size < 100_000
-    fails(path, tmp_path / "out.safetensors", "has compressed members")
 
 
 def test_an_output_that_cannot_be_written_is_one_line(tmp_path, plain, monkeypatch) -> None:

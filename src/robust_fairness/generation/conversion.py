@@ -1,14 +1,14 @@
 """Conversion of published weights of a denoiser to a generator's file.
 
-The pipeline reads safetensors only. Nothing that a file names is imported or called: pickles are
-read by ``_pickles`` or by PyTorch as weights only.
+Weights are a safetensors file or a plain state dictionary of PyTorch, settings are JSON; nothing
+that a file names is imported or called.
 """
 
 import json
-import zipfile
 from collections.abc import Mapping
+from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 import torch
 from pydantic import BaseModel, PositiveFloat, PositiveInt, ValidationError
@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.generation import _pickles, generator
+from robust_fairness.generation import generator, songunet
 from robust_fairness.generation._published import Shape, from_nvlabs, from_openai, network_settings
 from robust_fairness.generation.generator import (
     HEADER,
@@ -27,14 +27,12 @@ from robust_fairness.generation.generator import (
     written_settings,
 )
 
-SUFFIXES = (".safetensors", ".pt", ".pth", ".pkl")
 OPENAI_NOISE_FACTOR = 1000.0  # its network counts time in thousandths of ln(sigma) / 4
-DENOISER, NETWORK, OTHER_NETWORK = "EDMPrecond", "DhariwalUNet", "SongUNet"
-LARGEST_NUMBER = 2**31  # of a setting
-ZIP, PICKLE = b"PK", b"\x80"
+CIFAR_SIZE, CIFAR_STEPS, STEPS = 32, 18, 40  # steps of the sampler for images of that size, others
 
 Weights = Mapping[str, Tensor]
 Settings = dict[str, Any]
+Model = TypeVar("Model", bound=BaseModel)
 
 
 class Configuration(BaseModel, extra="forbid", frozen=True):
@@ -45,7 +43,7 @@ class Configuration(BaseModel, extra="forbid", frozen=True):
         head_width: channels of a head of the attention.
         classes: names of the classes; their numbers if None.
         sigma_data: standard deviation that data count as.
-        steps: of the sampler.
+        steps: of the sampler; 18 for images of 32 x 32, else 40 if None.
         sigma_min: least noise that it goes down to.
         sigma_max: most noise, that it begins with.
         rho: the higher, the shorter are its steps of little noise.
@@ -55,10 +53,37 @@ class Configuration(BaseModel, extra="forbid", frozen=True):
     head_width: PositiveInt = 64
     classes: tuple[str, ...] | None = None
     sigma_data: PositiveFloat = 0.5
-    steps: PositiveInt = 40
+    steps: PositiveInt | None = None
     sigma_min: PositiveFloat = 0.002
     sigma_max: PositiveFloat = 80.0
     rho: PositiveFloat = 7.0
+
+
+class Exported(BaseModel, extra="forbid", frozen=True):
+    """``init_kwargs`` of a network of NVlabs (EDM, Table 7), with names of classes if added."""
+
+    model_type: Literal["SongUNet", "DhariwalUNet"]
+    img_resolution: PositiveInt
+    img_channels: PositiveInt
+    label_dim: PositiveInt
+    model_channels: PositiveInt
+    channel_mult: tuple[PositiveInt, ...]
+    num_blocks: PositiveInt | None = None
+    attn_resolutions: tuple[PositiveInt, ...] | None = None
+    dropout: float = 0.0
+    label_dropout: float = 0.0
+    use_fp16: bool = False
+    sigma_min: Literal[0] = 0
+    sigma_max: Literal["inf", "Infinity"] | float = inf
+    sigma_data: PositiveFloat = 0.5
+    augment_dim: int = 0
+    channel_mult_emb: Literal[4] = 4
+    channel_mult_noise: Literal[1, 2] = 1
+    embedding_type: Literal["positional", "fourier"] = "positional"
+    encoder_type: Literal["standard", "residual"] = "standard"
+    decoder_type: Literal["standard"] = "standard"
+    resample_filter: tuple[int, ...] = (1, 1)
+    classes: tuple[str, ...] | None = None
 
 
 def read_configuration(path: Path) -> dict[str, Any]:
@@ -75,23 +100,34 @@ def read_configuration(path: Path) -> dict[str, Any]:
 
 
 def convert(path: Path, output: Path, configuration: Mapping[str, Any] | None = None) -> None:
-    """Write a generator's file from a published one; nothing is written where anything is wrong.
+    """Write a generator's file from published weights; nothing is written if anything is wrong.
 
-    ``.safetensors``: weights by the names of diffusers' UNet2DModel, with the settings of a
-    generator in the metadata, or else in ``configuration``. ``.pt`` and ``.pth``: a plain state
-    dictionary by the names of OpenAI's consistency models. ``.pkl``: a module DhariwalUNet of
-    NVlabs. Of the last two ``configuration`` has the fields of ``Configuration``.
+    Args:
+        path: ``.safetensors``, or a plain state dictionary (``.pt``, ``.pth``). Names of weights
+            are those of diffusers' UNet2DModel, of OpenAI's consistency models, or of NVlabs.
+        output: a name that ends in ``.safetensors``.
+        configuration: a generator's settings for names of diffusers, unless the file has them; the
+            fields of ``Configuration`` for names of OpenAI; ``init_kwargs`` for names of NVlabs.
     """
     if output.suffix != ".safetensors":
         raise InputError(f"{output}: the name must end in .safetensors")
-    _require_form(path)
     given = dict(configuration or {})
-    if path.suffix == ".safetensors":
-        settings, weights = _own(path, given)
-    elif path.suffix == ".pkl":
-        settings, weights = _stored_module(path, given)
+    metadata, weights = _read(path)
+    if HEADER in metadata:
+        if given:
+            raise InputError(f"{path}: has settings, so no configuration is allowed")
+        settings = written_settings(metadata, path)
+    elif "input_blocks.0.0.weight" in weights:
+        configured = _validated(Configuration, path, given)
+        shape, weights = from_openai(weights, configured.head_width, str(path))
+        settings = _settings(path, configured, shape, OPENAI_NOISE_FACTOR)
+    elif "model.map_layer0.weight" in weights:
+        settings, weights = _nvlabs(path, weights, _validated(Exported, path, given))
+    elif given:
+        settings = given
     else:
-        settings, weights = _state_dictionary(path, given)
+        raise InputError(f"{path}: has no settings; give them as the configuration")
+    weights = _floats(path, weights)
     _require_fit(path, settings, weights)
     try:
         write(output, settings, weights)
@@ -99,53 +135,15 @@ def convert(path: Path, output: Path, configuration: Mapping[str, Any] | None = 
         raise InputError(f"{output}: cannot be written: {error}") from error
 
 
-def _require_form(path: Path) -> None:
-    """The file is there and begins as its suffix says."""
-    if path.suffix not in SUFFIXES:
-        raise InputError(f"{path}: allowed: names that end in {', '.join(SUFFIXES)}")
-    try:
-        with path.open("rb") as file:
-            start = file.read(9)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    if not start:
-        raise InputError(f"{path}: is empty")
-    found = "a PyTorch file" if start[:2] == ZIP else "a pickle" if start[:1] == PICKLE else ""
-    # a safetensors file begins with the length of its header in eight bytes, then a brace
-    if path.suffix == ".safetensors" and found and start[8:] != b"{":
-        raise InputError(f"{path}: is {found}, allowed: safetensors where the name says so")
-    if path.suffix != ".safetensors" and not found and start[8:] == b"{":
-        raise InputError(f"{path}: is a safetensors file, allowed: one whose name says so")
-    if path.suffix == ".pkl" and found != "a pickle":
-        raise InputError(f"{path}: is {found or 'no pickle'}, allowed: a pickle")
-
-
-def _own(path: Path, given: Settings) -> tuple[Settings, dict[str, Tensor]]:
-    """Settings and weights of a safetensors file."""
-    metadata, weights = read(path)
-    if HEADER not in metadata:
-        if not given:
-            raise InputError(f"{path}: has no settings; give them as the configuration")
-        return given, weights
-    if given:
-        raise InputError(f"{path}: has settings, so no configuration is allowed")
-    return written_settings(metadata, path), weights
-
-
-def _state_dictionary(path: Path, given: Settings) -> tuple[Settings, dict[str, Tensor]]:
-    """Settings and weights of OpenAI's form."""
-    configured = _configured(path, given)
-    weights = _plain_weights(path)
-    shape, converted = from_openai(weights, configured.head_width, str(path))
-    return _settings(path, configured, shape, OPENAI_NOISE_FACTOR), _floats(path, converted)
-
-
-def _plain_weights(path: Path) -> dict[str, Tensor]:
-    """A state dictionary, by PyTorch's reader of weights only."""
-    _require_sound_zip(path)
+def _read(path: Path) -> tuple[dict[str, str], Weights]:
+    """Metadata and weights of a file of either kind."""
+    if path.suffix == ".safetensors":
+        return read(path)
+    if path.suffix not in (".pt", ".pth"):
+        raise InputError(f"{path}: allowed: names that end in .safetensors, .pt or .pth")
     try:
         # PyTorch's restricted reader: tensors and plain containers, no call of anything named
-        found = torch.load(path, map_location="cpu", weights_only=True)
+        weights = torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
     # whatever a broken or hostile file makes of PyTorch's reader: it allows weights only
@@ -155,16 +153,16 @@ def _plain_weights(path: Path) -> dict[str, Tensor]:
         raise InputError(
             f"{path}: {what}, allowed: a plain state dictionary of PyTorch; nothing was executed"
         ) from error
-    weights = found if isinstance(found, dict) else {}
-    if not weights or not all(_is_plain(*item) for item in weights.items()):
+    if not isinstance(weights, dict) or not weights or not all(map(_is_plain, weights.items())):
         raise InputError(f"{path}: must be a dictionary of weights by name, and nothing else")
     size = sum(tensor.numel() * tensor.element_size() for tensor in weights.values())
     if size > path.stat().st_size:
         raise InputError(f"{path}: its tensors are larger than the file")
-    return weights
+    return {}, weights
 
 
-def _is_plain(name: object, tensor: object) -> bool:
+def _is_plain(item: tuple[object, object]) -> bool:
+    name, tensor = item
     return (
         isinstance(name, str)
         and isinstance(tensor, Tensor)
@@ -174,56 +172,59 @@ def _is_plain(name: object, tensor: object) -> bool:
     )
 
 
-def _require_sound_zip(path: Path) -> None:
-    """Where the file is a zip archive, it unpacks to no more than it holds."""
-    with path.open("rb") as file:
-        if file.read(2) != ZIP:
-            return
+def _nvlabs(path: Path, weights: Weights, exported: Exported) -> tuple[Settings, Weights]:
+    """Settings and weights of a network of NVlabs, ImageNet's or one of those for CIFAR-10."""
+    inner = {name.removeprefix("model."): tensor for name, tensor in weights.items()}
+    configured = Configuration(
+        size=exported.img_resolution,
+        sigma_data=exported.sigma_data,
+        classes=exported.classes or tuple(map(str, range(exported.label_dim))),
+    )
+    if exported.model_type == "DhariwalUNet":
+        shape, converted = from_nvlabs(inner, configured.head_width, str(path))
+        return _settings(path, configured, shape, 1.0), converted
+    return _songunet(path, inner, exported, configured)
+
+
+def _songunet(
+    path: Path, weights: dict[str, Tensor], exported: Exported, configured: Configuration
+) -> tuple[Settings, Weights]:
+    """Settings and weights of DDPM++ or NCSN++."""
+    forms = {
+        ("positional", "standard", 1, (1, 1)): "ddpm++",
+        ("fourier", "residual", 2, (1, 3, 3, 1)): "ncsn++",
+    }
+    form = (
+        exported.embedding_type,
+        exported.encoder_type,
+        exported.channel_mult_noise,
+        exported.resample_filter,
+    )
+    if form not in forms:
+        raise InputError(f"{path}: a network of {form}, allowed: {' or '.join(map(str, forms))}")
+    network = songunet.Parameters(
+        architecture=forms[form],
+        channels=exported.model_channels,
+        multipliers=exported.channel_mult,
+        layers=exported.num_blocks or 4,
+        attention=exported.attn_resolutions or (16,),
+        dropout=exported.dropout,
+    )
+    kept = {}
+    for name, tensor in weights.items():
+        if not name.endswith(".resample_filter"):
+            kept[name] = tensor
+        elif not torch.equal(tensor.float(), songunet.kernel(network.architecture)):
+            raise InputError(f"{path}: {name} is not the filter of {network.architecture}")
+    # labels of augmentation are zero when images are made
+    kept.pop("map_augment.weight", None)
+    shape = Shape((), 0, (), False, exported.label_dim, exported.img_channels)
+    return _settings(path, configured, shape, 1.0) | {"network": network.model_dump()}, kept
+
+
+def _validated(model: type[Model], path: Path, given: Settings) -> Model:
     try:
-        with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
-    except (zipfile.BadZipFile, OSError, NotImplementedError, ValueError) as error:
-        raise InputError(f"{path}: truncated or corrupted PyTorch file") from error
-    packed = [member.filename for member in members if member.compress_type != zipfile.ZIP_STORED]
-    if packed or sum(member.file_size for member in members) > path.stat().st_size:
-        raise InputError(f"{path}: has compressed members, allowed: stored ones, as PyTorch writes")
-
-
-def _stored_module(path: Path, given: Settings) -> tuple[Settings, dict[str, Tensor]]:
-    """Settings and weights of NVlabs' form."""
-    configured = _configured(path, given)
-    content = _pickles.read(path)
-    if not isinstance(content, dict) or "ema" not in content:
-        raise InputError(
-            f"{path}: allowed: a dictionary with the network 'ema', as NVlabs store it"
-        )
-    denoiser = _pickles.module_of(content["ema"], path)
-    modules = denoiser.state.get("_modules")
-    inner = modules.get("model") if isinstance(modules, dict) else None
-    network = _pickles.module_of(inner, path).name
-    if (denoiser.name, network) != (DENOISER, NETWORK):
-        reason = f"{OTHER_NETWORK} is not supported; " if network == OTHER_NETWORK else ""
-        raise InputError(
-            f"{path}: {denoiser.name} of {network}, {reason}allowed: {DENOISER} of {NETWORK}"
-        )
-    for field, wanted in (
-        ("img_resolution", configured.size),
-        ("sigma_data", configured.sigma_data),
-    ):
-        found = denoiser.state.get(field)
-        # the text of a nested value or of a huge number may take forever
-        if not isinstance(found, int | float) or abs(found) > LARGEST_NUMBER:
-            raise InputError(f"{path}: {field} is no number, configured: {wanted}")
-        if found != wanted:
-            raise InputError(f"{path}: {field} is {found}, configured: {wanted}")
-    weights = _pickles.weights_of(inner, path)
-    shape, converted = from_nvlabs(weights, configured.head_width, str(path))
-    return _settings(path, configured, shape, 1.0), _floats(path, converted)
-
-
-def _configured(path: Path, given: Settings) -> Configuration:
-    try:
-        return Configuration.model_validate(given)
+        return model.model_validate(given)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
@@ -237,11 +238,15 @@ def _settings(path: Path, configured: Configuration, shape: Shape, factor: float
         raise InputError(
             f"{path}: weights of {shape.classes} classes, configured: {len(classes)} names"
         )
+    steps = configured.steps or (CIFAR_STEPS if configured.size == CIFAR_SIZE else STEPS)
     return {
         "network": network_settings(shape, configured.size, configured.head_width),
         "preconditioning": {"sigma_data": configured.sigma_data, "noise_factor": factor},
         "sampler": {
-            name: getattr(configured, name) for name in ("steps", "sigma_min", "sigma_max", "rho")
+            "steps": steps,
+            "sigma_min": configured.sigma_min,
+            "sigma_max": configured.sigma_max,
+            "rho": configured.rho,
         },
         "classes": list(classes),
         "shape": [shape.channels, configured.size, configured.size],

@@ -20,7 +20,13 @@ from robust_fairness.core.checkpoints import Checkpoint, threads
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.tables import table
 from robust_fairness.generation import edm, unet
-from robust_fairness.generation.generator import Device, Generator, Settings, same_every_time
+from robust_fairness.generation.generator import (
+    Device,
+    Generator,
+    Network,
+    Settings,
+    same_every_time,
+)
 
 HISTORY = {"step": "int64", "images": "int64", "loss": "float64"}
 
@@ -34,7 +40,7 @@ class GeneratorParameters(BaseModel, extra="forbid", frozen=True):
     otherwise the averages of a short training would still contain its initial weights.
     """
 
-    network: unet.Parameters = unet.Parameters()
+    network: Network = unet.Parameters()
     preconditioning: edm.Preconditioning = edm.Preconditioning()
     sampler: edm.Sampler = edm.Sampler()
     noise_mean: float = Field(-1.2, description="P_mean, of ln(sigma)")

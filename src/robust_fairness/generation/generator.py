@@ -5,11 +5,11 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from jaxtyping import Float, Int, UInt8
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Discriminator, Field, Tag, ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -17,7 +17,7 @@ from torch import Tensor
 from robust_fairness.compute.devices import device_named
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import atomic_path
-from robust_fairness.generation import edm, unet
+from robust_fairness.generation import edm, songunet, unet
 
 HEADER = "robust_fairness"
 KIND = "generator"
@@ -30,25 +30,41 @@ BUNDLED = {"digits": Path(__file__).with_name("digits.safetensors")}
 Device = Literal["auto", "cpu", "cuda"]
 
 
+def _architecture(network: Any) -> str:
+    """Which of the networks some parameters describe: those of UNet2DModel name none."""
+    named = "architecture" in network if isinstance(network, Mapping) else None
+    return "song" if named or isinstance(network, songunet.Parameters) else "unet"
+
+
+Network = Annotated[
+    Annotated[unet.Parameters, Tag("unet")] | Annotated[songunet.Parameters, Tag("song")],
+    Discriminator(_architecture),
+]
+
+
 class Settings(BaseModel, extra="forbid", frozen=True):
     """Everything about a generator except its weights."""
 
     classes: tuple[str, ...] = Field(min_length=1)
     shape: tuple[int, int, int]
-    network: unet.Parameters = unet.Parameters()
+    network: Network = unet.Parameters()
     preconditioning: edm.Preconditioning = edm.Preconditioning()
     sampler: edm.Sampler = edm.Sampler()
 
-    def build(self, seed: int = 0) -> unet.Network:
+    def build(self, seed: int = 0) -> unet.Network | songunet.SongUNet:
         """The network with fresh weights."""
-        channels, height, width = self.shape
-        return unet.build(self.network, channels, (height, width), len(self.classes), seed)
+        channels, *size = self.shape
+        arguments = channels, (size[0], size[1]), len(self.classes), seed
+        if isinstance(self.network, songunet.Parameters):
+            return songunet.build(self.network, *arguments)
+        return unet.build(self.network, *arguments)
 
 
 class Generator:
     """Decodes latents to images of a class, deterministically.
 
-    Weights have the names of diffusers; they are averages over the training.
+    Weights have the names of diffusers' UNet2DModel, or of ``songunet``; they are averages over
+    the training.
     """
 
     def __init__(

@@ -40,7 +40,7 @@ class Parameters(BaseModel, extra="forbid", frozen=True):
 
 def kernel(architecture: str) -> Float[Tensor, "1 1 k k"]:
     """The filter that halves images; its weights sum to 1."""
-    line = torch.tensor(FILTERS[architecture], dtype=torch.float32, device="cpu")
+    line = torch.tensor(FILTERS[architecture], dtype=torch.float32)
     return (line.outer(line) / line.sum() ** 2)[None, None]
 
 
@@ -60,7 +60,27 @@ class Resample(nn.Module):
 
 
 def normalisation(channels: int) -> nn.GroupNorm:
+    """Group normalisation of some channels."""
     return nn.GroupNorm(min(GROUPS, channels // GROUP_WIDTH), channels, EPSILON)
+
+
+class Waves(nn.Module):
+    """Sines and cosines of times: of geometric frequencies, or random ones that are stored."""
+
+    freqs: Tensor | None
+
+    def __init__(self, width: int, random: bool) -> None:
+        super().__init__()
+        self.count = width // 2
+        self.register_buffer("freqs", FOURIER_SCALE * torch.randn(self.count) if random else None)
+
+    def forward(self, times: Float[Tensor, " n"]) -> Float[Tensor, "n width"]:
+        if self.freqs is None:
+            steps = torch.arange(self.count, device=times.device) / (self.count - 1)
+            angles = times.float().outer(LOWEST_FREQUENCY**steps)
+        else:
+            angles = times.float().outer(2 * pi * self.freqs.float())
+        return torch.cat([angles.sin(), angles.cos()], dim=1)
 
 
 class Block(nn.Module):
@@ -120,12 +140,7 @@ class SongUNet(nn.Module):
         p = parameters
         wide = p.architecture == "ncsn++"
         noise = (2 if wide else 1) * p.channels
-        half = noise // 2
-        if wide:
-            frequencies = 2 * pi * FOURIER_SCALE * torch.randn(half)
-        else:
-            frequencies = LOWEST_FREQUENCY ** (torch.arange(half) / (half - 1))
-        self.register_buffer("frequencies", frequencies)
+        self.map_noise = Waves(noise, random=wide)
         width = EMBEDDING * p.channels
         self.map_label = nn.Linear(classes, noise)
         self.map_layer0 = nn.Linear(noise, width)
@@ -176,8 +191,9 @@ class SongUNet(nn.Module):
         labels: Int[Tensor, " n"],
     ) -> Float[Tensor, "n c h w"]:
         """Map noisy images, times and labels to images."""
-        embedding = self._embedding(times.to(images.dtype), labels)
-        x, image, kept = images, images, []
+        embedding = self._embedding(self.map_noise(times).to(images.dtype), labels)
+        x, image = images, images
+        kept: list[Tensor] = []
         for name, layer in self.enc.items():
             if name.endswith("_aux_residual"):
                 image = (x + self.halve(layer(image), padded=False)) * sqrt(0.5)
@@ -193,9 +209,7 @@ class SongUNet(nn.Module):
                 x = functional.silu(layer(x)) if name.endswith("_norm") else layer(x)
         return x
 
-    def _embedding(self, times: Tensor, labels: Tensor) -> Tensor:
-        angles = times.outer(self.get_buffer("frequencies").to(times.dtype))
-        noise = torch.cat([angles.sin(), angles.cos()], dim=1)
+    def _embedding(self, noise: Tensor, labels: Tensor) -> Tensor:
         # one-hot labels count as their number of classes, so that they have unit variance
         chosen = self.map_label.weight.T[labels] * sqrt(self.map_label.in_features)
         embedding = noise + chosen + self.map_label.bias
