@@ -20,16 +20,25 @@ def prune(keep: int, age: str, dry_run: bool) -> None:
     """Delete old runs with their data and checkpoints.
 
     Also their MLflow runs, and what killed processes left. A run stays that another run, a
-    tag of Git or a page of the project refers to.
+    tag of Git or a page of the project refers to, and one in progress.
     """
-    from robust_fairness.runs import retention
+    from robust_fairness.runs import retention, tracking
+    from robust_fairness.runs.ownership import RunInProgress
 
-    found = retention.removals(keep, _age(age))
-    for removal in found:
-        click.echo(f"{removal.what}: {removal.size / 1e6:,.1f} MB")
-        if not dry_run:
-            retention.remove(removal)
-    click.echo(f"{'would be deleted' if dry_run else 'deleted'}: {len(found)}")
+    deleted = 0
+    for removal in retention.removals(keep, _age(age)):
+        size = f"{removal.size / 1e6:,.1f} MB"
+        try:
+            if not dry_run:
+                retention.remove(removal)
+        except RunInProgress as error:
+            click.echo(f"{removal.what}: kept ({error})")
+            continue
+        click.echo(f"{removal.what}: {size}")
+        deleted += 1
+    if deleted and not dry_run:
+        tracking.shrink()
+    click.echo(f"{'would be deleted' if dry_run else 'deleted'}: {deleted}")
 
 
 def _age(text: str) -> timedelta:

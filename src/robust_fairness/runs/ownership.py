@@ -14,6 +14,10 @@ from robust_fairness.core.files import boot, namespace
 from robust_fairness.runs import provenance
 
 
+class RunInProgress(InputError):
+    """Another process owns the run."""
+
+
 @contextmanager
 def owned(run_id: str) -> Iterator[None]:
     """Own a run id until the block or this process ends, however it ends.
@@ -51,7 +55,7 @@ def _locked(path: Path, run_id: str) -> IO[str]:
         except BlockingIOError:
             holder = _described(_holder(file))
             file.close()
-            raise InputError(
+            raise RunInProgress(
                 f"run {run_id} is in progress: {holder}; wait for it, or choose another --run-id"
             ) from None
         if _is_at(file, path):
@@ -98,7 +102,7 @@ def _require_ended(file: IO[str], path: Path, run_id: str) -> None:
     here = _this_process()
     if not holder or any(holder.get(name) == here[name] for name in ("boot", "host")):
         return  # the same kernel would still hold the lock, an earlier one has ended
-    raise InputError(
+    raise RunInProgress(
         f"run {run_id} is in progress, or ended without notice: {_described(holder)}; if that "
         f"process has ended, delete {provenance.relative(path)}"
     )

@@ -1,8 +1,10 @@
 """Deleting old runs: their files, checkpoints and MLflow runs."""
 
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -70,6 +72,7 @@ def remove(removal: Removal) -> None:
 
 
 def _delete(paths: Sequence[Path]) -> None:
+    """Delete files and folders, and the folders that are empty then."""
     try:
         for path in paths:
             if path.is_dir():
@@ -78,6 +81,10 @@ def _delete(paths: Sequence[Path]) -> None:
                 path.unlink(missing_ok=True)
     except OSError as error:
         raise InputError(f"{error.filename}: cannot be deleted: {error.strerror}") from error
+    for path in paths:
+        with suppress(OSError):  # of the first one that is not empty
+            for folder in path.parents:
+                folder.rmdir()
 
 
 def _files_of(run_id: str) -> list[Path]:
@@ -99,9 +106,8 @@ def _referred_to(known: Sequence[Mapping[str, Any]], runs: Sequence[str]) -> Ite
     pages = [provenance.root() / "README.md"]
     pages += (path for folder in folders for kind in PAGES for path in folder.rglob(kind))
     texts = [path.read_text(encoding="utf-8", errors="replace") for path in pages if path.is_file()]
-    for run_id in runs:
-        if any(run_id in text for text in texts):
-            yield run_id
+    words = {word.rstrip(".-") for text in texts for word in re.findall(r"\w[\w.-]*", text)}
+    yield from words.intersection(runs)
 
 
 def _is_old(path: Path, limit: datetime) -> bool:

@@ -525,6 +525,23 @@ def forget(run_id: str) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def shrink() -> None:
+    """Take the space of deleted MLflow runs off ``mlflow.db``, where the project has one."""
+    database = provenance.root() / "mlflow.db"
+    if os.environ.get(URI) or not database.exists():
+        return
+    import sqlite3
+
+    from mlflow.cli import gc
+
+    store = f"sqlite:///{database}"
+    with locked_store(store):
+        with redirect_stdout(StringIO()):  # a line for each run
+            gc.main(["--backend-store-uri", store, "--tracking-uri", store], standalone_mode=False)
+        with closing(sqlite3.connect(database)) as connection:
+            connection.execute("VACUUM")
+
+
 def may_send_data() -> bool:
     """Whether what is logged stays on this machine, or rows of the data may be sent."""
     uri = os.environ.get(URI, "")
