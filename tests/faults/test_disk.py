@@ -1,5 +1,6 @@
 """A disk that is full at any byte: the old content or the new one, and no remains."""
 
+import os
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,6 +54,20 @@ def writers(folder: Path) -> dict[str, tuple[Path, Any]]:
         "checkpoint": (checkpoint.path, lambda n: checkpoint.save({"w": torch.zeros(n)})),
         "manifest": (manifest, lambda n: provenance.write_manifest({**MANIFEST, "x": "x" * n})),
     }
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
+@pytest.mark.parametrize("kind", sorted(writers(Path())))
+def test_permissions_follow_the_umask(tmp_path, monkeypatch, kind, mask):
+    """Whatever the library that writes the file does: safetensors keeps it to the owner."""
+    monkeypatch.chdir(tmp_path)
+    path, write = writers(tmp_path)[kind]
+    before = os.umask(mask)
+    try:
+        write(10)
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o777 == 0o666 & ~mask
 
 
 @pytest.mark.parametrize("kind", sorted(writers(Path())))

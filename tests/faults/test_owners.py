@@ -7,10 +7,11 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
-from robust_fairness.core import checkpoints
+from robust_fairness.core import checkpoints, files
 from robust_fairness.core.checkpoints import Checkpoint
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import boot
@@ -70,6 +71,33 @@ def test_an_owner_on_another_machine_is_not_taken_for_dead(lock):
         lock.write_text(json.dumps(ended)[:-1] if ended == "cut off" else json.dumps(ended))
         with owned("one"):
             pass
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from robust_fairness.core.files import locked
+with locked(Path("some.lock")):
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_lock_that_is_held_elsewhere_is_named(monkeypatch, caplog):
+    """After some seconds by a warning, after more by an error; a killed holder frees it."""
+    monkeypatch.setattr(files, "WARNS_AFTER", 0.05)
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout.readline() == "locked\n"
+        named = rf"some\.lock: locked by process {holder.pid} on .* for \d s; end that process"
+        with pytest.raises(InputError, match=named), files.locked(Path("some.lock"), limit=0.2):
+            pass
+        assert caplog.text.count(f"some.lock: locked by process {holder.pid} on") == 1
+        holder.kill()
+    with files.locked(Path("some.lock"), limit=0.2):
+        pass
+    assert Path("some.lock").read_text() == ""
 
 
 def test_a_run_deletes_only_the_checkpoints_it_used():

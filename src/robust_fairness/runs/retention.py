@@ -91,7 +91,8 @@ def _files_of(run_id: str) -> list[Path]:
     """Folders of a run's versions, ``<file>/<run id>/<file>``, its log and last its manifest."""
     folders = (provenance.root() / "data").glob(f"**/{run_id}")
     versions = [path for path in folders if (path / path.parent.name).is_file()]
-    return [*versions, provenance.log_path(run_id), provenance.manifest_path(run_id)]
+    files = (provenance.log_path, provenance.journal_path, provenance.manifest_path)
+    return [*versions, *(path(run_id) for path in files if path(run_id).exists())]
 
 
 def _referred_to(known: Sequence[Mapping[str, Any]], runs: Sequence[str]) -> Iterator[str]:

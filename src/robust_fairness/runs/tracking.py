@@ -21,7 +21,8 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -149,8 +150,12 @@ class MlflowTracking:
                 run_id, lambda record: record.training(cell, made["samples"], made["history"])
             )
         elif node.short_name == "evaluate":
-            trials = catalog.load(names.of_cell(cell.name, "trials"))
-            self._attempt(run_id, lambda record: record.scores(cell, made["metrics"], trials))
+            self._attempt(
+                run_id,
+                lambda record: record.scores(
+                    cell, made["metrics"], _trials(cell.name, run_id, catalog)
+                ),
+            )
         elif node.short_name == "predict" and os.environ.get(SWITCH, "").lower() != "no-models":
             if find("network", cell.network.name).keeps_training_rows and not may_send_data():
                 logger.warning(
@@ -523,6 +528,16 @@ def forget(run_id: str) -> None:
         client.delete_run(run.info.run_id)
         folder = provenance.root() / "mlruns" / run.info.run_id
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _trials(cell: str, run_id: str, catalog: Any) -> Any:
+    """The table of the trials of a cell; the catalog of a worker has only the files of a node."""
+    name = names.of_cell(cell, "trials")
+    if name in catalog:
+        return catalog.load(name)
+    from robust_fairness.catalog.files import TableDataset
+
+    return provenance.load(run_id, name, TableDataset)
 
 
 def shrink() -> None:
