@@ -1,5 +1,6 @@
 """Files that lie elsewhere: in memory, and in a folder that is reached by fsspec alone."""
 
+import shutil
 import uuid
 from collections.abc import Iterator
 
@@ -67,8 +68,14 @@ def test_the_catalog_alone_tells_where_files_are(tmp_path):
     places = [one["filepath"] for one in found.values() if one["type"] != "MemoryDataset"]
     assert all(place.startswith("dir://") for place in places)
     path.write_text(written.replace("\ntables:", "\nothers:"))
+    assert "metrics" in ConfigLoader(tmp_path, **CONFIG_LOADER_ARGS)["catalog"]  # the package's
+    source = tmp_path / "source"
+    shutil.copytree(tmp_path / "base", source / "conf" / "base")
+    (source / "conf" / "local").mkdir()
+    (source / "conf" / "local" / "catalog.yml").touch()
+    archive = shutil.make_archive(str(tmp_path / "archive"), "zip", source)  # is complete
     with pytest.raises(InputError, match="no entry `tables`"):
-        ConfigLoader(tmp_path, **CONFIG_LOADER_ARGS)["catalog"]
+        ConfigLoader(archive, **CONFIG_LOADER_ARGS)["catalog"]
 
 
 @pytest.fixture(params=["memory", "local"])
