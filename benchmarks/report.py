@@ -51,7 +51,7 @@ def made_up(datasets: int, methods: int, seeds: int) -> pd.DataFrame:
          "" if metric in OVERALL else attribute, group, metric)
         for (dataset, attribute), method, seed, (shift, severity), (metric, group) in keys
     ]  # fmt: skip
-    columns = [name for name in tables.METRICS if name not in ("value", "n", "note")]
+    columns = [name for name in tables.METRICS if name not in ("value", "n", "variance", "note")]
     frame = pd.DataFrame(rows, columns=columns)
     frame["value"] = np.random.default_rng(0).random(len(frame))
     return frame.assign(n=1000, note="")[list(tables.METRICS)].astype(tables.METRICS)

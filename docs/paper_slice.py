@@ -51,7 +51,7 @@ SETTINGS = "settings.json"
 TOY = {"epochs": 2, "checkpoint_seconds": 0}
 TOY_IMAGES = {"digits": "scikit_learn", "canvas": 24, "train_rows": 256, "val_rows": 64,
               "test_rows": 64}  # fmt: skip
-KEYS = [name for name in tables.METRICS if name not in ("value", "n", "note")]
+KEYS = [name for name in tables.METRICS if name not in ("value", "n", "variance", "note")]
 
 
 class OutOfTime(Exception):

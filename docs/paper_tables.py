@@ -34,7 +34,7 @@ from robust_fairness.reporting.views import Section, View, published
 from robust_fairness.runs import provenance
 
 RESULTS = Path(__file__).resolve().parent / "results"
-VALUES = ("value", "n", "note")
+VALUES = ("value", "n", "variance", "note")
 # Tables of a run, and the columns that tell rows apart.
 BESIDE = {
     "metrics": [name for name in tables.METRICS if name not in VALUES],

@@ -10,7 +10,14 @@ so every other metric, is a function of arrays. The definitions are pure functio
 from typing import Any
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.metrics.base import NotApplicable, Score, Undefined, measure, quantity
+from robust_fairness.metrics.base import (
+    NotApplicable,
+    RowValues,
+    Score,
+    Undefined,
+    measure,
+    quantity,
+)
 from robust_fairness.metrics.evaluation import evaluate
 from robust_fairness.metrics.find import (
     Metric,
@@ -24,6 +31,7 @@ from robust_fairness.metrics.functions import metric_function
 __all__ = [
     "Metric",
     "NotApplicable",
+    "RowValues",
     "Score",
     "Undefined",
     "all_metrics",

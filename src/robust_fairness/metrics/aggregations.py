@@ -12,7 +12,7 @@ The four gaps are those of Dullerud et al., "Is Fairness Only Metric Deep?" (ICL
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ import numpy as np
 from robust_fairness.metrics.base import (
     DEFINITIONS,
     NO_ROWS,
+    WEIGHTS,
     Array,
     Arrays,
     Better,
@@ -51,7 +52,9 @@ def by_group(
     own = dict(zip(one.needs, arrays, strict=True))
     if sample_weight is None:
         return one.by_group(own, groups, options)
-    return one.group_by_group(own | {"sample_weight": sample_weight}, groups, options)
+    return replace(one, needs=(*one.needs, WEIGHTS), by_groups=None).by_group(
+        {**own, WEIGHTS: sample_weight}, groups, options
+    )
 
 
 def _quantity(function: Callable[..., Any], arrays: int) -> Quantity:
@@ -104,7 +107,8 @@ def worst_group(scores: Scores, higher: bool) -> Score:
         return reason
     sign = 1 if higher else -1
     worst = min(present, key=lambda name: sign * _value(present[name]))
-    return Score(present[worst].value, present[worst].n, _note(scores, f"group {worst}"))
+    note = _note(scores, f"group {worst}")
+    return Score(present[worst].value, present[worst].n, note, variance=present[worst].variance)
 
 
 def mean_group(scores: Scores) -> Score:
@@ -116,7 +120,8 @@ def mean_group(scores: Scores) -> Score:
     counts = np.array([score.n for score in scores.values()])
     if absent := missing(counts, tuple(scores)) or _no_value(scores):
         return absent
-    return Score(float(np.mean([_value(one) for one in scores.values()])), int(counts.sum()))
+    mean = float(np.mean([_value(one) for one in scores.values()]))
+    return Score(mean, int(counts.sum()), variance=_variance_of_mean(scores, tuple(scores)))
 
 
 def majority_gap(scores: Scores, training: np.ndarray) -> Score:
@@ -201,7 +206,16 @@ def _gap(scores: Scores, first: Sequence[str], second: Sequence[str], sign: int 
     values = [np.mean([_value(scores[name]) for name in names]) for names in (first, second)]
     rows = sum(scores[name].n for name in (*first, *second))
     note = " less ".join(map(listed, (first, second)))
-    return Score(float(sign * (values[0] - values[1])), rows, _note(scores, note))
+    parts = [_variance_of_mean(scores, names) for names in (first, second)]
+    variance = None if None in parts else sum(part for part in parts if part is not None)
+    value = float(sign * (values[0] - values[1]))
+    return Score(value, rows, _note(scores, note), variance=variance)
+
+
+def _variance_of_mean(scores: Scores, names: Sequence[str]) -> float | None:
+    """Variance of the mean of independent groups; None where one of theirs is not known."""
+    known = [one for name in names if (one := scores[name].variance) is not None]
+    return sum(known) / len(names) ** 2 if len(known) == len(names) else None
 
 
 def _value(score: Score) -> float:

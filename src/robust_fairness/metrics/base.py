@@ -1,7 +1,9 @@
 """What a metric is: a quantity, which aggregations take of groups, or a named measure.
 
-A *quantity* is a number of a set of rows: a pure function with scikit-learn's signature, declared
-by ``@quantity``. Every aggregation (``robust_fairness.metrics.aggregations``) applies to every
+A *quantity* is a number of a set of rows, declared by ``@quantity``: a pure function with
+scikit-learn's signature that returns a number, or ``RowValues`` whose mean it is. From row values
+follow the value of all rows and of every group in one pass, ``sample_weight``, ``n`` and the
+variance. Every aggregation (``robust_fairness.metrics.aggregations``) applies to every
 quantity. A *named measure* is a function of its own, declared by ``@measure``.
 
 Both say by ``needs`` which arrays they are called with, by keyword. ``n`` is the number of rows:
@@ -19,11 +21,14 @@ Both say by ``needs`` which arrays they are called with, by keyword. ``n`` is th
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeVar
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Any, Literal, TypeVar, get_type_hints
 
 import numpy as np
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.inference.moments import Moments
 from robust_fairness.samples import Groups
 
 NO_ROWS = "no rows"
@@ -48,12 +53,29 @@ class Score:
         n: number of rows that it rests on.
         note: why the value is missing, or what it leaves out.
         applies: whether the metric can have a value for such data.
+        variance: sampling variance of the value by its rows; None where it is not known.
     """
 
     value: float | None
     n: int
     note: str = ""
     applies: bool = True
+    variance: float | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class RowValues:
+    """Values of rows whose mean is a quantity.
+
+    Attributes:
+        values: one per row ``[n]``.
+        among: the rows that the mean is taken among, bool ``[n]``; all rows if None.
+        none: why there is no mean without any such row, such as ``no rows of class 1``.
+    """
+
+    values: Array
+    among: Array | None = None
+    none: str = NO_ROWS
 
 
 class Undefined(InputError):
@@ -144,65 +166,129 @@ class Quantity(Definition):
     """A quantity, whose function returns a number or a ``Score``.
 
     Attributes:
-        among: from the same arrays to the rows that the value rests on, bool ``[n]``; all rows
-            unless given.
-        of_groups: from the same arrays and ``sensitive_features`` to a score per group, where that
-            is faster than group by group or depends on the other rows too.
+        rows: from the same arrays to the row values whose mean it is, where it is a mean.
+        by_groups: from the same arrays and ``sensitive_features`` to a score per group, where that
+            depends on the other rows too.
     """
 
-    among: Callable[..., Array] | None = None
-    of_groups: Callable[..., dict[str, Score]] | None = None
+    rows: Callable[..., RowValues] | None = None
+    by_groups: Callable[..., dict[str, Score]] | None = None
 
     def scores(self, arrays: Arrays, options: Options) -> dict[str, Score]:
         """The score of all rows."""
         return {"": self.score({need: arrays[need] for need in self.needs}, options)}
 
     def weighted(self) -> "Quantity":
-        counted = self.among
-        among = None if counted is None else lambda sample_weight, **rows: counted(**rows)
-        return replace(self, needs=super().weighted().needs, among=among, of_groups=None)
+        return replace(self, needs=super().weighted().needs, by_groups=None)
 
     def score(self, rows: Arrays, options: Options) -> Score:
         """The score of some rows."""
         count = len(rows[self.needs[0]])
         if not count:
             return Score(None, 0, NO_ROWS)
+        if self.rows is not None:
+            everyone = Groups(np.zeros(count, dtype=np.int64), ("",))
+            return self._of_means(rows, everyone, options)[""]
         try:
             found = self.function(**rows, **options)
         except Undefined as reason:
             return reason.score(count)
         except ModuleNotFoundError as error:
             return _needs_extra(error).score(count)
-        if isinstance(found, Score):
-            return found
-        if self.among is None:
-            return Score(float(found), count)
-        used = self.among(**{need: rows[need] for need in self.needs})
-        return Score(float(found), int(np.count_nonzero(used)))
+        return found if isinstance(found, Score) else Score(float(found), count)
 
     def by_group(self, arrays: Arrays, groups: Groups, options: Options) -> dict[str, Score]:
         """The score of every group, also of those without rows."""
         own = {need: arrays[need] for need in self.needs}
-        if self.of_groups is not None:
-            return self.of_groups(**own, sensitive_features=groups, **options)
-        return self.group_by_group(own, groups, options)
-
-    def group_by_group(self, arrays: Arrays, groups: Groups, options: Options) -> dict[str, Score]:
-        """The score of every group from the arrays of its rows."""
+        if self.rows is not None:
+            return self._of_means(own, groups, options)
+        if self.by_groups is not None:
+            return self.by_groups(**own, sensitive_features=groups, **options)
         order = np.argsort(groups.index, kind="stable")
         rows_by_group = np.split(order, np.cumsum(groups.counts))[:-1]
         return {
-            name: self.score({key: array[rows] for key, array in arrays.items()}, options)
+            name: self.score({key: array[rows] for key, array in own.items()}, options)
             for name, rows in zip(groups.names, rows_by_group, strict=True)
         }
+
+    def _of_means(self, arrays: Arrays, groups: Groups, options: Options) -> dict[str, Score]:
+        """The mean of row values in every group, in one pass."""
+        assert self.rows is not None
+        unweighted = {name: array for name, array in arrays.items() if name != WEIGHTS}
+        try:
+            found = self.rows(**unweighted, **options)
+        except Undefined as reason:
+            counts = zip(groups.names, groups.counts.tolist(), strict=True)
+            return {name: reason.score(n) if n else Score(None, 0, NO_ROWS) for name, n in counts}
+        return mean_scores(found, groups, arrays.get(WEIGHTS))
+
+
+def mean_scores(rows: RowValues, groups: Groups, sample_weight: Weights = None) -> dict[str, Score]:
+    """Mean of the row values of every group, missing where it has no row among them."""
+    values, index = rows.values, groups.index
+    if rows.among is not None:
+        values, index = values[rows.among], index[rows.among]
+        sample_weight = None if sample_weight is None else sample_weight[rows.among]
+    sums = Moments.of(values, index, len(groups.names), sample_weight)
+    scores = {}
+    for name, mean, variance, n, count in zip(
+        groups.names, sums.mean, sums.variance, sums.n.tolist(), groups.counts.tolist(), strict=True
+    ):
+        if np.isfinite(mean):
+            known = None if np.isnan(variance) else float(variance)
+            scores[name] = Score(float(mean), n, variance=known)
+        else:
+            scores[name] = Score(None, count, _no_mean(rows, n, count))
+    return scores
+
+
+def _no_mean(rows: RowValues, n: int, count: int) -> str:
+    if n:
+        return "a value is not finite, or no row has weight"
+    return rows.none if count else NO_ROWS
 
 
 DEFINITIONS: dict[str, Definition] = {}
 
 
-def quantity(**facts: Any) -> Callable[[Function], Function]:
-    """Register a function as a quantity under its own name, with these fields of ``Quantity``."""
-    return lambda one: _registered(Quantity(name=one.__name__, function=one, **facts))
+def quantity(**facts: Any) -> Callable[[Function], Callable[..., Any]]:
+    """Register a function as a quantity under its own name, with these fields of ``Quantity``.
+
+    A function that is declared to return ``RowValues`` becomes one that returns their mean and
+    takes ``sample_weight``.
+    """
+
+    def registered(declared: Function) -> Callable[..., Any]:
+        if get_type_hints(declared).get("return") is not RowValues:
+            return _registered(Quantity(name=declared.__name__, function=declared, **facts))
+        function = _mean_function(declared)
+        return _registered(
+            Quantity(name=declared.__name__, function=function, rows=declared, **facts)
+        )
+
+    return registered
+
+
+def _mean_function(declared: Callable[..., RowValues]) -> Callable[..., float]:
+    """The function of the same arrays, with ``sample_weight``, that returns the mean."""
+
+    @wraps(declared)
+    def mean(*arrays: Array, sample_weight: Weights = None, **options: Any) -> float:
+        rows = declared(*arrays, **options)
+        everyone = Groups(np.zeros(len(rows.values), dtype=np.int64), ("",))
+        score = mean_scores(rows, everyone, sample_weight)[""]
+        if score.value is None:
+            raise Undefined(score.note)
+        return score.value
+
+    own = signature(declared)
+    weight = Parameter(WEIGHTS, Parameter.KEYWORD_ONLY, default=None, annotation=Weights)
+    parameters = [*own.parameters.values(), weight]
+    mean.__signature__ = own.replace(  # type: ignore[attr-defined]
+        parameters=parameters, return_annotation=float
+    )
+    mean.__annotations__ = {**declared.__annotations__, WEIGHTS: Weights, "return": float}
+    return mean
 
 
 def measure(**facts: Any) -> Callable[[Function], Function]:

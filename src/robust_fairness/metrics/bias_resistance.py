@@ -18,11 +18,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from robust_fairness.metrics.base import NO_ROWS, Array, NotApplicable, Score, measure
+from robust_fairness.metrics.base import (
+    NO_ROWS,
+    Array,
+    NotApplicable,
+    RowValues,
+    Score,
+    mean_scores,
+    measure,
+)
 from robust_fairness.metrics.evaluation import by_attribute
 from robust_fairness.metrics.groups import (
     as_groups_of_both,
-    means_by_group,
     missing,
     rates,
     subgroups,
@@ -86,14 +93,14 @@ def unbiased_accuracy(y_true: Array, y_pred: Array, **frames: Any) -> Score:
 def majority_accuracy(y_true: Array, y_pred: Array, **groups: Any) -> Score:
     """Accuracy within the majority (section 6.3)."""
     sides = _sides(y_true, **groups)
-    return means_by_group(y_pred == y_true, sides)["majority"]
+    return mean_scores(RowValues(y_pred == y_true), sides)["majority"]
 
 
 @measure(better="higher", needs=TRAINED)
 def minority_accuracy(y_true: Array, y_pred: Array, **groups: Any) -> Score:
     """Accuracy within the minority (section 6.3)."""
     sides = _sides(y_true, **groups)
-    return means_by_group(y_pred == y_true, sides)["minority"]
+    return mean_scores(RowValues(y_pred == y_true), sides)["minority"]
 
 
 @measure(better="lower", needs=TRAINED)

@@ -5,27 +5,21 @@ Names and definitions are those of scikit-learn and fairlearn, ``sample_weight``
 
 import numpy as np
 
+from robust_fairness.inference.moments import Moments
 from robust_fairness.metrics.base import (
     NO_ROWS,
     Array,
+    RowValues,
     Score,
     Undefined,
     Weights,
     measure,
     quantity,
 )
-from robust_fairness.metrics.groups import means_by_group
 
 BINS = 10
 SCORED = ("y_true", "y_score")
-
-
-def _mean(values: Array, among: Array, sample_weight: Weights, what: str) -> float:
-    """Mean of some values; a reason where there are none."""
-    if not among.any():
-        raise Undefined(f"{NO_ROWS} {what}")
-    weights = None if sample_weight is None else sample_weight[among]
-    return float(np.average(values[among], weights=weights))
+OF_POSITIVES, OF_NEGATIVES = (f"{NO_ROWS} of class {label}" for label in (1, 0))
 
 
 def _require_probabilities(y_score: Array) -> None:
@@ -33,78 +27,98 @@ def _require_probabilities(y_score: Array) -> None:
         raise Undefined("y_score has values that are no probabilities, allowed: 0 to 1")
 
 
-@quantity(
-    better="higher",
-    of_groups=lambda y_true, y_pred, sensitive_features: means_by_group(
-        y_pred == y_true, sensitive_features
-    ),
-)
-def accuracy(y_true: Array, y_pred: Array, *, sample_weight: Weights = None) -> float:
+@quantity(better="higher")
+def accuracy(y_true: Array, y_pred: Array) -> RowValues:
     """Share of rows whose class is predicted."""
-    return float(np.average(y_pred == y_true, weights=sample_weight))
+    return RowValues(y_pred == y_true)
 
 
 @quantity(better="higher", binary=True)
-def selection_rate(y_true: Array, y_pred: Array, *, sample_weight: Weights = None) -> float:
+def selection_rate(y_true: Array, y_pred: Array) -> RowValues:
     """Share of positive predictions, P(Y'=1)."""
-    return float(np.average(y_pred == 1, weights=sample_weight))
+    return RowValues(y_pred == 1)
 
 
-@quantity(better="higher", binary=True, among=lambda y_true, y_pred: y_true == 1)
-def true_positive_rate(y_true: Array, y_pred: Array, *, sample_weight: Weights = None) -> float:
+@quantity(better="higher", binary=True)
+def true_positive_rate(y_true: Array, y_pred: Array) -> RowValues:
     """P(Y'=1 | Y=1), recall of the positive class."""
-    return _mean(y_pred == 1, y_true == 1, sample_weight, "of class 1")
+    return RowValues(y_pred == 1, y_true == 1, OF_POSITIVES)
 
 
-@quantity(better="lower", binary=True, among=lambda y_true, y_pred: y_true == 1)
-def false_negative_rate(y_true: Array, y_pred: Array, *, sample_weight: Weights = None) -> float:
+@quantity(better="lower", binary=True)
+def false_negative_rate(y_true: Array, y_pred: Array) -> RowValues:
     """P(Y'=0 | Y=1)."""
-    return _mean(y_pred == 0, y_true == 1, sample_weight, "of class 1")
+    return RowValues(y_pred == 0, y_true == 1, OF_POSITIVES)
 
 
-@quantity(better="lower", binary=True, among=lambda y_true, y_pred: y_true == 0)
-def false_positive_rate(y_true: Array, y_pred: Array, *, sample_weight: Weights = None) -> float:
+@quantity(better="lower", binary=True)
+def false_positive_rate(y_true: Array, y_pred: Array) -> RowValues:
     """P(Y'=1 | Y=0)."""
-    return _mean(y_pred == 1, y_true == 0, sample_weight, "of class 0")
+    return RowValues(y_pred == 1, y_true == 0, OF_NEGATIVES)
 
 
-@quantity(better="higher", binary=True, among=lambda y_true, y_pred: y_true == 0)
-def true_negative_rate(y_true: Array, y_pred: Array, *, sample_weight: Weights = None) -> float:
+@quantity(better="higher", binary=True)
+def true_negative_rate(y_true: Array, y_pred: Array) -> RowValues:
     """P(Y'=0 | Y=0)."""
-    return _mean(y_pred == 0, y_true == 0, sample_weight, "of class 0")
+    return RowValues(y_pred == 0, y_true == 0, OF_NEGATIVES)
 
 
-@quantity(better="higher", binary=True, among=lambda y_true, y_pred: y_pred == 1)
-def precision(y_true: Array, y_pred: Array, *, sample_weight: Weights = None) -> float:
+@quantity(better="higher", binary=True)
+def precision(y_true: Array, y_pred: Array) -> RowValues:
     """P(Y=1 | Y'=1); undefined without a positive prediction."""
-    return _mean(y_true == 1, y_pred == 1, sample_weight, "predicted as class 1")
+    return RowValues(y_true == 1, y_pred == 1, f"{NO_ROWS} predicted as class 1")
 
 
 @quantity(better="higher", needs=SCORED, binary=True)
-def roc_auc(y_true: Array, y_score: Array, *, sample_weight: Weights = None) -> float:
-    """Area under the ROC curve; undefined where rows are of one class."""
-    from sklearn.metrics import roc_auc_score
+def roc_auc(y_true: Array, y_score: Array, *, sample_weight: Weights = None) -> Score:
+    r"""Area under the ROC curve; undefined where rows are of one class.
 
+    The share of pairs of a positive and a negative row that the score orders rightly, half of the
+    ties. Its variance is that of DeLong, DeLong and Clarke-Pearson (1988): with the share
+    :math:`V_i` of the rows of the other class that are on the right side of row i,
+    :math:`s^2(V_1) / n_1 + s^2(V_0) / n_0`.
+    """
+    weight = np.ones(len(y_true)) if sample_weight is None else sample_weight
+    sides = []
     for label in (0, 1):
-        if not (y_true == label).any():
+        rows = np.flatnonzero(y_true == label)
+        if not weight[rows].sum() > 0:
             raise Undefined(f"{NO_ROWS} of class {label}")
-    return float(roc_auc_score(y_true, y_score, sample_weight=sample_weight))
+        rows = rows[np.argsort(y_score[rows], kind="stable")]
+        sides.append((y_score[rows], weight[rows]))
+    negatives, positives = sides
+    below = _share_below(*negatives, positives[0])
+    above = 1 - _share_below(*positives, negatives[0])
+    parts = [
+        Moments.of(share, np.zeros(len(share), dtype=np.int64), 1, own)
+        for share, own in ((below, positives[1]), (above, negatives[1]))
+    ]
+    variance = float(sum(part.variance[0] for part in parts))
+    known = None if np.isnan(variance) else variance
+    return Score(float(parts[0].mean[0]), len(y_true), variance=known)
+
+
+def _share_below(scores: Array, weight: Array, of: Array) -> Array:
+    """Share of the weight of sorted scores below each of others, half of it for ties."""
+    sums = np.concatenate([[0.0], np.cumsum(weight)])
+    below, through = (sums[np.searchsorted(scores, of, side)] for side in ("left", "right"))
+    return np.asarray((below + through) / (2 * sums[-1]))
 
 
 @quantity(better="lower", needs=SCORED, binary=True)
-def brier_score(y_true: Array, y_score: Array, *, sample_weight: Weights = None) -> float:
+def brier_score(y_true: Array, y_score: Array) -> RowValues:
     """Mean squared difference of the probability of class 1 and the class (Brier 1950)."""
     _require_probabilities(y_score)
-    return float(np.average(np.square(y_score - y_true), weights=sample_weight))
+    return RowValues(np.square(y_score - y_true))
 
 
 @quantity(better="lower", needs=SCORED, binary=True)
-def log_loss(y_true: Array, y_score: Array, *, sample_weight: Weights = None) -> float:
+def log_loss(y_true: Array, y_score: Array) -> RowValues:
     """Mean negative log-likelihood of the classes, probabilities clipped as in scikit-learn."""
-    from sklearn.metrics import log_loss as of_sklearn
-
     _require_probabilities(y_score)
-    return float(of_sklearn(y_true, y_score, sample_weight=sample_weight, labels=[0, 1]))
+    least = np.finfo(y_score.dtype if y_score.dtype.kind == "f" else np.float64).eps
+    clipped = np.clip(y_score, least, 1 - least)
+    return RowValues(-np.log(np.where(y_true == 1, clipped, 1 - clipped)))
 
 
 @quantity(better="lower", needs=SCORED, binary=True, options={"bins": BINS})

@@ -89,7 +89,9 @@ def evaluate(
         for attribute, own in by_attributes.items():
             if only is None or attribute in only:
                 rows += _rows(metric.name, attribute, _scores(metric, {**whole, **own}))
-    return [row | {"n": row["n"] // 2} for row in rows] if random else rows
+    # the two decisions of a row are not independent
+    of_rows = {"variance": None}
+    return [row | of_rows | {"n": row["n"] // 2} for row in rows] if random else rows
 
 
 def _both_decisions(samples: Samples, positive: Array) -> tuple[Samples, dict[str, Array]]:

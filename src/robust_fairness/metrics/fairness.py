@@ -25,68 +25,39 @@ CLASSES = ("0", "1")
 WITH_CLASSES = ("y_true", "y_pred", "sensitive_features", "classes")
 
 
-@measure(better="lower", binary=True)
-def demographic_parity_difference(
-    y_true: Array, y_pred: Array, *, sensitive_features: Any, sample_weight: Weights = None
-) -> Score:
-    """Largest difference of selection rates, P(Y'=1 | A=a), between two groups."""
-    return difference(_by_group(selection_rate, y_true, y_pred, sensitive_features, sample_weight))
+# fairlearn's measures: the rates of which they take the worse difference or ratio of groups.
+RATES_OF = {
+    "demographic_parity": (selection_rate,),
+    "equal_opportunity": (true_positive_rate,),
+    "equalized_odds": (true_positive_rate, false_positive_rate),
+}
 
 
-@measure(better="higher", binary=True)
-def demographic_parity_ratio(
-    y_true: Array, y_pred: Array, *, sensitive_features: Any, sample_weight: Weights = None
-) -> Score:
-    """Lowest selection rate of a group over the highest one."""
-    return ratio(_by_group(selection_rate, y_true, y_pred, sensitive_features, sample_weight))
+def _worst(notion: str, compare: Callable[..., Score]) -> Callable[..., Score]:
+    """The measure ``{notion}_difference`` or ``{notion}_ratio``: the worse one of its rates."""
+    is_difference = compare is difference
+    worst: Callable[..., Score] = max if is_difference else min
+
+    def measured(
+        y_true: Array, y_pred: Array, *, sensitive_features: Any, sample_weight: Weights = None
+    ) -> Score:
+        of = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+        found = [compare(by_group(rate, y_true, y_pred, **of)) for rate in RATES_OF[notion]]
+        return _first_missing(found) or worst(found, key=lambda score: score.value or 0)
+
+    measured.__name__ = measured.__qualname__ = f"{notion}_{compare.__name__}"
+    rates = " or ".join(f"{rate.__name__.replace('_', ' ')}s" for rate in RATES_OF[notion])
+    what = "Largest difference" if is_difference else "Lowest ratio"
+    measured.__doc__ = f"{what} of {rates} between two groups (fairlearn)."
+    return measure(better="lower" if is_difference else "higher", binary=True)(measured)
 
 
-@measure(better="lower", binary=True)
-def equal_opportunity_difference(
-    y_true: Array, y_pred: Array, *, sensitive_features: Any, sample_weight: Weights = None
-) -> Score:
-    """Largest difference of true positive rates between two groups (Hardt et al. 2016)."""
-    return difference(
-        _by_group(true_positive_rate, y_true, y_pred, sensitive_features, sample_weight)
-    )
-
-
-@measure(better="higher", binary=True)
-def equal_opportunity_ratio(
-    y_true: Array, y_pred: Array, *, sensitive_features: Any, sample_weight: Weights = None
-) -> Score:
-    """Lowest true positive rate of a group over the highest one."""
-    return ratio(_by_group(true_positive_rate, y_true, y_pred, sensitive_features, sample_weight))
-
-
-@measure(better="lower", binary=True)
-def equalized_odds_difference(
-    y_true: Array, y_pred: Array, *, sensitive_features: Any, sample_weight: Weights = None
-) -> Score:
-    """The *larger* of the differences of true and of false positive rates between groups."""
-    both = [
-        difference(_by_group(rate, y_true, y_pred, sensitive_features, sample_weight))
-        for rate in (true_positive_rate, false_positive_rate)
-    ]
-    return _first_missing(both) or max(both, key=lambda score: score.value or 0)
-
-
-@measure(better="higher", binary=True)
-def equalized_odds_ratio(
-    y_true: Array, y_pred: Array, *, sensitive_features: Any, sample_weight: Weights = None
-) -> Score:
-    """The *smaller* of the ratios of true and of false positive rates between groups."""
-    both = [
-        ratio(_by_group(rate, y_true, y_pred, sensitive_features, sample_weight))
-        for rate in (true_positive_rate, false_positive_rate)
-    ]
-    return _first_missing(both) or min(both, key=lambda score: score.value or 0)
-
-
-def _by_group(
-    rate: Callable[..., float], y_true: Array, y_pred: Array, groups: Any, weights: Weights
-) -> dict[str, Score]:
-    return by_group(rate, y_true, y_pred, sensitive_features=groups, sample_weight=weights)
+demographic_parity_difference, equal_opportunity_difference, equalized_odds_difference = (
+    _worst(notion, difference) for notion in RATES_OF
+)
+demographic_parity_ratio, equal_opportunity_ratio, equalized_odds_ratio = (
+    _worst(notion, ratio) for notion in RATES_OF
+)
 
 
 def _first_missing(scores: Sequence[Score]) -> Score | None:

@@ -91,11 +91,6 @@ def named_scores(means: np.ndarray, counts: np.ndarray, names: Sequence[str]) ->
     }
 
 
-def means_by_group(values: np.ndarray, groups: Groups) -> dict[str, Score]:
-    """Mean of the values ``[n]`` of each group's rows."""
-    return named_scores(*rates(values, groups.index, len(groups.names)), groups.names)
-
-
 def missing(counts: np.ndarray, names: Sequence[str], among: str = "") -> Score | None:
     """The missing value of a gap where a group is empty, which it names; None where none is."""
     if counts.all():

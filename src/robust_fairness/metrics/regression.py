@@ -2,33 +2,19 @@
 
 import numpy as np
 
-from robust_fairness.metrics.base import Array, Undefined, Weights, quantity
-from robust_fairness.metrics.groups import means_by_group
-
-
-def _squared_errors(y_true: Array, y_pred: Array) -> Array:
-    return np.square(y_pred - y_true, dtype=np.float64)
-
-
-@quantity(
-    better="lower",
-    task="regression",
-    of_groups=lambda y_true, y_pred, sensitive_features: means_by_group(
-        _squared_errors(y_true, y_pred), sensitive_features
-    ),
-)
-def mean_squared_error(y_true: Array, y_pred: Array, *, sample_weight: Weights = None) -> float:
-    """Mean squared error, in squared units of the outcome."""
-    return float(np.average(_squared_errors(y_true, y_pred), weights=sample_weight))
+from robust_fairness.metrics.base import Array, RowValues, Undefined, Weights, quantity
 
 
 @quantity(better="lower", task="regression")
-def mean_absolute_error(y_true: Array, y_pred: Array, *, sample_weight: Weights = None) -> float:
+def mean_squared_error(y_true: Array, y_pred: Array) -> RowValues:
+    """Mean squared error, in squared units of the outcome."""
+    return RowValues(np.square(y_pred - y_true, dtype=np.float64))
+
+
+@quantity(better="lower", task="regression")
+def mean_absolute_error(y_true: Array, y_pred: Array) -> RowValues:
     """Mean absolute error, in units of the outcome."""
-    errors = np.abs(y_pred - y_true)
-    if sample_weight is None:
-        return float(np.mean(errors, dtype=np.float64))
-    return float(np.average(errors, weights=sample_weight))
+    return RowValues(np.abs(y_pred - y_true))
 
 
 @quantity(better="lower", task="regression")

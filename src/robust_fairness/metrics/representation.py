@@ -106,13 +106,13 @@ def _negative_by_group(
     return _means_of_pairs(sums, pairs, sensitive_features, "no two rows of different classes")
 
 
-@quantity(better="lower", needs=("embedding", "y_true"), of_groups=_positive_by_group)
+@quantity(better="lower", needs=("embedding", "y_true"), by_groups=_positive_by_group)
 def positive_alignment(embedding: np.ndarray, y_true: np.ndarray) -> Score:
     """Mean squared distance of two rows of one class, one or both in the group (Definition 2)."""
     return _positive_by_group(embedding, y_true, one_group(len(y_true)))[ALL]
 
 
-@quantity(better="higher", needs=("embedding", "y_true"), of_groups=_negative_by_group)
+@quantity(better="higher", needs=("embedding", "y_true"), by_groups=_negative_by_group)
 def negative_alignment(embedding: np.ndarray, y_true: np.ndarray) -> Score:
     """Mean squared distance of rows of two classes, one or both in the group (Definition 2)."""
     return _negative_by_group(embedding, y_true, one_group(len(y_true)))[ALL]

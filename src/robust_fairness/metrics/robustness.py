@@ -2,11 +2,8 @@
 
 from typing import Any
 
-import numpy as np
-
-from robust_fairness.metrics.base import Array, Score, Weights, measure, quantity
-from robust_fairness.metrics.groups import as_groups, means_by_group
-from robust_fairness.samples import Groups
+from robust_fairness.metrics.base import Array, RowValues, Score, measure, quantity
+from robust_fairness.metrics.groups import as_groups
 
 SMALL_BANDWIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)  # S1 of Table 6
 LARGE_BANDWIDTHS = (4.0, 8.0, 16.0, 32.0, 64.0)  # S3 of Table 6
@@ -62,17 +59,7 @@ def delta_er_large_bandwidths(curvature: Array, *, sensitive_features: Any) -> S
     return _distance(curvature, sensitive_features, bandwidths=LARGE_BANDWIDTHS)
 
 
-def _curvature_by_group(curvature: Array, sensitive_features: Groups) -> dict[str, Score]:
-    return means_by_group(curvature, sensitive_features)
-
-
-@quantity(
-    better="lower",
-    task="any",
-    needs=("curvature",),
-    unshifted_only=True,
-    of_groups=_curvature_by_group,
-)
-def curvature(curvature: Array, *, sample_weight: Weights = None) -> float:
+@quantity(better="lower", task="any", needs=("curvature",), unshifted_only=True)
+def curvature(curvature: Array) -> RowValues:
     """Mean exact loss curvature."""
-    return float(np.average(curvature, weights=sample_weight))
+    return RowValues(curvature)

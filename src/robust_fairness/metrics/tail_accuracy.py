@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from robust_fairness.metrics.base import Score, measure
-from robust_fairness.metrics.groups import as_groups, means_by_group, missing, rates
+from robust_fairness.metrics.base import RowValues, Score, mean_scores, measure
+from robust_fairness.metrics.groups import as_groups, missing, rates
 from robust_fairness.samples import Groups
 from robust_fairness.samples.questions import in_tail
 
@@ -29,7 +29,9 @@ def tail_accuracy(
     y_true: np.ndarray, y_pred: np.ndarray, *, sensitive_features: Any, beta: float = BETA
 ) -> Score:
     """Accuracy on the rows of tail classes, see ``in_tail``."""
-    return means_by_group(y_pred == y_true, _sides(y_true, sensitive_features, beta))["tail"]
+    return mean_scores(RowValues(y_pred == y_true), _sides(y_true, sensitive_features, beta))[
+        "tail"
+    ]
 
 
 @measure(better="higher", options={"beta": BETA})
@@ -37,7 +39,9 @@ def head_accuracy(
     y_true: np.ndarray, y_pred: np.ndarray, *, sensitive_features: Any, beta: float = BETA
 ) -> Score:
     """Accuracy on all other rows."""
-    return means_by_group(y_pred == y_true, _sides(y_true, sensitive_features, beta))["head"]
+    return mean_scores(RowValues(y_pred == y_true), _sides(y_true, sensitive_features, beta))[
+        "head"
+    ]
 
 
 @measure(better="lower", options={"beta": BETA})

@@ -97,7 +97,7 @@ def gaps_of_groups(
         gap: function of values by group; missing if one of them is.
     """
     rows = where(rows, attribute=attribute, aggregation="by_group")
-    keys = [column for column in rows if column not in ("group", "value", "n", "note")]
+    keys = [column for column in rows if column not in ("group", "value", "n", "variance", "note")]
     found = [
         [*names, gap(dict(zip(part["group"], part["value"], strict=True)))]
         for names, part in rows.groupby(keys, sort=False)

@@ -1,0 +1,126 @@
+r"""Means of row values within groups and their variances, from sums over blocks of rows.
+
+With weights w the mean is :math:`m = \sum w x / \sum w` and its linearised variance
+
+.. math:: \frac{n}{n - 1} \frac{\sum w^2 (x - m)^2}{(\sum w)^2}
+
+which is :math:`s^2 / n` for equal weights. Where rows come in units (households, patients), the
+influence of a unit is the sum over its rows, of H units with the factor H / (H - 1).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from robust_fairness.inference.estimate import Array
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Sums of groups, float64 ``[groups]``, that can be added over blocks of rows.
+
+    Attributes:
+        n: numbers of rows, int64.
+        weight: sums of weights.
+        total: sums of weighted values.
+        around: values that the following sums are around, so that they lose no digits.
+        first: sums of squared weights times values around it.
+        second: sums of squared weights times squared values around it.
+        squares: sums of squared weights.
+    """
+
+    n: Array
+    weight: Array
+    total: Array
+    around: Array
+    first: Array
+    second: Array
+    squares: Array
+
+    @classmethod
+    def of(
+        cls, values: Array, group: Array, groups: int, sample_weight: Array | None = None
+    ) -> "Moments":
+        """Sums of the values ``[n]`` of each group, of rows without a group (-1) none."""
+        known = group >= 0
+        if not known.all():
+            values, group = values[known], group[known]
+            sample_weight = None if sample_weight is None else sample_weight[known]
+        values = np.asarray(values, np.float64)
+
+        def summed(weights: Array) -> Array:
+            return np.bincount(group, weights, groups)
+
+        n = np.bincount(group, minlength=groups)
+        weight = n.astype(np.float64) if sample_weight is None else summed(sample_weight)
+        total = summed(values if sample_weight is None else values * sample_weight)
+        mean = np.divide(total, weight, out=np.zeros(groups), where=weight > 0)
+        away = values - mean[group]
+        square = 1.0 if sample_weight is None else np.square(sample_weight)
+        first, second = summed(square * away), summed(square * away**2)
+        squares = weight if sample_weight is None else summed(np.square(sample_weight))
+        return cls(n, weight, total, mean, first, second, squares)
+
+    def __add__(self, other: "Moments") -> "Moments":
+        """Those of both blocks together."""
+        weight, total = self.weight + other.weight, self.total + other.total
+        around = np.divide(total, weight, out=np.zeros(len(total)), where=weight > 0)
+        one, two = self._moved(around), other._moved(around)
+        first, second = (a + b for a, b in zip(one, two, strict=True))
+        squares = self.squares + other.squares
+        return Moments(self.n + other.n, weight, total, around, first, second, squares)
+
+    def _moved(self, to: Array) -> tuple[Array, Array]:
+        by = self.around - to
+        first = self.first + by * self.squares
+        return first, self.second + 2 * by * self.first + by**2 * self.squares
+
+    @property
+    def mean(self) -> Array:
+        """Means ``[groups]``; NaN without weight."""
+        nothing = np.full(len(self.total), np.nan)
+        return np.divide(self.total, self.weight, out=nothing, where=self.weight > 0)
+
+    @property
+    def variance(self) -> Array:
+        """Variances of the means ``[groups]``; NaN for fewer than two rows."""
+        known = (self.n > 1) & (self.weight > 0)
+        divided = np.where(known, self.weight**2 * (self.n - 1), np.nan)
+        return np.asarray(self.second * self.n / divided)
+
+
+def covariance_by_unit(
+    values: Array, group: Array, groups: int, unit: Array, sample_weight: Array | None = None
+) -> Array:
+    """Covariances of the means of groups whose rows come in units, ``[groups, groups]``.
+
+    The variance of a difference of two groups needs their covariance, since households span them.
+
+    Args:
+        values: row values ``[n]``.
+        group: group of every row ``[n]``; -1 for rows that count as members of their unit only.
+        groups: number of groups.
+        unit: unit of every row ``[n]``, of any type.
+        sample_weight: weights ``[n]``.
+    """
+    _, number = np.unique(unit, return_inverse=True)
+    units = int(number.max(initial=-1)) + 1
+    weight = np.ones(len(values)) if sample_weight is None else sample_weight
+    moments = Moments.of(values, group, groups, sample_weight)
+    known = group >= 0
+    influence = (weight * (values - moments.mean[group]) / moments.weight[group])[known]
+    cell = number[known] * groups + group[known]
+    sums = np.bincount(cell, influence, units * groups).reshape(units, groups)
+    return np.asarray(units / (units - 1) * (sums.T @ sums))
+
+
+def covariance_by_replicates(replicates: Array, estimates: Array) -> Array:
+    """Covariances from replicate weights by successive differences, ``[values, values]``.
+
+    Args:
+        replicates: values with each set of replicate weights ``[replicates, values]``.
+        estimates: values with the weights themselves ``[values]``; the Census Bureau's variance is
+            4 / replicates times the sum of squares around them.
+    """
+    away = replicates - estimates
+    return np.asarray(4 / len(replicates) * (away.T @ away))

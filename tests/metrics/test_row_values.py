@@ -1,0 +1,111 @@
+"""Values, groups, weights and variances that follow from row values."""
+
+import numpy as np
+import pytest
+import sklearn.metrics as oracle
+from scipy import stats
+
+from robust_fairness.metrics import RowValues, find_metric
+from robust_fairness.metrics.classification import roc_auc, true_positive_rate
+from robust_fairness.samples import Groups
+
+from .helpers import score_of
+
+RATES = {
+    "accuracy": lambda y, p, w: oracle.accuracy_score(y, p, sample_weight=w),
+    "selection_rate": lambda y, p, w: np.average(p, weights=w),
+    "true_positive_rate": lambda y, p, w: oracle.recall_score(y, p, sample_weight=w),
+    "false_negative_rate": lambda y, p, w: 1 - oracle.recall_score(y, p, sample_weight=w),
+    "true_negative_rate": lambda y, p, w: oracle.recall_score(1 - y, 1 - p, sample_weight=w),
+    "false_positive_rate": lambda y, p, w: 1 - oracle.recall_score(1 - y, 1 - p, sample_weight=w),
+    "precision": lambda y, p, w: oracle.precision_score(y, p, sample_weight=w),
+}
+
+
+def draw(seed=0, n=301):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    score = np.round(np.clip(rng.normal(0.4 + 0.2 * y, 0.2), 0, 1), 2)
+    group = rng.integers(0, 3, n)
+    return {"y_true": y, "y_pred": (score > 0.5).astype(int), "y_score": score}, group, rng
+
+
+MEANS = ("brier_score", "log_loss", "mean_squared_error", "mean_absolute_error", *RATES)
+
+
+@pytest.mark.parametrize("name", RATES)
+def test_rates_are_scikit_learns_to_the_bit(name):
+    arrays, _, rng = draw()
+    y, p = arrays["y_true"], arrays["y_pred"]
+    found = score_of(name, **arrays).value
+    exact = name not in ("false_negative_rate", "false_positive_rate")  # 1 minus a share
+    expected = RATES[name](y, p, None)
+    assert found == (expected if exact else pytest.approx(expected, abs=1e-15))
+    weight = rng.random(len(y))
+    function = find_metric(name).definition.function
+    assert function(y, p, sample_weight=weight) == pytest.approx(RATES[name](y, p, weight))
+
+
+@pytest.mark.parametrize("name", MEANS)
+def test_variance_is_that_of_the_mean_of_its_rows(name):
+    arrays, group, _ = draw(1)
+    quantity = find_metric(name).definition
+    rows = quantity.rows(*(arrays[need] for need in quantity.needs))
+    assert isinstance(rows, RowValues)
+    among = np.full(len(group), True) if rows.among is None else rows.among
+    names = ("a", "b", "c", "nobody")
+    scores = quantity.by_group(arrays, Groups(group, names), {})
+    for number, group_name in enumerate(names):
+        own = np.asarray(rows.values, float)[among & (group == number)]
+        score = scores[group_name]
+        assert score.n == len(own)
+        if len(own):
+            assert score.value == pytest.approx(own.mean(), rel=1e-14)
+            assert score.variance == pytest.approx(stats.sem(own) ** 2)
+    assert (scores["nobody"].value, scores["nobody"].note) == (None, "no rows")
+
+
+def test_log_loss_and_its_clipping_are_scikit_learns():
+    for dtype in (np.float64, np.float32):
+        y, score = np.array([0, 1, 1, 0]), np.array([0, 0, 0.3, 0.9], dtype)
+        found = score_of("log_loss", y_true=y, y_score=score).value
+        assert found == pytest.approx(oracle.log_loss(y, score), rel=1e-6)
+
+
+def test_area_under_the_curve_with_ties_and_weights():
+    arrays, _, rng = draw(2)
+    y, score = arrays["y_true"], arrays["y_score"]
+    weight = rng.random(len(y))
+    for own in (None, weight):
+        found = roc_auc(y, score, sample_weight=own).value
+        assert found == pytest.approx(oracle.roc_auc_score(y, score, sample_weight=own))
+
+
+def test_variance_of_the_area_is_delongs():
+    """From the matrix of all pairs, as DeLong, DeLong and Clarke-Pearson (1988) define it."""
+    arrays, _, _ = draw(3)
+    y, score = arrays["y_true"], arrays["y_score"]
+    positive, negative = score[y == 1][:, None], score[y == 0][None]
+    kernel = (positive > negative) + 0.5 * (positive == negative)
+    expected = (
+        kernel.mean(1).var(ddof=1) / len(kernel) + kernel.mean(0).var(ddof=1) / kernel.shape[1]
+    )
+    assert roc_auc(y, score).variance == pytest.approx(expected)
+
+
+def test_a_difference_of_groups_knows_its_variance():
+    arrays, group, _ = draw(4)
+    arrays["sensitive_features"] = Groups(group, ("a", "b", "c"))
+    by_group = find_metric("true_positive_rate_by_group").scores(arrays)
+    found = find_metric("true_positive_rate_difference").scores(arrays)[""]
+    high, low = found.note.split(" less ")
+    assert found.variance == pytest.approx(by_group[high].variance + by_group[low].variance)
+    odds = find_metric("equalized_odds_difference").scores(arrays)[""]
+    assert odds.variance is not None
+
+
+def test_the_function_has_the_signature_of_scikit_learn():
+    from inspect import signature
+
+    assert list(signature(true_positive_rate).parameters) == ["y_true", "y_pred", "sample_weight"]
+    assert "recall" in true_positive_rate.__doc__
