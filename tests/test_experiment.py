@@ -1,5 +1,6 @@
 """The experiment: read from YAML, narrowed, and all of its mistakes with file and line."""
 
+import itertools
 from functools import cache
 from pathlib import Path
 
@@ -266,13 +267,31 @@ datasets:
     assert "learning_rate: Input should be greater than 0 (got -1.0) (base.yml:12)" in rate
 
 
+# a list of ten lists of ten lists ...: 10,000,000 values in some 300 characters
+ALIASES = "a0: &a0 [1]\n" + "".join(
+    f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 8)
+)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("a: [1", "file.yml:1:6: not YAML: "),
         ("a: 1\nb: {c: 1, c: 2}", "file.yml:2:11: key 'c' occurs twice (first: file.yml:2)"),
         ("a: !!python/name:os.system", "file.yml:1:4: not YAML: "),
+        ("a: !!int x", "file.yml:1:4: not YAML: invalid literal"),
+        ("a:\n- 2020-99-99", "file.yml:2:3: not YAML: month must be"),
+        ("? [1, 2]\n: 3", "file.yml:1:3: not YAML: a key is a list or a mapping"),
+        ("a:\n  <<: 3", "file.yml:2:7: not YAML: '<<' of a value, allowed: mappings"),
+        ("b: 1\na: \0", "file.yml:2: not YAML: character '\\x00' is not allowed"),
+        ("b: 1\na: é".encode("latin1"), "file.yml:2: byte 0xe9, allowed: UTF-8"),
+        ("a: &a\n  - *a", "file.yml:1:4: not YAML: nested more than 50 levels deep, or within"),
+        ("a: &a\n  <<: *a", "file.yml:1:4: not YAML: nested more than 50 levels deep, or within"),
+        ("[" * 100_000, "file.yml:1:51: not YAML: nested more than 50 levels deep"),
+        (ALIASES, "not YAML: more than 1,000,000 values with those of aliases"),
+        ("#" * (16 * 2**20 + 1), "file.yml: 16,777,217 bytes, allowed: up to 16,777,216"),
     ],
+    ids=itertools.count(),
 )
 def test_wrong_yaml_is_one_line(text, message):
     with pytest.raises(InputError) as caught:
@@ -346,6 +365,26 @@ def test_wrong_settings_of_a_generator_are_one_line():
     with pytest.raises(InputError, match="training.network.channel: Extra inputs") as caught:
         GeneratorConfig.model_validate({"name": "g", "training": {"network": {"channel": 3}}})
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("number", [".inf", "-.inf", ".nan"])
+def test_numbers_that_are_not_finite_are_refused_with_their_line(number):
+    fields = [
+        f"{{methods: {{cuma: {{settings: {{gamma: {number}}}}}}}}}",
+        f"{{methods: {{cuma: {{trials: [{{learning_rate: {number}}}]}}}}}}",
+        f"{{methods: {{cuma: {{search: [{{gamma: [{number}]}}]}}}}}}",
+        "{methods: {cuma: {search: [{sampler: random, trials: 2, space: "
+        f"{{gamma: {{low: 1, high: {number}}}}}}}]}}}}}}",
+        f"{{shifts: {{gaussian_noise: [{number}]}}, methods: {{erm: }}}}",
+        f"{{margin: {number}, methods: {{erm: }}}}",
+    ]
+    for text in fields:
+        with pytest.raises(InputError, match=r"(?s)finite number .*\(base.yml:4\)"):
+            experiment(with_dataset(text), fully=True)
+    for written, field, line in (("gamma: 7", "gamma", 7), ("epochs: 2", "learning_rate", 12)):
+        parameters = PARAMETERS.replace(written, f"{field}: {number}")
+        with pytest.raises(InputError, match=rf"finite number .*\(parameters.yml:{line}\)"):
+            experiment(with_dataset("{methods: {wide_cuma: }}"), parameters=parameters, fully=True)
 
 
 @pytest.fixture(scope="module", params=ENVIRONMENTS)

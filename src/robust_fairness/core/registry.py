@@ -55,9 +55,9 @@ ROOT = Path(robust_fairness.__file__).parent
 
 
 class Hyperparameters(BaseModel):
-    """Fields that trials change: immutable, without unknown fields."""
+    """Fields that trials change: immutable, finite, without unknown fields."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     @property
     def searched(self) -> set[str]:

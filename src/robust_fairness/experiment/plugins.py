@@ -17,7 +17,7 @@ def is_outline(info: Any) -> bool:
     return info.context is not None and "outline" in info.context
 
 
-class Settings(BaseModel, extra="forbid", frozen=True):
+class Settings(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
     """Base class of the models of configuration: frozen, without unknown fields."""
 
     @classmethod

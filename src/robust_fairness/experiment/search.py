@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field, model_validator
 
 
-class Range(BaseModel, extra="forbid", frozen=True):
+class Range(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
     """Numbers between two bounds, both included; whole ones where both bounds are.
 
     ``log`` draws their logarithm evenly.

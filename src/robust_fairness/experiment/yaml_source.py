@@ -10,6 +10,9 @@ from robust_fairness.core.errors import InputError, Mistake
 
 Loader = yaml.SafeLoader | yaml.CSafeLoader
 MERGE = "tag:yaml.org,2002:merge"
+LARGEST = 16 * 2**20  # bytes of a file
+DEEPEST = 50  # levels of lists and mappings within one another
+MOST_VALUES = 1_000_000  # of a file, each use of an alias counted
 
 
 @dataclass(frozen=True)
@@ -55,56 +58,117 @@ class Node:
         return self.at(keys).place
 
 
-def parse(text: str, file: str) -> Node:
-    """The content of a YAML file."""
+def parse(content: str | bytes, file: str) -> Node:
+    """The content of a YAML file in UTF-8.
+
+    Raises:
+        InputError: it is not YAML, has a key twice or exceeds a limit; with file and line.
+    """
+    if len(content) > LARGEST:
+        raise _not_readable(f"{len(content):,} bytes, allowed: up to {LARGEST:,}", file)
     try:
-        return _parsed(yaml.CSafeLoader(text), file)
+        text = content.decode() if isinstance(content, bytes) else content
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        byte = error.object[error.start]
+        raise _not_readable(f"byte {byte:#x}, allowed: UTF-8", f"{file}:{line}") from None
+    try:
+        return _Parser(yaml.CSafeLoader, file).parsed(text)
     except yaml.YAMLError:
         pass
     try:
-        return _parsed(yaml.SafeLoader(text), file)  # slower, with better messages
+        return _Parser(yaml.SafeLoader, file).parsed(text)  # slower, with better messages
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else file
-        raise _not_readable(f"not YAML: {error.problem}", where) from None
+        raise _not_yaml(error.problem, file, error.problem_mark or error.context_mark) from None
+    except yaml.reader.ReaderError as error:
+        line = text[: error.position].count("\n") + 1
+        problem = f"not YAML: character {chr(error.character)!r} is not allowed"
+        raise _not_readable(problem, f"{file}:{line}") from None
 
 
-def _parsed(loader: Loader, file: str) -> Node:
-    try:
-        root = loader.get_single_node()
-        return Node({}, f"{file}:1") if root is None else _node(root, loader, file, root)
-    finally:
-        loader.dispose()
+def _not_yaml(problem: str, file: str, mark: Any) -> InputError:
+    where = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else file
+    return _not_readable(f"not YAML: {problem}", where)
 
 
 def _not_readable(text: str, place: str) -> InputError:
     return InputError(f"{place}: {text}", [Mistake(text, place)])
 
 
-def _node(found: yaml.Node, loader: Loader, file: str, key: yaml.Node) -> Node:
-    place = f"{file}:{key.start_mark.line + 1}"
-    if isinstance(found, yaml.MappingNode):
-        return Node(_mapping(found, loader, file), place)
-    if isinstance(found, yaml.SequenceNode):
-        return Node([_node(one, loader, file, one) for one in found.value], place)
-    return Node(loader.construct_object(found), place)
+class _Parser:
+    """Reads a file with one of PyYAML's safe loaders, within the limits."""
 
+    def __init__(self, loader: type[Loader], file: str) -> None:
+        self.kind, self.file, self.values = loader, file, 0
 
-def _mapping(found: yaml.MappingNode, loader: Loader, file: str) -> dict[str, Node]:
-    merged: dict[str, Node] = {}
-    own: dict[str, Node] = {}
-    for key, value in found.value:
-        if key.tag == MERGE:
-            parts = value.value if isinstance(value, yaml.SequenceNode) else [value]
-            for part in reversed(parts):  # of several, the first has precedence
-                merged |= _mapping(part, loader, file)
-            continue
-        name = str(loader.construct_object(key))
-        if name in own:
-            line = f"{file}:{key.start_mark.line + 1}:{key.start_mark.column + 1}"
-            raise _not_readable(f"key {name!r} occurs twice (first: {own[name].place})", line)
-        own[name] = _node(value, loader, file, key)
-    return {**merged, **own}
+    def parsed(self, text: str) -> Node:
+        self.require_shallow(text)
+        self.loader = self.kind(text)
+        try:
+            root = self.loader.get_single_node()
+            return Node({}, f"{self.file}:1") if root is None else self.node(root, root, 0)
+        finally:
+            self.loader.dispose()
+
+    def require_shallow(self, text: str) -> None:
+        """Refuse what is nested too deep before PyYAML's recursion meets it."""
+        depth = 0
+        for event in yaml.parse(text, self.kind):
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+                if depth > DEEPEST:
+                    raise self.too_deep(event)
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+
+    def too_deep(self, at: yaml.Node | yaml.Event) -> InputError:
+        problem = f"nested more than {DEEPEST} levels deep, or within itself"
+        return _not_yaml(problem, self.file, at.start_mark)
+
+    def node(self, read: yaml.Node, key: yaml.Node, depth: int) -> Node:
+        """The node of a value; its place is the line of its key."""
+        self.values += 1
+        if self.values > MOST_VALUES:
+            problem = f"more than {MOST_VALUES:,} values with those of aliases"
+            raise _not_yaml(problem, self.file, key.start_mark)
+        if depth > DEEPEST:
+            raise self.too_deep(key)
+        place = f"{self.file}:{key.start_mark.line + 1}"
+        if isinstance(read, yaml.MappingNode):
+            return Node(self.mapping(read, depth), place)
+        if isinstance(read, yaml.SequenceNode):
+            return Node([self.node(item, item, depth + 1) for item in read.value], place)
+        return Node(self.scalar(read), place)
+
+    def scalar(self, read: yaml.Node) -> Any:
+        if not isinstance(read, yaml.ScalarNode):
+            raise _not_yaml("a key is a list or a mapping", self.file, read.start_mark)
+        try:
+            return self.loader.construct_object(read)
+        except ValueError as error:  # such as of a date
+            raise _not_yaml(str(error), self.file, read.start_mark) from None
+
+    def mapping(self, read: yaml.Node, depth: int) -> dict[str, Node]:
+        if not isinstance(read, yaml.MappingNode):
+            raise _not_yaml("'<<' of a value, allowed: mappings", self.file, read.start_mark)
+        if depth > DEEPEST:
+            raise self.too_deep(read)
+        merged: dict[str, Node] = {}
+        fields: dict[str, Node] = {}
+        for key, value in read.value:
+            if key.tag == MERGE:
+                parts = value.value if isinstance(value, yaml.SequenceNode) else [value]
+                for part in reversed(parts):  # of several, the first has precedence
+                    merged |= self.mapping(part, depth + 1)
+                continue
+            name = str(self.scalar(key))
+            if name in fields:
+                line = f"{self.file}:{key.start_mark.line + 1}:{key.start_mark.column + 1}"
+                raise _not_readable(
+                    f"key {name!r} occurs twice (first: {fields[name].place})", line
+                )
+            fields[name] = self.node(value, key, depth + 1)
+        return {**merged, **fields}
 
 
 def deep_merged(first: Node, second: Node) -> Node:

@@ -139,8 +139,8 @@ class ConfigLoader(OmegaConfigLoader):
         added = self.default_run_env if self.default_run_env != self.base_env else None
         return self.base_env, own, added
 
-    def _files(self, key: str, environment: str | None) -> Iterator[tuple[str, str]]:
-        """Shown name and text of each file of a kind in an environment."""
+    def _files(self, key: str, environment: str | None) -> Iterator[tuple[str, bytes]]:
+        """Shown name and content of each file of a kind in an environment."""
         if environment is None:
             return
         layers = [
@@ -164,7 +164,7 @@ class ConfigLoader(OmegaConfigLoader):
                 continue
             with self._fs.open(path.as_posix()) as file:
                 shown = Path(folder.parent.name, folder.name, path.relative_to(folder))
-                yield str(shown), file.read().decode("utf8")
+                yield str(shown), file.read()
 
     def texts(self) -> dict[str, str]:
         """Texts of all files that the configuration is read from, by their shown names."""
