@@ -79,7 +79,8 @@ def parse(content: str | bytes, file: str) -> Node:
     try:
         return _Parser(yaml.SafeLoader, file).parsed(text)  # slower, with better messages
     except yaml.MarkedYAMLError as error:
-        raise _not_yaml(error.problem, file, error.problem_mark or error.context_mark) from None
+        mark = error.problem_mark or error.context_mark
+        raise _not_yaml(str(error.problem), file, mark) from None
     except yaml.reader.ReaderError as error:
         line = text[: error.position].count("\n") + 1
         problem = f"not YAML: character {chr(error.character)!r} is not allowed"

@@ -151,7 +151,7 @@ class ConfigLoader(OmegaConfigLoader):
             layers = [layer for layer in layers if layer][-1:]
         yield from chain.from_iterable(layers)
 
-    def _files_in(self, folder: Path, key: str) -> Iterator[tuple[str, str]]:
+    def _files_in(self, folder: Path, key: str) -> Iterator[tuple[str, bytes]]:
         if self._protocol == "file":
             folder = folder.absolute()
         paths = {
@@ -170,7 +170,7 @@ class ConfigLoader(OmegaConfigLoader):
         """Texts of all files that the configuration is read from, by their shown names."""
         kinds = ("catalog", "parameters", "experiment")
         files = (self._files(key, one) for key in kinds for one in self._environments)
-        return dict(file for some in files for file in some)
+        return {name: content.decode() for some in files for name, content in some}
 
     def unreadable_files(self) -> list[Mistake]:
         """Mistakes of YAML in all files of the configuration, at most one for each file."""
