@@ -13,7 +13,6 @@ from pydantic import BaseModel
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import Plugin, PluginParameters
 from robust_fairness.generation.latents import Targets
-from robust_fairness.generation.supports import Support
 from robust_fairness.samples import Samples
 
 BRIGHTEST = 255
@@ -132,10 +131,6 @@ class LatentShift(Shift):
         Returns:
             float32 ``[n, d]``.
         """
-
-    @abstractmethod
-    def support(self, latents: np.ndarray, severity: float, targets: Targets) -> Support:
-        """The smallest set that holds 99 % of the mass of the subset."""
 
 
 def are_images(samples: Samples) -> bool:

@@ -6,7 +6,6 @@ import numpy as np
 from pydantic import BaseModel
 
 from robust_fairness.generation.latents import Targets, check_dimension, on_sphere, slerp
-from robust_fairness.generation.supports import Cap, cap_of
 from robust_fairness.shifts.base import RIGHT_ANGLE, LatentShift, Severities
 
 STRAIGHT_ANGLE = 180.0  # degrees
@@ -48,11 +47,3 @@ class Extend(LatentShift):
         if self.parameters.form == "consistent":
             return on_sphere(slerp(targets.first, z, share))
         return on_sphere(slerp(z, targets.first, share))
-
-    def support(self, latents: np.ndarray, severity: float, targets: Targets) -> Cap:
-        """A cap about t1, with the angle from which density falls.
-
-        Every angle to t1 is multiplied by the same factor c, so that the density on the sphere,
-        (sin Omega / sin c Omega)^(d - 2), falls with the angle.
-        """
-        return cap_of(latents, targets.first)

@@ -7,7 +7,6 @@ from pydantic import BaseModel
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.generation.latents import Targets, check_dimension, directions, on_sphere
-from robust_fairness.generation.supports import Ball, Cap, ball_of, cap_of
 from robust_fairness.shifts.base import LatentShift
 
 
@@ -35,13 +34,3 @@ class FullSupport(LatentShift):
         self.check(severity)
         check_dimension(z.shape[1])
         return z if self.parameters.form == "normal" else on_sphere(directions(z))
-
-    def support(self, latents: np.ndarray, severity: float, targets: Targets) -> Ball | Cap:
-        """A ball, or nearly the whole sphere.
-
-        On the sphere the density is uniform, so that every set of that size is a smallest one:
-        the cap about t1 is taken.
-        """
-        if self.parameters.form == "normal":
-            return ball_of(latents)
-        return cap_of(latents, targets.first)

@@ -6,7 +6,6 @@ import numpy as np
 from pydantic import BaseModel
 
 from robust_fairness.generation.latents import Targets, check_dimension, on_sphere, slerp
-from robust_fairness.generation.supports import Cap, cap_of
 from robust_fairness.shifts.base import RIGHT_ANGLE, LatentShift, Severities
 
 HALF = 0.5
@@ -48,6 +47,3 @@ class Overlap(LatentShift):
     def subset(self, z: np.ndarray, severity: float, targets: Targets) -> np.ndarray:
         check_dimension(z.shape[1])
         return on_sphere(slerp(z, self.axis(severity, targets), HALF))
-
-    def support(self, latents: np.ndarray, severity: float, targets: Targets) -> Cap:
-        return cap_of(latents, self.axis(severity, targets))

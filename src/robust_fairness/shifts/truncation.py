@@ -6,7 +6,6 @@ import numpy as np
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.generation.latents import Targets, check_dimension
-from robust_fairness.generation.supports import Ball, ball_of
 from robust_fairness.shifts.base import LatentShift
 
 
@@ -29,6 +28,3 @@ class Truncation(LatentShift):
         self.check(severity)
         check_dimension(z.shape[1])
         return np.float32(severity) * z
-
-    def support(self, latents: np.ndarray, severity: float, targets: Targets) -> Ball:
-        return ball_of(latents)

@@ -4,11 +4,19 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
+from benchmarks.latent_shifts import (
+    Ball,
+    Cap,
+    Intensity,
+    angle_table,
+    intensity,
+    intensity_table,
+    support_of,
+)
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
-from robust_fairness.generation import latents, measures
+from robust_fairness.generation import latents
 from robust_fairness.generation.families import Family
-from robust_fairness.generation.supports import Ball, Cap, Intensity, intensity
 from robust_fairness.shifts.extend import Extend
 from robust_fairness.shifts.overlap import Overlap
 from robust_fairness.shifts.truncation import Truncation
@@ -62,7 +70,7 @@ def test_a_support_holds_99_percent_of_its_own():
         found_shift = find("shift", shift)()
         family = Family(shift, severity, found_shift.parameters)
         found = family.latents(np.arange(1000), 20)
-        support = found_shift.support(found, severity, latents.targets(0, 20))
+        support = support_of(found_shift, found, severity, latents.targets(0, 20))
         assert 988 <= support.holds(found).sum() <= 992
         again = family.latents(np.arange(1000, 6000), 20)
         assert abs(support.holds(again).mean() - 0.99) < 0.02
@@ -95,11 +103,7 @@ def overlap_closed(theta: float, dimension: int) -> float:
 
 
 def table_of(shift, training, severities, dimension, rows=4000):
-    found = measures.intensity_table(
-        shift.name, shift.Parameters(), training, severities, dimension, rows
-    )
-    assert list(found.columns) == list(measures.INTENSITIES)
-    return found.set_index(["severity", "measure"])["value"]
+    return intensity_table(shift(), training, severities, dimension, rows).stack()
 
 
 @pytest.mark.parametrize("dimension", [3, 8, 64])
@@ -156,10 +160,9 @@ def test_the_intensity_is_nearly_1_from_a_few_degrees_on_in_high_dimension():
 
 def test_as_printed_extend_never_leaves_its_training_support():
     """Another reason why it cannot be meant: nothing is new there."""
-    found = measures.intensity_table(
-        "extend", Extend.Parameters(form="as_printed"), 0.0, (5.0, 30.0, 60.0), 64, 500
-    )
-    assert (found["value"] == 0).all()
+    shift = Extend(Extend.Parameters(form="as_printed"))
+    table = intensity_table(shift, 0.0, (5.0, 30.0, 60.0), 64, 500)
+    assert (table == 0).all(axis=None)
 
 
 def test_the_error_of_an_estimate_is_that_of_a_share():
@@ -181,9 +184,8 @@ def test_measured_angles_are_those_of_the_geometry(dimension):
     """Angles of draws to t1 spread by 1 / sqrt(d) about a right angle; both forms of extend."""
     spread = np.degrees(1 / np.sqrt(dimension))
     for form, sign in (("consistent", 1), ("as_printed", -1)):
-        found = measures.angle_table(
-            "extend", Extend.Parameters(form=form), (0.0, 10.0, 60.0), dimension, 500
-        ).set_index(["severity", "quantity"])
+        shift = Extend(Extend.Parameters(form=form))
+        found = angle_table(shift, (0.0, 10.0, 60.0), dimension, 500)
         for theta in (0.0, 10.0, 60.0):
             share = (90 + sign * theta) / 180
             row = found.loc[(theta, "angle to t1")]
@@ -198,9 +200,9 @@ def test_measured_angles_are_those_of_the_geometry(dimension):
 
 
 def test_tables_need_rows():
-    for rows, build in (
-        (1, lambda n: measures.angle_table("extend", Extend.Parameters(), (0.0,), 8, n)),
-        (0, lambda n: measures.intensity_table("extend", Extend.Parameters(), 0, (1.0,), 8, n)),
+    for build in (
+        lambda: angle_table(Extend(), (0.0,), 8, 1),
+        lambda: intensity_table(Extend(), 0, (1.0,), 8, 0),
     ):
         with pytest.raises(InputError, match="rows, allowed"):
-            build(rows)
+            build()
