@@ -3,12 +3,18 @@
 import subprocess
 import sys
 
+import duckdb
 import fairlearn.metrics
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 import sklearn.metrics
+from sklearn import config_context
+from sklearn.model_selection import KFold, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import robust_fairness as rf
@@ -350,3 +356,53 @@ def test_wrong_groups_of_a_classifier_are_one_line(options, groups, message):
         rf.GroupDro(epochs=1, **options).fit(x, y, sensitive_features=groups)
     with pytest.raises(InputError, match="X has values that float32 cannot represent"):
         rf.Erm(epochs=1).fit(x * 1e300, y)
+
+
+@pytest.mark.parametrize("convert", [
+    pl.from_pandas,
+    lambda frame: pl.from_pandas(frame).lazy(),
+    duckdb.from_df,
+    pa.Table.from_pandas,
+], ids=["polars", "polars lazy", "duckdb", "arrow"])  # fmt: skip
+def test_frames_of_other_libraries_have_the_same_audit(table, convert):
+    columns = {"y_true": "income", "y_pred": "predicted", "sensitive_features": "sex"}
+    plain = table[["income", "predicted", "sex"]]
+    found = rf.audit(convert(plain), **columns).to_frame()
+    pd.testing.assert_frame_equal(found, rf.audit(plain, **columns).to_frame())
+
+
+def test_classes_document_their_hyperparameters():
+    text = rf.Cuma.__doc__
+    assert "gamma: weight of the curvature distance (Eq. 10). float >= 0, default 1.0." in text
+    assert "curvature_loss: Literal['row', 'mean'], default 'row'." in text
+
+
+def test_networks_of_the_configuration_can_be_named():
+    """The same forest of scikit-learn as by its plug-in."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(200, 3)), rng.integers(0, 2, 200)
+    named = rf.Erm(network="boosted_trees").fit(x, y).predict_proba(x)
+    params = {"early_stopping": False}
+    trained = rf.train(rf.load("heart"), network="boosted_trees").cell
+    assert trained.network.name == "estimator" and trained.network.options == {"params": params}
+    np.testing.assert_array_equal(named, rf.Erm(network="estimator").fit(x, y).predict_proba(x))
+
+
+def test_metadata_routing_passes_the_groups_of_each_fold():
+    rng = np.random.default_rng(0)
+    x, y, group = rng.normal(size=(90, 3)), rng.integers(0, 2, 90), rng.integers(0, 2, 90)
+    with config_context(enable_metadata_routing=True):
+        model = make_pipeline(
+            StandardScaler(), rf.Cuma(epochs=1).set_fit_request(sensitive_features=True)
+        )
+        folds = KFold(2)
+        found = cross_validate(
+            model, x, y, params={"sensitive_features": group}, cv=folds, return_estimator=True
+        )
+        for (train, _), fitted in zip(folds.split(x), found["estimator"], strict=True):
+            alone = make_pipeline(StandardScaler(), rf.Cuma(epochs=1))
+            alone[-1].set_fit_request(sensitive_features=True)
+            alone.fit(x[train], y[train], sensitive_features=group[train])
+            np.testing.assert_array_equal(fitted.predict_proba(x), alone.predict_proba(x))
+        with pytest.raises(InputError, match="needs sensitive_features"):
+            model.fit(x, y)

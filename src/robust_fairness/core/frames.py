@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.extras import needed_by
 
 
 def require_same_rows(place: str, arrays: Mapping[str, Any]) -> None:
@@ -39,6 +40,8 @@ def require_same_rows(place: str, arrays: Mapping[str, Any]) -> None:
 def as_pandas(frame: Any) -> pd.DataFrame:
     """A data frame of any library that narwhals reads, or columns by name, in pandas.
 
+    Lazy frames of polars and relations of DuckDB are computed.
+
     Raises:
         InputError: it is neither, columns do not have the same rows, or two have the same name.
     """
@@ -48,11 +51,14 @@ def as_pandas(frame: Any) -> pd.DataFrame:
         index = next((one.index for one in columns.values()), None)
         return pd.DataFrame({name: one.array for name, one in columns.items()}, index=index)
     try:
-        return narwhals.from_native(frame, eager_only=True).to_pandas()
+        with needed_by(f"a table of type {type(frame).__name__}"):
+            table = narwhals.from_native(frame)
+            found: pd.DataFrame = table.lazy().collect("pandas").to_native()
+            return found
     except TypeError:
         raise InputError(
-            f"a table of type {type(frame).__name__}, allowed: a data frame of pandas, polars or "
-            "Arrow, or columns by name"
+            f"a table of type {type(frame).__name__}, allowed: a data frame of pandas, polars, "
+            "Arrow or DuckDB, or columns by name"
         ) from None
     except narwhals.exceptions.DuplicateError:
         raise InputError("table: two columns have the same name") from None

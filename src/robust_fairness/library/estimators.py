@@ -1,12 +1,13 @@
 """Every method as a scikit-learn classifier: ``rf.Cuma().fit(X, y, sensitive_features=a)``."""
 
 from functools import cache
-from inspect import Parameter, Signature
+from inspect import Parameter, Signature, formatannotation, getdoc
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 import torch
+from pydantic import BaseModel
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
@@ -25,6 +26,7 @@ from robust_fairness.training.prediction import Predictor
 
 SPLIT = "split_0"
 FEWEST_ROWS = 2
+BOUNDS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
 LARGEST_SEED = 2**31 - 1
 OWN = {"network": "mlp", "random_state": 0, "validation_fraction": 0.2}
 OF_PROTOCOL = ("epochs", "batch_size", "learning_rate", "weight_decay", "preprocessing")
@@ -36,7 +38,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
     The constructor takes the hyperparameters of the method, ``epochs``, ``batch_size``,
     ``learning_rate``, ``weight_decay`` and ``preprocessing`` of the training protocol, and:
 
-    - ``network``: name of a network for tables;
+    - ``network``: name of a network for tables, or of estimators such as ``boosted_trees``;
     - ``random_state``: seed of the initial weights, batches and validation rows;
     - ``validation_fraction``: share of the rows that the training keeps apart.
 
@@ -188,6 +190,24 @@ def estimator_class(name: str) -> type[FairClassifier]:
         [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)]
         + [Parameter(key, keyword, default=value) for key, value in defaults.items()]
     )
-    text = f"{found.__doc__}\n\n{FairClassifier.__doc__}"
+    parts = [getdoc(found), getdoc(FairClassifier), _documented(found.Parameters)]
+    text = "\n\n".join(filter(None, parts))
     space = {"__init__": initialise, "__doc__": text, "__module__": __name__, "method": method}
     return type(name, (FairClassifier,), space)
+
+
+def _documented(parameters: type[BaseModel]) -> str:
+    """The hyperparameters of a method: types, bounds, defaults and what they mean."""
+    lines = [getdoc(parameters) or "", "", "Args:"]
+    for name, field in parameters.model_fields.items():
+        bounds = [
+            f"{sign} {getattr(bound, key)}"
+            for bound in field.metadata
+            for key, sign in BOUNDS.items()
+            if hasattr(bound, key)
+        ]
+        kind = " ".join([formatannotation(field.annotation), " and ".join(bounds)]).strip()
+        default = field.get_default(call_default_factory=True)
+        meaning = f" {field.description}." if field.description else ""
+        lines.append(f"    {name}:{meaning} {kind}, default {default!r}.")
+    return "\n".join(lines) if parameters.model_fields else ""

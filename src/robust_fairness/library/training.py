@@ -53,14 +53,18 @@ def load(
         InputError: no such dataset or parameter, or a file is missing, does not fit or differs
             from the official one, whose checksum is known.
     """
-    configured = yaml.safe_load(NAMED.read_text(encoding="utf-8"))["datasets"].get(name) or {}
-    parameters = {**configured, **options}
+    parameters = {**_configured("datasets", name), **options}
     source = Named(kind="dataset", name=parameters.pop("source", name), options=parameters)
     files = Files(default_root() if data is None else Path(data))
     found: Samples = find("dataset", source.name)(source.parameters).load(files, splits)
     if not allow_modified_data:
         require_official(found.sources, "pass allow_modified_data=True")
     return found
+
+
+def _configured(kind: str, name: str) -> dict[str, Any]:
+    """What the default configuration says of a name; nothing of a plug-in that it does not name."""
+    return yaml.safe_load(NAMED.read_text(encoding="utf-8"))[kind].get(name) or {}
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,7 @@ def train(
 ) -> Trained:
     """Train a method on the training rows of a dataset, with a number of seeds or these ones.
 
+    ``network`` is a plug-in or a name of the default configuration, such as ``boosted_trees``.
     ``settings`` are fields of the method, the network or the training protocol:
     ``rf.train(samples, "cuma", epochs=20, gamma=1.0)``. Nothing is written.
 
@@ -105,7 +110,7 @@ def train(
             "dataset": name,
             "label": method,
             "method": method,
-            "network": network,
+            "network": {"name": network, **_configured("networks", network)},
             "settings": settings,
             "seeds": tuple(range(seeds) if isinstance(seeds, int) else seeds),
             "selections": ("accuracy" if samples.classes else "mean_squared_error",),
