@@ -435,7 +435,15 @@ def test_the_command_writes_page_and_rows_and_its_status_tells_of_gates(tmp_path
     assert done.stderr.startswith("failed: accuracy<0.99: accuracy is 0.")
     assert len(done.stderr.splitlines()) == 1
     assert done.stdout.startswith("FAIL: 2 values with a gate: 1 FAIL, 1 PASS.")
-    assert len(done.stdout.splitlines()) == 3 and "\nworst group: region <b>" in done.stdout
+    lines = done.stdout.splitlines()
+    assert [line.partition(":")[0] for line in lines[1:5]] == [
+        "region",
+        "sex",
+        "worst group",
+        "region",
+    ]
+    assert lines[3].startswith("worst group: region <b>")
+    assert lines[4] == "region: 1 rows have no value and belong to no group"
     rows = pd.read_csv(tmp_path / "mine_audit.csv", keep_default_na=False)
     assert list(rows) == list(AUDIT)
     options = {"metrics": ["conventional"], "name": "mine.csv"}
@@ -450,9 +458,37 @@ def test_the_command_writes_page_and_rows_and_its_status_tells_of_gates(tmp_path
     assert not re.search(r"(src|href)=.https?:|@import", page)
 
 
+def test_small_groups_are_not_the_worst_and_continuous_attributes_are_named(tmp_path: Path) -> None:
+    """A group of one wrong row fails no gate, is not the worst group and has no accuracy."""
+    frame = table(400)
+    frame.loc[0, ["region", "y", "p"]] = ["islet", 1, 0.0]
+    frame.to_csv(tmp_path / "mine.csv", index=False)
+    words = ("mine.csv", "--target=y", "--prediction=p", "--attributes=region,age", "--model-card")
+    done = command(tmp_path, *words, "--fail-if=accuracy_by_group<0.3")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("INCONCLUSIVE: 4 values with a gate: 1 INCONCLUSIVE, 3 PASS")
+    assert "(region, islet) is 0 (95 % 0 to 0.793)" in lines[1]
+    gap = value(audit(frame, "y", "p", ["region"]), "equal_opportunity_difference", "region")
+    expected = (
+        f"equal opportunity difference {gap['value']:.3f} ({gap['low']:.3f} to {gap['high']:.3f})"
+    )
+    assert lines[2].startswith(f"region: {expected}")
+    assert lines[3].startswith("worst group: region ") and "islet" not in lines[3]
+    assert lines[4] == "region: too few rows of islet; gaps contain them"
+    assert lines[5].startswith("age is continuous and has no groups, allowed: --bins age=30,60")
+    page = (tmp_path / "mine_audit.html").read_text()
+    assert page.index('id="gates"') > page.index('id="gaps"') < page.index('id="overall"')
+    assert "few rows (0.000 to 0.793)" in page and lines[5] in page
+    card = (tmp_path / "mine_model_card.md").read_text()
+    assert card.splitlines()[2].startswith("**INCONCLUSIVE**") and expected in card
+    assert "| islet" not in card.partition("### By group")[2]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (("--target=z",), r"unknown column 'z'.*; without labels: --labels none"),
         (("--fail-if=delta_e>0.1",), r"unknown metric 'delta_e': did you mean 'delta_eo'"),
         (("--fail-if=eo[age]>0.1",), r"unknown attribute 'age'"),
         (("--fail-if=eopp>0.1",), r"eopp may be equal_opportunity_difference .* or delta_eopp"),

@@ -184,8 +184,10 @@ def audit_file(
     if changed is not None:
         files[f"{name}_changes.csv"] = tables.csv(changed)
     if card:
-        files[f"{name}_model_card.md"] = model_card(rows, roles, facts)
-    lines = list(console(rows, judgements, facts["warning"], facts["assumption"], facts["then"]))
+        files[f"{name}_model_card.md"] = model_card(rows, roles, facts, judgements)
+    lines = list(
+        console(rows, judgements, facts["warning"], facts["assumption"], facts["then"], changed)
+    )
     failed = [line for own in failures.values() for line in own]
     return FileAudit(
         rows, files, failed, lines, changed, judgements, record(rows, changed, judgements, **facts)
@@ -207,7 +209,12 @@ def _periods(
         raise InputError("reference and period are both given, allowed: one of them")
     if period is not None:
         return _split(source, roles, period, by)
-    table = source.columns(roles.columns)
+    try:
+        table = source.columns(roles.columns)
+    except InputError as error:
+        if f"unknown column {roles.target!r}" in str(error):
+            raise InputError(f"{error}; without labels: --labels none") from None
+        raise
     if reference is None:
         return Period(name, check(table, roles, name)), None
     other = replace(source, path=reference)

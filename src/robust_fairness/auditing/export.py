@@ -10,6 +10,7 @@ from robust_fairness.auditing.definitions import definition
 from robust_fairness.auditing.gates import VERDICTS, Judgement
 from robust_fairness.auditing.predictions import Roles
 from robust_fairness.auditing.report import SHARE
+from robust_fairness.auditing.verdict import gaps, lacking, sentence_of
 from robust_fairness.core.tables import markdown
 
 CARD = ["attribute", "metric", "value", "low", "high", "n", "note"]
@@ -45,10 +46,13 @@ def _records(rows: pd.DataFrame) -> Any:
     return json.loads(rows.to_json(orient="records", double_precision=15))
 
 
-def model_card(rows: pd.DataFrame, roles: Roles, facts: Mapping[str, str]) -> str:
-    """The quantitative part of a model card in Markdown (Mitchell et al. 2019)."""
+def model_card(
+    rows: pd.DataFrame, roles: Roles, facts: Mapping[str, str], judgements: Sequence[Judgement]
+) -> str:
+    """The quantitative part of a model card in Markdown (Mitchell et al. 2019), verdict first."""
+    said = sentence_of(sorted((one.verdict for one in judgements), key=VERDICTS.index), "")
     values = rows[(rows["group"] == "") & rows["applies"] & rows["value"].notna()]
-    named = rows[rows["metric"].isin(list(GROUPS))].replace({"metric": GROUPS})
+    named = rows[rows["metric"].isin(list(GROUPS)) & ~rows["small"]].replace({"metric": GROUPS})
     groups = named[named["group"] != ""].pivot_table(
         index=["attribute", "group"], columns="metric", values="value", sort=False
     )
@@ -56,6 +60,11 @@ def model_card(rows: pd.DataFrame, roles: Roles, facts: Mapping[str, str]) -> st
     return "\n".join(
         [
             f"## Fairness of {facts['name']}",
+            "",
+            f"**{said.word}**: {said.sentence}".strip(),
+            "",
+            *(f"- {one.reason}" for one in judgements if one.verdict != "PASS"),
+            *(f"- {line}" for line in (*gaps(rows), *lacking(rows))),
             "",
             f"Target `{roles.target}`, prediction `{roles.prediction}`, factors: "
             f"{', '.join(f'`{one}`' for one in roles.attributes)}. Intervals have a nominal "

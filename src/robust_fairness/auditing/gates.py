@@ -5,7 +5,7 @@ A condition on a change is ``change(equalized_odds_difference[sex])>0.05``.
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 import numpy as np
@@ -62,7 +62,7 @@ class Gate:
             rows: rows of an audit, or changes as ``as_values`` makes them.
             rule: what fails the gate: an ``estimate`` that meets the condition; ``evidence``, an
                 interval that meets it as a whole; or ``doubt``, one that meets it in part. A value
-                without interval is its own.
+                without interval is its own; the estimate of a small group needs evidence.
         """
         if self.change and "change" not in rows:
             raise InputError(f"gate {self.text!r}: a change needs an earlier period")
@@ -71,7 +71,9 @@ class Gate:
             own = own[own["attribute"] == self.attribute]
         if own.empty:
             yield Judgement(self, "FAIL", f"{self.text}: the audit has no such row")
-        own = own.reindex(columns=["attribute", "group", "value", "low", "high", "n", "note"])
+        if "small" not in own:  # changes
+            own = own.assign(small=False)
+        own = own.reindex(columns=[field.name for field in fields(Judged)])
         for row in own.itertuples(index=False):
             yield self._judgement(Judged(*row), rule)
 
@@ -94,7 +96,9 @@ class Gate:
         ends = [row.value if np.isnan(end) else end for end in (row.low, row.high)]
         by_end = [bool(meets(end, self.limit)) for end in ends]
         fails = {
-            "estimate": bool(meets(row.value, self.limit)),
+            "estimate": all(by_end)
+            if row.group and row.small
+            else bool(meets(row.value, self.limit)),
             "evidence": all(by_end),
             "doubt": any(by_end),
         }
@@ -118,6 +122,7 @@ class Judged:
     high: float = np.nan
     n: float = np.nan
     note: str = ""
+    small: bool = False
 
     @property
     def place(self) -> str:

@@ -15,7 +15,7 @@ from robust_fairness.auditing.intervals import RESAMPLES
 from robust_fairness.auditing.predictions import Predictions, Roles
 from robust_fairness.auditing.report import MISSING, SHARE, groups_in
 from robust_fairness.auditing.trivial import trivial_predictor
-from robust_fairness.auditing.verdict import sentence_of
+from robust_fairness.auditing.verdict import GAPS, lacking, sentence_of, within
 from robust_fairness.core import tables
 from robust_fairness.metrics import find_metric
 from robust_fairness.rendering.html import rendered
@@ -69,7 +69,9 @@ def audit_page(
     ]
     judgements.sort(key=lambda pair: VERDICTS.index(pair[0]))
     compared = tables.table(CHANGES, []) if changes is None else changes
-    table = joined(rows[rows["applies"]], compared).fillna({"note": "", "note_change": ""})
+    table = joined(rows[rows["applies"]], compared).fillna(
+        {"note": "", "note_change": "", "small": False}
+    )
     names = [str(one) for one in rows["attribute"].unique() if one]
     order = {one: number for number, one in enumerate(roles.attributes)}
     names.sort(key=lambda one: (order.get(one, len(order)), one))
@@ -92,6 +94,8 @@ def audit_page(
         ),
         gates=[_gate_line(*one) for one in judgements[:MOST_GATES]],
         hidden_gates=max(0, len(judgements) - MOST_GATES),
+        gaps=_lines(table[table["metric"].isin(list(GAPS))], named=True),
+        lacking=lacking(rows),
         overall=_lines(table[(table["attribute"] == "") & (table["group"] == "")]),
         sections=[
             _section(table, one) | {"curve": groups.get(one) and _curve(predictions, groups[one])}
@@ -165,10 +169,14 @@ def _section(table: pd.DataFrame, name: str) -> dict[str, Any]:
     }
 
 
-def _lines(rows: pd.DataFrame) -> list[dict[str, Any]]:
-    """Lines of a table of measures."""
+def _lines(rows: pd.DataFrame, named: bool = False) -> list[dict[str, Any]]:
+    """Lines of a table of measures, ``named`` with their attributes."""
     return [
-        {"metric": row["metric"], "definition": definition(row["metric"]), **_texts(row)}
+        {
+            "metric": f"{row['attribute']}: {row['metric']}" if named else row["metric"],
+            "definition": definition(row["metric"]),
+            **_texts(row),
+        }
         for row in rows.to_dict("records")
     ]
 
@@ -214,6 +222,10 @@ def _rate(row: Mapping[Any, Any] | None, overall: float | None) -> dict[str, Any
     """A rate of a group: text, drawing, and change."""
     if row is None or np.isnan(row["value"]):
         return {"text": "n/a", "drawn": "", "change": NO_CHANGE}
+    if row["small"]:
+        return {
+            "text": f"few rows{within(row['low'], row['high'])}", "drawn": "", "change": NO_CHANGE
+        }  # fmt: skip
     then = (row["then"], row["then_low"], row["then_high"])
     return {
         "text": f"{row['value']:.3f}",

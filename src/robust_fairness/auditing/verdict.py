@@ -7,9 +7,17 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.auditing.gates import VERDICTS, Judgement, Verdict
+from robust_fairness.auditing.report import MISSING, SHARE
 
 MOST_GATES = 3  # of each verdict, which the console shows
+MOST_LINES = 4  # of gaps, and of what is missing, which the console shows
 WORST = {"accuracy_by_group": "accuracy", "mean_squared_error_by_group": "mean squared error"}
+GAPS = {
+    "equalized_odds_difference": "equalized odds difference",
+    "equal_opportunity_difference": "equal opportunity difference",
+    "demographic_parity_difference": "demographic parity difference",
+    "mean_squared_error_worst_gap": "gap of the mean squared error",
+}
 NONE = "no gate; set a limit such as --fail-if 'equalized_odds_difference>0.1'"
 
 
@@ -35,24 +43,70 @@ def sentence_of(verdicts: Sequence[Verdict], first: str) -> Said:
 
 
 def worst_group(rows: pd.DataFrame) -> str:
-    """The group with the lowest accuracy or the largest error; "" without groups."""
-    found = rows[rows["metric"].isin(list(WORST)) & rows["value"].notna()]
+    """The group with the lowest accuracy or the largest error.
+
+    Groups that are flagged as small are left out; "" without any other.
+    """
+    found = rows[rows["metric"].isin(list(WORST)) & rows["value"].notna() & ~rows["small"]]
     if found.empty:
         return ""
     accuracy = found["metric"].iloc[0] == "accuracy_by_group"
     place = found["value"].argmin() if accuracy else found["value"].argmax()
     row = found.iloc[int(place)]
-    within = "" if np.isnan(row["low"]) else f" ({row['low']:.3f} to {row['high']:.3f})"
     return (
         f"worst group: {row['attribute']} {row['group']}, {WORST[row['metric']]} "
-        f"{row['value']:.3f}{within}, {row['n']:,} rows"
+        f"{row['value']:.3f}{within(row['low'], row['high'])}, {row['n']:,} rows"
     )
 
 
+def gaps(rows: pd.DataFrame, changes: pd.DataFrame | None = None) -> list[str]:
+    """The gaps between the groups of every attribute with their intervals, a line each."""
+    found = rows[rows["metric"].isin(list(GAPS)) & rows["value"].notna() & (rows["group"] == "")]
+    changed = {} if changes is None else _changes(changes)
+    lines: dict[str, list[str]] = {}
+    for row in found.sort_values("metric", key=lambda names: names.map([*GAPS].index)).itertuples():
+        text = f"{GAPS[row.metric]} {row.value:.3f}{within(row.low, row.high)}"
+        text += changed.get((row.attribute, row.metric), "")
+        lines.setdefault(row.attribute, []).append(text)
+    return [f"{attribute}: {', '.join(lines[attribute])}" for attribute in sorted(lines)]
+
+
+def _changes(changes: pd.DataFrame) -> dict[tuple[str, str], str]:
+    known = changes[changes["change"].notna() & (changes["group"] == "")]
+    return {
+        (row.attribute, row.metric): f", changed by {row.change:+.3f}{within(row.low, row.high)}"
+        for row in known.itertuples()
+    }
+
+
+def lacking(rows: pd.DataFrame) -> list[str]:
+    """What the audit could not compare: missing values, small groups, continuous attributes."""
+    found = []
+    for attribute, own in rows[rows["attribute"] != ""].groupby("attribute", sort=False):
+        shares = own[own["metric"] == SHARE]
+        missing = own[(own["metric"] == MISSING) & (own["value"] > 0)]
+        found += [f"{attribute}: {note}" for note in missing["note"]]
+        if shares["small"].any():
+            few = shares.loc[shares["small"], "group"]
+            names = ", ".join(few.head(MOST_GATES)) + (", ..." if len(few) > MOST_GATES else "")
+            found.append(f"{attribute}: too few rows of {names}; gaps contain them")
+        if shares.empty and (own["metric"] == MISSING).any():
+            found.append(
+                f"{attribute} is continuous and has no groups, allowed: --bins {attribute}=30,60 "
+                f"(edges) or --bins {attribute}=4 (quantiles)"
+            )
+    return found
+
+
 def console(
-    rows: pd.DataFrame, judgements: Sequence[Judgement], warning: str, assumption: str, then: str
+    rows: pd.DataFrame,
+    judgements: Sequence[Judgement],
+    warning: str,
+    assumption: str,
+    then: str,
+    changes: pd.DataFrame | None = None,
 ) -> Iterator[tuple[str, bool]]:
-    """At most ten lines: warning, verdict, gates, worst group; whether each is a failure.
+    """Warnings, verdict, gates, gaps, worst group, and what is missing; whether each is a failure.
 
     ``then`` is the name of the period that is compared with, "" without one.
     """
@@ -65,13 +119,24 @@ def console(
     undecided = _lines(judgements, "INCONCLUSIVE")
     yield from ((f"failed: {line}", True) for line in _lines(judgements, "FAIL"))
     yield from ((f"inconclusive: {line}", False) for line in undecided)
+    yield from ((line, False) for line in _first(gaps(rows, changes), MOST_LINES))
     if worst := worst_group(rows):
         yield worst, False
+    yield from ((line, False) for line in _first(lacking(rows), MOST_LINES))
 
 
 def _lines(judgements: Sequence[Judgement], verdict: Verdict) -> list[str]:
-    """The gates of a verdict, one line each, and how many more there are."""
-    found = [one.reason for one in judgements if one.verdict == verdict]
-    if len(found) <= MOST_GATES:
-        return found
-    return [*found[: MOST_GATES - 1], f"{len(found) - MOST_GATES + 1} more are on the page"]
+    """The gates of a verdict, one line each."""
+    return _first([one.reason for one in judgements if one.verdict == verdict], MOST_GATES)
+
+
+def _first(lines: Sequence[str], most: int) -> list[str]:
+    """The first lines, and how many more there are."""
+    if len(lines) <= most:
+        return list(lines)
+    return [*lines[: most - 1], f"{len(lines) - most + 1} more are on the page"]
+
+
+def within(low: float, high: float) -> str:
+    """An interval in brackets; "" without one."""
+    return "" if np.isnan(low) else f" ({low:.3f} to {high:.3f})"
