@@ -64,18 +64,21 @@ def gaps(rows: pd.DataFrame, changes: pd.DataFrame | None = None) -> list[str]:
     found = rows[rows["metric"].isin(list(GAPS)) & rows["value"].notna() & (rows["group"] == "")]
     changed = {} if changes is None else _changes(changes)
     lines: dict[str, list[str]] = {}
-    for row in found.sort_values("metric", key=lambda names: names.map([*GAPS].index)).itertuples():
-        text = f"{GAPS[row.metric]} {row.value:.3f}{within(row.low, row.high)}"
-        text += changed.get((row.attribute, row.metric), "")
-        lines.setdefault(row.attribute, []).append(text)
+    for metric, name in GAPS.items():
+        for row in found[found["metric"] == metric].to_dict("records"):
+            text = f"{name} {row['value']:.3f}{within(row['low'], row['high'])}"
+            text += changed.get((row["attribute"], metric), "")
+            lines.setdefault(row["attribute"], []).append(text)
     return [f"{attribute}: {', '.join(lines[attribute])}" for attribute in sorted(lines)]
 
 
 def _changes(changes: pd.DataFrame) -> dict[tuple[str, str], str]:
     known = changes[changes["change"].notna() & (changes["group"] == "")]
     return {
-        (row.attribute, row.metric): f", changed by {row.change:+.3f}{within(row.low, row.high)}"
-        for row in known.itertuples()
+        (row["attribute"], row["metric"]): (
+            f", changed by {row['change']:+.3f}{within(row['low'], row['high'])}"
+        )
+        for row in known.to_dict("records")
     }
 
 
