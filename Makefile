@@ -17,7 +17,7 @@ unexport PIP_PREFIX PIP_REQUIRE_HASHES PIP_ROOT PIP_TARGET PIP_USER
 unexport PYTHONHOME PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help install core run test coverage test-slow lint format viz docs check-docs lock sbom bench bench-table gpu gpu-paper clean
+.PHONY: help install core release run test coverage test-slow lint format viz docs check-docs lock sbom bench bench-table gpu gpu-paper clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -71,6 +71,9 @@ lint: $(INSTALLED) ## check style, types and import rules
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions action.yml
 
 format: $(INSTALLED) ## apply ruff fixes and formatting
 	$(BIN)/ruff check --fix
@@ -122,6 +125,10 @@ gpu: $(INSTALLED) ## check and measure the training loop on a GPU, in less than 
 
 gpu-paper: $(INSTALLED) ## train a slice of the papers' tables (MINUTES=20; again: continue)
 	$(BIN)/python docs/paper_slice.py build/paper --minutes $(or $(MINUTES),20)
+
+release: $(INSTALLED) ## build sdist and wheel in dist/ from the last commit, reproducibly, and install them
+	@mkdir -p build
+	.ci/release
 
 clean: ## remove the environment and all caches; data and results stay
 	rm -rf $(ENVIRONMENT) .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache \

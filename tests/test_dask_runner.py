@@ -28,6 +28,7 @@ from kedro.io import DataCatalog, MemoryDataset
 from kedro.io.core import Version
 from kedro.pipeline import Node, Pipeline
 
+from robust_fairness import __version__
 from robust_fairness.catalog.files import TextDataset
 from robust_fairness.core.errors import Failure, InputError
 from robust_fairness.runs.runners import DaskRunner, RunFailed, Stopped, dask_runner
@@ -501,8 +502,8 @@ OLD = LACKS.replace("raise metadata.PackageNotFoundError(name)", 'return "0.0.1"
 @pytest.mark.parametrize(
     ("customised", "words", "message"),
     [
-        (LACKS, (), "lacks robust_fairness, here it is 0.1.0; install it there"),
-        (OLD, (), "has robust_fairness 0.0.1, here it is 0.1.0; install the same version"),
+        (LACKS, (), f"lacks robust_fairness, here it is {__version__}; install it there"),
+        (OLD, (), f"has robust_fairness 0.0.1, here it is {__version__}; install the same version"),
         (
             "",
             ("--nthreads=2",),

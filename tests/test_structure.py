@@ -9,6 +9,7 @@ from pathlib import Path
 import grimp
 import pytest
 
+from robust_fairness import __version__
 from tests.project import ROOT
 
 PACKAGE = ROOT / "src" / "robust_fairness"
@@ -44,6 +45,7 @@ FILES = {
     "experiment/plugins.py": "error messages of pydantic",
     "metrics/criteria.py": "criteria as a user writes them: accuracy@unbiased_val",
     "metrics/find.py": "metrics as a user writes them: accuracy_at(alpha=-0.5)",
+    "runs/retention.py": "ids of runs in the text of pages",
     "runs/secrets.py": "URLs and options of a command line",
     "runs/session.py": "run ids as a user writes them",
     "runs/runners/fault_tolerant.py": "command line, names of Python's special methods",
@@ -117,3 +119,7 @@ def test_no_fact_is_parsed_out_of_a_name():
     }
     assert {name: lines for name, lines in found.items() if name not in FILES} == {}
     assert sorted(FILES.keys() - found.keys()) == []  # no longer needed
+
+
+def test_the_citation_has_the_version_of_the_package():
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")

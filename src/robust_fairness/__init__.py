@@ -16,7 +16,7 @@ The audit and the metrics need no extra, the others ``pip install "robust-fairne
 from importlib import import_module
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 # Where the public names are; each is imported when it is first used.
 _PLACES = {
