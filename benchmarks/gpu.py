@@ -46,7 +46,7 @@ CONVOLUTION = {"name": "biased_mnist_cnn"}
 NETWORKS = {"donini": {"name": "linear"}, "metric_learning": EMBEDDING, "parade": EMBEDDING}
 # Miners draw where the embeddings are, so that methods of embeddings are compared without one.
 UNMINED = {"objective": "multisimilarity"}
-OPTIONS = {"dfr": {"warm_up_epochs": 1}, "metric_learning": UNMINED, "parade": UNMINED}
+OPTIONS = {"dfr_train": {"warm_up_epochs": 1}, "metric_learning": UNMINED, "parade": UNMINED}
 # Of the largest weight, after the epochs of a comparison; FairCOCCO solves with nearly equal rows.
 TOLERANCE = {"float64": 1e-6, "float32": 1e-2}
 EPOCHS = 2

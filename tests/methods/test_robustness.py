@@ -10,6 +10,8 @@ import pytest
 import torch
 import yaml
 from scipy import optimize, stats
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find, names
@@ -19,13 +21,14 @@ from robust_fairness.methods.chi_square_dro import worst_weights
 from robust_fairness.methods.coral import covariance_distances, moment_distances
 from robust_fairness.methods.cvar_dro import worst_rows
 from robust_fairness.methods.dann import reversal
+from robust_fairness.methods.dfr import averaged_regressions
 from robust_fairness.methods.importance_weighting import density_ratio, normalised
 from robust_fairness.methods.lisa import partners
 from robust_fairness.methods.mixup import mixed_loss, symmetric_beta
 from robust_fairness.methods.mmd import mmd_distances
 from robust_fairness.methods.subsampling import Subsampling, balanced
 from robust_fairness.methods.vrex import mean_and_variance
-from robust_fairness.models.losses import task_loss
+from robust_fairness.models.losses import ABSENT, task_loss
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.models.tables.linear import LinearNetwork
 from robust_fairness.samples.domains import hold_out_domains
@@ -271,11 +274,74 @@ def test_without_its_term_a_method_is_plain_training(method, options):
     assert all(found[name] == pytest.approx(plain[name], abs=1e-6) for name in plain)
 
 
-def test_dfr_trains_a_new_head_on_balanced_rows():
+def test_dfr_averages_the_regressions_of_the_reference():
+    """l1 without a penalty of the intercept, on embeddings standardised by all rows."""
+    golden = GOLDEN["dfr"]
+    x, y = np.array(golden["embeddings"]), np.array(golden["y"])
+    subsets = [np.array(rows) for rows in golden["subsets"]]
+    slopes, intercepts = averaged_regressions(x, y, np.ones(len(y)), subsets, 3, 1.0)
+    assert (slopes[:, 2] == 0).all() and intercepts[2] == ABSENT
+    coefficients = (slopes[:, 1] - slopes[:, 0]) * golden["scaler_scale"]
+    intercept = (
+        intercepts[1] - intercepts[0] + golden["scaler_mean"] @ (slopes[:, 1] - slopes[:, 0])
+    )
+    np.testing.assert_allclose(coefficients, golden["coef"], atol=5e-3)
+    assert intercept == pytest.approx(golden["intercept"], abs=5e-3)
+
+
+def test_dfr_fits_the_last_layer_to_rows_that_the_features_have_not_seen():
+    """Other labels of the held-out rows change the last layer alone; those not trained on nothing.
+
+    The last layer gives the logits of a pipeline of scikit-learn on the activations before it.
+    """
+    samples = make_samples(groups=3)
+    options = {"method_subgroups": "group", "method_regressions": 1, "seeds": (0,)}
+    cell = make_cell("dfr", **options)
+    stack = Stack(samples, cell, cell.replicas())
+    data, method = stack.data, stack.method
+    rows = data.train[0]
+    places = method.held_out(data.subgroup[rows], method.priority[0, rows])
+    fold = rows[places].numpy()
+    trained = data.subgroup[rows]
+    assert (torch.bincount(trained[places]) - torch.bincount(trained) / 5).abs().max() < 1
+    other, outside = samples.y.copy(), samples.y.copy()
+    other[fold] = 1 - other[fold]
+    outside[~np.isin(np.arange(len(outside)), rows)] *= 0
+    fitted, flipped, unread = (
+        train(replace(samples, y=y), cell)[0][0].state for y in (samples.y, other, outside)
+    )
+    changed = {name for name in fitted if not np.array_equal(fitted[name], flipped[name])}
+    assert changed == {"model.top.second.weight", "model.top.second.bias"}
+    assert all(np.array_equal(fitted[name], unread[name]) for name in fitted)
+    for _ in range(stack.epochs):
+        stack.run_epoch()
+    with torch.no_grad():
+        model = stack.model.eval()
+        x = model.top.hidden(model.features(data.batch(data.train).x))[0].double().numpy()
+        outputs = model(data.batch(data.train).x)[0].numpy()
+    draw = Randomness([0], "heads")
+    draw.uniform((len(samples),), 1.0)  # which rows are held out
+    priority = draw.uniform((len(samples),), 1.0)[0, fold]
+    chosen = places[balanced(data.subgroup[fold], priority)]
+    scaler = StandardScaler().fit(x[places])
+    regression = LogisticRegression(l1_ratio=1, solver="liblinear", intercept_scaling=1e4, tol=1e-8)
+    regression.fit(scaler.transform(x[chosen]), data.y[0, rows[chosen]])
+    expected = regression.decision_function(scaler.transform(x))
+    np.testing.assert_allclose(outputs[:, 1] - outputs[:, 0], expected, atol=5e-3)
+
+
+def test_dfr_refuses_a_warm_up_which_would_train_features_on_held_out_rows():
+    with pytest.raises(InputError, match="allowed: 0, or method dfr_train"):
+        train(make_samples(), make_cell("dfr", method_warm_up_epochs=1))
+
+
+def test_dfr_train_trains_a_new_head_on_balanced_rows():
     """Adam's first step on the loss of the visited rows and the l1 norm; features do not move."""
     samples = make_samples(groups=3)
     options = {"epochs": 2, "batch_size": 1000, "schedule": "constant"}
-    cell = make_cell("dfr", seeds=(0,), method_warm_up_epochs=1, method_penalty=0.1, **options)
+    cell = make_cell(
+        "dfr_train", seeds=(0,), method_warm_up_epochs=1, method_penalty=0.1, **options
+    )
     stack = Stack(samples, cell, cell.replicas())
     stack.run_epoch()
     before = {name: one.clone() for name, one in stack.model.body.state_dict().items()}

@@ -324,7 +324,7 @@ def embedded(cell):
     return cell.model_validate(cell.model_dump() | {"network": network})
 
 
-SETTINGS = {"dfr": {"epochs": 3}}
+SETTINGS = {"dfr_train": {"epochs": 3}}
 
 
 OF_ESTIMATORS = [name for name in names("method") if find("method", name).estimators == "only"]

@@ -18,7 +18,7 @@ EMBEDDING = {
     "classifier": "logistic_regression",
 }
 # Options without which a method does not train for four epochs.
-OPTIONS = {"dfr": {"warm_up_epochs": 2}}
+OPTIONS = {"dfr_train": {"warm_up_epochs": 2}}
 NETWORKS = {"donini": {"name": "linear"}, "metric_learning": EMBEDDING, "parade": EMBEDDING}
 
 

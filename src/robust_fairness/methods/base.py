@@ -309,6 +309,9 @@ class Method(Plugin, nn.Module, ABC):
         """
         return ()
 
+    def finish(self, model: Model) -> None:
+        """Change the network after the last epoch, in evaluation mode and without gradients."""
+
     def visiting_order(self, rows: TrainingRows, generator: torch.Generator) -> Tensor:
         """Positions in ``rows`` that one replica visits in an epoch, in order, int64.
 

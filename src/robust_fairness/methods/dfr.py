@@ -1,77 +1,191 @@
-"""Deep feature reweighting: retraining of the head on balanced rows (Kirichenko et al. 2023)."""
+"""Deep feature reweighting: a new last layer from held-out rows (Kirichenko et al. 2023)."""
 
-from collections.abc import Iterable, Iterator
+import logging
+import warnings
+from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.methods.base import (
-    Batch,
-    Method,
     Problem,
-    Step,
     SubgroupMethodParameters,
     TrainingRows,
+    require_softmax,
 )
-from robust_fairness.methods.subsampling import balanced_visits
+from robust_fairness.methods.erm import Erm
+from robust_fairness.methods.subsampling import balanced
 from robust_fairness.models.base import Model
+from robust_fairness.models.layers import Linear
+from robust_fairness.models.losses import ABSENT
+
+ITERATIONS = 5000  # of scikit-learn's solver
+FEWEST_ROWS = 10  # held-out rows of a subgroup below which a warning is logged
+LOGGER = logging.getLogger(__name__)
 
 
-class Dfr(Method):
-    r"""Train plainly, then train a new head on frozen features of balanced training rows.
+class Dfr(Erm):
+    r"""Train plainly, then fit the last layer to rows that the features have not seen.
 
-    .. math:: \frac{1}{m} \sum_{i \in S} L_i + \lambda \|\theta_{head}\|_1
+    .. math:: \frac{1}{R} \sum_{r=1}^R \arg\min_\theta \sum_{i \in S_r} L_i(\theta)
+        + \frac{1}{C} \|\theta\|_1
 
-    S has equally many training rows of every subgroup, drawn once by the seed (the source's
-    DFR-Tr-Tr; its form that trains the head on validation rows is not implemented). Here the head
-    is that of the network, which for ``mlp`` has two layers; it is trained in steps, where the
-    source fits logistic regressions and averages ten of them.
+    One fold of the training rows, with the same share of every subgroup, is held out from the
+    training of the features. S_r has equally many of its rows from every subgroup, drawn by the
+    seed. The regressions take standardised inputs of the last layer, are fitted to convergence by
+    scikit-learn, with an intercept without penalty, and averaged. The source takes these rows from
+    its validation rows; here no validation row is read.
 
     Source: "Last Layer Re-Training is Sufficient for Robustness to Spurious Correlations" (ICLR
-    2023), section 5.
+    2023), section 4 and appendix B.
     """
 
     class Parameters(SubgroupMethodParameters):
-        """Length of the training of the features, and penalty of the head."""
+        """Rows that are held out, and the regressions on them."""
 
-        warm_up_epochs: int = Field(10, ge=1, description="epochs of plain training")
-        penalty: float = Field(0.0, ge=0, description="lambda, weight of the head's l1 norm")
+        folds: int = Field(5, ge=2, description="folds of the training rows; one is held out")
+        inverse_penalty: float = Field(1.0, gt=0, description="C of the l1 norm")
+        regressions: int = Field(10, ge=1, description="R, number of regressions")
 
-    reads = ("sample_weight",)
+    estimators = "no"
     priority: Tensor
 
     def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
+        problem.require_classes(self.name)
         problem.require_subgroups(self.name, hparams)
-        if hparams.warm_up_epochs >= problem.epochs:
+        require_softmax(self.name, model)
+        last_layer(model)
+        if hparams.warm_up_epochs:
             raise InputError(
-                f"method dfr: warm_up_epochs {hparams.warm_up_epochs} of {problem.epochs} epochs "
-                "leave none for the head, allowed: fewer"
+                f"method dfr: warm_up_epochs {hparams.warm_up_epochs} would train features on the "
+                "held-out rows, allowed: 0, or method dfr_train"
             )
-        self.fresh = problem.new_model().requires_grad_(False)
         self.register_buffer("priority", problem.heads.uniform((problem.rows,), 1.0))
 
-    def players(self, model: Model) -> dict[str, Iterable[nn.Parameter]]:
-        return {"model": model.parameters(), "head": model.top.parameters()}
-
-    def start_epoch(self, model: Model, epoch: int) -> tuple[str, ...]:
-        if epoch != self.hparams.warm_up_epochs:
-            return ()
-        model.top.load_state_dict(self.fresh.top.state_dict())
-        return ("head",)
-
     def visiting_order(self, rows: TrainingRows, generator: torch.Generator) -> Tensor:
-        return balanced_visits(rows, self.priority, generator)
+        held_out = self.held_out(rows.subgroup, self.priority[rows.replica, rows.rows])
+        kept = torch.ones_like(rows.rows, dtype=torch.bool)
+        kept[held_out] = False
+        places = kept.nonzero()[:, 0]
+        return places[torch.randperm(len(places), generator=generator, device=generator.device)]
 
-    def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
-        model.eval()  # batch statistics of the features are frozen as well
-        with torch.no_grad():
-            features = model.features(batch.x)
-        outputs = model.head(features, batch.noise)
-        losses = batch.sample_weight * model.task_loss(outputs, batch.y)
-        # weights of networks that do not stack have no replica axis
-        weights = [one.view(len(losses), -1) for one in model.top.parameters()]
-        norm = torch.cat(weights, dim=1).abs().sum(1)
-        yield Step({"head": losses.mean(-1) + self.hparams.penalty * norm})
+    def held_out(self, subgroup: Tensor, priority: Tensor) -> Tensor:
+        """Positions of the fold that is held out, int64, from subgroups and priorities ``[m]``."""
+        order = priority.argsort(stable=True)
+        return order[subgroup[order].argsort(stable=True)][:: self.hparams.folds]
+
+    def finish(self, model: Model) -> None:
+        layer = last_layer(model)
+        inputs: list[Tensor] = []
+        hook = layer.register_forward_pre_hook(lambda layer, arguments: inputs.append(arguments[0]))
+        blocks = []
+        for batch in self.problem.training_batches():
+            model(batch.x)
+            x = inputs.pop().reshape(*batch.y.shape, -1)
+            blocks.append((x, batch.y, batch.subgroup, batch.rows, batch.sample_weight))
+        hook.remove()
+        rows = [torch.cat(parts, dim=1) for parts in zip(*blocks, strict=True)]
+        draws = [
+            self.problem.heads.uniform((self.problem.rows,), 1.0)
+            for _ in range(self.hparams.regressions)
+        ]
+        for replica in range(len(self.problem.seeds)):
+            x, y, subgroup, numbers, weight = (values[replica] for values in rows)
+            fold = self.held_out(subgroup, self.priority[replica, numbers])
+            if not x.isfinite().all():
+                continue  # the training loop reports it
+            self.warn_of_few(subgroup, subgroup[fold], self.problem.seeds[replica])
+            coefficients, intercepts = averaged_regressions(
+                x[fold].double().cpu().numpy(),
+                y[fold].cpu().numpy(),
+                weight[fold].double().cpu().numpy(),
+                [
+                    balanced(subgroup[fold], draw[replica, numbers[fold]]).cpu().numpy()
+                    for draw in draws
+                ],
+                self.problem.classes,
+                self.hparams.inverse_penalty[replica].item(),
+            )
+            if isinstance(layer, Linear):
+                layer.weight[replica] = torch.from_numpy(coefficients)
+                layer.bias[replica, 0] = torch.from_numpy(intercepts)
+            else:
+                layer.weight.copy_(torch.from_numpy(coefficients.T))
+                layer.bias.copy_(torch.from_numpy(intercepts))
+
+    def warn_of_few(self, trained: Tensor, held_out: Tensor, seed: int) -> None:
+        """Warn if a subgroup of the training rows has few rows that are held out."""
+        known = trained[trained >= 0].unique()
+        counts = (held_out == known[:, None]).sum(1)
+        if counts.min() < FEWEST_ROWS:
+            LOGGER.warning(
+                "dfr, seed %d: the smallest of %d subgroups has %d held-out rows, and every "
+                "regression at most as many of each, allowed: fewer folds, larger subgroups", seed,
+                len(counts), counts.min(),
+            )  # fmt: skip
+
+
+def last_layer(model: Model) -> Any:
+    """The linear layer whose outputs are those of the network."""
+    *_, layer = model.top.modules()
+    if type(layer) not in (Linear, nn.Linear):
+        raise InputError(
+            f"method dfr: the last layer of network {model.name} is not linear, allowed: networks "
+            "with a linear last layer"
+        )
+    return layer
+
+
+def averaged_regressions(
+    x: np.ndarray,
+    y: np.ndarray,
+    sample_weight: np.ndarray,
+    subsets: Sequence[np.ndarray],
+    classes: int,
+    inverse_penalty: float,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients ``[d, class]`` and intercepts ``[class]``, means over l1 logistic regressions.
+
+    Args:
+        x: inputs ``[m, d]``, which are standardised for the regressions.
+        y: classes ``[m]``; one without rows has the logit ``ABSENT``.
+        sample_weight: ``[m]``.
+        subsets: positions of the rows of every regression.
+        classes: number of classes.
+        inverse_penalty: C.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
+    scaler = StandardScaler().fit(x)
+    scaled = scaler.transform(x)
+    coefficients = np.zeros((len(subsets), x.shape[1], classes))
+    intercepts = np.full((len(subsets), classes), ABSENT)
+    for number, rows in enumerate(subsets):
+        present = np.unique(y[rows])
+        if len(present) == 1:
+            raise InputError(
+                "method dfr: the held-out rows of known subgroups are of one class, allowed: two "
+                "or more"
+            )
+        regression = LogisticRegression(
+            l1_ratio=1, solver="saga", C=inverse_penalty, max_iter=ITERATIONS, random_state=0
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # logged below
+            regression.fit(scaled[rows], y[rows], sample_weight[rows])
+        if regression.n_iter_.max() >= ITERATIONS:
+            LOGGER.warning("dfr: not converged after %d iterations", ITERATIONS)
+        learnt = np.column_stack([regression.coef_, regression.intercept_])
+        if len(present) == 2:  # noqa: PLR2004 - the logit of the second minus that of the first
+            learnt = np.array([[-0.5], [0.5]]) * learnt
+        coefficients[number][:, present] = learnt[:, :-1].T
+        intercepts[number, present] = learnt[:, -1]
+    slopes = coefficients.mean(0) / scaler.scale_[:, None]
+    return slopes, intercepts.mean(0) - scaler.mean_ @ slopes

@@ -108,6 +108,8 @@ class Stack:
             self._fit_once(self.model)
         else:
             losses |= self._take_steps()
+            if len(self.history) == self.epochs - 1:
+                self._finish()
         found = {
             f"{player} loss": torch.stack(values).mean(0)
             for player, values in losses.items()
@@ -118,6 +120,11 @@ class Stack:
         quantities = [*(f"{player} loss" for player in losses), "validation loss"]
         self.history.append(torch.stack([found.get(name, self._absent) for name in quantities]))
         self._note_failures(found)
+
+    @torch.no_grad()
+    def _finish(self) -> None:
+        self.model.eval()
+        self.method.finish(self.model)
 
     def _note_failures(self, losses: dict[str, Tensor]) -> None:
         """Note the replicas with losses or weights that are not finite."""

@@ -1,0 +1,76 @@
+"""Deep feature reweighting on training rows (Kirichenko et al. 2023, DFR-Tr-Tr)."""
+
+from collections.abc import Iterable, Iterator
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from robust_fairness.core.errors import InputError
+from robust_fairness.methods.base import (
+    Batch,
+    Method,
+    Problem,
+    Step,
+    SubgroupMethodParameters,
+    TrainingRows,
+)
+from robust_fairness.methods.subsampling import balanced_visits
+from robust_fairness.models.base import Model
+
+
+class DfrTrain(Method):
+    r"""Train plainly, then train a new head on frozen features of balanced training rows.
+
+    .. math:: \frac{1}{m} \sum_{i \in S} L_i + \lambda \|\theta_{head}\|_1
+
+    S has equally many training rows of every subgroup, drawn once by the seed. The head is that of
+    the network, which for ``mlp`` has two layers; it is trained in steps, where the source fits
+    logistic regressions and averages ten of them. ``dfr`` is the source's own form.
+
+    Source: "Last Layer Re-Training is Sufficient for Robustness to Spurious Correlations" (ICLR
+    2023), section 5.
+    """
+
+    class Parameters(SubgroupMethodParameters):
+        """Length of the training of the features, and penalty of the head."""
+
+        warm_up_epochs: int = Field(10, ge=1, description="epochs of plain training")
+        penalty: float = Field(0.0, ge=0, description="lambda, weight of the head's l1 norm")
+
+    reads = ("sample_weight",)
+    priority: Tensor
+
+    def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
+        super().__init__(hparams, model, problem)
+        problem.require_subgroups(self.name, hparams)
+        if hparams.warm_up_epochs >= problem.epochs:
+            raise InputError(
+                f"method dfr_train: warm_up_epochs {hparams.warm_up_epochs} of {problem.epochs} "
+                "epochs leave none for the head, allowed: fewer"
+            )
+        self.fresh = problem.new_model().requires_grad_(False)
+        self.register_buffer("priority", problem.heads.uniform((problem.rows,), 1.0))
+
+    def players(self, model: Model) -> dict[str, Iterable[nn.Parameter]]:
+        return {"model": model.parameters(), "head": model.top.parameters()}
+
+    def start_epoch(self, model: Model, epoch: int) -> tuple[str, ...]:
+        if epoch != self.hparams.warm_up_epochs:
+            return ()
+        model.top.load_state_dict(self.fresh.top.state_dict())
+        return ("head",)
+
+    def visiting_order(self, rows: TrainingRows, generator: torch.Generator) -> Tensor:
+        return balanced_visits(rows, self.priority, generator)
+
+    def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
+        model.eval()  # batch statistics of the features are frozen as well
+        with torch.no_grad():
+            features = model.features(batch.x)
+        outputs = model.head(features, batch.noise)
+        losses = batch.sample_weight * model.task_loss(outputs, batch.y)
+        # weights of networks that do not stack have no replica axis
+        weights = [weight.view(len(losses), -1) for weight in model.top.parameters()]
+        norm = torch.cat(weights, dim=1).abs().sum(1)
+        yield Step({"head": losses.mean(-1) + self.hparams.penalty * norm})
