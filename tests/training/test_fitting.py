@@ -135,7 +135,9 @@ def test_training_twice_gives_the_same_bits(method, tmp_path, monkeypatch):
     assert curves.equals(again)
 
 
-@pytest.mark.parametrize("method", ["erm", "cuma", "dfr_train", "faircocco", "lff", "lnl", "parade"])
+@pytest.mark.parametrize(
+    "method", ["erm", "cuma", "dfr_train", "faircocco", "lff", "lnl", "parade"]
+)
 def test_bfloat16_training_stays_close(method):
     """Whatever passes a method makes: float32 weights, close to those of float32."""
     samples = make_samples(domains=3)
