@@ -1,6 +1,11 @@
 """Means of row values and their variances, from sums over blocks."""
 
+import os
+from pathlib import Path
+from zipfile import ZipFile
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from robust_fairness.inference.moments import (
@@ -88,3 +93,47 @@ def test_replicates_are_those_of_the_census_bureau():
     found = covariance_by_replicates(replicates, np.array([10.0, -20.0]))
     squares = np.square(np.arange(80.0) - 10).sum() / 20
     np.testing.assert_allclose(found, squares * np.array([[1, -2], [-2, 4]]))
+
+
+REFERENCE = {
+    # state: difference of women and men, by replicate weights, by household
+    "tpr": (0.1050869484736569, 0.018976936199605065, 0.0226916118147906),
+    "fpr": (0.08477609098574101, 0.014967131800484765, 0.015392153089459012),
+}
+
+
+def test_survey_weights_of_hawaii_are_the_reference():
+    """ACS 2018, a bachelor's degree as prediction of income: weights, replicates, households."""
+    folder = os.environ.get("ROBUST_FAIRNESS_DATA", "")
+    path = Path(folder, "acs_2018", "csv_phi.zip")
+    if not folder or not path.exists():
+        pytest.skip("the official archive is not available")
+    with ZipFile(path) as archive, archive.open("psam_p15.csv") as file:
+        table = pd.read_csv(file, low_memory=False)
+    keep = (
+        (table["AGEP"] > 16) & (table["PINCP"] > 100) & (table["WKHP"] > 0) & (table["PWGTP"] >= 1)
+    )
+    table = table[keep]
+    assert len(table) == 7731
+    replicates = [f"PWGTP{number}" for number in range(1, 81)]
+    for name, label in (("tpr", True), ("fpr", False)):
+        among = ((table["PINCP"] > 50_000) == label).to_numpy()
+        values = (table["SCHL"] >= 21).to_numpy(float)
+        group = np.where(among, table["SEX"].to_numpy() - 1, -1)  # men, women
+
+        def means(weight, values=values, group=group):
+            return Moments.of(values, group, 2, weight.to_numpy(float)).mean
+
+        value, error, by_household = REFERENCE[name]
+        found = means(table["PWGTP"])
+        assert found[1] - found[0] == pytest.approx(value, abs=1e-12)
+        drawn = np.array([means(table[one]) for one in replicates])
+        covariances = (
+            covariance_by_replicates(drawn, found),
+            covariance_by_unit(
+                values, group, 2, table["SERIALNO"].to_numpy(), table["PWGTP"].to_numpy(float)
+            ),
+        )
+        for covariance, expected in zip(covariances, (error, by_household), strict=True):
+            variance = covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]
+            assert np.sqrt(variance) == pytest.approx(expected, rel=1e-9)

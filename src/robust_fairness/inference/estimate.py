@@ -25,7 +25,7 @@ POWER = 0.8  # of detectable changes and of numbers that would suffice
 ROWS, REFITS, SPLITS, DOMAINS = "rows", "refits", "splits", "domains"
 LARGE = 1e10  # degrees of freedom of the normal distribution
 NODES = 129  # of the integral over the chi-squared variable
-HALVINGS = 45  # of the bracket of a critical value
+STEPS = 14  # towards a critical value
 
 Array = np.ndarray
 
@@ -138,11 +138,23 @@ class Estimate:
         # the mixture lies between the normal distribution and t of the estimated part
         high = error * special.stdtrit(np.minimum(self._parts()[1].df, LARGE), 1 - tail)
         low = np.zeros(error.shape)
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2
-            beyond = self.tail(middle) > tail
-            low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
-        return (low + high) / 2
+        # the Illinois variant of false position, on the logarithm of the tail
+        with np.errstate(divide="ignore", invalid="ignore"):
+            above, below = np.log(0.5 / tail) + low, np.log(self.tail(high) / tail)
+            before = np.zeros(error.shape, dtype=bool)
+            for step in range(STEPS):
+                middle = (low * below - high * above) / (below - above)
+                middle = np.where(below < above, middle, high)
+                found = np.log(self.tail(middle) / tail)
+                too_low = found > 0
+                twice = (too_low == before) & (step > 0)
+                above, below = (
+                    np.where(too_low, found, np.where(twice, above / 2, above)),
+                    np.where(too_low, np.where(twice, below / 2, below), found),
+                )
+                low, high = np.where(too_low, middle, low), np.where(too_low, high, middle)
+                before = too_low
+        return middle
 
     def interval(self, level: float = LEVEL) -> tuple[Array, Array]:
         """Bounds that cover the true value with probability 1 - ``level``."""
