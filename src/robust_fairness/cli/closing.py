@@ -19,15 +19,20 @@ def closing_lines(run_id: str) -> list[str]:
 
 
 def _answer(run_id: str) -> Iterator[str]:
-    """The verdict on the preferred gap, and a line for each method; nothing without a gap."""
+    """The answers of the first screen, and a line for each method; nothing without a gap."""
     from robust_fairness.cli.report import results_of
-    from robust_fairness.reporting.matrix import STATES, preferred, verdict
+    from robust_fairness.reporting.first_screen import answers
+    from robust_fairness.reporting.matrix import STATES, preferred
 
-    found = preferred(results_of(run_id))
+    results = results_of(run_id)
+    found = preferred(results)
     if found is None:
         return
-    gap, rows = found
-    yield verdict(rows, gap)
+    for part in answers(results):
+        place = ", ".join(filter(None, (part["data"], part["attribute"])))
+        yield f"{place}: {part['answer']}. {part['told']}"
+        yield from (f"  {part[line]}" for line in ("models", "limit", "refits") if part[line])
+    rows = found[1]
     states = pd.crosstab(rows["method"], rows["state"])
     states = states[[one for one in STATES if one in states]]
     home = rows.groupby("method", sort=False)[["accuracy", "at_home"]].mean().mul(100).round()

@@ -42,7 +42,19 @@ def verdicts(
     question: Question | None = None,
     ratio: float | Array = 0.0,
 ) -> pd.DataFrame:
-    """What is known of the change of a gap from home to elsewhere, a row per test.
+    """``judged`` of ``tested``: a family of changes of one gap between the same groups."""
+    return judged(tested(home, away, of, margin, question, ratio))
+
+
+def tested(
+    home: Rates,
+    away: Rates,
+    of: Gap,
+    margin: float | Array = 0.05,
+    question: Question | None = None,
+    ratio: float | Array = 0.0,
+) -> pd.DataFrame:
+    """Changes of a gap from home to elsewhere, a row per test; p-values are not adjusted yet.
 
     Args:
         home: rates on rows of the distribution trained on ``[tests, rates, refits]``.
@@ -53,7 +65,7 @@ def verdicts(
         ratio: test by training rows of splits that share rows, per test.
 
     Returns:
-        The columns ``VERDICTS``:
+        What ``judged`` takes. Its columns, ``VERDICTS`` afterwards:
 
         - at_home, elsewhere, change: gaps of the mean rates, uncorrected; low and high: bounds of
           the change at ``LEVEL``, without adjustment; error and df: of the signed difference that
@@ -63,7 +75,7 @@ def verdicts(
           p_reversed, each adjusted by Holm over the rows; changed: p_signed below ``LEVEL``;
         - state: one of ``STATES``; ``reversed`` is a gap that turned its sign, whatever its size;
         - bound: the change, grown or shrunk, is at most this at ``LEVEL``;
-        - limit: which component is largest: ``rows at home``, ``rows elsewhere`` (limit_rate: of
+        - limit: which component is largest in the function with the largest bound: ``rows at home``, ``rows elsewhere`` (limit_rate: of
           which rate) or ``refits``; have: how many there are; needed: how many would show a change
           of ``margin`` with a power of ``POWER``, inf if no number of these alone does;
           needed_factor: by how much everything would have to grow.
@@ -80,34 +92,45 @@ def verdicts(
     found["change"] = found["elsewhere"] - found["at_home"]
     margin = np.broadcast_to(np.asarray(margin, np.float64), len(found))
     found["p_held"] = tests.signed.p_within(margin[:, None]).max(-1)
-    found["bound"] = tests.signed.bound(LEVEL).max(-1)
+    found["bound"] = tests.bounds.max(-1)
     rows = np.arange(len(found))
     found["between_refits"] = (
         np.sqrt(spread[REFITS].variance * refits)[rows, tests.decisive]
         if REFITS in spread
         else np.nan
     )
-    grew, shrank, turned = (tests.p[name] for name in ("grew", "shrank", "reversed"))
-    directed = np.fmin(np.fmin(grew, shrank), turned)
-    adjusted = {
-        "p": holm(directed), "p_signed": holm(found["p_signed"]), "p_held": holm(found["p_held"]),
-        "p_reversed": holm(turned),
-    }  # fmt: skip
-    found = found.assign(**adjusted)
-    found["changed"] = found["p_signed"] < LEVEL
+    found = found.assign(**{f"p_{name}": p for name, p in tests.p.items()})
+    return _limited(found, tests, margin)
+
+
+def judged(tests: pd.DataFrame) -> pd.DataFrame:
+    """The columns ``VERDICTS`` of a family of tests, and all others that it has.
+
+    Args:
+        tests: rows of ``tested``, of a gap between any numbers of groups; p-values are adjusted by
+            Holm over all of them.
+    """
+    grew, shrank, turned = (tests[f"p_{name}"] for name in ("grew", "shrank", "reversed"))
+    found = tests.drop(columns=["p_grew", "p_shrank"]).assign(
+        p=holm(np.fmin(np.fmin(grew, shrank), turned)),
+        p_signed=holm(tests["p_signed"]),
+        p_held=holm(tests["p_held"]),
+        p_reversed=holm(turned),
+    )
     certain = found["p"] < LEVEL
-    found["state"] = np.select(
+    state = np.select(
         [
-            ~np.isfinite(found["error"]),
+            ~(found["error"] > 0),
             certain & (found["p_reversed"] < LEVEL),
             certain & (grew <= shrank),
             certain,
             found["p_held"] < LEVEL,
+            ~np.isfinite(found["bound"]),
         ],
-        ["not estimable", "reversed", "grew", "shrank", "held"],
+        ["not estimable", "reversed", "grew", "shrank", "held", "not estimable"],
         "inconclusive",
     )
-    return _limited(found, tests, margin)[list(VERDICTS)]
+    return found.assign(changed=found["p_signed"] < LEVEL, state=state)
 
 
 class _Tests:
@@ -119,6 +142,8 @@ class _Tests:
         number, rows = len(of.functions), np.arange(len(home.value))
         self.signed = self._of(away, home, of.functions, of.functions)
         self.decisive = np.nan_to_num(np.abs(self.signed.value), nan=-1).argmax(-1)
+        self.bounds = self.signed.bound(LEVEL)
+        self.loosest = np.nan_to_num(self.bounds, nan=-1).argmax(-1)
         at_home, elsewhere = (np.nan_to_num(one.mean @ of.functions.T) for one in (home, away))
         up, down = (of.functions[one.argmax(-1)][:, None] for one in (elsewhere, at_home))
         more = self._of(away, home, up, of.functions)
@@ -152,7 +177,7 @@ class _Tests:
 def _limited(found: pd.DataFrame, tests: _Tests, margin: Array) -> pd.DataFrame:
     """With what limits each test, and the number that would suffice."""
     rows = np.arange(len(found))
-    squares = tests.functions[tests.decisive] ** 2
+    squares = tests.functions[tests.loosest] ** 2
     parts = {
         "rows at home": squares * tests.home.variance,
         "rows elsewhere": squares * tests.away.variance,
@@ -160,7 +185,7 @@ def _limited(found: pd.DataFrame, tests: _Tests, margin: Array) -> pd.DataFrame:
     refits = np.zeros(len(found))
     for name in (REFITS, SPLITS):
         if name in tests.signed.components:
-            refits = np.asarray(tests.signed.components[name].variance)[rows, tests.decisive]
+            refits = np.asarray(tests.signed.components[name].variance)[rows, tests.loosest]
     variances = np.nan_to_num(np.column_stack([*parts.values(), refits]))
     n = np.column_stack(
         [tests.home.n, tests.away.n, np.full(len(found), tests.home.value.shape[-1])]
@@ -175,7 +200,7 @@ def _limited(found: pd.DataFrame, tests: _Tests, margin: Array) -> pd.DataFrame:
         needed = np.where(rest < target, np.ceil(have * share / (target - rest)), np.inf)
         factor = total / target
     names = np.repeat(["rows at home", "rows elsewhere", "refits"], [rates, rates, 1])
-    unknown = ~np.isfinite(found["error"].to_numpy())
+    unknown = ~np.isfinite(found["bound"].to_numpy())
     counts = np.column_stack([tests.home.n, tests.away.n])
     fewest = counts.argmin(1)
     largest = np.where(unknown, fewest, largest)

@@ -1,52 +1,43 @@
-"""The first screen of the report: verdicts, and the matrices that they are computed from."""
+"""The first screen of the report: the answer, what limits it, the matrix, and what to deploy."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
 
+from robust_fairness.inference.estimate import LEVEL
 from robust_fairness.rendering.html import counted, rendered
 from robust_fairness.reporting.matrix import (
-    TEST_SET,
-    differences,
-    in_words,
+    CHANGED,
+    GAPS,
+    METHOD_QUESTION,
+    MODEL_QUESTION,
+    PLACE,
+    STATES,
+    home_against_plain,
     is_plain,
-    margins,
     matrices,
     other_networks,
     test_set_name,
     undefined,
-    verdict,
 )
 from robust_fairness.reporting.results import Results
-from robust_fairness.reporting.statistics import LEVEL
 
 ALL = "all datasets"
 EDGES = (-0.10, -0.05, -0.02, 0.02, 0.05, 0.10)  # of the colours of changes
 WIDEST = 0.3  # end of the axis of intervals
 ROOMY = 90  # letters of all test sets up to which their names are written horizontally
 LEAST = 8  # letters that a column takes at least
+LISTED = 5  # pairs that are named
 SUBMITTED = "submission"  # algorithm of predictions that were made elsewhere
 TRIVIALITY = {"constant_accuracy", "selection_rate_by_group"}  # metrics that tell trivial ones
 AXIS = 180  # its width in pixels
 SYMBOLS = {
-    "grew": "", "shrank": "", "held": "=", "inconclusive": "?", "trivial": "T", "missing": "–",
+    "grew": "▲", "shrank": "▼", "reversed": "⇄", "held": "=", "inconclusive": "?",
+    "not estimable": "∅", "trivial": "T", "missing": "–",
 }  # fmt: skip
-WORDS = {
-    "grew": "grew by {size} points, significant",
-    "shrank": "shrank by {size} points, significant",
-    "held": "held, changed by {change} points",
-    "inconclusive": "inconclusive, {change} points",
-    "trivial": "trivial predictor",
-    "missing": "missing: {reason}",
-}
-ABSENT = {
-    "state": "missing", "reason": "not run", "change": np.nan, "low": np.nan, "high": np.nan,
-    "changed": False, "seeds": 0, "n": 0, "accuracy_change": np.nan, "accuracy_changed": False,
-}  # fmt: skip
-Cells = dict[tuple[Any, ...], dict[Any, Any]]
 
 
 def panels(
@@ -59,149 +50,360 @@ def panels(
         failed: reasons of failed cells by dataset and method.
     """
     unknown = TRIVIALITY.isdisjoint(results.metrics["metric"])
-    changes = matrices(results, failed)
-    without = {gap: undefined(results, gap) for gap in changes}
     found = [
-        {
-            **panel(rows, gap, data),
-            "verdicts": [verdict(rows, gap).split(": ", 1)],
-            "undefined": without[gap].get(data, []),
-        }
-        for gap, data, rows in _parts(changes)
+        panel(rows, gap, data, results) | {"unknown": unknown}
+        for gap, data, rows in _parts(matrices(results, failed))
     ]
-    return [
-        one | {"id": f"panel-{number}", "unknown": unknown, "where": "away from home"}
-        for number, one in enumerate(found)
-    ]
+    return [one | {"id": f"panel-{number}"} for number, one in enumerate(found)]
 
 
-def compared_panels(
-    first: Results, second: Results, names: tuple[str, str]
-) -> list[dict[str, Any]]:
-    """A panel per gap and dataset with the verdicts of two runs and how much their changes differ.
+def answers(results: Results) -> list[dict[str, str]]:
+    """The answers to the preferred gap: of every dataset and attribute, in words.
 
-    Args:
-        first: the tables of a run.
-        second: the tables of another run.
-        names: their ids.
+    Returns:
+        ``data``, ``attribute``, ``answer`` (a few words), ``told`` (a sentence with counts and
+        bounds), ``limit`` (what limits it, and what would suffice), ``refits`` (which question is
+        answered) and ``models`` (the other one).
     """
-    both = [matrices(first), matrices(second)]
-    where = f"away from home in run {names[1]}, less that in run {names[0]}"
-    found = []
-    for number, (gap, data, rows) in enumerate(_parts(differences(first, second))):
-        own = [one[gap] if data == ALL else _of_data(one[gap], data) for one in both]
-        told = [[f"Run {name}", verdict(one, gap)] for name, one in zip(names, own, strict=True)]
-        more = {"verdicts": told, "id": f"panel-{number}", "unknown": False, "where": where}
-        found.append(panel(rows, gap, data) | more)
-    return found
+    found = next(_parts(matrices(results)), None)
+    return [] if found is None else panel(found[2], found[0], found[1], results)["answers"]
 
 
 def comparison(first: Results, second: Results, names: tuple[str, str]) -> str:
-    """The page that sets two runs side by side, see ``compared_panels``."""
-    panels = compared_panels(first, second, names)
-    return rendered("robust_fairness.reporting", "comparison.html", panels=panels, names=names)
-
-
-def _of_data(rows: pd.DataFrame, data: str) -> pd.DataFrame:
-    return rows[rows["data"] == data]
+    """The page that sets the first screens of two runs below each other."""
+    both = [
+        one | {"id": f"{name}-{one['id']}", "run": name}
+        for name, run in zip(names, (first, second), strict=True)
+        for one in panels(run)[:1]
+    ]
+    return rendered("robust_fairness.reporting", "comparison.html", panels=both, names=names)
 
 
 def _parts(found: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, str, pd.DataFrame]]:
-    """Gap, dataset and rows of every panel; tests are corrected over all datasets of a gap."""
+    """Gap, dataset and rows of every panel."""
     for gap, rows in found.items():
         names = rows["data"].unique()
         if len(names) > 1:
             yield gap, ALL, rows
         for name in names:
-            yield gap, str(name), _of_data(rows, name)
+            yield gap, str(name), rows[rows["data"] == name]
 
 
-def panel(rows: pd.DataFrame, gap: str, data: str) -> dict[str, Any]:
-    """Table and notes of some rows of a matrix."""
-    sizes = rows.groupby(TEST_SET, sort=False)["n"].min()
-    columns = {key: test_set_name(*key[1:]) for key in sizes.index}
-    other = other_networks(rows, "data").groupby(rows["method"]).all()
-    lines = [_line(name, own, columns, bool(other[name])) for name, own in _by_method(rows).items()]
-    spans = sizes.groupby(level="data", sort=False).size()
+def panel(rows: pd.DataFrame, gap: str, data: str, results: Results) -> dict[str, Any]:
+    """Answers, matrices and models worth deploying of some rows of a matrix."""
+    of_attribute = [
+        (str(place), str(attribute), part)
+        for (place, attribute), part in rows.groupby(["data", "attribute"], sort=False)
+    ]
+    without = {
+        key: why for key, why in undefined(results, gap).items() if key[0] in set(rows["data"])
+    }
+    told = [
+        answer(part, gap) | _of_models(part, results, gap) | {"data": place, "attribute": name}
+        for place, name, part in of_attribute
+    ]
+    told += [
+        {"data": place, "attribute": name, "answer": "Not estimable", "told": f"{why}.",
+         "limit": "Merge small groups (`values:` of the attribute) or add rows.", "refits": "",
+         "models": ""}
+        for (place, name), why in without.items()
+    ]  # fmt: skip
     return {
         "gap": gap,
-        "words": in_words(rows, gap),
+        "words": GAPS[gap],
         "data": data,
-        "groups": [{"name": name, "span": span} for name, span in spans.items()],
-        "columns": [
-            {"name": name, "rows": f"{n:,.0f}"}
-            for name, n in zip(columns.values(), sizes, strict=True)
+        "answers": told,
+        "several": len(told) > 1,
+        "matrices": [_matrix(part, place, name, gap) for place, name, part in of_attribute],
+        "deployable": [
+            {"data": place, "attribute": name, "models": deployable(part, results, gap)}
+            for place, name, part in of_attribute
         ],
-        "roomy": sum(max(len(name), LEAST) for name in columns.values()) <= ROOMY,
-        "lines": sorted(lines, key=lambda line: line["place"]),
-        "margin": margins(rows),
+        "tests": counted({"tests": int(rows["p"].count())}),
         "level": f"{100 * LEVEL:g} %",
-        "tests": counted({"tests": int(rows["p_changed"].count())}),
-        "trivial": [line["name"] for line in lines if line["trivial"]],
         "file": f"matrix-{gap}.csv",
         "csv": "data:text/csv;charset=utf-8," + quote(rows.to_csv(index=False)),
     }
 
 
-def _by_method(rows: pd.DataFrame) -> dict[str, Cells]:
-    """Rows of every method by test set."""
-    found: dict[str, Cells] = {}
-    for row in rows.to_dict("records"):
-        key = tuple(row[name] for name in TEST_SET)
-        found.setdefault(row["method"], {})[key] = dict(row)
-    return found
+def answer(rows: pd.DataFrame, gap: str) -> dict[str, str]:
+    """What is known of the changes of a gap, its bound and what limits it, in words.
+
+    Args:
+        rows: rows of a matrix, of a dataset and an attribute.
+        gap: its name, as in ``GAPS``.
+    """
+    run = rows[~rows["state"].isin(["missing", "trivial"])]
+    if run.empty:
+        return {"answer": "Only trivial predictors", "told": "", "limit": "", "refits": ""}
+    counts = run["state"].value_counts().reindex(STATES, fill_value=0)
+    pairs = counted({"pairs": len(run)})
+    certain = {
+        "grew": "grew", "shrank": "shrank", "reversed": "reversed",
+        "held": f"held within ±{margins(run)} points",
+    }  # fmt: skip
+    parts = [f"{words} in {counts[name]}" for name, words in certain.items() if counts[name]]
+    rest = run[run["state"] == "inconclusive"]
+    if len(rest):
+        bounds = rest["bound"].dropna()
+        most = f"at most {points(bounds.median())} points in the median"
+        largest = f", {points(bounds.max())} at the most" if len(bounds) > 1 else ""
+        parts.append(f"changed by {most}{largest}, in {len(rest)} that are inconclusive")
+    if counts["not estimable"]:
+        parts.append(f"cannot be estimated in {counts['not estimable']}")
+    by = f" by {rows['attribute'].iloc[0]}" if rows["attribute"].iloc[0] else ""
+    what = f"the {GAPS[gap]}{by}" if gap in GAPS else f"{gap}{by}"
+    told = f"Of {pairs} of model and test set, {what} {_joined(parts)}."
+    return {
+        "answer": _short(counts, len(run)),
+        "told": told + _largest(run),
+        "limit": _limit(run),
+        "refits": _refits(run),
+    }
 
 
-def _line(name: str, own: Cells, columns: Mapping[Any, str], other: bool) -> dict[str, Any]:
+def _of_models(rows: pd.DataFrame, results: Results, gap: str) -> dict[str, str]:
+    """What is known of the trained models, where the answer is about methods."""
+    if (rows["question"].dropna() != METHOD_QUESTION).any():
+        return {"models": ""}
+    models = matrices(results, question=MODEL_QUESTION)[gap]
+    same = (models["data"] == rows["data"].iloc[0]) & (
+        models["attribute"] == rows["attribute"].iloc[0]
+    )
+    found = answer(models[same], gap)
+    return {"models": f"The trained models (first seed): {found['answer']}. {found['told']}"}
+
+
+def _short(counts: pd.Series, pairs: int) -> str:
+    """The first words."""
+    worse = counts["grew"] + counts["reversed"]
+    if worse == pairs:
+        return "No"
+    if worse:
+        return f"Not in {worse} of {pairs}"
+    if counts["held"] + counts["shrank"] == pairs:
+        return "Yes"
+    if counts["held"] + counts["shrank"]:
+        return f"Yes in {counts['held'] + counts['shrank']} of {pairs}, no growth found elsewhere"
+    return "No growth found"
+
+
+def _joined(parts: Sequence[str]) -> str:
+    *first, last = parts
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _largest(run: pd.DataFrame) -> str:
+    """The pairs with significant changes, the largest ones by name."""
+    changed = run[run["state"].isin(CHANGED)]
+    if changed.empty:
+        return ""
+    order = changed["change"].abs().sort_values(ascending=False, kind="stable").index
+    named = [pair_in_words(row) for row in changed.loc[order[:LISTED]].to_dict("records")]
+    more = f" and {len(order) - LISTED} more" if len(order) > LISTED else ""
+    return f" Changed: {'; '.join(named)}{more}."
+
+
+def pair_in_words(row: Mapping[Any, Any]) -> str:
+    """``erm trained in HI, tested in NE: 4 to 15 points``."""
+    trained = f" trained in {row['trained_on']}, tested" if row["trained_on"] else ""
+    place = test_set_name(row["shift"], row["severity"], row["domain"])
+    ends = f"{points(row['at_home'])} to {points(row['elsewhere'])} points"
+    return f"{row['method']}{trained} {'in' if row['domain'] else 'under'} {place}: {ends}"
+
+
+def _limit(run: pd.DataFrame) -> str:
+    """What limits what is not known, and how much of it would show a change of the margin."""
+    rest = run[run["state"].isin(["inconclusive", "not estimable"])]
+    if rest.empty:
+        return ""
+    commonest = rest["limit"].mode().iloc[0]
+    part = rest[rest["limit"] == commonest]
+    if commonest == "refits":
+        need = part["needed"].median()
+        more = f"; about {need:,.0f} would show it" if np.isfinite(need) else ""
+        return f"What limits it: {part['seeds'].median():.0f} refits{more}."
+    typical = part.loc[part["have"].sort_values().index[len(part) // 2]]
+    where = commonest.removeprefix("rows ")
+    place = (
+        f" in {test_set_name(typical['shift'], typical['severity'], typical['domain'])}"
+        if where == "elsewhere"
+        else " at home"
+    )
+    have = f"{typical['have']:,.0f} rows for the {typical['rate']}{place}"
+    factor = typical["needed_factor"]
+    more = ""
+    if np.isfinite(typical["needed"]):
+        more = f"; {typical['needed']:,.0f} would show a change of {margins(part)} points"
+    elif np.isfinite(factor):
+        more = f"; {factor:.1f} times as many rows everywhere would show {margins(part)} points"
+    return f"What limits it in most of them: rows {where}, for example {have}{more}."
+
+
+def _refits(run: pd.DataFrame) -> str:
+    """Which question is answered, and how far refitting moves a gap."""
+    spread, moved = run["refit_spread"].median(), run["change"].abs().median()
+    question = run["question"].mode().iloc[0]
+    asked = (
+        "This answers for the method, trained again"
+        if question == METHOD_QUESTION
+        else "This answers for the trained model (the first seed)"
+    )
+    if pd.isna(spread):
+        return f"{asked}; how far another seed moves a gap is not known from one."
+    return (
+        f"{asked}. Another seed moves a gap by {points(spread)} points (standard deviation), "
+        f"another test set by {points(moved)} (median)."
+    )
+
+
+def margins(rows: pd.DataFrame) -> str:
+    """The margins in percentage points, the smallest first."""
+    return " or ".join(f"{100 * one:g}" for one in sorted(set(rows["margin"].dropna())))
+
+
+def _matrix(rows: pd.DataFrame, data: str, attribute: str, gap: str) -> dict[str, Any]:
+    """The table of a dataset and an attribute: models down, test sets across."""
+    sizes = rows.groupby(PLACE, sort=False)["n"].min()
+    columns = {key: test_set_name(*key) for key in sizes.index}
+    other = other_networks(rows, "data").groupby(rows["method"]).all()
+    by_model = rows.groupby("method", sort=False)
+    lines = [_line(str(name), part, columns, bool(other[name])) for name, part in by_model]
+    return {
+        "data": data,
+        "attribute": attribute,
+        "words": GAPS.get(gap, gap),
+        "sources": int(rows.groupby(["method", *PLACE])["dataset"].nunique().max()),
+        "columns": [
+            {"name": name, "rows": "–" if pd.isna(n) else f"{n:,.0f}"}
+            for name, n in zip(columns.values(), sizes, strict=True)
+        ],
+        "roomy": sum(max(len(name), LEAST) for name in columns.values()) <= ROOMY,
+        "lines": sorted(lines, key=lambda line: line["place"]),
+        "margin": margins(rows),
+        "trivial": [line["name"] for line in lines if line["trivial"]],
+    }
+
+
+def _line(name: str, rows: pd.DataFrame, columns: Mapping[Any, str], other: bool) -> dict[str, Any]:
     """A row of the table, and its place in it.
 
-    Plain training comes first, then methods by the number of significant growths, other networks,
-    and methods whose predictions are trivial on all test sets.
+    Plain training comes first, then methods by the number of growths, other networks, and methods
+    whose predictions are trivial on all test sets.
     """
-    run = [row for row in own.values() if row["state"] != "missing"]
-    homes = {row["data"]: row for row in run}.values()
-    at_home, accuracy = (
-        pd.Series([row[column] for row in homes], dtype=float).mean()
-        for column in ("at_home", "accuracy")
-    )
-    states = [row["state"] for row in run]
-    submitted = any(row["algorithm"] == SUBMITTED for row in run)
-    plain = all(is_plain(row) for row in own.values())
+    run = rows[rows["state"] != "missing"]
+    homes = run.drop_duplicates("dataset")
+    states = run["state"].tolist()
     only_trivial = set(states) == {"trivial"}
+    by_set = dict(list(rows.groupby(PLACE, sort=False)))
+    worst = run.sort_values("accuracy_change").iloc[:1]
     return {
         "name": name,
-        "note": "another network" if other else "submitted" if submitted else "",
-        "place": (only_trivial, other, not plain, states.count("grew"), -accuracy),
+        "note": "another network" if other else
+        "submitted" if (run["algorithm"] == SUBMITTED).any() else "",
+        "place": (only_trivial, other, not bool(is_plain(rows).all()), states.count("grew"),
+                  -homes["accuracy"].mean()),
         "trivial": "trivial" in states,
         "last": only_trivial,
-        "at_home": points(at_home),
-        "accuracy": points(accuracy),
-        "worst": _accuracy(min(run, key=lambda row: row["accuracy_change"], default=ABSENT)),
-        "cells": [_cell(test_set, own.get(key, ABSENT)) for key, test_set in columns.items()],
+        "at_home": points(homes["at_home"].mean()),
+        "accuracy": points(homes["accuracy"].mean()),
+        "worst": "" if worst.empty else _accuracy(worst.iloc[0]),
+        "cells": [
+            _cell(by_set[key], column) if key in by_set else _absent(column)
+            for key, column in columns.items()
+        ],
+        "pairs": [_pair(row) for row in run.sort_values("p", kind="stable").to_dict("records")],
+    }  # fmt: skip
+
+
+def _absent(test_set: str) -> dict[str, Any]:
+    return {"style": "missing", "number": "", "mark": SYMBOLS["missing"], "words": "not run",
+            "test_set": test_set}  # fmt: skip
+
+
+def _cell(rows: pd.DataFrame, test_set: str) -> dict[str, Any]:
+    """A cell of one pair, or of all sources of a test set."""
+    counts = rows["state"].value_counts()
+    change = rows["change"].mean()
+    first = next(state for state in STATES if counts.get(state))
+    certain = first in CHANGED
+    number = "" if first in ("trivial", "missing", "not estimable") else signed(change)
+    marks = [
+        f"{counts[state]}{SYMBOLS[state]}" if len(rows) > 1 else SYMBOLS[state]
+        for state in (*CHANGED, "held")
+        if counts.get(state)
+    ]
+    words = ", ".join(f"{count} {state}" for state, count in counts.items())
+    reason = rows["reason"].iloc[0]
+    return {
+        "style": f"c{np.digitize(change, EDGES)}" if certain else first.replace(" ", "-"),
+        "number": number,
+        "mark": " ".join(marks) or SYMBOLS[first],
+        "words": f"{number} points: {words}{f' ({reason})' if reason else ''}",
+        "test_set": test_set,
     }
 
 
-def _cell(test_set: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    """A cell: class of the style sheet, number, marks, the same in words, and its interval."""
-    state, change = row["state"], signed(row["change"])
-    coloured = f"c{np.digitize(row['change'], EDGES)}"
+def _pair(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """A pair in detail."""
+    state = f"missing: {row['reason']}" if row["state"] == "missing" else row["state"]
     return {
-        "style": coloured if state in ("grew", "shrank") else state,
-        "number": "" if state in ("trivial", "missing") else change,
-        "mark": ("●" if row["changed"] else "") + SYMBOLS[state],
-        "words": WORDS[state].format(
-            change=change, size=points(abs(row["change"])), reason=row["reason"]
-        ),
-        "test_set": test_set,
+        "trained_on": row["trained_on"],
+        "test_set": test_set_name(row["shift"], row["severity"], row["domain"]),
+        "at_home": points(row["at_home"]),
+        "elsewhere": points(row["elsewhere"]),
+        "change": signed(row["change"]),
+        "state": f"{SYMBOLS[row['state']]} {state}",
         "interval": f"{signed(row['low'])} to {signed(row['high'])}",
-        "seeds": row["seeds"],
-        "rows": f"{row['n']:,.0f}",
+        "bound": points(row["bound"]),
+        "limit": f"{row['limit']}, {row['rate']}: {row['have']:,.0f}" if row["rate"] else
+        str(row["limit"]),
         "accuracy": _accuracy(row),
         "ends": _ends(row["low"], row["change"], row["high"]),
-    }
+    }  # fmt: skip
 
 
-def _accuracy(row: Mapping[str, Any]) -> str:
+def deployable(rows: pd.DataFrame, results: Results, gap: str) -> list[dict[str, Any]]:
+    """Models by accuracy elsewhere and the bound of their largest gap there, the best first.
+
+    A model is worth deploying if no other is at least as good in both and better in one. It is no
+    choice by test rows: it is shown.
+    """
+    run = rows[rows["upper"].notna() & rows["accuracy"].notna() & (rows["state"] != "trivial")]
+    run = run[run["domain"] != ""] if (run["domain"] != "").any() else run
+    if run.empty:
+        return []
+    run = run.assign(elsewhere_accuracy=run["accuracy"] + run["accuracy_change"])
+    models = run.groupby("method", sort=False).agg(
+        accuracy=("accuracy", "mean"), elsewhere=("elsewhere_accuracy", "mean"),
+        at_home=("at_home", "mean"), largest=("elsewhere", "max"), upper=("upper", "max"),
+    )  # fmt: skip
+    better = models["elsewhere"].to_numpy()
+    bound = models["upper"].to_numpy()
+    dominated: Any = (
+        (better[:, None] >= better) & (bound[:, None] <= bound)
+        & ((better[:, None] > better) | (bound[:, None] < bound))
+    ).any(0)  # fmt: skip
+    against = home_against_plain(results, gap, rows["data"].iloc[0], rows["attribute"].iloc[0])
+    models = models.assign(dominated=dominated).join(against)
+    models = models.sort_values(["dominated", "elsewhere"], ascending=[True, False])
+    return [
+        {
+            "name": name,
+            "worth": not row["dominated"],
+            "accuracy": f"{100 * row['accuracy']:.1f}",
+            "elsewhere": f"{100 * row['elsewhere']:.1f}",
+            "at_home": points(row["at_home"]),
+            "largest": points(row["largest"]),
+            "upper": points(min(row["upper"], 2.0)),
+            "against": "" if pd.isna(row["against"]) else signed(row["against"])
+            + ("●" if row["p_against"] < LEVEL else ""),
+        }
+        for name, row in models.iterrows()
+    ]  # fmt: skip
+
+
+def _accuracy(row: Mapping[str, Any] | pd.Series) -> str:
     """The change of accuracy, marked if it is significant."""
     return signed(row["accuracy_change"]) + ("●" if row["accuracy_changed"] else "")
 

@@ -1,37 +1,36 @@
-"""Whether fairness survives: how a gap changes between home and the other test sets.
+"""The matrix: how every gap changes between home and the other test sets, with its verdicts.
 
 Home is the test rows of the distribution that was trained on. The other test sets are the domains
-that were not trained on, and every synthetic shift at its largest severity. A row of the matrix is
-a model: a method with its network and its post-processing. Of every model and test set the change
-is tested against 0 and, by an equivalence test, against a margin: that a change is not significant
-does not mean that there is none. All seeds are tested on the same rows of another domain, so that
-their sampling error does not show between seeds: it is added to the standard error.
+that were not trained on, and every synthetic shift at its largest severity. A row is a pair: a
+model, trained on some domains, and a test set. A family of tests is all rows of a gap, over
+datasets and attributes (``inference.verdicts``).
 
-Plain training with another network is a model whose gap may be held or not, but no method of
-fairness: a method is compared with plain training of the same network.
+Two questions are answered apart. *This model*: the selected trial of the first seed, whose
+uncertainty is that of the test rows. *This method*: trained again, with the variance between seeds
+as well, from ``FEWEST_REFITS`` seeds. Gaps without rates by group in the table, such as those of
+recall, have the latter only. Rows under a synthetic shift are those of home: the method's seeds are
+paired on them, the model's two gaps are taken as independent, which overstates the error.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import pandas as pd
 
+from robust_fairness.experiment.experiment import DEFAULT_TRIAL
+from robust_fairness.inference.adjust import holm
+from robust_fairness.inference.estimate import LEVEL, REFITS, Estimate
+from robust_fairness.inference.gaps import Gap, Rates, contrast, gap, interval
+from robust_fairness.inference.variance import FEWEST_REFITS, between_refits, of_rate
+from robust_fairness.inference.verdicts import VERDICTS, Question, judged, tested
 from robust_fairness.metrics import find_metric
-from robust_fairness.rendering.html import counted
+from robust_fairness.metrics.criteria import EVERY
 from robust_fairness.reporting.agreement import PLAIN
-from robust_fairness.reporting.ranks import compared
-from robust_fairness.reporting.results import UNSHIFTED, Results, where
-from robust_fairness.reporting.statistics import (
-    LEVEL,
-    SAME,
-    adjusted,
-    detectable,
-    equivalence_p,
-    paired_tests,
-    student_tests,
-)
+from robust_fairness.reporting.results import UNSHIFTED, Results, distinct, where
 from robust_fairness.reporting.views import Section, View
 
 # Measures of unfairness as fractions, the preferred one first, with their names in sentences.
@@ -49,256 +48,374 @@ GAPS = {
     "worst_group_recall_at": "missing recall of the worst group",
     "faircocco_eo": "FairCOCCO score (equalized odds)",
 }
-# What the rates of single groups are shares of, and which of them a gap is made of. The rates of
-# true and of false negatives of a group have the same variance.
-SHARES = {
-    "true_positive_rate_by_group": "positives",
-    "true_negative_rate_by_group": "negatives",
-    "false_positive_rate_by_group": "negatives",
-    "selection_rate_by_group": "selected",
-    "accuracy_by_group": "right",
-}
+POSITIVES, NEGATIVES = "true_positive_rate_by_group", "false_positive_rate_by_group"
+SELECTED, RIGHT = "selection_rate_by_group", "accuracy_by_group"
+# The kind of each gap, and the rates that it is made of.
 MADE_OF = {
-    "equalized_odds_difference": ("positives", "negatives"),
-    "delta_eo": ("positives", "negatives"),
-    "equal_opportunity_difference": ("positives",),
-    "demographic_parity_difference": ("selected",),
-    "delta_dp": ("selected",),
-    "accuracy_worst_gap": ("right",),
-    "accuracy_difference": ("right",),
-    "worst_group_accuracy": ("right",),
+    "equalized_odds_difference": ("largest", (POSITIVES, NEGATIVES)),
+    "delta_eo": ("sum", (POSITIVES, NEGATIVES)),
+    "equal_opportunity_difference": ("largest", (POSITIVES,)),
+    "demographic_parity_difference": ("largest", (SELECTED,)),
+    "delta_dp": ("largest", (SELECTED,)),
+    "accuracy_worst_gap": ("worst_gap", (RIGHT,)),
+    "accuracy_difference": ("largest", (RIGHT,)),
+    "worst_group_accuracy": ("worst", (RIGHT,)),
 }
-SUMS = {"delta_eo"}  # others are the largest difference
+WHOLE = Gap(np.array([[1.0], [-1.0]]))  # of a gap as it is, 0 or more
 MARGIN = 0.05  # within which a change is called immaterial, where the experiment has none
 CONSTANT = 0.01  # share of the rarer predicted class up to which predictions are constant
-TEST_SET = ["data", "shift", "severity", "domain"]
+LEAST_GROUPS = 2
+MODEL_QUESTION: Question = "this model"
+METHOD_QUESTION: Question = "this method"
 MODEL = ["method", "algorithm", "network", "postprocessing"]
-REPLICA = ["dataset", "method", "trial", "seed", "selection"]
 PLACE = ["shift", "severity", "domain"]
-STATES = ("grew", "shrank", "held", "inconclusive", "trivial", "missing")
+TEST_SET = ["data", *PLACE]
+CELL = ["dataset", "method"]
+PAIR = [*CELL, *PLACE, "attribute"]
+REPLICA = [*CELL, "trial", "seed", *PLACE]
+STATES = (
+    "grew", "shrank", "reversed", "held", "inconclusive", "not estimable", "trivial", "missing",
+)  # fmt: skip
+CHANGED = ("grew", "shrank", "reversed")
+ACCURACY = ("accuracy", "accuracy_change", "accuracy_error", "accuracy_changed")
 MATRIX = [
-    "data", "attribute", *MODEL, *PLACE, "at_home", "change", "low", "high", "error", "seeds",
-    "margin", "p_changed", "p_held", "changed", "state", "reason", "against_plain",
-    "p_against_plain", "accuracy", "accuracy_change", "accuracy_changed", "n",
+    "data", "attribute", "trained_on", "dataset", *MODEL, *PLACE, *VERDICTS, "rate", "margin",
+    "refit_spread", "seeds", "n", *ACCURACY, "upper", "reason",
 ]  # fmt: skip
-NAMED = 3  # models in a sentence
-PAIR = 2  # groups that a difference is of
 
 
-def by_seed(results: Results, metric: str) -> pd.DataFrame:
-    """A gap at home and elsewhere: a row per training, test set and seed.
+def matrices(
+    results: Results,
+    failed: Mapping[tuple[str, str], str] | None = None,
+    question: Question | None = None,
+) -> dict[str, pd.DataFrame]:
+    """The matrix of every gap that is known at home and elsewhere, the preferred one first.
 
-    Of a metric that is better when higher the gap is what it lacks to 1.
+    Args:
+        results: the tables of the run.
+        failed: reasons of failed cells by dataset and method.
+        question: ``this model`` or ``this method``; by default what every dataset's seeds can
+            answer.
 
     Returns:
-        Columns ``TEST_SET``, dataset, ``MODEL``, attribute, seed, at_home, change, accuracy,
-        accuracy_change, trivial, margin, n, and the sampling variance of both changes that all
-        seeds share, change_shared and accuracy_change_shared. ``data`` is the dataset, of trainings
-        on several sets of domains the one that they share. Real domains come before synthetic
-        shifts.
+        By gap, the columns ``MATRIX``: those of ``inference.verdicts``; rate and group that limit
+        it; accuracy at home and its change with standard error; ``upper``, the bound of the gap
+        elsewhere that holds for all test sets of a model together. ``state`` may also be
+        ``trivial``, where the predictions of more than half of the seeds are, or ``missing``.
     """
-    scores, accuracy = _scored(results)
-    rows = compared(scores, metric)
-    gap = 1 - rows["value"] if find_metric(metric).better == "higher" else rows["value"]
-    rows = rows.assign(gap=gap, usual=MARGIN)[[*REPLICA, *PLACE, "attribute", "gap", "n", "usual"]]
-    rows = rows.merge(accuracy, how="left", on=[*REPLICA, *PLACE])
-    rows = rows.merge(_variances(scores, metric), how="left", on=[*REPLICA, *PLACE, "attribute"])
-    home = rows[(rows["shift"] == UNSHIFTED) & (rows["domain"] == "")]
-    away = rows[rows["shift"] != UNSHIFTED]
-    away = away[away["severity"] == away.groupby(["dataset", "shift"])["severity"].transform("max")]
-    ends = ["gap", "accuracy", "variance", "accuracy_variance"]
-    both = away.merge(home[[*REPLICA, *ends]], on=REPLICA, suffixes=("_away", ""))
-    for change, name in (("change", "variance"), ("accuracy_change", "accuracy_variance")):
-        both[f"{change}_shared"] = _shared(results, both, name)
-    both["at_home"], both["change"] = both["gap"], both["gap_away"] - both["gap"]
-    both["accuracy_change"] = both["accuracy_away"] - both["accuracy"]
-    facts = ["data", "algorithm", "network", "postprocessing", "margin"]
+    return dict(_matrices(results, tuple((failed or {}).items()), question))
+
+
+def preferred(results: Results) -> tuple[str, pd.DataFrame] | None:
+    """The first of ``matrices`` with its gap, if there is one."""
+    return next(iter(matrices(results).items()), None)
+
+
+@lru_cache(maxsize=4)  # of two runs that are compared, both questions
+def _matrices(
+    results: Results, failed: tuple[tuple[tuple[str, str], str], ...], question: Question | None
+) -> tuple[tuple[str, pd.DataFrame], ...]:
+    scores = _of_one_trial(pd.concat([results.by_domain, results.metrics]))
+    facts = _facts(results, scores)
+    found = []
+    for name in (one for one in GAPS if one in set(scores["metric"])):
+        families = list(_families(results, scores, name, facts, question))
+        if families:
+            found.append((name, _matrix(families, scores, facts, dict(failed), question)))
+    return tuple(found)
+
+
+def _of_one_trial(scores: pd.DataFrame) -> pd.DataFrame:
+    """Scores of the trials that the first criterion of a dataset selects, or of the default one."""
+    parts = []
+    for _, rows in scores.groupby("dataset", sort=False):
+        criteria = [name for name in rows["selection"].unique() if name != EVERY]
+        kept = rows["selection"] == criteria[0] if criteria else rows["trial"] == DEFAULT_TRIAL
+        parts.append(rows[kept])
+    return distinct(pd.concat([scores.iloc[:0], *parts]))
+
+
+def _facts(results: Results, scores: pd.DataFrame) -> pd.DataFrame:
+    """A row per cell: data, trained_on, model, margin, whether seeds share their test rows."""
+    cells = scores[[*CELL, "network"]].drop_duplicates(CELL)
+    names = ["data", "trained_on", "algorithm", "postprocessing", "margin"]
     otherwise = {"data": "dataset", "algorithm": "method", "margin": "usual"}
-    found = results.with_facets(both, facts, otherwise)
-    return found[
+    cells = results.with_facets(cells.assign(usual=MARGIN), names, otherwise)
+    splits, ratio = (results.sizes_of_splits[name] for name in ("splits", "ratio"))
+    return cells.assign(
+        margin=cells["margin"].astype(float),
+        same_rows=cells["dataset"].map(splits).fillna(2) == 1,
+        ratio=cells["dataset"].map(ratio).fillna(0.0),
+    )
+
+
+def _families(
+    results: Results,
+    scores: pd.DataFrame,
+    name: str,
+    facts: pd.DataFrame,
+    question: Question | None,
+) -> Iterator[pd.DataFrame]:
+    """Tests of a gap, not adjusted yet: a part for each dataset, attribute and question."""
+    of_data = facts.drop_duplicates("dataset").set_index("dataset")["data"]
+    rows = scores.assign(data=scores["dataset"].map(of_data))
+    for (_, attribute), part in rows.groupby(["data", "attribute"], sort=False):
+        whole = where(part, metric=name, group="").dropna(subset="value")
+        if whole.empty or (whole["shift"] == UNSHIFTED).all():
+            continue
+        if not results.declares(part["dataset"].iloc[0], str(attribute)):
+            continue
+        kind, rates = MADE_OF.get(name, ("", ()))
+        grouped = where(part, metric=rates)
+        grouped = grouped[grouped["group"] != ""]
+        if grouped["metric"].nunique() < max(len(rates), 1) or not rates:
+            labels: list[Any] = [""]
+            values, form = _as_it_is(whole, name), WHOLE
+        else:
+            groups = list(dict.fromkeys(grouped["group"]))
+            labels = [(rate, group) for rate in rates for group in groups]
+            if len(groups) < LEAST_GROUPS:
+                continue
+            values, form = grouped, gap(kind, len(groups), len(rates))  # type: ignore[arg-type]
+            pairs = zip(values["metric"], values["group"], strict=True)
+            values = values.assign(label=pd.Series(list(pairs), values.index))
+        yield _tested(values, form, labels, facts, question).assign(attribute=str(attribute))
+
+
+def _as_it_is(whole: pd.DataFrame, name: str) -> pd.DataFrame:
+    """The gap itself, without a variance of its rows."""
+    higher = find_metric(name).better == "higher"
+    value = 1 - whole["value"] if higher else whole["value"]
+    return whole.assign(value=value, n=np.nan, label="")
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Pairs of a model and a test set with the rates of both ends.
+
+    Attributes:
+        frame: ``CELL``, ``PLACE`` and the facts of the cell, a row per pair.
+        home: at home.
+        away: elsewhere.
+        question: that they answer.
+        ratio: test by training rows of splits that share rows, by pair.
+    """
+
+    frame: pd.DataFrame
+    home: Rates
+    away: Rates
+    question: Question
+    ratio: Any
+
+    @classmethod
+    def of(
+        cls,
+        values: pd.DataFrame,
+        labels: Sequence[Any],
+        facts: pd.DataFrame,
+        question: Question | None,
+    ) -> "_Pairs":
+        """Of rows with ``CELL``, ``PLACE``, seed, label, value and n (NaN: no share of rows)."""
+        values = values[values["shift"].eq(UNSHIFTED) | _strongest(values)]
+        values = values[(values["shift"] != UNSHIFTED) | (values["domain"] == "")]
+        index = pd.MultiIndex.from_frame(values[[*CELL, *PLACE]])
+        tests, seeds = index.drop_duplicates(), pd.Index(sorted(values["seed"].unique()))
+        positions = {label: position for position, label in enumerate(labels)}
+        place = (
+            tests.get_indexer(index),
+            values["label"].map(positions).to_numpy(),
+            seeds.get_indexer(values["seed"]),
+        )
+        shape = (len(tests), len(labels), len(seeds))
+        value, n = np.full(shape, np.nan), np.full(shape, np.nan)
+        value[place], n[place] = values["value"], values["n"]
+        frame = tests.to_frame(index=False).reset_index(names="away")
+        is_home = frame["shift"] == UNSHIFTED
+        homes = frame.loc[is_home, [*CELL, "away"]].rename(columns={"away": "home"})
+        frame = frame[~is_home].merge(homes, on=CELL).merge(facts, on=CELL)
+        home, away = frame.pop("home").to_numpy(), frame.pop("away").to_numpy()
+        several = METHOD_QUESTION if len(seeds) >= FEWEST_REFITS else MODEL_QUESTION
+        asked = question or several
+        if asked == MODEL_QUESTION:
+            value, n = value[..., :1], n[..., :1]
+        with np.errstate(invalid="ignore"), catch_warnings():
+            simplefilter("ignore", RuntimeWarning)  # means of nothing
+            rows = np.nanmean(n, -1)
+            variance = np.nan_to_num(of_rate(np.nanmean(value, -1), rows))
+        bounded = bool(np.isfinite(n).any())
+        paired = np.zeros((len(frame), 1), bool)
+        apart = paired
+        if asked == METHOD_QUESTION:
+            paired = (frame["domain"] == "").to_numpy()[:, None]  # the rows of home again
+            apart = ~frame["same_rows"].to_numpy()[:, None]  # each seed has rows of its own
+        at_home = np.where(paired | apart, 0.0, variance[home])
+        elsewhere = np.where(paired, 0.0, variance[away])
+        ratio = frame["ratio"].to_numpy() if asked == METHOD_QUESTION else 0.0
+        return cls(
+            frame,
+            Rates(value[home], at_home, rows[home], bounded),
+            Rates(value[away], elsewhere, rows[away], bounded),
+            asked,
+            ratio,
+        )
+
+
+def _strongest(values: pd.DataFrame) -> pd.Series:
+    """Whether a row is of a shift's largest severity."""
+    shifted = values["severity"].where(values["shift"] != UNSHIFTED)
+    return shifted.eq(shifted.groupby([values["dataset"], values["shift"]]).transform("max"))
+
+
+def _tested(
+    values: pd.DataFrame,
+    form: Gap,
+    labels: Sequence[Any],
+    facts: pd.DataFrame,
+    question: Question | None,
+) -> pd.DataFrame:
+    """Tests of all pairs of a model and a test set, not adjusted yet."""
+    pairs = _Pairs.of(values, labels, facts, question)
+    found = tested(
+        pairs.home, pairs.away, form, pairs.frame["margin"].to_numpy(), pairs.question, pairs.ratio
+    )
+    by_refit = form.of(
+        np.moveaxis(_Pairs.of(values, labels, facts, METHOD_QUESTION).away.value, -1, 1)
+    )
+    return pairs.frame.assign(
+        **found,
+        rate=[_in_words(labels[k]) if k >= 0 else "" for k in found["limit_rate"]],
+        refit_spread=pd.DataFrame(by_refit).std(axis=1),
+        upper=_upper(pairs.away, form, pairs.frame["method"]),
+        seeds=by_refit.shape[1],
+        n=pairs.away.n.min(-1),
+    )
+
+
+def _in_words(label: Any) -> str:
+    """A rate of a group: ``true positive rate of women``."""
+    if not label:
+        return ""
+    rate, group = label
+    return f"{rate.removesuffix('_by_group').replace('_', ' ')} of {group}"
+
+
+def _upper(away: Rates, form: Gap, methods: pd.Series) -> np.ndarray:
+    """Upper bounds of gaps that hold for all test sets of a method together (Bonferroni)."""
+    counts = methods.groupby(methods).transform("size").to_numpy()
+    found = np.full(len(counts), np.nan)
+    for count in np.unique(counts):
+        rows = counts == count
+        part = Rates(away.value[rows], away.variance[rows], away.n[rows], away.bounded)
+        found[rows] = interval(part, form, LEVEL / count)[1]
+    return found
+
+
+def _matrix(
+    families: Sequence[pd.DataFrame],
+    scores: pd.DataFrame,
+    facts: pd.DataFrame,
+    failed: Mapping[tuple[str, str], str],
+    question: Question | None,
+) -> pd.DataFrame:
+    """All tests of a gap, adjusted, with accuracy, trivial predictors and missing cells."""
+    rows = judged(pd.concat(families, ignore_index=True))
+    rows = rows.merge(_accuracies(scores, facts, question), how="left", on=[*CELL, *PLACE])
+    rows = rows.merge(_trivial(scores), how="left", on=[*CELL, *PLACE])
+    trivial = rows.pop("trivial") > 0.5  # noqa: PLR2004 - half of the seeds
+    rows["state"] = rows["state"].mask(trivial, "trivial")
+    rows = pd.concat([rows.assign(reason=""), _missing(rows, facts, failed)], ignore_index=True)
+    rows["accuracy_changed"] = rows["accuracy_changed"].eq(True)
+    return rows[MATRIX]
+
+
+def _missing(
+    rows: pd.DataFrame, facts: pd.DataFrame, failed: Mapping[tuple[str, str], str]
+) -> pd.DataFrame:
+    """Rows of failed cells on the test sets of their dataset."""
+    sets = rows[["dataset", "data", "trained_on", "attribute", "margin", *PLACE]].drop_duplicates()
+    absent = pd.DataFrame(
         [
-            *TEST_SET, "dataset", *MODEL, "attribute", "seed", "at_home", "change", "accuracy",
-            "accuracy_change", "trivial", "margin", "n", "change_shared",
-            "accuracy_change_shared",
-        ]
-    ].astype({"margin": float})  # fmt: skip
+            {"dataset": dataset, "method": method, "algorithm": method, "network": "",
+             "postprocessing": "", "reason": reason, "state": "missing", "seeds": 0}
+            for (dataset, method), reason in failed.items()
+        ],
+        columns=["dataset", *MODEL, "reason", "state", "seeds"],
+    )  # fmt: skip
+    return absent.merge(sets, on="dataset")
 
 
-def _variances(scores: pd.DataFrame, gap: str) -> pd.DataFrame:
-    """Binomial variance of a gap by replica and test set: of the two groups that vary most.
-
-    That of a maximum of differences is the largest of theirs. Missing where the run does not score
-    the rates by group that the gap is made of.
-    """
-    key = [*REPLICA, *PLACE, "attribute"]
-    rates = scores.assign(of=scores["metric"].map(SHARES))
-    rates = rates[rates["of"].isin(MADE_OF.get(gap, ())) & (rates["group"] != "")]
-    rates = rates.assign(variance=_variance(rates["value"], rates["n"]))
-    rates = rates.drop_duplicates([*key, "of", "group"]).sort_values("variance", ascending=False)
-    largest = rates[rates.groupby([*key, "of"]).cumcount() < PAIR]
-    differences = largest.groupby([*key, "of"], as_index=False)["variance"].sum()
-    by_gap = differences.groupby(key, as_index=False)["variance"]
-    return by_gap.sum() if gap in SUMS else by_gap.max()
-
-
-def _variance(share: pd.Series, n: pd.Series) -> pd.Series:
-    """Variance of shares of n rows, with a row added to either side: also if all are alike."""
-    added = (share * n + 1) / (n + 2)
-    return added * (1 - added) / n
-
-
-def _shared(results: Results, both: pd.DataFrame, name: str) -> pd.Series:
-    """Variance of a change that seeds share: of another domain, and of home if there is one split.
-
-    A shift has the rows of home, so that most of their sampling error is in both.
-    """
-    one_split = results.sizes_of_splits["splits"] == 1
-    at_home = both[name].where(both["dataset"].map(one_split).eq(True), 0.0)
-    return (both[f"{name}_away"] + at_home).where(both["domain"] != "", 0.0).fillna(0.0)
+def _accuracies(
+    scores: pd.DataFrame, facts: pd.DataFrame, question: Question | None
+) -> pd.DataFrame:
+    """Accuracy at home, its change and whether that is significant after Holm's correction."""
+    values = where(scores, metric="accuracy", group="").drop_duplicates(REPLICA).assign(label="")
+    if values.empty:
+        return pd.DataFrame(columns=[*CELL, *PLACE, *ACCURACY])
+    parts = []
+    of_data = facts.drop_duplicates("dataset").set_index("dataset")["data"]
+    for _, part in values.groupby(values["dataset"].map(of_data), sort=False):
+        pairs = _Pairs.of(part, [""], facts, question)
+        one = np.ones((1, 1))
+        change = contrast(pairs.away, pairs.home, one, one, pairs.ratio)
+        parts.append(
+            pairs.frame[[*CELL, *PLACE]].assign(
+                accuracy=pairs.home.mean[:, 0],
+                accuracy_change=change.value[:, 0],
+                accuracy_error=change.error[:, 0],
+                p=np.where(change.variance > 0, change.p(), np.nan)[:, 0],
+            )
+        )
+    found = pd.concat(parts, ignore_index=True)
+    return found.assign(accuracy_changed=holm(found.pop("p")) < LEVEL)
 
 
-@lru_cache(maxsize=2)  # of two runs that are compared
-def _scored(results: Results) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """All scores of a run, and ``_accuracy`` of them."""
-    scores = pd.concat([results.by_domain, results.metrics])
-    return scores, _accuracy(scores)
-
-
-def _accuracy(scores: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy of replicas on test sets, its variance, and whether predictions are trivial.
+def _trivial(scores: pd.DataFrame) -> pd.DataFrame:
+    """Share of the seeds whose predictions are trivial, by cell and test set.
 
     They are if they are of one class, or no more accurate than the most frequent class of the
     training rows, where the run scores ``selection_rate_by_group`` or ``constant_accuracy``.
     """
-    key = [*REPLICA, *PLACE]
-    found = where(scores, metric="accuracy", group="")[[*key, "value", "n"]].drop_duplicates(key)
-    found = found.rename(columns={"value": "accuracy"})
-    found["accuracy_variance"] = _variance(found["accuracy"], found["n"])
-    same_rows = [*REPLICA, "domain"]  # shifts do not change labels
+    found = where(scores, metric="accuracy", group="")[[*REPLICA, "value"]].drop_duplicates(REPLICA)
+    same_rows = [*CELL, "trial", "seed", "domain"]  # shifts do not change labels
     constant = where(scores, metric="constant_accuracy")[[*same_rows, "value"]]
     constant = constant.drop_duplicates(same_rows).rename(columns={"value": "constant"})
-    rates = where(scores, metric="selection_rate_by_group").groupby(key)["value"]
+    rates = where(scores, metric=SELECTED).groupby(REPLICA)["value"]
     found = found.merge(constant, how="left", on=same_rows)
-    found = found.merge(rates.agg(["min", "max"]).reset_index(), how="left", on=key)
+    found = found.merge(rates.agg(["min", "max"]).reset_index(), how="left", on=REPLICA)
     of_one_class = (found["max"] <= CONSTANT) | (found["min"] >= 1 - CONSTANT)
-    found["trivial"] = of_one_class | (found["accuracy"] <= found["constant"])
-    return found[[*key, "accuracy", "accuracy_variance", "trivial"]]
+    found["trivial"] = of_one_class | (found["value"] <= found["constant"])
+    return found.groupby([*CELL, *PLACE])["trivial"].mean().reset_index()
 
 
-def states(
-    values: pd.DataFrame,
-    ratio: pd.Series | None = None,
-    missing: Mapping[tuple[str, str], str] | None = None,
-) -> pd.DataFrame:
-    """The matrix: what is known of the change of a gap, a row per model and test set.
+def home_against_plain(results: Results, name: str, data: str, attribute: str) -> pd.DataFrame:
+    """How a gap at home differs from that of plain training with the same network, by method.
 
-    The change is the mean over seeds, and over trainings on several sets of domains. P-values of a
-    kind are adjusted by Holm over all rows.
-
-    Args:
-        values: rows of ``by_seed`` of one gap.
-        ratio: as of ``paired_tests``, by data.
-        missing: why methods have no values, by data and method.
+    The mean over trainings of differences paired by seed, with the variance between seeds (that of
+    Nadeau and Bengio where splits share rows), adjusted by Holm over methods.
 
     Returns:
-        The columns ``MATRIX``, among them low and high (Student's 95 % interval, without
-        adjustment), error (standard error, with the sampling error that seeds share), changed and
-        accuracy_changed (whether significantly), against_plain and its p-value
-        (``against_plain``) and n (fewest test rows). ``state`` is one
-        of ``STATES``: ``trivial`` if the predictions of more than half of the seeds are; else
-        ``held`` if the change is significantly within the margin; else ``grew`` or ``shrank`` if it
-        is significant; else ``inconclusive``. So is a change that is the same for every seed, whose
-        variance is not known.
+        Columns against and p_against by method; no row of plain training, and none where fewer
+        than ``FEWEST_REFITS`` seeds are paired.
     """
-    cell = [*TEST_SET, "method"]
-    tests = _tests(values, "change", ratio).rename(
-        columns={"difference": "change", "n": "seeds", "p": "p_changed"}
-    )
-    means = values.groupby(cell, sort=False).agg(
-        at_home=("at_home", "mean"), accuracy=("accuracy", "mean"), n=("n", "min"),
-        trivial=("trivial", "mean"),
-    )  # fmt: skip
-    accuracy = _tests(values, "accuracy_change", ratio)
-    accuracy["accuracy_changed"] = adjusted(accuracy["p"]) < LEVEL
-    accuracy = accuracy.rename(columns={"difference": "accuracy_change"})
-    found = _grid(values, missing or {}).merge(tests, how="left", on=cell)
-    found = found.merge(means.reset_index(), how="left", on=cell)
-    kept = [*cell, "accuracy_change", "accuracy_changed"]
-    found = found.merge(accuracy[kept], how="left", on=cell)
-    found = found.merge(against_plain(values, ratio), how="left", on=["data", "method"])
-    found["accuracy_changed"] = found["accuracy_changed"].eq(True)
-    found["seeds"] = found["seeds"].fillna(0).astype(int)
-    found["p_held"] = equivalence_p(
-        found["change"], found["error"], found["seeds"], found["margin"]
-    )
-    for name in ("p_changed", "p_held"):
-        found[name] = adjusted(found[name])
-    found["changed"] = found["p_changed"] < LEVEL
-    found["state"] = np.select(
-        [
-            found["seeds"] == 0,
-            found["trivial"] > 0.5,  # noqa: PLR2004 - half of the seeds
-            found["p_held"] < LEVEL,
-            found["changed"] & (found["change"] > 0),
-            found["changed"],
-        ],
-        ["missing", "trivial", "held", "grew", "shrank"],
-        "inconclusive",
-    )
-    found["reason"] = found["reason"].where(found["state"] == "missing", "")
-    return found[MATRIX]
-
-
-def _tests(values: pd.DataFrame, column: str, ratio: pd.Series | None) -> pd.DataFrame:
-    """``paired_tests`` over seeds by test set and method, with the column error.
-
-    Without variance there is neither a standard error nor a p-value. The variance that seeds share
-    is added to that of their mean.
-    """
-    differences = values.pivot_table(
-        index=[*TEST_SET, "seed"], columns="method", values=column, sort=False
-    )
-    found = _with_error(paired_tests(differences, TEST_SET, ratio))
-    shared = values.groupby([*TEST_SET, "method"])[f"{column}_shared"].mean().rename("shared")
-    found = found.merge(shared.reset_index(), on=[*TEST_SET, "method"])
-    error = np.hypot(found["error"], np.sqrt(found["shared"]))
-    return found.assign(**student_tests(found["difference"], error, found["n"]))
-
-
-def _with_error(tests: pd.DataFrame) -> pd.DataFrame:
-    """Rows of ``paired_tests`` without standard errors and p-values where there is no variance."""
-    known = tests["error"] > SAME
-    return tests.assign(error=tests["error"].where(known), p=tests["p"].where(known))
-
-
-def against_plain(values: pd.DataFrame, ratio: pd.Series | None = None) -> pd.DataFrame:
-    """How much more the gap of a method changes than that of plain training, mean over test sets.
-
-    Plain training is that of the same network and data without post-processing; both are paired by
-    seed, test set and training domains. P-values are adjusted by Holm over methods and data.
-
-    Args:
-        values: rows of ``by_seed`` of one gap.
-        ratio: as of ``paired_tests``, by data.
-
-    Returns:
-        Columns data, method, against_plain, p_against_plain; no rows of plain training, and of
-        methods whose network was not trained plainly.
-    """
-    pair = [*TEST_SET, "dataset", "network", "seed"]
-    plain = is_plain(values)
-    usual = values[plain].groupby(pair)["change"].mean().rename("plain").reset_index()
-    both = values[~plain].merge(usual, on=pair)
-    both["against"] = both["change"] - both["plain"]
-    differences = both.pivot_table(index=["data", "seed"], columns="method", values="against")
-    if differences.empty:
-        return pd.DataFrame(columns=["data", "method", "against_plain", "p_against_plain"]).astype(
-            {"against_plain": float, "p_against_plain": float}
-        )
-    tests = _with_error(paired_tests(differences, ["data"], ratio))
-    tests["p"] = adjusted(tests["p"])
-    names = {"difference": "against_plain", "p": "p_against_plain"}
-    return tests.rename(columns=names)[["data", "method", *names.values()]]
+    scores = _of_one_trial(results.metrics)
+    facts = _facts(results, scores)
+    rows = where(scores, metric=name, group="", attribute=attribute, shift=UNSHIFTED)
+    facts = facts[facts["data"] == data].drop(columns="network")
+    rows = rows[rows["domain"] == ""].merge(facts, on=CELL)
+    plain = rows[is_plain(rows)].set_index(["dataset", "network", "seed"])["value"]
+    others = rows[~is_plain(rows)]
+    keys = pd.MultiIndex.from_frame(others[["dataset", "network", "seed"]])
+    usual = plain[~plain.index.duplicated()].reindex(keys).to_numpy()
+    sign = -1 if find_metric(name).better == "higher" else 1
+    paired = others.assign(against=sign * (others["value"] - usual)).dropna(subset="against")
+    wide = paired.pivot_table(index="method", columns="seed", values="against")
+    wide = wide[wide.notna().sum(axis=1) >= FEWEST_REFITS]
+    if wide.empty:
+        return pd.DataFrame(columns=["against", "p_against"], dtype=float)
+    part = between_refits(wide.to_numpy(), float(facts["ratio"].max()))
+    tests = Estimate(wide.mean(axis=1).to_numpy(), {REFITS: part})
+    p = np.where(part.variance > 0, tests.p(), np.nan)
+    return pd.DataFrame({"against": tests.value, "p_against": holm(p)}, index=wide.index)
 
 
 def is_plain(models: Any) -> Any:
@@ -308,177 +425,6 @@ def is_plain(models: Any) -> Any:
         models: a mapping or a data frame with algorithm and postprocessing.
     """
     return (models["algorithm"] == PLAIN) & (models["postprocessing"] == "")
-
-
-def _grid(values: pd.DataFrame, missing: Mapping[tuple[str, str], str]) -> pd.DataFrame:
-    """All methods of all data by all test sets, with a reason for those without values."""
-    of_known_data = set(values["data"])
-    absent = [
-        {"data": data, "method": method, "algorithm": method, "network": "", "postprocessing": ""}
-        for data, method in missing
-        if data in of_known_data
-    ]
-    methods = pd.concat([values[["data", *MODEL]], pd.DataFrame(absent)])
-    methods = methods.drop_duplicates(["data", "method"])
-    keys = zip(methods["data"], methods["method"], strict=True)
-    methods["reason"] = [missing.get(key, "no value") for key in keys]
-    facts = values[["data", "attribute", "margin"]].drop_duplicates("data")
-    return methods.merge(facts, on="data").merge(values[TEST_SET].drop_duplicates(), on="data")
-
-
-def verdict(rows: pd.DataFrame, gap: str) -> str:
-    """At most two sentences: whether the gap survives, with all counts, and how certain that is.
-
-    Args:
-        rows: rows of ``states`` of one gap.
-        gap: its name, as in ``GAPS``.
-    """
-    tested = rows[rows["state"] != "missing"]
-    counts = tested["state"].value_counts().reindex(STATES, fill_value=0)
-    pairs = counted({"pairs": len(tested)})
-    told = {
-        "grew": f"grew on {counts['grew']} of {pairs} of model and test set",
-        "shrank": f"shrank on {counts['shrank']}",
-        "held": f"held within ±{margins(rows)} points on {counts['held']}",
-        "inconclusive": f"is inconclusive on {counts['inconclusive']}",
-        "trivial": f"belongs to trivial predictors on {counts['trivial']}",
-    }
-    *first, last = [words for state, words in told.items() if counts[state] or state == "grew"]
-    sentence = f"{', '.join(first)} and {last}" if first else last
-    parts = [f"{_answer(tested, counts)}: the {in_words(rows, gap)} {sentence}", _less(tested)]
-    return f"{'; '.join(filter(None, parts))}. {_certainty(tested)}"
-
-
-def in_words(rows: pd.DataFrame, gap: str) -> str:
-    """Name of a gap, with its attribute where all data have the same."""
-    attributes = set(rows["attribute"])
-    by = f" by {attributes.pop()}" if len(attributes) == 1 and "" not in attributes else ""
-    return f"{GAPS[gap]}{by}"
-
-
-def margins(rows: pd.DataFrame) -> str:
-    """The margins in percentage points, the smallest first."""
-    return " or ".join(f"{100 * one:g}" for one in sorted(set(rows["margin"])))
-
-
-def _answer(tested: pd.DataFrame, counts: pd.Series) -> str:
-    """The first words; every model counts, also plain training with another network."""
-    own = tested[tested["state"] != "trivial"]
-    by_model = {str(name): set(found) for name, found in own.groupby("method", sort=False)["state"]}
-    kept = [name for name, found in by_model.items() if found <= {"held", "shrank"}]
-    grew = [name for name, found in by_model.items() if "grew" in found]
-    models = counted({"models": len(by_model)})
-    if not by_model:
-        return "Only trivial predictors"
-    if 2 * counts["inconclusive"] > len(tested) or not kept + grew:
-        return "Too few data to tell"
-    if len(kept) == len(by_model):
-        return "Yes"
-    if kept:
-        return f"Only with {len(kept)} of {models}{_named(kept)}"
-    return "No" if len(grew) == len(by_model) else f"Not with {len(grew)} of {models}"
-
-
-def _less(tested: pd.DataFrame) -> str:
-    """How many methods lose significantly less than plain training; "" where none is compared.
-
-    A method with a test set on which its predictions are trivial does not count.
-    """
-    skilled = (tested["state"] != "trivial").groupby([tested["data"], tested["method"]])
-    rows = tested[skilled.transform("all") & tested["against_plain"].notna()]
-    rows = rows.drop_duplicates(["data", "method"])
-    if rows.empty:
-        return ""
-    less = rows[(rows["against_plain"] < 0) & (rows["p_against_plain"] < LEVEL)]
-    of = counted({"methods": len(rows)})
-    if tested["data"].nunique() > 1:
-        of = f"{counted({'pairs': len(rows)})} of method and dataset"
-    lose = "loses" if 1 in (len(less), len(rows)) else "lose"
-    names = _named(less["method"].unique().tolist())
-    return f"{len(less)} of {of} {lose} significantly less than plain training{names}"
-
-
-def _named(names: Sequence[str]) -> str:
-    return f" ({', '.join(names)})" if 0 < len(names) <= NAMED else ""
-
-
-def _certainty(tested: pd.DataFrame) -> str:
-    """Number of seeds and tests, and the changes that they cannot show."""
-    seeds, family = tested["seeds"], int(tested["p_changed"].count())
-    if not family:
-        return "Without several seeds that differ, no change can be tested."
-    most = f" to {seeds.max()}" if seeds.max() > seeds.min() else ""
-    known = f"With {seeds.min()}{most} seeds and Holm's correction for {counted({'tests': family})}"
-    unknown = tested[(tested["state"] == "inconclusive") & tested["error"].notna()]
-    if unknown.empty:
-        return f"{known}, none is inconclusive."
-    least = np.median(detectable(unknown["error"], unknown["seeds"], level=LEVEL / family))
-    size = f"a change below {100 * least:.0f} points" if least < 1 else "a change of any size"
-    return f"{known}, {size} is likely to be missed."
-
-
-def matrices(
-    results: Results, failed: Mapping[tuple[str, str], str] | None = None
-) -> dict[str, pd.DataFrame]:
-    """``states`` of every gap that is known at home and elsewhere, the preferred one first.
-
-    Args:
-        results: the tables of the run; seeds whose splits overlap depend on each other.
-        failed: reasons of failed cells by dataset and method.
-    """
-    return dict(_found(results, tuple((failed or {}).items())))
-
-
-@lru_cache(maxsize=2)
-def _found(
-    results: Results, failed: tuple[tuple[tuple[str, str], str], ...]
-) -> tuple[tuple[str, pd.DataFrame], ...]:
-    """``matrices`` with their gaps: the report needs them twice."""
-    return tuple(_each_gap(results, dict(failed)))
-
-
-def preferred(results: Results) -> tuple[str, pd.DataFrame] | None:
-    """The first of ``matrices`` with its gap, if there is one."""
-    return next(_each_gap(results, {}), None)
-
-
-def _each_gap(
-    results: Results, failed: Mapping[tuple[str, str], str]
-) -> Iterator[tuple[str, pd.DataFrame]]:
-    scored = set(results.metrics["metric"])
-    for gap in (one for one in GAPS if one in scored):
-        values = by_seed(results, gap)
-        if len(values):
-            yield gap, _of_gap(values, results, failed)
-
-
-def differences(first: Results, second: Results) -> dict[str, pd.DataFrame]:
-    """``states`` of how much more every gap changes in the second run, paired by seed.
-
-    Only what both runs have; gap at home and accuracy are those of the second run.
-    """
-    key = [*TEST_SET, "dataset", "method", "seed"]
-    found = {}
-    for gap in matrices(first).keys() & matrices(second).keys():
-        earlier = by_seed(first, gap)[[*key, "change"]]
-        both = by_seed(second, gap).merge(earlier, on=key, suffixes=("", "_first"))
-        # both runs are tested on the same rows
-        found[gap] = both.assign(change=both["change"] - both["change_first"], change_shared=0.0)
-    return {gap: _of_gap(found[gap], second, {}) for gap in GAPS if len(found.get(gap, ()))}
-
-
-def _of_gap(
-    values: pd.DataFrame, results: Results, failed: Mapping[tuple[str, str], str]
-) -> pd.DataFrame:
-    """``states`` with what is known of datasets, by their data."""
-    data = values.drop_duplicates("dataset").set_index("dataset")["data"]
-    ratio = results.sizes_of_splits["ratio"].groupby(data).max()
-    missing = {
-        (data[dataset], method): reason
-        for (dataset, method), reason in failed.items()
-        if dataset in data
-    }
-    return states(values, ratio.reindex(data.unique(), fill_value=0.0), missing)
 
 
 def other_networks(cells: pd.DataFrame, by: str) -> pd.Series:
@@ -497,18 +443,16 @@ def other_networks(cells: pd.DataFrame, by: str) -> pd.Series:
     return is_plain(cells) & (cells["network"] != usual)
 
 
-def undefined(results: Results, gap: str) -> dict[str, list[str]]:
-    """Test sets on which a gap has no value of any training, with the reason, by data."""
-    rows = where(pd.concat([results.by_domain, results.metrics]), metric=gap, group="")
-    rows = rows[rows["attribute"] == rows.groupby("dataset")["attribute"].transform("first")]
-    rows = results.with_facets(rows, ["data"], {"data": "dataset"})
-    found: dict[str, dict[str, str]] = {}
-    for _, own in rows.groupby(TEST_SET, sort=False):
-        if own["value"].isna().all():
-            one = own.iloc[0]
-            name = test_set_name(one["shift"], one["severity"], one["domain"])
-            found.setdefault(one["data"], {})[name] = f"{name} ({one['note']})"
-    return {data: list(lines.values()) for data, lines in found.items()}
+def undefined(results: Results, gap_name: str) -> dict[tuple[str, str], str]:
+    """Why a gap has no value on any test set, by data and attribute; others are not in it."""
+    rows = where(pd.concat([results.by_domain, results.metrics]), metric=gap_name, group="")
+    rows = results.with_facets(rows[rows["attribute"] != ""], ["data"], {"data": "dataset"})
+    away = rows[rows["shift"] != UNSHIFTED]
+    return {
+        (str(data), str(attribute)): part["note"].mode().iloc[0]
+        for (data, attribute), part in away.groupby(["data", "attribute"], sort=False)
+        if part["value"].isna().all() and results.declares(part["dataset"].iloc[0], str(attribute))
+    }
 
 
 def test_set_name(shift: str, severity: float, domain: str) -> str:
@@ -518,7 +462,7 @@ def test_set_name(shift: str, severity: float, domain: str) -> str:
 
 def table(results: Results) -> pd.DataFrame:
     """The matrices of all gaps, with the column metric."""
-    found = [rows.assign(metric=gap) for gap, rows in matrices(results).items()]
+    found = [rows.assign(metric=name) for name, rows in matrices(results).items()]
     return pd.concat(found)[["metric", *MATRIX]] if found else pd.DataFrame()
 
 

@@ -1,5 +1,6 @@
 """Random named splits of rows into training, validation and test parts."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import numpy as np
@@ -145,7 +146,7 @@ def _splits(
     return pd.DataFrame(splits)
 
 
-def described(dataset: str, splits: pd.DataFrame) -> pd.DataFrame:
+def described(dataset: str, splits: pd.DataFrame, sensitive: Sequence[str] = ()) -> pd.DataFrame:
     """Sizes of splits, as ``tables.SPLITS``, a row per split.
 
     ``reused`` is the mean over the other splits of the share of its test rows that they train on.
@@ -163,6 +164,7 @@ def described(dataset: str, splits: pd.DataFrame) -> pd.DataFrame:
         "train_rows": trained.sum(0),
         "test_rows": sizes,
         "reused": shared.sum(1) / (others * sizes.clip(min=1)),
+        "sensitive": ", ".join(sensitive),
     }
     return pd.DataFrame(found).astype(tables.SPLITS)
 

@@ -44,7 +44,7 @@ def describe_splits(samples: Any, dataset: Dataset) -> Any:
     """Sizes of the named splits of a dataset, and how much they share."""
     from robust_fairness.samples.splits import described
 
-    return described(dataset.name, samples.splits)
+    return described(dataset.name, samples.splits, samples.sensitive)
 
 
 def draw(samples: Any, dataset: Dataset) -> Any:
