@@ -75,9 +75,9 @@ def tested(
           p_reversed, each adjusted by Holm over the rows; changed: p_signed below ``LEVEL``;
         - state: one of ``STATES``; ``reversed`` is a gap that turned its sign, whatever its size;
         - bound: the change, grown or shrunk, is at most this at ``LEVEL``;
-        - limit: which component is largest in the function with the largest bound: ``rows at home``, ``rows elsewhere`` (limit_rate: of
-          which rate) or ``refits``; have: how many there are; needed: how many would show a change
-          of ``margin`` with a power of ``POWER``, inf if no number of these alone does;
+        - limit: which component is largest, of the function with the largest bound: ``rows at
+          home``, ``rows elsewhere`` (limit_rate: of which rate) or ``refits``; have: how many there
+          are; needed: how many would show a change of ``margin`` with a power of ``POWER``, inf if no number of these alone does;
           needed_factor: by how much everything would have to grow.
     """
     refits = home.value.shape[-1]
