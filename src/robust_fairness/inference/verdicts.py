@@ -1,4 +1,4 @@
-"""Verdicts about changes of gaps: grew, shrank, reversed, held or inconclusive.
+"""Verdicts about changes of gaps: grew, shrank, reversed, changed, held or inconclusive.
 
 Two questions are never mixed. *This model*: is the gap of the model that is used another one there?
 Only its test rows count. *This method*: would the gap change, trained again? Rows and refits count,
@@ -18,7 +18,7 @@ from robust_fairness.inference.gaps import Gap, Rates, contrast, with_moderated
 from robust_fairness.inference.variance import FEWEST_REFITS
 
 Question = Literal["this model", "this method"]
-STATES = ("grew", "shrank", "reversed", "held", "inconclusive", "not estimable")
+STATES = ("grew", "shrank", "reversed", "changed", "held", "inconclusive", "not estimable")
 VERDICTS = {
     "question": "str", "at_home": "float64", "elsewhere": "float64", "change": "float64",
     "low": "float64", "high": "float64", "error": "float64", "df": "float64",
@@ -74,11 +74,12 @@ def tested(
         - p: that the gap changed or reversed, p_signed: that any signed difference changed, p_held,
           p_reversed, each adjusted by Holm over the rows; changed: p_signed below ``LEVEL``;
         - state: one of ``STATES``; ``reversed`` is a gap that turned its sign, whatever its size;
+          ``changed``: a difference between groups changed, whether the gap grew is not known;
         - bound: the change, grown or shrunk, is at most this at ``LEVEL``;
         - limit: which component is largest, of the function with the largest bound: ``rows at
           home``, ``rows elsewhere`` (limit_rate: of which rate) or ``refits``; have: how many there
-          are; needed: how many would show a change of ``margin`` with a power of ``POWER``, inf if no number of these alone does;
-          needed_factor: by how much everything would have to grow.
+          are; needed: how many would show a change of ``margin`` with a power of ``POWER``, inf if
+          no number of these alone does; needed_factor: by how much everything would have to grow.
     """
     refits = home.value.shape[-1]
     question = question or question_of(refits)
@@ -117,7 +118,8 @@ def judged(tests: pd.DataFrame) -> pd.DataFrame:
         p_held=holm(tests["p_held"]),
         p_reversed=holm(turned),
     )
-    certain = found["p"] < LEVEL
+    changed = found["p_signed"] < LEVEL
+    certain = changed & (found["p"] < LEVEL)
     state = np.select(
         [
             ~(found["error"] > 0),
@@ -125,12 +127,13 @@ def judged(tests: pd.DataFrame) -> pd.DataFrame:
             certain & (grew <= shrank),
             certain,
             found["p_held"] < LEVEL,
+            changed,
             ~np.isfinite(found["bound"]),
         ],
-        ["not estimable", "reversed", "grew", "shrank", "held", "not estimable"],
+        ["not estimable", "reversed", "grew", "shrank", "held", "changed", "not estimable"],
         "inconclusive",
     )
-    return found.assign(changed=found["p_signed"] < LEVEL, state=state)
+    return found.assign(changed=changed, state=state)
 
 
 class _Tests:

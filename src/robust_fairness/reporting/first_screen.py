@@ -35,7 +35,7 @@ SUBMITTED = "submission"  # algorithm of predictions that were made elsewhere
 TRIVIALITY = {"constant_accuracy", "selection_rate_by_group"}  # metrics that tell trivial ones
 AXIS = 180  # its width in pixels
 SYMBOLS = {
-    "grew": "▲", "shrank": "▼", "reversed": "⇄", "held": "=", "inconclusive": "?",
+    "grew": "▲", "shrank": "▼", "reversed": "⇄", "changed": "≠", "held": "=", "inconclusive": "?",
     "not estimable": "∅", "trivial": "T", "missing": "–",
 }  # fmt: skip
 
@@ -139,7 +139,8 @@ def answer(rows: pd.DataFrame, gap: str) -> dict[str, str]:
     counts = run["state"].value_counts().reindex(STATES, fill_value=0)
     pairs = counted({"pairs": len(run)})
     certain = {
-        "grew": "grew", "shrank": "shrank", "reversed": "reversed",
+        "grew": "grew", "shrank": "shrank", "reversed": "turned its sign",
+        "changed": "changed in a way that may be growth or fall",
         "held": f"held within ±{margins(run)} points",
     }  # fmt: skip
     parts = [f"{words} in {counts[name]}" for name, words in certain.items() if counts[name]]
@@ -181,6 +182,8 @@ def _short(counts: pd.Series, pairs: int) -> str:
         return "No"
     if worse:
         return f"Not in {worse} of {pairs}"
+    if counts["changed"]:
+        return f"It changed in {counts['changed'] + counts['shrank']} of {pairs}"
     if counts["held"] + counts["shrank"] == pairs:
         return "Yes"
     if counts["held"] + counts["shrank"]:
