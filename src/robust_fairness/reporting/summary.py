@@ -52,8 +52,8 @@ def grid_in_words(results: Results, cells: Sequence[Mapping[str, str]]) -> str:
         "seeds": metrics["seed"].nunique(),
     }
     counts = {name: n for name, n in counts.items() if n}
-    states = [cell["state"] for cell in cells]
-    ended = ", ".join(f"{states.count(state)} {state}" for state in STATES)
+    states = [cell["state"] for cell in cells if cell["state"] != "not selected"]
+    ended = ", ".join(f"{states.count(state)} {state}" for state in ("done", "failed"))
     return f"{counted(counts)}; {counted({'cells': len(states)})}: {ended}."
 
 

@@ -143,9 +143,9 @@ def newest_finished_run() -> str:
     for manifest in reversed(manifests()):
         if manifest["state"] in ("finished", "failed") and "metrics" in manifest["outputs"]:
             run_id = str(manifest["run_id"])
-            if manifest["failed"]:
-                failed = "; ".join(manifest["failed"])
-                logger.warning("run %s: %d failed: %s", run_id, len(manifest["failed"]), failed)
+            if failures := manifest.get("failed"):
+                failed = "; ".join(failures)
+                logger.warning("run %s: %d failed: %s", run_id, len(failures), failed)
             return run_id
     raise InputError(f"{FOLDER}: no finished run; start one with: kedro run")
 
