@@ -74,7 +74,8 @@ CELL = ["dataset", "method"]
 PAIR = [*CELL, *PLACE, "attribute"]
 REPLICA = [*CELL, "trial", "seed", *PLACE]
 STATES = (
-    "grew", "shrank", "reversed", "changed", "held", "inconclusive", "not estimable", "trivial", "missing",
+    "grew", "shrank", "reversed", "changed", "held", "inconclusive", "not estimable", "trivial",
+    "missing",
 )  # fmt: skip
 CHANGED = ("grew", "shrank", "reversed", "changed")
 ACCURACY = ("accuracy", "accuracy_change", "accuracy_error", "accuracy_changed")
