@@ -8,7 +8,9 @@ too rarely if groups are small or similar. Each interval is therefore derived fr
   if it contains 0, the interval of the absolute value is from 0 to the farther bound.
 - Ratio of two proportions: the MOVER interval from Wilson's two (Donner and Zou 2012); if it
   contains 1, the interval of the smaller over the larger proportion ends at 1.
-- Sum or maximum of several differences d: a norm, for which
+- Largest difference of rates of two classes, and their sum: the interval of
+  ``robust_fairness.inference`` from linear functions of the rates.
+- Sum or maximum of differences to all other groups d: a norm, for which
 
   .. math:: | \|\hat d\| - \|d\| | \le \|\hat d - d\|
 
@@ -28,7 +30,10 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from robust_fairness import inference
 from robust_fairness.core.intervals import CONFIDENCE, wilson_interval
+from robust_fairness.inference import Rates
+from robust_fairness.inference.gaps import Kind
 
 RESAMPLES = 1000
 PRIOR_ROWS = 2.0
@@ -37,12 +42,8 @@ TWO = 2
 TAIL = (1 - CONFIDENCE) / 2
 # Axes of differences [draws, group, class] over which a measure sums and takes the maximum.
 NORMS = {
-    "delta_eo": ((2,), (1,)),
     "delta_dp_one_vs_rest": ((), (1, 2)),
     "delta_eo_one_vs_rest": ((2,), (1,)),
-    "demographic_parity_difference": ((), (1, 2)),
-    "equal_opportunity_difference": ((), (1, 2)),
-    "equalized_odds_difference": ((), (1, 2)),
 }
 
 
@@ -68,6 +69,8 @@ def bounds_of_classes(counts: np.ndarray, generator: np.random.Generator) -> dic
     rows, hits = counts.sum((1, 2)), counts.diagonal(axis1=1, axis2=2)
     found = {"worst_group_accuracy": worst_share(hits.sum(1), rows)}
     found |= _of_norms(counts, generator)
+    if counts.shape[1] == TWO:
+        found |= _of_gaps(counts)
     if counts.shape[:2] != (TWO, TWO):
         return found
     of_class, positive = counts.sum(2), counts[:, :, 1].sum(1)
@@ -168,6 +171,36 @@ def _wilson(
     return share, low, high
 
 
+def _of_gaps(counts: np.ndarray) -> dict[str, Bound]:
+    """Intervals of gaps of rates of two classes, by name.
+
+    Nothing is known of a rate on fewer than ``FEWEST_ROWS`` rows: the interval is that of all gaps.
+    """
+    rows, of_class = counts.sum((1, 2)), counts.sum(2)
+    positive = counts[:, :, 1]
+    rates = {
+        "demographic_parity_difference": ((positive.sum(1), rows),),
+        "equal_opportunity_difference": ((positive[:, 1], of_class[:, 1]),),
+        "equalized_odds_difference": tuple(zip(positive.T, of_class.T, strict=True)),
+    }
+    kinds: dict[str, Kind] = dict.fromkeys(rates, "largest")
+    if len(counts) == TWO:
+        rates["delta_eo"], kinds["delta_eo"] = rates["equalized_odds_difference"], "sum"
+    found = {}
+    for name, parts in rates.items():
+        hits, n = (np.concatenate(one)[None].astype(float) for one in zip(*parts, strict=True))
+        of = inference.gap(kinds[name], len(counts), len(parts))
+        low, high = np.nan, np.nan
+        if n.all():
+            value, most = float(of.of(hits / n)[0]), float(len(parts) if name == "delta_eo" else 1)
+            low, high = (float(one[0]) for one in inference.interval(Rates.of_counts(hits, n), of))
+            low, high = np.fmin(max(low, 0.0), value), np.fmax(min(high, most), value)
+            if n.min() < inference.FEWEST_ROWS:
+                low, high = 0.0, most
+        found[name] = Bound("linear functions", float(low), float(high))
+    return found
+
+
 def _of_norms(counts: np.ndarray, generator: np.random.Generator) -> dict[str, Bound]:
     """Intervals of sums and maxima of differences, by name."""
     added = counts + PRIOR_ROWS / np.prod(counts.shape[1:])
@@ -212,21 +245,7 @@ def differences(counts: np.ndarray) -> Mapping[str, np.ndarray]:
         "delta_dp_one_vs_rest": _divided(predicted, rows) - _rest(predicted, rows),
         "delta_eo_one_vs_rest": recalls - _rest(hits, of_class),
     }
-    if counts.shape[2] != TWO:
-        return found
-    rates = recalls * [-1, 1] + [1, 0]  # of false and of true positives
-    found["demographic_parity_difference"] = _pairwise(_divided(predicted, rows)[..., 1:])
-    found["equal_opportunity_difference"] = _pairwise(rates[..., 1:])
-    found["equalized_odds_difference"] = _pairwise(rates)
-    if counts.shape[1] == TWO:
-        found["delta_eo"] = np.diff(recalls, axis=1)
     return found
-
-
-def _pairwise(values: np.ndarray) -> np.ndarray:
-    """Differences ``[draws, pair, class]`` of all pairs of groups."""
-    first, second = np.triu_indices(values.shape[1], 1)
-    return values[:, second] - values[:, first]
 
 
 def _divided(above: np.ndarray, below: np.ndarray) -> np.ndarray:

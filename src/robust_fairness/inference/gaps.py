@@ -33,7 +33,7 @@ from robust_fairness.inference.estimate import (
 )
 from robust_fairness.inference.variance import between_refits, moderated, small_counts
 
-MOST_FUNCTIONS = 512  # of a gap
+MOST_FUNCTIONS = 20_000  # of a gap
 PAIR = 2  # groups
 
 
