@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.datasets.files import Files, default_root
-from robust_fairness.datasets.tables.acs import FIPS, TASKS, archive, read_state
+from robust_fairness.datasets.tables.acs import TASKS, archive, member, read_state
 from robust_fairness.diagnosis import diagnose
 from robust_fairness.diagnosis.pairs import compared
 from robust_fairness.samples import Samples
@@ -86,11 +86,10 @@ def main() -> None:
     if not Files(root).available(archive(options.state)):
         print(f"{archive(options.state)} is missing: reading is not measured")
         return
-    member = f"psam_p{FIPS[options.state]:02}.csv"
 
     def everything() -> pd.DataFrame:
         with zipfile.ZipFile(root / archive(options.state)) as members:
-            return pd.read_csv(io.BytesIO(members.read(member)), low_memory=False)
+            return pd.read_csv(io.BytesIO(members.read(member(options.state))), low_memory=False)
 
     plain = seconds(everything)
     first, again = (

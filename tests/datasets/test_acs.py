@@ -1,5 +1,6 @@
 """ACS by state: golden counts, an independent reading, and made-up files that are wrong."""
 
+import csv
 import io
 import json
 import time
@@ -16,13 +17,18 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.tables import acs
 from robust_fairness.datasets.tables.acs import (
+    CODES,
     FIELDS,
     FIPS,
     GROUPED_CODES,
+    OPTIONAL_CODES,
     STATES,
     TASKS,
+    YEAR,
     Acs,
     archive,
+    column,
+    member,
     read_state,
 )
 from robust_fairness.datasets.tables.acs_states import BUNDLED, FILE, AcsStates
@@ -82,16 +88,48 @@ def test_rows_agree_with_an_independent_reading(shared_data: Path) -> None:
     assert expected["SERIALNO"].nunique() == GOLDEN["ACSIncome"]["SD"]["households"]
 
 
-def test_occupations_are_grouped_as_in_the_data_dictionary(shared_data: Path) -> None:
-    lines = Files(shared_data).text("acs_2018/PUMS_Data_Dictionary_2018.csv").splitlines()
-    rows = [line.split(",", 6) for line in lines if line.startswith("VAL,OCCP,")]
+DICTIONARIES = (2017, 2018, 2019, 2021)
+
+
+def dictionary(shared_data: Path, year: int) -> dict[str, list[tuple[str, str]]]:
+    """First code and label of all values of the Census Bureau's data dictionary, by column."""
+    lines = Files(shared_data).text(f"acs_2018/PUMS_Data_Dictionary_{year}.csv").splitlines()
+    values: dict[str, list[tuple[str, str]]] = {}
+    for kind, name, *row in csv.reader(lines):
+        if kind == "VAL":
+            values.setdefault(name, []).append((row[2], row[4]))
+    return values
+
+
+@pytest.mark.parametrize("year", DICTIONARIES)
+def test_occupations_are_grouped_as_in_the_data_dictionary(shared_data: Path, year: int) -> None:
     first = GROUPED_CODES["OCCP"]
-    codes = [(int(row[4].strip('"')), row[6].strip('"')) for row in rows if row[4] != '"bbbb"']
-    assert len(codes) > 500
+    codes = [row for row in dictionary(shared_data, year)["OCCP"] if row[0] != "bbbb"]
+    assert len(codes) > 470
     for code, label in codes:
-        group = max((name for name in first if first[name] <= code), key=first.__getitem__)
+        group = max((name for name in first if first[name] <= int(code)), key=first.__getitem__)
         prefix = label.split("-")[0]
         assert prefix == group or prefix not in first  # three labels lack their prefix
+
+
+@pytest.mark.parametrize("year", DICTIONARIES)
+def test_codes_are_those_of_the_data_dictionary(shared_data: Path, year: int) -> None:
+    """Of the columns of a year, by their names of that year."""
+    values = dictionary(shared_data, year)
+    features = {name for task in TASKS.values() for name in task.of(year).features}
+    assert len(features) == 27
+    assert {column("ST", year), "PWGTP", "PUBCOV", *features} <= set(values)
+    for name in features & (set(CODES) | set(OPTIONAL_CODES)):
+        codes = {int(code) for code, _ in values[name] if not code.startswith("b")}
+        allowed = set((CODES | OPTIONAL_CODES)[name])
+        assert allowed - codes == ({8} if name == "ANC" and year in {2017, 2021} else set())
+        assert codes <= allowed
+        blank = any(code.startswith("b") for code, _ in values[name])
+        assert blank == (name in OPTIONAL_CODES)
+    for name in features & {"AGEP", "SCHL", "WKHP", "JWMNP", "POVPIP", "PINCP"}:
+        codes = [int(code) for code, _ in values[name] if not code.startswith("b")]
+        assert FIELDS[name].low <= min(codes)
+        assert max(codes) <= FIELDS[name].high
 
 
 def test_missing_values_are_categories_or_indicators(shared_data: Path) -> None:
@@ -155,25 +193,83 @@ def test_some_of_the_bundled_states(tmp_path: Path) -> None:
 # Made-up files
 
 
-def persons(state: str = "SD", rows: int = 400) -> pd.DataFrame:
+def persons(state: str = "SD", rows: int = 400, year: int = YEAR) -> pd.DataFrame:
     rng = np.random.default_rng(FIPS[state])
+    names = {column(name, year) for name in FIELDS.keys() - {"RELSHIPP", "JWTRNS", "STATE"}}
     table = pd.DataFrame(
         {
-            name: rng.integers(int(field.low), int(min(field.high, 100_000)) + 1, rows)
+            name: rng.integers(max(0, int(field.low)), int(min(field.high, 100_000)) + 1, rows)
             for name, field in FIELDS.items()
+            if name in names
         }
     )
-    serial = [f"2018HU{number:07}" for number in rng.integers(0, rows // 2, rows)]
-    return table.assign(SERIALNO=serial, ST=FIPS[state], ANC=1, OTHER="x")
+    before = f"{year}HU" if year >= 2018 else f"{year}" if year == 2017 else ""
+    serial = [f"{before}{number:07}" for number in rng.integers(0, rows // 2, rows)]
+    place = {column("ST", year): FIPS[state]}
+    return table.assign(SERIALNO=serial, ANC=1, OTHER="x", **place)
 
 
-def write(root: Path, table: pd.DataFrame, state: str = "SD", member: str = "") -> Files:
-    path = root / archive(state)
+def write(
+    root: Path, table: pd.DataFrame, state: str = "SD", inside: str = "", year: int = YEAR
+) -> Files:
+    path = root / archive(state, year)
     path.parent.mkdir(exist_ok=True)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as members:
-        members.writestr(member or f"psam_p{FIPS[state]}.csv", table.to_csv(index=False))
+        members.writestr(inside or member(state, year), table.to_csv(index=False))
         members.writestr("ACS2018_PUMS_README.pdf", b"")
     return Files(root)
+
+
+@pytest.mark.parametrize(
+    ("year", "name", "relation", "travel", "place"),
+    [
+        (2014, "ss14psd.csv", "RELP", "JWTR", "ST"),
+        (2016, "ss16psd.csv", "RELP", "JWTR", "ST"),
+        (2017, "psam_p46.csv", "RELP", "JWTR", "ST"),
+        (2019, "psam_p46.csv", "RELSHIPP", "JWTRNS", "ST"),
+        (2022, "psam_p46.csv", "RELSHIPP", "JWTRNS", "ST"),
+        (2023, "psam_p46.csv", "RELSHIPP", "JWTRNS", "STATE"),
+    ],
+)
+def test_columns_of_other_years(
+    tmp_path: Path, year: int, name: str, relation: str, travel: str, place: str
+) -> None:
+    table = persons(rows=1500, year=year)
+    assert {relation, travel, place} <= set(table)
+    assert not {"RELP", "RELSHIPP", "JWTR", "JWTRNS", "ST", "STATE"} - {
+        relation, travel, place,
+    } & set(table)  # fmt: skip
+    files = write(tmp_path, table, inside=name, year=year)
+    for task in TASKS:
+        samples = load(files, states=["SD"], year=year, task=task)
+        assert list(samples.sources)[0] == f"acs_{year}/csv_psd.zip"
+        columns = set(samples.columns)
+        assert columns == set(TASKS[task].of(year).features) | {
+            f"{name}=missing" for name in TASKS[task].incomplete
+        }
+    samples = load(files, states=["SD"], year=year, task="TravelTime", drop=[relation])
+    assert relation not in samples.columns
+    x = pd.DataFrame(samples.x, columns=samples.features)
+    codes = x.filter(like=f"{travel}=").idxmax(axis=1).str.partition("=")[2]
+    np.testing.assert_array_equal(codes, table[travel][samples.id].astype(str))
+    wrong = table.assign(**{place: 31})
+    with pytest.raises(InputError, match=rf"line 2, column {place}: 31, allowed: 46"):
+        load(write(tmp_path, wrong, inside=name, year=year), states=["SD"], year=year)
+
+
+def test_weights_are_an_attribute_on_demand(shared_data: Path, tmp_path: Path) -> None:
+    """Never a feature, never sensitive: the population that the records stand for."""
+    samples = load(Files(shared_data), states=["VT"], weights=True)
+    raw = official(shared_data, "VT")
+    np.testing.assert_array_equal(samples.attributes["PWGTP"], raw["PWGTP"][samples.id])
+    assert "PWGTP" not in samples.columns
+    assert "PWGTP" not in load(Files(shared_data), states=["VT"]).attributes
+    bundled = AcsStates(AcsStates.Parameters(states=["SD"], weights=True)).load(Files(tmp_path), 1)
+    raw = official(shared_data, "SD")
+    kept = (raw["AGEP"] > 16) & (raw["PINCP"] > 100) & (raw["WKHP"] > 0)
+    np.testing.assert_array_equal(bundled.attributes["PWGTP"], raw["PWGTP"][kept])
+    with pytest.raises(ValidationError):
+        Acs.Parameters(sensitive=["PWGTP"])
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -248,7 +344,7 @@ def test_code_between_the_allowed_ones_is_refused(tmp_path: Path) -> None:
 
 
 def test_wrong_archives_are_one_line(tmp_path: Path) -> None:
-    files = write(tmp_path, persons(), member="psam_p31.csv")
+    files = write(tmp_path, persons(), inside="psam_p31.csv")
     path = tmp_path / archive("SD")
     whole = path.read_bytes()
     wrong = {
@@ -267,6 +363,7 @@ def test_wrong_archives_are_one_line(tmp_path: Path) -> None:
     [
         {"states": ["XX"]}, {"states": []}, {"states": ["SD", "SD"]}, {"task": "Poverty"},
         {"task": "Employment", "threshold": 1}, {"drop": ["OCC"]}, {"train_rows": 300},
+        {"year": 2020}, {"year": 2019, "drop": ["RELP"]}, {"drop": ["RELSHIPP"]},
     ],
 )  # fmt: skip
 def test_wrong_parameters_are_refused(wrong: dict[str, object]) -> None:

@@ -1,4 +1,4 @@
-"""American Community Survey 2018: the tasks of Ding et al. (2021) by state.
+"""American Community Survey: the tasks of Ding et al. (2021) by state, in the years 2014 to 2023.
 
 Read from the Census Bureau's own zip files of person records (1-Year PUMS).
 """
@@ -12,7 +12,7 @@ import pandas as pd
 import yaml
 from pydantic import BaseModel, Field, model_validator
 
-from robust_fairness.core.errors import InputError
+from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.datasets.base import EACH_ONCE, TableDataset, TableParameters, TypedTable
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.archives import Packed, packed, parsed
@@ -48,10 +48,15 @@ class Task(BaseModel, frozen=True):
     threshold: float | None = None
     incomplete: tuple[str, ...] = ()
 
+    def of(self, year: int) -> "Task":
+        """The task with the features as they are named in a year."""
+        features = tuple(column(name, year) for name in self.features)
+        return self.model_copy(update={"features": features})
+
 
 _ACS = yaml.safe_load(Path(__file__).with_name("acs.yml").read_text(encoding="utf-8"))
 TASKS = {name: Task(**fields) for name, fields in _ACS["tasks"].items()}
-FEATURES = sorted({name for task in TASKS.values() for name in task.features})
+RENAMED = {name: (new["name"], new["from"]) for name, new in _ACS["renamed"].items()}
 CODES: dict[str, list[int]] = _ACS["codes"]
 OPTIONAL_CODES: dict[str, list[int]] = _ACS["optional_codes"]
 GROUPED_CODES: dict[str, dict[str, int]] = _ACS["grouped_codes"]
@@ -64,7 +69,8 @@ FIELDS: dict[str, Cell] = {
     name: Number(low, high, whole=True, missing=("",) if name in _OPTIONAL else ())
     for name, (low, high) in _BOUNDS.items()
 }
-YEAR = "2018"
+YEAR = 2018
+SERIAL_WITH_YEAR = 2017  # from then on serial numbers begin with the year
 STATES = ("HI", "ME", "MT", "NE", "NM", "RI", "SD", "WV")
 NOT_APPLICABLE = "not applicable"
 
@@ -84,12 +90,14 @@ class PersonParameters(TableParameters):
         states: states by their two letters.
         drop: features left out, for example POBP, the place of birth, which reveals the state.
         sensitive: ``race`` is White or other, ``race_full`` the nine codes of RAC1P.
+        weights: have PWGTP, the number of people that a person stands for, as an attribute.
         train_rows: fraction of the households for training, validation included.
     """
 
     states: tuple[str, ...]
-    drop: Annotated[tuple[str, ...], only_of("feature", FEATURES)] = ()
+    drop: tuple[str, ...] = ()
     sensitive: tuple[Literal["sex", "race", "race_full", "age"], ...] = ("sex",)
+    weights: bool = False
     train_rows: Fraction = 0.8
 
 
@@ -107,10 +115,13 @@ class Acs(TableDataset):
         """Parameters of the ACS tasks.
 
         Attributes:
-            threshold: the label of Income (dollars) and TravelTime (minutes) is positive above it;
-                None: 50,000 and 20, as in the source.
+            year: year of the survey. There is no standard file of 2020. From 2019 on the features
+                RELP and JWTR are RELSHIPP and JWTRNS, with other codes.
+            threshold: the label of Income (dollars of the year) and TravelTime (minutes) is
+                positive above it; None: 50,000 and 20, as in the source.
         """
 
+        year: Literal[2014, 2015, 2016, 2017, 2018, 2019, 2021, 2022, 2023] = YEAR
         task: Literal["Income", "PublicCoverage", "Mobility", "Employment", "TravelTime"] = "Income"
         states: Annotated[
             tuple[str, ...], only_of("state", FIPS), EACH_ONCE, Field(min_length=1)
@@ -124,16 +135,21 @@ class Acs(TableDataset):
                     f"threshold: task {self.task} has none; tasks with a threshold: Income, "
                     "TravelTime"
                 )
+            features = {name for task in TASKS.values() for name in task.of(self.year).features}
+            for name in self.drop:
+                if name not in features:
+                    raise ValueError(f"{self.year}: {unknown_name('feature', name, features)}")
             return self
 
     feature_columns: ClassVar = FEATURE_COLUMNS
 
     def required_files(self) -> tuple[str, ...]:
-        return tuple(archive(state) for state in self.parameters.states)
+        return tuple(archive(state, self.parameters.year) for state in self.parameters.states)
 
     def read(self, files: Files, splits: int) -> TypedTable:
-        parameters, task = self.parameters, TASKS[self.parameters.task]
-        tables = [read_state(files, state, task) for state in parameters.states]
+        parameters, year = self.parameters, self.parameters.year
+        task = TASKS[parameters.task].of(year)
+        tables = [read_state(files, state, task, year) for state in parameters.states]
         table = task_rows(pd.concat(tables, ignore_index=True), task)
         target = _label(table[task.target], task, parameters.threshold)
         return typed_persons(table, target, table["SERIALNO"], task, parameters)
@@ -161,6 +177,8 @@ def typed_persons(
         "race_full": coded(table["RAC1P"], RACES),
         "age": table["AGEP"],
     }
+    if parameters.weights:
+        attributes["PWGTP"] = table["PWGTP"]
     if len(parameters.states) > 1:
         attributes["state"] = table["state"].astype(pd.CategoricalDtype(list(parameters.states)))
     return TypedTable(
@@ -172,36 +190,52 @@ def typed_persons(
     )
 
 
-def archive(state: str) -> str:
+def column(name: str, year: int) -> str:
+    """What a column of 2018 is called in a year."""
+    new, since = RENAMED.get(name, (name, YEAR))
+    return new if year >= since else name
+
+
+def archive(state: str, year: int = YEAR) -> str:
     """Zip file of the person records of a state, by its path below the data root."""
-    return f"acs_{YEAR}/csv_p{state.lower()}.zip"
+    return f"acs_{year}/csv_p{state.lower()}.zip"
 
 
-def read_state(files: Files, state: str, task: Task) -> pd.DataFrame:
+def member(state: str, year: int = YEAR) -> str:
+    """The file in ``archive``."""
+    if year < SERIAL_WITH_YEAR:
+        return f"ss{year % 100}p{state.lower()}.csv"
+    return f"psam_p{FIPS[state]:02}.csv"
+
+
+def read_state(files: Files, state: str, task: Task, year: int = YEAR) -> pd.DataFrame:
     """All person records of a state: the columns of a task, ``SERIALNO`` and ``state``.
 
     The records of the last files are kept in memory, so that the trainings of a matrix of states
     parse each file once.
     """
-    used = {"ST", "AGEP", "SEX", "RAC1P", task.target, *task.features, *task.rows}
-    found = packed(files, archive(state), f"psam_p{FIPS[state]:02}.csv")
-    return _records(found, state, tuple(column for column in FIELDS if column in used)).copy()
+    used = {column("ST", year), "AGEP", "SEX", "RAC1P", "PWGTP", task.target}
+    used.update(task.features, task.rows)
+    found = packed(files, archive(state, year), member(state, year))
+    return _records(found, state, year, tuple(name for name in FIELDS if name in used)).copy()
 
 
 @lru_cache(maxsize=2 * len(STATES))
-def _records(found: Packed, state: str, columns: tuple[str, ...]) -> pd.DataFrame:
+def _records(found: Packed, state: str, year: int, columns: tuple[str, ...]) -> pd.DataFrame:
     """Some columns of the records of a state, validated."""
     name = found.archive
     cells = parsed(found.text, found.place, ["SERIALNO", *columns])
-    other = ~cells["SERIALNO"].str.startswith(YEAR)
-    for line, serial in cells["SERIALNO"][other].items():
+    if year >= SERIAL_WITH_YEAR:
+        other = ~cells["SERIALNO"].str.startswith(str(year))
+        for line, serial in cells["SERIALNO"][other].items():
+            raise InputError(
+                f"{name}, line {line}, column SERIALNO: {serial!r}, allowed: records of {year}"
+            )
+    table = validated(cells, {field: FIELDS[field] for field in columns}, name)
+    place = column("ST", year)
+    for line, code in table[place][table[place] != FIPS[state]].items():
         raise InputError(
-            f"{name}, line {line}, column SERIALNO: {serial!r}, allowed: records of {YEAR}"
-        )
-    table = validated(cells, {column: FIELDS[column] for column in columns}, name)
-    for line, code in table["ST"][table["ST"] != FIPS[state]].items():
-        raise InputError(
-            f"{name}, line {line}, column ST: {code:g}, allowed: {FIPS[state]} ({state})"
+            f"{name}, line {line}, column {place}: {code:g}, allowed: {FIPS[state]} ({state})"
         )
     return table.assign(SERIALNO=cells["SERIALNO"], state=state)
 
