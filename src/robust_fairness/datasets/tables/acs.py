@@ -121,7 +121,7 @@ class Acs(TableDataset):
                 positive above it; None: 50,000 and 20, as in the source.
         """
 
-        year: Literal[2014, 2015, 2016, 2017, 2018, 2019, 2021, 2022, 2023] = YEAR
+        year: Literal[2014, 2015, 2016, 2017, 2018, 2019, 2021, 2022, 2023] = 2018
         task: Literal["Income", "PublicCoverage", "Mobility", "Employment", "TravelTime"] = "Income"
         states: Annotated[
             tuple[str, ...], only_of("state", FIPS), EACH_ONCE, Field(min_length=1)
