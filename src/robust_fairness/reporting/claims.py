@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from robust_fairness.inference.adjust import false_discovery_rate
 from robust_fairness.reporting.results import Results, where
 from robust_fairness.reporting.statistics import (
     LEVEL,
@@ -23,7 +24,6 @@ from robust_fairness.reporting.statistics import (
     Bootstrapped,
     adjusted,
     detectable,
-    false_discovery_rate,
     mean_tests,
 )
 

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from robust_fairness.inference.estimate import LEVEL
 from robust_fairness.metrics.criteria import EVERY, Criterion
 from robust_fairness.rendering.figures import lines
 from robust_fairness.reporting import claims as claimed
@@ -56,7 +57,6 @@ LARGEST = 2.0  # weight of Table 13
 STABLE = 256  # rows from which the paper calls the estimate stable (C.2)
 SHOWN_WEIGHTS = (0.0, 0.5, 1.0)  # of Figure 3
 SHARES = {"eo": "probability_shares_by_subgroup", "dp": "probability_shares_by_group"}
-LEVEL = 0.05
 # Figure 4: dataset and attributes by their number; the order is that of Tables 10 and 9.
 FRONTIERS = {
     "communities": {

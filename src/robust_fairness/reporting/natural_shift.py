@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from robust_fairness.inference.estimate import LEVEL
 from robust_fairness.reporting.effective_robustness import fitted_line, within
 from robust_fairness.reporting.figures import FAIRNESS, QUALITY
 from robust_fairness.reporting.gaps import at_equal_sizes, signed_differences
@@ -29,7 +30,6 @@ MEASURES = (
     *QUALITY, *FAIRNESS, "demographic_parity_difference", "equalized_odds_difference", "roc_auc",
     "balanced_accuracy",
 )  # fmt: skip
-LEVEL = 0.05
 TRAINING = [*KEYS, "method", "trained_on"]
 FEWEST_METHODS = 3  # of a line that one of them is compared with
 UNTIL = "trained_until"  # facet of designs with ordered domains: the last one trained on

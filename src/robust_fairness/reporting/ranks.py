@@ -12,12 +12,12 @@ import pandas as pd
 from scipy import special
 
 from robust_fairness.experiment.experiment import DEFAULT_TRIAL
+from robust_fairness.inference.estimate import LEVEL
 from robust_fairness.metrics import find_metric
 from robust_fairness.metrics.criteria import EVERY
 from robust_fairness.reporting.results import UNSHIFTED, where
 
 FEWEST = 3  # methods, and datasets, of which a test says anything
-LEVEL = 0.05
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from robust_fairness.core.intervals import (
     percentile_interval,
 )
 from robust_fairness.inference.adjust import holm
+from robust_fairness.inference.estimate import LEVEL
 
 TIE = 12  # decimals
 DRAWS = 2000  # of a bootstrap
-LEVEL = 0.05  # of tests
 SAME = 1e-12  # standard error of differences that are the same for every seed
 MOST_FLIPPED = 20  # differences of which all signs are tried
 TESTED = ["difference", "low", "high", "n", "p"]
@@ -61,16 +61,6 @@ def adjusted(
     """P-values adjusted for their number, by Holm or another rule; missing ones do not count."""
     known = p_values.dropna()
     return pd.Series(adjust(known.tolist()), known.index, float).reindex(p_values.index)
-
-
-def false_discovery_rate(p_values: Sequence[float]) -> np.ndarray:
-    """P-values adjusted by Benjamini and Hochberg (1995).
-
-    Rejecting those below a level keeps the expected share of false rejections below it.
-    """
-    from scipy import stats
-
-    return np.asarray(stats.false_discovery_control(p_values)) if len(p_values) else np.zeros(0)
 
 
 def sizes_of_splits(splits: pd.DataFrame) -> pd.DataFrame:
