@@ -276,6 +276,16 @@ def test_the_tables_of_a_run_are_documented_as_declared():
     assert tables.described() in (DOCUMENTS / "architecture.md").read_text()
 
 
+def test_the_table_of_methods_md_is_that_of_the_docstrings():
+    """``docs/method_tables.py`` leaves the page as it is; the page has at most 1,000 words."""
+    made = module(DOCUMENTS / "method_tables.py")
+    page = made.PAGE.read_text()
+    assert made.written(page) == page
+    assert made.table()["fails"].str.len().min() > 10
+    prose = re.sub(r"```.*?```|<!-- table.*?<!-- end -->", "", page, flags=re.DOTALL)
+    assert len(prose.split()) <= 1000
+
+
 def test_tables_of_cross_md_are_those_of_the_scores_beside_it():
     """``docs/cross_tables.py`` leaves the page as it is, and has found every table."""
     made = module(DOCUMENTS / "cross_tables.py")

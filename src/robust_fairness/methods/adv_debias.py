@@ -13,7 +13,10 @@ from robust_fairness.models.losses import cross_entropy, mean_where
 
 
 class AdvDebias(AdversarialMethod):
-    """The adversary minimises the cross-entropy of the group (Eq. 11)."""
+    """Train features from which an adversary cannot predict the group, by cross-entropy (Eq. 11).
+
+    Fails if the adversary is too weak to find the group, or the groups differ in the label itself.
+    """
 
     class Parameters(AdversarialParameters):
         """Options on which papers and code disagree.

@@ -16,6 +16,8 @@ class ChiSquareDro(Method):
     .. math:: \max_p \sum_i p_i L_i \quad \text{subject to} \quad
         \frac{1}{2 m} \sum_i (m p_i - 1)^2 \le \rho, \; p \ge 0, \; \sum_i p_i = 1
 
+    Fails if labels are noisy: wrong labels have the largest losses.
+
     Source: "Large-Scale Methods for Distributionally Robust Optimization" (NeurIPS 2020).
     """
 

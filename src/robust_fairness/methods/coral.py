@@ -16,6 +16,9 @@ class Coral(AlignmentMethod):
 
     averaged over the pairs of environments with two rows or more in the batch.
 
+    Fails if labels depend on inputs in another way in every environment, or shares of classes
+    differ.
+
     Source: "Deep CORAL: Correlation Alignment for Deep Domain Adaptation" (ECCV 2016), Eq. 1.
     """
 

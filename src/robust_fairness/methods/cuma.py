@@ -1,4 +1,4 @@
-"""Curvature matching (CUMA), Equalized Robustness Eqs. 4 to 11."""
+"""Curvature matching, Equalized Robustness Eqs. 4 to 11 (Wang et al. 2023)."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -20,6 +20,8 @@ class Cuma(AdvDebias):
 
     With more than two groups the distance is the mean over all pairs of groups with at least
     two rows in the batch.
+
+    Fails if batches have few rows of a group, whose curvature is then not matched.
     """
 
     class Parameters(AdvDebias.Parameters):

@@ -11,13 +11,14 @@ from robust_fairness.models.base import Model
 
 
 class CvarDro(Method):
-    r"""Minimise the mean loss of the worst share :math:`\alpha` of the rows of a batch.
+    r"""Minimise the mean loss of the worst share alpha of the rows of a batch.
 
     .. math:: \max_p \sum_i p_i L_i \quad \text{subject to} \quad 0 \le p_i \le 1 / \alpha m,
         \; \sum_i p_i = 1
 
-    The share should exceed that of rows whose labels are noise: a smaller one trains on them alone.
     The estimate of a batch is biased; with fewer than one row in the share it is the largest loss.
+
+    Fails if the share is below that of wrong labels, which it then trains on alone.
 
     Source: "Large-Scale Methods for Distributionally Robust Optimization" (NeurIPS 2020).
     """

@@ -20,8 +20,10 @@ class Dann(AlignmentMethod):
         \lambda_p = \frac{2}{1 + e^{-10 p}} - 1
 
     with p the share of the epochs that are done; both players move from one pass, as a gradient
-    reversal layer does. If shares of the classes differ between environments, aligned features
-    cannot be right in all of them.
+    reversal layer does.
+
+    Fails if shares of the classes differ between environments: aligned features cannot be right in
+    all of them.
 
     Source: "Domain-Adversarial Training of Neural Networks" (JMLR 2016), section 5.2.2.
     """

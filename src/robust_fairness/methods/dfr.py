@@ -40,6 +40,8 @@ class Dfr(Erm):
     scikit-learn, with an intercept without penalty, and averaged. The source takes these rows from
     its validation rows; here no validation row is read.
 
+    Fails if a subgroup has few held-out rows, since every regression takes equally many of all.
+
     Source: "Last Layer Re-Training is Sufficient for Robustness to Spurious Correlations" (ICLR
     2023), section 4 and appendix B.
     """

@@ -1,4 +1,4 @@
-"""Deep feature reweighting on training rows (Kirichenko et al. 2023, DFR-Tr-Tr)."""
+"""Deep feature reweighting on training rows (DFR-Tr-Tr of Kirichenko et al. 2023)."""
 
 from collections.abc import Iterable, Iterator
 
@@ -27,6 +27,8 @@ class DfrTrain(Method):
     S has equally many training rows of every subgroup, drawn once by the seed. The head is that of
     the network, which for ``mlp`` has two layers; it is trained in steps, where the source fits
     logistic regressions and averages ten of them. ``dfr`` is the source's own form.
+
+    Fails if the network fits its training rows, from which the head then learns nothing new.
 
     Source: "Last Layer Re-Training is Sufficient for Robustness to Spurious Correlations" (ICLR
     2023), section 5.

@@ -27,6 +27,8 @@ class Donini(Method):
     method. The optimiser receives the allowed part of the gradient, and each step ends with a
     projection onto the constraint. Every logit is constrained.
 
+    Fails if groups have few training rows: their mean scores then differ on other rows.
+
     Source: "Empirical Risk Minimization under Fairness Constraints" (NeurIPS 2018).
     """
 

@@ -8,7 +8,10 @@ from robust_fairness.models.base import Model
 
 
 class Erm(Method):
-    """Minimise the mean loss of the batch, weighted by ``sample_weight`` and ``row_weight``."""
+    """Minimise the mean loss of the batch, weighted by ``sample_weight`` and ``row_weight``.
+
+    Fails for rare subgroups, whose losses hardly count, if they contradict the others.
+    """
 
     estimators: ClassVar[Literal["no", "also", "only"]] = "also"
     reads = ("sample_weight",)

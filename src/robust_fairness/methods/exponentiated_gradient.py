@@ -19,6 +19,8 @@ class ExponentiatedGradient(Reduction):
     ``difference_bound`` is on the difference between a group and all rows: two groups may differ
     by up to twice as much. It holds on training rows.
 
+    Fails if the classifier overfits: the constraint then holds on training rows alone.
+
     Source: "A Reductions Approach to Fair Classification" (ICML 2018), Algorithm 1.
     """
 

@@ -1,4 +1,4 @@
-"""Fairness-aware continuous learning (Mary, Calauzenes, El Karoui 2019)."""
+"""Fairness-aware continuous learning (Mary et al. 2019)."""
 
 from torch import Tensor
 
@@ -27,6 +27,8 @@ class Facl(SummedDependenceMethod):
 
     The prediction is the outcome itself, or the probability of class 1; with more than two classes
     the divergences of all probabilities are averaged. Constants have divergence 0.
+
+    Fails if batches are too small for estimates of densities.
     """
 
     def dependence(self, outputs: Tensor, attribute: Variable, outcome: Variable | None) -> Tensor:

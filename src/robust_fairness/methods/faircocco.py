@@ -1,4 +1,4 @@
-"""FairCOCCO regularisation: training whose predictions do not depend on any attribute."""
+"""FairCOCCO regularisation, against any dependence on attributes (Liu et al. 2022)."""
 
 from typing import Literal
 
@@ -21,6 +21,8 @@ class Faircocco(DependenceMethod):
 
     The kernels' widths follow the batch but are not differentiated. Rows with a missing attribute
     count for the loss only.
+
+    Fails if batches have few rows of a group and class.
     """
 
     class Parameters(DependenceParameters):

@@ -29,6 +29,8 @@ class Farmi(SummedDependenceMethod):
     squares, through which the gradient runs. ``eo`` is I(S; A | Y), with q(a | s, y) over
     q(a | y); ``cal`` is I(Y; A | S), with q(a | s, y) over q(a | s).
 
+    Fails if least squares cannot predict the attribute although other classifiers can.
+
     Source: "Fast Fair Regression via Efficient Approximations of Mutual Information" (2020) and the
     authors' code, except that the intercept of q is not penalised, that a continuous attribute is
     Gaussian, :math:`-\frac{1}{2} \log(1 - R^2)`, and that a categorical outcome has one classifier

@@ -19,6 +19,8 @@ class GridSearch(Reduction):
     the largest violation of the constraint. The grid has an axis for each group but one, and twice
     as many for ``equalized_odds``.
 
+    Fails if there are many groups: the grid is then too coarse.
+
     Source: "A Reductions Approach to Fair Classification" (ICML 2018), section 3.4.
     """
 

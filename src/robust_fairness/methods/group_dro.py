@@ -33,11 +33,13 @@ class GroupDro(Method):
     are updated before they are used, and are constants in the gradient. Rows of unknown group do
     not contribute to the loss.
 
-    The default step is that of the published code; with a smaller one, or few updates, weights stay
-    nearly uniform, and a warning says so.
+    The default step is that of the published code.
 
     Logarithms of the weights are kept: the exponential of a large loss overflows, and a weight
     that underflows could never grow again.
+
+    Fails if the network fits all training rows, or if weights stay nearly uniform because the step
+    is small or updates are few, which a warning says.
     """
 
     class Parameters(SubgroupMethodParameters):

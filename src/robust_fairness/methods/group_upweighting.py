@@ -14,6 +14,8 @@ class GroupUpweighting(Erm):
     """Weight each row's loss by the rarity of its subgroup; unknown groups have weight 1.
 
     RWG of Idrissi et al. (2022) with weights instead of draws; with ``subgroups: class`` RWY.
+
+    Fails if the network fits all training rows, whose weights then have no effect.
     """
 
     class Parameters(SubgroupMethodParameters):

@@ -26,6 +26,8 @@ class ImportanceWeighting(Erm):
     Weights above a quantile are clipped, and have mean 1. They are right only if labels
     depend on inputs in the same way everywhere; the log gives the effective sample size.
 
+    Fails if inputs hardly overlap, so that few rows have all the weight, which a warning says.
+
     Source: Bickel, Brueckner and Scheffer, "Discriminative Learning Under Covariate Shift" (JMLR
     2009); flattened as in Shimodaira, "Improving predictive inference under covariate shift"
     (2000).

@@ -29,6 +29,9 @@ class Irmv1(Method):
 
     Each batch holds equally many rows of environments drawn at random, with replacement. Rows of
     unknown environment are not visited.
+
+    Fails if environments are few or alike: other solutions than invariant ones then satisfy the
+    penalty.
     """
 
     class Parameters(SubgroupMethodParameters):

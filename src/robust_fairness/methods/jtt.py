@@ -13,11 +13,16 @@ LOGGER = logging.getLogger(__name__)
 
 
 class Jtt(Erm):
-    r"""Train, then retrain on :math:`\lambda_{up} \sum_{i \in E} L_i + \sum_{i \notin E} L_i`.
+    r"""Train, then retrain from the start with more weight on the rows that were misclassified.
 
-    E are the rows misclassified by the first. The paper tunes both hyperparameters on validation
-    rows with groups (weights of 6 to 100 where few rows are wrong). Where labels are noisy, a large
-    weight inverts them, so that the default is small; a warning says if E outweighs the rest.
+    .. math:: \lambda_{up} \sum_{i \in E} L_i + \sum_{i \notin E} L_i
+
+    E are the rows misclassified by the first training. The paper tunes both hyperparameters on
+    validation rows with groups (weights of 6 to 100 where few rows are wrong). Where labels are
+    noisy, a large weight inverts them, so that the default is small; a warning says if E outweighs
+    the rest.
+
+    Fails if the first training misclassifies noisy labels instead of rare subgroups.
 
     Source: "Just Train Twice" (ICML 2021), Algorithm 1.
     """

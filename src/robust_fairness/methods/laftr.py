@@ -12,11 +12,13 @@ from robust_fairness.models.losses import mean_where
 
 
 class Laftr(AdversarialMethod):
-    r"""The adversary minimises the L1 distance to the group, each group counting equally.
+    r"""Train features from which an adversary cannot predict the group, by a balanced L1 distance.
 
     .. math:: \sum_g \frac{1}{|D_g|} \sum_{i \in D_g} (1 - p_{i,g})
 
     which for two groups is the \|h(f(x)) - a\| of Madras et al., Eq. 3; p is the softmax.
+
+    Fails if the adversary is too weak to find the group, or the groups differ in the label itself.
     """
 
     class Parameters(AdversarialParameters):

@@ -28,6 +28,9 @@ class Lff(Method):
 
     where the losses L of the biased network b and of the network d are moving averages of every
     training row, divided by the largest of the row's class.
+
+    Fails if the bias is not learned before the class, or labels are noisy: it then weights wrong
+    labels.
     """
 
     class Parameters(MethodParameters):

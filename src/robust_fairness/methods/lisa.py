@@ -26,6 +26,8 @@ class Lisa(Method):
     A batch is mixed in the first way with probability :math:`p_{sel}`. Rows without such a
     partner in the batch stay as they are.
 
+    Fails if a batch has no such partners, or a mixture of rows is no plausible row.
+
     Source: "Improving Out-of-Distribution Robustness via Selective Augmentation" (ICML 2022),
     Algorithm 1.
     """

@@ -22,6 +22,8 @@ class Lnl(Method):
 
     where the bias head q minimises its cross-entropy L_b and the network receives that loss's
     gradient times a negative factor.
+
+    Fails if group and class nearly coincide, since unlearning one then unlearns the other.
     """
 
     class Parameters(GroupMethodParameters):

@@ -1,4 +1,4 @@
-"""Deep metric learning: an embedding in which rows of a class are near one another."""
+"""Deep metric learning: rows of a class are near one another (Roth et al. 2020)."""
 
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
@@ -61,6 +61,8 @@ class Mined(nn.Module):
 
 class MetricLearning(Method):
     """Train the embedding by an objective; the classifier on it is fitted afterwards.
+
+    Fails if classes have few rows, or groups few rows of a class.
 
     Source: "Is Fairness Only Metric Deep?" (ICLR 2022), A.1 and D.3.
     """

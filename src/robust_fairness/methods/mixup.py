@@ -22,6 +22,8 @@ class Mixup(Method):
     with one draw of lambda for a batch and j a permutation of its rows. Columns of categories
     become fractions.
 
+    Fails if a mixture of rows is no plausible row: columns of categories become fractions.
+
     Source: "mixup: Beyond Empirical Risk Minimization" (ICLR 2018), Eqs. 1 and 2.
     """
 

@@ -18,6 +18,8 @@ class Mmd(AlignmentMethod):
     as the biased V-statistic, averaged over the pairs of environments with two rows or more in
     the batch.
 
+    Fails if shares of classes differ between environments, or no kernel width fits the features.
+
     Source: "Domain Generalization with Adversarial Feature Learning" (CVPR 2018), Eq. 4, without
     its adversarial autoencoder, as in DomainBed and WILDS, whose kernel widths are the default.
     """

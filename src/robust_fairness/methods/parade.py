@@ -1,4 +1,4 @@
-"""PARADE: partial de-correlation of an embedding from sensitive attributes."""
+"""PARADE: de-correlating an embedding from attributes (Dullerud et al. 2022)."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
@@ -29,6 +29,8 @@ class Parade(MetricLearning):
     gradient reversal of the paper, written as two players with losses of opposite sign. All
     embeddings and the adversary's outputs have length 1. The embeddings of attributes lie on heads
     of this method, which are not saved with the network. Several attributes are averaged.
+
+    Fails if attribute and class nearly coincide.
 
     Source: "Is Fairness Only Metric Deep?" (ICLR 2022), section 4; Milbich et al., "DiVA" (ECCV
     2020), for the separation.

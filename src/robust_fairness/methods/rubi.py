@@ -27,6 +27,8 @@ class Rubi(Method):
 
     with b the logits of the bias branch; z alone predicts. Rows of unknown group are not masked.
     Network and bias branch share an optimiser.
+
+    Fails if the group is no bias but a cause of the label.
     """
 
     class Parameters(GroupMethodParameters):

@@ -12,9 +12,11 @@ from robust_fairness.models.base import Model
 
 
 class SpectralDecoupling(Method):
-    r"""Decay the outputs towards a constant.
+    r"""Penalise the squared distance of the outputs from a constant.
 
     .. math:: L_{clf} + \frac{\lambda}{2} \|z - \gamma\|^2
+
+    Fails if the penalty outweighs the loss, so that outputs are nearly constant.
     """
 
     class Parameters(MethodParameters):

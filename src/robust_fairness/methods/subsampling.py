@@ -15,6 +15,8 @@ class Subsampling(Erm):
     visited again until an epoch has as many rows as with other methods, so that all have the same
     number of updates.
 
+    Fails if the smallest subgroup has few rows, since all others are cut to as many.
+
     Source: "Simple data balancing achieves competitive worst-group-accuracy" (CLeaR 2022).
     """
 

@@ -25,6 +25,8 @@ class Vrex(Method):
 
     over the environments with a row in the batch; rows of unknown environment do not count.
 
+    Fails if environments are few, or their labels are not equally noisy.
+
     Source: "Out-of-Distribution Generalization via Risk Extrapolation" (ICML 2021), Eq. 8, with
     means instead of sums.
     """

@@ -1,0 +1,56 @@
+"""Write the table of ``methods.md`` from the docstrings and hyperparameters of the methods.
+
+    python docs/method_tables.py
+
+The first sentence of a method's docstring says what it optimises, the one that begins with "Fails"
+when it fails, and the docstring of its module names the source. Ranges for a search are those of
+``conf/base/parameters.yml``.
+"""
+
+import re
+import sys
+from inspect import getdoc
+from pathlib import Path
+
+import pandas as pd
+import yaml
+
+from robust_fairness.core import tables
+from robust_fairness.core.registry import find, names
+
+DOCUMENTS = Path(__file__).resolve().parent
+PAGE = DOCUMENTS / "methods.md"
+PARAMETERS = DOCUMENTS.parent / "conf" / "base" / "parameters.yml"
+SOURCE = re.compile(r"\(([^()]*\d{4}[^()]*)\)")
+FAILS = re.compile(r"^Fails .*?\.$", re.MULTILINE | re.DOTALL)
+
+
+def table() -> pd.DataFrame:
+    """A row per method of the package."""
+    spaces = yaml.safe_load(PARAMETERS.read_text())["spaces"]
+    return pd.DataFrame([row(name, spaces.get(name, {})) for name in names("method")])
+
+
+def row(name: str, space: dict) -> dict[str, str]:
+    """What a method is, sees and optimises, its ranges and when it fails."""
+    method = find("method", name)
+    text = (getdoc(method) or "").replace("``", "`")
+    source = SOURCE.search(sys.modules[method.__module__].__doc__ or "")
+    written = yaml.safe_dump(space, default_flow_style=True, sort_keys=False, width=1000).strip()
+    return {
+        "method": f"`{name}`",
+        "source": source[1] if source else "",
+        "sees": ", ".join(method.Parameters().sees),
+        "optimises": text.split("\n\n")[0].replace("\n", " "),
+        "search": f"`{written[1:-1]}`" if space else "",
+        "fails": FAILS.findall(text)[0].removeprefix("Fails ").replace("\n", " "),
+    }
+
+
+def written(page: str) -> str:
+    """The page with a new table."""
+    return tables.in_page(page, {"methods": table})
+
+
+if __name__ == "__main__":
+    PAGE.write_text(written(PAGE.read_text()))
