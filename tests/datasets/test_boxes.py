@@ -1,11 +1,10 @@
 """Features of boxes, made once into arrays of half precision."""
 
-import errno
 import hashlib
 import json
 import logging
-import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -79,37 +78,14 @@ def expect(found: Boxes, truth: dict[str, np.ndarray], images, boxes: int) -> No
     "storage",
     [{}, {"chunks": (1, 6, 8)}, {"chunks": (3, 2, 5), "compression": "gzip"}, {"dtype": "f2"}],
 )
-@pytest.mark.parametrize("block", [1, 700, 2**26])
-def test_every_image_has_its_first_boxes(tmp_path, monkeypatch, boxes, storage, block):
-    """In the order asked for, however the file is stored and in whatever blocks it is read."""
+def test_every_image_has_its_first_boxes(tmp_path, boxes, storage):
+    """In the order asked for, however the file is stored."""
     truth = world(tmp_path / "raw", **storage)
-    monkeypatch.setattr(module, "BLOCK_BYTES", block)
     asked = [*IMAGES[::-2], IMAGES[2], IMAGES[2]]
     found = convert(tmp_path / "raw", asked, boxes, tmp_path / "kept")
     if "dtype" in storage:
         truth = {name: values.astype(np.float16) for name, values in truth.items()}
     expect(found, truth, asked, boxes)
-
-
-def test_reads_are_no_larger_than_a_block(tmp_path, monkeypatch):
-    """Memory is bounded, and whole chunks are read where they fit."""
-    sizes = []
-    read = module._read
-
-    def noted(path, rows, boxes):
-        block = read(path, rows, boxes)
-        sizes.append((path.name, int(rows[0]), block.nbytes))
-        return block
-
-    monkeypatch.setattr(module, "_read", noted)
-    row = 4 * WIDTH * 4
-    for chunk, spans in ((1, [0, 3, 0, 3, 6]), (2, [0, 2, 4, 0, 2, 4, 6])):
-        world(tmp_path / str(chunk), chunks=(chunk, 6, 8))
-        sizes.clear()
-        monkeypatch.setattr(module, "BLOCK_BYTES", 3 * row)
-        convert(tmp_path / str(chunk), IMAGES, 4, tmp_path / "kept")
-        assert [start for _, start, _ in sizes] == spans
-        assert max(size for *_, size in sizes) == (3 if chunk == 1 else 2) * row
 
 
 def test_the_manifest_tells_what_was_converted(tmp_path):
@@ -123,11 +99,11 @@ def test_the_manifest_tells_what_was_converted(tmp_path):
     assert manifest["request"]["pictures"] == list(IMAGES[:4])
     arrays = (folder / "features.npy").read_bytes() + (folder / "counts.npy").read_bytes()
     assert found.sha256 == manifest["sha256"] == hashlib.sha256(arrays).hexdigest()
-    names = ["gqa_objects_0.h5", "gqa_objects_3.h5", "gqa_objects_info.json"]
-    assert sorted(manifest["request"]["sources"]) == names
-    raw = (tmp_path / "raw" / names[0]).read_bytes()
-    told = manifest["request"]["sources"][names[0]]
-    assert (told["bytes"], told["sha256"]) == (len(raw), hashlib.sha256(raw).hexdigest())
+    assert sorted(manifest["sources"]) == ["gqa_objects_0.h5", "gqa_objects_3.h5"]
+    status = (tmp_path / "raw/gqa_objects_0.h5").stat()
+    assert manifest["sources"]["gqa_objects_0.h5"] == [status.st_size, status.st_mtime_ns]
+    table = (tmp_path / "raw/gqa_objects_info.json").read_bytes()
+    assert manifest["request"]["table"] == hashlib.sha256(table).hexdigest()
 
 
 def test_only_files_of_the_images_are_asked_for(tmp_path):
@@ -142,11 +118,11 @@ def test_only_files_of_the_images_are_asked_for(tmp_path):
 
 
 def test_a_second_call_converts_nothing(tmp_path, monkeypatch):
-    """Not even a row is read."""
+    """Not even a file is opened."""
     world(tmp_path / "raw")
     first = convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept")
     before = contents(tmp_path / "kept")
-    monkeypatch.setattr(module, "_read", None)
+    monkeypatch.setattr(module, "_opened", None)
     assert convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept") == first
     assert contents(tmp_path / "kept") == before
 
@@ -171,57 +147,41 @@ def test_the_sources_may_be_deleted_once_they_are_converted(tmp_path):
     with pytest.raises(InputError, match="gqa_objects_0.h5: is missing"):
         convert(raw, IMAGES, 4, kept)
     table.write_text(before)
-    for number in (0, 3):  # at another time: the content counts
-        (raw / f"gqa_objects_{number}.h5").write_bytes((tmp_path / str(number)).read_bytes())
+    for number in (0, 3):
+        (tmp_path / str(number)).rename(raw / f"gqa_objects_{number}.h5")
     assert convert(raw, IMAGES, 4, kept) == first
     with changed(raw) as file:
         file["features"][0, 0, 0] += np.float32(1)
-    assert convert(raw, IMAGES, 4, kept).folder != first.folder
-    for number in (0, 3):
-        (raw / f"gqa_objects_{number}.h5").unlink()
-    with pytest.raises(InputError, match="gqa_objects_0.h5: is missing"):
-        convert(raw, IMAGES, 4, kept)
+    again = convert(raw, IMAGES, 4, kept)
+    assert (again.folder, again.sha256 != first.sha256) == (first.folder, True)
 
 
 def test_other_requests_have_other_folders(tmp_path):
-    """Images, their order, the number of boxes and the sources all count; nothing is mixed."""
+    """Images, their order and the number of boxes all count; nothing is mixed."""
     truth = world(tmp_path / "raw")
     asked = [(IMAGES, 4), (IMAGES[::-1], 4), (IMAGES[1:], 4), (IMAGES, 5)]
     found = [convert(tmp_path / "raw", names, boxes, tmp_path / "kept") for names, boxes in asked]
-    with changed(tmp_path / "raw", 3) as file:  # a file that is as large as before
+    assert len({boxes.folder for boxes in found}) == 4
+    for (names, boxes), converted in zip(asked, found, strict=True):
+        expect(converted, truth, names, boxes)
+
+
+def test_a_changed_file_is_converted_again(tmp_path):
+    """One that is as large as before; who has the old map open keeps its numbers."""
+    truth = world(tmp_path / "raw")
+    first = convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept")
+    before = first.features
+    with changed(tmp_path / "raw", 3) as file:
         file["features"][2, 0, 3] += np.float32(1)
+    other = convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept")
+    assert other.sha256 != first.sha256
     info = json.loads((tmp_path / "raw/gqa_objects_info.json").read_text())
     image = next(name for name in IMAGES if (info[name]["file"], info[name]["idx"]) == (3, 2))
-    other = convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept")
-    assert len({one.folder for one in (*found, other)}) == 5
-    for (names, boxes), one in zip(asked, found, strict=True):
-        expect(one, truth, names, boxes)
+    kept = before[IMAGES.index(image), 0, 3]
+    assert kept == np.float16(truth[image][0, 3])
     truth[image] = truth[image].copy()
     truth[image][0, 3] += np.float32(1)
     expect(other, truth, IMAGES, 4)
-
-
-def test_sources_are_told_apart_by_pieces_and_times(tmp_path, monkeypatch):
-    """A large file is not read as a whole; both its ends are."""
-    monkeypatch.setattr(module, "WHOLE", 100)
-    monkeypatch.setattr(module, "PIECES", 3)
-    monkeypatch.setattr(module, "PIECE_BYTES", 4)
-    path = tmp_path / "large"
-    content = bytearray(range(200))
-    seen = set()
-    for place in (None, 0, 99, 199):
-        if place is not None:
-            content[place] ^= 1
-        path.write_bytes(content)
-        os.utime(path, (1, 1))
-        seen.add(json.dumps(module._identity(path)))
-    assert len(seen) == 4
-    content[50] ^= 1  # between the pieces: the time tells
-    path.write_bytes(content)
-    os.utime(path, (1, 1))
-    assert json.dumps(module._identity(path)) in seen
-    os.utime(path, (1, 2))
-    assert json.dumps(module._identity(path)) not in seen
 
 
 @pytest.mark.parametrize("name", ["features.npy", "counts.npy", "boxes.json"])
@@ -244,12 +204,10 @@ class Killed(BaseException):
     """Ends a work at any place."""
 
 
-def test_a_work_that_ends_anywhere_goes_on_to_the_same_bytes(tmp_path, monkeypatch):
-    """Before every single step that reaches the disk, one work after another."""
+def test_a_conversion_that_ends_anywhere_starts_again(tmp_path, monkeypatch):
+    """Before every single image and file, to the same bytes."""
     world(tmp_path / "raw")
-    few = IMAGES[:5]
-    monkeypatch.setattr(module, "BLOCK_BYTES", 1)  # an image a block
-    convert(tmp_path / "raw", few, 4, tmp_path / "undisturbed")
+    convert(tmp_path / "raw", IMAGES, 4, tmp_path / "undisturbed")
     expected = contents(tmp_path / "undisturbed")
     left = 0
 
@@ -263,44 +221,20 @@ def test_a_work_that_ends_anywhere_goes_on_to_the_same_bytes(tmp_path, monkeypat
 
         return step
 
-    monkeypatch.setattr(os, "fsync", counted(lambda file: None))  # what takes time tells nothing
     monkeypatch.setattr(Path, "replace", counted(Path.replace))
-    monkeypatch.setattr(module._Array, "write", counted(module._Array.write))
-    for steps in range(200):
+    monkeypatch.setattr(module, "_half", counted(module._half))
+    for steps in range(50):
         target, left = tmp_path / f"killed {steps}", steps
         try:
-            convert(tmp_path / "raw", few, 4, target)
+            convert(tmp_path / "raw", IMAGES, 4, target)
         except Killed:
             assert not list(target.rglob("boxes.json"))
         else:
             break
         left = 10_000
-        convert(tmp_path / "raw", few, 4, target)
+        convert(tmp_path / "raw", IMAGES, 4, target)
         assert contents(target) == expected
-    # two files are begun; an image is written twice, flushed twice and noted; then the manifest
-    assert steps == 2 * 2 + len(few) * (2 + 2 + 2) + 2
-
-
-def test_what_was_converted_is_not_converted_again(tmp_path, monkeypatch):
-    """Blocks that were noted are not read, also where blocks were of another size."""
-    truth = world(tmp_path / "raw")
-    read, rows_read = module._read, []
-
-    def stopping(path, rows, boxes):
-        if len(rows_read) == 4:
-            raise Killed
-        rows_read.extend(rows.tolist())
-        return read(path, rows, boxes)
-
-    monkeypatch.setattr(module, "_read", stopping)
-    monkeypatch.setattr(module, "BLOCK_BYTES", 2 * 4 * WIDTH * 4)
-    with pytest.raises(Killed):
-        convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept")
-    rows_read.clear()
-    monkeypatch.setattr(module, "_read", lambda *a: (rows_read.extend(a[1].tolist()), read(*a))[1])
-    monkeypatch.setattr(module, "BLOCK_BYTES", 2**26)
-    expect(convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept"), truth, IMAGES, 4)
-    assert rows_read == [4, *range(7)]
+    assert steps == len(IMAGES) + 3  # two arrays and the manifest
 
 
 CHILD = """
@@ -309,51 +243,43 @@ from pathlib import Path
 sys.path.insert(0, {root!r})
 from robust_fairness.datasets.questions import _boxes
 from tests.datasets.test_boxes import IMAGES
-read = _boxes._read
+half = _boxes._half
 def slow(*arguments):
+    print("image", flush=True)
     time.sleep(0.1)
-    return read(*arguments)
-_boxes._read, _boxes.BLOCK_BYTES = slow, 1
+    return half(*arguments)
+_boxes._half = slow
 _boxes.convert(Path({raw!r}), IMAGES, 4, Path({kept!r}))
 """
 
 
-def test_a_killed_process_is_gone_on_with(tmp_path):
-    """A real one, in its midst; its lock is gone with it."""
+def test_after_a_killed_process_it_starts_again(tmp_path):
+    """A real one, in its midst; its lock and what it wrote are gone with it."""
     world(tmp_path / "raw")
     root, raw, kept = str(Path(__file__).parents[2]), tmp_path / "raw", tmp_path / "kept"
     code = CHILD.format(root=root, raw=str(raw), kept=str(kept))
-    child = subprocess.Popen([sys.executable, "-c", code], env=os.environ)
-    deadline = time.monotonic() + 120
-    while noted(kept) < 3:
-        assert time.monotonic() < deadline and child.poll() is None
-        time.sleep(0.005)
-    child.send_signal(signal.SIGKILL)
-    assert child.wait(30) == -signal.SIGKILL
-    assert 3 <= noted(kept) < len(IMAGES)
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as child:
+        for _ in range(3):
+            assert child.stdout.readline() == b"image\n"
+        child.send_signal(signal.SIGKILL)
+        assert child.wait(30) == -signal.SIGKILL
     assert not list(kept.rglob("boxes.json"))
     found = convert(raw, IMAGES, 4, kept)
     assert found.sha256 == convert(raw, IMAGES, 4, tmp_path / "undisturbed").sha256
     assert contents(kept) == contents(tmp_path / "undisturbed")
 
 
-def noted(folder: Path) -> int:
-    """Images that a work has noted as done."""
-    return sum(json.loads(path.read_text())["pictures"] for path in folder.rglob("progress.json"))
-
-
 def test_two_at_once_convert_once(tmp_path, monkeypatch):
     """The second one waits and finds the map."""
     world(tmp_path / "raw")
-    read, calls = module._read, []
+    half, calls = module._half, []
 
     def slow(*arguments):
         calls.append(1)
         time.sleep(0.02)
-        return read(*arguments)
+        return half(*arguments)
 
-    monkeypatch.setattr(module, "_read", slow)
-    monkeypatch.setattr(module, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(module, "_half", slow)
     with ThreadPoolExecutor(2) as pool:
         work = [
             pool.submit(convert, tmp_path / "raw", IMAGES, 4, tmp_path / "kept") for _ in range(2)
@@ -363,24 +289,17 @@ def test_two_at_once_convert_once(tmp_path, monkeypatch):
     assert len(calls) == len(IMAGES)
 
 
-def test_a_full_disk_is_one_line_and_keeps_what_is_done(tmp_path, monkeypatch):
-    """Simulated: no space left for the sixth image."""
+def test_a_full_disk_is_one_line(tmp_path):
+    """A limit of the size of a file, which ends a conversion as a full disk does."""
     truth = world(tmp_path / "raw")
-    write, written = module._Array.write, []
-
-    def full(array, *arguments):
-        if len(written) == 10:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        written.append(array)
-        write(array, *arguments)
-
-    monkeypatch.setattr(module, "BLOCK_BYTES", 1)
-    monkeypatch.setattr(module._Array, "write", full)
-    with pytest.raises(InputError, match="No space left on device.*the same command resumes") as no:
-        convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300, before[1]))
+    try:
+        with pytest.raises(InputError, match="cannot be written .File too large") as no:
+            convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert "\n" not in str(no.value)
-    assert noted(tmp_path / "kept") == 5
-    monkeypatch.setattr(module._Array, "write", write)
     expect(convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept"), truth, IMAGES, 4)
 
 

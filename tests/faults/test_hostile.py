@@ -7,7 +7,6 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
 import torch
@@ -16,7 +15,6 @@ from PIL import Image
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images import _cifar, _image_files
-from robust_fairness.datasets.questions import _boxes
 from robust_fairness.generation import generator
 from robust_fairness.generation.conversion import convert
 
@@ -97,28 +95,6 @@ def test_archives_of_cifar_declare_no_more_than_they_have(tmp_path):
         archive.writestr("images.npy", header.getvalue())
     with pytest.raises(InputError, match=r"own.npz: not a valid NumPy archive"):
         _cifar.read(Files(tmp_path), ["own.npz"])
-
-
-def test_features_are_in_the_file_itself(tmp_path):
-    """Neither behind links nor in other files, and not larger than what is stored."""
-    with h5py.File(tmp_path / "other.h5", "w") as file:
-        file["features"] = np.ones((2, 3, 4), np.float32)
-    made = {
-        "link": lambda file: file.update(features=h5py.ExternalLink("other.h5", "features")),
-        "soft": lambda file: file.update(features=h5py.SoftLink("/features")),
-        "external": lambda file: file.create_dataset(
-            "features", (1, 1, 4), "f4", external=[("/etc/hostname", 0, 16)]
-        ),
-        "huge": lambda file: file.create_dataset("features", (2**40, 100, 2048), "f4", chunks=True),
-    }
-    for name, write in made.items():
-        with h5py.File(tmp_path / f"{name}.h5", "w") as file:
-            write(file)
-        refused = pytest.raises(InputError, match=f"{name}.h5: features (is a link|declares)")
-        with refused, _boxes._opened(tmp_path / f"{name}.h5"):
-            pass
-    with _boxes._opened(tmp_path / "other.h5") as found:
-        assert found.shape == (2, 3, 4)
 
 
 def test_settings_of_generators_have_limits(tmp_path):
