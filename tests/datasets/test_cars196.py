@@ -194,11 +194,8 @@ def test_annotations_of_another_kind_are_refused(tmp_path):
     savemat(path, {"annotations": np.arange(3)}, do_compression=True)
     with pytest.raises(InputError, match=r"annos.mat, annotations: no field fname; required"):
         load(tmp_path)
-    savemat(path, {"annotations": np.arange(3)})
-    with pytest.raises(InputError, match=r"annos.mat: corrupted, or its variables are not comp"):
-        load(tmp_path)
     path.write_bytes(b"no MATLAB file" * 20)
-    with pytest.raises(InputError, match=r"annos.mat: not a MATLAB file of version 5"):
+    with pytest.raises(InputError, match=r"annos.mat: not a MATLAB file, or corrupted: "):
         load(tmp_path)
     savemat(path, {"others": np.arange(3)}, do_compression=True)
     with pytest.raises(InputError, match=r"annos.mat: no variable annotations"):

@@ -246,8 +246,8 @@ def _converted(
             counts[image] = len(kept)
             file.seek(start + image * shape[1] * shape[2] * HALF.itemsize)
             file.write(kept.tobytes())
-    with atomic_path(folder / COUNTS_FILE) as temporary, temporary.open("wb") as file:
-        np.save(file, counts)
+    with atomic_path(folder / COUNTS_FILE) as temporary, temporary.open("wb") as counts_file:
+        np.save(counts_file, counts)
     return counts
 
 
