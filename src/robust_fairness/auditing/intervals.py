@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from robust_fairness import inference
 from robust_fairness.core.intervals import CONFIDENCE, wilson_interval
@@ -150,8 +150,8 @@ def worst_mean(groups: Sequence[np.ndarray]) -> Bound:
         return Bound(kind, np.nan, np.nan)
     means = np.array([values.mean() for values in groups])
     errors = np.array([values.std(ddof=1) for values in groups]) / np.sqrt(n)
-    low = means - stats.t.isf(simultaneous_tail(len(groups)), n - 1) * errors
-    high = means + stats.t.isf(TAIL, n - 1) * errors
+    low = means - special.stdtrit(n - 1, 1 - simultaneous_tail(len(groups))) * errors
+    high = means + special.stdtrit(n - 1, 1 - TAIL) * errors
     return Bound(kind, float(max(low.max(), 0)), float(high.max()))
 
 

@@ -198,10 +198,11 @@ def score(
     per_row = {"y_pred": predictions.prediction}
     rows = evaluate(plain, samples, predictions.outputs, per_row, groupings=groupings)
     rows += _missing_rows(samples) + _share_rows(groups)
-    bounds = dict(_bounds(predictions, groups))
+    counts = {name: counts_of(predictions, own) for name, own in groups.items() if samples.classes}
+    bounds = dict(_bounds(predictions, groups, counts))
     for row in rows:
         row.update(_interval(row, bounds))
-        row.update(_small_group(row, predictions, groups, small))
+        row.update(_small_group(row, samples.classes, groups, counts, small))
     if kernel.intersection(names):
         rows += _dependence(predictions, small)
     rows = _without_small(rows, groups, suppress)
@@ -277,7 +278,11 @@ def _dependence(predictions: Predictions, small: int) -> list[dict[str, Any]]:
 
 
 def _small_group(
-    row: Mapping[str, Any], predictions: Predictions, groups: Mapping[str, Groups], small: int
+    row: Mapping[str, Any],
+    classes: Sequence[str],
+    groups: Mapping[str, Groups],
+    counts_by_class: Mapping[str, np.ndarray],
+    small: int,
 ) -> dict[str, Any]:
     """Whether a value depends on a small group, and on which."""
     if row["attribute"] not in groups or row["metric"] == MISSING:
@@ -287,8 +292,7 @@ def _small_group(
     found = groups[row["attribute"]]
     counts, names = found.counts, list(found.names)
     if row["metric"] in OF_CLASSES:
-        classes = predictions.samples.classes
-        counts = counts_of(predictions, found).sum(2).ravel()
+        counts = counts_by_class[row["attribute"]].sum(2).ravel()
         names = [f"{group}, class {label}" for group in found.names for label in classes]
     least = int(counts.argmin())
     if counts[least] >= small:
@@ -313,16 +317,15 @@ def _interval(
 
 
 def _bounds(
-    predictions: Predictions, groups: Mapping[str, Groups]
+    predictions: Predictions, groups: Mapping[str, Groups], counts: Mapping[str, np.ndarray]
 ) -> Iterator[tuple[tuple[str, str, str], Bound]]:
     """Intervals of everything but proportions, by attribute, metric and group."""
     if not predictions.samples.classes:
         yield from _bounds_of_errors(predictions, groups)
         return
-    for number, (attribute, found) in enumerate(groups.items()):
+    for number, (attribute, own) in enumerate(counts.items()):
         generator = np.random.default_rng([0, number])
-        counts = counts_of(predictions, found)
-        for metric, bound in bounds_of_classes(counts, generator).items():
+        for metric, bound in bounds_of_classes(own, generator).items():
             yield (attribute, metric, ""), bound
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -21,7 +22,7 @@ class Groups:
     index: np.ndarray
     names: tuple[str, ...]
 
-    @property
+    @cached_property
     def counts(self) -> np.ndarray:
         """Rows in each group, int64 ``[groups]``; missing values are not counted."""
         return np.bincount(self.index[self.index >= 0], minlength=len(self.names))
