@@ -231,7 +231,7 @@ def test_the_installed_wheel_works_in_an_empty_folder(tmp_path: Path) -> None:
     assert (empty / "demo" / "report.html").exists()
     said("new", "study")
     study = empty / "study"
-    assert "12 cells" in said("check", "--env", "demo", folder=study)
+    assert "3 cells" in said("check", "--env", "demo", folder=study)
     patients = visits(rows=600).drop(columns="patient_id").replace("NA", 40)
     patients.to_csv(empty / "visits.csv", index=False)
     said("init", "../visits.csv", folder=study)

@@ -27,7 +27,7 @@ def new(folder: Path) -> None:
 @click.command(cls=Command)
 @click.argument("folder", type=click.Path(path_type=Path), default=Path(DEMO))
 def demo(folder: Path) -> None:
-    """Train three methods in one state and test them in seven others: offline, half a minute.
+    """Train three methods in four states and test them in four others: offline, half a minute.
 
     FOLDER becomes a project, by default the folder demo.
     """
@@ -40,8 +40,12 @@ def demo(folder: Path) -> None:
 
     if not project.is_project(folder):
         project.create(folder)
-    click.echo("Three methods are trained in half of Nebraska and tested in the other half and in")
-    click.echo("seven other states (income, American Community Survey). This takes half a minute.")
+    click.echo(
+        "Three methods are trained in half of four US states and tested in the other half and"
+    )
+    click.echo(
+        "in four other states (income, American Community Survey). This takes half a minute."
+    )
     run_id = generate_timestamp()
     with chdir(folder), environment({SWITCH: "off"}):
         bootstrap_project(Path.cwd())

@@ -140,7 +140,7 @@ def answer(rows: pd.DataFrame, gap: str) -> dict[str, str]:
     pairs = counted({"pairs": len(run)})
     certain = {
         "grew": "grew", "shrank": "shrank", "reversed": "turned its sign",
-        "changed": "changed in a way that may be growth or fall",
+        "changed": "changed, by growth or fall,",
         "held": f"held within ±{margins(run)} points",
     }  # fmt: skip
     parts = [f"{words} in {counts[name]}" for name, words in certain.items() if counts[name]]
@@ -181,13 +181,13 @@ def _short(counts: pd.Series, pairs: int) -> str:
     if worse == pairs:
         return "No"
     if worse:
-        return f"Not in {worse} of {pairs}"
+        return f"Not in {worse} of {pairs} pairs"
     if counts["changed"]:
-        return f"It changed in {counts['changed'] + counts['shrank']} of {pairs}"
+        return f"It changed in {counts['changed'] + counts['shrank']} of {pairs} pairs"
     if counts["held"] + counts["shrank"] == pairs:
         return "Yes"
-    if counts["held"] + counts["shrank"]:
-        return f"Yes in {counts['held'] + counts['shrank']} of {pairs}, no growth found elsewhere"
+    if kept := counts["held"] + counts["shrank"]:
+        return f"Yes in {kept} of {pairs} pairs, no growth found in the others"
     return "No growth found"
 
 
@@ -202,14 +202,15 @@ def _largest(run: pd.DataFrame) -> str:
     if changed.empty:
         return ""
     order = changed["change"].abs().sort_values(ascending=False, kind="stable").index
-    named = [pair_in_words(row) for row in changed.loc[order[:LISTED]].to_dict("records")]
+    several = run["trained_on"].nunique() > 1
+    named = [pair_in_words(row, several) for row in changed.loc[order[:LISTED]].to_dict("records")]
     more = f" and {len(order) - LISTED} more" if len(order) > LISTED else ""
     return f" Changed: {'; '.join(named)}{more}."
 
 
-def pair_in_words(row: Mapping[Any, Any]) -> str:
-    """``erm trained in HI, tested in NE: 4 to 15 points``."""
-    trained = f" trained in {row['trained_on']}, tested" if row["trained_on"] else ""
+def pair_in_words(row: Mapping[Any, Any], several: bool) -> str:
+    """``erm in NE: 4 to 15 points``; of several trainings ``erm trained in HI, tested in NE: 4``."""
+    trained = f" trained in {row['trained_on']}, tested" if several else ""
     place = test_set_name(row["shift"], row["severity"], row["domain"])
     ends = f"{points(row['at_home'])} to {points(row['elsewhere'])} points"
     return f"{row['method']}{trained} {'in' if row['domain'] else 'under'} {place}: {ends}"

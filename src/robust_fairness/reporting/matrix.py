@@ -49,6 +49,7 @@ GAPS = {
     "faircocco_eo": "FairCOCCO score (equalized odds)",
 }
 POSITIVES, NEGATIVES = "true_positive_rate_by_group", "false_positive_rate_by_group"
+COMPLEMENT = "true_negative_rate_by_group"  # its differences are those of NEGATIVES, turned round
 SELECTED, RIGHT = "selection_rate_by_group", "accuracy_by_group"
 # The kind of each gap, and the rates that it is made of.
 MADE_OF = {
@@ -167,6 +168,8 @@ def _families(
         if not results.declares(part["dataset"].iloc[0], str(attribute)):
             continue
         kind, rates = MADE_OF.get(name, ("", ()))
+        if NEGATIVES in rates and NEGATIVES not in set(part["metric"]):
+            rates = (POSITIVES, COMPLEMENT)
         grouped = where(part, metric=rates)
         grouped = grouped[grouped["group"] != ""]
         if grouped["metric"].nunique() < max(len(rates), 1) or not rates:
