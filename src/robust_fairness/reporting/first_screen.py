@@ -209,7 +209,7 @@ def _largest(run: pd.DataFrame) -> str:
 
 
 def pair_in_words(row: Mapping[Any, Any], several: bool) -> str:
-    """``erm in NE: 4 to 15 points``; of several trainings ``erm trained in HI, tested in NE: ...``."""
+    """A pair with its gaps: ``erm trained in HI, tested in NE: 4 to 15 points``."""
     trained = f" trained in {row['trained_on']}, tested" if several else ""
     place = test_set_name(row["shift"], row["severity"], row["domain"])
     ends = f"{points(row['at_home'])} to {points(row['elsewhere'])} points"
