@@ -228,10 +228,9 @@ def _limit(run: pd.DataFrame) -> str:
         more = f"; about {need:,.0f} would show it" if np.isfinite(need) else ""
         return f"What limits it: {part['seeds'].median():.0f} refits{more}."
     typical = part.loc[part["have"].sort_values().index[len(part) // 2]]
-    where = commonest.removeprefix("rows ")
     place = (
         f" in {test_set_name(typical['shift'], typical['severity'], typical['domain'])}"
-        if where == "elsewhere"
+        if commonest == "rows elsewhere"
         else " at home"
     )
     have = f"{typical['have']:,.0f} rows for the {typical['rate']}{place}"
@@ -241,7 +240,7 @@ def _limit(run: pd.DataFrame) -> str:
         more = f"; {typical['needed']:,.0f} would show a change of {margins(part)} points"
     elif np.isfinite(factor):
         more = f"; {factor:.1f} times as many rows everywhere would show {margins(part)} points"
-    return f"What limits it in most of them: rows {where}, for example {have}{more}."
+    return f"What limits it in most of them: {commonest}, for example {have}{more}."
 
 
 def _refits(run: pd.DataFrame) -> str:

@@ -51,6 +51,10 @@ GAPS = {
 POSITIVES, NEGATIVES = "true_positive_rate_by_group", "false_positive_rate_by_group"
 COMPLEMENT = "true_negative_rate_by_group"  # its differences are those of NEGATIVES, turned round
 SELECTED, RIGHT = "selection_rate_by_group", "accuracy_by_group"
+WORDS = {
+    POSITIVES: "true positive rate", NEGATIVES: "false positive rate",
+    COMPLEMENT: "true negative rate", SELECTED: "selection rate", RIGHT: "accuracy",
+}  # fmt: skip
 # The kind of each gap, and the rates that it is made of.
 MADE_OF = {
     "equalized_odds_difference": ("largest", (POSITIVES, NEGATIVES)),
@@ -65,7 +69,7 @@ MADE_OF = {
 WHOLE = Gap(np.array([[1.0], [-1.0]]))  # of a gap as it is, 0 or more
 MARGIN = 0.05  # within which a change is called immaterial, where the experiment has none
 CONSTANT = 0.01  # share of the rarer predicted class up to which predictions are constant
-LEAST_GROUPS = 2
+LEAST_GROUPS, MOST_GROUPS = 2, 15  # of an attribute whose pairs of groups are compared
 MODEL_QUESTION: Question = "this model"
 METHOD_QUESTION: Question = "this method"
 MODEL = ["method", "algorithm", "network", "postprocessing"]
@@ -172,17 +176,15 @@ def _families(
             rates = (POSITIVES, COMPLEMENT)
         grouped = where(part, metric=rates)
         grouped = grouped[grouped["group"] != ""]
-        if grouped["metric"].nunique() < max(len(rates), 1) or not rates:
-            labels: list[Any] = [""]
-            values, form = _as_it_is(whole, name), WHOLE
+        groups = list(dict.fromkeys(grouped["group"]))
+        known = rates and grouped["metric"].nunique() == len(rates)
+        if known and LEAST_GROUPS <= len(groups) <= MOST_GROUPS:
+            labels: list[Any] = [(rate, group) for rate in rates for group in groups]
+            form = gap(kind, len(groups), len(rates))  # type: ignore[arg-type]
+            pairs = zip(grouped["metric"], grouped["group"], strict=True)
+            values = grouped.assign(label=pd.Series(list(pairs), grouped.index))
         else:
-            groups = list(dict.fromkeys(grouped["group"]))
-            labels = [(rate, group) for rate in rates for group in groups]
-            if len(groups) < LEAST_GROUPS:
-                continue
-            values, form = grouped, gap(kind, len(groups), len(rates))  # type: ignore[arg-type]
-            pairs = zip(values["metric"], values["group"], strict=True)
-            values = values.assign(label=pd.Series(list(pairs), values.index))
+            labels, form, values = [""], WHOLE, _as_it_is(whole, name)
         yield _tested(values, form, labels, facts, question).assign(attribute=str(attribute))
 
 
@@ -300,7 +302,7 @@ def _in_words(label: Any) -> str:
     if not label:
         return ""
     rate, group = label
-    return f"{rate.removesuffix('_by_group').replace('_', ' ')} of {group}"
+    return f"{WORDS[rate]} of {group}"
 
 
 def _upper(away: Rates, form: Gap, methods: pd.Series) -> np.ndarray:
