@@ -1,8 +1,10 @@
-"""Generated scenes in the files of GQA, GQA-OOD and GQA's object features."""
+"""Generated scenes in the files of GQA, GQA-OOD and GQA's object features.
+
+The files have what ``gqa_ood`` reads of them.
+"""
 
 import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import compress
 from pathlib import Path
 from typing import Any
@@ -13,12 +15,10 @@ import yaml
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.questions._scenes import (
     ASPECTS,
-    EXIST,
     FURNITURE,
     LEFT,
     PARTS,
     TOYS,
-    VERIFY,
     Question,
     Scenes,
     WorldParameters,
@@ -33,7 +33,6 @@ BETA = 0.2  # of the rule by which the published files were made
 FILES = 2  # of features; GQA has 16
 SLOTS = 100  # boxes of an image in GQA's files; those behind its last one are zero
 AT_ONCE = 64  # images
-CELL = 50.0  # side of a box, in pixels
 
 Records = dict[str, dict[str, Any]]
 
@@ -43,7 +42,7 @@ TEXTS = yaml.safe_load(Path(__file__).with_suffix(".yml").read_text(encoding="ut
 def write(world: WorldParameters, folder: Path) -> None:
     """Write all files of a world."""
     parts = {part: draw(world, part) for part in PARTS}
-    named = {part: records_of(drawn[1], part, world.objects) for part, drawn in parts.items()}
+    named = {part: records_of(drawn[1], part) for part, drawn in parts.items()}
     halves = {part: _halves(named[part], part) for part in OOD_PARTS}
     for part, records in named.items():
         _write_json(records, folder / QUESTIONS_FOLDER / f"{part}_balanced_questions.json")
@@ -74,75 +73,26 @@ def image_name(part: str, scene: int) -> str:
     return f"{'n' if part == 'testdev' else ''}{PARTS.index(part) + 1}{scene:06d}"
 
 
-def records_of(questions: Sequence[Question], part: str, objects: int) -> Records:
-    """Questions of a part with all fields of GQA's, by question id."""
+def records_of(questions: Sequence[Question], part: str) -> Records:
+    """Questions of a part by question id."""
     return {
-        (name := f"{PARTS.index(part) + 1}{number:07d}"): _record(name, question, part, objects)
+        f"{PARTS.index(part) + 1}{number:07d}": _record(question, part)
         for number, question in enumerate(questions)
     }
 
 
-def _record(name: str, question: Question, part: str, objects: int) -> dict[str, Any]:
-    slots = {"toy": question.toy, "color": question.color, "answer": question.answer}
-    family, furniture = question.family, question.place + objects
-    texts = TEXTS[family]
-    text = texts["wordings"][question.wording].format(**slots)
-    full_answers = texts["full_answer"]
-    full = full_answers.get(question.answer, full_answers.get("any")).format(**slots)
-    # GQA marks questions for objects that are not in the image
-    detailed = texts["types"]["detailed"] + "C" * (question.place < 0)
-    things = {} if question.place < 0 else {question.toy: str(question.place)}
-    answer = {question.answer: str(furniture)} if family == LEFT else {}
-    steps = [
-        {"operation": operation, "dependencies": [n - 1] if n else [], "argument": argument}
-        for n, (operation, argument) in enumerate(_steps(question, furniture))
-    ]
+def _record(question: Question, part: str) -> dict[str, Any]:
+    slots = {"toy": question.toy, "color": question.color}
+    texts = TEXTS[question.family]
     return {
-        "semantic": steps,
-        "entailed": [],
-        "equivalent": [name],
-        "question": text,
+        "question": texts["wordings"][question.wording].format(**slots),
         "imageId": image_name(part, question.scene),
-        "isBalanced": True,
         "groups": {
             "global": texts["global_group"],
             "local": texts["local_group"].format(**slots),
         },
         "answer": question.answer,
-        "semanticStr": "->".join(map(_step_text, steps)),
-        "annotations": {
-            "answer": _places_of(answer, question.answer),
-            "question": _places_of(things, text),
-            "fullAnswer": _places_of(things | answer, full),
-        },
-        "types": {**texts["types"], "detailed": detailed},
-        "fullAnswer": full,
     }
-
-
-def _steps(question: Question, furniture: int) -> Iterator[tuple[str, str]]:
-    """Operations by which the answer is found, and their arguments."""
-    yield "select", f"{question.toy} ({'-' if question.place < 0 else question.place})"
-    if question.family == LEFT:
-        yield "relate", f"_,to the left of,s ({furniture})"
-        yield "query", "name"
-    elif question.family == VERIFY:
-        yield "verify color", question.color
-    elif question.family == EXIST:
-        yield "exist", "?"
-    else:
-        yield "query", question.family
-
-
-def _step_text(step: Mapping[str, Any]) -> str:
-    dependencies = f" {step['dependencies']}" if step["dependencies"] else ""
-    return f"{step['operation']}: {step['argument']}{dependencies}"
-
-
-def _places_of(things: Mapping[str, str], text: str) -> dict[str, str]:
-    """The object that a word names, by the place of the word."""
-    words = re.findall(r"\w+", text)
-    return {str(place): things[word] for place, word in enumerate(words) if word in things}
 
 
 def head_and_tail(records: Records) -> tuple[Records, Records]:
@@ -180,7 +130,6 @@ def _write_features(world: WorldParameters, parts: Mapping[str, Scenes], folder:
         with h5py.File(folder / f"gqa_objects_{number}.h5", "w") as file:
             shape = (len(chosen), SLOTS, world.features)
             features = file.create_dataset("features", shape, "f4", compression=1)
-            corners = file.create_dataset("bboxes", (*shape[:2], 4), "f4", compression=1)
             for start in range(0, len(chosen), AT_ONCE):
                 rows = [images[image] for image in chosen[start : start + AT_ONCE]]
                 shuffled = generator.permuted(np.tile(np.arange(boxes), (len(rows), 1)), axis=1)
@@ -189,11 +138,8 @@ def _write_features(world: WorldParameters, parts: Mapping[str, Scenes], folder:
                 seen += generator.normal(scale=world.noise, size=seen.shape)
                 at = slice(start, start + len(rows))
                 features[at, :boxes] = seen.clip(min=0)
-                corners[at, :boxes] = _corners(world)[shuffled]
         for index, image in enumerate(chosen.tolist()):
             information[image_name(*images[image])] = {
-                "width": int(CELL * boxes),
-                "height": int(2 * CELL),
                 "objectsNum": boxes,
                 "file": number,
                 "idx": index,
@@ -222,10 +168,3 @@ def _shown(scenes: Scenes, number: int, world: WorldParameters) -> np.ndarray:
     for aspect, values in scenes.shown.items():
         toys += shows[aspect][values[number]]
     return np.concatenate([toys, shows["furniture"][scenes.shown[LEFT][number]]])
-
-
-def _corners(world: WorldParameters) -> np.ndarray:
-    """Left, top, right and bottom of toys, then of furniture, in pixels: float64 ``[box, 4]``."""
-    places = np.arange(world.objects)
-    left = CELL * np.concatenate([2 * places + 1, 2 * places])
-    return np.stack([left, np.full_like(left, CELL), left + CELL, np.full_like(left, 2 * CELL)], -1)

@@ -27,7 +27,7 @@ from robust_fairness.datasets.questions._scenes import WorldParameters
 from robust_fairness.datasets.questions.gqa_ood import GqaOod, Sensitive
 from robust_fairness.samples import Samples
 
-EDITION = 1  # raised where the same parameters give other files
+EDITION = 2  # raised where the same parameters give other files
 BOXES_FOLDER = "boxes"
 
 logger = logging.getLogger(__name__)
