@@ -1,22 +1,17 @@
 """Write the tables of performance.md from what the benchmarks wrote into benchmarks/results.
 
-    python docs/benchmark_tables.py
-
-The text between the two comments of a table is replaced; everything else is written by hand.
+python docs/benchmark_tables.py
 """
 
 import json
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from pages import DOCS, Page
 
-from robust_fairness.core import tables
-
-ROOT = Path(__file__).resolve().parents[1]
-PAGE, RESULTS = ROOT / "docs" / "performance.md", ROOT / "benchmarks" / "results"
+RESULTS = DOCS.parent / "benchmarks" / "results"
 
 
 def measured() -> dict[str, dict[str, Any]]:
@@ -54,5 +49,8 @@ def page_tables() -> dict[str, Callable[[], pd.DataFrame]]:
     return {**own, "machines": partial(machines, found)}
 
 
+PAGES = [Page(DOCS / "performance.md", page_tables())]
+
 if __name__ == "__main__":
-    PAGE.write_text(tables.in_page(PAGE.read_text(), page_tables()))
+    for page in PAGES:
+        page.write()

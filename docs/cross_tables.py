@@ -2,27 +2,26 @@
 
     python docs/cross_tables.py [--run RUN]
 
-With RUN, of ``kedro run --env=cross``, its scores and splits are put there first. The text between
-the two comments of a table is replaced; everything else is written by hand.
+With RUN, of ``kedro run --env=cross``, its scores and splits are put there first.
 """
 
 import argparse
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
+from itertools import combinations
 
+import numpy as np
 import pandas as pd
+from pages import RESULTS, Page, intervals, plain
 
 from robust_fairness.catalog.files import TableDataset
-from robust_fairness.core import tables
 from robust_fairness.reporting import Results, agreement, ranks
 from robust_fairness.reporting.agreement import under_shift
+from robust_fairness.reporting.results import UNSHIFTED
+from robust_fairness.reporting.statistics import kendall_tau
 from robust_fairness.runs import provenance
 
-RESULTS = Path(__file__).resolve().parent / "results"
-PAGE, SCORES, SPLITS = (
-    RESULTS / name for name in ("cross.md", "cross_scores.parquet", "cross_splits.parquet")
-)
+SCORES, SPLITS = (RESULTS / f"cross_{name}.parquet" for name in ("scores", "splits"))
 SHOWN = {
     "worst_group_accuracy": "worst group",
     "delta_eo": "ΔEO",
@@ -30,7 +29,9 @@ SHOWN = {
     "delta_er": "Delta-ER",
     **{f"mean_accuracy_at(alpha={alpha})": f"Acc({alpha})" for alpha in (-1, 0, 1)},
 }
+SEEDS_HALVED = 6
 SHIFTED = {under_shift(name): name for name in agreement.MEASURES}
+two = partial(plain, digits=2)
 NAMES = SHOWN | {name: under_shift(SHOWN.get(of, of)) for name, of in SHIFTED.items()}
 
 
@@ -39,23 +40,13 @@ def shown(name: str) -> str:
     return NAMES.get(name, name)
 
 
-def number(value: float, form: str = ".2f") -> str:
-    """A number, or nothing if it is missing."""
-    return "" if pd.isna(value) else format(value, form)
-
-
-def interval(row: pd.Series) -> str:
-    """Kendall's tau with its interval."""
-    return f"{row['tau']:.2f} ({row['low']:.2f} to {row['high']:.2f})"
-
-
 def kept(results: Results) -> pd.DataFrame:
     """How much shifts leave of the fairness that methods gain."""
     found = agreement.kept(results)
     return found.assign(
         metric=found["metric"].map(shown),
         severity=found["severity"].map("{:g}".format),
-        **{"share left": found["share left"].map(number)},
+        **{"share left": found["share left"].map(two)},
     )
 
 
@@ -76,7 +67,7 @@ def survival(results: Results) -> pd.DataFrame:
     return found.drop(columns="total").assign(
         metric=found["metric"].map(shown),
         severity=found["severity"].map("{:g}".format),
-        tau=found["tau"].map(number),
+        tau=found["tau"].map(two),
     )
 
 
@@ -99,7 +90,7 @@ def forecasts(results: Results) -> pd.DataFrame:
 def _square(rows: pd.DataFrame, columns: list[str] | None = None) -> pd.DataFrame:
     """Taus of the second measure by the first, or the reverse if columns are named."""
     across, down = ("first", "second") if columns is None else ("second", "first")
-    cells = rows.assign(cell=rows.apply(interval, axis=1))
+    cells = rows.assign(cell=intervals(rows, "tau"))
     wide = cells.pivot(index=down, columns=across, values="cell")
     order = [name for name in agreement.MEASURES if name in wide.index]
     wide = wide.loc[order, columns or [name for name in agreement.MEASURES if name in wide]]
@@ -110,7 +101,7 @@ def proposed(results: Results) -> pd.DataFrame:
     """The papers' own measures, dataset by dataset."""
     rows = agreement.kendall_of_proposed(results)
     rows["pair"] = rows["first"].map(shown) + ", " + rows["second"].map(shown)
-    rows["cell"] = rows.apply(interval, axis=1)
+    rows["cell"] = intervals(rows, "tau")
     wide = rows.pivot(index="dataset", columns="pair", values="cell")
     methods = rows.groupby("dataset")["n"].max()
     order = [list(dict.fromkeys(rows[name])) for name in ("dataset", "pair")]
@@ -156,7 +147,7 @@ def friedman(results: Results) -> pd.DataFrame:
                 "datasets": len(one.datasets),
                 "methods": len(one.ranks),
                 "p": f"{one.test.p:.0e}",
-                "critical difference": number(one.critical_difference, ".1f"),
+                "critical difference": plain(one.critical_difference, 1),
             }
         )
     return pd.DataFrame(rows)
@@ -166,7 +157,7 @@ def sizes(results: Results) -> pd.DataFrame:
     """How seeds split the rows."""
     found = agreement.sizes(results)
     whole = {name: found[name].map("{:,.0f}".format) for name in ("trained on", "tested")}
-    parts = {name: found[name].map(number) for name in ("reused", "ratio")}
+    parts = {name: found[name].map(two) for name in ("reused", "ratio")}
     return found.assign(**whole, **parts)
 
 
@@ -174,6 +165,38 @@ def certainty(results: Results) -> pd.DataFrame:
     """What stays significant if seeds share rows."""
     found = agreement.certainty(results)
     return found.assign(metric=found["metric"].map(shown))
+
+
+def ceilings(results: Results) -> pd.DataFrame:
+    """Tau of the rankings by ΔEO with and without noise, over the same seeds and disjoint ones.
+
+    Of tables with at least six seeds. Disjoint are the first half of the seeds (without noise) and
+    the second (with it), averaged over all such halves; without any shift it is the ceiling.
+    """
+    values = agreement.by_seed(results, "delta_eo").dropna(axis=1, how="all")
+    found: dict[tuple[str, float], list[tuple[float, float]]] = {}
+    for (dataset, shift, severity), shifted in values.groupby(level=agreement.PLACE):
+        plain_values = values.xs((dataset, UNSHIFTED, 0), level=agreement.PLACE)
+        with_shift = shifted.droplevel(agreement.PLACE)
+        seeds = sorted(with_shift.index)
+        if len(seeds) >= SEEDS_HALVED:
+            halves = [
+                tau_of(plain_values.loc[list(half)], with_shift.drop(index=list(half)))
+                for half in combinations(seeds, len(seeds) // 2)
+            ]
+            same = tau_of(plain_values, with_shift)
+            found.setdefault((shift, severity), []).append((same, np.mean(halves)))
+    rows = [
+        (shift, f"{severity:g}", len(taus), *map(two, np.mean(taus, axis=0)))
+        for (shift, severity), taus in found.items()
+    ]
+    titles = ["shift", "severity", "datasets", "same seeds", "disjoint seeds"]
+    return pd.DataFrame(rows, columns=titles)
+
+
+def tau_of(first: pd.DataFrame, second: pd.DataFrame) -> float:
+    """Kendall's tau of the means of methods over seeds."""
+    return float(kendall_tau(first.mean().to_numpy()[None], second.mean().to_numpy()[None])[0])
 
 
 TABLES: dict[str, Callable[[Results], pd.DataFrame]] = {
@@ -188,12 +211,16 @@ TABLES: dict[str, Callable[[Results], pd.DataFrame]] = {
     "friedman": friedman,
     "sizes": sizes,
     "certainty": certainty,
+    "ceilings": ceilings,
 }
 
 
-def written(page: str, results: Results) -> str:
-    """The page with new tables."""
-    return tables.in_page(page, {name: partial(make, results) for name, make in TABLES.items()})
+def results() -> Results:
+    """The scores and splits beside the page."""
+    return Results(pd.read_parquet(SCORES), splits=pd.read_parquet(SPLITS))
+
+
+PAGES = [Page(RESULTS / "cross.md", TABLES, results)]
 
 
 def fetch(run_id: str) -> None:
@@ -213,8 +240,8 @@ def main() -> None:
     run_id = parser.parse_args().run
     if run_id:
         fetch(run_id)
-    results = Results(pd.read_parquet(SCORES), splits=pd.read_parquet(SPLITS))
-    PAGE.write_text(written(PAGE.read_text(), results))
+    for page in PAGES:
+        page.write()
 
 
 if __name__ == "__main__":

@@ -6,25 +6,25 @@ What a table says of our configuration is read from ``conf/paper``.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import pandas as pd
 import yaml
+from pages import DOCS, Page
 from pydantic import BaseModel
 
-from robust_fairness.core import tables
 from robust_fairness.experiment.experiment import Cell, Dataset, Experiment
 from robust_fairness.runs.configuration import ConfigLoader
 from robust_fairness.settings import CONFIG_LOADER_ARGS
 
-PAPERS = Path(__file__).resolve().parent / "papers"
+PAPERS = DOCS / "papers"
 SETTINGS = PAPERS / "deviations.yml"
 
 
 def configured() -> Experiment:
     """The experiment of ``conf/paper``."""
-    conf = PAPERS.parents[1] / "conf"
+    conf = DOCS.parent / "conf"
     return ConfigLoader(str(conf), "paper", **CONFIG_LOADER_ARGS).validated_experiment
 
 
@@ -74,21 +74,15 @@ def table(experiment: Experiment, rows: Sequence[dict[str, Any]]) -> pd.DataFram
     return pd.DataFrame(found)
 
 
-def written(page: str, rows: pd.DataFrame) -> str:
-    """The page with a new table between its two comments."""
-    return tables.in_page(page, {"deviations": lambda: rows})
-
-
-def pages(experiment: Experiment) -> dict[Path, str]:
-    """Every page as it has to be, by its path."""
+def pages(experiment: Experiment) -> list[Page]:
+    """The pages of papers."""
     settings: dict[str, Any] = yaml.safe_load(SETTINGS.read_text())
-    found = {}
-    for paper, rows in settings.items():
-        path = PAPERS / f"{paper}.md"
-        found[path] = written(path.read_text(), table(experiment, rows))
-    return found
+    return [
+        Page(PAPERS / f"{paper}.md", {"deviations": partial(table, experiment, rows)})
+        for paper, rows in settings.items()
+    ]
 
 
 if __name__ == "__main__":
-    for path, page in pages(configured()).items():
-        path.write_text(page)
+    for page in pages(configured()):
+        page.write()

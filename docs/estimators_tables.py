@@ -8,19 +8,15 @@ numbers of its trials are put there first.
 
 import argparse
 from functools import partial
-from pathlib import Path
 
 import pandas as pd
+from pages import RESULTS, Page
 
 from robust_fairness.catalog.files import TableDataset
-from robust_fairness.core import tables
 from robust_fairness.reporting.views import published
 from robust_fairness.runs import provenance
 
-RESULTS = Path(__file__).resolve().parent / "results"
-PAGE, SCORES, BUDGETS = (
-    RESULTS / name for name in ("estimators.md", "estimators_scores.csv", "estimators_budgets.csv")
-)
+SCORES, BUDGETS = (RESULTS / f"estimators_{name}.csv" for name in ("scores", "budgets"))
 GAP, ACCURACY = "equalized_odds_difference", "accuracy"
 BY_ACCURACY = "accuracy"
 BY_GAP = "equalized_odds_difference subject to 0.97 of the best accuracy"
@@ -107,10 +103,7 @@ TABLES = {
 }
 
 
-def written(page: str) -> str:
-    """The page with new tables."""
-    return tables.in_page(page, TABLES)
-
+PAGES = [Page(RESULTS / "estimators.md", TABLES)]
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -118,4 +111,5 @@ if __name__ == "__main__":
     run = parser.parse_args().run
     if run:
         fetch(run)
-    PAGE.write_text(written(PAGE.read_text()))
+    for page in PAGES:
+        page.write()

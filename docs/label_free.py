@@ -5,17 +5,13 @@ python docs/label_free.py           # writes the tables of audit.md from that fi
 """
 
 import sys
-from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from pages import DOCS, RESULTS, Page
 
-from robust_fairness.core import tables
-
-DOCS = Path(__file__).resolve().parent
-PAGE, SCORES = DOCS / "audit.md", DOCS / "results" / "label_free.csv"
+SCORES = RESULTS / "label_free.csv"
 SHOWN = "NE"  # the state whose table is shown with intervals
 METRICS = {
     "accuracy": ("", "", "accuracy"),
@@ -114,15 +110,12 @@ def errors(found: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-TABLES: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {"by_state": by_state, "errors": errors}
-
-
-def written(page: str, found: pd.DataFrame) -> str:
-    """The page with new tables."""
-    return tables.in_page(page, {name: partial(make, found) for name, make in TABLES.items()})
-
+PAGES = [
+    Page(DOCS / "audit.md", {"by_state": by_state, "errors": errors}, partial(pd.read_csv, SCORES))
+]
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["scores"]:
         scores().to_csv(SCORES, index=False, float_format="%.5f")
-    PAGE.write_text(written(PAGE.read_text(), pd.read_csv(SCORES)))
+    for page in PAGES:
+        page.write()

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from pages import RESULTS, Page, intervals
 
 from robust_fairness.auditing.trivial import trivial_predictor
-from robust_fairness.core import tables
 from robust_fairness.experiment.experiment import Cell
 from robust_fairness.library.auditing import Audit, audit
 from robust_fairness.samples import Samples
@@ -23,8 +23,8 @@ from robust_fairness.samples.domains import rows_by_domain
 from robust_fairness.training import submissions
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDER = ROOT / "docs" / "results" / "leaderboard"
-PAGE, LISTED = FOLDER.with_suffix(".md"), FOLDER.with_suffix(".csv")
+FOLDER = RESULTS / "leaderboard"
+LISTED = FOLDER.with_suffix(".csv")
 DATASET = "heart_from_cleveland"
 GAP, ACCURACY = "equal_opportunity_difference", "accuracy"
 
@@ -96,9 +96,9 @@ def ranking(found: pd.DataFrame) -> pd.DataFrame:
         {
             "rank": rank.mask(worst["trivial"], "trivial"),
             "submission": "`" + worst["name"] + "`",
-            "gap, worst hospital": with_interval(worst),
+            "gap, worst hospital": intervals(worst, "value"),
             "at": worst["hospital"],
-            "accuracy, worst hospital": with_interval(accuracy).to_numpy(),
+            "accuracy, worst hospital": intervals(accuracy, "value").to_numpy(),
             "sees": worst["sees"],
             "model": worst["model"],
         }
@@ -108,24 +108,21 @@ def ranking(found: pd.DataFrame) -> pd.DataFrame:
 def by_hospital(found: pd.DataFrame, metric: str) -> pd.DataFrame:
     """A measure by submission and hospital."""
     own = found[found["metric"] == metric]
-    own = own.assign(shown=with_interval(own), submission="`" + own["name"] + "`")
+    own = own.assign(shown=intervals(own, "value"), submission="`" + own["name"] + "`")
     return own.pivot(index="submission", columns="hospital", values="shown").reset_index()
 
 
-def with_interval(rows: pd.DataFrame) -> pd.Series:
-    """Values with their 95 % intervals, as text."""
-    shown = {name: rows[name].map("{:.2f}".format) for name in ("value", "low", "high")}
-    return shown["value"] + " (" + shown["low"] + " to " + shown["high"] + ")"
-
-
-def written(page: str, found: pd.DataFrame) -> str:
-    """The page with new tables."""
-    made = {
-        "ranking": partial(ranking, found),
-        "gaps": partial(by_hospital, found, GAP),
-        "accuracies": partial(by_hospital, found, ACCURACY),
-    }
-    return tables.in_page(page, made)
+PAGES = [
+    Page(
+        RESULTS / "leaderboard.md",
+        {
+            "ranking": ranking,
+            "gaps": partial(by_hospital, metric=GAP),
+            "accuracies": partial(by_hospital, metric=ACCURACY),
+        },
+        all_scores,
+    )
+]
 
 
 def take(run_id: str) -> None:
@@ -163,4 +160,5 @@ if __name__ == "__main__":
     run = parser.parse_args().run
     if run:
         take(run)
-    PAGE.write_text(written(PAGE.read_text(), all_scores()))
+    for page in PAGES:
+        page.write()

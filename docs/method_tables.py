@@ -10,17 +10,14 @@ when it fails, and the docstring of its module names the source. Ranges for a se
 import re
 import sys
 from inspect import getdoc
-from pathlib import Path
 
 import pandas as pd
 import yaml
+from pages import DOCS, Page
 
-from robust_fairness.core import tables
 from robust_fairness.core.registry import find, names
 
-DOCUMENTS = Path(__file__).resolve().parent
-PAGE = DOCUMENTS / "methods.md"
-PARAMETERS = DOCUMENTS.parent / "conf" / "base" / "parameters.yml"
+PARAMETERS = DOCS.parent / "conf" / "base" / "parameters.yml"
 SOURCE = re.compile(r"\(([^()]*\d{4}[^()]*)\)")
 FAILS = re.compile(r"^Fails .*?\.$", re.MULTILINE | re.DOTALL)
 
@@ -47,10 +44,8 @@ def row(name: str, space: dict) -> dict[str, str]:
     }
 
 
-def written(page: str) -> str:
-    """The page with a new table."""
-    return tables.in_page(page, {"methods": table})
-
+PAGES = [Page(DOCS / "methods.md", {"methods": table})]
 
 if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text()))
+    for page in PAGES:
+        page.write()

@@ -2,21 +2,22 @@
 
     python docs/natural_study.py [--runs FOLDER]
 
-With FOLDER, of ``natural_study_run.py``, its scores are put there first. The text between the two
-comments of a table is replaced; everything else is written by hand.
+With FOLDER, of ``natural_study_run.py``, its scores are put there first.
 """
 
 import argparse
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from itertools import combinations
 from pathlib import Path
 
+import natural_tables
 import numpy as np
 import pandas as pd
+from pages import DOCS, RESULTS, Page, percent, plain, signed
 from scipy import special
 
-from robust_fairness.core import tables
 from robust_fairness.core.intervals import half_width
 from robust_fairness.inference.adjust import holm
 from robust_fairness.reporting.gaps import at_equal_sizes
@@ -26,12 +27,8 @@ from robust_fairness.reporting.statistics import (
     kendall_tau,
 )
 
-RESULTS = Path(__file__).resolve().parent / "results"
-IMAGES = RESULTS.parent / "images"
-PAGE, SCORES, PARTS = (
-    RESULTS / name
-    for name in ("natural_shift.md", "natural_shift_scores.parquet", "natural_shift_parts.csv")
-)
+IMAGES = DOCS / "images"
+SCORES, PARTS = (RESULTS / f"natural_shift_{name}" for name in ("scores.parquet", "parts.csv"))
 PRIMARY, REPLICATION = "acs_income", "acs_public_coverage"
 HYPOTHESES = 8
 LEVEL = 0.05
@@ -472,24 +469,6 @@ MEANINGS = {
 }
 
 
-def signed(value: float, digits: int = 3) -> str:
-    """A number with its sign and a true minus, 0 without; blank if it is missing."""
-    if pd.isna(value):
-        return ""
-    text = f"{value:+.{digits}f}"
-    return text.lstrip("+-") if not float(text) else text.replace("-", "\N{MINUS SIGN}")
-
-
-def plain(value: float, digits: int = 3) -> str:
-    """A number; blank if it is missing."""
-    return "" if pd.isna(value) else f"{value:.{digits}f}"
-
-
-def percent(value: float) -> str:
-    """A share in percent; blank if it is missing."""
-    return "" if pd.isna(value) else f"{value:.0%}"
-
-
 def answered(scores: pd.DataFrame) -> pd.DataFrame:
     """Every hypothesis: the answer, its number, interval, test and smallest detectable effect."""
     tests, planned = primary_tests(scores), planned_tests(scores)
@@ -721,7 +700,11 @@ def methods() -> pd.DataFrame:
 
 def forecasts() -> pd.DataFrame:
     """Tau of measures at home with ``delta_eo`` elsewhere, in another split."""
-    scores, found = primary(), []
+    return by_data(_forecasts)
+
+
+def _forecasts(scores: pd.DataFrame) -> pd.DataFrame:
+    found = []
     at_home = home(scores).assign(error=1 - home(scores)["accuracy"])
     networks = at_home.dropna(subset="delta_er")
     measures = {"ΔEO at home": "delta_eo", "error at home": "error"}
@@ -808,6 +791,41 @@ def frontier() -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
+def beside_trees() -> pd.DataFrame:
+    """How much more accurate and fairer than ``CANDIDATE`` methods are elsewhere; not tested."""
+    return by_data(_beside_trees)
+
+
+def _beside_trees(scores: pd.DataFrame) -> pd.DataFrame:
+    by_state = against_trees(scores).groupby(["method", "tested_on"])[["gain", "fairer"]].mean()
+    means = by_state.groupby("method").mean().sort_values("fairer", ascending=False)
+    states = (by_state["fairer"] > 0).groupby("method").sum()
+    return pd.DataFrame(
+        {"method": means.index, "accuracy": means["gain"].map(signed).array,
+         "smaller ΔEO by": means["fairer"].map(signed).array,
+         "states with a smaller ΔEO": states[means.index].array}
+    )  # fmt: skip
+
+
+def alike() -> pd.DataFrame:
+    """Mean absolute difference of signed gaps of two methods at home, the closest pairs."""
+    return by_data(_alike)
+
+
+def _alike(scores: pd.DataFrame) -> pd.DataFrame:
+    gaps = pd.concat(
+        home(scores).pivot(index=["trained_on", "seed"], columns="method", values=rate)
+        for rate in RATES
+    )
+    found = pd.DataFrame(
+        {"methods": f"{one}, {other}", "difference": (gaps[one] - gaps[other]).abs().mean()}
+        for one, other in combinations(gaps.columns, 2)
+    )
+    return found.nsmallest(10, "difference").assign(
+        difference=lambda rows: rows["difference"].map(plain)
+    )
+
+
 def matrix() -> pd.DataFrame:
     """Change of ``delta_eo`` by method and state tested on, mean over sources."""
     rows = away(primary())
@@ -856,7 +874,7 @@ SHOWN = [
     movements,
     repeated,
 ]
-SHOWN += [methods, matrix, forecasts, kept, promised, frontier, decomposed]
+SHOWN += [methods, matrix, forecasts, kept, promised, frontier, beside_trees, alike, decomposed]
 TABLES: dict[str, Callable[[], pd.DataFrame]] = {one.__name__: one for one in SHOWN}
 
 
@@ -1062,16 +1080,18 @@ FIGURES: dict[str, Callable[[], str]] = {
 }
 
 
-def written(page: str) -> str:
-    """The page with new tables."""
-    return tables.in_page(page, TABLES)
-
+PAGES = [
+    Page(
+        RESULTS / "natural_shift.md",
+        TABLES | natural_tables.TABLES,
+        figures={IMAGES / name: draw for name, draw in FIGURES.items()},
+    )
+]
 
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--runs", type=Path)
     if folder := arguments.parse_args().runs:
         gather(folder)
-    PAGE.write_text(written(PAGE.read_text()))
-    for name, draw in FIGURES.items():
-        (IMAGES / name).write_text(draw())
+    for page in PAGES:
+        page.write()

@@ -1,24 +1,15 @@
-"""Write the tables of results/natural.md from the scores that lie beside it.
-
-    python docs/natural_tables.py
-
-The text between the two comments of a table is replaced; everything else is written by hand.
-"""
+"""Tables of plain training in eight states, for natural_study.py, from the scores beside them."""
 
 from collections.abc import Callable
-from functools import partial
-from pathlib import Path
+from functools import cache, partial
 
 import pandas as pd
+from pages import RESULTS
 
-from robust_fairness.core import tables
 from robust_fairness.reporting import Results
 from robust_fairness.reporting.natural_shift import changes, gaps, matrix
 
-RESULTS = Path(__file__).resolve().parent / "results"
-PAGE, SCORES, CELLS = (
-    RESULTS / name for name in ("natural.md", "natural_scores.parquet", "natural_cells.csv")
-)
+SCORES, CELLS = (RESULTS / name for name in ("natural_scores.parquet", "natural_cells.csv"))
 
 
 def square(data: str, metric: str, results: Results) -> pd.DataFrame:
@@ -45,26 +36,23 @@ def short(make: Callable[[Results], pd.DataFrame], results: Results) -> pd.DataF
     )  # fmt: skip
 
 
-TABLES: dict[str, Callable[[Results], pd.DataFrame]] = {
-    "income_accuracy": partial(square, "acs_income", "accuracy"),
-    "income_gap": partial(square, "acs_income", "delta_eo"),
-    "coverage_accuracy": partial(square, "acs_public_coverage", "accuracy"),
-    "coverage_gap": partial(square, "acs_public_coverage", "delta_eo"),
-    "changes": partial(short, changes),
-    "gaps": partial(short, gaps),
-}
-
-
-def written(page: str, results: Results) -> str:
-    """The page with new tables."""
-    return tables.in_page(page, {name: partial(make, results) for name, make in TABLES.items()})
-
-
+@cache
 def results_beside() -> Results:
     """The scores beside the page."""
     cells = pd.read_csv(CELLS, keep_default_na=False)
     return Results.of(pd.read_parquet(SCORES), cells=cells)
 
 
-if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text(), results_beside()))
+def of_scores(make: Callable[[Results], pd.DataFrame]) -> Callable[[], pd.DataFrame]:
+    """A table of the scores beside the page."""
+    return lambda: make(results_beside())
+
+
+TABLES = {
+    "plain_income_accuracy": of_scores(partial(square, "acs_income", "accuracy")),
+    "plain_income_gap": of_scores(partial(square, "acs_income", "delta_eo")),
+    "plain_coverage_accuracy": of_scores(partial(square, "acs_public_coverage", "accuracy")),
+    "plain_coverage_gap": of_scores(partial(square, "acs_public_coverage", "delta_eo")),
+    "plain_changes": of_scores(partial(short, changes)),
+    "plain_gaps": of_scores(partial(short, gaps)),
+}

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from pages import RESULTS
 
 from robust_fairness import training
 from robust_fairness.core import checkpoints, tables
@@ -37,7 +38,6 @@ from robust_fairness.samples import Samples
 from robust_fairness.settings import CONFIG_LOADER_ARGS
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "docs" / "results"
 PAGE, SCORES = RESULTS / "bias_mitigation.md", RESULTS / "paper_scores.parquet"
 METHODS = (STANDARD, *IMPLICIT, *EXPLICIT)
 # Dataset, method and seed; a group-aware method has the dataset's own bias variable.

@@ -11,11 +11,12 @@ number in brackets, or ``claims``: how many statements of the paper hold.
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from pages import RESULTS, Page
 
 from robust_fairness.catalog.files import TableDataset
 from robust_fairness.core import tables
@@ -33,7 +34,6 @@ from robust_fairness.reporting.statistics import over_seeds
 from robust_fairness.reporting.views import Section, View, published
 from robust_fairness.runs import provenance
 
-RESULTS = Path(__file__).resolve().parent / "results"
 VALUES = ("value", "n", "variance", "note")
 # Tables of a run, and the columns that tell rows apart.
 BESIDE = {
@@ -50,7 +50,7 @@ PLACE = ("dataset", "method", "trial")
 
 
 @dataclass(frozen=True)
-class Page:
+class Paper:
     """The results page of a paper.
 
     Attributes:
@@ -62,6 +62,7 @@ class Page:
         tables: of its runs, and the columns that tell rows apart.
         unit: what its numbers are multiplied by.
         digits: decimal places.
+        of_claims: its tables of claims.
         claims_by: what the statements of the table of claims are counted by.
     """
 
@@ -74,35 +75,34 @@ class Page:
     tables: Mapping[str, list[str]] = field(default_factory=lambda: BESIDE)
     unit: float = 1
     digits: int = 3
+    of_claims: tuple[str, ...] = ("claims",)
     claims_by: tuple[str, ...] = ("claim", "dataset")
-
-    @property
-    def path(self) -> Path:
-        return RESULTS / f"{self.paper}.md"
 
     def beside(self, name: str) -> Path:
         """The file of a table of the runs."""
         return RESULTS / f"{self.paper}_{name}.parquet"
 
-    @property
     def results(self) -> Results:
         """The scores beside the page."""
         found = {name: pd.read_parquet(self.beside(name)) for name in self.tables}
         return Results.of(found.pop("metrics"), **found)
 
-    def written(self) -> str:
-        """The page with new tables."""
-        results = self.results
-        made: dict[str, Callable[[], pd.DataFrame]] = {
-            view.id: partial(self.table, view, results)
+    @property
+    def page(self) -> Page:
+        """The page with its tables."""
+        made: dict[str, Callable[[Results], pd.DataFrame]] = {
+            view.id: partial(self.table, view)
             for view in self.section.views
             if view.id in self.views
         }
-        made |= {name: partial(make, results) for name, make in self.further.items()}
-        claims = self.section.claims(results)
-        made["claims"] = partial(verdicts, claims, self.claims_by)
-        made["significant"] = partial(significant, claims)
-        return tables.in_page(self.path.read_text(), made)
+        claims = cache(self.section.claims)
+        made |= self.further
+        of_claims = {
+            "claims": lambda results: verdicts(claims(results), self.claims_by),
+            "significant": lambda results: significant(claims(results)),
+        }
+        made |= {name: of_claims[name] for name in self.of_claims}
+        return Page(RESULTS / f"{self.paper}.md", made, self.results)
 
     def table(self, view: View, results: Results) -> pd.DataFrame:
         """Measures across; data, methods and trials down, where there are several."""
@@ -415,6 +415,7 @@ CHANGED = {
     "biased_mnist_factors_2": "draw of the factors, another",
 }
 GIVEN = "distractor_shape"
+MAJORITY_MINUS_MINORITY = "majority_minority_difference"
 COLUMNS = {
     "unbiased_accuracy": "unbiased accuracy",
     "majority_minority_difference": "majority minus minority, distractor shape",
@@ -430,6 +431,15 @@ def ablations(results: Results) -> pd.DataFrame:
     wide = found.pivot(index=["dataset", "method"], columns="metric", values="cell")
     wide = wide.loc[list(CHANGED), list(COLUMNS)].rename(columns=COLUMNS).reset_index()
     return wide.rename(columns={"dataset": "change"}).replace({"change": CHANGED})
+
+
+def by_variable(results: Results) -> pd.DataFrame:
+    """Majority minus minority of every bias variable for the standard model, in points."""
+    rows = where(results.unshifted, dataset=CHANGED, method="erm", metric=MAJORITY_MINUS_MINORITY)
+    found = _in_percent(over_seeds(rows, ["dataset", "attribute"]))
+    wide = found.pivot(index="attribute", columns="dataset", values="cell")
+    wide = wide[[name for name in CHANGED if name in wide]].rename(columns=CHANGED)
+    return wide.rename_axis("variable").reset_index()
 
 
 def given_to_lnl(results: Results) -> pd.DataFrame:
@@ -533,10 +543,10 @@ def _in_percent(found: pd.DataFrame) -> pd.DataFrame:
     return found.assign(cell=(means + " ± " + spreads).str.removesuffix(" ± nan"))
 
 
-PAGES = {
+PAPERS = {
     one.paper: one
     for one in (
-        Page(
+        Paper(
             equalized_robustness.PAPER,
             equalized_robustness.SECTION,
             ("table_1", "table_2", "table_3", "table_6", "table_7", "table_8", "table_9"),
@@ -545,7 +555,7 @@ PAGES = {
             unit=100,
             digits=1,
         ),
-        Page(
+        Paper(
             bias_variables.PAPER,
             bias_mitigation.SECTION,
             (),
@@ -553,6 +563,7 @@ PAGES = {
                 "tuning": tuning,
                 "tuned": partial(against_erm, TUNED, COLUMNS),
                 "ablations": ablations,
+                "by_variable": by_variable,
                 "given_to_lnl": given_to_lnl,
                 "precisions": precisions,
                 "sizes": sizes,
@@ -561,8 +572,9 @@ PAGES = {
             },
             tuple(COLUMNS),
             ("accuracy_by_subgroup",),
+            of_claims=(),
         ),
-        Page(
+        Paper(
             kernel_fairness.PAPER,
             kernel_fairness.SECTION,
             (),
@@ -573,9 +585,10 @@ PAGES = {
                 "weights": weights,
             },
             (*QUALITY, ERROR, "delta_eo", "faircocco_eo", *kernel_fairness.P_VALUES.values()),
+            of_claims=("claims", "significant"),
             claims_by=("claim",),
         ),
-        Page(
+        Paper(
             fair_metric_learning.PAPER,
             fair_metric_learning.SECTION,
             (),
@@ -587,7 +600,7 @@ PAGES = {
             },
             ("accuracy", *COLOURS, *(f"{one}_majority_gap" for one in GAPS)),
         ),
-        Page(
+        Paper(
             latent_shift.PAPER,
             latent_shift.SECTION,
             (),
@@ -603,7 +616,10 @@ PAGES = {
 }
 
 
-def fetch(page: Page, run_ids: list[str]) -> None:
+PAGES = [one.page for one in PAPERS.values()]
+
+
+def fetch(page: Paper, run_ids: list[str]) -> None:
     """Put what a page needs of runs beside it, in place of earlier scores of the same cells.
 
     Of cells that several runs have, those of the first run are taken.
@@ -631,13 +647,13 @@ def _with_others(found: pd.DataFrame, path: Path) -> pd.DataFrame:
 def main() -> None:
     """Write the pages."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("paper", nargs="?", choices=[*PAGES])
+    parser.add_argument("paper", nargs="?", choices=[*PAPERS])
     parser.add_argument("--runs", nargs="+", help="take scores, cells and splits of these runs")
     arguments = parser.parse_args()
     if arguments.runs:
-        fetch(PAGES[arguments.paper], arguments.runs)
-    for page in PAGES.values():
-        page.path.write_text(page.written())
+        fetch(PAPERS[arguments.paper], arguments.runs)
+    for page in PAGES:
+        page.write()
 
 
 if __name__ == "__main__":

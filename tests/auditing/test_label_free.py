@@ -9,11 +9,10 @@ from tests.modules import module
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_the_tables_are_those_of_the_scores():
+def test_the_text_is_that_of_the_scores():
     made = module(DOCS / "label_free.py")
     found = pd.read_csv(made.SCORES)
-    page = made.PAGE.read_text(encoding="utf-8")
-    assert made.written(page, found) == page
+    page = (DOCS / "audit.md").read_text(encoding="utf-8")
     own = found[found["metric"] == "accuracy"]
     mean = (own["estimated"] - own["true"]).abs().mean()
     assert f"| accuracy | estimate | {mean:.3f} |" in page

@@ -1,0 +1,83 @@
+"""What scripts of this folder share: a page with generated tables, and formats of numbers."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from robust_fairness.core import tables
+
+DOCS = Path(__file__).resolve().parent
+RESULTS = DOCS / "results"
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page whose tables and figures are made from data beside it.
+
+    Attributes:
+        path: the page.
+        tables: functions that make its tables, by name. A table without a place in the page,
+            ``<!-- table: name -->``, is a CSV file in the folder ``tables`` beside the page.
+        data: reads what the functions of tables take; by default they take nothing.
+        figures: functions that make files that the page shows.
+    """
+
+    path: Path
+    tables: Mapping[str, Callable[..., pd.DataFrame]]
+    data: Callable[[], Any] | None = None
+    figures: Mapping[Path, Callable[[], str]] = field(default_factory=dict)
+
+    def files(self) -> dict[Path, str]:
+        """The page and the files of its other tables and figures, as they have to be."""
+        text = self.path.read_text()
+        given = [self.data()] if self.data else []
+        made = {name: partial(make, *given) for name, make in self.tables.items()}
+        found = {self.path: tables.in_page(text, made)}
+        for name, make in made.items():
+            if f"<!-- table: {name} -->" not in text:
+                found[self.csv(name)] = as_csv(make())
+        return found | {path: draw() for path, draw in self.figures.items()}
+
+    def csv(self, name: str) -> Path:
+        """The file of a table that is not in the page."""
+        return self.path.parent / "tables" / f"{self.path.stem}_{name}.csv"
+
+    def write(self) -> None:
+        """Write the page and its files."""
+        for path, text in self.files().items():
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+
+
+def as_csv(table: pd.DataFrame) -> str:
+    """A table of a page as CSV, without Markdown and with plain minus signs."""
+    text = table.to_csv(index=False)
+    return text.replace("`", "").replace("**", "").replace("\N{MINUS SIGN}", "-")
+
+
+def plain(value: float, digits: int = 3) -> str:
+    """A number; blank if it is missing."""
+    return "" if pd.isna(value) else f"{value:.{digits}f}"
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """A number with its sign and a true minus, 0 without; blank if it is missing."""
+    if pd.isna(value):
+        return ""
+    text = f"{value:+.{digits}f}"
+    return text.lstrip("+-") if not float(text) else text.replace("-", "\N{MINUS SIGN}")
+
+
+def percent(value: float) -> str:
+    """A share in percent; blank if it is missing."""
+    return "" if pd.isna(value) else f"{value:.0%}"
+
+
+def intervals(rows: pd.DataFrame, value: str, form: str = "{:.2f}") -> pd.Series:
+    """A column with its interval in the columns low and high, as text."""
+    shown = {name: rows[name].map(form.format) for name in (value, "low", "high")}
+    return shown[value] + " (" + shown["low"] + " to " + shown["high"] + ")"
