@@ -257,5 +257,9 @@ def test_a_pipeline_of_the_users_own_runs_beside_those_of_the_package(run, tmp_p
     project.configure("base/catalog_extra.yml", {"count": entry})
     listed = set(yaml.safe_load(project.kedro("registry", "list")))
     assert {"__default__", "extra", "robust_fairness", "training"} <= listed
-    project.kedro("run", "--pipelines=extra")
+    project.kedro("run", "--pipelines=extra", "--run-id=counted")
     assert json.loads((project.root / "data/08_reporting/count.json").read_text()) == 2
+    with (project.root / "src/ours/pipelines/extra/pipeline.py").open("a") as file:
+        file.write("# changed\n")
+    said = project.kedro("rerun", "counted", status=1)
+    assert "the code differs from that of run counted (its code (project) was " in said

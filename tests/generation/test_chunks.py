@@ -2,6 +2,7 @@
 
 import errno
 import os
+import random
 import resource
 import shutil
 import signal
@@ -18,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from robust_fairness.core import checkpoints, code
 from robust_fairness.core.errors import InputError
 from robust_fairness.generation import chunks as module
 from robust_fairness.generation import latents
@@ -138,9 +140,11 @@ def test_everything_that_shapes_the_numbers_is_in_the_name(tmp_path, monkeypatch
     ]
     names = {other.content for other in others} | {plain}
     assert len(names) == len(others) + 1
-    monkeypatch.setattr(torch, "__version__", "0")
-    assert chunks(tmp_path).content not in names
-    monkeypatch.undo()
+    changed = ((code, "_imported"), (checkpoints, "packages"), (torch, "get_num_threads"))
+    for place, name in changed:
+        with monkeypatch.context() as changes:
+            changes.setattr(place, name, lambda *_: "other")
+            assert chunks(tmp_path).content not in names
     assert chunks(tmp_path / "elsewhere", chunk=4).content == plain
 
 
@@ -198,7 +202,7 @@ def test_generation_survives_sigkill(tmp_path):
 
 def test_a_full_disk_is_one_line_and_keeps_finished_chunks(tmp_path, monkeypatch):
     """Simulated: half of the file is written, then there is no space left."""
-    save = module.save_file
+    save = checkpoints.save_file
 
     def full(arrays, path, metadata):
         if arrays["places"][0] == 12:
@@ -206,7 +210,7 @@ def test_a_full_disk_is_one_line_and_keeps_finished_chunks(tmp_path, monkeypatch
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         save(arrays, path, metadata)
 
-    monkeypatch.setattr(module, "save_file", full)
+    monkeypatch.setattr(checkpoints, "save_file", full)
     with pytest.raises(InputError, match=r"12\+12.*No space left.*finished chunks are kept") as no:
         chunks(tmp_path).make(np.arange(36))
     assert "\n" not in str(no.value)
@@ -233,18 +237,29 @@ def test_a_file_that_the_system_lets_grow_no_further_is_one_line_too(tmp_path):
     np.testing.assert_array_equal(made.images(np.arange(390, 420)), expected(np.arange(390, 420)))
 
 
-def test_a_corrupted_chunk_and_one_of_another_set_are_named(tmp_path):
+def test_a_damaged_chunk_and_one_of_another_set_are_decoded_again(tmp_path, caplog):
+    """A flipped bit anywhere in the file, a file that is cut off, or one of other settings."""
+    places = np.arange(12)
     made = chunks(tmp_path)
-    made.make(np.arange(12))
+    made.make(places)
     (path,) = made.folder.iterdir()
-    other = chunks(tmp_path, Dependent(fingerprint="other"))
-    other.folder.mkdir()
-    path.rename(other.folder / path.name)
-    with pytest.raises(InputError, match=r"0\+12.*chunk of another set; delete it"):
-        other.make(np.arange(12))
-    (other.folder / path.name).write_bytes(b"torn")
-    with pytest.raises(InputError, match=r"0\+12.*corrupted chunk .*delete it"):
-        other.images(np.arange(12))
+    whole, draw = path.read_bytes(), random.Random(0)
+    foreign = chunks(tmp_path, Dependent(fingerprint="other"))
+    foreign.make(places)
+    (other,) = foreign.folder.iterdir()
+    for content in (*(flipped(whole, draw) for _ in range(100)), other.read_bytes(), whole[:-1]):
+        path.write_bytes(content)
+        caplog.clear()
+        decoder = Dependent()
+        np.testing.assert_array_equal(chunks(tmp_path, decoder).images(places), expected(places))
+        assert len(decoder.sizes) == 3
+        assert "0+12.safetensors: damaged checkpoint" in caplog.text
+
+
+def flipped(content: bytes, draw: random.Random) -> bytes:
+    """The content with one bit flipped."""
+    place = draw.randrange(len(content))
+    return content[:place] + bytes([content[place] ^ 1 << draw.randrange(8)]) + content[place + 1 :]
 
 
 def test_a_deleted_set_leaves_the_others(tmp_path):

@@ -290,7 +290,7 @@ def test_checkpoint_of_another_plugin_is_not_found(kind, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("module", "name", "value"),
     [
-        (code, "_package", lambda: "other sources, of the optimisers say"),
+        (code, "_imported", lambda folder: "other sources, of the optimisers say"),
         (code, "version", lambda name: "0"),
         (torch, "get_num_threads", lambda: 99),
     ],

@@ -82,35 +82,45 @@ class Checkpoint:
     def save(self, state: Mapping[str, Tensor]) -> None:
         copies = {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
         try:
-            self._write(copies)
+            write(self.path, self.content, copies)
         except (FileNotFoundError, SafetensorError):
             if self.path.parent.exists():
                 raise
-            self._write(copies)  # another process has just deleted the empty folder
-
-    def _write(self, state: dict[str, Tensor]) -> None:
-        with atomic_path(self.path) as file:
-            save_file(state, file, metadata=self._metadata(state))
+            # another process has just deleted the empty folder
+            write(self.path, self.content, copies)
 
     def load(self) -> dict[str, Tensor] | None:
         """The state that was saved; None, with a warning, if the file is damaged."""
-        if not self.path.exists():
-            return None
-        try:
-            with safe_open(self.path, framework="pt") as file:
-                metadata = file.metadata()
-                state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except SafetensorError as error:
-            reason = first_line(error)
-        else:
-            if metadata == self._metadata(state):
-                return state
-            reason = "its checksum differs"
-        logger.warning("%s: damaged checkpoint (%s); computed again", self.path, reason)
-        return None
+        return read(self.path, self.content)
 
-    def _metadata(self, state: Mapping[str, Tensor]) -> dict[str, str]:
-        return {"content": self.content, "sha256": checksum(state)}
+
+def write(path: Path, content: str, state: dict[str, Tensor]) -> None:
+    """Save tensors with the hash of what they depend on and their checksum."""
+    with atomic_path(path) as file:
+        save_file(state, file, metadata=_identity(state, content))
+
+
+def read(path: Path, content: str) -> dict[str, Tensor] | None:
+    """The tensors that were saved; None, with a warning, if the file is damaged."""
+    if not path.exists():
+        return None
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata()
+            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        reason = first_line(error)
+    else:
+        if metadata == _identity(state, content):
+            return state
+        reason = "its checksum differs"
+    logger.warning("%s: damaged checkpoint (%s); computed again", path, reason)
+    return None
+
+
+def _identity(state: Mapping[str, Tensor], content: str) -> dict[str, str]:
+    """In one field, because safetensors writes several in random order."""
+    return {"content and checksum": f"{content} {checksum(state)}"}
 
 
 def use(cell: str, content: str) -> Path:

@@ -2,15 +2,15 @@
 
 import hashlib
 import os
+import tomllib
 from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import robust_fairness
 from robust_fairness.core.files import sha256_of
 from robust_fairness.core.registry import PACKAGES as KINDS
-from robust_fairness.core.registry import outside_files, plugins_folder
+from robust_fairness.core.registry import ROOT, outside_files, plugins_folder
 
 SOURCES = ("*.py", "*.yml", "*.bib")
 # Packages that numbers depend on, as far as they are installed.
@@ -22,11 +22,15 @@ PACKAGES = (
 
 
 def code() -> dict[str, str]:
-    """SHA-256 of the sources of this package and of all plug-ins outside of it."""
+    """SHA-256 of the sources of this package, of all plug-ins outside of it and of the project."""
     folder = plugins_folder()
-    plugins = {path for kind in SOURCES for path in folder.rglob(kind)}
+    plugins = _sources(folder)
     plugins.update(path for kind in KINDS for path in outside_files(kind))
-    return {"package": _package(), "plugins": _digest(folder, plugins)}
+    return {
+        "package": _imported(ROOT),
+        "plugins": _digest(folder, plugins),
+        "project": _imported(_project_folder()),
+    }
 
 
 def code_id() -> str:
@@ -47,10 +51,23 @@ def packages() -> dict[str, str]:
 
 
 @cache
-def _package() -> str:
+def _imported(folder: Path | None) -> str:
     """The sources that this process imports; later changes of the files change nothing."""
-    folder = Path(robust_fairness.__file__).parent
-    return _digest(folder, (path for kind in SOURCES for path in folder.rglob(kind)))
+    return _digest(folder, _sources(folder)) if folder else ""
+
+
+def _project_folder() -> Path | None:
+    """The sources of the Kedro project in the current folder, unless it is this package's own."""
+    file = Path("pyproject.toml")
+    tools = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {}) if file.exists() else {}
+    if "kedro" not in tools:
+        return None
+    folder = Path(tools["kedro"].get("source_dir", "src")).resolve()
+    return None if ROOT.is_relative_to(folder) else folder
+
+
+def _sources(folder: Path) -> set[Path]:
+    return {path for kind in SOURCES for path in folder.rglob(kind)}
 
 
 def _digest(folder: Path, paths: Iterable[Path]) -> str:

@@ -5,8 +5,6 @@ always gets the same batches: number b has the rows at places ``b * batch`` to
 ``(b + 1) * batch - 1`` of the family, all of them, whether they are requested or not.
 """
 
-import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,18 +14,13 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors import SafetensorError
 from torch import Tensor
 
-import robust_fairness
 from robust_fairness.compute.progress import progress
+from robust_fairness.core import checkpoints
 from robust_fairness.core.errors import InputError, first_line
-from robust_fairness.core.files import atomic_path
 from robust_fairness.generation.families import Family
-
-# The code that determines latents and labels; a change of it invalidates old chunks.
-SOURCES = ("core/draws.py", "generation/*.py", "shifts/*.py")
 
 
 @runtime_checkable
@@ -92,15 +85,8 @@ class Chunks:
             "family": self.family.described(),
             "batch": self.batch,
             "device": self.device,
-            "dtype": "uint8",
-            "numpy": np.__version__,
-            "torch": torch.__version__,
         }
-        digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
-        package = Path(robust_fairness.__file__).parent
-        for source in sorted(path for pattern in SOURCES for path in package.glob(pattern)):
-            digest.update(source.read_bytes())
-        return digest.hexdigest()
+        return checkpoints.key({}, described)
 
     @property
     def folder(self) -> Path:
@@ -120,9 +106,8 @@ class Chunks:
         found = np.empty((len(places), *self.decoder.shape), dtype=np.uint8)
         for number in np.unique(places // self.chunk).tolist():
             rows = np.flatnonzero(places // self.chunk == number)
-            with self._opened(number) as file:
-                kept = file.get_tensor("places")
-                found[rows] = file.get_tensor("images")[np.searchsorted(kept, places[rows])]
+            kept, images = self._kept(number)
+            found[rows] = images[np.searchsorted(kept, places[rows])]
         return found
 
     def labels(self, places: np.ndarray) -> np.ndarray:
@@ -152,10 +137,7 @@ class Chunks:
         missing = {}
         for number in np.unique(places // self.chunk).tolist():
             asked = np.unique(places[places // self.chunk == number])
-            kept = asked[:0]
-            if self._path(number).exists():
-                with self._opened(number) as file:
-                    kept = file.get_tensor("places")
+            kept, _ = self._kept(number)
             if not np.isin(asked, kept).all():
                 missing[number] = np.union1d(asked, kept)
         return missing
@@ -187,24 +169,18 @@ class Chunks:
 
     def _write(self, number: int, places: np.ndarray, images: np.ndarray) -> None:
         path = self._path(number)
+        chunk = {"places": torch.from_numpy(places), "images": torch.from_numpy(images)}
         try:
-            with atomic_path(path) as temporary:
-                arrays = {"places": places, "images": images}
-                save_file(arrays, temporary, metadata={"content": self.content})
+            checkpoints.write(path, self.content, chunk)
         except (OSError, SafetensorError) as error:
             raise InputError(
                 f"{path}: chunk not written ({first_line(error)}); finished chunks are kept, "
                 "and the next attempt continues from there"
             ) from error
 
-    def _opened(self, number: int) -> safe_open:
-        """An open chunk of this set."""
-        path = self._path(number)
-        try:
-            file = safe_open(path, framework="np")
-            content = (file.metadata() or {}).get("content")
-        except (OSError, SafetensorError) as error:
-            raise InputError(f"{path}: corrupted chunk ({error}); delete it") from error
-        if content != self.content:
-            raise InputError(f"{path}: chunk of another set; delete it")
-        return file
+    def _kept(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """Places and images of a chunk on disk; none of a missing or damaged one."""
+        chunk = checkpoints.read(self._path(number), self.content)
+        if chunk is None:
+            return np.zeros(0, np.int64), np.zeros((0, *self.decoder.shape), np.uint8)
+        return chunk["places"].numpy(), chunk["images"].numpy()
