@@ -1,7 +1,7 @@
 """Draw report.png and report_dark.png, the first screen of the report of ``robust-fairness demo``.
 
-    robust-fairness demo demo
-    python docs/images/draw_report.py demo/report.html chromium
+robust-fairness demo demo
+python docs/images/draw_report.py demo/report.html chromium
 """
 
 import subprocess
