@@ -15,8 +15,8 @@ from robust_fairness.training import train
 from tests.training.conftest import make_cell
 
 FEW = ("jtt", "cvar_dro", "group_dro", "dfr", "spectral_decoupling", "lff")
-TABLE = {"epochs": 20}
-IMAGES = {"epochs": 8, "batch_size": 64, "learning_rate": 0.003}
+TABLE = {"epochs": 20, "batch_size": 64}
+IMAGES = {"epochs": 3, "batch_size": 64, "learning_rate": 0.003}
 # what every method reads besides rows and groups, which only the first dataset has
 READS = ("domains", "target rows")
 
@@ -29,7 +29,7 @@ def datasets() -> dict[str, tuple[Samples, dict, str]]:
     return {
         "acs_states": (states.take(np.sort(rows)), TABLE, "mlp"),
         "diabetes": (load("diabetes"), TABLE, "mlp"),
-        "biased_digits": (load("biased_digits", draws=2), IMAGES, "biased_mnist_cnn"),
+        "biased_digits": (load("biased_digits", draws=1), IMAGES, "biased_mnist_cnn"),
     }
 
 
