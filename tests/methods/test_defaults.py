@@ -22,12 +22,18 @@ READS = ("domains", "target rows")
 
 
 @pytest.fixture(scope="module")
-def datasets() -> dict[str, tuple[Samples, dict, str]]:
-    """Samples, protocol and network; 3,000 rows of Income in three states, one held out."""
-    states = hold_out_domains(load("acs_states", states=["SD", "WV", "ME"]), test=["ME"])
-    rows = np.random.default_rng(0).choice(len(states), 3000, replace=False)
+def states() -> Samples:
+    """3,000 rows of Income in three states, one held out; a fifth cannot be predicted."""
+    samples = hold_out_domains(load("acs_states", states=["SD", "WV", "ME"]), test=["ME"])
+    rows = np.random.default_rng(0).choice(len(samples), 3000, replace=False)
+    return samples.take(np.sort(rows))
+
+
+@pytest.fixture(scope="module")
+def datasets(states) -> dict[str, tuple[Samples, dict, str]]:
+    """Samples, protocol and network."""
     return {
-        "acs_states": (states.take(np.sort(rows)), TABLE, "mlp"),
+        "acs_states": (states, TABLE, "mlp"),
         "diabetes": (load("diabetes"), TABLE, "mlp"),
         "biased_digits": (load("biased_digits", draws=1), IMAGES, "biased_mnist_cnn"),
     }
@@ -44,7 +50,7 @@ def with_defaults(method: str, network: str, protocol: dict) -> Cell:
     """One seed of a method by its defaults, with a network that it trains."""
     plugin, used = find("method", method), {"name": network}
     if plugin.estimators == "only":
-        used = {"name": "estimator"}
+        used = {"name": "estimator", "estimator": "sklearn.linear_model.LogisticRegression"}
     elif method == "donini":
         used = {"name": "linear"}
     elif not plugin.trains_head:
@@ -62,10 +68,9 @@ def accuracy_and_largest(samples: Samples, cell: Cell) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("method", FEW)
-def test_defaults_are_no_worse_than_the_largest_class_or_warn(method, income, caplog):
+def test_defaults_are_no_worse_than_the_largest_class_or_warn(method, states, caplog):
     """On real rows with noisy labels, at the default learning rate."""
-    cell = with_defaults(method, "mlp", {"epochs": 10})
-    accuracy, largest = accuracy_and_largest(income, cell)
+    accuracy, largest = accuracy_and_largest(states, with_defaults(method, "mlp", TABLE))
     assert ("is below the share of the largest class" in caplog.text) == (accuracy < largest)
     if method in ("jtt", "cvar_dro"):
         assert accuracy >= largest
@@ -79,10 +84,11 @@ def test_every_method_by_its_defaults(name, method, datasets, caplog):
     samples, protocol, network = datasets[name]
     cell = with_defaults(method, network, protocol)
     reads = set(cell.method.parameters.sees).intersection(READS)
-    images_refused = name == "biased_digits" and (
-        find("method", method).estimators == "only" or method == "donini"
-    )
-    if (reads and not samples.domain) or images_refused:
+    reduction = find("method", method).estimators == "only"
+    of_images = name == "biased_digits" and (reduction or method == "donini")
+    # equalised odds of four groups: more axes than a grid has
+    too_many_groups = name == "acs_states" and method == "grid_search"
+    if (reads and not samples.domain) or of_images or too_many_groups:
         with pytest.raises(InputError):
             train(samples, cell)
         return
