@@ -126,6 +126,10 @@ class Project:
         """Run ``kedro`` to its end, check the exit status, return what it printed."""
         return "".join(_end(self.start(*words, folder=folder, **environment), status))
 
+    def python(self, *words: str, status: int = 0) -> str:
+        """Run Python to its end, check the exit status, return what it printed."""
+        return "".join(_end(self._start(*words), status))
+
     def console(self, *words: str, folder: str = ".") -> str:
         """Run ``robust-fairness`` to its end, return what it printed."""
         return "".join(

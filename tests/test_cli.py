@@ -63,11 +63,55 @@ def test_wrong_filters_of_a_run_are_one_line(project):
         "--params=protocol.tabular.epochs=2": "unknown runtime parameter 'protocol': did you mean",
         "--runner=Sequential": "unknown runner 'Sequential', allowed: robust_fairness.runs.",
         "--run-id=lost --only-missing-outputs": "unknown run 'lost'",
+        "--only-missing-outputs": "data/08_reporting/manifests: no unfinished run to complete",
+        "--runner-params=max_workers=2": "unknown parameter of the runner robust_fairness.runs.",
+        "--pipelines=training --load-versions=diabetes.samples:lost": "diabetes.samples: no versi",
+        "--config=versions.yml": "diabetes.samples: no version 'lost', allowed: the id of a run",
     }
+    versions = {"pipelines": "training", "load_versions": "diabetes.samples:lost"}
+    (project.root / "versions.yml").write_text(yaml.safe_dump({"run": versions}))
     said = project.commands(*(f"run {option}" for option in wrong), status=1, KEDRO_ENV="smoke")
     for option, message in wrong.items():
         assert said[f"run {option}"].splitlines()[-1].startswith(f"Error: {message}")
         assert "Traceback" not in said[f"run {option}"]
+    assert not list((project.root / "data").rglob("*.safetensors"))
+
+
+def test_wrong_files_of_options_are_one_line(project):
+    wrong = {
+        "run: {method: erm}": "unknown option in {}: 'method'",
+        "run: {methods: [erm": "{}: section `run` with options of the command: ",
+        "methods: erm": "{}: section `run` with options of the command: not found",
+    }
+    files = {}
+    for number, text in enumerate(wrong):
+        path = project.root / f"wrong_{number}.yml"
+        path.write_text(text)
+        files[f"run --config={path.name}"] = wrong[text].format(path)
+    for command, printed in project.commands(*files, status=2).items():
+        assert files[command] in " ".join(printed.split()), printed
+        assert "Traceback" not in printed
+
+
+def test_options_of_a_run_come_from_a_file_from_main_and_from_the_module(tmp_path):
+    """Those of the project and those of Kedro; the command line wins over the file."""
+    project = Project.copied_to(tmp_path)
+    run = {"env": "smoke", "datasets": "diabetes", "pipelines": "ingestion", "run-id": "file"}
+    (tmp_path / "run.yml").write_text(yaml.safe_dump({"run": run}))
+    project.kedro("run", "--config=run.yml")
+    project.kedro("run", "--config=run.yml", "--datasets=diabetes_continuous", "--run-id=line")
+    options = ["--env=smoke", "--datasets=diabetes", "--pipelines=ingestion"]
+    code = "from robust_fairness.__main__ import main; main({}, standalone_mode=False)"
+    project.python("-c", code.format([*options, "--run-id=main"]))
+    project.python("-m", "robust_fairness", *options, "--run-id=module")
+    manifests = tmp_path / "data" / "08_reporting" / "manifests"
+    names = ("file", "line", "main", "module")
+    made = {name: json.loads((manifests / f"{name}.json").read_text()) for name in names}
+    datasets = {"file": "diabetes", "line": "diabetes_continuous"}
+    for name, manifest in made.items():
+        assert manifest["state"] == "finished"
+        assert manifest["environment"] == "smoke"
+        assert f"{datasets.get(name, 'diabetes')}.samples" in manifest["outputs"], name
 
 
 def test_a_mistake_in_the_grid_is_one_line_in_commands_of_kedro(tmp_path):

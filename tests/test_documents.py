@@ -275,6 +275,18 @@ def test_the_tables_of_a_run_are_documented_as_declared():
     assert tables.described() in (DOCUMENTS / "architecture.md").read_text()
 
 
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *sorted(DOCUMENTS.glob("**/*.md"))], ids=lambda page: page.stem
+)
+def test_every_generated_table_stands_once_between_its_two_markers(page):
+    text = page.read_text()
+    markers = re.findall(r"^<!-- (table: \w+|end) -->$", text, re.MULTILINE)
+    assert len(re.findall(r"<!-- (?:table: \w+|end) -->", text)) == len(markers)  # on own lines
+    names = [name for name in markers if name != "end"]
+    assert markers == [part for name in names for part in (name, "end")]
+    assert len(set(names)) == len(names)
+
+
 def test_methods_md_says_when_each_method_fails_in_at_most_a_thousand_words():
     made = module(DOCUMENTS / "method_tables.py")
     page = made.PAGES[0].path.read_text()

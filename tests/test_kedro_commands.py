@@ -30,7 +30,8 @@ def project(tmp_path_factory) -> Project:
 
 @pytest.fixture(scope="module")
 def printed(project) -> dict[str, str]:
-    """What the commands that only read printed."""
+    """What the commands that only read printed, after one that adds a pipeline."""
+    project.kedro("pipeline", "create", "added")
     return project.commands(
         "registry list",
         "registry describe training",
@@ -42,7 +43,7 @@ def printed(project) -> dict[str, str]:
 
 
 def test_the_registry_lists_pipelines_and_their_nodes(printed):
-    assert {"__default__", "training", "robust_fairness"} <= set(
+    assert {"__default__", "added", "training", "robust_fairness"} <= set(
         yaml.safe_load(printed["registry list"])
     )
     nodes = yaml.safe_load(printed["registry describe training"])["Nodes"]
@@ -94,6 +95,36 @@ def test_runs_take_every_filter_of_kedro(project):
         "params": {name.replace("diabetes", "diabetes_continuous") for name in samples},
         "archive": samples,
     }
+
+
+def test_describing_all_datasets_prints_nothing_else(project):
+    command = ("catalog", "describe-datasets", "--pipeline=__default__")
+    out, err = project.start(*command, **SMOKE).communicate(timeout=300)
+    assert "factories" in yaml.safe_load(out)["__default__"]
+    assert err == ""
+
+
+LOAD_NODES = """
+from inspect import Parameter, signature
+from pathlib import Path
+from kedro.framework.startup import bootstrap_project
+bootstrap_project(Path.cwd())
+from kedro.framework.project import pipelines, settings
+from kedro.ipython import _load_node
+settings.SESSION_CLASS.create(project_path=Path.cwd(), env="smoke").load_context()
+for node in pipelines["__default__"].nodes:
+    kinds = {parameter.kind for parameter in signature(node.func).parameters.values()}
+    if Parameter.VAR_KEYWORD not in kinds:
+        compile("\\n".join(_load_node(node.name, pipelines)), node.name, "exec")
+        print(node.name)
+"""
+
+
+def test_load_node_writes_code_for_every_node_with_a_fixed_number_of_inputs(project):
+    """Not for those that join parts of many cells: Kedro binds no inputs to ``**parts``."""
+    loaded = project.python("-c", LOAD_NODES).splitlines()
+    expected = {"ingest", "train", "select", "predict", "evaluate"}
+    assert expected <= {name.rpartition(".")[2] for name in loaded}
 
 
 def test_ipython_has_the_catalog_and_the_session(project):

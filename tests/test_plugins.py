@@ -64,6 +64,8 @@ class Constant(SampleShift):
         return replace(samples, x=samples.x + samples.x.dtype.type(severity))
 ''',
     "methods/doubled": '''
+import os
+
 from robust_fairness.methods.base import Method, MethodParameters, plain_steps
 
 
@@ -74,6 +76,7 @@ class Doubled(Method):
         factor: float = 2.0
 
     def steps(self, model, batch):
+        os.chdir(os.sep)  # the run goes on in the folder of the project
         for step in plain_steps(model, batch):
             step.losses = {name: self.hparams.factor * loss for name, loss in step.losses.items()}
             yield step
@@ -204,7 +207,7 @@ def test_a_plug_in_that_fails_or_ends_the_process_never_ends_a_run_with_status_0
     write(tmp_path / "plugins")
     method = tmp_path / "plugins" / "methods" / "doubled.py"
     source = method.read_text().replace("        for step", f"        {code}\n        for step")
-    method.write_text(f"import os\nimport sys\n{source}")
+    method.write_text(f"import sys\n{source}")
     (line,) = (n for n, text in enumerate(method.read_text().splitlines(), 1) if code in text)
     environment = {"PYTHONPATH": str(ROOT / "src"), "ROBUST_FAIRNESS_MLFLOW": "off"}
     environment |= {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}

@@ -68,7 +68,8 @@ def declared() -> list[Requirement]:
     extras = [
         name for one in sorted(locked_extras) for name in project["optional-dependencies"][one]
     ]
-    return [Requirement(name) for name in project["dependencies"] + extras]
+    requirements = [Requirement(name) for name in project["dependencies"] + extras]
+    return [one for one in requirements if one.name != project["name"]]  # extras of extras
 
 
 @pytest.mark.parametrize("line", ["cd /home/someone/x", 'ROOT = "/work/x"', r"C:\Users\me"])
@@ -131,8 +132,11 @@ def test_the_lock_holds_what_builds_the_package():
 
 def test_the_version_is_the_same_everywhere():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    version = PYPROJECT["project"]["version"]
-    assert robust_fairness.__version__ == version == citation["version"]
+    assert robust_fairness.__version__ == citation["version"]
+    assert PYPROJECT["project"]["dynamic"] == ["version"]
+    assert PYPROJECT["tool"]["setuptools"]["dynamic"]["version"] == {
+        "attr": "robust_fairness.__version__"
+    }
 
 
 def test_telemetry_is_off_and_the_file_that_says_so_is_not_ignored():

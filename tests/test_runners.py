@@ -20,7 +20,7 @@ from robust_fairness.runs.runners import FAN_IN, FaultTolerantRunner, RunFailed,
 from robust_fairness.runs.runners.fault_tolerant import (
     CatalogWithFailures,
     completion,
-    first_line,
+    reason_of,
 )
 
 
@@ -182,7 +182,7 @@ def test_a_file_that_cannot_be_saved_is_a_failure_with_its_reason(tmp_path):
     ],
 )  # fmt: skip
 def test_an_error_is_told_in_one_line(error, line):
-    assert first_line(error) == line
+    assert reason_of(error) == line
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,9 @@ def first_run(tmp_path_factory) -> tuple[Project, str]:
     git(project.root, "add", "-A")
     git(project.root, "commit", "-qm", "all")
     dead = {"ROBUST_FAIRNESS_MLFLOW": "on", "MLFLOW_TRACKING_URI": "http://127.0.0.1:9"}
-    return project, project.kedro(*SUBSET, "--run-id", "one", folder="conf", **dead)
+    return project, project.kedro(
+        *SUBSET, "--pipeline=robust_fairness", "--run-id", "one", folder="conf", **dead
+    )
 
 
 @pytest.fixture(scope="module")
@@ -129,13 +131,47 @@ def test_failed_cell_fails_alone_and_the_run_can_be_completed(failed_run, tmp_pa
     method.write_text(MENDED)
     completion = (*SMOKE, "--run-id", "one", "--only-missing-outputs")
     assert "its code (package) was" in project.kedro(*completion, status=1)
-    project.kedro(*completion, "--accept-changes")
+    said = project.kedro(*SMOKE, "--only-missing-outputs", "--accept-changes")
+    assert "Completing run one, the newest that did not finish." in said
     assert set(project.metrics("one")["method"]) == {"erm", "cuma", "broken"}
     assert project.file("diabetes/erm/metrics.parquet", "one").stat().st_mtime_ns == untouched
     page = project.file("report.html", "one").read_text()
     assert "failed</td>" not in page
     assert "Completed after changes: its code (package) was" in page
     assert manifest(project, "one")["state"] == "finished"
+
+
+SESSION = """
+from pathlib import Path
+from kedro.framework.project import settings
+from kedro.framework.startup import bootstrap_project
+bootstrap_project(Path.cwd())
+from robust_fairness.runs.ownership import RunInProgress, owned
+from robust_fairness.runs.runners import RunFailed
+session = settings.SESSION_CLASS.create(env="smoke")
+try:
+    with owned("held"):
+        session.run("held")
+except RunInProgress as error:
+    print(error)
+try:
+    session.run("session", to_outputs=["metrics"])
+except RunFailed as error:
+    print(error.failures)
+"""
+
+
+def test_session_runs_with_the_fault_tolerant_runner_the_lock_and_a_manifest(failed_run):
+    """As ``kedro run`` does: another cell is trained, the failed one is in the manifest."""
+    project, _ = failed_run
+    printed = project.python("-c", SESSION)
+    assert "run held is in progress: process" in printed
+    assert "broken on purpose" in printed
+    recorded = manifest(project, "session")
+    assert recorded["state"] == "failed"
+    assert [one.partition(":")[0] for one in recorded["failed"]] == ["diabetes.broken.train"]
+    assert {"diabetes.erm.models", "metrics"} <= recorded["outputs"].keys()
+    assert not (project.root / "data/08_reporting/manifests/held.json").exists()
 
 
 def test_subset_ends_in_the_report_of_that_subset(finished):
@@ -234,19 +270,34 @@ def test_mlflow_holds_a_parent_and_a_child_for_each_cell(failed_run):
     """In sqlite, with flattened parameters, curves and scores; a failed cell's run is closed."""
     project, _ = failed_run
     client = MlflowClient(f"sqlite:///{project.root / 'mlflow.db'}")
-    experiment = client.get_experiment_by_name("robust_fairness")
-    runs = {run.info.run_name: run for run in client.search_runs([experiment.experiment_id])}
-    assert set(runs) == {"one", "diabetes.erm", "diabetes.cuma", "diabetes.broken"}
-    parent, child = runs["one"], runs["diabetes.erm"]
+    experiment = client.get_experiment_by_name(EXPERIMENT).experiment_id
+    runs = {run.info.run_id: run for run in client.search_runs([experiment])}
+    parents = {name: run.data.tags.get("mlflow.parentRunId") for name, run in runs.items()}
+    paths = {}
+    for run_id, run in runs.items():
+        above = [runs[one].info.run_name for one in (parents[run_id], run_id) if one in runs]
+        paths["/".join(above)] = run
+    assert set(paths) == {
+        "one",
+        "one/diabetes.erm",
+        "one/diabetes.cuma",
+        "one/diabetes.broken",
+        "diabetes.erm/seed 0",
+        "diabetes.cuma/seed 0",
+    }
+    parent, child = paths["one"], paths["one/diabetes.erm"]
     assert (parent.info.status, child.info.status) == ("FAILED", "FINISHED")
-    assert runs["diabetes.broken"].info.status == "FAILED"
-    assert child.data.tags["mlflow.parentRunId"] == parent.info.run_id
+    assert paths["one/diabetes.broken"].info.status == "FAILED"
     assert child.data.params["protocol.epochs"] == "2"
     metrics = project.metrics("one").query("method == 'erm' and metric == 'accuracy'")
     expected = metrics.query("shift == 'gaussian_noise'")["value"].mean()
-    assert child.data.metrics["accuracy/gaussian_noise_0.06/default"] == pytest.approx(expected)
-    curve = client.get_metric_history(child.info.run_id, "model_loss/default")
+    assert child.data.metrics["shift/gaussian_noise_0.06/accuracy"] == pytest.approx(expected)
+    curve = client.get_metric_history(child.info.run_id, "training/model_loss")
     assert [point.step for point in curve] == [0, 1]
+    sections = {name.partition("/")[0] for name in child.data.metrics}
+    assert {"home", "shift", "training", "validation"} >= sections
+    (seed,) = (run for path, run in paths.items() if path == "diabetes.erm/seed 0")
+    assert seed.data.metrics["home/accuracy"] == child.data.metrics["home/accuracy"]
 
 
 def test_dead_mlflow_server_costs_one_warning(first_run):

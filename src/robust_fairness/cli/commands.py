@@ -45,13 +45,13 @@ def _reason(error: Exception) -> str | None:
     from kedro.io import DatasetError
     from kedro.validation.exceptions import ParameterValidationError
 
-    from robust_fairness.runs.runners import first_line
+    from robust_fairness.runs.runners import reason_of
 
     if isinstance(error, MissingConfigException):
         return str(error)
     if isinstance(error, DatasetError):
         cause = error.__cause__
-        return first_line(cause if isinstance(cause, InputError) else error)
+        return reason_of(cause if isinstance(cause, InputError) else error)
     if isinstance(error, ParameterValidationError):
         problems = [line.removeprefix("- ") for line in str(error).splitlines()[1:]]
         return "; ".join(problems)

@@ -32,7 +32,6 @@ def demo(folder: Path) -> None:
     FOLDER becomes a project, by default the folder demo.
     """
     from kedro.framework.startup import bootstrap_project
-    from kedro.io.core import generate_timestamp
 
     from robust_fairness.runs import project, provenance
     from robust_fairness.runs.session import Session, environment
@@ -46,7 +45,7 @@ def demo(folder: Path) -> None:
     click.echo(
         "in four other states (income, American Community Survey). This takes half a minute."
     )
-    run_id = generate_timestamp()
+    run_id = provenance.new_run_id()
     with chdir(folder), environment({SWITCH: "off"}):
         bootstrap_project(Path.cwd())
         logging.getLogger("robust_fairness").setLevel(logging.WARNING)

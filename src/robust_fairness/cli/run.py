@@ -8,14 +8,13 @@ from typing import Any
 import click
 import yaml
 from kedro.framework.cli.project import run as kedro_run
-from kedro.io.core import generate_timestamp
 from kedro.utils import load_obj
 
 from robust_fairness.cli.closing import closing_lines
 from robust_fairness.cli.commands import ProjectCommand
 from robust_fairness.cli.report import open_report
 from robust_fairness.core.errors import InputError, first_line, unknown_name
-from robust_fairness.runs.provenance import load_manifest, newest_unfinished_run
+from robust_fairness.runs.provenance import load_manifest, new_run_id, newest_unfinished_run
 
 RUNNER = "robust_fairness.runs.runners.SequentialRunner"
 
@@ -46,7 +45,7 @@ def _run(
         load_manifest(run_id)  # an unknown run would be trained from the start
     told = {
         "grid": grid,
-        "run_id": run_id or generate_timestamp(),
+        "run_id": run_id or new_run_id(),
         "accept_changes": accept_changes,
         "allow_modified_data": allow_modified_data,
     }

@@ -18,7 +18,7 @@ from robust_fairness.core.code import code_id
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import sha256_of
 from robust_fairness.runs import provenance
-from robust_fairness.runs.runners import FAN_IN, first_line, remove
+from robust_fairness.runs.runners import FAN_IN, reason_of, remove
 from robust_fairness.runs.session import started
 
 logger = logging.getLogger(__name__)
@@ -132,7 +132,7 @@ class RunRecord:
         self, error: Exception, run_params: dict[str, Any], pipeline: Any, catalog: Any
     ) -> None:
         """Complete the manifest of a failed run, with its outputs so far."""
-        failed = [str(one) for one in getattr(error, "failures", [first_line(error)])]
+        failed = [str(one) for one in getattr(error, "failures", [reason_of(error)])]
         _close(run_params["run_id"], "failed", failed, pipeline, catalog)
 
     def _record_samples(self, run_id: str, data: Mapping[str, Any]) -> None:

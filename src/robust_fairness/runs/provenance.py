@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from kedro.io.core import generate_timestamp
 from kedro.utils import find_kedro_project
 
 from robust_fairness.catalog import names
@@ -417,6 +418,11 @@ def machine() -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
     }
+
+
+def new_run_id() -> str:
+    """The id of a run that got none: the time, as Kedro writes it."""
+    return str(generate_timestamp())
 
 
 def now() -> str:

@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 
 from kedro.framework.project import pipelines
 from kedro.framework.session import KedroServiceSession
-from kedro.io.core import generate_timestamp
 
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.runs import provenance
@@ -55,7 +54,7 @@ class Session(KedroServiceSession):
             raise InputError(
                 f"run id {run_id!r}: allowed: letters, digits, '_', and after the first '.' and '-'"
             )
-        run_id = generate_timestamp() if run_id is None else str(run_id)
+        run_id = provenance.new_run_id() if run_id is None else str(run_id)
         chosen = {SWITCHES[name]: "yes" for name in SWITCHES if parameters.pop(name, False)}
         options["runner"] = options.get("runner") or SequentialRunner()
         with (

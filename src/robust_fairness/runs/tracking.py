@@ -38,7 +38,7 @@ from robust_fairness.core.registry import find
 from robust_fairness.experiment.experiment import DEFAULT_TRIAL, Cell
 from robust_fairness.metrics.criteria import EVERY
 from robust_fairness.runs import provenance
-from robust_fairness.runs.runners import first_line
+from robust_fairness.runs.runners import reason_of
 from robust_fairness.runs.secrets import hidden
 from robust_fairness.runs.session import environment
 from robust_fairness.samples import Samples
@@ -114,7 +114,7 @@ class MlflowTracking:
             self._without.add(run_id)
             logger.warning(
                 "MLflow is not available, the run continues without it: %s",
-                hidden(first_line(error))[:200],
+                hidden(reason_of(error))[:200],
             )
 
     @hook_impl
@@ -177,7 +177,7 @@ class MlflowTracking:
         self, error: Exception, run_params: Mapping[str, Any], pipeline: Any, catalog: Any
     ) -> None:
         """Close all runs, with the errors in the parent run and in those of failed cells."""
-        failures = getattr(error, "failures", [Failure("", first_line(error))])
+        failures = getattr(error, "failures", [Failure("", reason_of(error))])
         self._end(run_params["run_id"], failures, "FAILED", pipeline, catalog)
 
     def _end(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.core.errors import InputError, first_line, unknown_name
 from robust_fairness.core.extras import needed_by
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.text import records
@@ -324,8 +324,3 @@ def _wanted(header: Sequence[str], columns: Sequence[str] | None, name: str) -> 
         if list(header).count(column) > 1:
             raise InputError(f"{name}: several columns are named {column!r}; names must be unique")
     return wanted
-
-
-def first_line(error: BaseException) -> str:
-    """First line of an error message of a library."""
-    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -7,7 +7,7 @@ from robust_fairness.runs.runners.fault_tolerant import (
     RunFailed,
     SequentialRunner,
     Stopped,
-    first_line,
+    reason_of,
     remove,
 )
 
@@ -18,6 +18,6 @@ __all__ = [
     "RunFailed",
     "SequentialRunner",
     "Stopped",
-    "first_line",
+    "reason_of",
     "remove",
 ]

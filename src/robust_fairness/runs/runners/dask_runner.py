@@ -21,7 +21,7 @@ from robust_fairness.runs.runners.fault_tolerant import (
     Calls,
     FaultTolerantRunner,
     Unreachable,
-    first_line,
+    reason_of,
 )
 from robust_fairness.runs.runners.jobs import (
     PACKAGES,
@@ -202,7 +202,7 @@ def connected(where: Any, timeout: float) -> Any:
         return Client(where, timeout=timeout, set_as_default=False)
     except (OSError, ValueError) as error:  # unknown host, no answer, unknown scheme
         raise InputError(
-            f"{where}: no Dask scheduler within {timeout:g} s ({first_line(error)}); start one "
+            f"{where}: no Dask scheduler within {timeout:g} s ({reason_of(error)}); start one "
             "with: dask scheduler"
         ) from error
 
@@ -324,7 +324,7 @@ class Workers(Executor):
         try:
             attempt = Attempt.at(partial(fn, *args, **kwargs), begun)
         except Exception as error:  # of any type, raised by pickling
-            result.set_exception(NodeFailed(f"cannot be sent to workers ({first_line(error)})"))
+            result.set_exception(NodeFailed(f"cannot be sent to workers ({reason_of(error)})"))
             return result
         self._send(attempt, result)
         return result
@@ -335,7 +335,7 @@ class Workers(Executor):
                 raise OSError(f"its client is {self._client.status}")
             sent = self._client.submit(attempt.run, key=f"node-{uuid.uuid4().hex}")
         except Exception as error:  # of any type, where the scheduler is lost
-            result.set_exception(Unreachable(f"{LOST} ({first_line(error)})"))
+            result.set_exception(Unreachable(f"{LOST} ({reason_of(error)})"))
             return
         self._sent.add(sent)
         sent.add_done_callback(partial(self._finish, attempt=attempt, result=result))

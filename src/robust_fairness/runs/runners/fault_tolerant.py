@@ -72,7 +72,7 @@ def completion(run_id: str | None) -> str:
     return shlex.join(["kedro", "run", *options, "--run-id", str(run_id), "--only-missing-outputs"])
 
 
-def first_line(error: BaseException) -> str:
+def reason_of(error: BaseException) -> str:
     """An error's message in one line, with its type and place if a plug-in raised it.
 
     The second line of a ``DatasetError`` is its reason.
@@ -118,7 +118,7 @@ class Failures:
         return {name: self._outputs[name] for name in node.inputs if name in self._outputs}
 
     def failed(self, node: Node, error: BaseException) -> None:
-        failure = Failure(node.name, hidden(first_line(error)), node.namespace or "")
+        failure = Failure(node.name, hidden(reason_of(error)), node.namespace or "")
         self.failures.append(failure)
         provenance.record(str(self._run_id), failed=[str(failure)])
         self.skipped(node, failure)

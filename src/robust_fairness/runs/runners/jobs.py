@@ -24,7 +24,7 @@ from kedro.runner.task import Task
 
 from robust_fairness.core.code import code
 from robust_fairness.core.errors import Failure, InputError
-from robust_fairness.runs.runners.fault_tolerant import CatalogWithFailures, first_line, remove
+from robust_fairness.runs.runners.fault_tolerant import CatalogWithFailures, reason_of, remove
 from robust_fairness.runs.secrets import without_credentials
 
 # Environment variables of the process that starts a run, passed on to workers.
@@ -145,7 +145,7 @@ class Job:
                 )
                 Task(self.node, inputs, False, hooks, self.run_id).execute()
             except (Exception, SystemExit) as error:
-                return "\n".join([first_line(error), *format_exception(error)])
+                return "\n".join([reason_of(error), *format_exception(error)])
         return None
 
     def _remove_partial_outputs(self, catalog: DataCatalog) -> None:
@@ -190,7 +190,7 @@ class Attempt:
         try:
             failed = self._outcome()
         except Exception as error:
-            failed = first_line(error)
+            failed = reason_of(error)
         if failed is not None:
             raise NodeFailed(failed)
 
@@ -290,7 +290,7 @@ def require_sendable(pipeline: Pipeline, catalog: Any, files: Files) -> None:
         try:
             size = len(cloudpickle.dumps(catalog.load(name)))
         except Exception as error:
-            raise InputError(f"{name}: cannot be sent to workers ({first_line(error)})") from error
+            raise InputError(f"{name}: cannot be sent to workers ({reason_of(error)})") from error
         if size > LARGEST_VALUE:
             raise InputError(
                 f"{name}: {size:,} bytes in memory, allowed to be sent to workers: "
