@@ -3,11 +3,18 @@
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import grimp
 import pytest
+from kedro.config import OmegaConfigLoader
+from kedro.framework.project import pipelines, settings
+from kedro.framework.session import KedroServiceSession
+from kedro.io import AbstractVersionedDataset, CatalogConfigResolver, DataCatalog
+from kedro.pipeline import Node, Pipeline
+from kedro.runner import AbstractRunner
 
 from robust_fairness import __version__
 from tests.project import ROOT
@@ -52,6 +59,36 @@ FILES = {
     "runs/runners/jobs.py": "names of modules, URLs",
     "runs/tracking.py": "URLs, characters that MLflow allows",
     "runs/viz.py": "HTML and paths",
+}
+# Kedro's private names that are used or overridden; its minor is pinned for their sake.
+PRIVATE_OF_KEDRO = {
+    "_LazyDataset": "a dataset of a pattern is made when it is used",
+    "_add_from_config": "likewise",
+    "_create_hook_manager": "hooks of the project on a worker",
+    "_register_hooks": "likewise",
+    "_dataset_patterns": "patterns are compiled once",
+    "_describe": "abstract method of a dataset",
+    "_exists": "likewise",
+    "_filepath": "files and URLs of versions",
+    "_get_load_path": "likewise",
+    "_get_save_path": "likewise",
+    "_get_versions": "likewise",
+    "_init_config": "the configuration that shows a dataset",
+    "_version": "pinned to the run",
+    "_filter_pipeline_for_missing_outputs": "completing a run",
+    "_get_executor": "abstract method of a runner",
+    "_get_required_workers_count": "the number of workers",
+    "_is_async": "the option --async",
+    "_run": "abstract method of a runner",
+    "_fs": "configuration in an archive",
+    "_protocol": "likewise",
+    "_get_conf_env_path": "environments of the package and of the project",
+    "_read_dir_configs": "likewise",
+    "_is_hidden": "hidden files, but not hidden folders above the package",
+    "_is_valid_config_path": "likewise",
+    "_merge_and_resolve": "conf/local is added to every environment",
+    "_requested_pipelines": "only the requested pipelines are made",
+    "_typing": "previews of Kedro-Viz",
 }
 
 
@@ -119,6 +156,41 @@ def test_no_fact_is_parsed_out_of_a_name():
     }
     assert {name: lines for name, lines in found.items() if name not in FILES} == {}
     assert sorted(FILES.keys() - found.keys()) == []  # no longer needed
+
+
+def private_of_kedro(path: Path, names: AbstractSet[str]) -> Iterator[str]:
+    """Private names of Kedro that a file imports, uses or overrides; not those of its objects."""
+    nodes = [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    uses: set[str] = set()
+    own: set[str] = set()
+    for node in nodes:
+        match node:
+            case ast.Attribute(value=ast.Name(id="self"), attr=name, ctx=ast.Store()):
+                own.add(name)
+            case ast.Attribute(attr=name) if name in names:
+                uses.add(name)
+            case ast.ClassDef(body=body):
+                defined = (one.name for one in body if isinstance(one, ast.FunctionDef))
+                uses |= names & {*defined}
+            case ast.ImportFrom(module=str(module), names=imported) if module[:5] == "kedro":
+                parts = (*module.split("."), *(alias.name for alias in imported))
+                yield from (part for part in parts if part.startswith("_"))
+    yield from uses - own
+
+
+def test_no_other_private_name_of_kedro_is_used():
+    classes = (
+        AbstractRunner, AbstractVersionedDataset, CatalogConfigResolver, DataCatalog,
+        KedroServiceSession, Node, OmegaConfigLoader, Pipeline, type(pipelines), type(settings),
+    )  # fmt: skip
+    names = {name for one in classes for name in dir(one)}
+    for one in classes:  # attributes that their methods set
+        functions = [getattr(member, "__code__", None) for member in vars(one).values()]
+        names |= {name for code in functions if code is not None for name in code.co_names}
+    private = {name for name in names if name.startswith("_") and not name.startswith("__")}
+    importing = [path for path in PACKAGE.rglob("*.py") if "kedro" in path.read_text()]
+    uses = {name for path in importing for name in private_of_kedro(path, private)}
+    assert uses == PRIVATE_OF_KEDRO.keys()
 
 
 def test_the_citation_has_the_version_of_the_package():
