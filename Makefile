@@ -46,10 +46,11 @@ test: $(INSTALLED) ## run all tests except the slow ones
 
 # An environment with the core alone, in the versions of the lock.
 CORE := build/core
+CORE_PYTHON ?= $(BIN)/python
 core: $(INSTALLED) ## install the core alone, count its packages and megabytes, and test it
 	@rm -rf $(CORE) && mkdir -p build
 	@sed '/--hash/d; s/ *\\$$//; /^ *#/d' requirements.lock > build/versions.txt
-	@$(UV) venv --quiet --python $(BIN)/python $(CORE)
+	@$(UV) venv --quiet --python $(CORE_PYTHON) $(CORE)
 	@$(UV) pip install --quiet --python $(CORE)/bin/python --constraints build/versions.txt .
 	@packages=$$($(UV) pip list --quiet --format freeze --python $(CORE)/bin/python | wc -l); \
 		megabytes=$$(du -sm $(CORE)/lib | cut -f1); \

@@ -66,10 +66,10 @@ def test_wrong_filters_of_a_run_are_one_line(project):
         "--run-id=lost --only-missing-outputs": "unknown run 'lost'",
         "--only-missing-outputs": "data/08_reporting/manifests: no unfinished run to complete",
         "--runner-params=max_workers=2": "unknown parameter of the runner robust_fairness.runs.",
-        f"--tags=train --namespaces=diabetes --load-versions={lost}": "diabetes.samples: no versi",
+        f"--nodes=diabetes.erm.train --load-versions={lost}": "diabetes.samples: no versi",
         "--config=versions.yml": "diabetes.samples: no version 'lost', allowed: the id of a run",
     }
-    versions = {"tags": "train", "namespaces": "diabetes", "load_versions": lost}
+    versions = {"nodes": "diabetes.erm.train", "load_versions": lost}
     (project.root / "versions.yml").write_text(yaml.safe_dump({"run": versions}))
     said = project.commands(*(f"run {option}" for option in wrong), status=1, KEDRO_ENV="smoke")
     for option, message in wrong.items():

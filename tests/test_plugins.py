@@ -76,7 +76,7 @@ class Doubled(Method):
         factor: float = 2.0
 
     def steps(self, model, batch):
-        os.chdir(os.sep)  # the run goes on in the folder of the project
+        os.chdir(os.environ["HOME"])  # the run goes on in the folder of the project
         for step in plain_steps(model, batch):
             step.losses = {name: self.hparams.factor * loss for name, loss in step.losses.items()}
             yield step
@@ -160,6 +160,7 @@ def test_plug_ins_from_outside_run_in_the_grid(tmp_path, installed):
     assert ran.returncode == 0, printed
     metrics = pd.read_parquet(project / "data/08_reporting/metrics.parquet/one/metrics.parquet")
     assert set(metrics["method"]) == {"doubled"}
+    assert not (tmp_path / "data").exists()  # where the method left the process
     assert set(metrics["network"]) == {"narrow"}
     assert set(metrics["shift"]) == {"none", "constant"}
     share = metrics[metrics["metric"] == "share_of_first_class"].set_index("shift")["value"]

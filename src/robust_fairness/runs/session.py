@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NoReturn
 
 from kedro.framework.project import pipelines
@@ -24,6 +25,11 @@ from robust_fairness.runs.secrets import hidden
 SWITCHES = {
     "accept_changes": provenance.ACCEPT_CHANGES,
     "allow_modified_data": provenance.ALLOW_MODIFIED_DATA,
+}
+# Folders of the project, by their variables; a plug-in may leave the folder they are relative to.
+FOLDERS = {
+    "ROBUST_FAIRNESS_CHECKPOINTS": "data/checkpoints",
+    "ROBUST_FAIRNESS_PLUGINS": "plugins",
 }
 RUN_ID = re.compile(r"\w[\w.-]*", re.ASCII)  # part of file names
 
@@ -55,7 +61,11 @@ class Session(KedroServiceSession):
                 f"run id {run_id!r}: allowed: letters, digits, '_', and after the first '.' and '-'"
             )
         run_id = provenance.new_run_id() if run_id is None else str(run_id)
-        chosen = {SWITCHES[name]: "yes" for name in SWITCHES if parameters.pop(name, False)}
+        chosen = {
+            name: str(Path(os.environ.get(name) or folder).absolute())
+            for name, folder in FOLDERS.items()
+        }
+        chosen |= {SWITCHES[name]: "yes" for name in SWITCHES if parameters.pop(name, False)}
         options["runner"] = options.get("runner") or SequentialRunner()
         with (
             interrupted_once(),

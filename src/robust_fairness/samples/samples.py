@@ -32,8 +32,8 @@ class Samples:
             groups, a float column is continuous.
         id: what the row is called in its source, ``[n]`` int64 or str.
         splits: ``n`` rows, one categorical column a *named split*, with values in ``PARTS`` and
-            ``OOD_PARTS``; a
-            missing value keeps the row out of that split. A replica names the split it uses.
+            ``OOD_PARTS``; a missing value keeps the row out of that split. A replica names the
+            split it uses.
         features: names of the columns of ``x``; empty for images.
         columns: the column of the table that each feature was made of, the same for all features of
             a one-hot encoded column; empty where the features are the columns.

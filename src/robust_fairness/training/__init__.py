@@ -1,6 +1,7 @@
 """Training a cell: fit all replicas, choose trials, predict and score.
 
-The four functions are the four nodes of a cell; a notebook can call them as they are.
+``train``, ``select``, ``predict`` and ``evaluate`` are nodes of a cell; a notebook can call them as
+they are.
 """
 
 from collections.abc import Mapping, Sequence
