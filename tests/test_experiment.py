@@ -174,6 +174,75 @@ def test_a_mistake_is_reported_with_file_line_and_field(fields, message):
     assert "base.yml:4" in str(caught.value) or "parameters.yml:" in str(caught.value)
 
 
+ONE = "protocol: fast\nnetwork: mlp\ndatasets:\n  one: {methods: {erm: }}\n"
+NO_DATASET = "is of no dataset, since its file has none (local.yml:1). Write it as a field of a"
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"text": "- seeds"}, "base.yml:1: a list or a single value, allowed: names with fields"),
+        ({"text": "seeds"}, "base.yml:1: a list or a single value, allowed: names with fields"),
+        ({"text": "datasets: [one]"}, "datasets: ['one'], allowed: names with fields (base.yml:1)"),
+        (
+            {"text": f"{ONE}  seeds: 2"},
+            "dataset 'seeds': 2, allowed: names with fields (base.yml:5). Fields of all datasets",
+        ),
+        ({"text": f"{ONE}trials: [a]"}, "trials: ['a'], allowed: names with fields (base.yml:5)"),
+        (
+            {"text": f"sedes: 2\n{ONE}  two: {{methods: {{erm: }}}}"},
+            "Unknown field 'sedes' for the experiment (base.yml:1). Did you mean 'seeds'?",
+        ),
+        ({"text": ONE, "local": "seeds: 2"}, f"Field 'seeds' {NO_DATASET}"),
+        ({"text": ONE, "local": "methods: {erm: }"}, f"Field 'methods' {NO_DATASET}"),
+        (
+            {"text": f"{ONE}    domains: {{train: each, names: [a, b, c]}}".replace(
+                "{methods: {erm: }}", "\n    methods: {errm: }"
+            )},
+            "Unknown method 'errm' for dataset 'one' (base.yml:5). Did you mean 'erm'?",
+        ),
+        (
+            {"text": ONE, "parameters": f"{PARAMETERS}metods: {{erm: {{}}}}"},
+            "Unknown section 'metods' for the parameters (parameters.yml:19). Did you mean 'meth",
+        ),
+        ({"text": ONE, "parameters": "[1]"}, "parameters.yml:1: a list or a single value"),
+    ],
+    ids=itertools.count(),
+)  # fmt: skip
+def test_a_mistake_of_a_whole_file_is_one_line(files, message):
+    with pytest.raises(InputError) as caught:
+        experiment(**files)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_sections_of_own_pipelines_and_no_domains_are_allowed():
+    text = f"domains: {{train: each, names: [a, b]}}\n{ONE}".replace("{m", "{domains: , m")
+    found = experiment(text, parameters=f"{PARAMETERS}mine: {{erm: {{}}}}")
+    assert [(one.name, one.domains) for one in found.datasets] == [("one", None)]
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (
+            "${oc.env:X}",
+            "Unsupported interpolation type oc.env (conf/base/parameters.yml:3). K",
+        ),
+        ("${absent}", "Interpolation key 'absent' not found (conf/base/parameters.yml:3)"),
+        ("${", "no viable alternative at input '${' (conf/base/parameters.yml:3)"),
+    ],
+)
+def test_a_value_that_kedro_cannot_resolve_is_one_line(value, message, tmp_path):
+    (tmp_path / "conf" / "base").mkdir(parents=True)
+    text = f"methods:\n  cuma:\n    gamma: {value}\n"
+    (tmp_path / "conf" / "base" / "parameters.yml").write_text(text)
+    with pytest.raises(InputError) as caught:
+        ConfigLoader(str(tmp_path / "conf"), "base", **CONFIG_LOADER_ARGS)["parameters"]
+    assert str(caught.value).startswith(f"methods.cuma.gamma: {message}")
+    assert "\n" not in str(caught.value)
+
+
 def test_all_mistakes_of_all_files_are_reported_together():
     """Also where a name alone is unknown, which needs no plug-in to be imported."""
     text = """\

@@ -169,6 +169,22 @@ def test_all_mistakes_are_reported_at_once_with_file_and_line(run, tmp_path: Pat
     assert "column hospital, row 1: 'south', allowed: a finite number" in said
     assert "unknown positive value 'ill'" in said
     assert "3 mistakes. Nothing was trained." in said
+    (local / "parameters.yml").write_text(
+        "datasets:\n  visits:\n    {source: table, file: visits.csv, target: ill, positive: 'yes', "
+        "sensitive: 'sex, age', domain: hospital, incomplete: impute}\n"
+    )
+    assert (
+        "sensitive of dataset 'visits': several names are a list, write [sex, age]"
+        in run("check", "--datasets", "visits", status=1).output
+    )
+    place = local / "parameters.yml"
+    place.write_text(place.read_text().replace("'sex, age'", "[sex]"))
+    domains = "    domains:\n      train: all_but_each\n      names:\n        - north\n"
+    text = f"{grid}      erm:\n{domains}        - south\n        - soutth\n"
+    (local / "experiment.yml").write_text(text)
+    said = run("check", "--datasets", "visits", status=1).output
+    assert "conf/local/experiment.yml:12: error: visits: unknown domain (hospital) 'soutth'" in said
+    assert "1 mistake. Nothing was trained." in said  # of three trainings
     (local / "experiment.yml").write_text(f"{grid}      erm: [\n")
     (local / "parameters.yml").write_text("datasets: {visits: {source: table}\n")
     said = run("check", status=1).output

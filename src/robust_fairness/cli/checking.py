@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from robust_fairness.core.errors import InputError, Mistake
+from robust_fairness.core.errors import InputError, Mistake, together, unknown_name
 from robust_fairness.experiment.experiment import Dataset, Experiment
 from robust_fairness.pipelines.ingestion.pipeline import read as read_samples
 from robust_fairness.pipelines.ingestion.pipeline import within_domains
@@ -74,10 +74,32 @@ def _check_data(experiment: Experiment, loader: ConfigLoader, found: Findings) -
             with found.noting(place, dataset.base):
                 loader.require_raw_files([dataset.base])
                 if source_of(dataset.source).data_kind == READ:
-                    read[dataset.base] = read_samples(dataset)
-                    found.tables[dataset.base] = len(read[dataset.base])
+                    samples = read_samples(dataset)
+                    found.tables[dataset.base] = len(samples)
+                    _check_domains(samples, experiment, dataset.base, loader, found)
+                    read[dataset.base] = samples
         if read[dataset.base] is not None:
             _check_dataset(read[dataset.base], dataset, found.noting, place)
+
+
+def _check_domains(
+    samples: Any, experiment: Experiment, base: str, loader: ConfigLoader, found: Findings
+) -> None:
+    """Check the names of domains, once for all trainings of a dataset; raises if one is unknown."""
+    from robust_fairness.samples.domains import domain_names
+
+    designed = [one.domains for one in experiment.datasets if one.base == base and one.domains]
+    named = {name for one in designed for name in (*one.train, *one.validation, *one.test)}
+    known = domain_names(samples) if named else []
+    mistakes = [
+        Mistake(
+            f"{base}: {unknown_name(f'domain ({samples.domain})', name, known)}",
+            loader.place_of_domain(base, name),
+        )
+        for name in sorted(named.difference(known))
+    ]
+    if mistakes:
+        raise together(mistakes, "the domains")
 
 
 def _check_dataset(samples: Any, dataset: Dataset, noting: Callable, place: str) -> None:

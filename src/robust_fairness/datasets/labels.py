@@ -52,9 +52,16 @@ def _as_list(value: Any) -> Any:
     return value if isinstance(value, list | tuple) or value is None else (value,)
 
 
+def _as_names(value: Any) -> Any:
+    """Names, or one alone; several in one text are refused."""
+    if isinstance(value, str) and "," in value:
+        raise ValueError(f"several names are a list, write [{value}]")
+    return _as_list(value)
+
+
 Text = Annotated[str, BeforeValidator(_as_text)]
 Texts = Annotated[tuple[Text, ...], BeforeValidator(_as_list)]
-Names = Annotated[tuple[str, ...], BeforeValidator(_as_list), EACH_ONCE, Field(min_length=1)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_as_names), EACH_ONCE, Field(min_length=1)]
 BinsField = Annotated[int, Field(ge=2)] | Annotated[tuple[float, ...], Field(min_length=1)]
 
 

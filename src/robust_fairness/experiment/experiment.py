@@ -201,7 +201,7 @@ class Cell(Settings):
                 parts[owner] = parts[owner].changed(name, value)
             except ValidationError as error:
                 where = f"trial of {self.dataset}.{self.label}"
-                raise InputError(f"{where}: {one_line(error)}") from None
+                raise InputError(f"{where}: {one_line(error, {name: value})}") from None
         return Replica(
             trial_name(override),
             0,
@@ -316,6 +316,15 @@ class Dataset(Settings):
     domains: Domains | None = None
     budget: int | None = Field(None, ge=1)
     margin: float = Field(0.05, gt=0, lt=1)
+
+    def trained_on(self, name: str, domains: Domains, facts: Mapping[str, str]) -> "Dataset":
+        """The dataset trained on some domains, under another name; ``facts`` are further facets."""
+        cells = [
+            cell.model_copy(update={"dataset": name, "facets": {**facts, **cell.facets}})
+            for cell in self.cells
+        ]
+        own = {"name": name, "domains": domains, "facets": {**facts, **self.facets}}
+        return self.model_copy(update={**own, "cells": tuple(cells)})
 
     @property
     def drawn_cells(self) -> tuple[Cell, ...]:

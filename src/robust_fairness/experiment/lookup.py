@@ -1,6 +1,7 @@
 """What the names of an experiment mean: plug-ins with their parameters, and protocols."""
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
@@ -9,6 +10,10 @@ from robust_fairness.experiment.experiment import Protocol
 from robust_fairness.experiment.mistakes import Mistakes
 from robust_fairness.experiment.plugins import Named
 from robust_fairness.experiment.yaml_source import Node
+
+# Other sections of the parameters are of a project's own pipelines, unless they look like these.
+SECTIONS = ("datasets", "generators", "methods", "networks", "protocols", "shifts", "spaces")
+ALIKE = 0.8  # of two names, between 0 and 1
 
 
 class Lookup:
@@ -21,6 +26,12 @@ class Lookup:
         self.parameters, self.places, self.mistakes = parameters, places, mistakes
         self.names = cache(registry.names)
         self.plugin = cache(self._plugin)
+
+    def require_known_sections(self) -> None:
+        """Note sections whose name is almost that of one that is read."""
+        for name, node in self.places.fields.items():
+            if name not in SECTIONS and get_close_matches(name, SECTIONS, cutoff=ALIKE):
+                self.mistakes.unknown("section", name, "the parameters", node.place, SECTIONS)
 
     def section(self, name: str) -> dict[str, Any]:
         """A section of the parameters, such as ``methods``."""
@@ -92,10 +103,13 @@ class Lookup:
         return None
 
     def protocol(self, node: Node, of: str, place: str) -> Protocol | None:
-        configured, name = self.section("protocols"), str(node.plain)
+        configured = self.section("protocols")
         if node.plain is None:
             allowed = ", ".join(configured)
             self.mistakes.note(f"{of} has no protocol", place, f"Allowed: {allowed}.")
+            return None
+        name = self.mistakes.name(node, f"protocol of {of}")
+        if name is None:
             return None
         if name not in configured:
             self.mistakes.unknown("protocol", name, of, node.place, configured)

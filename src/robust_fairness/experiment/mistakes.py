@@ -3,12 +3,13 @@
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from robust_fairness.core.errors import InputError, Mistake, together
-from robust_fairness.experiment.plugins import OUTLINE, message
+from robust_fairness.experiment.plugins import OUTLINE, keys_of, message
 from robust_fairness.experiment.yaml_source import Node
 
 RENAMED = {"referee": "reference"}
@@ -44,24 +45,32 @@ class Mistakes:
         hint = (
             f"Did you mean {' or '.join(map(repr, near))}?"
             if near
-            else f"Allowed: {', '.join(sorted(allowed))}."
+            else f"Allowed: {', '.join(sorted(allowed)) or 'none'}."
         )
         self.note(f"Unknown {kind} {name!r}{f' for {of}' if of else ''}", place, hint)
 
     def unknown_fields(
-        self, fields: Mapping[str, Node], of: str, allowed: Collection[str], kind: str = "field"
+        self,
+        fields: Mapping[str, Node],
+        of: str,
+        allowed: Collection[str],
+        kind: str = "field",
+        hints: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
+        """Note fields that are not among ``allowed``; ``hints`` say what to write instead."""
         for name, node in fields.items():
             if name in RENAMED and RENAMED[name] in allowed:
                 self.note(f"Field {name!r} of {of} is now {RENAMED[name]!r}", node.place)
+            elif name in hints and name not in allowed:
+                self.note(f"Unknown {kind} {name!r} for {of}", node.place, hints[name])
             elif name not in allowed:
                 self.unknown(kind, name, of, node.place, allowed)
 
-    def mapping(self, node: Node, what: str) -> dict[str, Node]:
+    def mapping(self, node: Node, what: str, hint: str = "") -> dict[str, Node]:
         """The fields of a mapping; none, and a mistake, where it is something else."""
         if isinstance(node.value, dict | None):
             return node.fields
-        self.note(f"{what}: {node.plain!r}, allowed: names with fields", node.place)
+        self.note(f"{what}: {node.plain!r}, allowed: names with fields", node.place, hint)
         return {}
 
     def name(self, node: Node, what: str) -> str | None:
@@ -76,7 +85,8 @@ class Mistakes:
         """The nodes of a list; none, and a mistake, where it is something else."""
         if isinstance(node.value, list | None):
             return node.value or []
-        self.note(f"{what}: {node.plain!r}, allowed: a list", node.place)
+        hint = f"Write `[{node.plain}]`." if not isinstance(node.value, dict) else ""
+        self.note(f"{what}: {node.plain!r}, allowed: a list", node.place, hint)
         return []
 
     def validated(self, model: type[BaseModel], written: Any, of: str, node: Node) -> Any:
@@ -90,7 +100,8 @@ class Mistakes:
             return _adapter(model).validate_python(written, context=context)
         except ValidationError as error:
             for found in error.errors(include_url=False):
-                keys, place = [str(key) for key in found["loc"]], node.place_of(found["loc"])
+                loc = keys_of(found, written)
+                keys, place = [str(key) for key in loc], node.place_of(loc)
                 mistake = (*keys, message(found), place)
                 if place and mistake in self.noted:
                     continue
@@ -99,5 +110,8 @@ class Mistakes:
                     self.unknown("field", keys[0], of, place, model.model_fields)
                 else:
                     field = f"{'.'.join(keys)} of {of}" if keys else of
-                    self.note(f"{field}: {message(found)}", place)
+                    is_text = found["type"] == "tuple_type" and isinstance(found["input"], str)
+                    key = f"{loc[-1]}: " if loc and isinstance(loc[-1], str) else ""
+                    hint = f"Write `{key}[{found['input']}]`." if is_text else ""
+                    self.note(f"{field}: {message(found)}", place, hint)
             return None

@@ -25,15 +25,26 @@ class Settings(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
         try:
             return super().model_validate(obj, **options)
         except ValidationError as error:
-            raise InputError(one_line(error)) from None
+            raise InputError(one_line(error, obj)) from None
 
 
-def one_line(error: ValidationError) -> str:
+def one_line(error: ValidationError, written: Any) -> str:
     """All errors of pydantic in one line: field, what is wrong, and its value."""
     return "; ".join(
-        f"{'.'.join(map(str, found['loc'])) or 'parameters'}: {message(found)}"
+        f"{'.'.join(map(str, keys_of(found, written))) or 'parameters'}: {message(found)}"
         for found in error.errors(include_url=False)
     )
+
+
+def keys_of(error: Any, written: Any) -> list[Any]:
+    """The keys to the value of an error of pydantic, without its names of the kinds of a union."""
+    keys = []
+    for key in error["loc"]:
+        values = dict(enumerate(written)) if isinstance(written, list | tuple) else written
+        if isinstance(values, dict) and key in values:
+            written = values[key]
+            keys.append(key)
+    return [*keys, error["loc"][-1]] if error["type"] == "missing" else keys
 
 
 def message(found: Any) -> str:
@@ -55,7 +66,7 @@ class Named(BaseModel, frozen=True):
         try:
             return registry.find(self.kind, self.name).Parameters.model_validate(self.options)
         except ValidationError as error:
-            raise InputError(f"{self.kind} {self.name}: {one_line(error)}") from None
+            raise InputError(f"{self.kind} {self.name}: {one_line(error, self.options)}") from None
 
     @model_serializer
     def _as_written(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from robust_fairness.core import registry
 from robust_fairness.core.errors import InputError
-from robust_fairness.experiment.domains import Design, Domains
+from robust_fairness.experiment.domains import Design
 from robust_fairness.experiment.experiment import (
     Cell,
     Dataset,
@@ -49,8 +49,26 @@ def layered(base: Sequence[Node], environment: Sequence[Node], local: Sequence[N
     Fields at the top of a file are defaults of its datasets; those of ``base`` are defaults of
     all. The datasets of the environment replace those of ``base``; those of ``local`` are added,
     and add methods and shifts where a dataset has the same name.
+
+    Raises:
+        InputError: a section is not a mapping, or a field is unknown or belongs to no dataset; a
+            line each.
     """
+    mistakes = Mistakes(fully=True)
+    for file in (*base, *environment, *local):
+        mistakes.unknown_fields(file.fields, "the experiment", (*SECTIONS, *DATASET_FIELDS))
+        for name in SECTIONS:
+            mistakes.mapping(file.fields.get(name, NOTHING), name)
+    if mistakes.found:
+        raise mistakes.error()
     chosen = environment if any("datasets" in file.fields for file in environment) else base
+    for file in (*(environment if chosen is environment else []), *local):
+        if not file.fields.get("datasets", NOTHING).fields:
+            for name, node in without(file, SECTIONS).items():
+                text = f"Field {name!r} is of no dataset, since its file has none"
+                mistakes.note(text, node.place, "Write it as a field of a dataset, in `datasets`.")
+    if mistakes.found:
+        raise mistakes.error()
     defaults: dict[str, Node] = {}
     for file in [*base, *(environment if chosen is base else [])]:
         defaults |= without(file, SECTIONS)
@@ -76,8 +94,10 @@ def _datasets(
     for file in files:
         own = {**defaults, **without(file, SECTIONS)}
         for name, fields in file.fields.get("datasets", NOTHING).fields.items():
-            complete = Node({**own, **fields.fields}, fields.place)
-            yield name, fields, complete if isinstance(fields.value, dict | None) else fields
+            if isinstance(fields.value, dict | None):
+                yield name, fields, Node({**own, **fields.fields}, fields.place)
+            else:
+                yield name, fields, fields
 
 
 def read(
@@ -89,7 +109,9 @@ def read(
     their lines. ``fully``: whether plug-ins are imported, so that they check their parameters.
     """
     mistakes = Mistakes(fully)
-    found = Reader(experiment, Lookup(parameters, places, mistakes)).experiment()
+    lookup = Lookup(parameters, places, mistakes)
+    lookup.require_known_sections()
+    found = Reader(experiment, lookup).experiment()
     if mistakes.found and not fully:
         return read(experiment, parameters, places, fully=True)
     if mistakes.found:
@@ -133,44 +155,43 @@ class Reader:
         datasets = self.written.fields["datasets"].fields
         if not datasets:
             self.mistakes.note("The experiment has no datasets, allowed: at least one", "")
-        trainings = [
-            (name, base, node, domains)
-            for base, written in datasets.items()
-            for name, node, domains in self.trainings(base, written)
-        ]
-        found = [self.dataset(*one) for one in trainings]
-        counts = Counter(name for name, *_ in trainings)
-        for name, base, node, _ in trainings:
-            if counts[name] > 1 and name != base:
+        found = [one for name, node in datasets.items() for one in self.trainings(name, node)]
+        counts = Counter(one.name for one in found)
+        for one in found:
+            if counts[one.name] > 1 and one.name != one.base:
                 text = (
-                    f"Dataset {base!r} has a training called {name!r}, as another dataset is; "
-                    "domains differ in letters a to z and digits"
+                    f"Dataset {one.base!r} has a training called {one.name!r}, as another dataset "
+                    "is; domains differ in letters a to z and digits"
                 )
-                self.mistakes.note(text, node.place)
-        return Experiment(datasets=tuple(one for one in found if one is not None))
+                self.mistakes.note(text, datasets[one.base].place)
+        return Experiment(datasets=tuple(found))
 
-    def trainings(self, base: str, node: Node) -> Iterator[tuple[str, Node, Domains | None]]:
+    def trainings(self, base: str, node: Node) -> Iterator[Dataset]:
         """The trainings of a dataset, one unless a design of domains has several."""
-        if "domains" not in node.fields:
-            yield base, node, None
+        dataset = self.dataset(base, node)
+        written = node.at(["domains"]) if isinstance(node.value, dict) else NOTHING
+        if written is node or written.value is None:
+            yield from [dataset] if dataset else []
             return
-        written, of = node.fields["domains"], f"domains of dataset {base!r}"
-        design = None
-        if self.mistakes.mapping(written, of):
-            design = self.mistakes.validated(Design, written.plain, of, written)
-        for ending, domains in design.trainings().items() if design else ():
+        of = f"domains of dataset {base!r}"
+        self.mistakes.mapping(written, of)
+        if not isinstance(written.value, dict):
+            return
+        design = self.mistakes.validated(Design, written.plain, of, written)
+        if dataset is None or design is None:
+            return
+        for ending, domains in design.trainings().items():
             name = "_".join(filter(None, [base, as_label(ending)]))
             facts = {"data": base, "trained_on": domains.trained_on}
-            if design and design.is_ordered:
+            if design.is_ordered:
                 facts["trained_until"] = domains.train[-1]
-            described = {key: Node(value) for key, value in facts.items()}
-            described |= node.fields.get("facets", NOTHING).fields
-            yield name, Node({**node.fields, "facets": Node(described)}, node.place), domains
+            yield dataset.trained_on(name, domains, facts)
 
-    def dataset(self, name: str, base: str, node: Node, domains: Domains | None) -> Dataset | None:
-        """A dataset with its cells; None where it has mistakes."""
-        before, of = len(self.mistakes.found), f"dataset {name!r}"
-        fields = self.mistakes.mapping(node, of)
+    def dataset(self, base: str, node: Node) -> Dataset | None:
+        """A dataset with its cells, without its domains; None where it has mistakes."""
+        before, of = len(self.mistakes.found), f"dataset {base!r}"
+        hint = "Fields of all datasets of a file are at its top." if base in DATASET_FIELDS else ""
+        fields = self.mistakes.mapping(node, of, hint)
         if len(self.mistakes.found) > before:
             return None
         self.mistakes.unknown_fields(fields, of, DATASET_FIELDS)
@@ -182,14 +203,13 @@ class Reader:
         test_sets = self.test_sets(fields.get("shifts", NOTHING), of, source)
         methods = self.mistakes.mapping(fields.get("methods", NOTHING), f"methods of {of}")
         written: dict[str, Any] = {
-            "name": name,
+            "name": base,
             "source": source,
             "test_sets": test_sets,
-            "cells": self.cells(name, node, methods, test_sets, source),
+            "cells": self.cells(base, node, methods, test_sets, source),
             "generator": self.generator(base, source) if source else None,
             "base": base,
-            "domains": domains,
-            "facets": facets(fields),
+            "facets": self.facets(fields, of),
             **{
                 field: fields[field].plain
                 for field in ("budget", "contact_sheet", "embedding_planes", "margin", "seeds")
@@ -200,8 +220,8 @@ class Reader:
         if found is not None and found.budget:
             self.require_budget(found, found.budget, methods, fields["budget"].place)
         planes = fields.get("embedding_planes", NOTHING)
-        for label in self.mistakes.elements(planes, "embedding_planes"):
-            if label.plain not in methods:
+        for label in planes.value if isinstance(planes.value, list) else ():
+            if str(label.plain) not in methods:
                 self.mistakes.unknown(
                     "embedding_planes", str(label.plain), of, label.place, methods
                 )
@@ -244,6 +264,7 @@ class Reader:
             "protocol": protocol or Protocol(),
             "seeds": range(seeds) if isinstance(seeds, int) and seeds > 0 else (0,),
             "test_sets": {one.name: (one.called, one.severity) for one in test_sets},
+            "facets": self.facets(fields, of),
             **{name: fields[name].plain for name in CELL_FIELDS_OF_DATASET if name in fields},
         }
         found = [self.cell(label, own, node, shared, source) for label, own in methods.items()]
@@ -261,7 +282,6 @@ class Reader:
             return None
         before = len(self.mistakes.found)
         fields = self.mistakes.mapping(node, of)
-        self.mistakes.unknown_fields(fields, of, CELL_FIELDS)
         named = fields.get("method", Node(label, node.place))
         called = self.mistakes.name(named, f"method of {of}")
         method = self.lookup.plugin("method", called, data, named.place) if called else None
@@ -270,14 +290,21 @@ class Reader:
         settings = fields.get("settings", NOTHING)
         trials = self.expanded(fields.get("trials", NOTHING), "trials", of)
         search = self.expanded(fields.get("search", NOTHING), "searches", of)
+        plugins = [one for one in (network, method) if one and self.mistakes.fully]
+        parts = [shared["protocol"], *(one.parameters for one in plugins)]
+        known = {name for part in parts for name in part.searched}
+        hints = {
+            name: f"Write `{label}: {{settings: {{{name}: {one.plain}}}}}`."
+            for name, one in fields.items()
+            if name in known
+        }
+        self.mistakes.unknown_fields(fields, of, CELL_FIELDS, hints=hints)
         if method is None or network is None:
             return None
         if "budget" in dataset.fields and not (search or trials):
             pairs = ((str(trained.plain), network.name), (str(named.plain), method.name))
             search = self.budgeted(dataset.fields["budget"], pairs, of, node.place)
         if self.mistakes.fully:
-            parts = (shared["protocol"], network.parameters, method.parameters)
-            known = {name for part in parts for name in part.searched}
             spaces = [one.fields.get("space", one) for one in search]
             for one in (settings, *trials, *spaces):
                 names = self.mistakes.mapping(one, f"hyperparameters of {of}")
@@ -292,7 +319,7 @@ class Reader:
             "settings": settings.plain or {},
             "trials": [one.plain for one in trials],
             "postprocessing": fields.get("postprocessing", NOTHING).plain,
-            "facets": facets(dataset.fields) | facets(fields),
+            "facets": shared["facets"] | self.facets(fields, of),
         }
         places = Node({**dataset.fields, **fields, "trials": Node(trials)}, node.place)
         found: Cell | None = self.mistakes.validated(Cell, written, of, places)
@@ -382,6 +409,16 @@ class Reader:
             except InputError as error:
                 self.mistakes.note(str(error), place)
 
+    def facets(self, fields: Mapping[str, Node], of: str) -> dict[str, str]:
+        """The facets of a dataset or a cell, as text."""
+        what = f"facets of {of}"
+        written = self.mistakes.mapping(fields.get("facets", NOTHING), what)
+        for name, node in written.items():
+            if isinstance(node.value, dict | list):
+                text = f"{name} of {what}: {node.plain!r}, allowed: a text or a number"
+                self.mistakes.note(text, node.place)
+        return {name: str(node.plain) for name, node in written.items()}
+
     def generator(self, dataset: str, source: Named) -> GeneratorConfig | None:
         """The generator of a dataset whose images are generated."""
         if source.name != GENERATED:
@@ -455,8 +492,3 @@ def is_label(text: str) -> bool:
     """Whether nodes and files can be called so."""
     plain = text.replace("-", "").replace("_", "")
     return plain.isalnum() and text.isascii() and text[0] != "-" and text not in RESERVED
-
-
-def facets(fields: Mapping[str, Node]) -> dict[str, str]:
-    """The facets of a dataset or a cell, as text."""
-    return {name: str(one.plain) for name, one in fields.get("facets", NOTHING).fields.items()}

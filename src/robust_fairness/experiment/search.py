@@ -1,9 +1,9 @@
 """The stages of a search: what is drawn, how, and when a trial is pruned."""
 
 from math import prod
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Discriminator, Field, Tag, model_validator
 
 
 class Range(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
@@ -29,6 +29,16 @@ class Range(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
         return isinstance(self.low, int) and isinstance(self.high, int)
 
 
+def _kind_of(values: Any) -> str:
+    return "range" if isinstance(values, dict | Range) else "list"
+
+
+Values = Annotated[
+    Annotated[tuple[Any, ...], Tag("list")] | Annotated[Range, Tag("range")],
+    Discriminator(_kind_of),
+]
+
+
 class Stage(BaseModel, extra="forbid", frozen=True):
     """One stage of a search, around the best trial of the stage before.
 
@@ -51,7 +61,7 @@ class Stage(BaseModel, extra="forbid", frozen=True):
         first_epochs: epochs in which no trial is pruned.
     """
 
-    space: dict[str, tuple[Any, ...] | Range]
+    space: dict[str, Values]
     sampler: Literal["grid", "random", "tpe"] = "grid"
     trials: int | None = Field(None, ge=1)
     at_once: int | None = Field(None, ge=1)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import yaml
@@ -58,11 +59,13 @@ class Node:
         return self.at(keys).place
 
 
+@lru_cache(maxsize=64)  # the configuration loader reads a file for several purposes
 def parse(content: str | bytes, file: str) -> Node:
     """The content of a YAML file in UTF-8.
 
     Raises:
-        InputError: it is not YAML, has a key twice or exceeds a limit; with file and line.
+        InputError: it is not YAML, is no mapping, has a key twice or exceeds a limit; with file
+            and line.
     """
     if len(content) > LARGEST:
         raise _not_readable(f"{len(content):,} bytes, allowed: up to {LARGEST:,}", file)
@@ -107,7 +110,10 @@ class _Parser:
         self.loader = self.kind(text)
         try:
             root = self.loader.get_single_node()
-            return Node({}, f"{self.file}:1") if root is None else self.node(root, root, 0)
+            if isinstance(root, yaml.MappingNode | None):
+                return Node({}, f"{self.file}:1") if root is None else self.node(root, root, 0)
+            problem = "a list or a single value, allowed: names with fields"
+            raise _not_readable(problem, f"{self.file}:{root.start_mark.line + 1}")
         finally:
             self.loader.dispose()
 

@@ -19,9 +19,16 @@ from typing import Any
 import click
 from kedro.config import OmegaConfigLoader
 from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 import robust_fairness
-from robust_fairness.core.errors import InputError, Mistake, unknown_name
+from robust_fairness.core.errors import (
+    InputError,
+    Mistake,
+    first_line,
+    together,
+    unknown_name,
+)
 from robust_fairness.experiment.experiment import Dataset, Experiment
 from robust_fairness.experiment.reading import layered, read, require_files
 from robust_fairness.experiment.used import used_by
@@ -104,7 +111,8 @@ class ConfigLoader(OmegaConfigLoader):
             return super().__getitem__(key)
         from robust_fairness.catalog.schemas import table_entries
 
-        catalog: dict[str, Any] = super().__getitem__(key)
+        with self._resolving(key):
+            catalog: dict[str, Any] = super().__getitem__(key)
         if "tables" not in catalog:
             raise InputError(
                 "catalog.yml has no entry `tables`, of which those of tables are made; allowed: "
@@ -112,19 +120,38 @@ class ConfigLoader(OmegaConfigLoader):
             )
         return table_entries(catalog.pop("tables")) | catalog
 
+    @contextmanager
+    def _resolving(self, key: str) -> Iterator[None]:
+        """Report a value with ``${...}`` that has no meaning with file and line."""
+        try:
+            yield
+        except OmegaConfBaseException as error:
+            files = [file for layer in self._layers(key) for file in layer]
+            field = str(error.full_key)
+            place = reduce(deep_merged, files, Node({})).place_of(field.split("."))
+            hint = (
+                "Kedro reads environment variables in credentials.yml only, unless the settings "
+                "have a resolver of that name."
+            )
+            text = f"{field}: {first_line(error)}"
+            mistake = Mistake(text, place, hint if "oc.env" in text else "")
+            raise together([mistake], "the configuration") from None
+
     @cached_property
+    @_shown_by_all_commands()
     def written_parameters(self) -> dict[str, Any]:
-        found: dict[str, Any] = super().__getitem__("parameters")
-        if self.default_run_env in (self.env or self.default_run_env, self.base_env):
-            return found
-        folder = self._get_conf_env_path(self.default_run_env)
-        if not self._fs.isdir(folder):
-            return found
-        patterns = self.config_patterns["parameters"]
-        configs = self._read_dir_configs(folder, patterns, "parameters", set())
-        added = self._merge_and_resolve("parameters", configs)
-        merged: Any = OmegaConf.to_container(OmegaConf.merge(added, found))
-        return dict(merged)
+        with self._resolving("parameters"):
+            found: dict[str, Any] = super().__getitem__("parameters")
+            if self.default_run_env in (self.env or self.default_run_env, self.base_env):
+                return found
+            folder = self._get_conf_env_path(self.default_run_env)
+            if not self._fs.isdir(folder):
+                return found
+            patterns = self.config_patterns["parameters"]
+            configs = self._read_dir_configs(folder, patterns, "parameters", set())
+            added = self._merge_and_resolve("parameters", configs)
+            merged: Any = OmegaConf.to_container(OmegaConf.merge(added, found))
+            return dict(merged)
 
     def _layers(self, key: str) -> list[list[Node]]:
         """The files of a kind: those of the base, of the environment, and of ``local``."""
@@ -246,6 +273,14 @@ class ConfigLoader(OmegaConfigLoader):
         return next(
             (one.fields[dataset.base].place for one in sections if dataset.base in one.fields), ""
         )
+
+    def place_of_domain(self, base: str, name: str) -> str:
+        """Where a domain of a dataset is written."""
+        grid, _ = self._written_experiment
+        domains = grid.at(["datasets", base, "domains"])
+        listed = [node.value for node in domains.fields.values() if isinstance(node.value, list)]
+        places = {str(node.plain): node.place for nodes in listed for node in nodes}
+        return places.get(name, domains.place)
 
     @property
     def used(self) -> dict[str, list[str]]:

@@ -41,8 +41,7 @@ def hold_out_domains(
         InputError: a domain is unknown or named twice, none is left to train or test on, or a part
             within the training domains lacks rows or a class.
     """
-    domains = _domains(samples)
-    known = list(domains.cat.categories.astype(str))
+    domains, known = _domains(samples), domain_names(samples)
     named = [*train, *validation, *test]
     for name in named:
         if name not in known:
@@ -70,6 +69,11 @@ def hold_out_domains(
     _require_rows(splits, domains, part_of)
     _require_groups(samples, splits, domains, test)
     return replace(samples, splits=splits)
+
+
+def domain_names(samples: Samples) -> list[str]:
+    """The domains that have rows."""
+    return list(_domains(samples).cat.categories.astype(str))
 
 
 def _require_rows(splits: pd.DataFrame, domains: pd.Series, part_of: Mapping[str, str]) -> None:
