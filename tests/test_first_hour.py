@@ -171,7 +171,7 @@ def test_all_mistakes_are_reported_at_once_with_file_and_line(run, tmp_path: Pat
     assert "3 mistakes. Nothing was trained." in said
     (local / "parameters.yml").write_text(
         "datasets:\n  visits:\n    {source: table, file: visits.csv, target: ill, positive: 'yes', "
-        "sensitive: 'sex, age', domain: hospital, incomplete: impute}\n"
+        "sensitive: 'sex, age', domain: hospital, missing: NA, incomplete: impute}\n"
     )
     assert (
         "sensitive of dataset 'visits': several names are a list, write [sex, age]"
