@@ -80,7 +80,7 @@ def test_wrong_filters_of_a_run_are_one_line(project):
 
 def test_wrong_files_of_options_are_one_line(project):
     wrong = {
-        "run: {method: erm}": "unknown option in {}: 'method'",
+        "run: {method: erm}": "unknown option in {} 'method'",
         "run: {methods: [erm": "{}: section `run` with options of the command: ",
         "methods: erm": "{}: section `run` with options of the command: not found",
     }
