@@ -13,14 +13,15 @@ from robust_fairness.generation import edm, generator, songunet
 from robust_fairness.generation.conversion import convert
 
 KINDS = ("ddpmpp", "ncsnpp")
-GOLDEN = Path(__file__).with_name("songunet_golden.safetensors")
+GOLDEN = Path(__file__).parent
 
 
 @pytest.fixture(scope="module")
 def reference() -> tuple[dict, dict[str, Tensor]]:
     """Settings and tensors of NVlabs/edm @ 008a4e53, computed in its own environment."""
-    kinds = json.loads(GOLDEN.with_suffix(".json").read_text())["kinds"]
-    return kinds, load_file(GOLDEN)
+    kinds = json.loads((GOLDEN / "songunet_golden.json").read_text())["kinds"]
+    files = (load_file(GOLDEN / f"songunet_{kind}.safetensors") for kind in KINDS)
+    return kinds, {name: tensor for file in files for name, tensor in file.items()}
 
 
 def converted(reference, kind: str, folder: Path, **changes: object) -> Path:
