@@ -197,6 +197,18 @@ def test_small_groups_are_not_estimable_and_say_what_is_missing():
     assert "4 rows for the" in told["limit"]
 
 
+def test_rates_of_0_and_1_have_the_variance_of_their_rows():
+    """A constant prediction at home, all but two rows elsewhere: nothing is significant."""
+    home = dict.fromkeys(rates(0), 1.0)
+    rows = scored(home, 30, dataset="d")
+    rows += scored(home | {("fpr", "m"): 28 / 30}, 30, dataset="d", **elsewhere("a"))
+    (found,) = matrices(with_splits(rows))[GAP].to_dict("records")
+    assert found["state"] == "inconclusive" and not found["changed"]
+    # Agresti and Caffo: a row on either side of four rates that decide
+    share = np.array([31 / 32, 31 / 32, 31 / 32, 29 / 32])
+    assert found["error"] == pytest.approx(np.sqrt((share * (1 - share) / 32).sum()))
+
+
 def test_a_gap_without_rates_needs_five_seeds():
     def made(seeds: int) -> Results:
         return with_splits(

@@ -96,16 +96,18 @@ class Rates:
 
     Attributes:
         value: float64 ``[tests, rates, refits]``; one refit: the model that is used.
-        variance: of the rows, mean over refits, ``[tests, rates]``, see ``of_rate``; 0 where it is
-            in the variance between refits, since each has test rows of its own.
+        variance: of the rows, mean over refits, ``[tests, rates]``, see ``of_rate``.
         n: rows that a rate rests on, ``[tests, rates]``.
         bounded: whether values are shares between 0 and 1, to which ``small_counts`` applies.
+        counted: where the variance of the rows counts; not where it is in the variance between
+            refits, since each has test rows of its own, or where both ends have the same rows.
     """
 
     value: Array
     variance: Array
     n: Array
     bounded: bool = True
+    counted: Array | bool = True
 
     @classmethod
     def of_counts(cls, hits: Array, n: Array) -> "Rates":
@@ -125,8 +127,8 @@ class Rates:
             return self
         own = self.mean
         centre, variance = small_counts(own, self.variance, self.n)
-        variance = np.where(self.variance == 0, variance * (self.n <= 1), variance)
-        return Rates(self.value + (centre - own)[..., None], variance, self.n, False)
+        value = self.value + (centre - own)[..., None]
+        return Rates(value, np.where(self.counted, variance, 0.0), self.n, False)
 
     def first(self) -> "Rates":
         """Those of the first refit: the model that is used."""

@@ -254,13 +254,13 @@ class _Pairs:
         if asked == METHOD_QUESTION:
             paired = (frame["domain"] == "").to_numpy()[:, None]  # the rows of home again
             apart = ~frame["same_rows"].to_numpy()[:, None]  # each seed has rows of its own
-        at_home = np.where(paired | apart, 0.0, variance[home])
-        elsewhere = np.where(paired, 0.0, variance[away])
+        at_home = np.broadcast_to(~(paired | apart), rows[home].shape)
+        elsewhere = np.broadcast_to(~paired, rows[away].shape)
         ratio = frame["ratio"].to_numpy() if asked == METHOD_QUESTION else 0.0
         return cls(
             frame,
-            Rates(value[home], at_home, rows[home], bounded),
-            Rates(value[away], elsewhere, rows[away], bounded),
+            Rates(value[home], at_home * variance[home], rows[home], bounded, at_home),
+            Rates(value[away], elsewhere * variance[away], rows[away], bounded, elsewhere),
             asked,
             ratio,
         )
@@ -311,7 +311,10 @@ def _upper(away: Rates, form: Gap, methods: pd.Series) -> np.ndarray:
     found = np.full(len(counts), np.nan)
     for count in np.unique(counts):
         rows = counts == count
-        part = Rates(away.value[rows], away.variance[rows], away.n[rows], away.bounded)
+        part = Rates(
+            away.value[rows], away.variance[rows], away.n[rows], away.bounded,
+            np.broadcast_to(away.counted, away.n.shape)[rows],
+        )  # fmt: skip
         found[rows] = interval(part, form, LEVEL / count)[1]
     return found
 
