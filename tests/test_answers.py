@@ -126,4 +126,4 @@ def test_only_questions_have_answers_of_that_form():
     path.write_bytes(path.read_bytes()[:-3])
     assert "corrupted file" in said(*CELL, status=1).stderr
     path.unlink()
-    assert "no such file" in said(*CELL, status=1).stderr
+    assert "deleted since run two saved it" in said(*CELL, status=1).stderr

@@ -305,7 +305,9 @@ def test_what_is_kept_to_go_on_from_goes_with_what_was_made(saved, dropped, tmp_
     names |= {"d_reference.erm", "d_reference.samples", "d.reference"}
     for name in names:
         (tmp_path / name).mkdir()
-    RunRecord().after_dataset_saved(saved)
+    record = RunRecord()
+    record.before_node_run({}, DataCatalog(), "one")
+    record.after_dataset_saved(saved)
     assert {path.name for path in tmp_path.iterdir()} == names - {dropped}
 
 

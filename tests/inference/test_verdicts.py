@@ -15,8 +15,8 @@ from robust_fairness.inference import (
     gap,
     holm,
     interval,
-    verdicts,
 )
+from robust_fairness.inference.verdicts import verdicts
 
 # of 8 states, made by scikit-learn and scipy alone
 ACS = pd.read_csv(Path(__file__).with_name("acs_changes.csv"))

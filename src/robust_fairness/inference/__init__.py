@@ -1,7 +1,8 @@
 """Values with their uncertainty, and verdicts about changes; numpy, scipy and pandas only.
 
 ``Estimate`` is a value with named components of variance (``variance``), ``gap`` a function of
-rates of groups (``gaps``), ``verdicts`` says of a family of changes what is known.
+rates of groups (``gaps``). ``inference.verdicts``, which needs pandas, says of a family of changes
+what is known.
 """
 
 from robust_fairness.inference.adjust import false_discovery_rate, holm
@@ -25,7 +26,6 @@ from robust_fairness.inference.variance import (
     of_rate,
     small_counts,
 )
-from robust_fairness.inference.verdicts import STATES, VERDICTS, question_of, verdicts
 
 __all__ = [
     "DOMAINS",
@@ -36,8 +36,6 @@ __all__ = [
     "REFITS",
     "ROWS",
     "SPLITS",
-    "STATES",
-    "VERDICTS",
     "Component",
     "Estimate",
     "Gap",
@@ -51,7 +49,5 @@ __all__ = [
     "interval",
     "moderated",
     "of_rate",
-    "question_of",
     "small_counts",
-    "verdicts",
 ]

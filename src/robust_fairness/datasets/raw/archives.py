@@ -1,4 +1,4 @@
-"""CSV files inside zip files of official sources."""
+"""CSV files inside zip files."""
 
 import hashlib
 import io
@@ -12,8 +12,9 @@ from pathlib import PurePosixPath
 import pandas as pd
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.files import BLOCK, Files
 
+LARGEST = 2**30  # bytes of an uncompressed file; the largest state of the ACS has a quarter of it
 DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError)
 
 
@@ -101,7 +102,13 @@ def unzipped(content: bytes, archive: str, member: str) -> bytes:
             if member not in members.namelist():
                 found = ", ".join(members.namelist()) or "nothing"
                 raise InputError(f"{archive}: contains {found}; expected a zip file with {member}")
-            return members.read(member)
+            size = members.getinfo(member).file_size
+            if size > LARGEST:
+                raise InputError(
+                    f"{archive}: {member} has {size} bytes uncompressed, allowed: up to {LARGEST}"
+                )
+            with members.open(member) as file:  # in blocks: the stated size may be wrong
+                return b"".join(iter(lambda: file.read(BLOCK), b""))
     except DAMAGE as error:
         raise InputError(f"{archive}: corrupted zip file: {error}") from error
 
