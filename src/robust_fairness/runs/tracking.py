@@ -36,12 +36,10 @@ from robust_fairness.core.errors import Failure, InputError
 from robust_fairness.core.files import locked
 from robust_fairness.core.registry import find
 from robust_fairness.experiment.experiment import DEFAULT_TRIAL, Cell
-from robust_fairness.metrics.criteria import EVERY
 from robust_fairness.runs import provenance
 from robust_fairness.runs.runners import reason_of
 from robust_fairness.runs.secrets import hidden
 from robust_fairness.runs.session import environment
-from robust_fairness.samples import Samples
 
 logger = logging.getLogger(__name__)
 
@@ -331,7 +329,7 @@ class Record:
             )
             self._monitor.start()
 
-    def training(self, cell: Cell, samples: Samples, history: Any) -> None:
+    def training(self, cell: Cell, samples: Any, history: Any) -> None:
         """Log the settings of a cell, its data, and curves: means over replicas by epoch."""
         import pandas as pd
         from mlflow.entities import Dataset, DatasetInput, InputTag
@@ -358,7 +356,7 @@ class Record:
             now,
         )
 
-    def model(self, cell: Cell, samples: Samples, models: Any, selection: Any) -> None:
+    def model(self, cell: Cell, samples: Any, models: Any, selection: Any) -> None:
         """Log the selected replicas as a model of the cell's run."""
         from mlflow.entities import LoggedModelOutput
 
@@ -389,6 +387,8 @@ class Record:
         """
         from mlflow.entities import RunTag
         from mlflow.utils.time import get_current_time_millis
+
+        from robust_fairness.metrics.criteria import EVERY
 
         run, now = self._child(cell), get_current_time_millis()
         rows = metrics[metrics["group"] == ""].dropna(subset="value")
@@ -583,7 +583,7 @@ def locked_store(store: str) -> Iterator[None]:
         yield
 
 
-def digest_of(samples: Samples) -> str:
+def digest_of(samples: Any) -> str:
     """Hash of the files that samples were read from, their labels and splits."""
     found = hashlib.sha256(json.dumps(samples.sources, sort_keys=True).encode())
     found.update(samples.y.tobytes())
