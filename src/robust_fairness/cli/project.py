@@ -27,7 +27,7 @@ def new(folder: Path) -> None:
 @click.command(cls=Command)
 @click.argument("folder", type=click.Path(path_type=Path), default=Path(DEMO))
 def demo(folder: Path) -> None:
-    """Train three methods in four states and test them in four others: offline, half a minute.
+    """Train three methods in four states and test them in four others: offline, a minute.
 
     FOLDER becomes a project, by default the folder demo.
     """
@@ -43,7 +43,7 @@ def demo(folder: Path) -> None:
         "Three methods are trained in half of four US states and tested in the other half and"
     )
     click.echo(
-        "in four other states (income, American Community Survey). This takes half a minute."
+        "in four other states (income, American Community Survey). This takes less than a minute."
     )
     run_id = provenance.new_run_id()
     with chdir(folder), environment({SWITCH: "off"}):
