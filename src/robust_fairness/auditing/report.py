@@ -3,7 +3,7 @@
 The uncertainty depends on the metric:
 
 - a proportion (accuracies, rates, the size of a group): Wilson's 95 % interval;
-- a difference, a ratio or a worst group: the interval of ``audit.intervals``, computed from the
+- a difference, a ratio or a worst group: the interval of ``auditing.intervals``, computed from the
   table of counts by group, class and prediction, at a cost that does not grow with the rows;
 - a mean error: Student's 95 % interval;
 - a FairCOCCO score: a permutation p-value, and that p-value after Holm's correction for all

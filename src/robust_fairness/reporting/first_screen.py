@@ -20,6 +20,7 @@ from robust_fairness.reporting.matrix import (
     is_plain,
     matrices,
     other_networks,
+    preferred,
     test_set_name,
     undefined,
 )
@@ -65,8 +66,8 @@ def answers(results: Results) -> list[dict[str, str]]:
         bounds), ``limit`` (what limits it, and what would suffice), ``refits`` (which question is
         answered) and ``models`` (the other one).
     """
-    found = next(_parts(matrices(results)), None)
-    return [] if found is None else panel(found[2], found[0], found[1], results)["answers"]
+    found = preferred(results)
+    return [] if found is None else _answers(found[1], found[0], results)
 
 
 def comparison(first: Results, second: Results, names: tuple[str, str]) -> str:
@@ -91,23 +92,8 @@ def _parts(found: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, str, pd.Dat
 
 def panel(rows: pd.DataFrame, gap: str, data: str, results: Results) -> dict[str, Any]:
     """Answers, matrices and models worth deploying of some rows of a matrix."""
-    of_attribute = [
-        (str(place), str(attribute), part)
-        for (place, attribute), part in rows.groupby(["data", "attribute"], sort=False)
-    ]
-    without = {
-        key: why for key, why in undefined(results, gap).items() if key[0] in set(rows["data"])
-    }
-    told = [
-        answer(part, gap) | _of_models(part, results, gap) | {"data": place, "attribute": name}
-        for place, name, part in of_attribute
-    ]
-    told += [
-        {"data": place, "attribute": name, "answer": "Not estimable", "told": f"{why}.",
-         "limit": "Merge small groups (`values:` of the attribute) or add rows.", "refits": "",
-         "models": ""}
-        for (place, name), why in without.items()
-    ]  # fmt: skip
+    of_attribute = _by_attribute(rows)
+    told = _answers(rows, gap, results)
     return {
         "gap": gap,
         "words": GAPS[gap],
@@ -124,6 +110,29 @@ def panel(rows: pd.DataFrame, gap: str, data: str, results: Results) -> dict[str
         "file": f"matrix-{gap}.csv",
         "csv": "data:text/csv;charset=utf-8," + quote(rows.to_csv(index=False)),
     }
+
+
+def _by_attribute(rows: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
+    return [
+        (str(data), str(attribute), part)
+        for (data, attribute), part in rows.groupby(["data", "attribute"], sort=False)
+    ]
+
+
+def _answers(rows: pd.DataFrame, gap: str, results: Results) -> list[dict[str, str]]:
+    """``answers`` to a gap of some rows of its matrix."""
+    told = [
+        answer(part, gap) | _of_models(part, results, gap) | {"data": place, "attribute": name}
+        for place, name, part in _by_attribute(rows)
+    ]
+    told += [
+        {"data": place, "attribute": name, "answer": "Not estimable", "told": f"{why}.",
+         "limit": "Merge small groups (`values:` of the attribute) or add rows.", "refits": "",
+         "models": ""}
+        for (place, name), why in undefined(results, gap).items()
+        if place in set(rows["data"])
+    ]  # fmt: skip
+    return told
 
 
 def answer(rows: pd.DataFrame, gap: str) -> dict[str, str]:

@@ -21,16 +21,14 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 import pandas as pd
 
-from robust_fairness.experiment.experiment import DEFAULT_TRIAL
 from robust_fairness.inference.adjust import holm
 from robust_fairness.inference.estimate import LEVEL, REFITS, Estimate
 from robust_fairness.inference.gaps import Gap, Rates, contrast, gap, interval
 from robust_fairness.inference.variance import FEWEST_REFITS, between_refits, of_rate
 from robust_fairness.inference.verdicts import VERDICTS, Question, judged, tested
 from robust_fairness.metrics import find_metric
-from robust_fairness.metrics.criteria import EVERY
 from robust_fairness.reporting.agreement import PLAIN
-from robust_fairness.reporting.results import UNSHIFTED, Results, distinct, where
+from robust_fairness.reporting.results import UNSHIFTED, Results, where
 from robust_fairness.reporting.views import Section, View
 
 # Measures of unfairness as fractions, the preferred one first, with their names in sentences.
@@ -109,36 +107,38 @@ def matrices(
         elsewhere that holds for all test sets of a model together. ``state`` may also be
         ``trivial``, where the predictions of more than half of the seeds are, or ``missing``.
     """
-    return dict(_matrices(results, tuple((failed or {}).items()), question))
+    return dict(_each_gap(results, failed, question))
 
 
 def preferred(results: Results) -> tuple[str, pd.DataFrame] | None:
     """The first of ``matrices`` with its gap, if there is one."""
-    return next(iter(matrices(results).items()), None)
+    return next(_each_gap(results), None)
 
 
-@lru_cache(maxsize=4)  # of two runs that are compared, both questions
-def _matrices(
-    results: Results, failed: tuple[tuple[tuple[str, str], str], ...], question: Question | None
-) -> tuple[tuple[str, pd.DataFrame], ...]:
-    scores = _of_one_trial(pd.concat([results.by_domain, results.metrics]))
+def _each_gap(
+    results: Results,
+    failed: Mapping[tuple[str, str], str] | None = None,
+    question: Question | None = None,
+) -> Iterator[tuple[str, pd.DataFrame]]:
+    scored, reasons = set(results.selected["metric"]), tuple((failed or {}).items())
+    for name in (one for one in GAPS if one in scored):
+        found = _matrix_of(results, name, reasons, question)
+        if found is not None:
+            yield name, found
+
+
+@lru_cache(maxsize=2 * len(GAPS))  # both questions: the page asks for each several times
+def _matrix_of(
+    results: Results,
+    name: str,
+    failed: tuple[tuple[tuple[str, str], str], ...],
+    question: Question | None,
+) -> pd.DataFrame | None:
+    """The matrix of a gap; None where no gap is known at home and elsewhere."""
+    scores = results.selected
     facts = _facts(results, scores)
-    found = []
-    for name in (one for one in GAPS if one in set(scores["metric"])):
-        families = list(_families(results, scores, name, facts, question))
-        if families:
-            found.append((name, _matrix(families, scores, facts, dict(failed), question)))
-    return tuple(found)
-
-
-def _of_one_trial(scores: pd.DataFrame) -> pd.DataFrame:
-    """Scores of the trials that the first criterion of a dataset selects, or of the default one."""
-    parts = []
-    for _, rows in scores.groupby("dataset", sort=False):
-        criteria = [name for name in rows["selection"].unique() if name != EVERY]
-        kept = rows["selection"] == criteria[0] if criteria else rows["trial"] == DEFAULT_TRIAL
-        parts.append(rows[kept])
-    return distinct(pd.concat([scores.iloc[:0], *parts]))
+    families = list(_families(results, scores, name, facts, question))
+    return _matrix(families, scores, facts, dict(failed), question) if families else None
 
 
 def _facts(results: Results, scores: pd.DataFrame) -> pd.DataFrame:
@@ -406,7 +406,7 @@ def home_against_plain(results: Results, name: str, data: str, attribute: str) -
         Columns against and p_against by method; no row of plain training, and none where fewer
         than ``FEWEST_REFITS`` seeds are paired.
     """
-    scores = _of_one_trial(results.metrics)
+    scores = results.selected
     facts = _facts(results, scores)
     rows = where(scores, metric=name, group="", attribute=attribute, shift=UNSHIFTED)
     facts = facts[facts["data"] == data].drop(columns="network")
@@ -454,7 +454,7 @@ def other_networks(cells: pd.DataFrame, by: str) -> pd.Series:
 
 def undefined(results: Results, gap_name: str) -> dict[tuple[str, str], str]:
     """Why a gap has no value on any test set, by data and attribute; others are not in it."""
-    rows = where(pd.concat([results.by_domain, results.metrics]), metric=gap_name, group="")
+    rows = where(results.selected, metric=gap_name, group="")
     rows = results.with_facets(rows[rows["attribute"] != ""], ["data"], {"data": "dataset"})
     away = rows[rows["shift"] != UNSHIFTED]
     return {

@@ -68,6 +68,20 @@ class Results:
         return distinct(self.metrics)
 
     @cached_property
+    def selected(self) -> pd.DataFrame:
+        """Rows, of single domains too, of the trial that is shown, each once.
+
+        That is the one that the first criterion of a dataset selects, or else the default one.
+        """
+        every = pd.concat([self.by_domain, self.metrics])
+        parts = []
+        for _, rows in every.groupby("dataset", sort=False):
+            criteria = [name for name in rows["selection"].unique() if name != EVERY]
+            kept = rows["selection"] == criteria[0] if criteria else rows["trial"] == DEFAULT_TRIAL
+            parts.append(rows[kept])
+        return distinct(pd.concat([every.iloc[:0], *parts]))
+
+    @cached_property
     def unshifted(self) -> pd.DataFrame:
         """Rows of the unshifted test sets, each once."""
         return where(self.scores, shift=UNSHIFTED)
