@@ -30,10 +30,10 @@ from robust_fairness.inference import (
     holm,
     interval,
     moderated,
-    verdicts,
 )
 from robust_fairness.inference.gaps import with_moderated
 from robust_fairness.inference.moments import covariance_by_unit
+from robust_fairness.inference.verdicts import judged, tested
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "inference.md"
 UNEQUAL = (0.5, 1.0, 2.0)  # factors of the standard deviation between refits
@@ -90,7 +90,7 @@ def false_held(families: int) -> Iterator[Row]:
         rng = np.random.default_rng(refits)
         wrong = 0
         for _ in range(families):
-            found = verdicts(*family(rng, 30, refits, rows, 0.5, MARGIN), OF, MARGIN)
+            found = judged(tested(*family(rng, 30, refits, rows, 0.5, MARGIN), OF, MARGIN))
             wrong += bool((found["state"] == "held").any())
         yield _row(
             f"false *held*: 30 tests, {refits} refits, {rows:,} rows",

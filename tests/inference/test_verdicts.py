@@ -16,11 +16,17 @@ from robust_fairness.inference import (
     holm,
     interval,
 )
-from robust_fairness.inference.verdicts import verdicts
+from robust_fairness.inference.verdicts import judged
+from robust_fairness.inference.verdicts import tested as unadjusted
 
 # of 8 states, made by scikit-learn and scipy alone
 ACS = pd.read_csv(Path(__file__).with_name("acs_changes.csv"))
 DIFFERENCE = np.array([[1.0, -1.0]])
+
+
+def verdicts(*arguments, **options) -> pd.DataFrame:
+    """A family of changes of one gap."""
+    return judged(unadjusted(*arguments, **options))
 
 
 def rates_of(place: str) -> Rates:

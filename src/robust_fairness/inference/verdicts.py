@@ -34,18 +34,6 @@ def question_of(refits: int) -> Question:
     return "this method" if refits >= FEWEST_REFITS else "this model"
 
 
-def verdicts(
-    home: Rates,
-    away: Rates,
-    of: Gap,
-    margin: float | Array = 0.05,
-    question: Question | None = None,
-    ratio: float | Array = 0.0,
-) -> pd.DataFrame:
-    """``judged`` of ``tested``: a family of changes of one gap between the same groups."""
-    return judged(tested(home, away, of, margin, question, ratio))
-
-
 def tested(
     home: Rates,
     away: Rates,
