@@ -17,8 +17,10 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.tables import acs
 from robust_fairness.datasets.tables.acs import (
+    BUNDLED,
     CODES,
     FIELDS,
+    FILE,
     FIPS,
     GROUPED_CODES,
     OPTIONAL_CODES,
@@ -26,12 +28,12 @@ from robust_fairness.datasets.tables.acs import (
     TASKS,
     YEAR,
     Acs,
+    AcsStates,
     archive,
     column,
     member,
     read_state,
 )
-from robust_fairness.datasets.tables.acs_states import BUNDLED, FILE, AcsStates
 from robust_fairness.samples import Samples
 
 GOLDEN = json.loads((Path(__file__).parent / "natural_golden.json").read_text())["acs"]
@@ -253,7 +255,7 @@ def test_columns_of_other_years(
     codes = x.filter(like=f"{travel}=").idxmax(axis=1).str.partition("=")[2]
     np.testing.assert_array_equal(codes, table[travel][samples.id].astype(str))
     wrong = table.assign(**{place: 31})
-    with pytest.raises(InputError, match=rf"line 2, column {place}: 31, allowed: 46"):
+    with pytest.raises(InputError, match=rf"row 1, column {place}: '31', allowed: 46"):
         load(write(tmp_path, wrong, inside=name, year=year), states=["SD"], year=year)
 
 
@@ -301,8 +303,8 @@ def test_files_are_parsed_once_until_they_change(
 ) -> None:
     acs._records.cache_clear()
     calls = []
-    parse = acs.parsed
-    monkeypatch.setattr(acs, "parsed", lambda *parts: calls.append(parts) or parse(*parts))
+    parse = acs.read_cells
+    monkeypatch.setattr(acs, "read_cells", lambda *parts: calls.append(parts) or parse(*parts))
     table = persons()
     first = load(write(tmp_path, table), states=["SD"])
     again = load(Files(tmp_path), states=["SD"])
@@ -324,11 +326,11 @@ def test_unpacked_file_is_read_as_well(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda t: t.rename(columns={"RELP": "RELSHIPP"}), r"no column RELP; expected "),
-        (lambda t: t.assign(SERIALNO="2017000000016"), r"line 2, .*'20170.*', allowed: .*2018"),
-        (lambda t: t.assign(ST=31), r"line 2, column ST: 31, allowed: 46 \(SD\)"),
-        (lambda t: t.assign(SEX=3), r"line 2, column SEX: '3', allowed: .* from 1 to 2"),
-        (lambda t: t.assign(RELP=""), r"line 2, column RELP: '', allowed: .* from 0 to 17"),
+        (lambda t: t.rename(columns={"RELP": "RELSHIPP"}), r"unknown column 'RELP'"),
+        (lambda t: t.assign(SERIALNO="2017000000016"), r"row 1, .*'20170.*', allowed: .*2018"),
+        (lambda t: t.assign(ST=31), r"row 1, column ST: '31', allowed: 46 \(SD\)"),
+        (lambda t: t.assign(SEX=3), r"row 1, column SEX: '3', allowed: .* 1 or more, 2 or less"),
+        (lambda t: t.assign(RELP=""), r"row 1, column RELP: '', allowed: .* 0 or more, 17 or less"),
     ],
 )  # fmt: skip
 def test_wrong_columns_and_cells_are_one_line(tmp_path: Path, change: Change, message: str) -> None:

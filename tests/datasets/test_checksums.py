@@ -10,7 +10,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find, names
 from robust_fairness.datasets.fetch import official, require_official
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.tables import acs_states, heart
+from robust_fairness.datasets.tables.public import BUNDLED
 
 # Official files of which no copy was available, or which a user chooses.
 UNKNOWN = {"kdd_census", "sepsis", "table"}
@@ -40,7 +40,7 @@ def flipped(content: bytes) -> bytes:
 
 @pytest.mark.parametrize("name", FILES)
 def test_changed_file_is_not_official(name: str, shared_data: Path, tmp_path: Path) -> None:
-    roots = (shared_data, heart.BUNDLED, acs_states.BUNDLED)
+    roots = (shared_data, BUNDLED)
     root = next((root for root in roots if Files(root).has(name)), None)
     if root is None:
         pytest.skip(f"{name} is not available")

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from robust_fairness.core import checkpoints
+from robust_fairness.compute import checkpoints
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
 from robust_fairness.datasets.files import Files

@@ -193,19 +193,19 @@ def test_people_and_races_of_one_image(tmp_path, caplog):
         (
             "Ada Lovelace\t2\t",
             "Ada Lovelace\tx\t",
-            "line 4, column imagenum: 'x', allowed: a whole",
+            "row 2, column imagenum: 'x', allowed: a finite whole",
         ),
-        ("Ada Lovelace\t2\t", "\t2\t", "line 4, column person: '', allowed: a person"),
+        ("Ada Lovelace\t2\t", "\t2\t", "row 2, column person: '', allowed: a person"),
         ("Ada Lovelace\t2\t", "Ada Lovelace\t2\t1\t", "line 4: 9 fields, expected 8"),
         (
             "Ada Lovelace\t2\t1.0\t1.0",
             "Ada Lovelace\t2\t1.0\tnan",
-            "line 4, column Asian: 'nan', allowed:",
+            "row 2, column Asian: 'nan', allowed:",
         ),
         (
             "Ada Lovelace\t2\t1.0\t1.0",
             "Ada Lovelace\t2\t1.0\t?",
-            r"line 4, column Asian: '\?', allowed: a",
+            r"row 2, column Asian: '\?', allowed: a",
         ),
     ],
 )
@@ -375,8 +375,8 @@ def test_real_predictions_without_a_face_are_counted(shared_data):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("name,df_race\nA_B_0001.jpg,martian\n", "line 2, column df_race: unknown .* 'martian'"),
-        ("name,df_race\nA_B_0001.jpg,\n", "line 2, column df_race: .*Allowed: asian, black"),
+        ("name,df_race\nA_B_0001.jpg,martian\n", "row 1, column df_race: unknown .* 'martian'"),
+        ("name,df_race\nA_B_0001.jpg,\n", "row 1, column df_race: .*Allowed: asian, black"),
         ("name,df_race\n" + "A_B_0001.jpg,white\n" * 2, "A_B_0001.jpg occurs in two rows"),
         ("name,df_race\nA_B_0001.jpg,white\n", ": none of its 1 images is among the 29 of lfw"),
         ("name,race\nA_B_0001.jpg,white\n", "df_race"),

@@ -14,9 +14,8 @@ import pandas as pd
 import pytest
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.files import Files, unzipped
 from robust_fairness.datasets.raw import reading as module
-from robust_fairness.datasets.raw.archives import unzipped
 from robust_fairness.datasets.raw.reading import read_columns
 
 GIGABYTE = 2**30
@@ -148,7 +147,7 @@ def test_what_is_small_packed_and_huge_unpacked_is_refused(
 READS = """
 import resource, sys
 from pathlib import Path
-from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.files import Files, unzipped
 from robust_fairness.datasets.raw.reading import read_columns
 
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

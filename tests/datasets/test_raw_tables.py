@@ -12,7 +12,7 @@ import yaml
 from PIL import Image
 from pydantic import ValidationError
 
-from robust_fairness.auditing import audit
+import robust_fairness as rf
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images.image_folder import ImageFolder
@@ -314,7 +314,9 @@ def test_values_that_look_alike_are_refused_until_they_are_merged(
     assert samples.attributes["sex"].tolist() == plain.attributes["sex"].tolist()
     predicted = frame.assign(guess=loans()["repaid"])
     with pytest.raises(InputError, match=rf"column {column}: .*differ only in case"):
-        audit(predicted, target="repaid", prediction="guess", positive="yes", attributes=["sex"])
+        rf.audit(
+            predicted, y_true="repaid", y_pred="guess", pos_label="yes", sensitive_features=["sex"]
+        )
 
 
 def test_several_values_that_are_not_positive_have_to_be_named(tmp_path: Path) -> None:

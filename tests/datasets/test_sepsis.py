@@ -15,11 +15,13 @@ from pydantic import ValidationError
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.tables import _mimic, sepsis
-from robust_fairness.datasets.tables.sepsis import DATA, FEATURES, FIELDS
+from robust_fairness.datasets.tables import sepsis
+from robust_fairness.datasets.tables.public import declared
+from robust_fairness.datasets.tables.sepsis import DATA, FEATURES
 from robust_fairness.samples import Samples
 
 DEMO = "mimic3_demo"
+FIELDS = declared("sepsis").fields()
 
 
 def cohort(patients: int = 30, seed: int = 0) -> pd.DataFrame:
@@ -202,21 +204,21 @@ def steady() -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (cell("window", 2), r"line 4, column window: 2, allowed: 3, .* none twice"),
-        (cell("window", 4), r"line 4, column window: 4, allowed: 3, .* none missing"),
-        (lambda t: t.iloc[[0, 2, 1, 3, 4, 5]], r"line 3, column window: 3, allowed: 2, "),
+        (cell("window", 2), r"row 3, column window: 2, allowed: 3, .* none twice"),
+        (cell("window", 4), r"row 3, column window: 4, allowed: 3, .* none missing"),
+        (lambda t: t.iloc[[0, 2, 1, 3, 4, 5]], r"row 2, column window: 3, allowed: 2, "),
         (lambda t: t.iloc[[0, 1, 3, 4, 5, 2]],
-         r"line 7, column patient: 11 again, after sepsis/trajectories.csv, line 2; allowed: "),
-        (cell("gender", "M"), r"line 4, column gender: M after F, allowed: one value"),
-        (cell("re_admission", 1), r"line 4, column re_admission: 1.0 after 0.0, allowed: one"),
-        (cell("gender", "1"), r"line 4, column gender: unknown category '1'\. Allowed: F, M"),
-        (cell("patient", "a7"), r"line 4, column patient: 'a7', allowed: a whole number"),
-        (cell("potassium", "nan"), r"line 4, column potassium: 'nan', allowed: a finite number"),
-        (cell("potassium", ""), r"line 4, column potassium: '', allowed: a finite number"),
-        (cell("arterial_lactate", "inf"), r"line 4, column arterial_lactate: 'inf', allowed: "),
-        (cell("sofa", 25), r"line 4, column sofa: '25', allowed: a whole number from 0 to 24"),
-        (cell("iv_fluid", -1), r"line 4, column iv_fluid: '-1', allowed: a number, 0 or more"),
-        (cell("age", 300.2), r"line 4, column age: '300.2', allowed: a number from 0 to 120"),
+         r"row 6, column patient: 11 again, after sepsis/trajectories.csv, row 1; allowed: "),
+        (cell("gender", "M"), r"row 3, column gender: M after F, allowed: one value"),
+        (cell("re_admission", 1), r"row 3, column re_admission: 1.0 after 0.0, allowed: one"),
+        (cell("gender", "1"), r"row 3, column gender: unknown category '1'\. Allowed: F, M"),
+        (cell("patient", "a7"), r"row 3, column patient: 'a7', allowed: a finite whole number"),
+        (cell("potassium", "nan"), r"row 3, column potassium: 'nan', allowed: a finite number"),
+        (cell("potassium", ""), r"row 3, column potassium: '', allowed: a finite number"),
+        (cell("arterial_lactate", "inf"), r"row 3, column arterial_lactate: 'inf', allowed: "),
+        (cell("sofa", 25), r"row 3, column sofa: '25', allowed: a finite whole .*, 24 or less"),
+        (cell("iv_fluid", -1), r"row 3, column iv_fluid: '-1', allowed: .* 0 or more"),
+        (cell("age", 300.2), r"row 3, column age: '300.2', allowed: .* 0 or more, 120 or less"),
         (lambda t: t.drop(columns="sirs"), r": unknown column 'sirs'"),
         (lambda t: t.iloc[[0, 3]], r": no patient has two windows"),
         (lambda t: t.iloc[:0], r": no patient has two windows"),
@@ -235,7 +237,7 @@ def test_patient_in_two_files_is_refused(tmp_path: Path) -> None:
     names = ("sepsis/first.csv", "sepsis/second.csv")
     write(tmp_path, table.iloc[:4], names[0])
     files = write(tmp_path, table.iloc[4:], names[1])
-    message = r"second\.csv, line 2, column patient: 12 again, after sepsis/first\.csv, line 5;"
+    message = r"second\.csv, row 1, column patient: 12 again, after sepsis/first\.csv, row 4;"
     with pytest.raises(InputError, match=message):
         sepsis.Sepsis(sepsis.Sepsis.Parameters(trajectories=names)).load(files, 1)
 
@@ -244,7 +246,7 @@ def test_patient_in_two_files_is_refused(tmp_path: Path) -> None:
 
 
 def test_stays_of_the_demo_agree_with_an_independent_reading(shared_data: Path) -> None:
-    stays = _mimic.stays(Files(shared_data), DEMO)
+    stays = sepsis.icu_stays(Files(shared_data), DEMO)
     frame = pd.read_csv(shared_data / DEMO / "ICUSTAYS.csv").merge(
         pd.read_csv(shared_data / DEMO / "PATIENTS.csv"), on="subject_id"
     )
@@ -282,7 +284,7 @@ def demo(shared_data: Path, tmp_path: Path) -> Path:
 
 
 def test_stays_of_one_person_are_in_one_part(demo: Path) -> None:
-    stays = _mimic.stays(Files(demo), DEMO)
+    stays = sepsis.icu_stays(Files(demo), DEMO)
     table = of_the_demo(stays)
     samples = load(demo, table, splits=4, demographics=DEMO)
     person = stays["subject_id"].loc[table["patient"].to_numpy()[samples.id]].to_numpy()
@@ -298,23 +300,23 @@ def test_stays_of_one_person_are_in_one_part(demo: Path) -> None:
     ("change", "message"),
     [
         (lambda t: t.assign(gender=t["gender"].map({"F": "M", "M": "F"})),
-         r"line 2, column gender: 'M', allowed: 'F', as in mimic3_demo/PATIENTS\.csv"),
+         r"row 1, column gender: 'M', allowed: 'F', as in mimic3_demo/PATIENTS\.csv"),
         (lambda t: t.assign(age=t["age"].where(t.index > 0, t["age"] - 1.5)),
-         r"line 2, column age: [\d.]+, allowed: within 1 year of [\d.]+, as in mimic3_demo/"),
+         r"row 1, column age: [\d.]+, allowed: within 1 year of [\d.]+, as in mimic3_demo/"),
         (lambda t: t.assign(patient=t["patient"] + 1),
-         r"line \d+, column patient: \d+, allowed: an icustay_id of mimic3_demo/ICUSTAYS\.csv"),
+         r"row \d+, column patient: \d+, allowed: an icustay_id of mimic3_demo/ICUSTAYS\.csv"),
     ],
 )  # fmt: skip
 def test_cohort_that_disagrees_with_the_tables_of_mimic_is_refused(
     demo: Path, change: Change, message: str
 ) -> None:
-    table = of_the_demo(_mimic.stays(Files(demo), DEMO))
+    table = of_the_demo(sepsis.icu_stays(Files(demo), DEMO))
     with pytest.raises(InputError, match=message):
         load(demo, change(table), demographics=DEMO)
 
 
 def test_oldest_patients_may_have_any_age_from_89(demo: Path) -> None:
-    table = of_the_demo(_mimic.stays(Files(demo), DEMO))
+    table = of_the_demo(sepsis.icu_stays(Files(demo), DEMO))
     oldest = table["age"] == 91.4
     assert oldest.any()
     for age in (89.0, 95.0):
@@ -324,26 +326,26 @@ def test_oldest_patients_may_have_any_age_from_89(demo: Path) -> None:
 
 
 def test_tables_of_the_full_database_have_capitals_and_gzip(demo: Path) -> None:
-    expected = _mimic.stays(Files(demo), DEMO)
+    expected = sepsis.icu_stays(Files(demo), DEMO)
     for name in ("PATIENTS.csv", "ICUSTAYS.csv"):
         path = demo / DEMO / name
         head, _, rest = path.read_text().partition("\n")
         quoted = ",".join(f'"{column.upper()}"' for column in head.split(","))
         path.with_suffix(".csv.gz").write_bytes(gzip.compress(f"{quoted}\n{rest}".encode()))
         path.unlink()
-    pd.testing.assert_frame_equal(_mimic.stays(Files(demo), DEMO), expected)
+    pd.testing.assert_frame_equal(sepsis.icu_stays(Files(demo), DEMO), expected)
 
 
 @pytest.mark.parametrize(
     ("name", "old", "new", "message"),
     [
         ("PATIENTS.csv", "2094-03-05 00:00:00", "yesterday",
-         r"PATIENTS\.csv, line 2, column dob: 'yesterday' is not a date"),
-        ("PATIENTS.csv", "2094-03-05 00:00:00", "", r"line 2, column dob: '' is not a date"),
-        ("PATIENTS.csv", ",F,", ",female,", r"line 2, column gender: unknown category 'female'"),
-        ("PATIENTS.csv", "10006", "10011", r"line 3, column subject_id: '10011' occurs"),
+         r"PATIENTS\.csv, row 1, column dob: 'yesterday' is not a date"),
+        ("PATIENTS.csv", "2094-03-05 00:00:00", "", r"row 1, column dob: '' is not a date"),
+        ("PATIENTS.csv", ",F,", ",female,", r"row 1, column gender: unknown category 'female'"),
+        ("PATIENTS.csv", "10006", "10011", r"row 2, column subject_id: 10011 occurs"),
         ("PATIENTS.csv", "10006", "10005",
-         r"ICUSTAYS\.csv, line 2, column subject_id: 10006 is not a subject_id of mimic3_demo/"),
+         r"ICUSTAYS\.csv, row 1, column subject_id: 10006 is not a subject_id of mimic3_demo/"),
         ("ICUSTAYS.csv", "intime", "in_time", r"ICUSTAYS\.csv: unknown column 'intime': did you"),
     ],
 )  # fmt: skip
@@ -355,5 +357,5 @@ def test_damaged_tables_of_mimic_are_one_line(
     assert old in text
     path.write_text(text.replace(old, new, 1))
     with pytest.raises(InputError, match=message) as error:
-        _mimic.stays(Files(demo), DEMO)
+        sepsis.icu_stays(Files(demo), DEMO)
     assert "\n" not in str(error.value)

@@ -2,7 +2,9 @@
 
 import gzip
 import hashlib
+import io
 import os
+import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +22,10 @@ ROOT_VARIABLE = "ROBUST_FAIRNESS_DATA"
 BLOCK = 2**20  # bytes that are read at once of a file that is not held in memory
 # Bytes of an uncompressed file: at most so many, and above the second number so many per byte.
 MOST_BYTES, MOST_UNQUESTIONED, MOST_RATIO = 2**33, 2**26, 200
+BLOCK = 2**20  # bytes that are read at once
+MOST_MEMBER = 2**30  # bytes of a file in a zip file; the largest state of the ACS has a quarter
+# a RuntimeError is an encrypted member of a zip file, a NotImplementedError another compression
+ZIP_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError)
 
 
 def default_root() -> Path:
@@ -78,7 +84,7 @@ class Files:
             return b"".join(self.blocks(name))
         with _readable(path):
             content = path.read_bytes()
-        self.sources[name] = hashlib.sha256(content).hexdigest()
+        self.note(name, content)
         return content
 
     def blocks(self, name: str) -> Iterator[bytes]:
@@ -98,10 +104,19 @@ class Files:
                 yield block
         self.sources[name] = digest.hexdigest()
 
+    def packed(self, archive: str, member: str) -> bytes:
+        """Bytes of a zip file or, where only that exists, of its file unpacked beside it."""
+        unpacked = PurePosixPath(archive).parent.joinpath(member).as_posix()
+        return self.content(archive if self.has(archive) or not self.has(unpacked) else unpacked)
+
+    def note(self, name: str, content: bytes) -> None:
+        """Record the checksum of what was read."""
+        self.sources[name] = hashlib.sha256(content).hexdigest()
+
     def note_values(self, name: str, table: pd.DataFrame) -> None:
         """Record the checksum of a typed table as ``name (values)``, whatever its file's form."""
         text = table.to_csv(index=False, header=False, lineterminator="\n")
-        self.sources[f"{name} (values)"] = hashlib.sha256(text.encode()).hexdigest()
+        self.note(f"{name} (values)", text.encode())
 
     def has(self, name: str) -> bool:
         """Whether the file ``name`` or ``name.gz`` is there."""
@@ -131,6 +146,27 @@ class Files:
 
     def _places(self, name: str) -> tuple[Path, Path]:
         return self.root / name, self.root / f"{name}.gz"
+
+
+def unzipped(content: bytes, archive: str, member: str) -> bytes:
+    """Bytes of a file in a zip file; ``content`` itself where it is no zip file."""
+    if not content.startswith(b"PK"):
+        return content
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as members:
+            if member not in members.namelist():
+                names = ", ".join(members.namelist()) or "nothing"
+                raise InputError(f"{archive}: contains {names}; expected a zip file with {member}")
+            size = members.getinfo(member).file_size
+            if size > MOST_MEMBER:
+                raise InputError(
+                    f"{archive}: {member} has {size} bytes uncompressed, allowed: up to "
+                    f"{MOST_MEMBER}"
+                )
+            with members.open(member) as file:  # in blocks: the stated size may be wrong
+                return b"".join(iter(lambda: file.read(BLOCK), b""))
+    except ZIP_DAMAGE as error:
+        raise InputError(f"{archive}: corrupted zip file: {error}") from error
 
 
 def _most_bytes(path: Path) -> int:

@@ -13,7 +13,7 @@ import torch
 from pydantic import BaseModel, Field, model_validator
 from torch import Tensor
 
-from robust_fairness.core import checkpoints
+from robust_fairness.compute import checkpoints
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.datasets.base import Dataset
 from robust_fairness.datasets.files import Files

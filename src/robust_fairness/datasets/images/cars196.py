@@ -15,7 +15,7 @@ from robust_fairness.datasets.files import Files, RawPath
 from robust_fairness.datasets.images._class_images import CLASS, ClassImageParameters, samples_of
 from robust_fairness.datasets.images._image_files import joined, opened, with_images
 from robust_fairness.datasets.raw.columns import require_distinct
-from robust_fairness.datasets.raw.text import read_csv
+from robust_fairness.datasets.raw.reading import read_cells
 from robust_fairness.samples import Samples
 
 NAME, NUMBER = "fname", "class"  # fields of an annotation
@@ -118,7 +118,7 @@ def _annotations(files: Files, name: str, names: list[str]) -> pd.DataFrame:
 def _fields(files: Files, name: str) -> tuple[list[str], list[Any]]:
     """File names and class numbers of all images, not yet checked."""
     if name.endswith(".csv"):
-        table = read_csv(files, name, (NAME, NUMBER), None)
+        table = read_cells(files.blocks(name), name, (NAME, NUMBER))
         return list(table[NAME]), list(table[NUMBER])
     found = _matlab(files, name, "annotations")
     missing = [field for field in (NAME, NUMBER) if field not in (found.dtype.names or ())]

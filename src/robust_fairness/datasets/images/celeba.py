@@ -13,7 +13,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.datasets.base import ImageDataset, labelled
-from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.files import Files, unzipped
 from robust_fairness.datasets.images import _celeba
 from robust_fairness.datasets.images._image_files import (
     ImageFileParameters,
@@ -22,7 +22,6 @@ from robust_fairness.datasets.images._image_files import (
     with_images,
 )
 from robust_fairness.datasets.images._skin_tone import SkinToneParameters
-from robust_fairness.datasets.raw.archives import unzipped
 from robust_fairness.samples import REQUIRED_PARTS, Samples
 from robust_fairness.samples.splits import require_every_class
 

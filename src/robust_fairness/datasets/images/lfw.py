@@ -16,9 +16,9 @@ from robust_fairness.datasets.base import ImageDataset
 from robust_fairness.datasets.files import Files, RawPath
 from robust_fairness.datasets.images._class_images import CLASS, ClassImageParameters, samples_of
 from robust_fairness.datasets.images._image_files import Source, opened, present
-from robust_fairness.datasets.raw.columns import require_distinct
+from robust_fairness.datasets.raw.columns import require_distinct, row_of
+from robust_fairness.datasets.raw.reading import read_cells
 from robust_fairness.datasets.raw.schemas import Category, Number, validated
-from robust_fairness.datasets.raw.text import read_csv, table_of
 from robust_fairness.samples import Samples
 
 IMAGE = re.compile(r"(?P<person>[^/]+)/(?P=person)_\d{4}\.jpg")
@@ -106,24 +106,23 @@ def _kumar(files: Files, name: str) -> pd.Series:
 
     Lines that begin with ``#`` are comments; the one with ``imagenum`` has the column names.
     """
-    lines = files.text(name).splitlines()
-    records = [
-        (n, text.rstrip("\t").split("\t")) for n, text in enumerate(lines, 1) if text.strip()
-    ]
-    header = next((cells[1:] for _, cells in records if cells[0] == "#" and NUMBER in cells), [])
+    lines = [line.rstrip("\t") for line in files.text(name).splitlines()]
+    headers = (line.split("\t")[1:] for line in lines if line.startswith("#\t"))
+    header = next((names for names in headers if NUMBER in names), [])
     missing = [column for column in (PERSON, NUMBER, *RACES) if column not in header]
     if missing:
         raise InputError(
             f"{name}: no column {missing[0]}; the first row must be preceded by a tab-separated "
             f"line of '#', person, imagenum and the attributes, including {', '.join(RACES)}"
         )
-    rows = [(line, cells) for line, cells in records if not cells[0].startswith("#")]
-    table = table_of(rows, name, header, None)
-    fields = {NUMBER: Number(1, whole=True), **dict.fromkeys(RACES, Number())}
-    typed = validated(table, fields, name)
-    person = table[PERSON].str.strip().str.replace(" ", "_")
-    for line in person.index[person == ""]:
-        raise InputError(f"{name}, line {line}, column person: '', allowed: a person")
+    text = "\n".join(lines).encode()
+    cells = read_cells([text], name, header=header, delimiter="\t", comment="#")
+    fields = {PERSON: None, NUMBER: Number(1, whole=True), **dict.fromkeys(RACES, Number())}
+    typed = validated(cells, fields, name)
+    person = typed[PERSON].str.strip().str.replace(" ", "_")
+    if (person == "").any():
+        row = row_of((person == "").to_numpy())
+        raise InputError(f"{name}, row {row}, column person: '', allowed: a person")
     number = typed[NUMBER].map("{:04.0f}".format)
     images = pd.Index(person + "/" + person + "_" + number + ".jpg", dtype=object)
     require_distinct(images, name)
@@ -134,7 +133,7 @@ def _kumar(files: Files, name: str) -> pd.Series:
 
 def _predicted(files: Files, name: str) -> pd.Series:
     """Predicted race of every row, by the name of the image; of other races it is missing."""
-    table = read_csv(files, name, (NAME, PREDICTION), None)
+    table = read_cells(files.blocks(name), name, (NAME, PREDICTION)).astype({NAME: object})
     require_distinct(table[NAME], name)
     named = validated(table, {PREDICTION: Category(PREDICTIONS)}, name)[PREDICTION]
     capital = named.astype(object).str.capitalize()

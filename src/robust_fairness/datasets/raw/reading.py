@@ -1,4 +1,4 @@
-"""Columns of CSV and Parquet files, read in blocks.
+"""Tables in CSV and Parquet files, read in blocks: the one reader of all tables.
 
 A text column is kept as its distinct values and one code per row. Memory therefore grows with the
 rows and the columns that are read, not with the size of the file.
@@ -6,9 +6,10 @@ rows and the columns that are read, not with the size of the file.
 
 import csv
 import io
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any
+from operator import itemgetter
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,10 @@ import pandas as pd
 from robust_fairness.core.errors import InputError, first_line, unknown_name
 from robust_fairness.core.extras import needed_by
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.raw.text import records
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from _typeshed import WriteableBuffer
 
 CSV, PARQUET = (".csv", ".csv.gz", ".tsv", ".tsv.gz"), ".parquet"
 DELIMITERS = (",", ";", "\t", "|")
@@ -24,7 +28,7 @@ PARQUET_MAGIC = b"PAR1"
 MOST_ROWS = 10_000_000
 MOST_BYTES = 8 * 2**30  # of a file, uncompressed
 MOST_TEXTS = 10_000  # distinct values of a column that is kept as text
-BLOCK_ROWS = 2**14  # that are parsed at once
+BLOCK_ROWS = 2**11  # that are parsed at once
 
 
 def read_columns(
@@ -35,7 +39,7 @@ def read_columns(
     missing: Sequence[str] = ("",),
     text: Collection[str] | None = (),
 ) -> pd.DataFrame:
-    """Columns of a CSV or Parquet file: text as categories, everything else as in the file.
+    """Columns of a user's CSV or Parquet file: text as categories, all else as in the file.
 
     A CSV file has a header and quoted cells (RFC 4180). Its cells are text without any change,
     spaces included; empty lines are skipped. A text column with more than ``MOST_TEXTS`` distinct
@@ -48,24 +52,64 @@ def read_columns(
     blocks = files.blocks(name)
     first = next(blocks, b"")
     if name.endswith(PARQUET) != first.startswith(PARQUET_MAGIC):
-        found = "a Parquet file" if first.startswith(PARQUET_MAGIC) else "no Parquet file"
-        raise InputError(f"{name}: is {found}, which does not match its name")
+        kind = "a Parquet file" if first.startswith(PARQUET_MAGIC) else "no Parquet file"
+        raise InputError(f"{name}: is {kind}, which does not match its name")
 
     def collector(column: str) -> _Column:
         is_text = text is None or column in text
         return _Column(f"{name}, column {column}", missing, is_text)
 
-    collected: Mapping[str, _Column | _Arrays]
     if name.endswith(PARQUET):
         for _ in blocks:  # notes the checksum
             pass
         with needed_by(f"{name}: a Parquet file"):
-            collected = _parquet_columns(files, name, columns, collector)
+            table = _parquet_columns(files, name, columns, collector)
     else:
-        collected = _csv_columns(files, name, columns, delimiter, collector)
-    if not collected:
+        rows = records(_lines(files.blocks(name), name), name, delimiter=delimiter, strict=True)
+        header = _header(rows, name)
+        wanted = _wanted(header, columns, name)
+        table = _collected(rows, name, header, wanted, collector)
+    if not len(table):
         raise InputError(f"{name}: has no rows")
-    return pd.DataFrame({column: cells.series() for column, cells in collected.items()}, copy=False)
+    return table
+
+
+def read_cells(
+    blocks: Iterable[bytes],
+    name: str,
+    columns: Sequence[str] | None = None,
+    *,
+    header: Sequence[str] | None = None,
+    delimiter: str = ",",
+    comment: str = "|",
+    rows: int | None = None,
+) -> pd.DataFrame:
+    """Columns of a documented CSV file: every cell as it is, as categories.
+
+    Args:
+        blocks: the bytes of the file.
+        name: the file, for messages.
+        columns: names in the header, all by default; of two columns of one name the first.
+        header: names of all columns of a file without a header, in which spaces after a delimiter
+            are skipped.
+        delimiter: what separates two cells.
+        comment: begins the comments of a file without a header.
+        rows: the documented number of rows; None if unknown.
+    """
+    lines = _lines(iter(blocks), name)
+    if header is None:
+        read = records(lines, name, delimiter=delimiter, strict=True)
+        header = _header(read, name)
+    else:
+        dialect = {"skipinitialspace": True, "quoting": csv.QUOTE_NONE}
+        every = records(lines, name, delimiter=delimiter, **dialect)
+        read = ((line, cells) for line, cells in every if not cells[0].startswith(comment))
+    wanted = list(dict.fromkeys(header if columns is None else columns))
+    _require_known(wanted, header, name)
+    table = _collected(read, name, header, wanted, lambda column: _Column(column, (), True))
+    if rows is not None and len(table) != rows:
+        raise InputError(f"{name}: {len(table)} rows, expected {rows}; the file may be incomplete")
+    return table
 
 
 def delimiter_of(files: Files, name: str, columns: Sequence[str] = ()) -> str:
@@ -85,6 +129,41 @@ def delimiter_of(files: Files, name: str, columns: Sequence[str] = ()) -> str:
 
     headers = {delimiter: header(delimiter) for delimiter in DELIMITERS}
     return max(headers, key=lambda each: (len({*columns} & {*headers[each]}), len(headers[each])))
+
+
+def records(
+    lines: Iterable[str], name: str, **dialect: str | bool | int
+) -> Iterator[tuple[int, list[str]]]:
+    """Records of a CSV file that are not empty, each with the number of its last line.
+
+    The parser of Python's ``csv`` rather than that of pandas, which fills short rows with empty
+    cells without an error.
+
+    Raises:
+        InputError: a quote is not closed, or the text is not UTF-8.
+    """
+    reader, before = csv.reader(lines, **dialect), 0  # type: ignore[arg-type]
+    try:
+        for cells in reader:
+            if cells:
+                yield reader.line_num, cells
+            before = reader.line_num
+    except csv.Error as error:
+        reason = f"line {reader.line_num}: {error}"
+        if "unexpected end" in str(error) or "field limit" in str(error):
+            reason = f"line {before + 1}: a quote is not closed"
+        raise InputError(f"{name}, {reason}") from error
+    except UnicodeDecodeError as error:
+        line = reader.line_num + error.object.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"{name}, line {line}: byte 0x{error.object[error.start]:02x} is not UTF-8 text"
+        ) from error
+
+
+def _lines(blocks: Iterator[bytes], name: str) -> io.TextIOWrapper:
+    """UTF-8 text, with or without a byte order mark, line by line."""
+    stream = io.BufferedReader(_Stream(blocks, name))
+    return io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
 
 
 def _size(files: Files, name: str) -> int:
@@ -129,15 +208,6 @@ class _Column:
             self.parts = [values[part] for part in self.parts]
             self.numeric, self.texts = True, []
 
-    def add_array(self, cells: Any) -> None:
-        """Add an array of pyarrow, of text or its dictionary."""
-        import pyarrow as pa
-
-        if not pa.types.is_dictionary(cells.type):
-            cells = cells.dictionary_encode()
-        codes = cells.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        self.add(codes, cells.dictionary.to_pylist())
-
     def series(self) -> pd.Series:
         """All cells."""
         cells, self.parts = np.concatenate(self.parts), []
@@ -169,22 +239,7 @@ class _Column:
         return values
 
 
-class _Arrays:
-    """Collects the cells of a column of Parquet that is no text."""
-
-    def __init__(self) -> None:
-        self.parts: list[Any] = []
-
-    def add_array(self, cells: Any) -> None:
-        """Add an array of pyarrow."""
-        self.parts.append(cells)
-
-    def series(self) -> pd.Series:
-        """All cells."""
-        import pyarrow as pa
-
-        parts, self.parts = self.parts, []
-        return pa.chunked_array(parts).to_pandas()
+Collector = Callable[[str], _Column]  # of the column with a name
 
 
 class _Stream(io.RawIOBase):
@@ -200,7 +255,7 @@ class _Stream(io.RawIOBase):
         """Always true."""
         return True
 
-    def readinto(self, target: Any) -> int:
+    def readinto(self, target: "WriteableBuffer") -> int:
         """Fill ``target`` as far as the current block reaches; 0 at the end."""
         if not self.left:
             block = next(self.blocks, b"")
@@ -208,31 +263,30 @@ class _Stream(io.RawIOBase):
             if self.count > MOST_BYTES:
                 raise _too_large(f"{self.name}: more than {MOST_BYTES / 2**30:g} GiB uncompressed")
             self.left = memoryview(block)
-        size = min(len(target), len(self.left))
-        target[:size] = self.left[:size]
+        view = memoryview(target).cast("B")
+        size = min(len(view), len(self.left))
+        view[:size] = self.left[:size]
         self.left = self.left[size:]
         return size
 
 
-Collector = Callable[[str], _Column]  # of the column with a name
+def _header(rows: Iterator[tuple[int, list[str]]], name: str) -> list[str]:
+    for _, cells in rows:
+        return cells
+    raise InputError(f"{name}: is empty, allowed: a header and rows")
 
 
-def _csv_columns(
-    files: Files, name: str, columns: Sequence[str] | None, delimiter: str, collector: Collector
-) -> dict[str, _Column]:
-    """The columns of a CSV file, parsed in blocks of rows.
-
-    The parser of Python's ``csv`` rather than that of pandas, which fills short rows with empty
-    cells and cuts off long ones without an error.
-    """
-    stream = _Stream(files.blocks(name), name)
-    lines = io.TextIOWrapper(io.BufferedReader(stream), encoding="utf-8-sig", newline="")
-    rows = records(lines, name, delimiter=delimiter, strict=True)
-    _, header = next(rows, (1, []))
-    if not header:
-        raise InputError(f"{name}: is empty, allowed: a header and rows")
-    places = {column: header.index(column) for column in _wanted(header, columns, name)}
-    collected = {column: collector(column) for column in places}
+def _collected(
+    rows: Iterator[tuple[int, list[str]]],
+    name: str,
+    header: Sequence[str],
+    wanted: Sequence[str],
+    collector: Collector,
+) -> pd.DataFrame:
+    """Columns of the rows, which must all have as many cells as the header; empty without any."""
+    places = [list(header).index(column) for column in wanted]
+    pick = itemgetter(*places, *places[:1])  # of one index alone it would give no tuple
+    collected = [collector(column) for column in wanted]
     count = 0
     while block := list(islice(rows, BLOCK_ROWS)):
         count += len(block)
@@ -242,17 +296,19 @@ def _csv_columns(
                 raise InputError(
                     f"{name}, line {line}: {len(cells)} fields, expected {len(header)}"
                 )
-        for column, place in places.items():
-            of_column = np.array([cells[place] for _, cells in block], dtype=object)
+        picked = np.array([pick(cells) for _, cells in block], dtype=object)
+        for column, of_column in zip(collected, picked.T, strict=False):
             codes, texts = pd.factorize(of_column)
-            collected[column].add(codes, texts.tolist())
-    return collected if count else {}
+            column.add(codes, texts.tolist())
+    if not count:
+        return pd.DataFrame(columns=list(wanted), dtype="category")
+    return pd.DataFrame({n: cells.series() for n, cells in zip(wanted, collected, strict=True)})
 
 
 def _parquet_columns(
     files: Files, name: str, columns: Sequence[str] | None, collector: Collector
-) -> dict[str, _Column | _Arrays]:
-    """The columns of a Parquet file, in blocks of rows."""
+) -> pd.DataFrame:
+    """The columns of a Parquet file, text as its dictionary."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -266,19 +322,25 @@ def _parquet_columns(
         for column in wanted:
             _require_flat(schema.field(column).type, f"{name}, column {column}")
         texts = [column for column in wanted if _is_text(schema.field(column).type)]
-        collected = {
-            column: collector(column) if column in texts else _Arrays() for column in wanted
-        }
+        table: dict[str, pd.Series] = {}
         with parquet.ParquetFile(path, read_dictionary=texts) as file:
-            for batch in file.iter_batches(BLOCK_ROWS, columns=wanted, use_threads=False):
-                for column in wanted:
-                    collected[column].add_array(batch.column(column))
+            cells = file.read(wanted, use_threads=False)
+        for column in wanted if len(cells) else ():
+            if column not in texts:
+                table[column] = cells.column(column).to_pandas()
+                continue
+            collected = collector(column)
+            for chunk in cells.column(column).chunks:
+                coded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+                codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+                collected.add(codes, coded.dictionary.to_pylist())
+            table[column] = collected.series()
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{name}: not a readable Parquet file: {first_line(error)}") from error
-    return collected if metadata.num_rows else {}
+    return pd.DataFrame(table, columns=wanted, copy=False)
 
 
-def _uncompressed(metadata: Any, columns: Sequence[str]) -> int:
+def _uncompressed(metadata: "pa.parquet.FileMetaData", columns: Sequence[str]) -> int:
     chunks = (
         metadata.row_group(group).column(place)
         for group in range(metadata.num_row_groups)
@@ -291,7 +353,7 @@ def _uncompressed(metadata: Any, columns: Sequence[str]) -> int:
     )
 
 
-def _require_flat(kind: Any, place: str) -> None:
+def _require_flat(kind: "pa.DataType", place: str) -> None:
     """Refuse cells that are lists or tables themselves."""
     import pyarrow as pa
 
@@ -302,7 +364,7 @@ def _require_flat(kind: Any, place: str) -> None:
         )
 
 
-def _is_text(kind: Any) -> bool:
+def _is_text(kind: "pa.DataType") -> bool:
     import pyarrow as pa
 
     values = kind.value_type if pa.types.is_dictionary(kind) else kind
@@ -318,9 +380,14 @@ def _wanted(header: Sequence[str], columns: Sequence[str] | None, name: str) -> 
             f"{name}: the only column is {header[0]!r}, allowed: the right delimiter, here perhaps "
             f"{others[0]!r}"
         )
+    _require_known(wanted, header, name)
     for column in wanted:
-        if column not in header:
-            raise InputError(f"{name}: {unknown_name('column', column, header)}")
         if list(header).count(column) > 1:
             raise InputError(f"{name}: several columns are named {column!r}; names must be unique")
     return wanted
+
+
+def _require_known(columns: Iterable[str], header: Sequence[str], name: str) -> None:
+    for column in columns:
+        if column not in header:
+            raise InputError(f"{name}: {unknown_name('column', column, header)}")

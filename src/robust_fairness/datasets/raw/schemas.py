@@ -1,23 +1,19 @@
-"""Schemas of raw tables: what each field may hold, checked by pandera, reported in one line.
+"""What the fields of a documented table may hold.
 
-A dataset declares its fields, ``{"age": Number(18, 96), "sex": Category(("Male", "Female"))}``, or
-has them in a codebook, a YAML file; ``validated`` turns cells (strings) into a typed table or names
-the first cell that does not fit.
+``validated`` turns cells into a typed table or names the first cell that does not fit.
 """
 
-import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 
 from robust_fairness.core.errors import InputError, unknown_name
 
-LARGEST = sys.float_info.max
+LARGEST = float(np.finfo(np.float64).max)
+TEXT = "text"  # the declared type of cells that are taken as they are
 
 
 @dataclass(frozen=True)
@@ -34,32 +30,22 @@ class Number:
     whole: bool = False
     missing: tuple[str, ...] = ()
 
-    def parse(self, cells: pd.Series) -> pd.Series:
-        """Numbers; NaN where the value is missing, infinity where there is no number."""
-        values = pd.to_numeric(cells, errors="coerce").astype("float64")
-        missing = cells.isin(list(self.missing))
-        return values.fillna(np.inf).mask(missing)
-
-    def column(self) -> Any:
-        import pandera.pandas as pa
-
-        checks = [pa.Check.in_range(self.low, self.high)]
+    def typed(self, texts: pd.Index, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The numbers of cells, and which of the distinct ``texts`` are none that is allowed."""
+        values = pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").to_numpy(np.float64)
+        missing = texts.isin(list(self.missing))
+        wrong = ~((self.low <= values) & (values <= self.high))
         if self.whole:
-            checks.append(pa.Check(_is_whole, name="whole"))
-        return pa.Column("float64", checks, nullable=bool(self.missing))
+            wrong |= values != np.round(values)
+        return np.where(missing, np.nan, values)[codes], wrong & ~missing
 
     def problem(self, cell: str) -> str:
+        """What is wrong with a cell."""
         kind = "whole number" if self.whole else "number"
-        if (self.low, self.high) == (-LARGEST, LARGEST):
-            allowed = f"a {kind}" if self.whole else "a finite number"
-        elif self.high == LARGEST:
-            allowed = f"a {kind}, {self.low:g} or more"
-        elif self.low == -LARGEST:
-            allowed = f"a {kind}, {self.high:g} or less"
-        else:
-            allowed = f"a {kind} from {self.low:g} to {self.high:g}"
+        limits = [f"{self.low:g} or more"] if self.low > -LARGEST else []
+        limits += [f"{self.high:g} or less"] if self.high < LARGEST else []
         others = "".join(f" or {mark!r}" for mark in self.missing)
-        return f"{cell!r}, allowed: {allowed}{others}"
+        return f"{cell!r}, allowed: a finite {', '.join([kind, *limits])}{others}"
 
 
 @dataclass(frozen=True)
@@ -67,83 +53,74 @@ class Category:
     """One of the listed categories, categorical in their order.
 
     Attributes:
-        allowed: the categories; or a mapping from the codes of the file to readable names, several
-            codes of one name being one category.
+        allowed: the categories; or a mapping from the codes of the file, texts or numbers, to
+            readable names, several codes of one name being one category.
+        missing: cells of an unknown value.
     """
 
-    allowed: tuple[str, ...] | Mapping[str, str]
+    allowed: Sequence[str] | Mapping[Any, str]
+    missing: tuple[str, ...] = ()
 
     @property
-    def names(self) -> dict[str, str]:
+    def names(self) -> dict[Any, str]:
         """Names of the categories by their cells."""
         if isinstance(self.allowed, Mapping):
             return dict(self.allowed)
         return {cell: cell for cell in self.allowed}
 
-    @property
-    def kind(self) -> pd.CategoricalDtype:
-        """The names in their order, each once."""
-        return pd.CategoricalDtype(list(dict.fromkeys(self.names.values())))
-
-    def parse(self, cells: pd.Series) -> pd.Series:
-        """Names; missing where the cell is no category."""
-        return cells.astype("object").map(self.names).astype(self.kind)
-
-    def column(self) -> Any:
-        import pandera.pandas as pa
-
-        return pa.Column(self.kind)
+    def typed(self, texts: pd.Index, codes: np.ndarray) -> tuple[pd.Categorical, np.ndarray]:
+        """The names of cells, and which of the distinct ``texts`` are no category."""
+        names = self.names
+        kinds = pd.Index(list(dict.fromkeys(names.values())), dtype=object)
+        keys: Sequence[Any] = list(texts)
+        if not all(isinstance(key, str) for key in names):
+            keys = pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").tolist()
+        places = kinds.get_indexer(pd.Index([names.get(key) for key in keys], dtype=object))
+        wrong = (places < 0) & ~texts.isin(list(self.missing))
+        return pd.Categorical.from_codes(places[codes], kinds), wrong
 
     def problem(self, cell: str) -> str:
-        return str(unknown_name("category", cell, self.names))
+        """What is wrong with a cell."""
+        return str(unknown_name("category", cell, map(str, self.names)))
 
 
 Field = Number | Category
 
 
-def codebook(module: str) -> dict[str, Field]:
-    """The fields of a table by name, from the YAML file beside its module.
+def field(written: Any) -> Field | None:
+    """A field as YAML declares it; None of cells that are taken as they are.
 
-    A field is a list of categories, ``codes`` with the names of categories, or the attributes of a
-    ``Number``.
+    Nothing of a number, ``text`` or a number of categories of text, a list of categories, or the
+    attributes of a ``Number`` or (``codes``) a ``Category``.
     """
-    path = Path(module).with_suffix(".yml")
-    return {
-        name: _field(written)
-        for name, written in yaml.safe_load(path.read_text(encoding="utf-8")).items()
-    }
-
-
-def _field(written: Any) -> Field:
+    if written is None:
+        return Number()
+    if written == TEXT or isinstance(written, int):
+        return None
     if isinstance(written, list):
         return Category(tuple(written))
+    missing = tuple(written.get("missing", ()))
     if "codes" in written:
-        return Category(written["codes"])
-    return Number(**written | {"missing": tuple(written.get("missing", ()))})
+        return Category(written["codes"], missing)
+    return Number(**written | {"missing": missing})
 
 
-def validated(cells: pd.DataFrame, fields: Mapping[str, Field], file: str) -> pd.DataFrame:
-    """The columns of ``fields``, float64 or categorical, indexed as ``cells`` by line number."""
-    import pandera.errors
-    import pandera.pandas as pa
+def validated(cells: pd.DataFrame, fields: Mapping[str, Field | None], file: str) -> pd.DataFrame:
+    """The columns of ``fields``: float64, categorical, or text.
 
-    for name in fields:
+    ``cells`` are categories of text, as ``reading.read_cells`` reads them.
+    """
+    table: dict[str, Any] = {}
+    for name, declared in fields.items():
         if name not in cells:
             raise InputError(f"{file}: {unknown_name('column', name, cells.columns)}")
-    parsed = pd.DataFrame({name: field.parse(cells[name]) for name, field in fields.items()})
-    schema = pa.DataFrameSchema({name: field.column() for name, field in fields.items()})
-    try:
-        return schema.validate(parsed, lazy=True)
-    except pandera.errors.SchemaErrors as errors:
-        failures = errors.failure_cases[["index", "column"]]
-        declared = list(fields)
-        line, name = min(
-            failures.itertuples(index=False, name=None),
-            key=lambda place: (place[0], declared.index(place[1])),
-        )
-        problem = fields[name].problem(str(cells.at[line, name]))
-        raise InputError(f"{file}, line {line}, column {name}: {problem}") from errors
-
-
-def _is_whole(values: pd.Series) -> pd.Series:
-    return values == values.round()
+        if declared is None:
+            table[name] = cells[name].astype(object)
+            continue
+        texts, codes = cells[name].cat.categories, cells[name].cat.codes.to_numpy()
+        table[name], wrong = declared.typed(texts, codes)
+        if wrong.any():
+            row = int(wrong[codes].argmax())
+            problem = declared.problem(str(texts[codes[row]]))
+            raise InputError(f"{file}, row {row + 1}, column {name}: {problem}")
+    return pd.DataFrame(table, index=cells.index)

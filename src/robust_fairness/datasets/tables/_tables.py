@@ -1,6 +1,6 @@
 """What several tables share: checks, codes and missing cells as features, top shares."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Literal
 
 import numpy as np
@@ -22,13 +22,13 @@ def require_rows(table: pd.DataFrame, rows: int, file: str, filters: str) -> Non
         raise InputError(f"{file}: {len(table)} rows after {filters}, expected {rows}")
 
 
-def only_of(kind: str, allowed: Collection[str]) -> AfterValidator:
+def only_of(kind: str, allowed: Callable[[], Collection[str]]) -> AfterValidator:
     """Check of a parameter that lists names, to annotate ``tuple[str, ...]`` with."""
 
     def check(names: tuple[str, ...]) -> tuple[str, ...]:
         for name in names:
-            if name not in allowed:
-                raise ValueError(str(unknown_name(kind, name, allowed)))
+            if name not in allowed():
+                raise ValueError(str(unknown_name(kind, name, allowed())))
         return names
 
     return AfterValidator(check)
@@ -74,7 +74,9 @@ def top_share(values: pd.Series, file: str, parameters: TopShareParameters) -> p
     )
 
 
-def coded(codes: pd.Series, names: Mapping[int, str], missing: str = "") -> pd.Series:
+def coded(
+    codes: pd.Series, names: Mapping[int, str] | Mapping[float, str], missing: str = ""
+) -> pd.Series:
     """Numeric codes as categories in the order of ``names``, and ``missing`` unless it is empty."""
     kinds = [*dict.fromkeys(names.values()), *([missing] if missing else [])]
     values = codes.map(dict(names)).astype("object")
@@ -91,6 +93,11 @@ def two_categories(second: pd.Series, names: tuple[str, str]) -> pd.Series:
     """Truth values as two categories: the first name where false, the second where true."""
     codes = second.to_numpy(np.int8)
     return pd.Series(pd.Categorical.from_codes(codes, pd.Index(names)), second.index)
+
+
+def without(values: pd.Series, category: str) -> pd.Series:
+    """The values with one category fewer, whose rows have no value, in the same order."""
+    return values.cat.set_categories(values.cat.categories.drop(category))
 
 
 def grouped(codes: pd.Series, first: Mapping[str, int], missing: str) -> pd.Series:

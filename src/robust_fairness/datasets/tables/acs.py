@@ -3,6 +3,7 @@
 Read from the Census Bureau's own zip files of person records (1-Year PUMS).
 """
 
+import io
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -14,8 +15,9 @@ from pydantic import BaseModel, Field, model_validator
 
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.datasets.base import EACH_ONCE, TableDataset, TableParameters, TypedTable
-from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.raw.archives import Packed, packed, parsed
+from robust_fairness.datasets.files import Files, unzipped
+from robust_fairness.datasets.raw.columns import row_of
+from robust_fairness.datasets.raw.reading import read_cells
 from robust_fairness.datasets.raw.schemas import Field as Cell
 from robust_fairness.datasets.raw.schemas import Number, validated
 from robust_fairness.datasets.tables._tables import (
@@ -73,6 +75,10 @@ YEAR = 2018
 SERIAL_WITH_YEAR = 2017  # from then on serial numbers begin with the year
 STATES = ("HI", "ME", "MT", "NE", "NM", "RI", "SD", "WV")
 NOT_APPLICABLE = "not applicable"
+BUNDLED = Path(__file__).parent
+FILE = "acs_states.parquet"
+INCOME = TASKS["Income"]
+LABEL = "above_50000"
 
 
 FEATURE_COLUMNS = {
@@ -102,7 +108,9 @@ class PersonParameters(TableParameters):
 
 
 class Acs(TableDataset):
-    """Person records of some states, with the attributes sex, race, race_full, age and state.
+    """American Community Survey: the tasks of Ding et al. (2021) by state, 2014 to 2023.
+
+    Person records of some states, with the attributes sex, race, race_full, age and state.
 
     Numbers stay numbers, with 0 and an indicator column where a cell may be missing; codes are
     one-hot, "not applicable" being a category; OCCP and POBP are merged into major groups.
@@ -110,6 +118,8 @@ class Acs(TableDataset):
 
     Source: F. Ding et al., "Retiring Adult: New Datasets for Fair Machine Learning", NeurIPS 2021.
     """
+
+    name = "acs"
 
     class Parameters(PersonParameters):
         """Parameters of the ACS tasks.
@@ -124,7 +134,7 @@ class Acs(TableDataset):
         year: Literal[2014, 2015, 2016, 2017, 2018, 2019, 2021, 2022, 2023] = 2018
         task: Literal["Income", "PublicCoverage", "Mobility", "Employment", "TravelTime"] = "Income"
         states: Annotated[
-            tuple[str, ...], only_of("state", FIPS), EACH_ONCE, Field(min_length=1)
+            tuple[str, ...], only_of("state", lambda: FIPS), EACH_ONCE, Field(min_length=1)
         ] = STATES
         threshold: float | None = None
 
@@ -216,28 +226,33 @@ def read_state(files: Files, state: str, task: Task, year: int = YEAR) -> pd.Dat
     """
     used = {column("ST", year), "AGEP", "SEX", "RAC1P", "PWGTP", task.target}
     used.update(task.features, task.rows)
-    found = packed(files, archive(state, year), member(state, year))
-    return _records(found, state, year, tuple(name for name in FIELDS if name in used)).copy()
+    content = files.packed(archive(state, year), member(state, year))
+    return _records(content, state, year, tuple(name for name in FIELDS if name in used)).copy()
 
 
 @lru_cache(maxsize=2 * len(STATES))
-def _records(found: Packed, state: str, year: int, columns: tuple[str, ...]) -> pd.DataFrame:
+def _records(content: bytes, state: str, year: int, columns: tuple[str, ...]) -> pd.DataFrame:
     """Some columns of the records of a state, validated."""
-    name = found.archive
-    cells = parsed(found.text, found.place, ["SERIALNO", *columns])
-    if year >= SERIAL_WITH_YEAR:
-        other = ~cells["SERIALNO"].str.startswith(str(year))
-        for line, serial in cells["SERIALNO"][other].items():
-            raise InputError(
-                f"{name}, line {line}, column SERIALNO: {serial!r}, allowed: records of {year}"
-            )
-    table = validated(cells, {field: FIELDS[field] for field in columns}, name)
+    name, inside = archive(state, year), member(state, year)
+    text = unzipped(content, name, inside)
+    cells = read_cells([text], f"{name}, {inside}", ["SERIALNO", *columns])
+    fields: dict[str, Cell | None] = {field: FIELDS[field] for field in columns}
+    table = validated(cells, fields | {"SERIALNO": None}, name)
     place = column("ST", year)
-    for line, code in table[place][table[place] != FIPS[state]].items():
-        raise InputError(
-            f"{name}, line {line}, column {place}: {code:g}, allowed: {FIPS[state]} ({state})"
-        )
-    return table.assign(SERIALNO=cells["SERIALNO"], state=state)
+    for field, wrong, allowed in (
+        ("SERIALNO", ~_of_year(table["SERIALNO"], year), f"records of {year}"),
+        (place, table[place] != FIPS[state], f"{FIPS[state]} ({state})"),
+    ):
+        if wrong.any():
+            row = row_of(wrong.to_numpy())
+            cell = str(cells[field].iloc[row - 1])
+            raise InputError(f"{name}, row {row}, column {field}: {cell!r}, allowed: {allowed}")
+    return table.assign(state=state)
+
+
+def _of_year(serials: pd.Series, year: int) -> pd.Series:
+    """Which serial numbers are those of a year, as far as they say."""
+    return serials.str.startswith(str(year)) | (year < SERIAL_WITH_YEAR)
 
 
 def _label(values: pd.Series, task: Task, threshold: float | None) -> pd.Series:
@@ -258,3 +273,36 @@ def _feature(values: pd.Series) -> pd.Series:
     if name in GROUPED_CODES:
         return grouped(values, GROUPED_CODES[name], NOT_APPLICABLE)
     return values
+
+
+class AcsStates(TableDataset):
+    """Income in eight states, from the American Community Survey 2018; bundled with the package.
+
+    The rows, features, attributes and households of ``acs`` for Income in its default states, in a
+    file that ``docs/acs_states.py`` makes from the archives that ``acs`` reads. ``id`` is the
+    number of the row in it, from 0.
+
+    Source: US Census Bureau, American Community Survey 2018, 1-Year Public Use Microdata Sample;
+    task of F. Ding et al., "Retiring Adult: New Datasets for Fair Machine Learning", NeurIPS 2021.
+    """
+
+    name = "acs_states"
+
+    class Parameters(PersonParameters):
+        """Parameters of Income in eight states; the place of birth is left out by default."""
+
+        states: Annotated[
+            tuple[str, ...], only_of("state", lambda: STATES), EACH_ONCE, Field(min_length=1)
+        ] = STATES
+        drop: Annotated[tuple[str, ...], only_of("feature", lambda: INCOME.features)] = ("POBP",)
+        sensitive: tuple[Literal["sex", "race", "race_full", "age"], ...] = ("sex", "race")
+
+    feature_columns: ClassVar = FEATURE_COLUMNS
+
+    def read(self, files: Files, splits: int) -> TypedTable:
+        states = self.parameters.states
+        content = Files(BUNDLED, files.sources).content(FILE)
+        table = pd.read_parquet(io.BytesIO(content))
+        table = table[table["state"].isin(states)].astype({"AGEP": "float64"})  # as in ``acs``
+        target = two_categories(table[LABEL], ("at most 50000", "above 50000"))
+        return typed_persons(table, target, table["household"], INCOME, self.parameters)

@@ -2,7 +2,7 @@
 
 The data are MIMIC-III (Johnson et al. 2016), which nobody may hand on: whoever has signed
 PhysioNet's agreement extracts the cohort of Komorowski et al. (2018) and writes it in the format
-of ``sepsis.yml`` that ``docs/data/tables.md`` describes.
+that ``docs/data/tables.md`` describes, with the columns that ``public.yml`` declares.
 """
 
 import logging
@@ -10,31 +10,38 @@ from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import Field
+from pydantic import Field as Limits
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.base import TableDataset, TypedTable
+from robust_fairness.datasets.base import TypedTable
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.raw.schemas import codebook, validated
-from robust_fairness.datasets.raw.text import read_csv
-from robust_fairness.datasets.tables import _mimic
+from robust_fairness.datasets.raw.reading import read_cells
+from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
 from robust_fairness.datasets.tables._tables import FaircoccoParameters, only_of
+from robust_fairness.datasets.tables.public import PublicTable, declared
 from robust_fairness.samples.splits import Fraction
 
 logger = logging.getLogger(__name__)
 
 DATA = "sepsis/trajectories.csv"
 DOSES = ("iv_fluid", "vasopressor_max")
-FIELDS = codebook(__file__)
-FEATURES = tuple(FIELDS)[2 : -len(DOSES)]  # after patient and window
+FEATURES = tuple(declared("sepsis").columns)[2 : -len(DOSES)]  # after patient and window
 STATIC = ("gender", "re_admission")
 CLASSES = ("no treatment", "treatment")
 # Raghu et al. (2017): C_0, C_1, C_2
 STAYS_ILL, WORSENS, LACTATE_RISES = -0.025, -0.125, -2.0
 AGE_TOLERANCE = 1  # years: age at admission, or at the beginning of the stay, rounded or not
+# Tables of MIMIC-III as PhysioNet hands them out, open demo or full.
+PATIENTS, STAYS = "PATIENTS.csv", "ICUSTAYS.csv"
+# The birth of patients older than 89 is moved to 300 years before their first admission, so that
+# nobody can be identified by age; the median of their ages is documented.
+OLD, OLDEST = 89, 91.4
+SHIFTED = 150.0  # years: above every real age, below every shifted one
+YEAR = np.timedelta64(31_557_600, "s")  # 365.25 days
+KEY = Number(0, 2**53, whole=True)
 
 
-class Sepsis(TableDataset):
+class Sepsis(PublicTable):
     """States of 4 hours and whether the clinicians treated: behavioural cloning of their policy.
 
     A row is a window; class 1 is the action ``treatment``, IV fluid or a vasopressor or both.
@@ -61,25 +68,26 @@ class Sepsis(TableDataset):
                 source).
         """
 
-        trajectories: tuple[str, ...] = Field((DATA,), min_length=1)
+        trajectories: tuple[str, ...] = Limits((DATA,), min_length=1)
         outcome: Literal["cited", "as_printed"] = "cited"
         demographics: str | None = None
-        drop: Annotated[tuple[str, ...], only_of("feature", FEATURES)] = ()
+        drop: Annotated[tuple[str, ...], only_of("feature", lambda: FEATURES)] = ()
         sensitive: tuple[Literal["gender", "age"], ...] = ("gender",)
         train_rows: Fraction = 0.8
 
     def required_files(self) -> tuple[str, ...]:
         folder = self.parameters.demographics
-        tables = (
-            () if folder is None else (f"{folder}/{_mimic.PATIENTS}", f"{folder}/{_mimic.STAYS}")
-        )
+        tables = () if folder is None else (f"{folder}/{PATIENTS}", f"{folder}/{STAYS}")
         return (*self.parameters.trajectories, *tables)
 
     def read(self, files: Files, splits: int) -> TypedTable:
         parameters = self.parameters
-        table = pd.concat(
-            [_read(name, files) for name in parameters.trajectories], ignore_index=True
-        )
+        fields = declared(self.name).fields()
+        parts = []
+        for name in parameters.trajectories:
+            part = validated(read_cells(files.blocks(name), name, list(fields)), fields, name)
+            parts.append(part.assign(file=name, row=part.index + 1))
+        table = pd.concat(parts, ignore_index=True)
         _require_whole_trajectories(table)
         table["person"] = table["patient"]
         if parameters.demographics is not None:
@@ -127,21 +135,15 @@ def outcome(table: pd.DataFrame, second_term: Literal["cited", "as_printed"]) ->
     )
 
 
-def _read(name: str, files: Files) -> pd.DataFrame:
-    """One file with typed columns, and where each of its rows stands."""
-    table = validated(read_csv(files, name, list(FIELDS), rows=None), FIELDS, name)
-    return table.assign(file=name, line=table.index)
-
-
 def _require_whole_trajectories(table: pd.DataFrame) -> None:
     """Each patient is in one place, window after window, and does not change."""
     before = table.shift()
     same = (table["patient"] == before["patient"]) & (table["file"] == before["file"])
     first = table.drop_duplicates("patient").set_index("patient").loc[table["patient"]]
-    known = {"other_file": first["file"].array, "other_line": first["line"].array}
+    known = {"other_file": first["file"].array, "other_row": first["row"].array}
     _refuse(
         table.assign(**known), ~same & table["patient"].duplicated(), "patient",
-        "{patient:.0f} again, after {other_file}, line {other_line}; allowed: all windows of a "
+        "{patient:.0f} again, after {other_file}, row {other_row}; allowed: all windows of a "
         "patient in one block of one file",
     )  # fmt: skip
     expected = before["window"] + 1
@@ -160,16 +162,16 @@ def _require_whole_trajectories(table: pd.DataFrame) -> None:
 
 def _persons(table: pd.DataFrame, files: Files, folder: str) -> np.ndarray:
     """Whose stay each row is of, int64 ``[n]``, gender and age being those of that person."""
-    stays = _mimic.stays(files, folder)
-    allowed = f"{{patient:.0f}}, allowed: an icustay_id of {folder}/{_mimic.STAYS}"
+    stays = icu_stays(files, folder)
+    allowed = f"{{patient:.0f}}, allowed: an icustay_id of {folder}/{STAYS}"
     _refuse(table, ~table["patient"].isin(stays.index), "patient", allowed)
     stay = stays.loc[table["patient"].astype("int64")]
     both = table.assign(official_gender=stay["gender"].array, official_age=stay["age"].array)
-    source = f"as in {folder}/{_mimic.PATIENTS}"
+    source = f"as in {folder}/{PATIENTS}"
     differs = both["gender"].astype("object") != both["official_gender"]
     _refuse(both, differs, "gender", f"{{gender!r}}, allowed: {{official_gender!r}}, {source}")
     # the true age of the oldest is not known
-    old = (both["official_age"] == _mimic.OLDEST) & (both["age"] >= _mimic.OLD)
+    old = (both["official_age"] == OLDEST) & (both["age"] >= OLD)
     far = (both["age"] - both["official_age"]).abs() > AGE_TOLERANCE
     within = f"{{age:g}}, allowed: within {AGE_TOLERANCE} year of {{official_age:.1f}}, {source}"
     _refuse(both, far & ~old, "age", within)
@@ -181,5 +183,46 @@ def _refuse(table: pd.DataFrame, wrong: pd.Series, column: str, problem: str) ->
     for row in table[wrong].head(1).to_dict("records"):
         cells = {str(name): cell for name, cell in row.items()}
         raise InputError(
-            f"{cells['file']}, line {cells['line']}, column {column}: {problem.format(**cells)}"
+            f"{cells['file']}, row {cells['row']}, column {column}: {problem.format(**cells)}"
         )
+
+
+def icu_stays(files: Files, folder: str) -> pd.DataFrame:
+    """Patient, gender and age of every ICU stay, from ``PATIENTS.csv`` and ``ICUSTAYS.csv``.
+
+    Headers may be in capitals (full database) or not (demo).
+
+    Returns:
+        ``subject_id``, ``gender`` (F or M) and ``age`` (years at the beginning of the stay, 91.4
+        where the birth is shifted), indexed by ``icustay_id``, int64.
+    """
+    name = f"{folder}/{STAYS}"
+    table = _table(files, name, {"icustay_id": KEY, "subject_id": KEY}, "intime")
+    fields: dict[str, Field | None] = {"subject_id": KEY, "gender": Category(("F", "M"))}
+    patients = _table(files, f"{folder}/{PATIENTS}", fields, "dob").set_index("subject_id")
+    known = f"{{subject_id:.0f}} is not a subject_id of {folder}/{PATIENTS}"
+    _refuse(table, ~table["subject_id"].isin(patients.index), "subject_id", known)
+    patient = patients.loc[table["subject_id"]]
+    years = (table["intime"].to_numpy() - patient["dob"].to_numpy()) / YEAR
+    return pd.DataFrame(
+        {
+            "subject_id": table["subject_id"].to_numpy(np.int64),
+            "gender": patient["gender"].to_numpy(object),
+            "age": np.where(years > SHIFTED, OLDEST, years),
+        },
+        index=pd.Index(table["icustay_id"].astype("int64"), name="icustay_id"),
+    )
+
+
+def _table(files: Files, name: str, fields: dict[str, Field | None], moment: str) -> pd.DataFrame:
+    """Some columns of an official table by their names in small letters, the first one a key."""
+    cells = read_cells(files.blocks(name), name).rename(columns=str.lower)
+    table = validated(cells, {**fields, moment: None}, name)
+    table = table.assign(file=name, row=table.index + 1)
+    key = next(iter(fields))
+    _refuse(table, table[key].duplicated(), key, f"{{{key}:.0f}} occurs twice")
+    dates = pd.to_datetime(table[moment], format="ISO8601", errors="coerce")
+    example = f"{{{moment}!r}} is not a date such as 2101-10-20 19:08:00"
+    _refuse(table, dates.isna(), moment, example)
+    # in seconds: differences in nanoseconds cannot hold the 300 years of a shifted birth
+    return table.assign(**{moment: dates.to_numpy("datetime64[s]")})

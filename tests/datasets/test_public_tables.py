@@ -1,0 +1,891 @@
+"""Public tables: real files read independently, made-up files of the same form, damaged files."""
+
+import csv
+import io
+import json
+import re
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from pydantic import ValidationError
+from sklearn.datasets import load_diabetes
+
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.registry import find
+from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.raw.schemas import Category, Number
+from robust_fairness.datasets.tables import public
+from robust_fairness.samples import Samples
+
+GOLDEN = json.loads((Path(__file__).parent / "natural_golden.json").read_text())
+DECLARED = {
+    name: public.declared(name)
+    for name in (
+        "adult", "communities", "compas", "credit_card", "drugs", "german", "heart", "kdd_census",
+        "law_school", "oulad", "readmission", "students",
+    )
+}  # fmt: skip
+FILES = {name: list(table.files) for name, table in DECLARED.items()}
+COLUMNS = {name: list(table.columns) for name, table in DECLARED.items()}
+MEMBER = public.Readmission.member
+SMALL = 240  # rows of a made-up file
+Change = Callable[[pd.DataFrame], pd.DataFrame]
+
+
+def load(name: str, root: Path, splits: int = 1, **options: object) -> Samples:
+    plugin = find("dataset", name)
+    return plugin(plugin.Parameters(**options)).load(Files(root), splits)
+
+
+def parts(samples: Samples, split: str) -> tuple[int, ...]:
+    return tuple(len(samples.rows(split, part)) for part in ("train", "val", "test"))
+
+
+def columns_of(samples: Samples) -> set[str]:
+    return {name.partition("=")[0] for name in samples.features}
+
+
+def features_agree(samples: Samples, raw: pd.DataFrame) -> None:
+    """Every feature is its column, or tells whether the column holds its category."""
+    for name, values in zip(samples.features, samples.x.T, strict=True):
+        column, _, category = name.partition("=")
+        expected = raw[column].astype(str) == category if category else raw[column].astype(float)
+        np.testing.assert_array_equal(values, expected.astype(np.float32), err_msg=name)
+
+
+def attributes_agree(samples: Samples, raw: pd.DataFrame, **columns: str) -> None:
+    for name, column in columns.items():
+        assert samples.attributes[name].tolist() == raw[column].tolist(), name
+
+
+def units_are_in_one_part(samples: Samples, units: pd.Series) -> bool:
+    part = samples.splits["split_0"].astype(str)
+    return bool((part.groupby(units.to_numpy()).nunique() == 1).all())
+
+
+def counts(samples: Samples, *names: str) -> dict[str, dict[str, int]]:
+    """Rows and positives of every combination of categories, as in the golden file."""
+    columns = [samples.attributes[name].astype(str) for name in names]
+    keys = columns[0].str.cat(columns[1:], sep=" ")
+    positives = pd.Series(samples.y).groupby(keys).agg(["size", "sum"])
+    return {
+        str(key): {"rows": int(rows), "positives": int(positive)}
+        for key, rows, positive in positives.itertuples()
+    }
+
+
+def real(root: Path, name: str, file: int = 0, **options: object) -> pd.DataFrame:
+    """A real file, read by pandas alone."""
+    path = next(root.glob(f"{FILES[name][file]}*"))
+    header = {} if DECLARED[name].header else {"header": None, "names": COLUMNS[name]}
+    return pd.read_csv(path, **{"skipinitialspace": True, **header, **options})
+
+
+# Parameters
+
+
+@pytest.mark.parametrize("name", [*DECLARED, "diabetes"])
+def test_unknown_parameters_and_attributes_are_refused(name: str) -> None:
+    plugin = find("dataset", name)
+    with pytest.raises(ValidationError, match="extra_forbidden"):
+        plugin.Parameters(sensitif=["sex"])
+    for text in ("shoe size", "id", "purpose", "reason", "c_charge_desc"):
+        with pytest.raises(ValidationError, match="literal_error"):
+            plugin.Parameters(sensitive=[text])
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "sizes"),
+    [
+        ("compas", 5297, (0.6, 0.2, 0.2)), ("drugs", 1877, (0.6, 0.2, 0.2)),
+        ("german", 1000, (0.6, 0.2, 0.2)), ("students", 649, (0.6, 0.2, 0.2)),
+        ("adult", 48_842, (24_000 / 48_842, 6_000 / 48_842, 18_842 / 48_842)),
+        ("communities", 1994, (1200 / 1994, 300 / 1994, 494 / 1994)),
+    ],
+)  # fmt: skip
+def test_splits_have_the_sizes_of_the_source(
+    shared_data: Path, name: str, rows: int, sizes: tuple[float, ...]
+) -> None:
+    samples = load(name, shared_data, splits=10)
+    assert len(samples) == rows
+    assert samples.split_names == [f"split_{k}" for k in range(10)]
+    for split in samples.split_names:
+        np.testing.assert_allclose(parts(samples, split), np.array(sizes) * rows, atol=1)
+    assert len({tuple(samples.rows(split, "test")) for split in samples.split_names}) == 10
+
+
+# Diabetes
+
+
+def test_diabetes_keeps_the_values_of_scikit_learn(tmp_path: Path) -> None:
+    samples = load("diabetes", tmp_path, target="continuous")
+    original = load_diabetes(scaled=False)
+    np.testing.assert_array_equal(samples.x, original.data.astype(np.float32))
+    np.testing.assert_array_equal(samples.y, original.target.astype(np.float32))
+    assert samples.features == tuple(original.feature_names)
+    assert samples.classes == ()
+    assert list(samples.sources) == ["scikit-learn/diabetes"]
+
+
+def test_diabetes_classes_and_groups(tmp_path: Path) -> None:
+    samples = load("diabetes", tmp_path)
+    progression = load_diabetes(scaled=False).target
+    top = samples.y == samples.classes.index("top 30 %")
+    assert top.sum() == round(0.3 * 442)
+    assert progression[top].min() >= progression[~top].max()
+    assert samples.sensitive == ("sex",)
+    age = samples.attributes["age"]
+    older = samples.attributes["age_group"] == "age over 50"
+    assert (older == (age > age.median())).all()
+    sex = samples.attributes["sex"].map({"sex 1": 1.0, "sex 2": 2.0}).astype(float)
+    np.testing.assert_array_equal(sex, samples.x[:, samples.features.index("sex")])
+    dropped = load("diabetes", tmp_path, sensitive=("sex", "age_group"), drop_sensitive=True)
+    assert dropped.features == ("bmi", "bp", "s1", "s2", "s3", "s4", "s5", "s6")
+
+
+# Real files, each read independently
+
+
+def test_adult_agrees_with_an_independent_reading(shared_data: Path) -> None:
+    samples = load("adult", shared_data)
+    frame = pd.concat(
+        [real(shared_data, "adult"), real(shared_data, "adult", 1, skiprows=1)], ignore_index=True
+    )
+    assert samples.x.shape == (48_842, 108)
+    features_agree(samples, frame)
+    positive = frame["label"].str.startswith(">50K")
+    np.testing.assert_array_equal(samples.y, positive)
+    attributes_agree(samples, frame, sex="sex", race="race", age="age")
+    codebook = Files(shared_data).text("adult/adult.names")
+    (instances,) = re.findall(r"\| (\d+) instances,", codebook)
+    (share,) = re.findall(r"'>50K'  : ([\d.]+)%", codebook)
+    assert len(samples) == int(instances)
+    assert samples.classes == ("<=50K", ">50K")
+    assert round(100 * samples.y.mean(), 2) == float(share)
+    written = dict(re.findall(r"^([\w-]+): (.+)\.$", codebook, re.MULTILINE))
+    assert [*written] == COLUMNS["adult"][:-1]
+    for name, categories in written.items():
+        listed = [kind for kind in DECLARED["adult"].columns[name] or ["continuous"] if kind != "?"]
+        assert listed == categories.split(", ")
+
+
+def test_adult_without_unknown_values_has_the_counts_of_its_codebook(shared_data: Path) -> None:
+    whole = load("adult", shared_data)
+    samples = load("adult", shared_data, missing="drop", drop=("fnlwgt",))
+    codebook = Files(shared_data).text("adult/adult.names")
+    (rows,) = re.findall(r"\| (\d+) if instances with unknown", codebook)
+    (share,) = re.findall(r"'>50K'  : .*/ ([\d.]+)%", codebook)
+    assert len(samples) == int(rows) == 45_222
+    official = load(
+        "adult", shared_data, splits=2, missing="drop", split="official", val_fraction=0.25
+    )
+    for split in official.splits:
+        tested = (official.splits[split] == "test").to_numpy()
+        assert np.array_equal(tested, official.id >= 32_561) and tested.sum() == 15_060
+    assert not official.splits["split_0"].equals(official.splits["split_1"])
+    assert round(100 * samples.y.mean(), 2) == float(share)
+    kept = [name for name in whole.features if name != "fnlwgt" and name[-2:] != "=?"]
+    assert list(samples.features) == kept
+    columns = [whole.features.index(name) for name in kept]
+    np.testing.assert_array_equal(samples.x, whole.x[samples.id][:, columns])
+
+
+def test_communities_agree_with_an_independent_reading(shared_data: Path) -> None:
+    codebook = Files(shared_data).text("communities_crime/communities.names")
+    assert COLUMNS["communities"] == re.findall(r"^@attribute (\w+) ", codebook, re.MULTILINE)
+    missing = dict(re.findall(r"^(\w+)(?: -?[\d.]+){7} (\d+)$", codebook, re.MULTILINE))
+    incomplete = {name for name, rows in missing.items() if rows != "0"}
+    assert {*DECLARED["communities"].unread} == incomplete | {*COLUMNS["communities"][1:5]}
+    frame = real(shared_data, "communities", na_values="?")
+    numeric = frame.iloc[:, 5:].dropna(axis="columns")
+    for options in ({}, {"ties": "threshold", "sensitive": ["FemalePctDiv_group"]}):
+        samples = load("communities", shared_data, **options)
+        assert samples.x.shape == (1994, 99)
+        np.testing.assert_array_equal(samples.x, numeric.iloc[:, :-1].astype(np.float32))
+        assert samples.classes == ("top 30 %", "rest")
+        both = ["racepctblack", "FemalePctDiv"]
+        assert list(samples.attributes) == [*(f"{name}_group" for name in both), *both]
+        assert samples.sensitive == (*options.get("sensitive", ["racepctblack_group"]),)
+        top = samples.y == 0
+        crime = numeric["ViolentCrimesPerPop"]
+        assert crime[top].min() >= crime[~top].max()
+        for name in both:
+            group, values = samples.attributes[f"{name}_group"], samples.attributes[name]
+            np.testing.assert_array_equal(values, frame[name])
+            assert list(group.cat.categories) == ["top 30 %", "rest"]
+            high = group == "top 30 %"
+            assert values[high].min() >= values[~high].max()
+            if options:  # ties stay together
+                assert (high == (values >= values[high].min())).all()
+                assert 0.3 < top.mean() < 0.31
+            else:
+                assert high.sum() == top.sum() == round(0.3 * 1994)
+
+
+def test_continuous_communities_agree_with_an_independent_reading(shared_data: Path) -> None:
+    ethnicities = ("racepctblack", "racePctWhite", "racePctAsian", "racePctHisp")
+    options = {"target": "continuous", "sensitive": ethnicities}
+    samples = load("communities", shared_data, **options)
+    frame = real(shared_data, "communities", na_values="?")
+    assert samples.classes == ()
+    np.testing.assert_array_equal(samples.y, frame["ViolentCrimesPerPop"].astype(np.float32))
+    assert samples.sensitive == ethnicities
+    attributes_agree(samples, frame, **{name: name for name in ethnicities})
+    features_agree(samples, frame)
+    dropped = load("communities", shared_data, drop_sensitive=True, **options)
+    assert set(samples.features) - set(dropped.features) == set(ethnicities)
+
+
+def test_class_missing_from_a_split_of_communities_is_refused(shared_data: Path) -> None:
+    with pytest.raises(InputError, match=r"split_0: its train part has no row of class"):
+        load("communities", shared_data, train_rows=2, val_fraction=0.5)
+
+
+def compas_frame(root: Path) -> pd.DataFrame:
+    """ProPublica's five filters, by pandas."""
+    return real(
+        root, "compas", keep_default_na=False, na_values={"days_b_screening_arrest": ""}
+    ).query(
+        "-30 <= days_b_screening_arrest <= 30 and is_recid != -1 and c_charge_degree != 'O' "
+        "and score_text != 'N/A'"
+    )
+
+
+COMPAS_FEATURES = {
+    "sex", "age", "age_cat", "race", "juv_fel_count", "juv_misd_count", "juv_other_count",
+    "priors_count", "c_charge_degree", "days_b_screening_arrest",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("target", "positive"), [("is_violent_recid", 692), ("two_year_recid", 2809)]
+)
+def test_compas_agrees_with_an_independent_reading(
+    shared_data: Path, target: str, positive: int
+) -> None:
+    samples = load("compas", shared_data, target=target, followed=False)
+    frame = compas_frame(shared_data)
+    assert len(samples) == len(frame) == 6172
+    assert samples.y.sum() == positive
+    np.testing.assert_array_equal(samples.y, frame[target])
+    np.testing.assert_array_equal(samples.id, frame.index)
+    assert columns_of(samples) == COMPAS_FEATURES
+    features_agree(samples, frame)
+    assert samples.sensitive == ("race",)
+    white = frame["race"] == "Caucasian"
+    assert (samples.attributes["race"] == "Caucasian").tolist() == white.tolist()
+    groups = samples.attributes["race"].value_counts().to_dict()
+    assert groups == {"Non-Caucasian": 4069, "Caucasian": 2103}
+    attributes_agree(samples, frame, race_full="race", sex="sex", age="age")
+    scored = load("compas", shared_data, scores=True, followed=False)
+    assert set(scored.features) - set(samples.features) == {"decile_score", "v_decile_score"}
+    features_agree(scored, frame)
+    dropped = load("compas", shared_data, sensitive=("race", "age"), drop_sensitive=True)
+    assert columns_of(dropped) == COMPAS_FEATURES - {"race", "age", "age_cat"}
+
+
+def test_compas_keeps_those_who_were_followed_for_two_years(shared_data: Path) -> None:
+    frame = compas_frame(shared_data)
+    early = frame[pd.to_datetime(frame["compas_screening_date"]) < "2014-04-01"]
+    samples = load("compas", shared_data, target="two_year_recid")
+    np.testing.assert_array_equal(samples.id, early.index)
+    assert samples.y.mean() == pytest.approx(0.365, abs=0.015)
+    assert frame["two_year_recid"].drop(early.index).mean() > 0.98
+    assert samples.domain == "" and "quarter" not in samples.attributes
+
+
+def test_south_german_agrees_with_an_independent_reading(shared_data: Path) -> None:
+    samples = load("german", shared_data)
+    frame = real(shared_data, "german", sep=" ")
+    assert samples.classes == ("bad", "good")
+    np.testing.assert_array_equal(samples.y, frame["credit_risk"])
+    assert np.bincount(samples.y).tolist() == [300, 700]
+    features_agree(samples, frame)
+    assert len(columns_of(samples)) == 20
+    foreign = samples.attributes["foreign_worker"] == "foreign"
+    np.testing.assert_array_equal(foreign, frame["foreign_worker"] == 1)
+    assert foreign.sum() == 37
+    told = frame["personal_status_sex"].map({1: "male", 3: "male", 4: "female"})
+    sex = samples.attributes["sex"].astype("object")
+    assert sex.tolist() == told.fillna("female or single male").tolist()
+    attributes_agree(samples, frame, age="age")
+
+
+def test_statlog_agrees_with_an_independent_reading(shared_data: Path) -> None:
+    samples = load("german", shared_data, coding="statlog")
+    frame = real(shared_data, "german", 2).set_axis(COLUMNS["german"], axis="columns")
+    np.testing.assert_array_equal(samples.y, 2 - frame["credit_risk"])
+    features_agree(samples, frame)
+    assert len(columns_of(samples)) == 20
+    foreign = samples.attributes["foreign_worker"] == "foreign"
+    np.testing.assert_array_equal(foreign, frame["foreign_worker"] == "A201")
+    assert foreign.sum() == 963  # as its codebook has it, the other way round
+    female = samples.attributes["sex"] == "female"
+    np.testing.assert_array_equal(female, frame["personal_status_sex"] == "A92")
+    south = load("german", shared_data)
+    loans = [
+        pd.Series(list(map(tuple, np.c_[each.x[:, :3], each.y]))).value_counts()
+        for each in (south, samples)
+    ]
+    common = loans[0].to_frame("south").join(loans[1].rename("statlog"), how="inner").min(axis=1)
+    assert common.sum() == 990
+
+
+def test_official_forms_of_german_credit_give_the_same_samples(
+    shared_data: Path, tmp_path: Path
+) -> None:
+    corrected, older, copy = FILES["german"]
+    (tmp_path / corrected).parent.mkdir()
+    names = " ".join(names[0] for names in DECLARED["german"].columns.values())
+    rows = {file: Files(shared_data).text(file).partition("\n")[2] for file in (corrected, copy)}
+    (tmp_path / corrected).write_text(f"{names}\n{rows[corrected]}")
+    (tmp_path / older).write_text(rows[copy].replace(",", " "))
+    for coding in ("south_german", "statlog"):
+        official = load("german", tmp_path, coding=coding)
+        available = load("german", shared_data, coding=coding)
+        assert official.features == available.features
+        np.testing.assert_array_equal(official.x, available.x)
+        np.testing.assert_array_equal(official.y, available.y)
+        pd.testing.assert_frame_equal(official.attributes, available.attributes)
+
+
+def test_drugs_agree_with_an_independent_reading(shared_data: Path) -> None:
+    samples = load("drugs", shared_data)
+    frame = real(shared_data, "drugs").query("semer == 'CL0'")
+    assert len(samples) == len(frame) == 1877
+    assert samples.classes == ("never used", "used")
+    np.testing.assert_array_equal(samples.y, frame["heroin"] != "CL0")
+    assert round(1 - samples.y.mean(), 3) == 0.852
+    np.testing.assert_array_equal(samples.id, frame.index)
+    names = [name for name in COLUMNS["drugs"][1:13] if name != "ethnicity"]
+    assert list(samples.features) == names and len(names) == 11
+    features_agree(samples, frame)
+    white = samples.attributes["ethnicity"] == "White"
+    np.testing.assert_array_equal(white, frame["ethnicity"] == -0.31685)
+    assert white.sum() == 1715
+    groups = load("drugs", shared_data, sensitive=("age", "gender", "ethnicity"))
+    assert len(groups.features) == 9
+    assert groups.attributes["gender"].value_counts().to_dict() == {"male": 940, "female": 937}
+
+
+def test_groups_of_drugs_have_the_counts_of_their_page(shared_data: Path) -> None:
+    """Counts of all 1,885 rows, as the page of the dataset at UCI gives them."""
+    frame = real(shared_data, "drugs")
+    groups = public.Drugs.groups
+    found = {name: frame[name].map(groups[name]).value_counts().to_dict() for name in groups}
+    ages = dict(zip(groups["age"].values(), [643, 481, 356, 294, 93, 18], strict=True))
+    ethnicities = {"White": 1720, "other": 26 + 33 + 3 + 20 + 20 + 63}
+    genders = {"male": 943, "female": 942}
+    assert found == {"age": ages, "gender": genders, "ethnicity": ethnicities}
+
+
+@pytest.mark.parametrize(("subject", "rows"), [("portuguese", 649), ("maths", 395)])
+def test_students_agree_with_an_independent_reading(
+    shared_data: Path, subject: str, rows: int
+) -> None:
+    samples = load("students", shared_data, subject=subject)
+    frame = real(shared_data, "students", int(subject == "maths"), sep=";")
+    assert len(samples) == len(frame) == rows
+    assert samples.classes == ()
+    np.testing.assert_array_equal(samples.y, frame["G3"].astype(np.float32))
+    features_agree(samples, frame)
+    assert columns_of(samples) == set(frame) - {"G3"}
+    assert samples.sensitive == ("age", "sex")
+    assert samples.attributes["age"].dtype == np.float64
+    attributes_agree(samples, frame, age="age", sex="sex")
+    without = load("students", shared_data, subject=subject, past_grades=False)
+    assert set(samples.features) - set(without.features) == {"G1", "G2"}
+
+
+def test_readmission_has_the_golden_counts(shared_data: Path) -> None:
+    golden = GOLDEN["readmission"]
+    samples = load("readmission", shared_data)
+    with zipfile.ZipFile(shared_data / FILES["readmission"][0]) as members:
+        frame = pd.read_csv(io.BytesIO(members.read(MEMBER)), dtype=str, keep_default_na=False)
+    assert (len(samples), samples.y.sum()) == (golden["rows"], golden["positives"])
+    assert counts(samples, "admission_source_id") == golden["admission_source"]
+    assert samples.attributes["race_full"].value_counts().to_dict() == golden["race"]
+    assert (samples.attributes["gender"] == "Male").sum() == golden["gender"]["Male"]
+    expected = frame[frame["race"] != "?"]
+    np.testing.assert_array_equal(samples.id, expected.index)
+    assert units_are_in_one_part(samples, expected["patient_nbr"])
+    assert expected["patient_nbr"].nunique() == golden["patients"]
+    x = pd.DataFrame(samples.x, columns=samples.features)
+    numbers = [name for name, kind in DECLARED["readmission"].columns.items() if kind is None]
+    for name in numbers[1:]:
+        np.testing.assert_array_equal(x[name], expected[name].astype(int))
+    for name, value in (("insulin", "Steady"), ("diag_1", "428"), ("A1Cresult", ">8")):
+        np.testing.assert_array_equal(x[f"{name}={value}"], expected[name] == value)
+    np.testing.assert_array_equal(x["payer_code=missing"], expected["payer_code"] == "?")
+    shares = expected["diag_2"].map(expected["diag_2"].value_counts(normalize=True))
+    np.testing.assert_array_equal(x["diag_2=infrequent"], shares < 0.01)
+    assert len(columns_of(samples)) == 46
+    left_out = {"admission_source_id", "patient_nbr", "encounter_id", "readmitted"}
+    assert not left_out & columns_of(samples)
+
+
+def test_readmission_variants_have_the_golden_counts(
+    shared_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    golden = GOLDEN["readmission"]
+    cells = public.Readmission().typed(Files(shared_data), FILES["readmission"][0])
+    monkeypatch.setattr(public.Readmission, "typed", lambda *_: cells)
+    first = load("readmission", shared_data, encounters="first", unit="encounter")
+    assert len(first) == golden["first_encounter_only"]["rows"]
+    assert first.y.sum() == golden["first_encounter_only"]["positives"]
+    options = {"target": "early", "sensitive": ["gender"], "drop_sensitive": True}
+    alive = load("readmission", shared_data, died="drop", **options)
+    assert len(alive) == golden["rows"] - golden["discharged_dead_or_hospice"]["rows"]
+    assert "gender" not in columns_of(alive)
+    assert load("readmission", shared_data, target="early").y.sum() == golden["lt30_positives"]
+
+
+def test_oulad_has_the_golden_counts(shared_data: Path) -> None:
+    golden = GOLDEN["oulad"]
+    samples = load("oulad", shared_data)
+    assert (len(samples), samples.y.sum()) == (golden["rows"], golden["positives"])
+    by = golden["by"] | {"presentation": golden["by"]["code_presentation"]}
+    by |= {"module": by["code_module"], "imd_band": {**by["imd_band"]}}
+    by["imd_band"]["10-20%"] = by["imd_band"].pop("20-Oct")
+    for name in ("gender", "age_band", "imd_band", "region", "presentation", "module"):
+        assert counts(samples, name) == by[name]
+    assert counts(samples, "module", "presentation") == golden["module_presentation"]
+    assert counts(samples, "presentation", "gender") == golden["presentation_by_gender"]
+    frame = real(shared_data, "oulad", keep_default_na=False)
+    assert units_are_in_one_part(samples, frame["id_student"])
+    assert frame["id_student"].nunique() == golden["students"]
+    x = pd.DataFrame(samples.x, columns=samples.features)
+    for name in ("studied_credits", "num_of_prev_attempts"):
+        np.testing.assert_array_equal(x[name], frame[name])
+    np.testing.assert_array_equal(x["disability=yes"], frame["disability"] == "Y")
+    np.testing.assert_array_equal(x["imd_band=10-20%"], frame["imd_band"] == "20-Oct")
+
+
+@pytest.mark.parametrize("domain", ["presentation", "module", "region"])
+def test_domain_column_of_oulad_is_no_feature(shared_data: Path, domain: str) -> None:
+    samples = load("oulad", shared_data, domain=domain, withdrawn="drop", sensitive=["disability"])
+    assert len(samples) == 22_437
+    assert samples.y.sum() == GOLDEN["oulad"]["positives"]
+    names = {"presentation": "code_presentation", "module": "code_module", "region": "region"}
+    assert {*names.values()} - columns_of(samples) == {names[domain]}
+
+
+HOSPITALS = [file.split(".")[1] for file in FILES["heart"]]
+
+
+def raw_patients() -> pd.DataFrame:
+    tables = [
+        pd.read_csv(public.BUNDLED / file, header=None, na_values="?") for file in FILES["heart"]
+    ]
+    return pd.concat(tables, keys=HOSPITALS, names=["hospital"]).reset_index("hospital")
+
+
+def test_heart_has_the_golden_counts_without_any_raw_file(tmp_path: Path) -> None:
+    samples = load("heart", tmp_path)
+    golden = GOLDEN["heart"]
+    assert find("dataset", "heart")().missing_files(Files(tmp_path)) == []
+    assert len(samples) == golden["all"]["rows"] == 920
+    by_sex = counts(samples, "hospital", "sex")
+    for hospital in HOSPITALS:
+        expected = golden[hospital]
+        of_hospital = counts(samples, "hospital")[hospital]
+        assert of_hospital == {key: expected[key] for key in ("rows", "positives")}
+        for sex, both in expected["by_sex"].items():
+            assert by_sex[f"{hospital} {sex}"] == both
+        older = samples.attributes["age_group"] == "age 55 or over"
+        rows = samples.attributes["hospital"] == hospital
+        assert (older & rows).sum() == expected["age"]["rows_from_55"]
+    raw = raw_patients()
+    x = pd.DataFrame(samples.x, columns=samples.features)
+    for number, name in {0: "age", 1: "sex", 7: "thalach", 9: "oldpeak"}.items():
+        np.testing.assert_array_equal(x[name], raw[number].fillna(0).astype(np.float32))
+    for name, missing in {"thalach": 55, "trestbps": 60, "oldpeak": 62}.items():
+        assert x[f"{name}=missing"].sum() == missing
+        assert (x[name][x[f"{name}=missing"] == 1] == 0).all()
+
+
+def test_features_of_heart_and_rows_with_missing_cells(tmp_path: Path) -> None:
+    raw = raw_patients()
+    raw[[3, 4]] = raw[[3, 4]].mask(raw[[3, 4]] == 0)
+    options = {"common": [0, 1, 2, 3, 6, 7, 8, 9], "all": list(range(13))}
+    for features, columns in options.items():
+        samples = load("heart", tmp_path, features=features, incomplete="drop")
+        np.testing.assert_array_equal(samples.id, np.flatnonzero(raw[columns].notna().all(axis=1)))
+        assert not [name for name in samples.features if name.endswith("=missing")]
+    options = {"sensitive": ["age_group"], "drop_sensitive": True}
+    samples = load("heart", tmp_path, features="all", **options)
+    x = pd.DataFrame(samples.x, columns=samples.features)
+    assert "age" not in x
+    assert "age_group" in samples.attributes
+    assert x["chol=missing"].sum() == 23 + 123 + 7 + 49
+    assert x["ca=missing"].sum() == 4 + 291 + 118 + 198
+
+
+# Made-up files of the same form
+
+
+def made(name: str, seed: int = 0) -> pd.DataFrame:
+    """A made-up file: every category occurs; numbers are 0 to 19, and 0 or 1 where they must be."""
+    rng = np.random.default_rng(seed)
+    table: dict[str, object] = {}
+    fields = {} if name == "german" else DECLARED[name].fields()
+    for column, written in DECLARED[name].columns.items():
+        field = fields.get(column)
+        if isinstance(written, int):
+            options = ["?", "Not in universe", *(f"{column} {k}" for k in range(written))][:written]
+        elif isinstance(field, Category):
+            options = [*field.names]
+        else:
+            options = ["a", "b", "?"] if field is None else [*range(20)]
+        codes = np.r_[np.arange(len(options)), rng.integers(0, len(options), SMALL)][:SMALL]
+        table[column] = np.array(options, dtype=object)[codes]
+    change = {
+        "compas": {
+            "compas_screening_date": "2013-05-01", "race": 40 * ["Other", "Asian", "Caucasian"] * 2,
+            "c_charge_degree": ["O", *(SMALL - 1) * ["F"]],
+            "is_recid": [*(SMALL - 1) * ["0"], "-1"],
+            "days_b_screening_arrest": ["0", "", "31", "-31", *(SMALL - 4) * ["-30"]],
+            "score_text": [*(SMALL - 2) * ["Low"], "N/A", "Low"],
+        },
+        "credit_card": {"default payment next month": rng.integers(0, 2, SMALL)},
+        "drugs": {
+            **{group: rng.choice([*names], SMALL) for group, names in public.Drugs.groups.items()},
+            "semer": ["CL3", "CL1", *(SMALL - 2) * ["CL0"]],
+        },
+        "german": {
+            **dict.fromkeys(COLUMNS["german"], SMALL // 2 * ["1", "2"]),
+            "duration": 7, "amount": "250", "age": SMALL // 2 * [19, 75],
+            "credit_risk": SMALL // 3 * ["0", "1", "1"],
+        },
+        "heart": {"sex": rng.integers(0, 2, SMALL), "age": SMALL // 2 * [40, 70]},
+        "law_school": {"male": rng.integers(0, 2, SMALL), "pass_bar": rng.integers(0, 2, SMALL)},
+    }  # fmt: skip
+    return pd.DataFrame(table | change.get(name, {}), index=range(SMALL))
+
+
+KEPT = {"compas": SMALL - 6, "drugs": SMALL - 2}
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Samples]:
+    """Load made-up files of a table, the last of them changed."""
+
+    def loaded(
+        name: str, change: Change = pd.DataFrame, file: int = -1, splits: int = 1, **options: object
+    ) -> Samples:
+        table = DECLARED[name]
+        files = FILES[name] if name in ("adult", "kdd_census", "heart") else FILES[name][:1]
+        rows = table.model_copy(
+            update={"files": dict.fromkeys(FILES[name], SMALL), "kept": KEPT.get(name, 0)}
+        )
+        real_one = public.declared
+        monkeypatch.setattr(public, "declared", lambda n: rows if n == name else real_one(n))
+        monkeypatch.setattr(public, "BUNDLED", tmp_path)
+        for number, path in enumerate(files):
+            cells = made(name, number)
+            if number == file % len(files):
+                cells = change(cells)
+            text = io.StringIO(newline="")
+            delimiter = " " if name == "german" else table.delimiter
+            writer = csv.writer(text, delimiter=delimiter)
+            if table.header:
+                writer.writerow(cells.columns)
+            writer.writerows(cells.itertuples(index=False))
+            target = tmp_path / path
+            target.parent.mkdir(exist_ok=True, parents=True)
+            if path.endswith(".zip"):
+                with zipfile.ZipFile(target, "w") as members:
+                    members.writestr(options.pop("member", MEMBER), text.getvalue())
+            else:
+                target.write_text(text.getvalue(), newline="")
+        return load(name, tmp_path, splits, **options)
+
+    return loaded
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_made_up_file_is_read_whole(small: Callable[..., Samples], name: str) -> None:
+    options = {"train_rows": 100} if name in ("adult", "communities") else {}
+    samples = small(name, **options)
+    files = len(FILES[name]) if name in ("adult", "kdd_census", "heart") else 1
+    lost = (made(name)["race"] == "?").sum() if name == "readmission" else 0
+    assert len(samples) == KEPT.get(name, SMALL * files - lost)
+    assert np.isfinite(samples.x).all()
+
+
+def test_filters_of_compas_leave_out_the_rows_they_name(small: Callable[..., Samples]) -> None:
+    left_out = set(range(SMALL)) - set(small("compas").id.tolist())
+    assert left_out == {0, 1, 2, 3, SMALL - 2, SMALL - 1}
+
+
+def test_law_school_keeps_every_cell_whatever_the_order_of_columns(
+    small: Callable[..., Samples],
+) -> None:
+    table = made("law_school")
+    raw = table.assign(male=np.where(table["male"] == 1, "male", "female"))
+    written = {"male": table["male"].map("{:.2f}".format), "pass_bar": table["pass_bar"] + 0.0}
+    for change in (lambda t: t[t.columns[::-1]], lambda t: t.assign(**written)):
+        samples = small("law_school", change, splits=2)
+        features_agree(samples, raw)
+        numeric = [name for name in table if name not in ("male", "race", "pass_bar")]
+        one_hot = ["male=female", "male=male", "race=Non-White", "race=White"]
+        assert list(samples.features) == numeric + one_hot
+        assert samples.classes == ("failed", "passed")
+        np.testing.assert_array_equal(samples.y, table["pass_bar"])
+        assert samples.sensitive == ("male", "race")
+        attributes_agree(samples, raw, male="male", race="race")
+        assert parts(samples, "split_1") == (144, 48, 48)
+    samples = small("law_school", sensitive=["race"], drop_sensitive=True)
+    assert "race" not in columns_of(samples)
+    assert samples.x.shape[1] == 11
+
+
+CARD = {"EDUCATION": DECLARED["credit_card"].columns["EDUCATION"]["codes"]}
+CARD["MARRIAGE"] = DECLARED["credit_card"].columns["MARRIAGE"]["codes"]
+CARD["SEX"] = {"1": "male", "2": "female"}
+
+
+def test_credit_card_keeps_every_cell_and_its_undocumented_codes_on_demand(
+    small: Callable[..., Samples],
+) -> None:
+    table = made("credit_card")
+    raw = table.assign(**{name: table[name].map(codes) for name, codes in CARD.items()})
+    for target in public.CreditCard.targets:
+        samples = small(
+            "credit_card",
+            lambda t, target=target: (
+                t.rename(columns={"default payment next month": target})
+                .assign(ID=range(SMALL))
+                .iloc[:, :: -1 if target == "default payment" else 1]
+            ),
+            undocumented="own",
+        )
+        assert samples.x.shape == (SMALL, 20 + 2 + 5 + 4)
+        features_agree(samples, raw)
+        assert "ID" not in samples.features
+        assert samples.classes == ("paid", "default")
+        np.testing.assert_array_equal(samples.y, table["default payment next month"])
+        np.testing.assert_array_equal(samples.attributes["AGE"], table["AGE"])
+        attributes_agree(samples, raw, SEX="SEX", EDUCATION="EDUCATION")
+        assert samples.sensitive == ("SEX", "MARRIAGE", "EDUCATION")
+        assert parts(samples, "split_0") == (144, 48, 48)
+    joined, dropped = (small("credit_card", undocumented=each) for each in ("others", "drop"))
+    others = raw.replace("undocumented", "others")
+    attributes_agree(joined, others, EDUCATION="EDUCATION", MARRIAGE="MARRIAGE")
+    documented = ["graduate school", "university", "high school", "others"]
+    assert list(joined.attributes["EDUCATION"].cat.categories) == documented
+    known = (raw[["EDUCATION", "MARRIAGE"]] != "undocumented").all(axis=1)
+    assert dropped.id.tolist() == np.flatnonzero(known).tolist()
+    np.testing.assert_array_equal(dropped.x, joined.x[known])
+    assert dropped.features == joined.features
+
+
+def test_census_agrees_with_an_independent_reading(small: Callable[..., Samples]) -> None:
+    columns = DECLARED["kdd_census"].columns
+    assert sum(DECLARED["kdd_census"].files.values()) == 299_285
+    kinds = [kind for kind in columns.values() if isinstance(kind, int)]
+    assert (len(columns), len(kinds)) == (42, 40 - 7 - 2)
+    samples = small("kdd_census", splits=2)
+    raw = pd.concat([made("kdd_census", seed) for seed in (0, 1)], ignore_index=True)
+    features_agree(samples, raw)
+    assert samples.x.shape == (2 * SMALL, 7 + sum(kinds) + 5 + 2)
+    assert samples.x.dtype == np.float32
+    assert not {"instance weight", "label"} & columns_of(samples)
+    assert samples.classes == ("<=50K", ">50K")
+    np.testing.assert_array_equal(samples.y, raw["label"] == "50000+.")
+    assert samples.sensitive == ("sex", "race", "age")
+    white = raw["race"] == "White"
+    assert samples.attributes["race"].tolist() == np.where(white, "White", "other").tolist()
+    attributes_agree(samples, raw, race_full="race", sex="sex", age="age")
+    for split in ("split_0", "split_1"):
+        assert parts(samples, split) == (180, 60, SMALL)
+        assert samples.rows(split, "test").tolist() == list(range(SMALL, 2 * SMALL))
+    assert set(samples.columns) == set(COLUMNS["kdd_census"]) - {"instance weight", "label"}
+    backwards = small("kdd_census", lambda t: t[::-1], file=0)
+    assert backwards.features == samples.features
+    dropped = ("country of birth father", "detailed industry recode")
+    fewer = small(
+        "kdd_census", split="random", train_rows=0.5, drop=dropped,
+        sensitive=["race_full", "sex"], drop_sensitive=True,
+    )  # fmt: skip
+    assert parts(fewer, "split_0") == (180, 60, SMALL)
+    gone = (*dropped, "race", "sex")
+    kept = [name for name in samples.features if name.partition("=")[0] not in gone]
+    assert list(fewer.features) == kept
+    for name, message in (("country", "did you mean"), ("instance weight", "")):
+        with pytest.raises(ValidationError, match=rf"unknown feature '{name}'.*{message}"):
+            find("dataset", "kdd_census").Parameters(drop=[name])
+
+
+def test_made_up_encounters(small: Callable[..., Samples], tmp_path: Path) -> None:
+    samples = small("readmission", splits=2)
+    table = made("readmission")
+    known = table[table["race"] != "?"]
+    np.testing.assert_array_equal(samples.y, known["readmitted"] != "NO")
+    assert units_are_in_one_part(samples, known["patient_nbr"])
+    dataset = find("dataset", "readmission")()
+    folder = "diabetes_130/dataset_diabetes"
+    assert dataset.missing_files(Files(tmp_path / "empty")) == [folder]
+    assert dataset.missing_files(Files(tmp_path)) == []
+
+
+def test_made_up_deprivation_of_oulad(small: Callable[..., Samples]) -> None:
+    samples, table = small("oulad"), made("oulad")
+    deprived = table["imd_band"].isin(["10-20", "20-Oct", "10-20%"])
+    np.testing.assert_array_equal(samples.attributes["imd_band"] == "10-20%", deprived)
+
+
+# Damaged files
+
+
+def cell(column: str, row: int, value: object) -> Change:
+    """Another value of a cell; ``row`` counts from 1."""
+
+    def change(table: pd.DataFrame) -> pd.DataFrame:
+        table[column] = table[column].astype(object)
+        table.loc[row - 1, column] = value
+        return table
+
+    return change
+
+
+def without(column: str) -> Change:
+    return lambda table: table.drop(columns=column)
+
+
+FEWER: Change = lambda table: table[1:]  # noqa: E731
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("adult", cell("workclass", 7, "Privat"),
+         r"adult\.test, row 7, column workclass: .*'Privat': did you mean 'Private'"),
+        ("adult", cell("age", 9, "nan"), r"adult\.test, row 9, column age: 'nan'"),
+        ("adult", without("race"), r"adult\.test, line 1: 14 fields, expected 15"),
+        ("adult", cell("race", 5, "?"), r"adult\.test, row 5, column race: .*'\?'"),
+        ("adult", FEWER, r"adult\.test: 239 rows, expected 240; the file may be incomplete"),
+        ("communities", cell("population", 4, "?"), r"row 4, column population: '\?', allowed: a "),
+        ("communities", without("county"), r"communities\.data, line 1: 127 fields, expected 128"),
+        ("communities", FEWER, r"communities\.data: 239 rows, expected 240"),
+        ("communities", lambda t: t.assign(ViolentCrimesPerPop=0.2),
+         r"communities\.data: ViolentCrimesPerPop: every row has the value 0\.2"),
+        ("compas", cell("race", 3, "Caucasain"),
+         r"years\.csv, row 3, column race: unknown category 'Caucasain': .*'Caucasian'"),
+        ("compas", cell("race", 3, 'says "none", or other'),
+         r"row 3, column race: unknown category 'says \"none\", or other'"),
+        ("compas", cell("age", 9, "nan"), r"row 9, column age: 'nan', allowed: a finite number"),
+        ("compas", cell("is_violent_recid", 1, ""), r"row 1, column is_violent_recid: "),
+        ("compas", cell("score_text", 9, "N/A"), r"233 rows after the filters .* expected 234"),
+        ("compas", cell("compas_screening_date", 9, "May"),
+         r"years\.csv, column compas_screening_date: .*May.*, allowed: days"),
+        ("compas", without("race"), r"years\.csv: unknown column 'race'"),
+        ("compas", FEWER, r"years\.csv: 239 rows, expected 240"),
+        ("credit_card", cell("EDUCATION", 4, 7), r"row 4, column EDUCATION: unknown category '7'"),
+        ("credit_card", cell("SEX", 4, 0), r"row 4, column SEX: .*category '0'\. Allowed: 1, 2"),
+        ("credit_card", FEWER, r"clients\.csv: 239 rows, expected 240"),
+        ("credit_card", without("AGE"), r"clients\.csv: unknown column 'AGE'"),
+        ("credit_card", lambda t: t.rename(columns={"default payment next month": "Y"}),
+         r"clients\.csv: 0 target columns; expected one of \('default payment next month'"),
+        ("credit_card", lambda t: t.assign(**{"default payment": 0}),
+         r"clients\.csv: 2 target columns"),
+        ("credit_card", lambda t: t.set_axis([*(f"X{k}" for k in range(1, 24)), "Y"], axis=1),
+         r"clients\.csv, line 1: the header is X1 to X23 and Y; .* second"),
+        ("drugs", cell("heroin", 8, "CL7"), r"row 8, column heroin: .*'CL7'"),
+        ("drugs", cell("ethnicity", 8, "White"), r"row 8, column ethnicity: 'White', allowed: a"),
+        ("drugs", cell("ethnicity", 8, 0.5), r"column ethnicity: code 0\.5, allowed: -0\.31685"),
+        ("drugs", cell("semer", 8, "CL1"), r"237 rows after .* Semeron, expected 238"),
+        ("drugs", without("id"), r"drug_consumption\.data, line 1: 31 fields, expected 32"),
+        ("drugs", FEWER, r"drug_consumption\.data: 239 rows, expected 240"),
+        ("german", cell("status", 2, "5"), r"row 2, column status: .*'5'.*: 1, 2, 3, 4$"),
+        ("german", cell("amount", 2, "?"), r"row 2, column amount: '\?', allowed: a finite"),
+        ("german", without("age"), r"SouthGermanCredit\.asc: unknown column 'age'"),
+        ("german", FEWER, r"SouthGermanCredit\.asc: 239 rows, expected 240"),
+        ("german", lambda t: t.assign(foreign_worker="2"),
+         r"foreign_worker: every row has the value not foreign;"),
+        ("heart", cell("cp", 3, "5"), r"va\.data, row 3, column cp: .*'5'\. Allowed: 1, 2, 3, 4"),
+        ("heart", cell("age", 3, "?"), r"va\.data, row 3, column age: '\?', allowed: a finite"),
+        ("kdd_census", FEWER, r"income\.test: 239 rows, expected 240"),
+        ("kdd_census", without("year"), r"income\.test, line 1: 41 fields, expected 42"),
+        ("kdd_census", cell("education", 61, "Bachelor"),
+         r"test, row 61, column education: unknown category 'Bachelor'"),
+        ("kdd_census", cell("race", 10, "white"),
+         r"test, row 10, column race: unknown category 'white': did"),
+        ("kdd_census", cell("label", 10, "50000+"), r"row 10, column label: .*category '50000\+'"),
+        ("kdd_census", cell("instance weight", 10, "x"), r"row 10, column instance weight: 'x'"),
+        ("law_school", FEWER, r"clean\.csv: 239 rows, expected 240"),
+        ("law_school", without("tier"), r"clean\.csv: unknown column 'tier'"),
+        ("law_school", cell("race", 3, "white"), r"row 3, column race: .*'white': did you mean"),
+        ("law_school", cell("race", 3, "1"), r"row 3, column race: .*'1'\. Allowed: Non-White"),
+        ("law_school", cell("lsat", 9, ""), r"row 9, column lsat: '', allowed: a finite number"),
+        ("oulad", lambda t: t.rename(columns={"imd_band": "imd"}),
+         r"studentInfo\.csv: unknown column 'imd_band'"),
+        ("readmission", without("insulin"), r"diabetes\.zip: unknown column 'insulin'"),
+        ("readmission", FEWER, r"diabetes\.zip: 239 rows, expected 240"),
+        ("readmission", lambda t: t.assign(race="red"), r"row 1, column race: .*category 'red'"),
+        ("students", cell("G3", 1, "x"), r"row 1, column G3: 'x', allowed: a finite number"),
+        ("students", cell("Mjob", 1, "nurse; ward 2"), r"row 1, column Mjob: .*'nurse; ward"),
+        ("students", without("G3"), r"student-por\.csv: unknown column 'G3'"),
+        ("students", FEWER, r"student-por\.csv: 239 rows, expected 240"),
+    ],
+)  # fmt: skip
+def test_damaged_file_is_one_line_that_names_file_and_field(
+    small: Callable[..., Samples], name: str, change: Change, message: str
+) -> None:
+    with pytest.raises(InputError, match=message) as error:
+        small(name, change)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (FEWER, r"income\.data: 239 rows, expected 240"),
+        (cell("education", 61, "Bachelor"),
+         r"data, row 61, column education: 'Bachelor' is the rarest of 18 .*, expected 17"),
+        (lambda t: t.assign(year="94"), r"data, column year: 1 categories, expected 2"),
+        (cell("age", 9, "?"), r"data, row 9, column age: '\?', allowed: a finite number"),
+    ],
+)  # fmt: skip
+def test_damaged_training_file_of_the_census_is_one_line(
+    small: Callable[..., Samples], change: Change, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        small("kdd_census", change, file=0)
+
+
+def test_wrong_archive_is_one_line(small: Callable[..., Samples]) -> None:
+    with pytest.raises(
+        InputError, match=r"contains other\.csv; expected a zip file with dataset_d"
+    ):
+        small("readmission", member="other.csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("kdd_census", {}, r"^kdd_census/census-income\.data is missing: .*Put it into"),
+        ("credit_card", {}, rf"^{FILES['credit_card'][0]} is missing: .*Put it into"),
+        ("law_school", {}, rf"^{FILES['law_school'][0]} is missing: .*Put it into"),
+        ("german", {"coding": "statlog"}, r"german\.data is missing.*fetch german_statlog"),
+        ("adult", {}, r"^adult/adult\.data is missing.*fetch adult"),
+    ],
+)
+def test_missing_file_is_named_with_what_to_do(
+    tmp_path: Path, name: str, options: dict[str, str], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        load(name, tmp_path, **options)
+
+
+def test_every_number_of_a_declared_table_is_a_number() -> None:
+    """A column without a type is a number; a misspelt type would make it one."""
+    for table in DECLARED.values():
+        for written in () if table is DECLARED["german"] else table.columns.values():
+            assert written is None or written == "text" or isinstance(written, int | list | dict)
+        assert {*table.unread} <= {*table.columns}
+    assert isinstance(DECLARED["heart"].fields()["chol"], Number)
