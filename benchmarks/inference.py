@@ -1,7 +1,8 @@
 """Error rates, coverage and power of the engine of inference, by simulation.
 
 Families of changes of gaps between two groups are drawn with rows, refits that vary .25 to 4 times
-as much as rows (with unequal variances), and domains. The table is written into docs/inference.md.
+as much as rows (with unequal variances), and domains. The tables are written into
+docs/inference.md.
 
     python benchmarks/inference.py --families 400
 """
@@ -22,31 +23,35 @@ from robust_fairness.inference import (
     ROWS,
     Component,
     Estimate,
+    Gap,
     Rates,
-    between_domains,
     between_refits,
     contrast,
     gap,
     holm,
     interval,
     moderated,
+    over_domains,
 )
 from robust_fairness.inference.gaps import with_moderated
-from robust_fairness.inference.moments import covariance_by_unit
-from robust_fairness.inference.verdicts import judged, tested
+from robust_fairness.inference.moments import covariance_by_unit, covariance_of_copies
+from robust_fairness.inference.verdicts import concluded, judged, tested
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "inference.md"
 UNEQUAL = (0.5, 1.0, 2.0)  # factors of the standard deviation between refits
 OF = gap("largest", 2)
 MARGIN = 0.05
 RATE = 0.6
+RATIOS = (0.25, 1.0, 4.0)  # how many times as much as rows refits vary
+LEVELS, COVERS = "at most .05", "at least .94"
+TRUTHS = {  # two rates of two groups, rates of exactly 0 and 1 among them
+    "equalized odds": [[0.6, 0.6, 0.2, 0.2], [0.7, 0.6, 0.2, 0.2], [0.9, 0.6, 0.3, 0.2],
+                       [1.0, 1.0, 0.0, 0.0], [1.0, 0.8, 0.0, 0.1]],
+}  # fmt: skip
+TRUTHS["Delta-EO"] = TRUTHS["equalized odds"]
+KINDS = {"equalized odds": gap("largest", 2, 2), "Delta-EO": gap("sum", 2, 2)}
 
-
-Row = dict[str, object]
-
-
-def _row(what: str, simulated: float, wanted: str) -> Row:
-    return {"what": what, "simulated": simulated, "wanted": wanted}
+Row = tuple[str, float, str]
 
 
 def family(
@@ -55,33 +60,44 @@ def family(
     """Rates of two groups at home and elsewhere, where one group's rate changes."""
     deviation = ratio * np.sqrt(RATE * (1 - RATE) / rows)
     scale = deviation * rng.choice(UNEQUAL, (tests, 1, 1))
-    found = []
+    ends = []
     for shift in (0.0, change):
         share = rng.binomial(rows, [RATE + shift, RATE], (tests, 2)) / rows
         value = share[..., None] + scale * rng.normal(size=(tests, 2, refits))
         n = np.full((tests, 2), float(rows))
-        found.append(Rates(value, share * (1 - share) / (rows - 1), n))
-    return found[0], found[1]
+        ends.append(Rates(value, share * (1 - share) / (rows - 1), n))
+    return ends[0], ends[1]
 
 
-def false_changes(families: int) -> Iterator[Row]:
-    """Families with any change that is called significant though none is there."""
-    for refits, tests in ((1, 30), (1, 400), (5, 30), (5, 400), (10, 30), (10, 400)):
-        for ratio in (0.25, 1.0, 4.0) if refits > 1 else (0.0,):
-            rng = np.random.default_rng(tests + refits)
-            wrong = 0
-            for _ in range(families):
-                home, away = family(rng, tests, refits, 1000, ratio, 0.0)
-                places = away.corrected(), home.corrected()
-                signed = with_moderated(contrast(*places, OF.functions, OF.functions))
-                wrong += bool((holm(signed.p().min(-1)) < LEVEL).any())
-            what = f"{tests} tests, {refits} refits" if refits > 1 else f"{tests} tests, one model"
-            more = f" that vary {ratio:g}" if refits > 1 else ""
-            yield _row(
-                f"false changes: {what}{more}",
-                wrong / families,
-                "at most .05",
-            )
+def any_changed(
+    home: Rates, away: Rates, covariance: np.ndarray | None = None, of: Gap = OF
+) -> bool:
+    """Whether any signed difference of a family is called changed."""
+    places = away.corrected(), home.corrected()
+    signed = with_moderated(contrast(*places, of.functions, of.functions, 0.0, covariance))
+    return bool((holm(signed.p().min(-1)) < LEVEL).any())
+
+
+def false_changes(families: int) -> pd.DataFrame:
+    """Share of families with a change that is called significant though none is there."""
+    rows = []
+    for refits in (1, 2, 3, 4, 5, 10):
+        name = "one model" if refits == 1 else f"{refits} refits"
+        cells: dict[str, str] = {"": f"{name}, refused" if 1 < refits < 5 else name}  # noqa: PLR2004
+        for tests in (30, 400):
+            for ratio in RATIOS:
+                if refits == 1 and ratio != RATIOS[0]:
+                    continue
+                rng = np.random.default_rng(tests + refits)
+                drawn = (
+                    family(rng, tests, refits, 1000, ratio * (refits > 1), 0.0)
+                    for _ in range(families)
+                )
+                wrong = np.mean([any_changed(*ends) for ends in drawn])
+                cells[f"{tests} tests, {ratio:g}"] = f"{wrong:.3f}"
+        print(cells, flush=True)
+        rows.append(cells)
+    return pd.DataFrame(rows).fillna("")
 
 
 def false_held(families: int) -> Iterator[Row]:
@@ -89,80 +105,122 @@ def false_held(families: int) -> Iterator[Row]:
     for refits, rows in ((1, 3000), (5, 3000), (10, 30_000)):
         rng = np.random.default_rng(refits)
         wrong = 0
-        for _ in range(families):
-            found = judged(tested(*family(rng, 30, refits, rows, 0.5, MARGIN), OF, MARGIN))
-            wrong += bool((found["state"] == "held").any())
-        yield _row(
-            f"false *held*: 30 tests, {refits} refits, {rows:,} rows",
-            wrong / families,
-            "at most .05",
-        )
+        for _ in range(families // 2):
+            verdicts = judged(tested(*family(rng, 30, refits, rows, 0.5, MARGIN), OF, MARGIN))
+            wrong += bool((verdicts["state"] == "held").any())
+        name = "one model" if refits == 1 else f"{refits} refits"
+        yield f"false *held*: 30 tests, {name}, {rows:,} rows", wrong / (families // 2), LEVELS
+
+
+def copies(families: int) -> Iterator[Row]:
+    """False changes where a shift turns a twentieth of the decisions of the same rows."""
+    for rows in (100, 1000):
+        rng, wrong, tests = np.random.default_rng(rows), 0, 30
+        group, n = np.repeat([0, 1], rows), np.full((tests, 2), float(rows))
+        for _ in range(families // 2):
+            before = rng.random((tests, 2 * rows)) < RATE
+            after = before ^ (rng.random(before.shape) < 0.05)  # noqa: PLR2004
+            ends = [
+                Rates.of_counts(hits.reshape(tests, 2, rows).sum(-1), n) for hits in (before, after)
+            ]
+            covariance = np.array(
+                [
+                    covariance_of_copies(*pair, group, 2)
+                    for pair in zip(before.astype(float), after.astype(float), strict=True)
+                ]
+            )
+            wrong += tested(*ends, OF, covariance=covariance)["p_signed"].pipe(holm).min() < LEVEL
+        yield f"false changes: 30 shifted copies of {rows:,} rows", wrong / (families // 2), LEVELS
 
 
 def coverage(families: int) -> Iterator[Row]:
-    """Least coverage of the interval of a gap, over base rates and gaps, of each number of rows."""
-    draws = 20 * families
-    for kind, name in (("largest", "equalized odds"), ("sum", "Delta-EO")):
-        of = gap(kind, 2, 2)  # type: ignore[arg-type]
-        for rows in (30, 100, 300, 1000, 10_000):
+    """Least coverage of intervals over base rates and true rates, of each number of rows."""
+    draws, sizes = 20 * families, (30, 100, 300, 1000, 10_000)
+    for name, truths in TRUTHS.items():
+        for rows in sizes:
             least = 1.0
             for base in (0.05, 0.1, 0.3, 0.5):
-                for one, other in ((0.0, 0.0), (0.1, 0.0), (0.3, 0.1)):
+                for truth in np.array(truths):
                     rng = np.random.default_rng(rows)
-                    truth = np.array([0.6 + one, 0.6, 0.2 + other, 0.2])
                     positives = rng.binomial(rows, base, (draws, 2))
                     n = np.concatenate([positives, rows - positives], 1)
-                    low, high = interval(
-                        Rates.of_counts(rng.binomial(n, truth), n.astype(float)), of
-                    )
-                    known, true = np.isfinite(low), of.of(truth)
-                    if known.sum() >= draws / 10:
-                        inside = (low[known] <= true) & (true <= high[known])
-                        least = min(least, inside.mean())
-            yield _row(
-                f"coverage of {name}: {rows:,} rows",
-                least,
-                "at least .94",
-            )
+                    rates = Rates.of_counts(rng.binomial(n, truth), n.astype(float))
+                    least = min(least, _covered(rates, KINDS[name], truth, draws))
+            yield f"coverage of {name}: {rows:,} rows", least, COVERS
+    for rows in sizes:
+        least = 1.0
+        for truth in (0.0, 0.01, 0.05, 0.2, 0.5, 1.0):
+            hits = np.random.default_rng(rows).binomial(rows, truth, (draws, 1))
+            rates = Rates.of_counts(hits, np.full((draws, 1), float(rows)))
+            least = min(least, _covered(rates, Gap(np.eye(1)), np.array([truth]), draws))
+        yield f"coverage of a rate: {rows:,} rows", least, COVERS
+
+
+def _covered(rates: Rates, of: Gap, truth: np.ndarray, draws: int) -> float:
+    """Share of the known intervals that cover the truth; 1 where hardly any is known."""
+    low, high = interval(rates, of)
+    known, true = np.isfinite(low), of.of(truth)
+    if known.sum() < draws / 10:
+        return 1.0
+    slack = 1e-9
+    return float(((low[known] <= true + slack) & (true - slack <= high[known])).mean())
 
 
 def households(families: int) -> Iterator[Row]:
     """Coverage of a difference of two groups whose rows share households of 1 to 6."""
-    rng, inside = np.random.default_rng(6), []
-    for _ in range(5 * families):
-        unit = np.repeat(np.arange(300), rng.integers(1, 7, 300))
-        group = rng.integers(0, 2, len(unit))
-        latent = rng.normal(size=300)[unit] + rng.normal(size=len(unit))
-        values = (latent > 0.5).astype(float)
-        covariance = covariance_by_unit(values, group, 2, unit)
-        error = np.sqrt(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
-        difference = values[group == 0].mean() - values[group == 1].mean()
-        inside.append(abs(difference) <= special.ndtri(1 - LEVEL / 2) * error)
-    yield _row(
-        "coverage: households of 1 to 6",
-        np.mean(inside),
-        "at least .94",
-    )
+    for units in (20, 60, 300):
+        rng, inside = np.random.default_rng(units), []
+        for _ in range(15 * families):
+            unit = np.repeat(np.arange(units), rng.integers(1, 7, units))
+            group = rng.integers(0, 2, len(unit))
+            latent = rng.normal(size=units)[unit] + rng.normal(size=len(unit))
+            values = (latent > 0.5).astype(float)  # noqa: PLR2004
+            covariance = covariance_by_unit(values, group, 2, unit)
+            variance = covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]
+            difference = values[group == 0].mean() - values[group == 1].mean()
+            inside.append((abs(difference) / np.sqrt(variance), special.stdtrit(units - 1, 0.975)))
+        yield (
+            f"coverage: {units} households of 1 to 6",
+            float(np.mean([distance <= critical for distance, critical in inside])),
+            COVERS,
+        )
 
 
 def domains(families: int) -> Iterator[Row]:
     """False changes of means over pairs of domains, families of 30."""
-    for number in (3, 5, 8, 14):
+    for number in (2, 3, 5, 8, 14):
         rng, names = np.random.default_rng(number), np.arange(number)
-        sources, targets = (one.ravel() for one in np.meshgrid(names, names, indexing="ij"))
+        sources, targets = (side.ravel() for side in np.meshgrid(names, names, indexing="ij"))
         wrong = 0
         for _ in range(families):
             source, target = rng.normal(size=(2, 30, number))
             values = source[:, sources] + target[:, targets] + rng.normal(size=(30, number**2))
             values[:, sources == targets] = np.nan
-            part = between_domains(values, sources, targets)
-            p = Estimate(np.nanmean(values, 1), {"domains": part}).p()
+            p = over_domains(values, sources, targets).p()
             wrong += bool((holm(p) < LEVEL).any())
-        yield _row(
-            f"false changes: 30 tests, {number} domains",
-            wrong / families,
-            "at most .05",
-        )
+        refused = ", refused" if number < 5 else ""  # noqa: PLR2004
+        yield f"false changes: 30 means over {number} domains{refused}", wrong / families, LEVELS
+
+
+def stored(families: int) -> Iterator[Row]:
+    """False changes of families of stored scores: refits alone, on ten scales, splits that overlap.
+
+    With splits that share rows, refits correlate as Nadeau and Bengio assume.
+    """
+    for ratio in (0.0, 0.5):
+        for refits in (5, 10):
+            rng, wrong, shared = np.random.default_rng(refits), 0, ratio / (1 + ratio)
+            for _ in range(families):
+                scale = 10 ** rng.uniform(-2, 0, (100, 1))
+                common = np.sqrt(shared) * rng.normal(size=(100, 1))
+                values = scale * (common + np.sqrt(1 - shared) * rng.normal(size=(100, refits)))
+                found = concluded(
+                    Estimate(values.mean(1), {REFITS: between_refits(values, ratio)}),
+                    np.full(100, refits),
+                )
+                wrong += bool(found["sign"].any())
+            name = "own rows" if not ratio else "shared rows"
+            yield f"false changes: 100 scores of {refits} refits, {name}", wrong / families, LEVELS
 
 
 def power(families: int) -> Iterator[Row]:
@@ -172,7 +230,7 @@ def power(families: int) -> Iterator[Row]:
     for refits, ratio in ((1, 0.0), (10, 0.25), (10, 1.0), (10, 2.0)):
         rng = np.random.default_rng(refits)
         total = 1 + ratio**2 / refits if refits > 1 else 1.0
-        found = 0.0
+        hits = 0.0
         for _ in range(families):
             value = np.zeros((tests, refits)) + rng.normal(size=(tests, 1))
             value[0] += needed * np.sqrt(total)
@@ -180,56 +238,49 @@ def power(families: int) -> Iterator[Row]:
             parts = {ROWS: Component(np.ones(tests))}
             if refits > 1:
                 parts[REFITS] = moderated(between_refits(value))
-            found += Estimate(value.mean(1), parts).p()[0] < LEVEL / tests
+            hits += Estimate(value.mean(1), parts).p()[0] < LEVEL / tests
         name = f"{refits} refits that vary {ratio:g}" if ratio else "one model"
-        yield _row(
-            f"power: {name}",
-            found / families,
-            f"at least {POWER:g}".replace("0.", "."),
-        )
+        yield f"power: {name}", hits / families, f"at least {POWER:g}".replace("0.", ".")
 
 
 def version_2(families: int) -> Iterator[Row]:
     """P1's powers: refits of .02 and rows of .03, a change of .15, at .05 / 120."""
     for refits in (2, 3, 5, 10):
-        rng, counts = np.random.default_rng(refits), np.zeros(2)
-        draws = 10 * families
+        rng, draws = np.random.default_rng(refits), 10 * families
         value = 0.15 + 0.03 * rng.normal(size=(draws, 1)) + 0.02 * rng.normal(size=(draws, refits))
         part = between_refits(value)
         error = np.sqrt(0.03**2 + np.asarray(part.variance))
         student = 2 * stats.t.sf(np.abs(value.mean(1)) / error, refits - 1)
-        ours = Estimate(
-            value.mean(1), {ROWS: Component(np.full(draws, 0.03**2)), REFITS: moderated(part)}
-        ).p()
-        counts = [np.mean(p < LEVEL / 120) for p in (student, ours)]
-        yield _row(
-            f"power: .15, {refits} refits (before: {counts[0]:.2f})",
-            counts[1],
-            "",
-        )
+        rows = Component(np.full(draws, 0.03**2))
+        ours = Estimate(value.mean(1), {ROWS: rows, REFITS: moderated(part)}).p()
+        before, now = (float(np.mean(p < LEVEL / 120)) for p in (student, ours))
+        yield f"power: .15, {refits} refits (Student's t: {before:.2f})", now, ""
 
 
-def table(families: int) -> pd.DataFrame:
-    """All simulated numbers."""
-    parts = (false_changes, false_held, coverage, households, domains, power, version_2)
+PARTS = (false_held, copies, coverage, households, domains, stored, power, version_2)
+
+
+def simulation(families: int) -> pd.DataFrame:
+    """All other simulated numbers."""
     rows = []
-    for part in parts:
-        for row in part(families):
-            print(row, flush=True)
-            rows.append(row)
+    for part in PARTS:
+        for what, simulated, wanted in part(families):
+            print(what, simulated, flush=True)
+            rows.append({"what": what, "simulated": f"{simulated:.3f}", "wanted": wanted})
     return pd.DataFrame(rows)
 
 
 def main() -> None:
-    """Write the table into the page."""
+    """Write the tables into the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--families", type=int, default=400)
     families = parser.parse_args().families
-    found = table(families)
-    shown = found.assign(simulated=found["simulated"].map("{:.3f}".format))
+    made = {"simulation": simulation(families), "false_changes": false_changes(families)}
     page = PAGE.read_text(encoding="utf-8")
-    made = tables.in_page(page, {"simulation": lambda: shown})
-    PAGE.write_text(made, encoding="utf-8")
+    PAGE.write_text(
+        tables.in_page(page, {name: lambda one=one: one for name, one in made.items()}),
+        encoding="utf-8",
+    )
 
 
 if __name__ == "__main__":

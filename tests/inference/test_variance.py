@@ -5,13 +5,16 @@ import pytest
 from scipy import stats
 
 from robust_fairness.inference import (
+    LEVEL,
     Component,
     between_domains,
     between_refits,
     moderated,
     of_rate,
+    over_domains,
     small_counts,
 )
+from robust_fairness.inference.variance import resampled
 
 
 def test_a_rate_has_the_variance_of_its_mean():
@@ -95,3 +98,29 @@ def test_a_mean_over_domains_is_rejected_as_often_as_said(domains):
     found = between_domains(values, sources, targets)
     t = np.nanmean(values, 1) / np.sqrt(found.variance)
     assert np.mean(2 * stats.t.sf(np.abs(t), found.df) < 0.05) <= 0.06
+
+
+@pytest.mark.parametrize("make", ["targets", "distances"])
+def test_what_pairs_share_is_counted_once(make):
+    """Effects of targets alone, and distances, which are in the rows of both of their ends."""
+    rng, names, inside = np.random.default_rng(0), np.arange(8), []
+    sources, targets = (side.ravel() for side in np.meshgrid(names, names, indexing="ij"))
+    for _ in range(300):
+        effect, noise = rng.normal(size=8), rng.normal(0, 0.5, (8, 8))
+        cells = np.tile(effect, (8, 1)) if make == "targets" else effect[:, None] + effect
+        cells = cells + (0 if make == "targets" else noise + noise.T)
+        values = np.where(np.eye(8, dtype=bool), np.nan, cells).ravel()
+        found = over_domains(values[None], sources, targets)
+        low, high = found.interval()
+        inside.append(low <= 0 <= high)
+        assert (low <= 0 <= high) == (found.p() >= LEVEL)
+    assert np.mean(inside) >= 0.93
+
+
+def test_a_bootstrap_of_refits_has_the_variance_of_their_mean():
+    values = np.random.default_rng(1).normal(size=6)
+    draws = np.random.default_rng(2).choice(values, (20_000, 6)).mean(1)
+    found = resampled(values.mean(), np.append(draws, np.nan), 6)
+    (part,) = found.components.values()
+    assert part.variance == pytest.approx(values.var(ddof=1) / 6, rel=0.03) and part.df == 5
+    assert np.isnan(resampled(np.array([0.5]), np.array([[0.5, 0.5]]), 1).error)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from robust_fairness.inference import (
     LEVEL,
@@ -15,8 +16,11 @@ from robust_fairness.inference import (
     gap,
     holm,
     interval,
+    over_refits,
 )
-from robust_fairness.inference.verdicts import judged
+from robust_fairness.inference.moments import covariance_of_copies
+from robust_fairness.inference.variance import small_covariance
+from robust_fairness.inference.verdicts import concluded, judged
 from robust_fairness.inference.verdicts import tested as unadjusted
 
 # of 8 states, made by scikit-learn and scipy alone
@@ -194,3 +198,106 @@ def test_intervals_of_gaps_cover(kind, gaps, rows, base):
 
 def test_all_pairs_of_groups_take_part():
     assert len(gap("largest", 3, 2).functions) == 2 * len(list(permutations(range(3), 2)))
+
+
+def copies(rng: np.random.Generator, tests: int, n: int, change: float = 0.0):
+    """Hits of n rows of two groups before and after a shift that turns a twentieth of them."""
+    before = rng.random((tests, 2, n)) < 0.6
+    turned = rng.random(before.shape) < 0.05
+    after = before ^ turned
+    after[:, 0] |= rng.random((tests, n)) < change
+    return before, after
+
+
+def test_shifted_copies_of_rows_are_compared_as_pairs():
+    """The error of the mean of differences row by row; McNemar's counts decide, not the rates."""
+    before, after = copies(np.random.default_rng(0), 5, 400)
+    n = np.full((5, 2), 400.0)
+    home, away = (Rates.of_counts(hits.sum(-1), n) for hits in (before, after))
+    group = np.repeat([0, 1], 400)
+    covariance = np.array(
+        [
+            covariance_of_copies(
+                *(hits[k].ravel().astype(float) for hits in (before, after)), group, 2
+            )
+            for k in range(5)
+        ]
+    )
+    each = after.astype(float) - before
+    direct = each.var(-1, ddof=1) / 400
+    only = np.eye(2)
+    found = contrast(away, home, only, only, covariance=covariance)
+    np.testing.assert_allclose(found.variance, direct, rtol=1e-12)
+    discordant = (each != 0).sum(-1)
+    mcnemar = (discordant - each.sum(-1) ** 2 / 400) / (400 * 399)
+    np.testing.assert_allclose(found.variance, mcnemar, rtol=1e-12)
+    # half a row in each of the four cells (Agresti and Min 2005)
+    pairs = [before[:, 0] * 2 + after[:, 0] == cell for cell in range(4)]
+    cells = np.stack(pairs, 1).sum(-1) + 0.5
+    share = cells / cells.sum(-1, keepdims=True)
+    both = (share[:, 3] - share[:, 2:].sum(-1) * share[:, [1, 3]].sum(-1)) / cells.sum(-1)
+    small = small_covariance(home.mean, away.mean, covariance, n)[:, 0]
+    np.testing.assert_allclose(small, both, rtol=1e-9)
+
+
+def test_families_of_shifted_copies_have_their_level_and_more_power():
+    rng, wrong, found, apart, families = np.random.default_rng(1), 0, 0, 0, 60
+    n = np.full((30, 2), 500.0)
+    group = np.repeat([0, 1], 500)
+    for _ in range(families):
+        for change in (0.0, 0.15):
+            before, after = copies(rng, 30, 500)
+            if change:
+                before[:1], after[:1] = copies(rng, 1, 500, change)
+            home, away = (Rates.of_counts(hits.sum(-1), n) for hits in (before, after))
+            covariance = np.array([
+                covariance_of_copies(b.ravel().astype(float), a.ravel().astype(float), group, 2)
+                for b, a in zip(before, after, strict=True)
+            ])  # fmt: skip
+            paired = verdicts(home, away, gap("largest", 2), covariance=covariance)["changed"]
+            if change:
+                found += paired[0]
+                apart += verdicts(home, away, gap("largest", 2))["changed"][0]
+            else:
+                wrong += paired.any()
+    assert wrong <= 3 + 2 * np.sqrt(60 * 0.05 * 0.95)
+    assert found >= 40 and apart <= 10
+
+
+def test_values_of_refits_are_concluded_as_scipy_and_nadeau_and_bengio_do():
+    """Two tests are no family to moderate; missing refits are left out; p is Student's."""
+    values = np.random.default_rng(4).normal(0.5, 1, (2, 10))
+    values[1, 9] = np.nan
+    ratio = np.array([0.0, 1 / 3])
+    found = concluded(over_refits(values, ratio), np.isfinite(values).sum(-1))
+    for row, refits, share in zip(found.itertuples(), values, ratio, strict=True):
+        known = refits[np.isfinite(refits)]
+        scale = known.std(ddof=1) * np.sqrt(1 / len(known) + share)
+        law = stats.t(len(known) - 1, known.mean(), scale)
+        assert (row.low, row.high) == pytest.approx(law.interval(0.95), rel=1e-6)
+        assert row.p == pytest.approx(2 * min(law.cdf(0), law.sf(0)), rel=1e-5)
+    np.testing.assert_allclose(found["p_holm"], holm(found["p"]))
+    np.testing.assert_allclose(found["p_fdr"], false_discovery_rate(found["p"]))
+    np.testing.assert_array_equal(found["sign"] != 0, found["p_holm"] < LEVEL)
+
+
+def test_fewer_than_five_refits_and_values_without_variance_are_not_tested():
+    values = np.array([[0.5, 0.51, 0.52, 0.5, np.nan], [0.5, 0.51, 0.52, 0.5, 0.5], [0.5] * 5])
+    found = concluded(over_refits(values), np.isfinite(values).sum(-1))
+    assert found["p"].isna().tolist() == [True, False, True]
+    assert found["sign"].tolist() == [0, 1, 0]
+    assert np.isfinite(found.loc[0, "low"]) and np.isnan(found.loc[2, "low"])
+
+
+def test_families_of_stored_scores_have_their_level():
+    """Means over ten splits 80 to 20 of 100 rows each: ratio 1 / 4, on scales from .01 to 1."""
+    rng, wrong, plain = np.random.default_rng(6), 0, 0
+    for _ in range(150):
+        rows = rng.normal(size=(40, 1, 100)).repeat(10, axis=1)
+        means = rng.permuted(rows, axis=2)[..., :20].mean(axis=2) * 10 ** rng.uniform(
+            -2, 0, (40, 1)
+        )
+        wrong += concluded(over_refits(means, 0.25), np.full(40, 10))["sign"].any()
+        plain += concluded(over_refits(means), np.full(40, 10))["sign"].any()
+    assert wrong / 150 <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 150)
+    assert plain / 150 > 0.5

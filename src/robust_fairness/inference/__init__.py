@@ -24,6 +24,8 @@ from robust_fairness.inference.variance import (
     between_refits,
     moderated,
     of_rate,
+    over_domains,
+    over_refits,
     small_counts,
 )
 
@@ -49,5 +51,7 @@ __all__ = [
     "interval",
     "moderated",
     "of_rate",
+    "over_domains",
+    "over_refits",
     "small_counts",
 ]

@@ -31,7 +31,13 @@ from robust_fairness.inference.estimate import (
     Component,
     Estimate,
 )
-from robust_fairness.inference.variance import between_refits, moderated, small_counts
+from robust_fairness.inference.variance import (
+    ADDED,
+    ADDED_ALONE,
+    moderated,
+    over_refits,
+    small_counts,
+)
 
 MOST_FUNCTIONS = 20_000  # of a gap
 PAIR = 2  # groups
@@ -101,6 +107,8 @@ class Rates:
         bounded: whether values are shares between 0 and 1, to which ``small_counts`` applies.
         counted: where the variance of the rows counts; not where it is in the variance between
             refits, since each has test rows of its own, or where both ends have the same rows.
+        covariance: of the rows where rates depend on one another (survey weights, households),
+            ``[tests, rates, rates]``, with ``variance`` as its diagonal.
     """
 
     value: Array
@@ -108,6 +116,7 @@ class Rates:
     n: Array
     bounded: bool = True
     counted: Array | bool = True
+    covariance: Array | None = None
 
     @classmethod
     def of_counts(cls, hits: Array, n: Array) -> "Rates":
@@ -121,24 +130,43 @@ class Rates:
         """Mean over refits ``[tests, rates]``."""
         return self.value.mean(-1)
 
-    def corrected(self) -> "Rates":
-        """With centres and variances that hold for small counts."""
+    def corrected(self, added: float = ADDED) -> "Rates":
+        """With centres and variances that hold for small counts, see ``small_counts``."""
         if not self.bounded:
             return self
         own = self.mean
-        centre, variance = small_counts(own, self.variance, self.n)
+        centre, variance = small_counts(own, self.variance, self.n, added)
         value = self.value + (centre - own)[..., None]
-        return Rates(value, np.where(self.counted, variance, 0.0), self.n, False)
+        variance = np.where(self.counted, variance, 0.0)
+        return Rates(value, variance, self.n, False, covariance=self._scaled(variance))
+
+    def _scaled(self, variance: Array) -> Array | None:
+        """The covariance with these variances and the same correlations."""
+        if self.covariance is None:
+            return None
+        error, known = np.sqrt(variance), np.sqrt(self.variance)
+        factor = np.divide(error, known, out=np.zeros_like(error), where=known > 0)
+        scaled = self.covariance * factor[:, :, None] * factor[:, None]
+        size = np.arange(scaled.shape[-1])
+        scaled[:, size, size] = variance
+        return np.asarray(scaled)
 
     def first(self) -> "Rates":
         """Those of the first refit: the model that is used."""
-        return Rates(self.value[..., :1], self.variance, self.n, self.bounded)
+        return Rates(
+            self.value[..., :1], self.variance, self.n, self.bounded, covariance=self.covariance
+        )
 
 
 def contrast(
-    away: Rates, home: Rates | None, ups: Array, downs: Array | None, ratio: float | Array = 0.0
+    away: Rates,
+    home: Rates | None,
+    ups: Array,
+    downs: Array | None,
+    ratio: float | Array = 0.0,
+    covariance: Array | None = None,
 ) -> Estimate:
-    """Estimates of ``u . away - w . home``, ``[tests, functions]``, of independent rows.
+    """Estimates of ``u . away - w . home``, ``[tests, functions]``.
 
     Args:
         away: rates of one set of rows.
@@ -146,15 +174,18 @@ def contrast(
         ups: u, ``[functions, rates]`` or one for each test ``[tests, functions, rates]``.
         downs: w, likewise.
         ratio: test by training rows of splits that share rows, see ``between_refits``.
+        covariance: of each rate away with the same one at home, ``[tests, rates]``, where both
+            have the same rows; none for independent ones.
     """
     value, rows = _applied(away, ups)
     if home is not None and downs is not None:
         less, more = _applied(home, downs)
         value, rows = value - less, rows + more
-    parts = {ROWS: Component(rows)}
-    if value.shape[-1] > 1:
-        parts[SPLITS if np.any(ratio) else REFITS] = between_refits(value, ratio)
-    return Estimate(value.mean(-1), parts)
+        if covariance is not None:
+            shared = (ups * downs * covariance[:, None]).sum(-1)
+            rows = np.maximum(rows - 2 * shared, 0.0)
+    found = over_refits(value, ratio) if value.shape[-1] > 1 else Estimate(value[..., 0], {})
+    return Estimate(found.value, {ROWS: Component(rows), **found.components})
 
 
 def _applied(rates: Rates, functions: Array) -> tuple[Array, Array]:
@@ -164,6 +195,8 @@ def _applied(rates: Rates, functions: Array) -> tuple[Array, Array]:
     used = many != 0
     values = np.where(used[..., None], many[..., None] * rates.value[:, None], 0.0).sum(-2)
     rows = np.where(used, many**2 * rates.variance[:, None], 0.0).sum(-1)
+    if rates.covariance is not None:
+        rows = np.einsum("tfr,trs,tfs->tf", many, rates.covariance, many)
     return values, rows
 
 
@@ -179,14 +212,19 @@ def with_moderated(estimate: Estimate) -> Estimate:
 def interval(rates: Rates, of: Gap, level: float = LEVEL) -> tuple[Array, Array]:
     """Bounds of a gap ``[tests]`` that cover it with probability 1 - ``level``.
 
-    The lower one is of the function with the largest lower bound, at ``level`` over the number of
-    functions, and not below 0 where functions come with both signs; the upper one is the largest of
-    all upper bounds, each at half of ``level``: G is one of them.
+    The lower one is of the function with the largest lower bound, at half of ``level`` over the
+    number of functions (pairs u and -u count once), and not below 0 where functions come with both
+    signs; the upper one is the largest of all upper bounds, each at half of ``level``: G is one of
+    them.
     """
-    found = with_moderated(contrast(rates.corrected(), None, of.functions, None))
-    low = (found.value - found.critical(level / len(of.functions))).max(-1)
+    alone = (np.count_nonzero(of.functions, axis=-1) == 1).all()
+    corrected = rates.corrected(ADDED_ALONE if alone else ADDED)
+    found = with_moderated(contrast(corrected, None, of.functions, None))
+    symmetric = _symmetric(of.functions)
+    tail = level / (len(of.functions) * (1 if symmetric else 2))
+    low = (found.value - found.critical(tail)).max(-1)
     high = (found.value + found.critical(level / 2)).max(-1)
-    if _symmetric(of.functions):
+    if symmetric:
         low = np.maximum(low, 0.0)
     return of.constant + low, of.constant + high
 

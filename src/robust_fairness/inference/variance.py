@@ -12,9 +12,17 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from robust_fairness.inference.estimate import Array, Component
+from robust_fairness.inference.estimate import (
+    DOMAINS,
+    REFITS,
+    SPLITS,
+    Array,
+    Component,
+    Estimate,
+)
 
-ADDED = 1.0  # rows on either side of a rate (Agresti and Caffo 2000)
+ADDED = 1.0  # rows on either side of a rate that is compared (Agresti and Caffo 2000)
+ADDED_ALONE = 2.0  # of a rate alone (Agresti and Coull 1998)
 FEWEST_ROWS = 8  # below, a rate is not estimable: simulated coverage of gaps falls to .93
 FEWEST_REFITS = 5  # below, nothing is said about the method
 SAME = 1e-12  # standard deviation of refits that are all equal
@@ -28,8 +36,8 @@ def of_rate(share: Any, n: Any) -> Array:
         return np.where(n > 1, share * (1 - share) / (n - 1), np.nan)
 
 
-def small_counts(share: Any, variance: Any, n: Any) -> tuple[Array, Array]:
-    """Centre and variance of a rate for tests and intervals, with ``ADDED`` rows on either side.
+def small_counts(share: Any, variance: Any, n: Any, added: float = ADDED) -> tuple[Array, Array]:
+    """Centre and variance of a rate for tests and intervals, with rows added on either side.
 
     A share of 0 or 1 has a variance, too, and skewed distributions are centred (Agresti and Caffo
     2000). Where the variance is not that of n independent rows (weights, households), the rows
@@ -39,6 +47,7 @@ def small_counts(share: Any, variance: Any, n: Any) -> tuple[Array, Array]:
         share: shares ``[...]``.
         variance: their variances ``[...]``, see ``of_rate``.
         n: numbers of rows.
+        added: rows added.
 
     Returns:
         Both are NaN below ``FEWEST_ROWS`` rows.
@@ -48,9 +57,65 @@ def small_counts(share: Any, variance: Any, n: Any) -> tuple[Array, Array]:
     known = (variance > 0) & (binomial > 0)
     effective = np.where(known, binomial / np.where(known, variance, 1) + 1, n)
     effective = np.where(n >= FEWEST_ROWS, effective, np.nan)
-    total = effective + 2 * ADDED
-    centre = (share * effective + ADDED) / total
+    total = effective + 2 * added
+    centre = (share * effective + added) / total
     return np.asarray(centre), np.asarray(centre * (1 - centre) / total)
+
+
+def small_covariance(first: Any, second: Any, covariance: Any, n: Any) -> Array:
+    """Covariance of two rates of the same n rows that fits the variances of ``small_counts``.
+
+    Half a row is added to each of the four pairs of outcomes (Agresti and Min 2005), which adds
+    ``ADDED`` rows on either side of both rates.
+
+    Args:
+        first: shares ``[...]``.
+        second: shares of the same rows after they were shifted.
+        covariance: that of the two shares.
+        n: numbers of rows.
+    """
+    first, second, covariance, n = (
+        np.asarray(value, np.float64) for value in (first, second, covariance, n)
+    )
+    both = covariance * (n - 1) + first * second  # share of the rows with 1 in both
+    total = n + 2 * ADDED
+    centres = [(share * n + ADDED) / total for share in (first, second)]
+    return np.asarray(((both * n + ADDED / 2) / total - centres[0] * centres[1]) / total)
+
+
+def over_refits(values: Array, ratio: Any = 0.0) -> Estimate:
+    """The mean over refits, the last axis of ``values``, with what varies between them alone.
+
+    Args:
+        values: one per refit ``[..., refits]``; NaN where a refit has none.
+        ratio: see ``between_refits``.
+    """
+    name = SPLITS if np.any(ratio) else REFITS
+    return Estimate(_mean(values), {name: between_refits(values, ratio)})
+
+
+def resampled(value: Any, draws: Array, n: int) -> Estimate:
+    """A value with the variance of its bootstrap draws over n refits, the last axis of ``draws``.
+
+    A draw of n refits with replacement varies (n - 1) / n times as much as the value itself. Draws
+    that are missing are left out.
+    """
+    known = np.isfinite(draws)
+    away = np.where(known, draws - _mean(draws)[..., None], 0.0)
+    variance = (away**2).sum(-1) / np.maximum(known.sum(-1), 1) * n / max(n - 1, 1)
+    part = Component(np.where(n > 1, variance, np.nan), max(n - 1.0, 1))
+    return Estimate(np.asarray(value), {REFITS: part})
+
+
+def over_domains(values: Array, sources: Any, targets: Any) -> Estimate:
+    """The mean over pairs of domains ``[..., pairs]``, see ``between_domains``."""
+    return Estimate(_mean(values), {DOMAINS: between_domains(values, sources, targets)})
+
+
+def _mean(values: Array) -> Array:
+    """Mean of the known values of the last axis; NaN where there is none."""
+    count = np.isfinite(values).sum(-1)
+    return np.where(count > 0, np.nansum(values, -1) / np.maximum(count, 1), np.nan)
 
 
 def between_refits(values: Array, ratio: Any = 0.0) -> Component:

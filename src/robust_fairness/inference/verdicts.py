@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from robust_fairness.inference.adjust import holm
+from robust_fairness.inference.adjust import false_discovery_rate, holm
 from robust_fairness.inference.estimate import LEVEL, POWER, REFITS, SPLITS, Array, Estimate
 from robust_fairness.inference.gaps import Gap, Rates, contrast, with_moderated
-from robust_fairness.inference.variance import FEWEST_REFITS
+from robust_fairness.inference.variance import FEWEST_REFITS, small_covariance
 
 Question = Literal["this model", "this method"]
 STATES = ("grew", "shrank", "reversed", "changed", "held", "inconclusive", "not estimable")
@@ -41,16 +41,19 @@ def tested(
     margin: float | Array = 0.05,
     question: Question | None = None,
     ratio: float | Array = 0.0,
+    covariance: Array | None = None,
 ) -> pd.DataFrame:
     """Changes of a gap from home to elsewhere, a row per test; p-values are not adjusted yet.
 
     Args:
         home: rates on rows of the distribution trained on ``[tests, rates, refits]``.
-        away: rates on other, independent rows.
+        away: rates on other rows, or on shifted copies of the same ones.
         of: the gap.
         margin: change that is immaterial, per test.
         question: by default ``question_of`` the number of refits.
         ratio: test by training rows of splits that share rows, per test.
+        covariance: of each rate away with the same one at home, ``[tests, rates]``, where both
+            have the same rows; 0 where they are independent.
 
     Returns:
         What ``judged`` takes. Its columns, ``VERDICTS`` afterwards:
@@ -74,7 +77,10 @@ def tested(
     spread = contrast(away, home, of.functions, of.functions).components
     if question == "this model":
         home, away = home.first(), away.first()
-    tests = _Tests(home.corrected(), away.corrected(), of, ratio)
+    if covariance is not None and home.bounded:
+        together = small_covariance(home.mean, away.mean, covariance, home.n)
+        covariance = np.where(covariance == 0, 0.0, together)
+    tests = _Tests(home.corrected(), away.corrected(), of, ratio, covariance)
     found = pd.DataFrame(tests.columns(), index=range(len(home.value)))
     found["question"] = question
     found["at_home"], found["elsewhere"] = of.of(home.mean), of.of(away.mean)
@@ -124,11 +130,47 @@ def judged(tests: pd.DataFrame) -> pd.DataFrame:
     return found.assign(changed=changed, state=state)
 
 
+def concluded(found: Estimate, n: Array) -> pd.DataFrame:
+    """Which values of a family are above or below 0, a row each.
+
+    Variances between refits are ``moderated`` over the family, where there are enough of them.
+
+    Args:
+        found: values ``[tests]``.
+        n: numbers of refits, or of domains, that the variances are estimated from; fewer than
+            ``FEWEST_REFITS`` have an interval and no test.
+
+    Returns:
+        Columns value, low, high (at ``LEVEL``, without adjustment), error, n, p, p_holm, p_fdr
+        (of Holm; of Benjamini and Hochberg), sign (1 or -1 where p_holm is below ``LEVEL``, else
+        0) and detectable (the value that Holm's first step finds with a power of ``POWER``).
+    """
+    enough, alone = n >= FEWEST_REFITS, found.interval()
+    found = with_moderated(found)
+    known = found.variance > 0
+    low, high = (np.where(enough, *ends) for ends in zip(found.interval(), alone, strict=True))
+    p = np.where(known & enough, found.p(), np.nan)
+    family = max(1, int(np.isfinite(p).sum()))
+    p_holm = holm(p)
+    return pd.DataFrame(
+        {
+            "value": found.value, "low": low, "high": high,
+            "error": np.where(known, found.error, np.nan), "n": n, "p": p, "p_holm": p_holm,
+            "p_fdr": false_discovery_rate(p),
+            "sign": np.where(p_holm < LEVEL, np.sign(found.value), 0).astype(int),
+            "detectable": np.where(enough, found.detectable(level=LEVEL / family), np.nan),
+        }
+    )  # fmt: skip
+
+
 class _Tests:
     """Estimates and unadjusted p-values of a family of changes of one gap."""
 
-    def __init__(self, home: Rates, away: Rates, of: Gap, ratio: float | Array) -> None:
+    def __init__(
+        self, home: Rates, away: Rates, of: Gap, ratio: float | Array, covariance: Array | None
+    ) -> None:
         self.home, self.away, self.functions = home, away, of.functions
+        self.covariance = covariance
         self.ratio = np.reshape(ratio, (-1, 1)) if np.ndim(ratio) else ratio
         number, rows = len(of.functions), np.arange(len(home.value))
         self.signed = self._of(away, home, of.functions, of.functions)
@@ -155,7 +197,7 @@ class _Tests:
         self.df = self.signed.df[rows, self.decisive]
 
     def _of(self, first: Rates, second: Rates | None, up: Array, down: Array | None) -> Estimate:
-        return with_moderated(contrast(first, second, up, down, self.ratio))
+        return with_moderated(contrast(first, second, up, down, self.ratio, self.covariance))
 
     def columns(self) -> dict[str, Array]:
         """Columns of the table."""
@@ -169,9 +211,10 @@ def _limited(found: pd.DataFrame, tests: _Tests, margin: Array) -> pd.DataFrame:
     """With what limits each test, and the number that would suffice."""
     rows = np.arange(len(found))
     squares = tests.functions[tests.loosest] ** 2
+    shared = 0.0 if tests.covariance is None else tests.covariance
     parts = {
-        "rows at home": squares * tests.home.variance,
-        "rows elsewhere": squares * tests.away.variance,
+        "rows at home": squares * np.maximum(tests.home.variance - shared, 0.0),
+        "rows elsewhere": squares * np.maximum(tests.away.variance - shared, 0.0),
     }
     refits = np.zeros(len(found))
     for name in (REFITS, SPLITS):

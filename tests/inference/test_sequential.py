@@ -1,0 +1,157 @@
+"""E-processes of gaps: exact means, projections, error rates and coverage at every look."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+from robust_fairness.inference import LEVEL, Rates, gap, interval
+from robust_fairness.inference.gaps import Gap
+from robust_fairness.inference.sequential import (
+    Batches,
+    confidence,
+    growth,
+    projected,
+    start_weights,
+)
+
+GAPS = {
+    "two groups": (gap("largest", 2), (5, 3)),
+    "three groups": (gap("largest", 3), (3, 2, 2)),
+    "sum of two rates": (gap("sum", 2, 2), (2, 2, 2, 1)),
+    "worst group": (Gap(-np.eye(2), 0.5), (5, 3)),
+    "worst gap": (gap("worst_gap", 3), (3, 2, 2)),
+}
+
+
+@pytest.mark.parametrize("bound", [-0.2, 0.0, 0.1, 0.35])
+@pytest.mark.parametrize("name", GAPS)
+def test_mean_of_an_e_value_is_at_most_one_under_all_rates_of_the_hypothesis(name, bound):
+    of, n = GAPS[name]
+    outcomes = np.array(list(product(*(range(rows + 1) for rows in n))), float)
+    level = np.linspace(0.35, 0.6, len(n))
+    batches = Batches(
+        outcomes,
+        np.tile(np.array(n, float), (len(outcomes), 1)),
+        np.tile(level, (len(outcomes), 1)),
+    )
+    e_values = np.exp(batches.log_e(of.functions, np.asarray(bound - of.constant)))
+    grid = np.array(list(product(np.linspace(0, 1, 7), repeat=len(n))))
+    chances = np.prod(stats.binom.pmf(outcomes[None], n, grid[:, None]), -1)  # [rates, outcomes]
+    means = np.einsum("ro,fog->rfg", chances, e_values)
+    allowed = grid @ of.functions.T <= bound - of.constant + 1e-12
+    assert means[allowed].max() <= 1 + 1e-9
+    assert means[~allowed].max() > 1.01
+
+
+def test_projection_is_that_of_a_general_optimiser():
+    rng = np.random.default_rng(0)
+    for functions in (np.array([1.0, -1.0]), np.array([-0.5, 1.0, -0.5])):
+        for value in (-0.3, 0.05, 0.4):
+            rates, n = rng.uniform(0.1, 0.9, len(functions)), rng.uniform(10, 1000, len(functions))
+
+            def divergence(theta, rates=rates, n=n):
+                found = rates * np.log(rates / theta)
+                return float(
+                    n @ (found + (1 - rates) * np.log((1 - rates) / (1 - theta))) / n.sum()
+                )
+
+            solved = optimize.minimize(
+                divergence, np.full(len(functions), 0.5) + 0.4 * functions,
+                constraints={"type": "eq", "fun": lambda theta: functions @ theta - value},  # noqa: B023
+                bounds=[(1e-6, 1 - 1e-6)] * len(functions), options={"ftol": 1e-14},
+            )  # fmt: skip
+            found = projected(rates, n, functions, np.asarray(value))
+            assert functions @ found == pytest.approx(value, abs=1e-12)
+            assert divergence(found) <= solved.fun + 1e-9
+            np.testing.assert_allclose(found, solved.x, atol=1e-4)
+
+
+def test_e_value_of_one_group_is_the_likelihood_ratio_of_its_bound():
+    """A single rate is at most .3: the closest rate is .3, and the alternatives are above it."""
+    batches = Batches(np.array([[7.0]]), np.array([[10.0]]), np.array([[0.5]]))
+    found = batches.log_e(np.array([[1.0]]), np.asarray(0.3))[0, 0]
+    other = 0.3 + np.array([0.01, 0.02, 0.04, 0.08, 0.16, 0.32])
+    np.testing.assert_allclose(found, 7 * np.log(other / 0.3) + 3 * np.log((1 - other) / 0.7))
+
+
+def test_process_is_the_mean_over_functions_growths_and_starts():
+    rng = np.random.default_rng(1)
+    of = gap("largest", 2)
+    n = np.full((4, 2), 50.0)
+    batches = Batches.of(rng.binomial(50, [0.3, 0.5], (4, 2)).astype(float), n, n[0] / 2, n[0])
+    log_e = batches.log_e(of.functions, np.asarray(0.05))
+    expected = []
+    for last in range(1, 5):
+        value = 1 / (last + 1)  # of starts that are still to come
+        for start in range(last):
+            value += start_weights(4)[start] * np.exp(log_e[:, start:last].sum(1)).mean()
+        expected.append(np.log(value))
+    np.testing.assert_allclose(growth(batches, of, 0.05).log_e, expected)
+
+
+def streams(rng, rows, reference, difference, grown):
+    """24 batches of two groups whose common level drifts, and the bound of their reference."""
+    n = np.array([rows, rows // 4])
+    drift = np.cumsum(rng.normal(0, 0.02, 24)).clip(-0.15, 0.15)
+    extra = np.where(np.arange(24) >= 8, grown, 0)
+    rates = np.stack([0.4 + drift, 0.4 + difference + drift + extra], 1)
+    n_then = np.array([reference, reference // 4], float)
+    then = rng.binomial(n_then.astype(int), [0.4, 0.4 + difference]).astype(float)
+    of = gap("largest", 2)
+    bound = interval(Rates.of_counts(then[None], n_then[None]), of)[1][0]
+    hits = rng.binomial(n, rates).astype(float)
+    return Batches.of(hits, np.tile(n.astype(float), (24, 1)), then, n_then), float(bound)
+
+
+@pytest.mark.parametrize(
+    ("rows", "reference", "difference"), [(100, 400, 0.0), (400, 400, 0.1), (1000, 10_000, 0.0)]
+)
+def test_monitor_without_growth_ever_alarms_in_at_most_5_percent(rows, reference, difference):
+    rng = np.random.default_rng(rows)
+    alarms = 0
+    for _ in range(200):
+        batches, bound = streams(rng, rows, reference, difference, 0.0)
+        alarms += growth(batches, gap("largest", 2), bound).alarm(LEVEL / 2) is not None
+    assert alarms <= stats.binom.ppf(0.99, 200, LEVEL)
+
+
+def test_growth_is_found_in_its_batch_and_measured():
+    rng, of, found, covered = np.random.default_rng(3), gap("largest", 2), [], 0
+    for _ in range(30):
+        batches, bound = streams(rng, 2000, 20_000, 0.05, 0.1)
+        grown = growth(batches, of, bound)
+        found.append(grown.alarm(LEVEL / 2))
+        start = int(grown.start.argmax())
+        low, high = confidence(batches, of, start)
+        covered += start < 8 or low <= 0.15 <= high
+    assert None not in found
+    assert np.median(found) <= 11
+    assert min(found) >= 8
+    assert covered >= 28
+
+
+def test_confidence_sequence_covers_at_every_look():
+    rng, of, missed = np.random.default_rng(4), gap("largest", 2), 0
+    for _ in range(60):
+        batches, _ = streams(rng, 400, 400, 0.1, 0.0)
+        looks = [
+            confidence(Batches(batches.hits[:end], batches.n[:end], batches.level[:end]), of, 0)
+            for end in (1, 4, 24)
+        ]
+        missed += any(not low <= 0.1 <= high for low, high in looks)
+    assert missed <= stats.binom.ppf(0.99, 60, LEVEL)
+    assert looks[-1][1] - looks[-1][0] < 0.15
+
+
+def test_group_without_rows_and_impossible_bounds_are_no_evidence():
+    hits, n = np.array([[3.0, 0.0], [3.0, 0.0]]), np.array([[5.0, 0.0], [5.0, 4.0]])
+    batches = Batches.of(hits, n, np.array([2.0, 2.0]), np.array([5.0, 5.0]))
+    functions = gap("largest", 2).functions
+    found = batches.log_e(functions, np.asarray(0.0))
+    assert (found[:, 0] == 0).all()
+    assert (found[:, 1] != 0).any()
+    for bound in (1.0, 1.5, -1.0):
+        assert (batches.log_e(functions, np.asarray(bound)) == 0).all()
+    assert growth(batches, Gap(functions), 0.0).start.sum() == pytest.approx(1)
