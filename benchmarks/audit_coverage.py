@@ -12,13 +12,14 @@ import itertools
 import numpy as np
 
 from robust_fairness.auditing import intervals
+from robust_fairness.auditing.cells import Cells, scores_of
 from robust_fairness.auditing.changes import change_of
+from robust_fairness.metrics import find_metric
 
 TRUE_POSITIVE, TRUE_NEGATIVE, POSITIVE = 0.7, 0.8, 0.4
 SIZES = (((500, 500), (500, 50)), ((500, 50), (500, 50)), ((500, 500), (2000, 2000)),
          ((2000, 2000), (2000, 2000)))  # fmt: skip
 GAPS = ((0.0, 0.0), (0.02, 0.0), (0.1, 0.0), (0.0, 0.1), (0.1, 0.1), (0.3, 0.1))
-RESAMPLES = 300
 METRICS = ("equal_opportunity_difference", "equalized_odds_difference", "delta_eo",
            "demographic_parity_ratio", "worst_group_accuracy")  # fmt: skip
 
@@ -42,18 +43,27 @@ def truth(gap: float) -> dict[str, float]:
     }
 
 
-def estimates(counts: np.ndarray) -> dict[str, float]:
-    """The metrics of counts by group, class and prediction."""
-    rows, hits, of_class = counts.sum((1, 2)), counts.diagonal(axis1=1, axis2=2), counts.sum(2)
-    recalls = np.abs(np.diff(hits / of_class, axis=0))[0]
-    selected = counts[:, :, 1].sum(1) / rows
-    return {
-        "equal_opportunity_difference": recalls[1],
-        "equalized_odds_difference": recalls.max(),
-        "delta_eo": recalls.sum(),
-        "demographic_parity_ratio": selected.min() / selected.max(),
-        "worst_group_accuracy": (hits.sum(1) / rows).min(),
-    }
+def cells_of(counts: np.ndarray) -> Cells:
+    """Cells of counts by group, class and prediction."""
+    n = np.concatenate([counts, np.zeros((1, 2, 2), np.int64)])
+    weight = n.astype(float)
+    return Cells(("a", "b"), ("0", "1"), n, weight, weight)
+
+
+def interval(name: str, counts: np.ndarray) -> tuple[float, float, float]:
+    """Value and bounds of a metric."""
+    drawn, metric = cells_of(counts), find_metric(name)
+    compared = intervals.compared_in_cells(metric, drawn)
+    bound = compared.bound() if compared else intervals.ratio_in_cells(name, drawn)
+    return scores_of(metric, drawn)[""].value, bound.low, bound.high
+
+
+def change(name: str, now: np.ndarray, then: np.ndarray) -> tuple[float, float]:
+    """Interval of a change."""
+    both = [intervals.compared_in_cells(find_metric(name), cells_of(one)) for one in (now, then)]
+    if None not in both:
+        return both[0].change_from(both[1])
+    return change_of(interval(name, now), interval(name, then))
 
 
 def coverage(sizes: tuple, gaps: tuple[float, float], tables: int) -> dict[str, float]:
@@ -67,13 +77,9 @@ def coverage(sizes: tuple, gaps: tuple[float, float], tables: int) -> dict[str, 
             shares = (cells(0.0), cells(gap))
             counts = np.stack([rng.multinomial(*one) for one in zip(rows, shares, strict=True)])
             counts = counts.reshape(2, 2, 2)
-            both.append((estimates(counts), intervals.bounds_of_classes(counts, rng)))
-        (now, now_bounds), (then, then_bounds) = both
+            both.append(counts)
         for name in METRICS:
-            low, high = change_of(
-                (now[name], now_bounds[name].low, now_bounds[name].high),
-                (then[name], then_bounds[name].low, then_bounds[name].high),
-            )
+            low, high = change(name, *both)
             held[name] += low <= true[0][name] - true[1][name] <= high
     return {name: count / tables for name, count in held.items()}
 
@@ -83,7 +89,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--tables", type=int, default=1000)
     options = parser.parse_args()
-    intervals.RESAMPLES = RESAMPLES
     print("| rows now | rows then | gap now, then |", " | ".join(METRICS), "|")
     for sizes, gaps in itertools.product(SIZES, GAPS):
         found = coverage(sizes, gaps, options.tables)

@@ -9,15 +9,17 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from robust_fairness.auditing import Roles, audit, intervals
+from robust_fairness.auditing import Options, intervals
 from robust_fairness.auditing.changes import MIX, change_of, changes, due_to_mix
 from robust_fairness.auditing.command import audit_file
 from robust_fairness.auditing.gates import as_values, parse
+from robust_fairness.auditing.verdict import console
 from robust_fairness.cli.main import cli
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.intervals import wilson_interval
 from robust_fairness.diagnosis import decompose_by_group
 from robust_fairness.diagnosis.domains import Overlap
+from tests.auditing.tables import audit, failures
 
 
 def period(rows: int, seed: int, gap: float, west: float = 0.2) -> pd.DataFrame:
@@ -35,7 +37,7 @@ def period(rows: int, seed: int, gap: float, west: float = 0.2) -> pd.DataFrame:
     )
 
 
-ROLES = Roles("y", "said", ["sex", "region"])
+OPTIONS = Options("y", "said", ["sex", "region"])
 NOW, THEN = period(2000, 0, 0.3, 0.5), period(3000, 1, 0.0)
 
 
@@ -83,7 +85,8 @@ def test_intervals_of_changes_of_gaps_cover_the_truth(
         both = []
         for gap, sizes in ((now, rows[:2]), (then, rows[2:])):
             hits = rng.binomial(sizes, [0.7, 0.7 - gap])
-            bound = intervals.gap(hits, np.array(sizes))
+            cells = np.stack([np.array(sizes) - hits, hits], 1)[:, None] * [[[0], [1]]]
+            bound = intervals.bounds_of_gaps(cells)["demographic_parity_difference"]
             shares = hits / np.array(sizes)
             both.append((abs(shares[0] - shares[1]), bound.low, bound.high))
         low, high = change_of(*both)
@@ -110,7 +113,7 @@ def test_the_part_due_to_the_mix_is_that_of_the_diagnosis(found: pd.DataFrame) -
 def test_gates_on_changes_and_their_rules(found: pd.DataFrame) -> None:
     values = as_values(found)
     gate = parse(" change( equalized_odds_difference [sex] ) > 0.05 ")
-    assert gate.change and gate.attribute == "sex" and len(gate.failures(values)) == 1
+    assert gate.change and gate.attribute == "sex" and len(failures(gate.text, values)) == 1
     row = of(found, "equalized_odds_difference", "sex")
     inside = parse(f"change(equalized_odds_difference[sex])>{(row['low'] + row['change']) / 2}")
     over = parse(f"change(equalized_odds_difference[sex])>{(row['high'] + row['change']) / 2}")
@@ -157,12 +160,12 @@ def test_periods_of_a_table_are_as_two_tables(tmp_path: Path) -> None:
     log.to_parquet(tmp_path / "log.parquet")
     for one, name in ((NOW, "now"), (THEN, "then")):
         one.to_csv(tmp_path / f"{name}.csv", index=False)
-    expected = audit_file(tmp_path / "now.csv", ROLES, reference=tmp_path / "then.csv").changes
+    expected = audit_file(tmp_path / "now.csv", OPTIONS, reference=tmp_path / "then.csv").changed
     for name in ("log.csv", "log.parquet"):
-        split = audit_file(tmp_path / name, ROLES, period="day")
-        pd.testing.assert_frame_equal(split.changes, expected)
-        assert "Audit of 2025-03 against 2025-01 to 2025-02" in split.files["log_audit.html"]
-        said = [line for line, _ in split.lines]
+        split = audit_file(tmp_path / name, OPTIONS, period="day")
+        pd.testing.assert_frame_equal(split.changed, expected)
+        assert "Audit of 2025-03 against 2025-01 to 2025-02" in split.to_html()
+        said = [line for line, _ in console(split)]
         assert any("(2025-03 against 2025-01 to 2025-02): no gate" in line for line in said)
 
 
@@ -185,7 +188,7 @@ def test_periods_that_do_not_match_are_one_line(
     for one, name in ((NOW, "now"), (then, "then")):
         one.to_csv(tmp_path / f"{name}.csv", index=False)
     with pytest.raises(InputError, match=message) as error:
-        audit_file(tmp_path / "now.csv", ROLES, reference=tmp_path / "then.csv")
+        audit_file(tmp_path / "now.csv", OPTIONS, reference=tmp_path / "then.csv")
     assert "\n" not in str(error.value)
 
 
@@ -204,7 +207,7 @@ def test_a_constant_predictor_is_the_first_line_of_console_and_page(tmp_path: Pa
 def test_tables_are_read_as_people_write_them(tmp_path: Path) -> None:
     """Separators, percentages, upper case and decimals: the same rows of an audit."""
     plain = NOW[["y", "said", "sex"]]
-    roles = Roles("y", "said", ["sex"])
+    options = Options("y", "said", ["sex"])
     words, upper = plain["y"].map({0: "NO", 1: "yes"}), plain["said"].map({0: "no", 1: "YES"})
     forms = {
         "a.csv": (plain, ","),
@@ -217,7 +220,7 @@ def test_tables_are_read_as_people_write_them(tmp_path: Path) -> None:
     found = []
     for name, (table, separator) in forms.items():
         table.to_csv(tmp_path / name, index=False, sep=separator, quoting=csv.QUOTE_NONNUMERIC)
-        found.append(audit_file(tmp_path / name, roles).rows.drop(columns="dataset"))
+        found.append(audit_file(tmp_path / name, options).rows.drop(columns="dataset"))
     for one in found[1:]:
         pd.testing.assert_frame_equal(one, found[0])
 
@@ -238,7 +241,7 @@ def test_other_forms_are_refused_with_the_option_that_helps(
 ) -> None:
     table.to_csv(tmp_path / "now.csv", index=False)
     with pytest.raises(InputError, match=message):
-        audit_file(tmp_path / "now.csv", ROLES)
+        audit_file(tmp_path / "now.csv", OPTIONS)
 
 
 def test_json_has_every_value_and_the_card_every_group(tmp_path: Path) -> None:

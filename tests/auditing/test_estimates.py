@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from robust_fairness.auditing import Roles, estimates
+from robust_fairness.auditing import Options, estimates
 from robust_fairness.auditing.command import audit_file
 from robust_fairness.auditing.estimates import Reference, Scored, calibrated, values
+from robust_fairness.auditing.verdict import console
 from robust_fairness.core.errors import InputError
 from robust_fairness.samples import Groups
 
@@ -102,17 +103,17 @@ def test_a_change_of_y_given_x_moves_no_estimate_and_the_page_says_so(tmp_path: 
     flipped = simulated(1500, 1, 0.5, flipped=True)
     np.testing.assert_array_equal(now["p"], flipped["p"])
     now.drop(columns="y").to_csv(tmp_path / "now.csv", index=False)
-    roles = Roles("y", "p", ["group"])
+    options = Options("y", "p", ["group"])
     found = audit_file(
-        tmp_path / "now.csv", roles, reference=tmp_path / "then.csv", labels="none",
+        tmp_path / "now.csv", options, reference=tmp_path / "then.csv", labels="none",
         gates=["equalized_odds_difference>0.9"],
     )  # fmt: skip
     row = found.rows[found.rows["metric"] == "accuracy"].iloc[0]
     right = [((one["p"] >= 0.5) == one["y"]).mean() for one in (now, flipped)]
     assert row["low"] < right[0] < row["high"] and not row["low"] < right[1] < row["high"]
     assert row["high"] - row["low"] < 0.12
-    assert found.changes is not None and not found.failures
-    assert "A change of Y given X cannot be seen" in found.files["now_audit.html"]
-    assert found.lines[0][0].startswith("warning: Estimated without labels")
+    assert found.changed is not None and not found.failed
+    assert "A change of Y given X cannot be seen" in found.to_html()
+    assert next(console(found))[0].startswith("warning: Estimated without labels")
     with pytest.raises(InputError, match="needs a --reference"):
-        audit_file(tmp_path / "now.csv", roles, labels="none")
+        audit_file(tmp_path / "now.csv", options, labels="none")

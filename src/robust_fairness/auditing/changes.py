@@ -1,6 +1,6 @@
 """Changes of an audit's values between two periods, each with its interval."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,11 +51,15 @@ def _kind(values: pd.Series) -> str:
     return "category" if isinstance(values.dtype, pd.CategoricalDtype) else "number"
 
 
-def changes(now: pd.DataFrame, then: pd.DataFrame) -> pd.DataFrame:
+def changes(
+    now: pd.DataFrame,
+    then: pd.DataFrame,
+    between: Mapping[tuple[str, str], tuple[float, float]] | None = None,
+) -> pd.DataFrame:
     """Every value then and now, and its change, now less then.
 
-    The interval of a change is made from the two separate intervals: by ``difference_of`` for rates
-    and by ``change_of`` between groups. Values
+    Changes of gaps have the intervals of ``between`` where they are known; others are made from the
+    two separate intervals: by ``difference_of`` for rates, by ``change_of`` between groups. Values
     without an interval have none of their change either, and p-values are left out. A group of one
     period only has no change; gaps of an attribute with other groups then and now say so.
 
@@ -65,6 +69,7 @@ def changes(now: pd.DataFrame, then: pd.DataFrame) -> pd.DataFrame:
     Args:
         now: rows of an audit of the current period, with the columns ``AUDIT``.
         then: rows of an audit of the earlier period.
+        between: intervals of changes by attribute and metric.
 
     Returns:
         One row per value, with the columns ``CHANGES``.
@@ -74,8 +79,11 @@ def changes(now: pd.DataFrame, then: pd.DataFrame) -> pd.DataFrame:
         tuple(both[f"{part}_{period}"].to_numpy() for part in ("value", "low", "high"))
         for period in ("now", "then")
     )
-    between = ((both["group"] == "") & (both["attribute"] != "")).to_numpy()
-    low, high = np.where(between, change_of(current, earlier), difference_of(current, earlier))
+    gaps = ((both["group"] == "") & (both["attribute"] != "")).to_numpy()
+    low, high = np.where(gaps, change_of(current, earlier), difference_of(current, earlier))
+    for place, key in enumerate(zip(both["attribute"], both["metric"], strict=True)):
+        if gaps[place] and np.isfinite((between or {}).get(key, (np.nan,))).all():
+            low[place], high[place] = (between or {})[key]
     found = both[KEYS].assign(
         then=earlier[0], then_low=earlier[1], then_high=earlier[2], then_n=both["n_then"].fillna(0),
         now=current[0], now_low=current[1], now_high=current[2], now_n=both["n_now"].fillna(0),

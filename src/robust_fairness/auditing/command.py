@@ -1,55 +1,31 @@
 """The audit of a file: now, or now and then; gates, tables and page."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
 from robust_fairness.auditing import gates as gate_texts
-from robust_fairness.auditing.changes import MIX, changes, require_comparable
+from robust_fairness.auditing.changes import MIX, changes
 from robust_fairness.auditing.estimates import ASSUMPTION, Reference, Scored, estimate
-from robust_fairness.auditing.export import model_card, record
-from robust_fairness.auditing.gates import Judgement, Rule
-from robust_fairness.auditing.page import audit_page
-from robust_fairness.auditing.periods import Length, last_period
-from robust_fairness.auditing.predictions import Predictions, Roles, check, check_unlabelled
-from robust_fairness.auditing.report import SHARE, SMALL, groups_in, offered_names, score, selected
-from robust_fairness.auditing.trivial import trivial_predictor
-from robust_fairness.auditing.verdict import console
+from robust_fairness.auditing.export import model_card
+from robust_fairness.auditing.gates import Rule
+from robust_fairness.auditing.monitor import Monitor, monitor_of
+from robust_fairness.auditing.periods import Length, periods_of
+from robust_fairness.auditing.predictions import Options, Predictions, check, check_unlabelled
+from robust_fairness.auditing.report import SHARE, score, selected
+from robust_fairness.auditing.result import Audit, audited, known_metrics
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.columns import as_numbers, percentages
 from robust_fairness.datasets.raw.reading import delimiter_of, read_columns
 
-CONVENTIONAL = ("conventional",)
-
-
-@dataclass(frozen=True)
-class FileAudit:
-    """Result of the audit of a file.
-
-    Attributes:
-        rows: values, with the columns ``AUDIT``.
-        files: contents of the files to write, by name.
-        failures: one line per failure of a gate.
-        lines: what the console shows, each with whether it is a failure.
-        changes: changes since the earlier period, with the columns ``CHANGES``; None without one.
-        judgements: the verdicts of all gates.
-        record: all of it as JSON types.
-    """
-
-    rows: pd.DataFrame
-    files: Mapping[str, str]
-    failures: list[str]
-    lines: Sequence[tuple[str, bool]] = ()
-    changes: pd.DataFrame | None = None
-    judgements: Sequence[Judgement] = ()
-    record: Mapping[str, Any] = field(default_factory=dict)
+TWO = 2
 
 
 @dataclass(frozen=True)
@@ -78,200 +54,169 @@ class Source:
         return read_columns(files, self.path.name, wanted, delimiter, missing, text)
 
 
-@dataclass(frozen=True)
-class Period:
-    """The predictions of a period, and its name."""
-
-    name: str
-    predictions: Predictions
-
-
-@dataclass(frozen=True)
-class Scoring:
-    """What is scored of every period, see ``report.score``."""
-
-    metrics: Sequence[str]
-    intersections: bool
-    small: int
-    suppress: int
-
-    def rows(self, period: Period) -> pd.DataFrame:
-        """The rows of a period."""
-        return score(
-            period.predictions, self.intersections, self.small, period.name, self.metrics,
-            self.suppress,
-        )  # fmt: skip
-
-    def present(self, rows: pd.DataFrame) -> "Scoring":
-        """The same without metrics that these rows do not have."""
-        return replace(self, metrics=[one for one in self.metrics if one in set(rows["metric"])])
-
-
 def audit_file(
     path: Path,
-    roles: Roles,
+    options: Options,
     *,
     gates: Sequence[str] = (),
-    intersections: bool = False,
-    small: int = SMALL,
-    missing: Sequence[str] = (),
-    delimiter: str | None = None,
+    rule: Rule = "estimate",
     reference: Path | None = None,
     period: str | None = None,
     by: Length = "month",
-    metrics: Sequence[str] = CONVENTIONAL,
-    suppress: int = 0,
-    rule: Rule = "estimate",
+    first: int = 1,
+    margin: float = 0.0,
+    state: Path | None = None,
     labels: Literal["all", "none"] = "all",
-    card: bool = False,
-) -> FileAudit:
-    """Score the predictions in a CSV or Parquet file; writes nothing.
+    missing: Sequence[str] = (),
+    delimiter: str | None = None,
+) -> Audit:
+    """Audit the predictions in a CSV or Parquet file; writes nothing.
 
     Args:
         path: the file.
-        roles: what its columns are.
+        options: its columns, and what is scored; metrics of gates are added.
         gates: conditions that must not hold, such as ``equalized_odds_difference[sex]>0.1``.
-        intersections: also score the intersections of all categorical attributes.
-        small: groups with fewer rows are flagged.
+        rule: what fails a gate, see ``Gate.judgements``.
+        reference: file of the earlier period, with the same columns.
+        period: column of periods, see ``periods_of``; the last one is compared with those before
+            it, and all gaps are monitored.
+        by: length of a period of dates.
+        first: number of periods, from the first on, that are the monitor's reference.
+        margin: by how much gaps may grow before the monitor says so.
+        state: file of the monitor's counts of earlier periods; none if it does not exist.
+        labels: ``none`` if the file has no labels: its values are estimated with the reference.
         missing: texts of missing values, besides empty cells.
         delimiter: column separator of a CSV file; found out if None.
-        reference: file of the earlier period, with the same columns.
-        period: column of dates; the last period is compared with those before it.
-        by: length of a period.
-        metrics: names of the metrics, see ``report.selected``; those of gates are added.
-        suppress: groups with fewer rows are not shown.
-        rule: what fails a gate, see ``Gate.judgements``.
-        labels: ``none`` if the file has no labels: its values are estimated with the reference.
-        card: also make a model card in Markdown.
     """
     parsed = [gate_texts.parse(gate) for gate in gates]
     for gate in parsed:
-        gate_texts.require_known(
-            gate,
-            [*offered_names(roles.continuous), *([MIX] if gate.change else [])],
-            _attributes(roles.attributes, intersections),
-        )
+        gate_texts.require_known(gate, known_metrics(gate, options), _attributes(options))
         if gate.change and reference is None and period is None:
             raise InputError(f"gate {gate.text!r}: a change needs --reference or --period")
-    wanted = [*metrics, *(gate.metric for gate in parsed if gate.metric != MIX)]
-    names = selected(wanted, roles.continuous)
+    wanted = [*options.metrics, *(gate.metric for gate in parsed if gate.metric != MIX)]
+    options = replace(options, metrics=selected(wanted, options.continuous))
     source = Source(path, delimiter, missing)
-    every = Scoring(names, intersections, small, suppress)
-    then: Period | None
+    if reference is not None and period is not None:
+        raise InputError("reference and period are both given, allowed: one of them")
+    if state is not None and period is None:
+        raise InputError("state: needs a --period, the column of the periods")
     if labels == "none":
-        now, then, rows = _estimated(source, roles, reference, every)
+        audit = _estimated(source, options, reference)
+    elif period is not None:
+        audit = _of_periods(source, options, (period, by), (first, margin), state)
     else:
-        now, then = _periods(source, roles, reference, period, by)
-        rows = every.rows(now)
-    changed = None if then is None else changes(rows, every.present(rows).rows(then))
-    judgements = [one for gate in parsed for one in gate_texts.judged(gate, rows, changed, rule)]
-    failures = {
-        gate: [one.reason for one in judgements if one.gate == gate and one.verdict == "FAIL"]
-        for gate in parsed
-    }
-    facts = {
-        "name": now.name,
-        "then": then.name if then else "",
-        "warning": trivial_predictor(now.predictions),
-        "assumption": ASSUMPTION if labels == "none" else "",
-    }
-    page = audit_page(
-        rows, now.predictions, roles, name=now.name, small=small, failures=failures,
-        changes=changed, then=facts["then"], assumption=facts["assumption"],
-    )  # fmt: skip
-    name = path.name.partition(".")[0]
-    files = {f"{name}_audit.html": page, f"{name}_audit.csv": tables.csv(rows)}
-    if changed is not None:
-        files[f"{name}_changes.csv"] = tables.csv(changed)
+        audit = _of_files(source, options, reference)
+    return audit.judged(gates, rule)
+
+
+def files_of(audit: Audit, stem: str, card: bool = False) -> dict[str, str]:
+    """Contents of the files to write, by name: the page, the tables, and the model card."""
+    files = {f"{stem}_audit.html": audit.to_html(), f"{stem}_audit.csv": tables.csv(audit.rows)}
+    if audit.changed is not None:
+        files[f"{stem}_changes.csv"] = tables.csv(audit.changed)
+    if audit.monitor is not None:
+        files[f"{stem}_monitor.csv"] = tables.csv(audit.monitor.to_frame())
     if card:
-        files[f"{name}_model_card.md"] = model_card(rows, roles, facts, judgements)
-    lines = list(
-        console(rows, judgements, facts["warning"], facts["assumption"], facts["then"], changed)
-    )
-    failed = [line for own in failures.values() for line in own]
-    return FileAudit(
-        rows, files, failed, lines, changed, judgements, record(rows, changed, judgements, **facts)
-    )
+        files[f"{stem}_model_card.md"] = model_card(audit)
+    return files
 
 
-def _attributes(names: Sequence[str], intersections: bool) -> set[str]:
+def _attributes(options: Options) -> set[str]:
     """Attributes that a gate may name, whichever of them turn out to be categorical."""
-    sizes = range(1, len(names) + 1) if intersections else (1, len(names))
+    names = options.sensitive_features
+    sizes = range(1, len(names) + 1) if options.intersections else (1, len(names))
     return {" & ".join(some) for size in sizes for some in combinations(names, size)}
 
 
-def _periods(
-    source: Source, roles: Roles, reference: Path | None, period: str | None, by: Length
-) -> tuple[Period, Period | None]:
-    """The current predictions and, where there are, the earlier ones."""
+def _of_files(source: Source, options: Options, reference: Path | None) -> Audit:
+    """The audit of a file, compared with a reference where there is one."""
     name = source.path.name
-    if reference is not None and period is not None:
-        raise InputError("reference and period are both given, allowed: one of them")
-    if period is not None:
-        return _split(source, roles, period, by)
     try:
-        table = source.columns(roles.columns)
+        table = source.columns(options.columns)
     except InputError as error:
-        if f"unknown column {roles.target!r}" in str(error):
+        if f"unknown column {options.y_true!r}" in str(error):
             raise InputError(f"{error}; without labels: --labels none") from None
         raise
     if reference is None:
-        return Period(name, check(table, roles, name)), None
-    other = replace(source, path=reference)
-    earlier = other.columns(roles.columns)
-    fixed = roles.with_edges_of(earlier, reference.name)
+        return audited(check(table, options, name), options, name)
+    earlier = replace(source, path=reference).columns(options.columns)
+    options = options.with_edges_of(earlier, reference.name)
     names = (name, reference.name) if name != reference.name else ("current", "reference")
-    now, then = (
-        Period(one, check(cells, fixed, str(file)))
-        for one, cells, file in zip(names, (table, earlier), (source.path, reference), strict=True)
-    )
-    require_comparable(now.predictions, then.predictions, names)
-    return now, then
+    now = check(table, options, str(source.path))
+    return audited(now, options, names[0], check(earlier, options, str(reference)), names[1])
 
 
-def _split(source: Source, roles: Roles, period: str, by: Length) -> tuple[Period, Period]:
-    """The last period of a table, and all before it."""
-    name = source.path.name
-    if period in roles.columns:
+def _of_periods(
+    source: Source,
+    options: Options,
+    column: tuple[str, Length],
+    following: tuple[int, float],
+    state: Path | None,
+) -> Audit:
+    """The audit of the last period of a table, compared with all before it, and the monitor."""
+    name, (period, by), (first, margin) = source.path.name, column, following
+    if period in options.columns:
         raise InputError(f"column {period} has two roles; the period is a column of its own")
-    table = source.columns([*roles.columns, period], text=[period])
-    last = last_period(table[period], by, f"{name}, column {period}")
-    every = check(table.drop(columns=period), roles, name)
-    now, then = (every.take(np.flatnonzero(rows)) for rows in (last.rows, ~last.rows))
-    return Period(last.now, now), Period(last.then, then)
+    quantiles = [attribute for attribute, bins in options.bins.items() if isinstance(bins, int)]
+    if state is not None and quantiles:
+        raise InputError(f"bins of {quantiles[0]}: quantiles change with the table; give edges")
+    table = source.columns([*options.columns, period], text=[period])
+    periods = periods_of(table[period], by, f"{name}, column {period}")
+    known = state is not None and state.exists()
+    if len(periods.names) == 1 and state is None:
+        raise InputError(
+            f"{name}, column {period}: all rows are in the {periods.kind} {periods.names[0]}; at "
+            "least two are needed, or a --state"
+        )
+    every = check(table.drop(columns=period), options, name)
+    monitor = None
+    if len(every.samples.classes) == TWO or state is not None:
+        about = {"target": options.y_true, "prediction": options.prediction}
+        about |= {"threshold": str(options.threshold)}
+        groups = every.groups(options.intersections)
+        monitor = replace(monitor_of(every, periods, groups, about, first), margin=margin)
+        if state is not None and known:
+            text = state.read_text(encoding="utf-8")
+            monitor = monitor.after(Monitor.from_json(text, str(state)), str(state))
+    now = every.take(np.flatnonzero(periods.last))
+    if len(periods.names) == 1:
+        audit = audited(now, options, periods.names[-1])
+    else:
+        then = every.take(np.flatnonzero(~periods.last))
+        audit = audited(now, options, periods.names[-1], then, periods.before)
+    return replace(audit, monitor=monitor)
 
 
-def _estimated(
-    source: Source, roles: Roles, reference: Path | None, scoring: Scoring
-) -> tuple[Period, Period, pd.DataFrame]:
-    """The unlabelled predictions, the reference, and estimated rows."""
+def _estimated(source: Source, options: Options, reference: Path | None) -> Audit:
+    """The audit of unlabelled predictions, estimated with a reference and compared with it."""
     if reference is None:
         raise InputError("labels none: needs a --reference that has the target")
-    earlier = replace(source, path=reference).columns(roles.columns)
-    fixed = roles.with_edges_of(earlier, reference.name)
-    then = Period(reference.name, check(earlier, fixed, str(reference)))
-    if then.predictions.kind not in ("probability", "score"):
+    earlier = replace(source, path=reference).columns(options.columns)
+    options = options.with_edges_of(earlier, reference.name)
+    then = check(earlier, options, str(reference))
+    if then.kind not in ("probability", "score"):
         raise InputError(
-            f"labels none: predictions are of kind {then.predictions.kind}; allowed: probabilities "
-            "or scores of the positive class"
+            f"labels none: predictions are of kind {then.kind}; allowed: probabilities or scores "
+            "of the positive class"
         )
-    table = source.columns([roles.prediction, *roles.attributes])
-    predictions = check_unlabelled(table, fixed, then.predictions, str(source.path))
-    now = Period(source.path.name, predictions)
+    table = source.columns(options.features)
+    now = check_unlabelled(table, options, then, str(source.path))
     scored, labelled = (
-        _scored(cells, one.predictions, roles, scoring.intersections)
-        for cells, one in ((table, now), (earlier, then))
+        _scored(cells, predictions, options)
+        for cells, predictions in ((table, now), (earlier, then))
     )
-    known = Reference(labelled, then.predictions.samples.y)
-    rows = estimate(scored, known, now.name, scoring.small, scoring.suppress)
-    return now, then, rows[rows["metric"].isin([*scoring.metrics, SHARE])]
+    known = Reference(labelled, then.samples.y)
+    rows = estimate(scored, known, source.path.name, options.small, options.suppress)
+    rows = rows[rows["metric"].isin([*options.metrics, SHARE])]
+    metrics = [metric for metric in options.metrics if metric in set(rows["metric"])]
+    before = score(then, replace(options, metrics=metrics), reference.name)
+    return Audit(
+        rows, now, options, source.path.name, changes(rows, before), reference.name, ASSUMPTION
+    )
 
 
-def _scored(
-    table: pd.DataFrame, predictions: Predictions, roles: Roles, intersections: bool
-) -> Scored:
+def _scored(table: pd.DataFrame, predictions: Predictions, options: Options) -> Scored:
     """Scores as they are in a table, decisions, and groups."""
-    scores = as_numbers(percentages(table[roles.prediction]), f"column {roles.prediction}")
-    return Scored(
-        scores.to_numpy(), predictions.prediction == 1, groups_in(predictions, intersections)
-    )
+    scores = as_numbers(percentages(table[options.prediction]), f"column {options.prediction}")
+    groups = predictions.groups(options.intersections)
+    return Scored(scores.to_numpy(), predictions.prediction == 1, groups)

@@ -1,6 +1,6 @@
 """Small drawings of values with their intervals, as inline SVG."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 
 import numpy as np
@@ -87,6 +87,50 @@ def curves_svg(x: np.ndarray, lines: Mapping[str, np.ndarray], line: float, labe
     return Markup(  # noqa: S704 - made of numbers and escaped text
         f"<svg class=curves role=img aria-label='{escape(label, quote=True)}' "
         f"viewBox='0 0 {LEFT + BROAD + RIGHT} {TALL + 30}'>{''.join(parts)}</svg>"
+    )
+
+
+def series_svg(
+    values: Sequence[tuple[float, float, float]],
+    band: tuple[float, float],
+    limit: float,
+    alarm: int | None,
+    ends: tuple[str, str],
+    label: str,
+) -> Markup:
+    """Values of consecutive periods with their intervals, over the band of a reference.
+
+    Args:
+        values: value with its bounds of every period; NaN where it has none.
+        band: interval of the reference.
+        limit: drawn as a horizontal line.
+        alarm: number of the period from which on dots are filled with the colour of alarms.
+        ends: names of the first and the last period.
+        label: alternative text.
+    """
+    known = np.array([[*value, limit, *band] for value in values])
+    top = max(0.05, float(np.nanmax(known, initial=0.0)))
+    step = BROAD / max(len(values), 1)
+    high, low = (_height(end / top) for end in (band[1], band[0]))
+    parts = [f"<rect x={LEFT} y={high:g} width={BROAD} height={low - high:g} />"]
+    for share in (0.0, 0.5, 1.0):
+        parts.append(f"<path class=a d='M{LEFT} {_height(share):g}h{BROAD}'/>")
+        text = f"{share * top:.2f}"
+        parts.append(f"<text x={LEFT - 3} y={_height(share) + 4:g} text-anchor=end>{text}</text>")
+    parts.append(f"<path class=l d='M{LEFT} {_height(limit / top):g}h{BROAD}'/>")
+    for number, (value, least, most) in enumerate(values):
+        if not np.isfinite(value):
+            continue
+        x = round(LEFT + step * (number + 0.5), 1)
+        kind = "r" if alarm is not None and number >= alarm else "v"
+        ends_of = (_height(most / top), _height(least / top))
+        parts.append(f"<path class={kind} d='M{x:g} {ends_of[0]:g}V{ends_of[1]:g}'/>")
+        parts.append(f"<circle class={kind} cx={x:g} cy={_height(value / top):g} r=2.5 />")
+    for name, x, anchor in zip(ends, (LEFT, LEFT + BROAD), ("start", "end"), strict=True):
+        parts.append(f"<text x={x} y={TALL + 16} text-anchor={anchor}>{escape(name)}</text>")
+    return Markup(  # noqa: S704 - made of numbers and escaped text
+        f"<svg class='curves series' role=img aria-label='{escape(label, quote=True)}' "
+        f"viewBox='0 0 {LEFT + BROAD + 8} {TALL + 22}'>{''.join(parts)}</svg>"
     )
 
 

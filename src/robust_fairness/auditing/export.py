@@ -1,15 +1,13 @@
 """An audit for other programs (JSON) and for a model card (Markdown)."""
 
 import json
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from robust_fairness.auditing.definitions import definition
-from robust_fairness.auditing.gates import VERDICTS, Judgement
-from robust_fairness.auditing.predictions import Roles
 from robust_fairness.auditing.report import SHARE
+from robust_fairness.auditing.result import Audit
 from robust_fairness.auditing.verdict import gaps, lacking, sentence_of
 from robust_fairness.core.tables import markdown
 
@@ -19,26 +17,23 @@ GROUPS = {"accuracy_by_group": "accuracy", "true_positive_rate_by_group": "true 
           "selection_rate_by_group": "selection rate", SHARE: "share"}  # fmt: skip
 
 
-def record(
-    rows: pd.DataFrame,
-    changes: pd.DataFrame | None,
-    judgements: Sequence[Judgement],
-    **facts: str,
-) -> dict[str, Any]:
+def record(audit: Audit) -> dict[str, Any]:
     """The audit as JSON types: facts, verdict, gates, rows, changes; missing numbers are null."""
-    found = {one.verdict for one in judgements}
     return {
-        **facts,
-        "verdict": next((one for one in VERDICTS if one in found), None),
+        "name": audit.name, "then": audit.then, "warning": audit.warning,
+        "assumption": audit.assumption,
+        "verdict": audit.judgements[0].verdict if audit.judgements else None,
         "gates": [
             {
-                "gate": one.gate.text, "verdict": one.verdict, "reason": one.reason,
-                "attribute": one.row.attribute, "group": one.row.group,
+                "gate": judgement.gate.text, "verdict": judgement.verdict,
+                "reason": judgement.reason, "attribute": judgement.row.attribute,
+                "group": judgement.row.group,
             }
-            for one in judgements
+            for judgement in audit.judgements
         ],
-        "rows": _records(rows),
-        "changes": None if changes is None else _records(changes),
+        "rows": _records(audit.rows),
+        "changes": None if audit.changed is None else _records(audit.changed),
+        "monitor": None if audit.monitor is None else _records(audit.monitor.to_frame()),
     }  # fmt: skip
 
 
@@ -46,11 +41,10 @@ def _records(rows: pd.DataFrame) -> Any:
     return json.loads(rows.to_json(orient="records", double_precision=15))
 
 
-def model_card(
-    rows: pd.DataFrame, roles: Roles, facts: Mapping[str, str], judgements: Sequence[Judgement]
-) -> str:
+def model_card(audit: Audit) -> str:
     """The quantitative part of a model card in Markdown (Mitchell et al. 2019), verdict first."""
-    said = sentence_of(sorted((one.verdict for one in judgements), key=VERDICTS.index), "")
+    rows, options = audit.rows, audit.options
+    said = sentence_of(audit.judgements)
     values = rows[(rows["group"] == "") & rows["applies"] & rows["value"].notna()]
     named = rows[rows["metric"].isin(list(GROUPS)) & ~rows["small"]].replace({"metric": GROUPS})
     groups = named[named["group"] != ""].pivot_table(
@@ -59,17 +53,17 @@ def model_card(
     meanings = [f"- `{one}`: {definition(one)}" for one in values["metric"].unique()]
     return "\n".join(
         [
-            f"## Fairness of {facts['name']}",
+            f"## Fairness of {audit.name}",
             "",
             f"**{said.word}**: {said.sentence}".strip(),
             "",
-            *(f"- {one.reason}" for one in judgements if one.verdict != "PASS"),
-            *(f"- {line}" for line in (*gaps(rows), *lacking(rows))),
+            *(f"- {judged.reason}" for judged in audit.judgements if judged.verdict != "PASS"),
+            *(f"- {line}" for line in (*gaps(rows), *lacking(audit))),
             "",
-            f"Target `{roles.target}`, prediction `{roles.prediction}`, factors: "
-            f"{', '.join(f'`{one}`' for one in roles.attributes)}. Intervals have a nominal "
-            "coverage of 95 %.",
-            *(f"\n**{facts[one]}**" for one in ("warning", "assumption") if facts[one]),
+            f"Target `{options.y_true}`, prediction `{options.y_pred}`, factors: "
+            f"{', '.join(f'`{one}`' for one in options.sensitive_features)}. Intervals have a "
+            "nominal coverage of 95 %.",
+            *(f"\n**{text}**" for text in (audit.warning, audit.assumption) if text),
             "",
             "### Quantitative analyses",
             "",

@@ -106,10 +106,6 @@ class Gate:
             return "FAIL"
         return "INCONCLUSIVE" if any(by_end) else "PASS"
 
-    def failures(self, rows: pd.DataFrame) -> list[str]:
-        """One line for each value that meets the condition or is missing."""
-        return [one.reason for one in self.judgements(rows) if one.verdict == "FAIL"]
-
 
 @dataclass(frozen=True)
 class Judged:
@@ -138,14 +134,6 @@ class Judgement:
     verdict: Verdict
     reason: str
     row: Judged = Judged()
-
-
-def judged(
-    gate: Gate, rows: pd.DataFrame, changes: pd.DataFrame | None, rule: Rule
-) -> list[Judgement]:
-    """The judgements of a gate on values, or on changes if it is of these."""
-    own = rows if changes is None or not gate.change else as_values(changes)
-    return list(gate.judgements(own, rule))
 
 
 def as_values(changes: pd.DataFrame) -> pd.DataFrame:

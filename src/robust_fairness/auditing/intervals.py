@@ -1,50 +1,58 @@
-r"""95 % intervals of differences, ratios and worst groups, computed from counts.
+r"""95 % intervals of an audit's values: what is compared, for ``inference``, and ratios.
 
 A difference between groups is reported as an absolute value and a worst group is a minimum, so
 resampled values are biased, and percentile and basic bootstrap intervals cover the true value far
 too rarely if groups are small or similar. Each interval is therefore derived from signed parts:
 
-- Difference of two proportions: Newcombe's interval from Wilson's two (Newcombe 1998, method 10);
-  if it contains 0, the interval of the absolute value is from 0 to the farther bound.
+- A gap is the largest of linear functions of the rates of groups; its interval and that of its
+  change are those of ``robust_fairness.inference``.
 - Ratio of two proportions: the MOVER interval from Wilson's two (Donner and Zou 2012); if it
   contains 1, the interval of the smaller over the larger proportion ends at 1.
-- Largest difference of rates of two classes, and their sum: the interval of
-  ``robust_fairness.inference`` from linear functions of the rates.
-- Sum or maximum of differences to all other groups d: a norm, for which
+- Difference of two independent values with intervals: the square-and-add rule of Zou and Donner
+  (2008), which is Newcombe's method 10 (1998) for Wilson's intervals of two proportions.
 
-  .. math:: | \|\hat d\| - \|d\| | \le \|\hat d - d\|
-
-  so the value plus and minus the 95 % quantile of the norm of the *error* has at least nominal
-  coverage. Errors come from a Dirichlet bootstrap with ``PRIOR_ROWS`` rows added to each group,
-  spread evenly, since otherwise a group of five equal rows has no variance.
-- Change of any of them between two periods: the square-and-add rule of Zou and Donner (2008), from
-  the intervals of both periods.
-- Worst of several proportions: from the smallest lower bound to the smallest of upper bounds that
-  hold simultaneously (Šidák 1967).
+With weights a proportion has Wilson's interval of its effective number of rows, that of independent
+rows of equal weight with the same variance.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 from scipy import special
 
 from robust_fairness import inference
+from robust_fairness.auditing.cells import Cells
 from robust_fairness.core.intervals import CONFIDENCE, wilson_interval
-from robust_fairness.inference import Rates
-from robust_fairness.inference.gaps import Kind
+from robust_fairness.inference import Gap, Rates
+from robust_fairness.inference.gaps import MOST_FUNCTIONS
+from robust_fairness.inference.verdicts import tested
+from robust_fairness.metrics import Score, find_metric
+from robust_fairness.metrics.base import Quantity
+from robust_fairness.metrics.find import Metric
 
-RESAMPLES = 1000
-PRIOR_ROWS = 2.0
-NUMBERS_AT_ONCE = 2**22
 TWO = 2
 TAIL = (1 - CONFIDENCE) / 2
-# Axes of differences [draws, group, class] over which a measure sums and takes the maximum.
-NORMS = {
-    "delta_dp_one_vs_rest": ((), (1, 2)),
-    "delta_eo_one_vs_rest": ((2,), (1,)),
+MOST_GROUPS = 100  # that are compared in pairs
+# Named measures that are gaps of rates, and how.
+SELECTED, HIT, FALSE = "selection_rate", "true_positive_rate", "false_positive_rate"
+NAMED = {
+    "demographic_parity_difference": ((SELECTED,), "largest"),
+    "equal_opportunity_difference": ((HIT,), "largest"),
+    "equalized_odds_difference": ((HIT, FALSE), "largest"),
+    "delta_dp": ((SELECTED,), "largest"),
+    "delta_eopp": (("true_negative_rate",), "largest"),
+    "delta_eo": ((HIT, FALSE), "sum"),
+}  # fmt: skip
+RATIOS = {
+    "demographic_parity_ratio": SELECTED,
+    "disparate_impact": SELECTED,
+    "equal_opportunity_ratio": HIT,
 }
+ONE_VS_REST = ("delta_dp_one_vs_rest", "delta_eo_one_vs_rest")
+AGGREGATED = {"difference": "largest", "worst_group": "worst", "worst_gap": "worst_gap"}
 
 
 @dataclass(frozen=True)
@@ -56,42 +64,166 @@ class Bound:
     high: float
 
 
-def bounds_of_classes(counts: np.ndarray, generator: np.random.Generator) -> dict[str, Bound]:
-    """Intervals of the metrics that compare groups, by name of the metric.
+@dataclass(frozen=True)
+class Compared:
+    """Rates of groups and the gap that a metric is of them.
 
-    The differences of proportions are between two groups or, of more, between the two that differ
-    most. Bounds are NaN for metrics that are not defined because a group has no row of a class.
-
-    Args:
-        counts: rows by group, class and predicted class, int64 ``[groups, classes, classes]``.
-        generator: random numbers of the bootstrap.
+    Attributes:
+        groups: the groups that have rows.
+        rates: of a single test, in the order rate, group.
+        gap: the linear functions.
+        most: the largest possible value.
+        turned: whether the metric is 1 minus the gap, as the accuracy of the worst group is.
     """
-    rows, hits = counts.sum((1, 2)), counts.diagonal(axis1=1, axis2=2)
-    found = {"worst_group_accuracy": worst_share(hits.sum(1), rows)}
-    found |= _of_norms(counts, generator)
-    if counts.shape[1] == TWO:
-        found |= _of_gaps(counts)
-    if counts.shape[:2] != (TWO, TWO):
-        return found
-    of_class, positive = counts.sum(2), counts[:, :, 1].sum(1)
-    parity, impact = gap(positive, rows), ratio(positive, rows)
-    return found | {
-        "delta_dp": parity,
-        "demographic_parity_difference": parity,
-        "demographic_parity_ratio": impact,
-        "delta_eopp": gap(hits[:, 0], of_class[:, 0]),
-        "equal_opportunity_difference": gap(hits[:, 1], of_class[:, 1]),
-        "disparate_impact": impact,
-    }
+
+    groups: tuple[str, ...]
+    rates: Rates
+    gap: Gap
+    most: float = 1.0
+    turned: bool = False
+
+    @property
+    def value(self) -> float:
+        """The gap."""
+        return float(self.gap.of(self.rates.mean)[0])
+
+    def bound(self) -> Bound:
+        """Its interval; that of all gaps where a rate rests on too few rows to be known."""
+        low, high = (float(end[0]) for end in inference.interval(self.rates, self.gap))
+        low, high = np.fmin(max(low, 0.0), self.value), np.fmax(min(high, self.most), self.value)
+        if self.rates.bounded and self.rates.n.min() < inference.FEWEST_ROWS:
+            low, high = 0.0, self.most
+        ends = (1 - high, 1 - low) if self.turned else (low, high)
+        return Bound("linear functions", float(ends[0]), float(ends[1]))
+
+    def change_from(self, then: "Compared") -> tuple[float, float]:
+        """Interval of the change since an earlier period; of other groups there is none."""
+        if self.groups != then.groups or self.gap.functions.shape != then.gap.functions.shape:
+            return np.nan, np.nan
+        change = tested(then.rates, self.rates, self.gap).iloc[0]
+        low, high = float(change["low"]), float(change["high"])
+        if np.isnan(low):
+            low, high = -self.most, self.most
+        return (-high, -low) if self.turned else (low, high)
 
 
-def gap(hits: np.ndarray, rows: np.ndarray) -> Bound:
-    """Newcombe's interval of the absolute difference of the proportions ``hits / rows`` ``[2]``."""
-    first, second = np.transpose(_wilson(hits, rows))
-    least, most = difference_of(second, first)
-    if least <= 0 <= most:
-        return Bound("Newcombe", 0.0, float(max(-least, most)))
-    return Bound("Newcombe", *sorted((float(abs(least)), float(abs(most)))))
+def compared_in_cells(metric: Metric, cells: Cells) -> Compared | None:
+    """What a metric compares; None where it is no gap of rates, or there are too many groups."""
+    present = cells.known() > 0
+    groups = tuple(np.array(cells.groups, dtype=object)[present])
+    if not TWO <= len(groups) <= MOST_GROUPS:
+        return None
+    if metric.name in ONE_VS_REST:
+        return _one_vs_rest(metric.name, cells, present, groups)
+    names, kind = rates_of(metric)
+    if not names:
+        return None
+    parts = [cells.means(*row_values(name, cells)) for name in names]
+    higher = metric.definition.better == "higher"
+    return _compared(groups, cells.rates(parts, present), kind, higher, len(parts))
+
+
+def compared_in_scores(metric: Metric, by_group: Mapping[str, Score]) -> Compared | None:
+    """What a metric compares of means that are no shares, such as errors, from their variances.
+
+    Variances are widened from the normal distribution to Student's of each group.
+    """
+    present = {name: score for name, score in by_group.items() if score.n}
+    known = all(score.variance is not None for score in present.values())
+    kind = AGGREGATED.get(metric.aggregation)
+    if kind is None or not known or not TWO <= len(present) <= MOST_GROUPS:
+        return None
+    n = np.array([score.n for score in present.values()], np.float64)[None]
+    variance = np.array([score.variance for score in present.values()], np.float64)[None]
+    wider = (special.stdtrit(np.maximum(n - 1, 1), 1 - TAIL) / special.ndtri(1 - TAIL)) ** 2
+    value = np.array([score.value for score in present.values()], np.float64)[None, :, None]
+    rates = Rates(value, variance * wider, n, bounded=False)
+    higher = metric.definition.better == "higher"
+    found = _compared(tuple(present), rates, kind, higher, 1)
+    return found and replace(found, most=np.inf)
+
+
+def rates_of(metric: Metric) -> tuple[tuple[str, ...], str]:
+    """Names of the rates that a metric compares, and how; none if it is no gap of rates."""
+    if metric.name in NAMED:
+        return NAMED[metric.name]
+    of_rows = isinstance(metric.definition, Quantity) and metric.definition.rows is not None
+    if metric.aggregation in AGGREGATED and of_rows and not metric.options:
+        return (metric.quantity,), AGGREGATED[metric.aggregation]
+    return (), ""
+
+
+def row_values(name: str, cells: Cells) -> tuple[np.ndarray, np.ndarray | None]:
+    """Row values of a rate by class and predicted class, and the rows that it is taken among."""
+    definition = find_metric(name).definition
+    assert isinstance(definition, Quantity) and definition.rows is not None
+    rows = definition.rows(*cells.grid())
+    return np.asarray(rows.values, np.float64), rows.among
+
+
+def _compared(
+    groups: tuple[str, ...], rates: Rates, kind: str, higher: bool, number: int
+) -> Compared | None:
+    """The gap of this kind; None where a group has no rate."""
+    if not np.isfinite(rates.mean).all() or (kind == "sum" and len(groups) != TWO):
+        return None
+    if kind == "worst":
+        size = np.eye(len(groups))
+        worst = Gap(-size, 1.0) if higher else Gap(size)
+        return Compared(groups, rates, worst, turned=higher)
+    of = inference.gap(kind, len(groups), number)  # type: ignore[arg-type]
+    if kind == "worst_gap" and not higher:
+        of = Gap(-of.functions)
+    return Compared(groups, rates, of, float(number) if kind == "sum" else 1.0)
+
+
+def _one_vs_rest(
+    name: str, cells: Cells, present: np.ndarray, groups: tuple[str, ...]
+) -> Compared | None:
+    """Differences of a group's rates and those of all others, for given shares of the groups.
+
+    ``delta_dp_one_vs_rest`` is the largest over classes and groups, ``delta_eo_one_vs_rest`` the
+    largest sum over classes.
+    """
+    y, prediction = cells.grid()
+    of_dp = name == ONE_VS_REST[0]
+    parts, functions = [], []
+    for label in range(len(cells.classes)):
+        among = None if of_dp else y == label
+        parts.append(cells.means(prediction == label, among))
+        weight = (cells.weight[:-1] * (1 if among is None else among)).sum((1, 2))[present]
+        rest = weight / np.maximum(weight.sum() - weight, 1e-300)[:, None]
+        np.fill_diagonal(rest, -1)
+        functions.append(-rest)  # [group, group]
+    rates = cells.rates(parts, present)
+    if not np.isfinite(rates.mean).all():
+        return None
+    if of_dp:
+        blocks = np.zeros((len(parts), len(groups), len(parts), len(groups)))
+        blocks[range(len(parts)), :, range(len(parts))] = functions
+        of = blocks.reshape(-1, len(parts) * len(groups))
+        of = np.concatenate([of, -of])
+    else:
+        if len(groups) * 2 ** len(parts) > MOST_FUNCTIONS:
+            return None
+        signs = product((1.0, -1.0), repeat=len(parts))
+        of = np.concatenate(
+            [
+                np.concatenate([s * f for s, f in zip(some, functions, strict=True)], 1)
+                for some in signs
+            ]
+        )
+    return Compared(groups, rates, Gap(of), 1.0 if of_dp else float(len(parts)))
+
+
+def bounds_of_gaps(counts: np.ndarray) -> dict[str, Bound]:
+    """Intervals of the differences of rates of two classes, from counts ``[groups, 2, 2]``."""
+    names = tuple(map(str, range(len(counts))))
+    weight = np.concatenate([counts, np.zeros((1, TWO, TWO), counts.dtype)]).astype(np.float64)
+    cells = Cells(names, ("0", "1"), weight.astype(np.int64), weight, weight)
+    found = {name: compared_in_cells(find_metric(name), cells) for name in list(NAMED)[:3]}
+    unknown = Bound("linear functions", np.nan, np.nan)
+    return {name: compared.bound() if compared else unknown for name, compared in found.items()}
 
 
 def difference_of(minuend: Iterable[Any], subtrahend: Iterable[Any]) -> tuple[Any, Any]:
@@ -116,145 +248,31 @@ def ratio(hits: np.ndarray, rows: np.ndarray) -> Bound:
     Equation 8 of Donner and Zou (2012).
     """
     kind = "Donner and Zou"
-    share, low, high = _wilson(hits, rows)
+    share, low, high = wilson(hits / np.where(rows > 0, rows, np.nan), rows)
     small, large = np.argsort(share, kind="stable")
     if not share[large] > 0:
         return Bound(kind, np.nan, np.nan)
-    product = share[small] * share[large]
+    product_ = share[small] * share[large]
     above, below = (bound * (2 * share - bound) for bound in (low, high))
     least = 0.0
-    if product > 0:
-        least = above[small] / (product + np.sqrt(product**2 - above[small] * below[large]))
-    most = (product + np.sqrt(product**2 - below[small] * above[large])) / above[large]
+    if product_ > 0:
+        least = above[small] / (product_ + np.sqrt(product_**2 - above[small] * below[large]))
+    most = (product_ + np.sqrt(product_**2 - below[small] * above[large])) / above[large]
     if most > 1:
         least, most = min(least, 1 / most), 1.0
     return Bound(kind, float(least), float(most))
 
 
-def worst_share(hits: np.ndarray, rows: np.ndarray) -> Bound:
-    """Interval of the smallest of the proportions ``hits / rows`` ``[groups]``, from Wilson's.
-
-    Groups without rows are ignored.
-    """
-    hits, rows = hits[rows > 0], rows[rows > 0]
-    _, low, _ = _wilson(hits, rows)
-    _, _, high = _wilson(hits, rows, 1 - 2 * simultaneous_tail(len(rows)))
-    return Bound("Wilson, worst", float(low.min()), float(high.min()))
+def ratio_in_cells(name: str, cells: Cells) -> Bound | None:
+    """Interval of a ratio of two groups; None for more."""
+    if name not in RATIOS or (cells.known() > 0).sum() != TWO or len(cells.groups) != TWO:
+        return None
+    found = cells.means(*row_values(RATIOS[name], cells))
+    return ratio(found.value * found.effective, found.effective) if found.n.all() else None
 
 
-def worst_mean(groups: Sequence[np.ndarray]) -> Bound:
-    """Interval, at least 0, of the largest mean of groups of values ``[n]``, from Student's."""
-    kind = "Student's t, worst"
-    n = np.array([len(values) for values in groups])
-    if n.min() < TWO:
-        return Bound(kind, np.nan, np.nan)
-    means = np.array([values.mean() for values in groups])
-    errors = np.array([values.std(ddof=1) for values in groups]) / np.sqrt(n)
-    low = means - special.stdtrit(n - 1, 1 - simultaneous_tail(len(groups))) * errors
-    high = means + special.stdtrit(n - 1, 1 - TAIL) * errors
-    return Bound(kind, float(max(low.max(), 0)), float(high.max()))
-
-
-def simultaneous_tail(count: int) -> float:
-    """Tail of each of ``count`` bounds that hold together with a tail of ``TAIL`` (Šidák 1967)."""
-    return float(-np.expm1(np.log1p(-TAIL) / count))
-
-
-def _wilson(
-    hits: np.ndarray, rows: np.ndarray, confidence: float = CONFIDENCE
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Proportions with lower and upper bounds, ``[n]`` each; NaN for groups without rows."""
-    share = np.divide(hits, rows, out=np.full(len(rows), np.nan), where=rows > 0)
-    low, high = wilson_interval(share, rows, confidence)
+def wilson(share: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Proportions with lower and upper bounds, ``[m]`` each; NaN without rows."""
+    low, high = wilson_interval(share, n)
     # exact bounds at 0 and 1, where rounding errors would remain
-    low, high = np.where(hits == 0, 0.0, low), np.where(hits == rows, 1.0, high)
-    return share, low, high
-
-
-def _of_gaps(counts: np.ndarray) -> dict[str, Bound]:
-    """Intervals of gaps of rates of two classes, by name.
-
-    Nothing is known of a rate on fewer than ``FEWEST_ROWS`` rows: the interval is that of all gaps.
-    """
-    rows, of_class = counts.sum((1, 2)), counts.sum(2)
-    positive = counts[:, :, 1]
-    rates = {
-        "demographic_parity_difference": ((positive.sum(1), rows),),
-        "equal_opportunity_difference": ((positive[:, 1], of_class[:, 1]),),
-        "equalized_odds_difference": tuple(zip(positive.T, of_class.T, strict=True)),
-    }
-    kinds: dict[str, Kind] = dict.fromkeys(rates, "largest")
-    if len(counts) == TWO:
-        rates["delta_eo"], kinds["delta_eo"] = rates["equalized_odds_difference"], "sum"
-    found = {}
-    for name, parts in rates.items():
-        hits, n = (np.concatenate(one)[None].astype(float) for one in zip(*parts, strict=True))
-        of = inference.gap(kinds[name], len(counts), len(parts))
-        low, high = np.nan, np.nan
-        if n.all():
-            value, most = float(of.of(hits / n)[0]), float(len(parts) if name == "delta_eo" else 1)
-            low, high = (float(one[0]) for one in inference.interval(Rates.of_counts(hits, n), of))
-            low, high = np.fmin(max(low, 0.0), value), np.fmax(min(high, most), value)
-            if n.min() < inference.FEWEST_ROWS:
-                low, high = 0.0, most
-        found[name] = Bound("linear functions", float(low), float(high))
-    return found
-
-
-def _of_norms(counts: np.ndarray, generator: np.random.Generator) -> dict[str, Bound]:
-    """Intervals of sums and maxima of differences, by name."""
-    added = counts + PRIOR_ROWS / np.prod(counts.shape[1:])
-    # the added rows move the centre without reducing the variance
-    rows = counts.sum((1, 2), keepdims=True)
-    spread = added * rows / (rows + PRIOR_ROWS)
-    centre = differences(added[None])
-    at_once = max(1, NUMBERS_AT_ONCE // counts.size)
-    errors: dict[str, list[np.ndarray]] = {name: [] for name in centre}
-    for start in range(0, RESAMPLES, at_once):
-        draws = min(at_once, RESAMPLES - start)
-        # proportions of gamma variates are Dirichlet
-        gamma = generator.standard_gamma(spread, (draws, *counts.shape))
-        for name, drawn in differences(gamma).items():
-            errors[name].append(norm(name, drawn - centre[name]))
-    own_values = {name: norm(name, one)[0] for name, one in differences(counts[None]).items()}
-    bounds = {}
-    for name, own in errors.items():
-        radius = np.quantile(np.concatenate(own), CONFIDENCE)
-        middle, value = norm(name, centre[name])[0], own_values[name]
-        summed, _ = NORMS[name]
-        most = float(counts.shape[1]) if summed else 1.0
-        low, high = max(middle - radius, 0.0), min(middle + radius, most)
-        bounds[name] = Bound("bootstrap", float(min(low, value)), float(max(high, value)))
-    return bounds
-
-
-def norm(name: str, values: np.ndarray) -> np.ndarray:
-    """The measure ``[draws]`` of differences ``[draws, group, class]``."""
-    summed, largest = NORMS[name]
-    made: np.ndarray = np.abs(values).sum(summed, keepdims=True).max((*largest, *summed))
-    return made
-
-
-def differences(counts: np.ndarray) -> Mapping[str, np.ndarray]:
-    """Signed differences ``[draws, group, class]`` by name of the measure made of them."""
-    rows = counts.sum((2, 3))[..., None]
-    hits = counts.diagonal(axis1=2, axis2=3)
-    of_class, predicted = counts.sum(3), counts.sum(2)
-    recalls = _divided(hits, of_class)
-    found = {
-        "delta_dp_one_vs_rest": _divided(predicted, rows) - _rest(predicted, rows),
-        "delta_eo_one_vs_rest": recalls - _rest(hits, of_class),
-    }
-    return found
-
-
-def _divided(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """Quotients; NaN where the denominator is 0."""
-    above, below = np.broadcast_arrays(above, below)
-    return np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
-
-
-def _rest(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """Quotients of the sums over all other groups; groups are axis 1."""
-    others = (values.sum(1, keepdims=True) - values for values in (above, below))
-    return _divided(*others)
+    return share, np.where(share == 0, 0.0, low), np.where(share == 1, 1.0, high)

@@ -1,7 +1,7 @@
 """The page of an audit: one file without scripts that needs no network."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -9,17 +9,19 @@ import pandas as pd
 from robust_fairness.auditing.changes import CHANGES, MIX, joined
 from robust_fairness.auditing.curves import KEPT, curve
 from robust_fairness.auditing.definitions import definition
-from robust_fairness.auditing.drawing import axis_of, curves_svg, interval_svg
-from robust_fairness.auditing.gates import VERDICTS, Gate, Judgement, Verdict, judged
-from robust_fairness.auditing.intervals import RESAMPLES
-from robust_fairness.auditing.predictions import Predictions, Roles
-from robust_fairness.auditing.report import MISSING, SHARE, groups_in
-from robust_fairness.auditing.trivial import trivial_predictor
+from robust_fairness.auditing.drawing import axis_of, curves_svg, interval_svg, series_svg
+from robust_fairness.auditing.gates import Judgement
+from robust_fairness.auditing.monitor import Monitor
+from robust_fairness.auditing.predictions import Predictions
+from robust_fairness.auditing.report import MISSING, SHARE
 from robust_fairness.auditing.verdict import GAPS, lacking, sentence_of, within
 from robust_fairness.core import tables
 from robust_fairness.metrics import find_metric
 from robust_fairness.rendering.html import rendered
 from robust_fairness.samples import Groups
+
+if TYPE_CHECKING:
+    from robust_fairness.auditing.result import Audit
 
 MOST_GROUPS = 30  # of an attribute, which the page shows
 MOST_GATES = 60  # lines of gates
@@ -37,77 +39,75 @@ OVERALL = {
 }  # fmt: skip
 
 
-def audit_page(
-    rows: pd.DataFrame,
-    predictions: Predictions,
-    roles: Roles,
-    *,
-    name: str,
-    small: int,
-    failures: Mapping[Gate, Sequence[str]],
-    changes: pd.DataFrame | None = None,
-    then: str = "",
-    assumption: str = "",
-) -> str:
-    """The page as HTML; the same arguments give the same text.
-
-    Args:
-        rows: the values, with the columns ``AUDIT``.
-        predictions: the predictions that they are of.
-        roles: the columns of the table.
-        name: name of the table or of the period.
-        small: rows below which a group is flagged.
-        failures: the lines of the failures of every gate.
-        changes: changes since an earlier period, with the columns ``CHANGES``.
-        then: name of that period.
-        assumption: of estimated values.
-    """
-    judgements = [
-        (_verdict(one, failures[gate]), one)
-        for gate in failures
-        for one in judged(gate, rows, changes, "evidence")
-    ]
-    judgements.sort(key=lambda pair: VERDICTS.index(pair[0]))
+def audit_page(audit: "Audit") -> str:
+    """The page as HTML; the same audit gives the same text."""
+    rows, predictions, options = audit.rows, audit.predictions, audit.options
+    judgements = audit.judgements
+    changes = audit.changed
     compared = tables.table(CHANGES, []) if changes is None else changes
     table = joined(rows[rows["applies"]], compared).fillna(
         {"note": "", "note_change": "", "small": False}
     )
     names = [str(one) for one in rows["attribute"].unique() if one]
-    order = {one: number for number, one in enumerate(roles.attributes)}
+    order = {one: number for number, one in enumerate(options.sensitive_features)}
     names.sort(key=lambda one: (order.get(one, len(order)), one))
-    groups = groups_in(predictions, not set(names) <= order.keys())
+    groups = predictions.groups(options.intersections)
     return rendered(
         "robust_fairness.auditing",
         "audit.html",
-        name=name,
-        then=then,
-        assumption=assumption,
+        audit=audit,
         rows=f"{len(predictions.samples):,}",
-        roles=roles,
         kind=predictions.kind,
         classes=predictions.samples.classes,
-        small=small,
-        resamples=f"{RESAMPLES:,}",
-        warning=trivial_predictor(predictions),
-        verdict=sentence_of(
-            [verdict for verdict, _ in judgements], judgements[0][1].reason if judgements else ""
-        ),
-        gates=[_gate_line(*one) for one in judgements[:MOST_GATES]],
+        verdict=sentence_of(judgements, judgements[0].reason if judgements else ""),
+        gates=[_gate_line(judgement) for judgement in judgements[:MOST_GATES]],
         hidden_gates=max(0, len(judgements) - MOST_GATES),
         gaps=_lines(table[table["metric"].isin(list(GAPS))], named=True),
-        lacking=lacking(rows),
+        lacking=lacking(audit),
         overall=_lines(table[(table["attribute"] == "") & (table["group"] == "")]),
         sections=[
             _section(table, one) | {"curve": groups.get(one) and _curve(predictions, groups[one])}
             for one in names
         ],
         compared=changes is not None,
+        followed=[] if audit.monitor is None else _followed(audit.monitor),
+        said=[] if audit.monitor is None else audit.monitor.sentences(),
     )
+
+
+def _followed(monitor: Monitor) -> list[dict[str, Any]]:
+    """A chart and the numbers of every gap that is monitored."""
+    rows, periods = monitor.to_frame(), monitor.periods[monitor.reference :]
+    found = []
+    for gap in monitor.gaps if periods else ():
+        own = rows[(rows["attribute"] == gap.attribute) & (rows["metric"] == gap.metric)]
+        then, later = own.iloc[0], own.iloc[1:]
+        last = later.iloc[-1]
+        words = (
+            f"{gap.attribute}: {gap.name} in {len(periods)} periods from {periods[0]} to "
+            f"{periods[-1]}"
+        )
+        values = list(later[["value", "low", "high"]].itertuples(index=False, name=None))
+        band = (then["low"], then["high"])
+        found.append(
+            {
+                "attribute": gap.attribute, "metric": gap.name,
+                "then": _interval_text(then["value"], then["low"], then["high"]),
+                "now": _interval_text(last["value"], last["low"], last["high"]),
+                "change": _change_text(last["change"], last["change_low"], last["change_high"]),
+                "evidence": f"{min(last['evidence'], 1e6):,.3g}", "limit": f"{gap.limit:,.0f}",
+                "left_out": ", ".join(gap.left_out), "grew": gap.alarm is not None,
+                "drawn": series_svg(
+                    values, band, gap.bound, gap.alarm, (periods[0], periods[-1]), words
+                ),
+            }
+        )  # fmt: skip
+    return found
 
 
 def _curve(predictions: Predictions, groups: Groups) -> dict[str, Any] | None:
     """Accuracy and gap over the threshold, drawn and in words; None without scores."""
-    if not len(predictions.score):
+    if predictions.score.ndim > 1 or not len(predictions.score):
         return None
     found = curve(predictions.samples.y, predictions.score, groups)
     if found is None:
@@ -126,13 +126,9 @@ def _curve(predictions: Predictions, groups: Groups) -> dict[str, Any] | None:
     }
 
 
-def _verdict(judgement: Judgement, failures: Sequence[str]) -> Verdict:
-    return "FAIL" if judgement.reason in failures else judgement.verdict
-
-
-def _gate_line(verdict: Verdict, one: Judgement) -> dict[str, Any]:
+def _gate_line(judgement: Judgement) -> dict[str, Any]:
     """A line of the table of gates."""
-    gate, row = one.gate, one.row
+    gate, row = judgement.gate, judgement.row
     drawn = ""
     if np.isfinite(row.value):
         axis = axis_of(gate.limit, not gate.change and _is_share(gate.metric))
@@ -140,7 +136,7 @@ def _gate_line(verdict: Verdict, one: Judgement) -> dict[str, Any]:
             axis = (-axis[1], axis[1])
         drawn = interval_svg(row.value, row.low, row.high, axis, gate.limit)
     return {
-        "verdict": verdict,
+        "verdict": judgement.verdict,
         "gate": gate.text,
         "definition": definition(gate.metric),
         "place": row.place,

@@ -1,5 +1,6 @@
-"""The last period of a table with a column of dates, and the periods before it."""
+"""Periods of a table: months, quarters or years of a column of dates, numbers, or names."""
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,41 +12,97 @@ from robust_fairness.datasets.raw.columns import row_of
 
 Length = Literal["month", "quarter", "year"]
 FREQUENCY = {"month": "M", "quarter": "Q", "year": "Y"}
-TWO = 2
+DATE = re.compile(r"\d{4}-\d\d")  # how an ISO date begins
+MOST = 10_000  # periods
 
 
 @dataclass(frozen=True)
-class LastPeriod:
-    """The rows of the last period, bool ``[n]``, and the names of it and of all before it."""
+class Periods:
+    """The period of every row.
 
-    rows: np.ndarray
-    now: str
-    then: str
+    Attributes:
+        codes: number of the period of each row, int64 ``[n]``.
+        names: of the periods in their order.
+        kind: what the order is: that of dates or numbers, or of the rows if the periods have names.
+    """
+
+    codes: np.ndarray
+    names: tuple[str, ...]
+    kind: str
+
+    @property
+    def last(self) -> np.ndarray:
+        """The rows of the last period, bool ``[n]``."""
+        return np.asarray(self.codes == len(self.names) - 1)
+
+    @property
+    def before(self) -> str:
+        """Name of all periods but the last one."""
+        first, *_, last = (*self.names[:1], *self.names[:-1])
+        return first if first == last else f"{first} to {last}"
 
 
-def last_period(cells: pd.Series, length: Length, place: str) -> LastPeriod:
-    """The last month, quarter or year of a column of ISO dates, such as 2024-05-31.
+def periods_of(cells: pd.Series, length: Length, place: str) -> Periods:
+    """The periods of a column.
+
+    ISO dates such as 2024-05-31 are in a month, quarter or year; numbers such as 2024 are periods
+    in their order, and names such as ``spring`` in the order of the rows, where each has its rows
+    together.
 
     Raises:
-        InputError: a cell is missing or no date, or all dates are in one period.
+        InputError: a cell is missing or no date among dates, or rows of a name are not together.
     """
     codes, values = pd.factorize(cells)
-    dates = pd.to_datetime(
-        pd.Series(values).astype(str), format="ISO8601", errors="coerce", utc=True
-    )
-    wrong = np.append(dates.isna(), True)[codes]
+    if (codes < 0).any():
+        raise InputError(f"{place}, row {row_of(codes < 0)}: no period; every row needs one")
+    if len(values) == 0:
+        raise InputError(f"{place}: has no rows")
+    texts = pd.Series(values).astype(str)
+    numbers = pd.to_numeric(texts, errors="coerce")
+    kind = "number"
+    if pd.api.types.is_datetime64_any_dtype(cells) or DATE.match(texts[0]):
+        kind, keys = length, _dates(cells, codes, texts, length, place)
+    elif numbers.notna().all():
+        keys = [f"{number:g}" for number in numbers]
+        texts = numbers
+    else:
+        kind, keys = "name", texts.tolist()
+        starts = np.flatnonzero(np.diff(codes, prepend=-1))
+        repeated = pd.Series(codes[starts]).duplicated()
+        if repeated.any():
+            row = int(starts[int(repeated.argmax())])
+            raise InputError(
+                f"{place}, row {row + 1}: {str(cells.iloc[row])!r} after rows of another period; "
+                "allowed: ISO dates such as 2024-05-31, numbers, or names whose rows are together"
+            )
+    names = list(dict.fromkeys(keys))
+    if kind == "number":
+        names.sort(key=float)
+    elif kind != "name":
+        names.sort()
+    if len(names) > MOST:
+        raise InputError(f"{place}: {len(names):,} periods, allowed: at most {MOST:,}; see --by")
+    number = {name: code for code, name in enumerate(names)}
+    return Periods(np.array([number[key] for key in keys])[codes], tuple(names), kind)
+
+
+def _dates(
+    cells: pd.Series, codes: np.ndarray, texts: pd.Series, length: Length, place: str
+) -> list[str]:
+    """The names of the periods of distinct dates."""
+    dates = pd.to_datetime(texts, format="ISO8601", errors="coerce", utc=True)
+    wrong = dates.isna().to_numpy()[codes]
     if wrong.any():
         row = row_of(wrong)
         raise InputError(
             f"{place}, row {row}: {str(cells.iloc[row - 1])!r} is no date; allowed: ISO dates such "
             "as 2024-05-31"
         )
-    periods = dates.dt.tz_localize(None).dt.to_period(FREQUENCY[length])
-    every = sorted(set(periods))
-    if len(every) < TWO:
-        raise InputError(
-            f"{place}: all rows are in the {length} {every[0]}; at least two are needed"
-        )
-    *before, last = every
-    then = str(before[0]) if len(before) == 1 else f"{before[0]} to {before[-1]}"
-    return LastPeriod((periods == last).to_numpy()[codes], str(last), then)
+    return [str(date) for date in dates.dt.tz_localize(None).dt.to_period(FREQUENCY[length])]
+
+
+def later(kind: str, name: str, other: str) -> bool:
+    """Whether a period is after another one; always true of names."""
+    if kind == "name":
+        return True
+    return float(name) > float(other) if kind == "number" else name > other

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from robust_fairness.auditing.cells import Cells
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.datasets.labels import two_classes
 from robust_fairness.datasets.raw.columns import (
@@ -24,11 +25,13 @@ from robust_fairness.datasets.raw.columns import (
     row_of,
     typed_as_number,
 )
-from robust_fairness.samples import Samples
+from robust_fairness.samples import Groups, Samples, groups_of
 
 TWO = 2
 THRESHOLD = 0.5  # of a probability
+SMALL = 30  # rows below which a group is flagged: a share has a standard error of up to 9 points
 PERCENT = 100
+ROUNDED = 0.01  # by which probabilities may miss their sum of 1
 # Canonical names of the positive class of two if none is declared, and of the other one.
 PAIRS = (("1", "0"), ("1", "-1"), ("true", "false"), ("yes", "no"))
 
@@ -37,25 +40,76 @@ Codes = Mapping[str, int]
 
 
 @dataclass(frozen=True)
-class Roles:
-    """The columns of a table of predictions and what they mean; see ``audit``."""
+class Options:
+    """The columns of a table of predictions, and what is scored of them.
 
-    target: str
-    prediction: str
-    attributes: Sequence[str]
-    positive: str | None = None
+    Attributes:
+        y_true: column of the true values.
+        y_pred: column of the predictions, or one per class with the probabilities of the classes,
+            named after them (``p_good``, ``p_bad``).
+        sensitive_features: columns of attributes; rows without a value belong to no group.
+        sample_weight: column of weights.
+        replicate_weights: columns of replicate weights for successive differences, as of the Census
+            Bureau, from which the variances follow.
+        membership: attributes of which only probabilities are known: columns, one per group.
+        drop_unlabelled: leave out rows without target or prediction, which are an error otherwise.
+        neg_labels: values of class 0, or ``rest``; needed if there are several beside
+            ``pos_label``.
+        pos_label: value of class 1 of a binary target; default: ``1``, ``True`` or ``yes``, beside
+            ``0`` or ``-1``, ``False`` or ``no``.
+        continuous: the target is continuous.
+        prediction_is: ``class``: a value of the target; ``probability`` of the positive class, in
+            [0, 1]; ``score``: any number, positive from ``threshold`` on; ``number``: an estimate
+            of a continuous target. ``auto``: number if the target is continuous, class if all
+            values are values of the target, otherwise probability.
+        threshold: lowest probability (default 0.5) or score of the positive class.
+        types: ``number`` or ``category`` by attribute, where the rules of
+            ``datasets.raw.columns`` decide otherwise or cannot decide.
+        bins: bins of numeric attributes: increasing edges, or a number of quantile bins.
+        metrics: names of the metrics, see ``report.selected``.
+        intersections: also score the intersections of all categorical attributes.
+        small: groups with fewer rows are flagged.
+        suppress: groups with fewer rows are not shown; gaps between groups contain them.
+    """
+
+    y_true: str
+    y_pred: str | Sequence[str]
+    sensitive_features: Sequence[str]
+    pos_label: str | None = None
     continuous: bool = False
     prediction_is: PredictionKind = "auto"
     threshold: float | None = None
     types: Mapping[str, Kind] = field(default_factory=dict)
     bins: Mapping[str, Bins] = field(default_factory=dict)
+    metrics: Sequence[str] = ("conventional",)
+    intersections: bool = False
+    small: int = SMALL
+    suppress: int = 0
+    sample_weight: str | None = None
+    replicate_weights: Sequence[str] = ()
+    membership: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    drop_unlabelled: bool = False
+    neg_labels: Sequence[str] = ()
+
+    @property
+    def prediction(self) -> str:
+        """The column of the predictions, or the first of several."""
+        return self.y_pred if isinstance(self.y_pred, str) else self.y_pred[0]
+
+    @property
+    def features(self) -> list[str]:
+        """The columns that are read beside target."""
+        predicted = [self.y_pred] if isinstance(self.y_pred, str) else self.y_pred
+        weight = [] if self.sample_weight is None else [self.sample_weight]
+        groups = [column for columns in self.membership.values() for column in columns]
+        return [*predicted, *self.sensitive_features, *groups, *weight, *self.replicate_weights]
 
     @property
     def columns(self) -> list[str]:
         """The columns that are read."""
-        return [self.target, self.prediction, *self.attributes]
+        return [self.y_true, *self.features]
 
-    def with_edges_of(self, table: pd.DataFrame, name: str) -> "Roles":
+    def with_edges_of(self, table: pd.DataFrame, name: str) -> "Options":
         """With a table's quantiles as bins, so that other tables have the same groups."""
         found: dict[str, Bins] = dict(self.bins)
         for one, bins in self.bins.items():
@@ -69,17 +123,22 @@ class Roles:
 class Predictions:
     """Checked predictions of some kind, in the form that metrics take.
 
-    The samples have no features. ``prediction`` ``[n]`` has class indices or numbers, ``outputs``
-    log probabilities ``[n, classes]`` or numbers ``[n, 1]``, ``score`` ``[n]`` the probabilities or
-    scores of the positive class as they are in the table, empty without any, with their threshold.
+    The samples have no features. ``prediction`` ``[n]`` has class indices or numbers, ``score`` the
+    probabilities or scores of the positive class ``[n]`` or the probabilities of all classes
+    ``[n, classes]`` as they are in the table, empty without any, with their threshold.
+    ``replicates`` are replicate weights ``[n, replicates]``, ``membership`` the probabilities
+    ``[n, groups]`` of the groups of attributes, NaN in rows without any, and ``dropped`` the number
+    of rows that lacked target or prediction.
     """
 
     samples: Samples
     prediction: np.ndarray
-    outputs: np.ndarray
     kind: PredictionKind
     score: np.ndarray = field(default_factory=lambda: np.empty(0))
     threshold: float = THRESHOLD
+    replicates: np.ndarray | None = None
+    membership: Mapping[str, tuple[tuple[str, ...], np.ndarray]] = field(default_factory=dict)
+    dropped: int = 0
 
     def take(self, rows: np.ndarray) -> "Predictions":
         """The predictions of some rows, by number; groups without any of them are gone."""
@@ -89,9 +148,77 @@ class Predictions:
             self,
             samples=replace(samples, attributes=attributes),
             prediction=self.prediction[rows],
-            outputs=self.outputs[rows],
             score=self.score[rows] if len(self.score) else self.score,
+            replicates=None if self.replicates is None else self.replicates[rows],
+            membership={k: (names, p[rows]) for k, (names, p) in self.membership.items()},
         )
+
+    @property
+    def outputs(self) -> np.ndarray:
+        """Log probabilities ``[n, classes]`` or numbers ``[n, 1]``."""
+        if not self.samples.classes:
+            return self.prediction[:, None]
+        if not len(self.score):
+            hit = np.arange(len(self.samples.classes)) == self.prediction[:, None]
+            return np.where(hit, 0.0, -np.inf)
+        shares = self.score
+        if self.kind == "score":
+            # scaled to [0, 1]; FairCOCCO standardises its columns, which removes the scale again
+            shares = (shares - shares.min()) / (np.ptp(shares) or 1.0)
+        with np.errstate(divide="ignore"):  # log(0) is -inf
+            if shares.ndim == 1:
+                return np.log(np.stack([1 - shares, shares], axis=1))
+            return np.log(shares)
+
+    def cells(self, intersections: bool) -> dict[str, Cells]:
+        """Counts by categorical attribute, their intersections, and attributes of membership."""
+        found = {}
+        for name, groups in self.groups(intersections).items():
+            found[name] = self._cells(groups)
+        for name, (names, share) in self.membership.items():
+            known = np.isfinite(share).all(1)
+            weight = np.ones(len(known)) if self.weight is None else self.weight
+            parts = [
+                (
+                    Groups(np.full(len(known), code), names),
+                    np.where(known, weight * share[:, code], 0),
+                )
+                for code in range(len(names))
+            ]
+            parts.append((Groups(np.full(len(known), -1), names), np.where(known, 0, weight)))
+            sums = [
+                self._cells(
+                    groups, of, np.where(weight > 0, of / np.where(weight > 0, weight, 1), 0)
+                )
+                for groups, of in parts
+            ]
+            found[name] = sum(sums[1:], sums[0])
+        return found
+
+    def everyone(self) -> Cells:
+        """Counts of all rows as one group."""
+        return self._cells(Groups(np.zeros(len(self.samples), np.int64), ("",)))
+
+    def _cells(
+        self, groups: Groups, weight: np.ndarray | None = None, share: np.ndarray | None = None
+    ) -> Cells:
+        own = self.weight if weight is None else weight
+        classes, replicates = self.samples.classes, self.replicates
+        if share is not None and replicates is not None:
+            replicates = replicates * share[:, None]
+        return Cells.of(groups, self.samples.y, self.prediction, classes, own, replicates, share)
+
+    @property
+    def weight(self) -> np.ndarray | None:
+        """Weights of the rows ``[n]``."""
+        return self.samples.sample_weight
+
+    def groups(self, intersections: bool) -> dict[str, Groups]:
+        """Groups by categorical attribute, and of the intersections of all of them."""
+        attributes = self.samples.attributes
+        alone = [(str(name),) for name in attributes.select_dtypes("category")]
+        together = [tuple(name for (name,) in alone)] if intersections and len(alone) > 1 else []
+        return {" & ".join(names): groups_of(attributes, names) for names in [*alone, *together]}
 
 
 def _present(values: pd.Series) -> pd.Series:
@@ -101,133 +228,197 @@ def _present(values: pd.Series) -> pd.Series:
     return values
 
 
-def check(table: pd.DataFrame, roles: Roles, name: str = "table") -> Predictions:
+def check(table: pd.DataFrame, options: Options, name: str = "table") -> Predictions:
     """The predictions of a table with a row per prediction.
 
     Raises:
         InputError: a column does not exist, is constant or has cells that do not fit, or a row
             lacks target or prediction.
     """
-    _require_columns(table, roles, name, roles.columns)
-    _require_values(table, roles, name)
-    attributes = _attributes(table, roles, name)
+    _require_columns(table, options, name, options.columns)
+    table, dropped = _complete(table, options, name)
+    attributes = _attributes(table, options, name)
     classes: tuple[str, ...] = ()
-    if roles.continuous:
-        y, predicted, outputs = _numbers(table, roles, name)
+    score, threshold = np.empty(0), THRESHOLD
+    if options.continuous:
+        y, predicted = _numbers(table, options, name)
         kind: PredictionKind = "number"
     else:
-        place = f"{name}, column {roles.prediction}"
-        y, classes, codes = _classes(table[roles.target], roles, f"{name}, column {roles.target}")
-        kind = _kind(table[roles.prediction], roles.prediction_is, codes, classes, place)
-        predicted, outputs = _predicted(
-            table[roles.prediction], kind, roles.threshold, codes, classes, place
+        place = f"{name}, column {options.y_true}"
+        y, classes, codes = _classes(table[options.y_true], options, place)
+        kind = _kind(table, options, codes, classes, name)
+        predicted, score, threshold = _predicted(table, kind, options, codes, classes, name)
+    samples = _samples(y, attributes, classes, _weights(table, options, name))
+    return Predictions(
+        samples, predicted, kind, score, threshold, _replicates(table, options, name),
+        _membership(table, options, name), dropped,
+    )  # fmt: skip
+
+
+def _weights(table: pd.DataFrame, options: Options, name: str) -> np.ndarray | None:
+    """The weights, of which none is negative and not all are 0."""
+    if options.sample_weight is None:
+        if options.replicate_weights:
+            raise InputError("replicate weights: need the weights themselves (--weight)")
+        return None
+    place = f"{name}, column {options.sample_weight}"
+    weight = as_numbers(table[options.sample_weight], place).to_numpy()
+    wrong = ~(weight >= 0)
+    if wrong.any() or not weight.any():
+        row = row_of(wrong) if wrong.any() else 1
+        raise InputError(f"{place}, row {row}: {weight[row - 1]:g}, allowed: weights above 0, or 0")
+    return weight
+
+
+def _replicates(table: pd.DataFrame, options: Options, name: str) -> np.ndarray | None:
+    """Replicate weights, which may be negative."""
+    columns = options.replicate_weights
+    if not columns:
+        return None
+    return np.stack(
+        [as_numbers(table[one], f"{name}, column {one}").to_numpy() for one in columns], 1
+    )
+
+
+def _membership(
+    table: pd.DataFrame, options: Options, name: str
+) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+    """Probabilities of the groups of attributes; their columns are named after the groups."""
+    found = {}
+    for attribute_, columns in options.membership.items():
+        share = np.stack(
+            [as_numbers(table[one], f"{name}, column {one}").to_numpy() for one in columns], 1
         )
-    found = Predictions(_samples(y, attributes, classes), predicted, outputs, kind)
-    if kind not in ("probability", "score"):
-        return found
-    score = as_numbers(percentages(table[roles.prediction]), place).to_numpy()
-    return replace(found, score=score, threshold=_threshold(roles.threshold))
+        wrong = np.isfinite(share).any(1) & ~(
+            (share >= 0).all(1) & (abs(share.sum(1) - 1) < ROUNDED)
+        )
+        if len(columns) < TWO or wrong.any():
+            row = row_of(wrong) if wrong.any() else 1
+            raise InputError(
+                f"{name}, columns {', '.join(columns)}, row {row}: allowed: a probability per "
+                "group from 0 to 1, two columns or more, whose sum is 1, or all missing"
+            )
+        found[attribute_] = (tuple(one.removeprefix("p_") for one in columns), share)
+    return found
 
 
 def check_unlabelled(
-    table: pd.DataFrame, roles: Roles, like: Predictions, name: str = "table"
+    table: pd.DataFrame, options: Options, like: Predictions, name: str = "table"
 ) -> Predictions:
     """The predictions of a table without labels, of the classes and kind of others.
 
     Their y is the predicted class: no measure that needs labels can be made of them.
     """
-    unlabelled = replace(roles, target=roles.prediction)
-    _require_columns(table, roles, name, [roles.prediction, *roles.attributes])
-    _require_values(table, unlabelled, name)
-    place = f"{name}, column {roles.prediction}"
+    _require_columns(table, options, name, options.features)
+    table, dropped = _complete(table, replace(options, y_true=options.prediction), name)
     classes = like.samples.classes
-    predicted, outputs = _predicted(
-        table[roles.prediction], like.kind, roles.threshold, {}, classes, place
+    predicted, score, threshold = _predicted(table, like.kind, options, {}, classes, name)
+    samples = _samples(
+        predicted, _attributes(table, options, name), classes, _weights(table, options, name)
     )
-    return Predictions(
-        _samples(predicted, _attributes(table, roles, name), classes), predicted, outputs, like.kind
-    )
+    return Predictions(samples, predicted, like.kind, score, threshold, dropped=dropped)
 
 
-def _attributes(table: pd.DataFrame, roles: Roles, name: str) -> dict[str, pd.Series]:
+def _attributes(table: pd.DataFrame, options: Options, name: str) -> dict[str, pd.Series]:
     return {
         one: attribute(
-            table[one], f"{name}, column {one}", roles.types.get(one), roles.bins.get(one)
+            table[one], f"{name}, column {one}", options.types.get(one), options.bins.get(one)
         )
-        for one in roles.attributes
+        for one in options.sensitive_features
     }
 
 
 def _samples(
-    y: np.ndarray, attributes: Mapping[str, pd.Series], classes: tuple[str, ...]
+    y: np.ndarray,
+    attributes: Mapping[str, pd.Series],
+    classes: tuple[str, ...],
+    weight: np.ndarray | None,
 ) -> Samples:
     """Samples without features."""
     return Samples(
         x=np.empty((len(y), 0), np.float32),
         y=y,
-        attributes=pd.DataFrame(attributes).reset_index(drop=True),
-        id=np.arange(len(y)),
+        attributes=pd.DataFrame(
+            attributes, index=range(len(y)) if not attributes else None
+        ).reset_index(drop=True),
+        id=np.broadcast_to(np.int64(0), len(y)),
         splits=pd.DataFrame(index=range(len(y))),
         classes=classes,
         sensitive=tuple(attributes),
+        sample_weight=weight,
     )
 
 
-def _require_columns(table: pd.DataFrame, roles: Roles, name: str, columns: Sequence[str]) -> None:
+def _require_columns(
+    table: pd.DataFrame, options: Options, name: str, columns: Sequence[str]
+) -> None:
     """Check that there are rows and that each column exists and has one role."""
     if table.empty:
         raise InputError(f"{name}: has no rows")
-    if not roles.attributes:
+    if not options.sensitive_features and not options.membership:
         raise InputError("attributes: at least one column is needed")
     for one in columns:
         if one not in table:
             raise InputError(f"{name}: {unknown_name('column', one, map(str, table.columns))}")
-        if roles.columns.count(one) > 1:
+        if options.columns.count(one) > 1:
             raise InputError(
-                f"column {one} has two roles; it can be only one of target, prediction and "
-                "attribute"
+                f"column {one} has two roles; it can be only one of target, prediction, "
+                "attribute and weight"
             )
-    for option, named in (("types", [*roles.types]), ("bins", [*roles.bins])):
+    for option, named in (("types", [*options.types]), ("bins", [*options.bins])):
         for one in named:
-            if one not in roles.attributes:
-                raise InputError(f"{option}: {unknown_name('attribute', one, roles.attributes)}")
+            if one not in options.sensitive_features:
+                raise InputError(
+                    f"{option}: {unknown_name('attribute', one, options.sensitive_features)}"
+                )
 
 
-def _require_values(table: pd.DataFrame, roles: Roles, name: str) -> None:
-    """Check that every row has a target and a prediction."""
-    for role, column in (("target", roles.target), ("prediction", roles.prediction)):
+def _complete(table: pd.DataFrame, options: Options, name: str) -> tuple[pd.DataFrame, int]:
+    """The rows that have target and prediction, and how many do not: an error unless allowed."""
+    predicted = [options.y_pred] if isinstance(options.y_pred, str) else options.y_pred
+    lacking = np.zeros(len(table), bool)
+    for role, column in (("target", options.y_true), *(("prediction", one) for one in predicted)):
         missing = table[column].isna().to_numpy()
-        if missing.any():
+        if missing.any() and not options.drop_unlabelled:
             raise InputError(
                 f"{name}, column {column}, row {row_of(missing)}: no {role}; {missing.sum()} rows "
-                "lack one, but every row needs a value"
+                "lack one, but every row needs a value; allowed: --drop-unlabelled "
+                "(drop_unlabelled=True) leaves them out"
             )
+        lacking |= missing
+    if lacking.all():
+        raise InputError(
+            f"{name}: no row has a target and a prediction; without labels: --labels none"
+        )
+    if not lacking.any():
+        return table, 0
+    return table[~lacking].reset_index(drop=True), int(lacking.sum())
 
 
-def _numbers(
-    table: pd.DataFrame, roles: Roles, name: str
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Target, prediction and outputs of a continuous target."""
+def _numbers(table: pd.DataFrame, options: Options, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Target and prediction of a continuous target."""
+    if not isinstance(options.y_pred, str):
+        raise InputError("predictions of a continuous target are one column")
     if (
-        roles.prediction_is not in ("auto", "number")
-        or roles.positive
-        or (roles.threshold is not None)
+        options.prediction_is not in ("auto", "number")
+        or options.pos_label
+        or (options.threshold is not None)
     ):
         raise InputError(
             "predictions of a continuous target must be numbers, without a positive value or a "
             "threshold"
         )
-    place = f"{name}, column {roles.target}"
-    y = require_two_values(as_numbers(table[roles.target], place), place)
-    predicted = as_numbers(table[roles.prediction], f"{name}, column {roles.prediction}")
-    return y.to_numpy(), predicted.to_numpy(), predicted.to_numpy()[:, None]
+    place = f"{name}, column {options.y_true}"
+    y = require_two_values(as_numbers(table[options.y_true], place), place)
+    predicted = as_numbers(table[options.y_pred], f"{name}, column {options.y_pred}")
+    return y.to_numpy(), predicted.to_numpy()
 
 
 def _classes(
-    cells: pd.Series, roles: Roles, place: str
+    cells: pd.Series, options: Options, place: str
 ) -> tuple[np.ndarray, tuple[str, ...], Codes]:
     """Class of every row int64 ``[n]``, names of the classes, and class by value."""
-    positive = roles.positive
+    positive = options.pos_label
     if typed_as_number(cells) and cells.nunique() > MOST_CODES and not positive:
         raise InputError(
             f"{place}: {cells.nunique()} distinct numbers are not classes; declare the target "
@@ -248,25 +439,34 @@ def _classes(
             f"{place}: values {' and '.join(names)}; declare which is positive (--positive)"
         )
     positive = by_name.get(canonical(positive), positive)
-    target = two_classes(values, (positive,), place).cat
+    negative = tuple(by_name.get(canonical(label), label) for label in options.neg_labels)
+    try:
+        target = two_classes(values, (positive,), place, negative).cat
+    except InputError as error:
+        raise InputError(str(error).replace("negative: rest", "--negative rest")) from None
     codes = {canonical(one): int(one == positive) for one in names}
     return target.codes.to_numpy(np.int64), tuple(target.categories), codes
 
 
 def _kind(
-    cells: pd.Series,
-    declared: PredictionKind,
-    codes: Codes,
-    classes: tuple[str, ...],
-    place: str,
+    table: pd.DataFrame, options: Options, codes: Codes, classes: tuple[str, ...], name: str
 ) -> PredictionKind:
     """Kind of the predictions of classes."""
+    declared = options.prediction_is
+    if not isinstance(options.y_pred, str):
+        if declared not in ("auto", "probability") or options.threshold is not None:
+            raise InputError(
+                "predictions in one column per class are probabilities, without a threshold: the "
+                "class with the largest is predicted"
+            )
+        return "probability"
+    cells, place = table[options.y_pred], f"{name}, column {options.y_pred}"
     allowed = ("class", "probability", "score") if len(classes) == TWO else ("class",)
     if declared != "auto":
         if declared not in allowed:
             raise InputError(
                 f"{place}: predictions of kind {declared} with {len(classes)} classes, allowed: "
-                f"{', '.join(allowed)}"
+                f"{', '.join(allowed)}; probabilities of several classes are one column per class"
             )
         return declared
     if cells.nunique() <= len(codes) and codes.keys() >= {
@@ -277,37 +477,64 @@ def _kind(
 
 
 def _predicted(
-    cells: pd.Series,
+    table: pd.DataFrame,
     kind: PredictionKind,
-    threshold: float | None,
+    options: Options,
     codes: Codes,
     classes: tuple[str, ...],
-    place: str,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Class of every row int64 ``[n]``, and log probabilities ``[n, classes]``."""
+    name: str,
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Class of every row int64 ``[n]``, scores as they are in the table, and their threshold."""
+    place, threshold = f"{name}, column {options.prediction}", options.threshold
+    if not isinstance(options.y_pred, str):
+        score = _probabilities(table, options.y_pred, classes, name)
+        return score.argmax(1), score, THRESHOLD
+    cells = table[options.y_pred]
     if kind == "class":
         if threshold is not None:
             raise InputError("threshold: only allowed if predictions are probabilities or scores")
-        return _predicted_classes(cells, codes, classes, place)
+        return _predicted_classes(cells, codes, place), np.empty(0), THRESHOLD
     values = as_numbers(percentages(cells), place).to_numpy()
-    if kind == "score":
-        if threshold is None:
-            raise InputError(
-                f"{place}: a score needs a threshold of the positive class (--threshold)"
-            )
-        # scaled to [0, 1]; FairCOCCO standardises its columns, which removes the scale again
-        shares = (values - values.min()) / (np.ptp(values) or 1.0)
-    else:
-        threshold = _threshold(threshold)
+    if kind == "score" and threshold is None:
+        raise InputError(f"{place}: a score needs a threshold of the positive class (--threshold)")
+    threshold = THRESHOLD if threshold is None else threshold
+    if kind != "score":
         _require_probabilities(values, threshold, place)
-        shares = values
-    with np.errstate(divide="ignore"):  # log(0) is -inf
-        outputs = np.log(np.stack([1 - shares, shares], axis=1))
-    return (values >= threshold).astype(np.int64), outputs
+    return (values >= threshold).astype(np.int64), values, threshold
 
 
-def _threshold(declared: float | None) -> float:
-    return THRESHOLD if declared is None else declared
+def _probabilities(
+    table: pd.DataFrame, columns: Sequence[str], classes: tuple[str, ...], name: str
+) -> np.ndarray:
+    """Probabilities of the classes ``[n, classes]``, from columns named after them."""
+    order = []
+    for label in classes:
+        known = [
+            one
+            for one in columns
+            if canonical(label) in (canonical(one), canonical(one).partition("_")[2])
+        ]
+        if len(known) != 1:
+            raise InputError(
+                f"{name}: columns of predictions {', '.join(columns)}; class {label!r} has "
+                f"{len(known)}, allowed: one per class, named after it, as {label} or p_{label}"
+            )
+        order += known
+    if len(order) < len(columns):
+        raise InputError(
+            f"{name}: {len(columns)} columns of predictions for the classes {', '.join(classes)}, "
+            "allowed: one per class"
+        )
+    score = np.stack(
+        [as_numbers(table[one], f"{name}, column {one}").to_numpy() for one in order], 1
+    )
+    wrong = (score < 0).any(1) | (abs(score.sum(1) - 1) > ROUNDED)
+    if wrong.any():
+        raise InputError(
+            f"{name}, columns {', '.join(columns)}, row {row_of(wrong)}: allowed: probabilities "
+            "from 0 to 1 whose sum is 1"
+        )
+    return score
 
 
 def _require_probabilities(values: np.ndarray, threshold: float, place: str) -> None:
@@ -323,16 +550,12 @@ def _require_probabilities(values: np.ndarray, threshold: float, place: str) -> 
         raise InputError(f"threshold: {threshold:g}, allowed: 0 to 1")
 
 
-def _predicted_classes(
-    cells: pd.Series, codes: Codes, classes: tuple[str, ...], place: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """Predicted classes, each with probability 1."""
+def _predicted_classes(cells: pd.Series, codes: Codes, place: str) -> np.ndarray:
+    """Predicted classes int64 ``[n]``."""
     named = as_categories(cells, place)
     for one in named.cat.categories:
         if canonical(str(one)) not in codes:
             row = row_of((named == one).to_numpy())
             raise InputError(f"{place}, row {row}: {unknown_name('class', one, codes)}")
-    by_name = {one: codes[canonical(str(one))] for one in named.cat.categories}
-    predicted = named.map(by_name).to_numpy(np.int64)
-    outputs = np.where(np.arange(len(classes)) == predicted[:, None], 0.0, -np.inf)
-    return predicted, outputs
+    places = np.array([codes[canonical(str(one))] for one in named.cat.categories], np.int64)
+    return places[named.cat.codes.to_numpy()]

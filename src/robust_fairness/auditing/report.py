@@ -12,36 +12,41 @@ The uncertainty depends on the metric:
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from robust_fairness.auditing.intervals import Bound, bounds_of_classes, worst_mean
-from robust_fairness.auditing.predictions import PredictionKind, Predictions, Roles, check
+from robust_fairness.auditing.bounds import bounds_in_cells
+from robust_fairness.auditing.cells import Cells, in_cells, scores_of
+from robust_fairness.auditing.intervals import (
+    Compared,
+    compared_in_cells,
+    compared_in_scores,
+    ratio_in_cells,
+    row_values,
+    wilson,
+)
+from robust_fairness.auditing.predictions import Options, Predictions
 from robust_fairness.core import tables
 from robust_fairness.core.draws import subset
 from robust_fairness.core.errors import unknown_name
-from robust_fairness.core.intervals import mean_interval, wilson_interval
-from robust_fairness.datasets.raw.columns import Bins, Kind
+from robust_fairness.core.intervals import half_width
 from robust_fairness.inference.adjust import holm
-from robust_fairness.metrics import all_metrics, evaluate
-from robust_fairness.samples import Groups, Samples, groups_of
+from robust_fairness.metrics import Metric, NotApplicable, Score, all_metrics, evaluate, find_metric
+from robust_fairness.metrics.base import WEIGHTS
+from robust_fairness.metrics.evaluation import GROUPED, rows_of
+from robust_fairness.samples import Groups
 
+TWO = 2
 AUDIT = {
     "dataset": "str", "attribute": "str", "group": "str", "metric": "str", "value": "float64",
     "low": "float64", "high": "float64", "interval": "str", "n": "int64", "small": "bool",
-    "note": "str", "applies": "bool",
+    "note": "str", "applies": "bool", "lowest": "float64", "highest": "float64",
 }  # fmt: skip
-SMALL = 30  # rows below which a group is flagged: a share has a standard error of up to 9 points
 KERNEL_ROWS = 16_384  # rows from which the kernel scores take theirs
 MISSING, SHARE = "missing_attribute", "group_share"
-SHARES = (
-    "accuracy", "selection_rate", "true_positive_rate", "false_positive_rate", "precision",
-    "accuracy_by_group", "selection_rate_by_group", "true_positive_rate_by_group",
-    "true_negative_rate_by_group", "false_positive_rate_by_group", "false_negative_rate_by_group",
-    "precision_by_group", "head_accuracy", "tail_accuracy", SHARE,
-)  # fmt: skip
+OF_TAIL = ("head_accuracy", "tail_accuracy")
 OF_CLASSES = (
     "delta_eo", "delta_eopp", "delta_eo_one_vs_rest", "equal_opportunity_difference",
     "equal_opportunity_ratio", "equalized_odds_difference", "equalized_odds_ratio",
@@ -66,64 +71,6 @@ SCORES = ("faircocco_cal", "faircocco_dp", "faircocco_eo")
 P_VALUES = tuple(f"{name}_p_value" for name in SCORES)
 CORRECTED = {name: f"{name}_holm" for name in P_VALUES}
 OF_DEPENDENCE = (*SCORES, *P_VALUES)
-
-
-def audit(
-    table: pd.DataFrame,
-    target: str,
-    prediction: str,
-    attributes: Sequence[str],
-    *,
-    positive: str | None = None,
-    continuous: bool = False,
-    prediction_is: PredictionKind = "auto",
-    threshold: float | None = None,
-    types: Mapping[str, Kind] | None = None,
-    bins: Mapping[str, Bins] | None = None,
-    intersections: bool = False,
-    small: int = SMALL,
-    name: str = "table",
-    metrics: Sequence[str] | None = None,
-    suppress: int = 0,
-) -> pd.DataFrame:
-    """Score predictions with every metric that needs no model; deterministic.
-
-    Args:
-        table: one row per prediction.
-        target: column of the true values.
-        prediction: column of the predictions.
-        attributes: columns of sensitive attributes; rows without a value belong to no group.
-        positive: value of class 1 of a binary target; default: ``1``, ``True`` or
-            ``yes``, beside ``0`` or ``-1``, ``False`` or ``no``.
-        continuous: the target is continuous.
-        prediction_is: ``class``: a value of the target; ``probability`` of the positive class, in
-            [0, 1]; ``score``: any number, positive from ``threshold`` on; ``number``: an estimate
-            of a continuous target. ``auto``: number if the target is continuous, class if all
-            values are values of the target, otherwise probability.
-        threshold: lowest probability (default 0.5) or score of the positive class.
-        types: ``number`` or ``category`` by attribute, where the rules of
-            ``datasets.raw.columns`` decide otherwise or cannot decide.
-        bins: bins of numeric attributes: increasing edges, or a number of quantile bins.
-        intersections: also score the intersections of all categorical attributes.
-        small: groups with fewer rows are flagged.
-        name: name of the table, for rows and error messages.
-        metrics: names of the metrics, see ``offered_names``; default: ``metrics_of``.
-        suppress: groups with fewer rows are not shown; gaps between groups contain them.
-
-    Returns:
-        One row per value, with the columns ``AUDIT``. ``value`` is missing if the metric is not
-        defined, and ``note`` says why; ``applies`` is false if no such table defines it; ``small``
-        flags values of a group with fewer than ``small`` rows.
-
-    Raises:
-        InputError: a column does not exist, is constant or has cells that do not fit, or a row
-            lacks target or prediction.
-    """
-    roles = Roles(
-        target, prediction, attributes, positive, continuous, prediction_is, threshold,
-        types or {}, bins or {},
-    )  # fmt: skip
-    return score(check(table, roles, name), intersections, small, name, metrics, suppress)
 
 
 def metrics_of(continuous: bool) -> list[str]:
@@ -180,49 +127,143 @@ def selected(names: Sequence[str], continuous: bool) -> list[str]:
     return [one for one in dict.fromkeys(found) if one not in (MISSING, SHARE)]
 
 
-def score(
-    predictions: Predictions,
-    intersections: bool = False,
-    small: int = SMALL,
-    name: str = "table",
-    metrics: Sequence[str] | None = None,
-    suppress: int = 0,
-) -> pd.DataFrame:
-    """All rows of checked predictions, see ``audit``."""
+def score(predictions: Predictions, options: Options, name: str = "table") -> pd.DataFrame:
+    """All values of checked predictions; deterministic.
+
+    Returns:
+        One row per value, with the columns ``AUDIT``. ``value`` is missing if the metric is not
+        defined, and ``note`` says why; ``applies`` is false if no such table defines it; ``small``
+        flags values of a group with fewer than ``options.small`` rows.
+
+    Raises:
+        InputError: an audit has no such metric.
+    """
+    return scored(predictions, options, name).rows
+
+
+class Scored(NamedTuple):
+    """Values with the columns ``AUDIT``, and what gaps compare, by attribute and metric."""
+
+    rows: pd.DataFrame
+    compared: Mapping[tuple[str, str], Compared]
+
+
+def scored(predictions: Predictions, options: Options, name: str = "table") -> Scored:
+    """As ``score``, with what changes need."""
     samples = predictions.samples
-    names = selected(("all",) if metrics is None else metrics, not samples.classes)
+    names = selected(options.metrics, not samples.classes)
     kernel = {*OF_DEPENDENCE, *CORRECTED.values()}
-    plain = [one for one in names if one not in kernel]
-    groupings = _groupings(samples, intersections)
-    groups = groups_in(predictions, intersections)
+    groups = predictions.groups(options.intersections)
+    cells = predictions.cells(options.intersections) if samples.classes else {}
+    metrics = {one: find_metric(one) for one in names if one not in kernel}
+    of_rows = [one for one in metrics if not (samples.classes and in_cells(metrics[one]))]
     per_row = {"y_pred": predictions.prediction}
-    rows = evaluate(plain, samples, predictions.outputs, per_row, groupings=groupings)
-    rows += _missing_rows(samples) + _share_rows(groups)
-    counts = {name: counts_of(predictions, own) for name, own in groups.items() if samples.classes}
-    bounds = dict(_bounds(predictions, groups, counts))
+    if predictions.weight is not None:
+        per_row[WEIGHTS] = predictions.weight
+    together = [tuple(one.split(" & ")) for one in groups if one not in samples.attributes]
+    found = (
+        evaluate(of_rows, samples, predictions.outputs, per_row, groupings=together)
+        if of_rows
+        else []
+    )
+    compared = dict(_compared_rows(found, metrics))
+    rows: list[dict[str, Any]] = []
+    everyone = predictions.everyone() if samples.classes else None
+    for one, metric in metrics.items():
+        if one in of_rows:
+            rows += [
+                _with_mean_interval(row, metric, compared) for row in found if row["metric"] == one
+            ]
+        elif GROUPED in metric.needs:
+            for attribute, own in cells.items():
+                rows += _rows_in_cells(metric, attribute, own, compared)
+        else:
+            assert everyone is not None
+            rows += _rows_in_cells(metric, "", everyone, compared)
+    rows += _missing_rows(predictions) + list(_share_rows(predictions, groups, cells))
     for row in rows:
-        row.update(_interval(row, bounds))
-        row.update(_small_group(row, samples.classes, groups, counts, small))
+        row.update(_small_group(row, samples.classes, groups, cells, options.small))
     if kernel.intersection(names):
-        rows += _dependence(predictions, small)
-    rows = _without_small(rows, groups, suppress)
-    empty = {"low": np.nan, "high": np.nan, "interval": "", "small": False, "applies": True}
-    return tables.table(AUDIT, [{**empty, **row, "dataset": name} for row in rows])
+        rows += _dependence(predictions, options.small)
+    rows = _without_small(rows, groups, options.suppress)
+    empty = {
+        "low": np.nan, "high": np.nan, "interval": "", "small": False, "applies": True,
+        "lowest": np.nan, "highest": np.nan,
+    }  # fmt: skip
+    table = tables.table(AUDIT, [{**empty, **row, "dataset": name} for row in rows])
+    return Scored(table, compared)
 
 
-def _groupings(samples: Samples, intersections: bool) -> list[tuple[str, ...]]:
-    """All categorical attributes together, if there are several and intersections are scored."""
-    categorical = tuple(map(str, samples.attributes.select_dtypes("category")))
-    return [categorical] if intersections and len(categorical) > 1 else []
+def _rows_in_cells(
+    metric: Metric, attribute: str, cells: Cells, compared: dict[tuple[str, str], Compared]
+) -> list[dict[str, Any]]:
+    """Rows of a metric of classes, with intervals and bounds."""
+    if metric.definition.binary and len(cells.classes) != TWO:
+        reason = NotApplicable(f"{len(cells.classes)} classes, defined for two").score()
+        return rows_of(metric.name, attribute, {"": reason})
+    rows = rows_of(metric.name, attribute, scores_of(metric, cells))
+    if metric.aggregation in ("", "by_group") and not metric.is_measure:
+        if getattr(metric.definition, "rows", None) is None:
+            return rows
+        of = cells if metric.aggregation else cells.everyone
+        means = of.means(*row_values(metric.quantity, of))
+        _, low, high = wilson(means.value, means.effective)
+        for row in rows:
+            if row["value"] is not None:
+                place = of.groups.index(row["group"])
+                row.update(low=low[place], high=high[place], interval="Wilson")
+        return rows
+    (row,) = rows
+    row["n"] = int(cells.known().sum()) if metric.is_measure and row["n"] else row["n"]
+    if row["value"] is None:
+        return rows
+    row["lowest"], row["highest"] = bounds_in_cells(metric, cells)
+    found = compared_in_cells(metric, cells)
+    if found is not None:
+        compared[attribute, metric.name] = found
+    bound = found.bound() if found else ratio_in_cells(metric.name, cells)
+    row.update(asdict(bound) if bound else {})
+    return rows
 
 
-def groups_in(predictions: Predictions, intersections: bool) -> dict[str, Groups]:
-    """Groups by categorical attribute, and of their intersections."""
-    samples = predictions.samples
-    alone = [(str(one),) for one in samples.attributes.select_dtypes("category")]
-    return {
-        " & ".join(one): groups_of(samples.attributes, one)
-        for one in [*alone, *_groupings(samples, intersections)]
+def _compared_rows(
+    rows: Sequence[Mapping[str, Any]], metrics: Mapping[str, Metric]
+) -> Iterator[tuple[tuple[str, str], Compared]]:
+    """What gaps of means compare, from the values by group of the same quantity."""
+    by_group: dict[tuple[str, str], dict[str, Score]] = {}
+    for row in rows:
+        if row["group"]:
+            one = Score(row["value"], row["n"], variance=row["variance"])
+            key = row["attribute"], metrics[row["metric"]].quantity
+            by_group.setdefault(key, {})[row["group"]] = one
+    for row in rows:
+        metric, key = metrics[row["metric"]], row["attribute"]
+        scores = by_group.get((key, metric.quantity), {})
+        if not row["group"] and row["value"] is not None:
+            found = compared_in_scores(metric, scores)
+            if found is not None:
+                yield (key, metric.name), found
+
+
+def _with_mean_interval(
+    row: dict[str, Any], metric: Metric, compared: Mapping[tuple[str, str], Compared]
+) -> dict[str, Any]:
+    """A row of a mean, with Student's interval if it is an error and Wilson's if it is a share."""
+    found = compared.get((row["attribute"], row["metric"]))
+    if row["value"] is None:
+        return row
+    if found is not None and not row["group"]:
+        return row | asdict(found.bound())
+    if metric.name in OF_TAIL:
+        _, low, high = wilson(np.array([row["value"]]), np.array([row["n"]]))
+        return row | {"low": low[0], "high": high[0], "interval": "Wilson"}
+    if row["variance"] is None or metric.aggregation not in ("", "by_group"):
+        return row
+    half = half_width(np.sqrt(row["variance"]), row["n"])
+    return row | {
+        "low": max(row["value"] - half, 0.0),
+        "high": row["value"] + half,
+        "interval": "Student's t",
     }
 
 
@@ -239,28 +280,42 @@ def _without_small(
     return kept
 
 
-def _missing_rows(samples: Samples) -> list[dict[str, Any]]:
+def _missing_rows(predictions: Predictions) -> list[dict[str, Any]]:
     """Share of the rows that lack an attribute."""
+    lacking = {
+        str(name): one.to_numpy() for name, one in predictions.samples.attributes.isna().items()
+    }
+    lacking |= {name: ~np.isfinite(p).all(1) for name, (_, p) in predictions.membership.items()}
     return [
         {
-            "attribute": str(name), "group": "", "metric": MISSING,
-            "value": count / len(samples), "n": len(samples),
-            "note": f"{count} rows have no value and belong to no group" if count else "",
+            "attribute": name, "group": "", "metric": MISSING,
+            "value": float(np.average(missing, weights=predictions.weight)), "n": len(missing),
+            "note": f"{missing.sum()} rows have no value and belong to no group"
+            if missing.any() else "",
         }
-        for name, count in samples.attributes.isna().sum().items()
+        for name, missing in lacking.items()
     ]  # fmt: skip
 
 
-def _share_rows(groups: Mapping[str, Groups]) -> list[dict[str, Any]]:
+def _share_rows(
+    predictions: Predictions, groups: Mapping[str, Groups], cells: Mapping[str, Cells]
+) -> Iterator[dict[str, Any]]:
     """Share of every group in the rows whose group is known; ``n`` is the size of the group."""
-    return [
-        {
-            "attribute": attribute, "group": group, "metric": SHARE,
-            "value": count / found.counts.sum(), "n": int(count), "note": "",
+    if not cells:  # a continuous target: all rows are of one class
+        nothing = np.zeros(len(predictions.samples), np.int64)
+        cells = {
+            name: Cells.of(own, nothing, nothing, ("",), predictions.weight)
+            for name, own in groups.items()
         }
-        for attribute, found in groups.items()
-        for group, count in zip(found.names, found.counts, strict=True)
-    ]  # fmt: skip
+    for attribute, own in cells.items():
+        shares = own.shares()
+        _, low, high = wilson(shares.value, shares.effective)
+        for place, group in enumerate(own.groups):
+            yield {
+                "attribute": attribute, "group": group, "metric": SHARE,
+                "value": shares.value[place], "n": int(shares.n[place]), "note": "",
+                "low": low[place], "high": high[place], "interval": "Wilson",
+            }  # fmt: skip
 
 
 def _dependence(predictions: Predictions, small: int) -> list[dict[str, Any]]:
@@ -281,7 +336,7 @@ def _small_group(
     row: Mapping[str, Any],
     classes: Sequence[str],
     groups: Mapping[str, Groups],
-    counts_by_class: Mapping[str, np.ndarray],
+    cells: Mapping[str, Cells],
     small: int,
 ) -> dict[str, Any]:
     """Whether a value depends on a small group, and on which."""
@@ -292,68 +347,10 @@ def _small_group(
     found = groups[row["attribute"]]
     counts, names = found.counts, list(found.names)
     if row["metric"] in OF_CLASSES:
-        counts = counts_by_class[row["attribute"]].sum(2).ravel()
+        counts = cells[row["attribute"]].n[:-1].sum(2).ravel()
         names = [f"{group}, class {label}" for group in found.names for label in classes]
     least = int(counts.argmin())
     if counts[least] >= small:
         return {"small": False}
     problem = f"small group: {names[least]} has {counts[least]} rows"
     return {"small": True, "note": "; ".join(filter(None, (row["note"], problem)))}
-
-
-def _interval(
-    row: Mapping[str, Any], bounds: Mapping[tuple[str, str, str], Bound]
-) -> dict[str, Any]:
-    """Interval of a row and its kind; none if the value is missing or has none."""
-    if row["value"] is None:
-        return {}
-    if row["metric"] in SHARES:
-        # n of the share of a group is the size of the group
-        n = row["n"] / row["value"] if row["metric"] == SHARE else row["n"]
-        low, high = wilson_interval(np.array([row["value"]]), np.array([n]))
-        return {"low": low[0], "high": high[0], "interval": "Wilson"}
-    found = bounds.get((row["attribute"], row["metric"], row["group"]))
-    return asdict(found) if found else {}
-
-
-def _bounds(
-    predictions: Predictions, groups: Mapping[str, Groups], counts: Mapping[str, np.ndarray]
-) -> Iterator[tuple[tuple[str, str, str], Bound]]:
-    """Intervals of everything but proportions, by attribute, metric and group."""
-    if not predictions.samples.classes:
-        yield from _bounds_of_errors(predictions, groups)
-        return
-    for number, (attribute, own) in enumerate(counts.items()):
-        generator = np.random.default_rng([0, number])
-        for metric, bound in bounds_of_classes(own, generator).items():
-            yield (attribute, metric, ""), bound
-
-
-def counts_of(predictions: Predictions, groups: Groups) -> np.ndarray:
-    """Rows by group, class and predicted class, int64 ``[groups, classes, classes]``."""
-    classes = len(predictions.samples.classes)
-    shape = (len(groups.names), classes, classes)
-    known = groups.index >= 0
-    cells = (groups.index[known], predictions.samples.y[known], predictions.prediction[known])
-    cell = np.ravel_multi_index(cells, shape)
-    return np.bincount(cell, minlength=int(np.prod(shape))).reshape(shape)
-
-
-def _bounds_of_errors(
-    predictions: Predictions, groups: Mapping[str, Groups]
-) -> Iterator[tuple[tuple[str, str, str], Bound]]:
-    """Intervals of mean errors of a continuous target."""
-    errors = predictions.prediction - predictions.samples.y
-    yield ("", "mean_squared_error", ""), _mean_bound(errors**2)
-    yield ("", "mean_absolute_error", ""), _mean_bound(abs(errors))
-    for attribute, found in groups.items():
-        squares = [errors[found.index == code] ** 2 for code in range(len(found.names))]
-        for group, values in zip(found.names, squares, strict=True):
-            yield (attribute, "mean_squared_error_by_group", group), _mean_bound(values)
-        yield (attribute, "worst_group_mean_squared_error", ""), worst_mean(squares)
-
-
-def _mean_bound(values: np.ndarray) -> Bound:
-    found = mean_interval(values)
-    low = found.low if np.isnan(found.low) else max(found.low, 0.0)
-    return Bound("Student's t", low, found.high)

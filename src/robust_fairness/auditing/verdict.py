@@ -1,13 +1,16 @@
 """The verdict of an audit in a word and a sentence, and what the console shows."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from robust_fairness.auditing.gates import VERDICTS, Judgement, Verdict
 from robust_fairness.auditing.report import MISSING, SHARE
+
+if TYPE_CHECKING:
+    from robust_fairness.auditing.result import Audit
 
 MOST_GATES = 3  # of each verdict, which the console shows
 MOST_LINES = 4  # of gaps, and of what is missing, which the console shows
@@ -28,15 +31,16 @@ class Said(NamedTuple):
     sentence: str
 
 
-def sentence_of(verdicts: Sequence[Verdict], first: str) -> Said:
+def sentence_of(judgements: Sequence[Judgement], first: str = "") -> Said:
     """The worst verdict, and the numbers of all.
 
     Args:
-        verdicts: of every value with a gate, the worst ones first.
+        judgements: the worst ones first.
         first: the line of the first one.
     """
-    if not verdicts:
+    if not judgements:
         return Said("AUDITED", NONE)
+    verdicts = [judgement.verdict for judgement in judgements]
     parts = [f"{verdicts.count(one)} {one}" for one in VERDICTS if one in verdicts]
     values = "value" if len(verdicts) == 1 else "values"
     return Said(verdicts[0], f"{len(verdicts)} {values} with a gate: {', '.join(parts)}. {first}")
@@ -82,13 +86,22 @@ def _changes(changes: pd.DataFrame) -> dict[tuple[str, str], str]:
     }
 
 
-def lacking(rows: pd.DataFrame) -> list[str]:
+def lacking(audit: "Audit") -> list[str]:
     """What the audit could not compare: missing values, small groups, continuous attributes."""
-    found = []
+    rows, dropped = audit.rows, audit.predictions.dropped
+    found = [f"{dropped:,} rows lack target or prediction and are left out"] if dropped else []
     for attribute, own in rows[rows["attribute"] != ""].groupby("attribute", sort=False):
         shares = own[own["metric"] == SHARE]
         missing = own[(own["metric"] == MISSING) & (own["value"] > 0)]
-        found += [f"{attribute}: {note}" for note in missing["note"]]
+        bounded = own[own["metric"].isin(list(GAPS)) & own["lowest"].notna()]
+        whatever = [
+            f"{GAPS[row['metric']]} {row['lowest']:.3f} to {row['highest']:.3f} whatever they are"
+            for row in bounded.to_dict("records")
+        ]
+        found += [
+            f"{attribute}: {note}{''.join(f'; {text}' for text in whatever)}"
+            for note in missing["note"]
+        ]
         if shares["small"].any():
             few = shares.loc[shares["small"], "group"]
             names = ", ".join(few.head(MOST_GATES)) + (", ..." if len(few) > MOST_GATES else "")
@@ -101,31 +114,24 @@ def lacking(rows: pd.DataFrame) -> list[str]:
     return found
 
 
-def console(
-    rows: pd.DataFrame,
-    judgements: Sequence[Judgement],
-    warning: str,
-    assumption: str,
-    then: str,
-    changes: pd.DataFrame | None = None,
-) -> Iterator[tuple[str, bool]]:
-    """Warnings, verdict, gates, gaps, worst group, and what is missing; whether each is a failure.
-
-    ``then`` is the name of the period that is compared with, "" without one.
-    """
-    for text in filter(None, (warning, assumption)):
+def console(audit: "Audit") -> Iterator[tuple[str, bool]]:
+    """The lines of warnings, verdict, gates, gaps and what is missing; whether each failed."""
+    rows, judgements = audit.rows, audit.judgements
+    for text in filter(None, (audit.warning, audit.assumption)):
         yield f"warning: {text}", False
-    verdicts = sorted((one.verdict for one in judgements), key=VERDICTS.index)
-    said = sentence_of(verdicts, "")
-    compared = f" ({rows['dataset'].iloc[0]} against {then})" if then else ""
+    said = sentence_of(judgements)
+    compared = f" ({audit.name} against {audit.then})" if audit.then else ""
     yield f"{said.word}{compared}: {said.sentence}".strip(), False
     undecided = _lines(judgements, "INCONCLUSIVE")
     yield from ((f"failed: {line}", True) for line in _lines(judgements, "FAIL"))
     yield from ((f"inconclusive: {line}", False) for line in undecided)
-    yield from ((line, False) for line in _first(gaps(rows, changes), MOST_LINES))
+    if audit.monitor is not None:
+        said_by_monitor = [line for line, _ in audit.monitor.sentences()]
+        yield from ((f"monitor: {line}", False) for line in _first(said_by_monitor, MOST_LINES))
+    yield from ((line, False) for line in _first(gaps(rows, audit.changed), MOST_LINES))
     if worst := worst_group(rows):
         yield worst, False
-    yield from ((line, False) for line in _first(lacking(rows), MOST_LINES))
+    yield from ((line, False) for line in _first(lacking(audit), MOST_LINES))
 
 
 def _lines(judgements: Sequence[Judgement], verdict: Verdict) -> list[str]:

@@ -1,6 +1,10 @@
 """The command ``audit``."""
 
 import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +23,120 @@ class BadInput(click.ClickException):
 class AuditCommand(click.Command):
     """A command that ends with status 2 where the input is wrong."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        with _bad_input():
+            return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
-        try:
+        with _bad_input():
             return super().invoke(ctx)
-        except InputError as error:
-            raise BadInput(str(error)) from None
+
+
+@contextmanager
+def _bad_input() -> Iterator[None]:
+    try:
+        yield
+    except InputError as error:
+        raise BadInput(str(error)) from None
+
+
+def _names(_: click.Context, option: click.Parameter, text: str) -> list[str]:
+    """Names separated by commas, none of them empty or repeated."""
+    names = [name.strip() for name in text.split(",")]
+    if "" in names or len(set(names)) < len(names):
+        raise InputError(f"{option.opts[0]}: {text!r}, allowed: names, each once, as A,B")
+    return names
+
+
+def _optional_names(_: click.Context, option: click.Parameter, text: str | None) -> list[str]:
+    return _names(_, option, text) if text else []
+
+
+def _one_or_more(_: click.Context, option: click.Parameter, text: str) -> str | list[str]:
+    names = _names(_, option, text)
+    return names if len(names) > 1 else names[0]
+
+
+def _numbered(_: click.Context, option: click.Parameter, text: str | None) -> list[str]:
+    """Columns ``A1`` to ``A80`` of ``A1..80``, or names separated by commas."""
+    found = re.fullmatch(r"(.*?)(\d+)\.\.(\d+)", text or "")
+    if found is None:
+        return _optional_names(_, option, text)
+    return [f"{found[1]}{number}" for number in range(int(found[2]), int(found[3]) + 1)]
+
+
+def _memberships(
+    _: click.Context, option: click.Parameter, texts: tuple[str, ...]
+) -> dict[str, list[str]]:
+    """Columns by attribute, of ``sex=p_female,p_male``."""
+    parts = [text.partition("=") for text in texts]
+    return {name.strip(): _names(_, option, columns) for name, _equals, columns in parts}
+
+
+def _cuts(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict[str, Any]:
+    """Bin edges, or number of bins, by attribute, of ``age=30,60`` or ``age=4``."""
+    bins: dict[str, Any] = {}
+    for text in texts:
+        name, _equals, cuts = text.rpartition("=")
+        try:
+            number = "," not in cuts and cuts.strip().isdigit()
+            edges = () if number else tuple(float(cut) for cut in cuts.split(",") if cut.strip())
+            bins[name] = int(cuts) if number else edges
+        except ValueError:
+            raise InputError(f"bins {text!r}, allowed: age=30,60 or age=4") from None
+    return bins
+
+
+def _types(numbers: tuple[str, ...], categories: tuple[str, ...]) -> dict[str, Any]:
+    """Declared types of attributes."""
+    for name in numbers:
+        if name in categories:
+            raise InputError(f"{name} is declared a number and a category, allowed: one of them")
+    return dict.fromkeys(numbers, "number") | dict.fromkeys(categories, "category")
 
 
 @click.command(cls=AuditCommand)
 @click.argument("path", metavar="TABLE", type=click.Path(path_type=Path))
-@click.option("--target", required=True, help="Column of the true values.")
-@click.option("--prediction", required=True, help="Column of the predictions.")
-@click.option("--attributes", required=True, help="Columns of sensitive attributes: A,B.")
-@click.option("--positive", help="The positive value of a binary target; default: 1, True or yes.")
+@click.option("--target", "y_true", required=True, help="Column of the true values.")
+@click.option(
+    "--prediction",
+    "y_pred",
+    required=True,
+    callback=_one_or_more,
+    help="Column of the predictions, or of the probabilities of each class: p_good,p_fair,p_bad.",
+)
+@click.option(
+    "--attributes",
+    "sensitive_features",
+    callback=_optional_names,
+    help="Columns of sensitive attributes: A,B.",
+)
+@click.option(
+    "--positive",
+    "pos_label",
+    help="The positive value of a binary target; default: 1, True or yes.",
+)
+@click.option(
+    "--negative",
+    "neg_labels",
+    callback=_optional_names,
+    help="Other values of a binary target, needed if there are several: A,B or rest.",
+)
+@click.option(
+    "--drop-unlabelled", is_flag=True, help="Leave out rows without target or prediction."
+)
+@click.option("--weight", "sample_weight", help="Column of sample or survey weights.")
+@click.option(
+    "--replicate-weights",
+    callback=_numbered,
+    help="Columns of replicate weights of the Census Bureau: PWGTP1..80.",
+)
+@click.option(
+    "--membership",
+    multiple=True,
+    callback=_memberships,
+    help="Probabilities of an attribute's groups: sex=p_female,p_male.",
+)
 @click.option("--continuous", is_flag=True, help="The target is continuous.")
 @click.option(
     "--prediction-is",
@@ -42,7 +147,10 @@ class AuditCommand(click.Command):
 )
 @click.option("--threshold", type=float, help="Lowest probability or score of the positive class.")
 @click.option(
-    "--bins", multiple=True, help="Bins of an attribute: age=30,60 (edges) or age=4 (quantiles)."
+    "--bins",
+    multiple=True,
+    callback=_cuts,
+    help="Bins of an attribute: age=30,60 (edges) or age=4 (quantiles).",
 )
 @click.option("--number", "numbers", multiple=True, help="A numeric attribute.")
 @click.option("--category", "categories", multiple=True, help="A categorical attribute.")
@@ -65,7 +173,31 @@ class AuditCommand(click.Command):
 @click.option(
     "--reference", type=click.Path(path_type=Path), help="Table of an earlier period, to compare."
 )
-@click.option("--period", help="Column of dates: the last period is compared with all before.")
+@click.option(
+    "--period",
+    help="Column of dates, numbers or names of periods: gaps are monitored over all of them, the "
+    "last one is compared with all before.",
+)
+@click.option(
+    "--first",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Number of first periods that the monitor compares with.",
+)
+@click.option(
+    "--margin",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    show_default=True,
+    help="Growth of a gap that the monitor allows.",
+)
+@click.option(
+    "--state",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File of the monitor's counts (JSON), read and written: TABLE may have new periods only.",
+)
+@click.option("--fail-on-growth", is_flag=True, help="Exit with status 1 if the monitor alarms.")
 @click.option(
     "--by",
     type=click.Choice(["month", "quarter", "year"]),
@@ -83,6 +215,7 @@ class AuditCommand(click.Command):
 @click.option(
     "--metrics",
     default="conventional",
+    callback=_names,
     show_default=True,
     help="Names of metrics A,B; also: conventional, all.",
 )
@@ -113,20 +246,13 @@ class AuditCommand(click.Command):
 def audit(
     path: Path,
     *,
-    target: str,
-    prediction: str,
-    attributes: str,
-    positive: str | None,
-    continuous: bool,
-    prediction_is: Any,
-    threshold: float | None,
-    bins: tuple[str, ...],
     numbers: tuple[str, ...],
     categories: tuple[str, ...],
     output: Path | None,
-    metrics: str,
+    card: bool,
     form: str,
     force: bool,
+    fail_on_growth: bool,
     **options: Any,
 ) -> None:
     """Audit a table of predictions, CSV or Parquet.
@@ -135,48 +261,26 @@ def audit(
     periods are compared. Exit status: 0, 1 if a gate of --fail-if failed, 2 if the input is wrong
     (nothing is written).
     """
-    from robust_fairness.auditing.command import audit_file
-    from robust_fairness.auditing.predictions import Roles
+    from robust_fairness.auditing.command import audit_file, files_of
+    from robust_fairness.auditing.export import record
+    from robust_fairness.auditing.predictions import Options
+    from robust_fairness.auditing.verdict import console
 
-    roles = Roles(
-        target, prediction, _names("attributes", attributes), positive, continuous, prediction_is,
-        threshold, _types(numbers, categories), dict(map(_cut, bins)),
-    )  # fmt: skip
-    found = audit_file(path, roles, metrics=_names("metrics", metrics), **options)
-    files = {(output or Path.cwd()) / name: text for name, text in found.files.items()}
+    of_table = {field.name for field in fields(Options)} & {*options}
+    columns = {name: options.pop(name) for name in of_table}
+    done = audit_file(path, Options(types=_types(numbers, categories), **columns), **options)
+    made = files_of(done, path.name.partition(".")[0], card)
+    files = {(output or Path.cwd()) / name: text for name, text in made.items()}
     write_files(files, force)
+    state = options["state"]
+    if state is not None and done.monitor is not None:
+        write_files({state: done.monitor.to_json()}, force=True)
     if form == "json":
-        click.echo(json.dumps(found.record, indent=1))
+        click.echo(json.dumps(record(done), indent=1))
     else:
-        for line, failed in found.lines:
+        for line, failed in console(done):
             click.echo(line, err=failed)
         click.echo(f"wrote {', '.join(map(str, files))}")
-    if found.failures:
+    grown = done.monitor is not None and any(alarm for _, alarm in done.monitor.sentences())
+    if done.failed or (fail_on_growth and grown):
         raise SystemExit(1)
-
-
-def _names(option: str, text: str) -> list[str]:
-    """Names separated by commas, none of them empty or repeated."""
-    names = [name.strip() for name in text.split(",")]
-    if "" in names or len(set(names)) < len(names):
-        raise InputError(f"{option}: {text!r}, allowed: names, each once, as A,B")
-    return names
-
-
-def _types(numbers: tuple[str, ...], categories: tuple[str, ...]) -> dict[str, Any]:
-    """Declared types of attributes."""
-    for name in numbers:
-        if name in categories:
-            raise InputError(f"{name} is declared a number and a category, allowed: one of them")
-    return dict.fromkeys(numbers, "number") | dict.fromkeys(categories, "category")
-
-
-def _cut(text: str) -> tuple[str, Any]:
-    """Attribute and bin edges, or number of bins, of ``age=30,60`` or ``age=4``."""
-    name, _, cuts = text.rpartition("=")
-    try:
-        if "," not in cuts and cuts.strip().isdigit():
-            return name, int(cuts)
-        return name, tuple(float(cut) for cut in cuts.split(",") if cut.strip())
-    except ValueError:
-        raise InputError(f"bins {text!r}, allowed: age=30,60 or age=4") from None

@@ -28,7 +28,7 @@ SPLIT = "split_0"
 FEWEST_ROWS = 2
 BOUNDS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
 LARGEST_SEED = 2**31 - 1
-OWN = {"network": "mlp", "random_state": 0, "validation_fraction": 0.2}
+COMMON = {"network": "mlp", "random_state": 0, "validation_fraction": 0.2}
 OF_PROTOCOL = ("epochs", "batch_size", "learning_rate", "weight_decay", "preprocessing")
 
 
@@ -79,7 +79,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         seed = int(check_random_state(self.random_state).randint(LARGEST_SEED))
         samples = self._samples(features, codes, attributes, sample_weight, seed)
         settings = {
-            name: value for name, value in self.get_params(deep=False).items() if name not in OWN
+            name: value for name, value in self.get_params(deep=False).items() if name not in COMMON
         }
         self.trained_: Trained = train(
             samples, self.method, network=self.network, seeds=[seed], **settings
@@ -175,7 +175,7 @@ def estimator_class(name: str) -> type[FairClassifier]:
     fields = found.Parameters.model_fields
     own = {key: field.get_default(call_default_factory=True) for key, field in fields.items()}
     network = {"network": "estimator"} if found.estimators == "only" else {}
-    defaults = {**OWN, **network, **protocol, **own}
+    defaults = {**COMMON, **network, **protocol, **own}
 
     def initialise(self: FairClassifier, **parameters: Any) -> None:
         for parameter in parameters:

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import yaml
 
-import robust_fairness
 from robust_fairness import training
-from robust_fairness.core import checkpoints
+from robust_fairness.compute import checkpoints
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.files import CONF
 from robust_fairness.core.registry import find
 from robust_fairness.datasets.fetch import require_official
 from robust_fairness.datasets.files import Files, default_root
@@ -22,7 +22,7 @@ from robust_fairness.samples import Samples
 from robust_fairness.shifts.base import SampleShift
 from robust_fairness.training.records import Fitted
 
-NAMED = Path(robust_fairness.__file__).with_name("conf") / "base" / "parameters.yml"
+NAMED = CONF / "base" / "parameters.yml"
 METRICS = (
     "accuracy",
     "worst_group_accuracy",

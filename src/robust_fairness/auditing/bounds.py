@@ -1,0 +1,83 @@
+r"""What gaps can be, whatever the groups of the rows without one: sharp bounds.
+
+With h hits and m misses of a group and H and M of the rows without a group, a rate is
+:math:`(h + x) / (h + m + x + z)` for the x hits and z misses that belong to the group. The largest
+difference of two groups takes all unknown hits to one of them and all unknown misses to the other.
+The smallest range of all rates is found by two water-fillings: groups are lifted to a common lowest
+rate t by hits alone, as far as H lasts, and lowered to a common highest rate s by misses alone, as
+far as M lasts; t is at most and s at least the rate of all rows. Both can be reached together: the
+sets of hits and misses that bring each group between t and s are polyhedra with common normals, so
+that their sum contains (H, M) whenever the totals suffice. Rows are divisible here, which for
+integers moves the smallest range by less than a row.
+
+Rows without one of several attributes are taken to belong to any intersection.
+"""
+
+import numpy as np
+
+from robust_fairness.auditing.cells import Cells
+from robust_fairness.auditing.intervals import RATIOS, rates_of, row_values
+from robust_fairness.metrics.find import Metric
+
+STEPS = 60  # of bisections
+Array = np.ndarray
+
+
+def bounds_in_cells(metric: Metric, cells: Cells) -> tuple[float, float]:
+    """Smallest and largest value of a gap, a ratio or a worst group; NaN for other metrics."""
+    names, kind = rates_of(metric)
+    if metric.name in RATIOS:
+        names, kind = (RATIOS[metric.name],), "ratio"
+    groups = np.flatnonzero(cells.known())
+    if not names or kind == "worst_gap" or len(groups) < 2 or not cells.weight[-1].any():  # noqa: PLR2004
+        return np.nan, np.nan
+    found = []
+    for name in names:
+        values, among = row_values(name, cells)
+        of = np.ones(values.shape) if among is None else among
+        hits = (cells.weight * of * values).sum((1, 2))
+        misses = (cells.weight * of).sum((1, 2)) - hits
+        found.append(
+            _bounds(
+                kind, metric.better == "higher", hits[groups], misses[groups], hits[-1], misses[-1]
+            )
+        )
+    combine = np.sum if kind == "sum" else np.max
+    least, most = (float(combine(ends)) for ends in zip(*found, strict=True))
+    return least, most
+
+
+def _bounds(
+    kind: str, higher: bool, hits: Array, misses: Array, more: float, fewer: float
+) -> tuple[float, float]:
+    """Of one rate; ``more`` are the unknown hits, ``fewer`` the unknown misses."""
+    n = hits + misses
+    if not (n > 0).all():
+        return np.nan, np.nan
+    highest, lowest = (hits + more) / (n + more), hits / (n + fewer)
+    overall = (hits.sum() + more) / (n.sum() + more + fewer)
+    # the lowest rate that all groups can reach, and the highest that none need exceed
+    level = _filled(hits, misses, more, overall)
+    cap = 1 - _filled(misses, hits, fewer, 1 - overall)
+    if kind == "worst":
+        return (lowest.min(), level) if higher else (cap, highest.max())
+    others = ~np.eye(len(n), dtype=bool)
+    if kind == "ratio":
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return float((lowest / highest[:, None])[others].min()), level / cap
+    return max(cap - level, 0.0), float((highest[:, None] - lowest)[others].max())
+
+
+def _filled(hits: Array, misses: Array, more: float, most: float) -> float:
+    """The largest rate, at most ``most``, to which ``more`` hits lift all groups."""
+
+    def needed(rate: float) -> float:
+        return float(np.maximum(0, rate * misses / (1 - rate) - hits).sum()) if rate < 1 else np.inf
+
+    low, high = 0.0, most
+    if (misses.sum() == 0 and most >= 1) or needed(high) <= more:
+        return high
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if needed(middle) <= more else (low, middle)
+    return low

@@ -1,0 +1,272 @@
+"""Rows of a table as counts by group, class and predicted class: all that rates and gaps need."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from robust_fairness.inference import Rates
+from robust_fairness.inference.moments import covariance_by_replicates
+from robust_fairness.metrics import Undefined
+from robust_fairness.metrics.base import NO_ROWS, WEIGHTS, Measure, Quantity, Score
+from robust_fairness.metrics.find import Metric
+from robust_fairness.samples import Groups
+
+NEEDS = frozenset(("y_true", "y_pred", "classes", "sensitive_features"))
+
+Array = np.ndarray
+
+
+class Means(NamedTuple):
+    """Means of row values within groups, float64 ``[groups]`` each.
+
+    ``n`` are rows, ``effective`` the number of independent rows of equal weight that would have
+    the variance; ``replicates`` ``[replicates, groups]`` are the means with replicate weights.
+    """
+
+    value: Array
+    variance: Array
+    n: Array
+    effective: Array
+    replicates: Array | None = None
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Sums over the rows of every group, class and predicted class ``[groups + 1, ...]``.
+
+    The last group are the rows without one. The cells of two blocks of rows can be added.
+
+    Attributes:
+        groups: names of the groups.
+        classes: names of the classes.
+        n: numbers of rows; float64 where rows belong to groups with probabilities, else int64.
+        weight: sums of weights, float64.
+        squares: sums of squared weights.
+        replicates: sums of replicate weights ``[replicates, groups + 1, ...]``.
+    """
+
+    groups: tuple[str, ...]
+    classes: tuple[str, ...]
+    n: Array
+    weight: Array
+    squares: Array
+    replicates: Array | None = None
+
+    @classmethod
+    def of(
+        cls,
+        groups: Groups,
+        y: Array,
+        prediction: Array,
+        classes: tuple[str, ...],
+        sample_weight: Array | None = None,
+        replicate_weights: Array | None = None,
+        share: Array | None = None,
+    ) -> "Cells":
+        """Those of rows ``[n]``; replicate weights are ``[n, replicates]``.
+
+        Where a row belongs to its group with a probability only, ``share`` is that, and counts as
+        so much of a row; the weights contain it.
+        """
+        shape = (len(groups.names) + 1, len(classes), len(classes))
+        index = groups.index % shape[0] * shape[1] + y
+        index = index * shape[2] + prediction
+
+        def summed(weight: Array | None) -> Array:
+            return np.bincount(index, weight, int(np.prod(shape))).reshape(shape)
+
+        n = summed(share)
+        weight = n.astype(np.float64)
+        if sample_weight is None:
+            return cls(groups.names, classes, n, weight, weight)
+        replicates = None
+        if replicate_weights is not None:
+            replicates = np.stack([summed(one) for one in replicate_weights.T])
+        return cls(
+            groups.names, classes, n, summed(sample_weight), summed(sample_weight**2), replicates
+        )
+
+    def __add__(self, other: "Cells") -> "Cells":
+        """Those of both blocks of rows, of the same groups and classes."""
+        replicates = None
+        if self.replicates is not None and other.replicates is not None:
+            replicates = self.replicates + other.replicates
+        return Cells(
+            self.groups, self.classes, self.n + other.n, self.weight + other.weight,
+            self.squares + other.squares, replicates,
+        )  # fmt: skip
+
+    def merged(self, index: Array, names: tuple[str, ...]) -> "Cells":
+        """Groups joined: the known group g becomes part of ``index[g]``; none is unknown."""
+
+        def joined(sums: Array | None) -> Array | None:
+            if sums is None:
+                return None
+            made = np.zeros((*sums.shape[:-3], len(names) + 1, *sums.shape[-2:]), sums.dtype)
+            for number in range(len(names)):
+                made[..., number, :, :] = sums[..., :-1, :, :][..., index == number, :, :].sum(-3)
+            return made
+
+        return Cells(names, self.classes, *(joined(sums) for sums in self._sums))  # type: ignore[arg-type]
+
+    @property
+    def _sums(self) -> tuple[Array | None, ...]:
+        return self.n, self.weight, self.squares, self.replicates
+
+    @cached_property
+    def everyone(self) -> "Cells":
+        """All rows as one group."""
+
+        def total(sums: Array | None) -> Array | None:
+            if sums is None:
+                return None
+            whole = sums.sum(-3, keepdims=True)
+            return np.concatenate([whole, np.zeros_like(whole)], axis=-3)
+
+        return Cells(("",), self.classes, *(total(sums) for sums in self._sums))  # type: ignore[arg-type]
+
+    def known(self) -> Array:
+        """Rows of every group, int64 ``[groups]``."""
+        return np.asarray(self.n[:-1].sum((1, 2)))
+
+    def grid(self) -> tuple[Array, Array]:
+        """Class and predicted class of the cells of a group, ``[classes, classes]`` each."""
+        y, prediction = np.indices(self.n.shape[1:])
+        return np.asarray(y), np.asarray(prediction)
+
+    def means(self, values: Array, among: Array | None = None) -> Means:
+        """Means of values ``[classes, classes]`` over the rows ``among`` of every group.
+
+        With weights the variance is linearised (``inference.moments``), or comes from the
+        replicate weights where there are any.
+        """
+        of = np.ones(values.shape) if among is None else np.asarray(among, np.float64)
+        n, weight, squares = (
+            (sums[:-1] * of).sum((1, 2)) for sums in (self.n, self.weight, self.squares)
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = (self.weight[:-1] * of * values).sum((1, 2)) / weight
+            away = (self.squares[:-1] * of * (values - value[:, None, None]) ** 2).sum((1, 2))
+            variance = np.where(n > 1, away * n / (n - 1) / weight**2, np.nan)
+            replicates = None
+            if self.replicates is not None:
+                parts = self.replicates[:, :-1] * of
+                replicates = (parts * values).sum((2, 3)) / parts.sum((2, 3))
+                variance = np.diag(covariance_by_replicates(replicates, value))
+            share = value * (1 - value)
+            effective = np.where(
+                (variance > 0) & (share > 0), share / variance + 1, weight**2 / squares
+            )
+        effective = n if self.weight is self.squares else effective
+        return Means(value, variance, n, effective, replicates)
+
+    def rates(self, parts: Sequence[Means], present: Array) -> Rates:
+        """The rates of groups that are present, in the order rate, group, for ``inference``."""
+        value, variance, effective = (
+            np.concatenate([np.asarray(part[place])[present] for part in parts])[None]
+            for place in (0, 1, 3)
+        )
+        covariance = None
+        if all(part.replicates is not None for part in parts):
+            drawn = np.concatenate([part.replicates[:, present] for part in parts], axis=1)  # type: ignore[index]
+            covariance = covariance_by_replicates(drawn, value[0])[None]
+        return Rates(value[..., None], variance, effective, covariance=covariance)
+
+    def shares(self) -> Means:
+        """Shares of the groups in the rows whose group is known; ``n`` are their rows."""
+        n, weight, squares = (sums[:-1].sum((1, 2)) for sums in (self.n, self.weight, self.squares))
+        share, rows = weight / weight.sum(), n.sum()
+        away = squares * (1 - share) ** 2 + (squares.sum() - squares) * share**2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = away * rows / (rows - 1) / weight.sum() ** 2
+            effective = share * (1 - share) / variance + 1
+        plain = self.weight is self.squares
+        return Means(share, variance, n, np.full(len(n), rows) if plain else effective)
+
+
+def in_cells(metric: Metric) -> bool:
+    """Whether a metric is a function of cells."""
+    known = NEEDS.issuperset(metric.needs) and metric.task != "regression"
+    return known and (getattr(metric.definition, "rows", None) is not None
+                      or metric.definition.takes_weights)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellQuantity(Quantity):
+    """A quantity of cells, which aggregations take of groups."""
+
+    cells: Cells
+
+    def by_group(
+        self, arrays: Mapping[str, Any], groups: Groups, options: Mapping[str, float]
+    ) -> dict[str, Score]:
+        """The score of every group; ``groups.index`` are those that the cells' belong to."""
+        return self._scores(self.cells.merged(groups.index, groups.names), options)
+
+    def scores(self, arrays: Mapping[str, Any], options: Mapping[str, float]) -> dict[str, Score]:
+        """The score of all rows."""
+        return self._scores(self.cells.everyone, options)
+
+    def _scores(self, cells: Cells, options: Mapping[str, float]) -> dict[str, Score]:
+        counts = cells.known()
+        if self.rows is None:
+            return {
+                name: _called(self, cells, number, options) if count else _none(0)
+                for number, (name, count) in enumerate(zip(cells.groups, counts, strict=True))
+            }
+        try:
+            rows = self.rows(*cells.grid(), **options)
+        except Undefined as reason:
+            return {
+                name: reason.score(int(count)) if count else _none(0)
+                for name, count in zip(cells.groups, counts, strict=True)
+            }
+        found = cells.means(np.asarray(rows.values, np.float64), rows.among)
+        return {
+            name: Score(
+                float(value), int(n), variance=None if np.isnan(variance) else float(variance)
+            )
+            if np.isfinite(value)
+            else _none(int(count), rows.none if count else NO_ROWS)
+            for name, value, variance, n, count in zip(
+                cells.groups, found.value, found.variance, found.n, counts, strict=True
+            )
+        }
+
+
+def _none(n: int, note: str = NO_ROWS) -> Score:
+    return Score(None, n, note)
+
+
+def _called(definition: Quantity, cells: Cells, group: int, options: Mapping[str, float]) -> Score:
+    """A quantity that is no mean, of the rows of a group."""
+    y, prediction = np.nonzero(cells.n[group])
+    weights = {WEIGHTS: cells.weight[group][y, prediction]}
+    n = int(cells.n[group].sum())
+    try:
+        found = definition.function(y, prediction, **weights, **options)
+    except Undefined as reason:
+        return reason.score(n)
+    return found if isinstance(found, Score) else Score(float(found), n)
+
+
+def scores_of(metric: Metric, cells: Cells) -> dict[str, Score]:
+    """Scores of a metric ``in_cells`` by group; ``""`` is one of all groups."""
+    definition = metric.definition
+    arrays: dict[str, Any]
+    if isinstance(definition, Quantity):
+        number = np.arange(len(cells.groups))
+        arrays = {"sensitive_features": Groups(number, cells.groups)}
+        return metric.how.function(
+            CellQuantity(**vars(definition), cells=cells), arrays, metric.options
+        )
+    assert isinstance(definition, Measure)
+    group, y, prediction = np.nonzero(cells.n[:-1])
+    arrays = {
+        "y_true": y, "y_pred": prediction, "sensitive_features": Groups(group, cells.groups),
+        "classes": cells.classes, WEIGHTS: cells.weight[:-1][group, y, prediction],
+    }  # fmt: skip
+    return metric.weighted().scores(arrays)

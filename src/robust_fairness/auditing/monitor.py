@@ -1,0 +1,435 @@
+"""Gaps over any number of periods, and a monitor that may be looked at after each of them.
+
+The monitor knows counts of groups, classes and predictions of every period, and nothing else. It is
+therefore the same whether it is made from all rows again or from its file and the rows of a month.
+
+A gap has grown when it is above ``bound``, the upper end of its interval in the reference, plus a
+margin. The reference is above its interval with a probability of half of the family's error, shared
+by all gaps; an e-process, which is averaged over groups, rates, sizes and starts of a growth
+(``inference.sequential``), is above its limit with that of the other half, whenever one looks.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from robust_fairness import inference
+from robust_fairness.auditing.changes import change_of
+from robust_fairness.auditing.intervals import Bound, bounds_of_gaps
+from robust_fairness.auditing.periods import Periods, later
+from robust_fairness.auditing.predictions import Predictions
+from robust_fairness.core import tables
+from robust_fairness.core.errors import InputError
+from robust_fairness.inference import LEVEL, Rates
+from robust_fairness.inference.sequential import Batches, confidence, growth
+from robust_fairness.rendering.html import counted
+from robust_fairness.samples import Groups
+
+VERSION = 1
+FORMAT = "robust-fairness monitor"
+FEWEST = 30  # rows that each rate of a group has in the reference, or the group is left out
+TWO = 2
+MONITOR = {
+    "attribute": "str", "metric": "str", "period": "str", "role": "str",
+    "value": "float64", "low": "float64", "high": "float64", "n": "int64",
+    "change": "float64", "change_low": "float64", "change_high": "float64",
+    "bound": "float64", "evidence": "float64", "limit": "float64", "alarm": "bool",
+}  # fmt: skip
+REFERENCE, FOLLOWED = "reference", "followed"
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Rows by period, group, class and predicted class, int64 ``[periods, groups, 2, 2]``."""
+
+    groups: tuple[str, ...]
+    rows: np.ndarray
+
+    def of(self, groups: Sequence[str]) -> np.ndarray:
+        """Those of some groups; 0 where a group is unknown."""
+        found = np.zeros((len(self.rows), len(groups), TWO, TWO), np.int64)
+        for place, group in enumerate(groups):
+            if group in self.groups:
+                found[:, place] = self.rows[:, self.groups.index(group)]
+        return found
+
+
+@dataclass(frozen=True)
+class Monitor:
+    """Counts of a reference and of every period since.
+
+    Attributes:
+        about: what the counts are of, such as the columns and the threshold.
+        kind: the order of periods, see ``Periods``.
+        periods: their names in their order.
+        reference: how many of them, from the first on, are the reference.
+        counts: by attribute.
+        margin: by how much gaps may grow; no part of the state.
+    """
+
+    about: Mapping[str, str]
+    kind: str
+    periods: tuple[str, ...]
+    reference: int
+    counts: Mapping[str, Counts]
+    margin: float = 0.0
+
+    @cached_property
+    def gaps(self) -> list["Followed"]:
+        """The gaps of every attribute that two groups or more have a reference for."""
+        return followed(self)
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row per gap and period with the columns ``MONITOR``, the reference first."""
+        return monitor_rows(self, self.gaps)
+
+    def sentences(self) -> list[tuple[str, bool]]:
+        """What the monitor says; whether each line is an alarm."""
+        return list(sentences(self, self.gaps))
+
+    def after(self, state: "Monitor", place: str) -> "Monitor":
+        """The periods of a state and those that are new here.
+
+        Raises:
+            InputError: both are of other columns or kinds of periods, a period of both has other
+                rows here, or a new one is earlier than the last one of the state.
+        """
+        for name in sorted({*self.about, *state.about, "periods"}):
+            here, there = (
+                one.kind if name == "periods" else one.about.get(name, "none")
+                for one in (self, state)
+            )
+            if here != there:
+                raise InputError(f"{place}: {name} is {there!r}, this table has {here!r}")
+        if {*self.counts} != {*state.counts}:
+            raise InputError(
+                f"{place}: attributes {', '.join(state.counts)}, this table has "
+                f"{', '.join(self.counts)}"
+            )
+        new = [name for name in self.periods if name not in state.periods]
+        for name in new:
+            if not later(self.kind, name, state.periods[-1]):
+                raise InputError(
+                    f"{place}: period {name} is earlier than its last one, {state.periods[-1]}; "
+                    "allowed: later periods, or all periods without a state"
+                )
+        joined = {}
+        for attribute, counts in state.counts.items():
+            added = self.counts[attribute]
+            groups = tuple(sorted({*counts.groups, *added.groups}))
+            rows, old = added.of(groups), counts.of(groups)
+            for place_here, name in enumerate(self.periods):
+                if name not in new and (rows[place_here] != old[state.periods.index(name)]).any():
+                    raise InputError(
+                        f"{place}: period {name} has other rows than when it was added; a period "
+                        "is added once, when it is complete"
+                    )
+            kept = [self.periods.index(name) for name in new]
+            joined[attribute] = Counts(groups, np.concatenate([old, rows[kept]]))
+        periods = (*state.periods, *new)
+        return replace(state, periods=periods, counts=joined, margin=self.margin)
+
+    def to_json(self) -> str:
+        """The state as JSON: counts only, with a version and a checksum."""
+        content = {
+            "format": FORMAT, "version": VERSION, "about": dict(self.about), "kind": self.kind,
+            "periods": list(self.periods), "reference": self.reference,
+            "counts": {
+                name: {
+                    group: counts.rows[:, code].reshape(-1, TWO * TWO).tolist()
+                    for code, group in enumerate(counts.groups)
+                }
+                for name, counts in self.counts.items()
+            },
+        }  # fmt: skip
+        return json.dumps(content | {"checksum": _checksum(content)}) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, place: str) -> "Monitor":
+        """The state that ``to_json`` wrote.
+
+        Raises:
+            InputError: it is no state, of another version, or was changed.
+        """
+        try:
+            content = json.loads(text)
+            if content["format"] != FORMAT:
+                raise KeyError("format")
+            if content["version"] != VERSION:
+                raise InputError(
+                    f"{place}: state of version {content['version']}, allowed: {VERSION}; make it "
+                    "again from the tables"
+                )
+            if content.pop("checksum") != _checksum(content):
+                raise InputError(
+                    f"{place}: was changed since it was written; restore it, or make it again from "
+                    "the tables"
+                )
+            counts = {
+                name: Counts(tuple(groups), _counts(groups, len(content["periods"])))
+                for name, groups in content["counts"].items()
+            }
+            return cls(
+                content["about"], content["kind"], tuple(content["periods"]), content["reference"],
+                counts,
+            )  # fmt: skip
+        except (KeyError, TypeError, AttributeError, json.JSONDecodeError):
+            raise InputError(f"{place}: is no state of a monitor") from None
+
+
+def _checksum(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _counts(groups: Mapping[str, Any], periods: int) -> np.ndarray:
+    rows = np.array(list(groups.values()), np.int64).reshape(len(groups), periods, TWO, TWO)
+    return np.moveaxis(rows, 0, 1)
+
+
+def monitor_of(
+    predictions: Predictions,
+    periods: Periods,
+    groups: Mapping[str, Groups],
+    about: Mapping[str, str],
+    reference: int = 1,
+) -> Monitor:
+    """The counts of a table.
+
+    Args:
+        predictions: of two classes.
+        periods: of the rows.
+        groups: by attribute.
+        about: what the counts are of.
+        reference: number of periods, from the first on, that are the reference.
+
+    Raises:
+        InputError: the target has not two classes, or there are fewer periods.
+    """
+    classes = predictions.samples.classes
+    if len(classes) != TWO:
+        raise InputError(
+            f"period: a monitor needs a target of two classes, this one has "
+            f"{len(classes) or 'numbers'}"
+        )
+    counts = {}
+    for name, of_rows in groups.items():
+        known = of_rows.index >= 0
+        shape = (len(periods.names), len(of_rows.names), TWO, TWO)
+        cells = (periods.codes, of_rows.index, predictions.samples.y, predictions.prediction)
+        cell = np.ravel_multi_index(tuple(part[known] for part in cells), shape)
+        rows = np.bincount(cell, minlength=int(np.prod(shape))).reshape(shape)
+        order = np.argsort(np.array(of_rows.names, dtype=object), kind="stable")
+        counts[name] = Counts(tuple(of_rows.names[code] for code in order), rows[:, order])
+    of_classes = {"classes": ", ".join(classes), "predictions": predictions.kind}
+    return Monitor({**about, **of_classes}, periods.kind, periods.names, reference, counts)
+
+
+@dataclass(frozen=True)
+class Followed:
+    """A gap in the reference and in every period since.
+
+    Attributes:
+        attribute: whose groups are compared.
+        metric: name of the gap.
+        groups: the groups that are compared.
+        left_out: groups with fewer than ``FEWEST`` rows of a rate in the reference.
+        counts: of the periods since the reference, see ``Counts``.
+        reference: counts of the reference, ``[groups, 2, 2]``.
+        family: number of gaps that are followed together.
+        margin: by how much the gap may grow.
+    """
+
+    attribute: str
+    metric: str
+    groups: tuple[str, ...]
+    left_out: tuple[str, ...]
+    counts: np.ndarray
+    reference: np.ndarray
+    family: int = 1
+    margin: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """Name of the gap in words."""
+        return self.metric.replace("_", " ")
+
+    @property
+    def limit(self) -> float:
+        """The evidence from which on there is an alarm."""
+        return self.family / (LEVEL / 2)
+
+    @cached_property
+    def bound(self) -> float:
+        """The largest gap that is no growth."""
+        hits, n = rates_of(self.metric, self.reference)
+        rates = Rates.of_counts(hits[None], n[None])
+        _, high = inference.interval(rates, self._gap, LEVEL / self.family)
+        return float(min(high[0], 1.0)) + self.margin
+
+    @cached_property
+    def evidence(self) -> np.ndarray:
+        """The e-process after each period, at most 1e300."""
+        return np.asarray(np.exp(np.minimum(self._growth.log_e, 690.0)))
+
+    @cached_property
+    def alarm(self) -> int | None:
+        """The number of the period with the first alarm; None without one."""
+        return self._growth.alarm(1 / self.limit) if len(self.counts) else None
+
+    @cached_property
+    def since(self) -> int:
+        """The number of the period in which the gap most likely grew; 0 without an alarm."""
+        return 0 if self.alarm is None else int(self._growth.start.argmax())
+
+    @cached_property
+    def gap_since(self) -> tuple[float, float]:
+        """Bounds of the gap from ``since`` on, which hold whenever one looks."""
+        return confidence(self._batches, self._gap, self.since)
+
+    @property
+    def _gap(self) -> inference.Gap:
+        return inference.gap("largest", len(self.groups), len(RATES[self.metric]))
+
+    @cached_property
+    def _batches(self) -> Batches:
+        return Batches.of(
+            *rates_of(self.metric, self.counts), *rates_of(self.metric, self.reference)
+        )
+
+    @cached_property
+    def _growth(self) -> Any:
+        return growth(self._batches, self._gap, self.bound)
+
+
+# Class of the rows that a rate is among; None for all rows.
+RATES: Mapping[str, tuple[int | None, ...]] = {
+    "equalized_odds_difference": (0, 1),
+    "equal_opportunity_difference": (1,),
+    "demographic_parity_difference": (None,),
+}
+
+
+def rates_of(metric: str, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Hits and rows of the rates of a gap, float64 ``[..., rates]`` in the order rate, group.
+
+    Args:
+        metric: name of the gap.
+        counts: ``[..., groups, 2, 2]`` by class and prediction.
+    """
+    parts = [counts.sum(-2) if among is None else counts[..., among, :] for among in RATES[metric]]
+    both = np.concatenate(parts, axis=-2).astype(np.float64)
+    return both[..., 1], both.sum(-1)
+
+
+def followed(monitor: Monitor) -> list[Followed]:
+    """The gaps of every attribute that two groups or more have a reference for."""
+    found = []
+    for attribute, counts in monitor.counts.items():
+        before, since = np.split(counts.rows, [monitor.reference])
+        reference = before.sum(0)
+        for metric in RATES:
+            _, n = rates_of(metric, reference)
+            enough = np.asarray((n.reshape(-1, len(counts.groups)) >= FEWEST).all(0))
+            if enough.sum() < TWO:
+                continue
+            names = [
+                tuple(
+                    name for name, each in zip(counts.groups, enough, strict=True) if each == kept
+                )
+                for kept in (True, False)
+            ]
+            found.append(
+                Followed(
+                    attribute, metric, names[0], names[1], since[:, enough], reference[enough],
+                    margin=monitor.margin,
+                )
+            )  # fmt: skip
+    return [replace(one, family=len(found)) for one in found]
+
+
+def monitor_rows(monitor: Monitor, gaps: Sequence[Followed]) -> pd.DataFrame:
+    """A row per gap and period with the columns ``MONITOR``, the reference first."""
+    names = monitor.periods
+    reference = (
+        names[0] if monitor.reference == 1 else f"{names[0]} to {names[: monitor.reference][-1]}"
+    )
+    rows = []
+    for one in gaps:
+        then = _value(one.metric, one.reference)
+        common = {
+            "attribute": one.attribute, "metric": one.metric, "bound": one.bound,
+            "limit": one.limit,
+        }  # fmt: skip
+        rows.append(
+            common | dict(zip(("value", "low", "high"), then, strict=True))
+            | {"period": reference, "role": REFERENCE, "n": int(one.reference.sum())}
+        )  # fmt: skip
+        for number, (name, counts) in enumerate(
+            zip(names[monitor.reference :], one.counts, strict=True)
+        ):
+            now = _value(one.metric, counts)
+            low, high = change_of(now, then)
+            rows.append(
+                common | dict(zip(("value", "low", "high"), now, strict=True))
+                | {
+                    "period": name, "role": FOLLOWED, "n": int(counts.sum()),
+                    "change": now[0] - then[0], "change_low": float(low),
+                    "change_high": float(high), "evidence": one.evidence[number],
+                    "alarm": one.alarm is not None and number >= one.alarm,
+                }
+            )  # fmt: skip
+    defaults = {"alarm": False}
+    return tables.table(MONITOR, [defaults | row for row in rows])
+
+
+def _value(metric: str, counts: np.ndarray) -> tuple[float, float, float]:
+    """A gap with its interval; NaN where a group has no rows of a rate."""
+    hits, n = rates_of(metric, counts)
+    if not n.all():
+        return float("nan"), float("nan"), float("nan")
+    rates = (hits / n).reshape(len(RATES[metric]), -1)
+    bound = _bounds(np.ascontiguousarray(counts, np.int64).tobytes(), len(counts))[metric]
+    return float(np.ptp(rates, axis=1).max()), bound.low, bound.high
+
+
+@lru_cache(maxsize=4096)
+def _bounds(counts: bytes, groups: int) -> Mapping[str, Bound]:
+    """The intervals of all gaps of a period, which are computed together."""
+    return bounds_of_gaps(np.frombuffer(counts, np.int64).reshape(groups, TWO, TWO))
+
+
+def sentences(monitor: Monitor, gaps: Sequence[Followed]) -> Iterator[tuple[str, bool]]:
+    """What the monitor says, a line per alarm and one for all other gaps; whether each is an alarm.
+
+    The interval of a gap holds at every time one looks; see ``inference.sequential.confidence``.
+    """
+    periods = monitor.periods[monitor.reference :]
+    quiet = []
+    for one in gaps:
+        if one.alarm is None:
+            quiet.append(one)
+            continue
+        low, high = one.gap_since
+        yield (
+            (
+                f"{one.attribute}: {one.name} grew, most likely in {periods[one.since]}: "
+                f"{low:.3f} to {high:.3f} since, at most {one.bound:.3f} before; alarm in "
+                f"{periods[one.alarm]}"
+            ),
+            True,
+        )
+    if quiet and periods:
+        most = max(gap.gap_since[1] for gap in quiet)
+        yield (
+            (
+                f"no growth found, {counted({'gaps': len(quiet), 'periods': len(periods)})}; "
+                f"a gap that is constant is at most {most:.3f}"
+            ),
+            False,
+        )

@@ -1,0 +1,181 @@
+"""An audit with all that is made of it: values, changes, verdicts of gates, the page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pandas as pd
+
+from robust_fairness.auditing import gates
+from robust_fairness.auditing.changes import MIX, changes, require_comparable
+from robust_fairness.auditing.gates import Judgement, Rule
+from robust_fairness.auditing.monitor import Monitor
+from robust_fairness.auditing.predictions import Options, Predictions
+from robust_fairness.auditing.report import offered_names, scored
+from robust_fairness.auditing.trivial import trivial_predictor
+from robust_fairness.core.errors import InputError
+
+SUMMARY = (
+    "accuracy", "worst_group_accuracy", "demographic_parity_difference",
+    "equal_opportunity_difference", "equalized_odds_difference", "mean_squared_error",
+    "worst_group_mean_squared_error",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Scores of predictions with their uncertainty; a notebook shows them as a table.
+
+    Attributes:
+        rows: values, with the columns ``report.AUDIT``.
+        predictions: the predictions that they are of.
+        options: what is scored.
+        name: name of the table or of the period.
+        changed: changes since an earlier period, with the columns ``changes.CHANGES``.
+        then: name of that period; "" without one.
+        assumption: of estimated values.
+        judgements: verdicts of gates, the worst first.
+        monitor: gaps over periods; None where the table has none.
+    """
+
+    rows: pd.DataFrame
+    predictions: Predictions
+    options: Options
+    name: str = "table"
+    changed: pd.DataFrame | None = None
+    then: str = ""
+    assumption: str = ""
+    judgements: Sequence[Judgement] = ()
+    monitor: Monitor | None = None
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per value, with the columns ``report.AUDIT``."""
+        return self.rows.copy()
+
+    def changes(self) -> pd.DataFrame:
+        """Every value then and now, and its change, with the columns ``changes.CHANGES``.
+
+        Raises:
+            InputError: the audit has no reference.
+        """
+        if self.changed is None:
+            raise InputError("changes: this audit has no reference; allowed: audit(reference=...)")
+        return self.changed.copy()
+
+    def metrics(self) -> dict[str, float]:
+        """Values of all rows and between groups, by ``metric`` or ``attribute.metric``.
+
+        The names are valid in MLflow; values that are not defined are left out.
+        """
+        rows = self.rows[(self.rows["group"] == "") & self.rows["value"].notna()]
+        names = [
+            ".".join(filter(None, [*attribute.split(" & "), metric]))
+            for attribute, metric in zip(rows["attribute"], rows["metric"], strict=True)
+        ]
+        return dict(zip(names, rows["value"], strict=True))
+
+    def judged(self, conditions: str | Sequence[str], rule: Rule = "estimate") -> "Audit":
+        """The audit with the verdicts of conditions that must not hold.
+
+        Args:
+            conditions: such as ``equalized_odds_difference[sex]>0.1``.
+            rule: what fails a gate, see ``Gate.judgements``.
+        """
+        judgements: list[Judgement] = []
+        for text in listed(conditions):
+            gate = gates.parse(text)
+            gates.require_known(gate, known_metrics(gate, self.options), self._attributes)
+            rows = gates.as_values(self.changes()) if gate.change else self.rows
+            judgements += gate.judgements(rows, rule)
+        judgements.sort(key=lambda judgement: gates.VERDICTS.index(judgement.verdict))
+        return replace(self, judgements=judgements)
+
+    @property
+    def _attributes(self) -> set[str]:
+        return {
+            *self.options.sensitive_features,
+            *self.options.membership,
+            *self.rows["attribute"],
+        } - {""}
+
+    @property
+    def failed(self) -> list[str]:
+        """One line per failure of a gate that was judged."""
+        return [judgement.reason for judgement in self.judgements if judgement.verdict == "FAIL"]
+
+    def failures(self, *conditions: str) -> list[str]:
+        """What fails of conditions that must not hold, such as ``delta_eo[sex]>0.1``."""
+        return self.judged(conditions).failed
+
+    def to_html(self, path: str | Path | None = None, *, fail_if: str | Sequence[str] = ()) -> str:
+        """The page as HTML, one file that needs no network; also written to ``path``."""
+        from robust_fairness.auditing.page import audit_page
+
+        page = audit_page(self.judged(fail_if) if fail_if else self)
+        if path is not None:
+            Path(path).write_text(page, encoding="utf-8")
+        return page
+
+    def summary(self) -> pd.DataFrame:
+        """The best known measures with their 95 % intervals; ``to_frame`` has all."""
+        shown = self.rows[self.rows["metric"].isin(SUMMARY)]
+        columns = ["attribute", "metric", "value", "low", "high", "n", "note"]
+        return shown.loc[shown["applies"], columns].reset_index(drop=True)
+
+    @property
+    def warning(self) -> str:
+        """A warning of a constant predictor; "" without one."""
+        return trivial_predictor(self.predictions)
+
+    @property
+    def remarks(self) -> list[str]:
+        """A warning of a constant predictor, and the worst group, where there are."""
+        from robust_fairness.auditing.verdict import worst_group
+
+        return [*filter(None, (self.warning, worst_group(self.rows)))]
+
+    def _repr_html_(self) -> str:
+        table = self.summary().to_html(index=False, float_format="{:.3f}".format, na_rep="")
+        return table + "".join(f"<p>{remark}</p>" for remark in self.remarks)
+
+    def __str__(self) -> str:
+        text = self.summary().to_string(index=False, float_format="{:.3f}".format, na_rep="")
+        return "\n".join([text, *self.remarks])
+
+    __repr__ = __str__
+
+
+def audited(
+    now: Predictions,
+    options: Options,
+    name: str,
+    then: Predictions | None = None,
+    then_name: str = "",
+) -> Audit:
+    """The audit of checked predictions, compared with earlier ones where there are.
+
+    Raises:
+        InputError: both do not have the same classes and kinds of columns.
+    """
+    current = scored(now, options, name)
+    if then is None:
+        return Audit(current.rows, now, options, name)
+    require_comparable(now, then, (name, then_name))
+    earlier = scored(then, options, then_name)
+    between = {
+        key: gap.change_from(earlier.compared[key])
+        for key, gap in current.compared.items()
+        if key in earlier.compared
+    }
+    changed = changes(current.rows, earlier.rows, between)
+    return Audit(current.rows, now, options, name, changed, then_name)
+
+
+def known_metrics(gate: gates.Gate, options: Options) -> list[str]:
+    """Metrics that a gate may name."""
+    return [*offered_names(options.continuous), *([MIX] if gate.change else [])]
+
+
+def listed(names: str | Sequence[str]) -> Sequence[str]:
+    """The names; a text is one."""
+    return [names] if isinstance(names, str) else names

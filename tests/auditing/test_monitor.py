@@ -1,0 +1,177 @@
+"""Gaps over periods: the same monitor from all rows and from its state, and what it says."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from robust_fairness.auditing.command import audit_file
+from robust_fairness.auditing.monitor import Monitor
+from robust_fairness.auditing.periods import periods_of
+from robust_fairness.auditing.predictions import Options
+from robust_fairness.cli.audit import audit
+from robust_fairness.core.errors import InputError
+
+OPTIONS = Options("y", "p", ["sex"])
+
+
+def table(seed, months=6, rows=400, grown=0.0, since=3):
+    """Predictions of some months, in which the gap of selection rates may grow."""
+    rng = np.random.default_rng(seed)
+    parts = []
+    for month in range(months):
+        male, y = rng.random(rows) < 0.5, rng.random(rows) < 0.4
+        rate = np.where(y, 0.6, 0.3) + np.where(male & (month >= since), grown, 0)
+        groups = np.where(male, "male", "female").astype(object)
+        if month == months - 1:
+            groups[:3] = "other"  # a group without a reference
+        parts.append(
+            pd.DataFrame(
+                {
+                    "date": f"2024-{month + 1:02d}-01", "sex": groups, "y": y.astype(int),
+                    "p": (rng.random(rows) < rate).astype(int),
+                }
+            )
+        )  # fmt: skip
+    return pd.concat(parts, ignore_index=True)
+
+
+def written(frame, path):
+    frame.to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize(("seed", "first", "block"), [(1, 2, 1), (2, 1, 2), (3, 1, 4)])
+def test_growing_table_and_state_give_the_same_monitor(tmp_path, seed, first, block):
+    frame, state = table(seed, grown=0.2), tmp_path / "state.json"
+    months = frame["date"].unique()
+    for end in range(block, len(months) + block, block):
+        new = frame[frame["date"].isin(months[end - block : end])]
+        part = written(new, tmp_path / "part.csv")
+        stepwise = audit_file(part, OPTIONS, period="date", first=first, state=state).monitor
+        state.write_text(stepwise.to_json())
+        if min(end, len(months)) < 2:
+            continue
+        grown = written(frame[frame["date"].isin(months[:end])], tmp_path / "grown.csv")
+        at_once = audit_file(grown, OPTIONS, period="date", first=first).monitor
+        assert at_once.to_json() == stepwise.to_json()
+        pd.testing.assert_frame_equal(at_once.to_frame(), stepwise.to_frame(), check_exact=True)
+        assert at_once.sentences() == stepwise.sentences()
+    again = audit_file(grown, OPTIONS, period="date", first=first, state=state).monitor
+    assert again.to_json() == stepwise.to_json()
+
+
+def test_monitor_has_the_values_of_the_audit_and_says_what_grew(tmp_path):
+    path = written(table(5, 10, 2000, grown=0.2, since=6), tmp_path / "t.csv")
+    done = audit_file(path, OPTIONS, period="date", first=3)
+    assert done.monitor.gaps[0].groups == ("female", "male")
+    assert done.monitor.gaps[0].left_out == ("other",)
+    rows = done.monitor.to_frame()
+    assert list(rows["role"].value_counts()) == [21, 3]
+    last = rows[rows["period"] == "2024-10"].set_index("metric")
+    two = table(5, 9, 2000, grown=0.2, since=6)
+    groups = audit_file(
+        written(two[two["sex"] != "other"], tmp_path / "nine.csv"), OPTIONS, period="date"
+    )
+    audited = groups.rows[groups.rows["group"] == ""].set_index("metric")
+    monitored = groups.monitor.to_frame().groupby("metric").last()
+    for metric in last.index:
+        for column in ("value", "low", "high"):
+            assert monitored.loc[metric, column] == pytest.approx(audited.loc[metric, column])
+    parity = rows[rows["metric"] == "demographic_parity_difference"]
+    assert parity["alarm"].tolist() == [False] * 4 + [True] * 4
+    assert parity["evidence"].iloc[4] >= parity["limit"].iloc[4] == 3 / 0.025
+    (line,) = [text for text, _ in done.monitor.sentences() if "parity" in text]
+    assert line.startswith("sex: demographic parity difference grew, most likely in 2024-07: ")
+    assert line.endswith("alarm in 2024-07")
+    assert "Over the periods" in done.to_html()
+    wide = audit_file(path, OPTIONS, period="date", first=3, margin=0.3).monitor
+    assert [alarm for _, alarm in wide.sentences()] == [False]
+
+
+def changed(text, edit):
+    content = json.loads(text)
+    edit(content)
+    return json.dumps(content)
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda content: content.update(version=0), "state of version 0, allowed: 1"),
+        (lambda content: content["counts"]["sex"]["male"][0].__setitem__(0, 7), "was changed"),
+        (lambda content: content.pop("checksum"), "is no state of a monitor"),
+        (lambda content: content.update(format="x"), "is no state of a monitor"),
+    ],
+)
+def test_states_that_are_old_or_changed_are_refused_in_one_line(tmp_path, edit, message):
+    text = audit_file(written(table(0), tmp_path / "t.csv"), OPTIONS, period="date").monitor
+    with pytest.raises(InputError, match=message) as caught:
+        Monitor.from_json(changed(text.to_json(), edit), "state.json")
+    assert str(caught.value).startswith("state.json: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_tables_that_do_not_fit_a_state_are_refused(tmp_path):
+    frame, state = table(0), tmp_path / "state.json"
+    path = written(frame[frame["date"] >= "2024-03"], tmp_path / "t.csv")
+    state.write_text(audit_file(path, OPTIONS, period="date").monitor.to_json())
+
+    def message(rows, options=OPTIONS, **further):
+        with pytest.raises(InputError) as caught:
+            path = written(rows, tmp_path / "new.csv")
+            audit_file(path, options, state=state, **{"period": "date", **further})
+        return str(caught.value)
+
+    assert "period 2024-01 is earlier than its last one, 2024-06" in message(frame)
+    assert "2024-06 has other rows" in message(frame[frame["date"] == "2024-06-01"].iloc[:-1])
+    assert "predictions is 'class', this table has 'probability'" in message(
+        frame.assign(p=frame["p"] * 0.9).iloc[-400:], Options("y", "p", ["sex"], threshold=0.6)
+    )
+    assert "attributes sex, this table has sex, z" in message(
+        frame.assign(z=frame["sex"]), Options("y", "p", ["sex", "z"])
+    )
+    assert "needs a --period" in message(frame, period=None)
+
+
+def test_command_writes_the_state_and_ends_with_status_1_on_growth(tmp_path):
+    frame = table(5, 8, 2000, grown=0.25, since=5)
+    arguments = ["--target", "y", "--prediction", "p", "--attributes", "sex", "--period", "date"]
+    arguments += ["--output", str(tmp_path), "--state", str(tmp_path / "state.json"), "--force"]
+    codes = []
+    for month in frame["date"].unique():
+        path = written(frame[frame["date"] == month], tmp_path / "month.csv")
+        result = CliRunner().invoke(audit, [str(path), *arguments, "--fail-on-growth"])
+        codes.append(result.exit_code)
+    assert codes == [0] * 5 + [1] * 3
+    assert "grew, most likely in 2024-06" in result.output
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "names", "codes"),
+    [
+        (["2024-02-01", "2023-12-31", "2024-02-09"], "month", ["2023-12", "2024-02"], [1, 0, 1]),
+        (["2024-02-01", "2024-05-31"], "quarter", ["2024Q1", "2024Q2"], [0, 1]),
+        (["10", "9", "10"], "number", ["9", "10"], [1, 0, 1]),
+        ([2011, 2010], "number", ["2010", "2011"], [1, 0]),
+        (["spring", "spring", "autumn"], "name", ["spring", "autumn"], [0, 0, 1]),
+    ],
+)
+def test_periods_of_dates_numbers_and_names(cells, kind, names, codes):
+    found = periods_of(pd.Series(cells), "quarter" if kind == "quarter" else "month", "t")
+    assert (found.kind, list(found.names), found.codes.tolist()) == (kind, names, codes)
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        (["a", "b", "a"], "row 3: 'a' after rows of another period"),
+        (["2024-01-01", "x"], "row 2: 'x' is no date"),
+        (["2024-01-01", None], "row 2: no period"),
+    ],
+)
+def test_cells_that_are_no_period_are_named(cells, message):
+    with pytest.raises(InputError, match=message):
+        periods_of(pd.Series(cells), "month", "t")

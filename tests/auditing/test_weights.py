@@ -1,0 +1,126 @@
+"""Weights, unknown groups, probabilities of groups and classes."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import robust_fairness as rf
+from robust_fairness.auditing.bounds import bounds_in_cells
+from robust_fairness.auditing.cells import Cells
+from robust_fairness.auditing.verdict import lacking
+from robust_fairness.core.errors import InputError
+from robust_fairness.metrics import find_metric
+from robust_fairness.samples import Groups
+
+RNG = np.random.default_rng(0)
+ROWS = 400
+TABLE = pd.DataFrame(
+    {"y": RNG.integers(0, 2, ROWS), "p": RNG.integers(0, 2, ROWS), "w": RNG.integers(1, 4, ROWS),
+     "sex": RNG.choice(["f", "m"], ROWS), "region": RNG.choice(["e", "n", "w"], ROWS)}
+)  # fmt: skip
+COLUMNS = {"y_true": "y", "y_pred": "p", "sensitive_features": ["sex", "region"]}
+LOWEST = ("worst_group_accuracy", "demographic_parity_ratio")  # sharp also without fractions
+KEYS = ["attribute", "group", "metric"]
+
+
+def test_a_weight_is_so_many_rows_for_values_and_equal_weights_change_nothing() -> None:
+    plain = rf.audit(TABLE.loc[TABLE.index.repeat(TABLE["w"])], **COLUMNS).to_frame()
+    weighted = rf.audit(TABLE, **COLUMNS, sample_weight="w").to_frame()
+    both = plain.merge(weighted, on=KEYS)
+    assert len(both) == len(plain) == len(weighted)
+    np.testing.assert_allclose(both["value_x"], both["value_y"], equal_nan=True)
+    equal = rf.audit(TABLE, **COLUMNS, sample_weight=np.full(ROWS, 3.0)).to_frame()
+    alone = rf.audit(TABLE, **COLUMNS).to_frame()
+    np.testing.assert_allclose(equal["low"], alone["low"], atol=1e-9, equal_nan=True)
+    np.testing.assert_allclose(equal["high"], alone["high"], atol=1e-9, equal_nan=True)
+
+
+def test_weighted_intervals_cover_the_value_of_all_people() -> None:
+    """Group m is sampled with weights of 1 and 9, which say how often its people are positive."""
+    rng, covered, repeats = np.random.default_rng(1), 0, 150
+    for _ in range(repeats):
+        heavy, sex = rng.random(600) < 0.3, rng.choice(["f", "m"], 600)
+        weight = np.where(heavy, 9.0, 1.0)
+        share = np.where(sex == "m", np.where(heavy, 0.7, 0.3), 0.5)
+        predicted = (rng.random(600) < share).astype(int)
+        y = rng.integers(0, 2, 600)
+        found = rf.audit(
+            y_true=y, y_pred=predicted, sensitive_features={"sex": sex}, sample_weight=weight,
+            metrics=["demographic_parity_difference"],
+        ).to_frame()  # fmt: skip
+        row = found[found["metric"] == "demographic_parity_difference"].iloc[0]
+        true = (0.3 * 9 * 0.7 + 0.7 * 0.3) / (0.3 * 9 + 0.7) - 0.5
+        covered += row["low"] <= true <= row["high"]
+    assert covered / repeats > 0.9
+
+
+@pytest.mark.parametrize("groups", [2, 3])
+def test_bounds_are_those_of_all_assignments_of_unknown_rows(groups: int) -> None:
+    """By brute force; for the smallest value rows are divisible, so it may be a little lower."""
+    names, rng = tuple("abc"[:groups]), np.random.default_rng(groups)
+    for _ in range(4):
+        y, p = rng.integers(0, 2, (2, 16 + 4))
+        index = np.r_[np.arange(16) % groups, np.full(4, -1)]
+        y[: 2 * groups], y[-2:] = np.repeat([0, 1], groups), [0, 1]
+        cells = Cells.of(Groups(index, names), y, p, ("0", "1"))
+        for name in ("demographic_parity_difference", "equalized_odds_difference",
+                     "worst_group_accuracy", "demographic_parity_ratio"):  # fmt: skip
+            least, most = bounds_in_cells(find_metric(name), cells)
+            values = []
+            for assigned in product(range(groups), repeat=4):
+                made = Groups(np.r_[index[:16], assigned], names)
+                arrays = {"y_true": y, "y_pred": p, "sensitive_features": made}
+                values.append(find_metric(name).scores(arrays)[""].value)
+            known = [value for value in values if value is not None]
+            assert least <= min(known) + 1e-9 and most >= max(known) - 1e-9
+            sharp = min(known) if name in LOWEST else max(known)
+            assert (least if name in LOWEST else most) == pytest.approx(sharp), name
+
+
+def test_rows_without_a_group_widen_the_bounds_of_a_gap() -> None:
+    some = TABLE.assign(sex=TABLE["sex"].where(TABLE.index >= 20))
+    rows = rf.audit(some, **COLUMNS).to_frame().set_index(KEYS)
+    row = rows.loc["sex", "", "demographic_parity_difference"]
+    assert f"{row['lowest']:.3f} to {row['highest']:.3f} whatever" in " ".join(
+        lacking(rf.audit(some, **COLUMNS))
+    )
+    assert row["lowest"] < row["value"] < row["highest"]
+    assert np.isnan(rows.loc["region", "", "demographic_parity_difference"]["lowest"])
+
+
+def test_certain_probabilities_of_groups_are_the_groups() -> None:
+    sure = TABLE.assign(p_f=(TABLE["sex"] == "f") * 1.0, p_m=(TABLE["sex"] == "m") * 1.0)
+    options = {"y_true": "y", "y_pred": "p", "membership": {"gender": ["p_f", "p_m"]}}
+    found = rf.audit(sure, **options, sensitive_features=["sex"]).to_frame()
+    one, other = (found[found["attribute"] == name].reset_index() for name in ("sex", "gender"))
+    for column in ("value", "low", "high"):
+        np.testing.assert_allclose(one[column], other[column], atol=1e-9, equal_nan=True)
+    with pytest.raises(InputError, match="whose sum is 1"):
+        rf.audit(sure.assign(p_m=0.5), **options, sensitive_features=["sex"])
+
+
+def test_several_probabilities_predict_the_largest_and_other_values_need_a_word() -> None:
+    share = np.random.default_rng(3).dirichlet(np.ones(3), ROWS)
+    columns = dict(zip(["p_e", "p_n", "p_w"], share.T, strict=True))
+    table = TABLE.assign(**columns, chosen=np.array(["e", "n", "w"])[share.argmax(1)])
+    of = {"y_true": "region", "sensitive_features": ["sex"]}
+    several = rf.audit(table, y_pred=["p_w", "p_e", "p_n"], **of).to_frame()
+    chosen = rf.audit(table, y_pred="chosen", **of).to_frame()
+    pd.testing.assert_frame_equal(several, chosen)
+    with pytest.raises(InputError, match="one per class"):
+        rf.audit(table, y_pred=["p_w", "p_e"], **of)
+    binary = {**of, "y_pred": "chosen", "pos_label": "e"}
+    with pytest.raises(InputError, match=r"neither positive nor negative: 'n' .*--negative rest"):
+        rf.audit(table.assign(chosen=table["chosen"].eq("e")), **binary)
+
+
+def test_rows_without_labels_are_left_out_when_asked() -> None:
+    some = TABLE.astype({"y": float}).assign(y=TABLE["y"].where(TABLE.index >= 7))
+    with pytest.raises(InputError, match="--drop-unlabelled"):
+        rf.audit(some, **COLUMNS)
+    found = rf.audit(some, **COLUMNS, drop_unlabelled=True)
+    assert found.predictions.dropped == 7
+    expected = rf.audit(TABLE[7:].reset_index(drop=True), **COLUMNS).to_frame()
+    np.testing.assert_allclose(found.to_frame()["value"], expected["value"], equal_nan=True)
