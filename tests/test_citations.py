@@ -5,10 +5,7 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from robust_fairness.cli.main import cli
-from robust_fairness.core import registry
-from robust_fairness.metrics import metric_names
-from robust_fairness.reporting.citations import (
+from robust_fairness.citations import (
     UNKNOWN,
     bibliography,
     bibtex,
@@ -17,6 +14,9 @@ from robust_fairness.reporting.citations import (
     source_of,
     sources,
 )
+from robust_fairness.cli.main import cli
+from robust_fairness.core import registry
+from robust_fairness.metrics import metric_names
 from robust_fairness.runs import provenance
 
 NAMES = {kind: registry.names(kind) for kind in registry.PACKAGES} | {"metric": metric_names()}
