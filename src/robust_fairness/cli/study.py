@@ -1,0 +1,312 @@
+"""The command ``study``: train a grid in blocks, and keep counts from which every score follows.
+
+A *block* is a dataset (a task and the domains trained on), a training (cells that differ only in
+their post-processing share it) and the refits that are missing. Its counts are put into FOLDER when
+it is done, a file of each base dataset, so that the command can be stopped and repeated, also
+elsewhere.
+"""
+
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import numpy as np
+import pandas as pd
+
+from robust_fairness.cli.commands import ProjectCommand
+
+if TYPE_CHECKING:
+    from robust_fairness.experiment.experiment import Cell, Dataset
+    from robust_fairness.samples import Samples
+    from robust_fairness.training.records import Prediction
+
+SPLITS = 10  # all of them have equally many rows of every part of a domain
+SEARCHED = 0  # the refit whose validation rows choose a trial, for all refits
+WEIGHT = "PWGTP"  # attribute by which rows are counted as well, if there is one
+SUBGROUPS = 8  # of two classes and at most four groups
+SEES_TARGET = "target rows"
+UNSHIFTED = ""
+KEYS = ["trained_on", "method", "trial", "seed", "part", "tested_on"]
+DIGITS = 3  # of a number of rows; random decisions count by their probability
+
+
+@click.command(cls=ProjectCommand, short_help="Train a grid in blocks, and keep their counts.")
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--env", "-e", default="study", show_default=True, help="Environment of conf/.")
+@click.option("--datasets", help="Datasets of the grid, separated by commas.")
+@click.option("--methods", help="Labels of methods of the grid, separated by commas.")
+@click.option("--seeds", help="Number of refits, those before among them.")
+@click.option("--answers", help="Train nothing: print what this base dataset in FOLDER says.")
+def study(folder: Path, env: str, answers: str | None, **axes: str | None) -> None:
+    """Train the blocks whose counts are not in FOLDER, and put them there.
+
+    Repeat the command to go on: blocks that are done are left out.
+    """
+    if answers is not None:
+        click.echo(answered(folder, answers))
+        return
+    from kedro.framework.startup import bootstrap_project
+
+    from robust_fairness.pipelines.ingestion.pipeline import read, within_domains
+    from robust_fairness.runs.configuration import loader_of
+
+    bootstrap_project(Path.cwd())
+    folder.mkdir(parents=True, exist_ok=True)
+    grid = {axis: value for axis, value in axes.items() if value is not None}
+    loaded: dict[str, Samples] = {}
+    for dataset in loader_of(env, grid).validated_experiment.datasets:
+        path = folder / f"{dataset.base}.parquet"
+        done = counts_in(path)
+        done = done[done["trained_on"] == dataset.facets["trained_on"]]
+        for cells, seeds in due(dataset, done):
+            if dataset.base not in loaded:
+                samples = equal_sizes(read(dataset.model_copy(update={"seeds": SPLITS})))
+                loaded = {dataset.base: samples}
+                _write(folder / f"{dataset.base}_rows.parquet", totals(samples, dataset.cells[0]))
+            samples = loaded[dataset.base]
+            start = time.process_time()
+            table = run_block(within_domains(samples, dataset), samples, cells, seeds, done)
+            table = table.assign(
+                trained_on=dataset.facets["trained_on"], seconds=time.process_time() - start
+            )
+            known = pd.concat([counts_in(path), table], ignore_index=True)
+            _write(path, known.drop_duplicates(KEYS, keep="last"))
+            names = ", ".join(cell.label for cell in cells)
+            click.echo(f"{dataset.name}: {names}, refits {seeds}, {table['seconds'].iloc[0]:.1f} s")
+
+
+def answered(folder: Path, base: str) -> str:
+    """The tables of ``reporting.study``, or what its questions wait for."""
+    from robust_fairness.core.errors import InputError
+    from robust_fairness.reporting import study as views
+
+    counts = counts_in(folder / f"{base}.parquet")
+    if counts.empty:
+        raise InputError(f"{folder / f'{base}.parquet'}: missing, train it first")
+    totals = pd.read_parquet(folder / f"{base}_rows.parquet")
+    found = views.scores(counts, totals)
+    waiting = views.missing(found)
+    if waiting:
+        return f"{base}: no verdict before these methods are complete: {', '.join(waiting)}"
+    shown = (views.answers, views.dominated, views.variances, views.predictions)
+    return "\n\n".join(make(found).round(4).to_csv(index=False) for make in shown)
+
+
+def counts_in(path: Path) -> pd.DataFrame:
+    """The counts of the blocks that are done."""
+    if path.exists():
+        return pd.read_parquet(path)
+    return pd.DataFrame(columns=["trained_on", "method", "seed", "trial", "selections"])
+
+
+def _write(path: Path, table: pd.DataFrame) -> None:
+    from robust_fairness.core.files import atomic_path
+
+    floats = [str(name) for name in table if table[name].dtype.kind == "f"]
+    with atomic_path(path) as temporary:
+        table.to_parquet(
+            temporary,
+            index=False,
+            compression="zstd",
+            use_dictionary=[str(name) for name in table if name not in floats],
+            column_encoding=dict.fromkeys(floats, "BYTE_STREAM_SPLIT"),  # two thirds of the size
+        )
+
+
+def due(dataset: "Dataset", done: pd.DataFrame) -> Iterator[tuple[list["Cell"], tuple[int, ...]]]:
+    """Trainings of a dataset, each with its cells and the refits whose counts are missing."""
+    shared: dict[str, list[Cell]] = {}
+    for cell in dataset.cells:
+        trained = [(one.method, one.network, one.protocol) for one in cell.replicas()]
+        shared.setdefault(repr((cell.method.name, cell.network.name, trained)), []).append(cell)
+    for cells in shared.values():
+        refits = [set(done.loc[done["method"] == cell.label, "seed"]) for cell in cells]
+        missing = set(cells[0].seeds) - set.intersection(*refits)
+        if missing:
+            yield cells, tuple(sorted(missing))
+
+
+def equal_sizes(samples: "Samples") -> "Samples":
+    """The samples with as many rows of every part of a domain in all splits.
+
+    Refits then train as one stack. Households are the units of splits, whose parts therefore have
+    slightly different numbers of rows; the last rows of the larger ones are left out.
+    """
+    domain = samples.attributes[samples.domain].astype(str)
+    by = {
+        name: parts.groupby([domain, parts], observed=True)
+        for name, parts in samples.splits.items()
+    }
+    fewest = pd.concat([one.size() for one in by.values()], axis=1).min(axis=1)
+    splits = {}
+    for name, parts in samples.splits.items():
+        most = fewest.reindex(pd.MultiIndex.from_arrays([domain, parts])).to_numpy()
+        splits[name] = parts.where(by[name].cumcount().to_numpy() < most)
+    return replace(samples, splits=pd.DataFrame(splits))
+
+
+def adapting(samples: "Samples", everything: "Samples") -> "Samples":
+    """The samples with other rows out of distribution than those that are tested.
+
+    A method that reads unlabelled rows of other domains gets those that a training there would
+    have, so that it is tested on rows that it has not read.
+    """
+    splits, domain = samples.splits.copy(), samples.attributes[samples.domain]
+    for name, parts in splits.items():
+        tested = domain.isin(domain[parts == "ood_test"].unique())
+        outside = everything.splits[name].isin(["train", "val"]) & parts.isna() & tested
+        splits[name] = parts.mask(parts == "ood_test").mask(outside, "ood_test")
+    return replace(samples, splits=splits)
+
+
+def thinned(samples: "Samples", share: float) -> "Samples":
+    """The samples with a share of their validation rows, drawn by split."""
+    splits = samples.splits.copy()
+    for number, (name, parts) in enumerate(samples.splits.items()):
+        rows = np.random.default_rng(number).permutation(samples.rows(str(name), "val"))
+        left_out = np.isin(np.arange(len(samples)), rows[round(share * len(rows)) :])
+        splits[name] = parts.mask(left_out)
+    return replace(samples, splits=splits)
+
+
+def run_block(
+    samples: "Samples",
+    everything: "Samples",
+    cells: Sequence["Cell"],
+    seeds: Sequence[int],
+    done: pd.DataFrame,
+) -> pd.DataFrame:
+    """Counts of a training, a row per cell, refit, selected trial and domain tested on.
+
+    All trials are fitted with ``SEARCHED`` alone. Each criterion chooses one of them on validation
+    rows of that refit, before any post-processing; the other refits are fitted with it.
+
+    Args:
+        samples: within the domains of the training.
+        everything: the same rows with the parts of all domains.
+        cells: that differ in their post-processing only.
+        seeds: refits that are missing.
+        done: counts of this dataset, which have the choice if ``SEARCHED`` is not missing.
+    """
+    from robust_fairness import training
+    from robust_fairness.compute.checkpoints import ROOT_VARIABLE
+    from robust_fairness.runs.session import environment
+    from robust_fairness.training import decisions, prediction
+    from robust_fairness.training.search import Round, Trained
+
+    plain = cells[0].model_copy(update={"postprocessing": None, "seeds": tuple(seeds)})
+    seen = adapting(samples, everything) if SEES_TARGET in plain.sees else samples
+    changes = {one.trial: one.changes for one in plain.replicas()}
+    with tempfile.TemporaryDirectory() as folder, environment({ROOT_VARIABLE: folder}):
+        fitted, validated, curves = [], [], []
+        if SEARCHED in seeds:
+            first = Trained(seen, plain.model_copy(update={"seeds": (SEARCHED,)}))
+            training.fit(first, Round(first.cell.replicas()))
+            selected = training.select(seen, first.validation, plain)
+            chosen = selected.groupby("trial", sort=False)["selection"].agg("; ".join).to_dict()
+            fitted += [one for one in first.fitted if one.trial in chosen]
+            validated, curves = first.validation, first.curves
+        else:
+            rows = done[(done["method"] == cells[0].label) & (done["selections"] != "")]
+            chosen = dict(zip(rows["trial"], rows["selections"], strict=True))
+        later = tuple(seed for seed in seeds if seed != SEARCHED)
+        if later:
+            then = Trained(seen, plain.model_copy(update={"seeds": later}))
+            again = [changes[str(trial)] for trial in chosen]
+            training.fit(then, Round(then.cell.replicas(again)))
+            fitted += then.fitted
+            validated, curves = validated + then.validation, curves + then.curves
+    unshifted = {UNSHIFTED: samples}
+    tested = prediction.predict(samples, fitted, plain, unshifted)
+    tested += prediction.predict(samples, fitted, plain, unshifted, "ood_test")
+    found = []
+    for cell in cells:
+        rule = thinned(samples, float(cell.facets.get("validation", 1)))
+        predictions = decisions.decided(rule, fitted, cell, unshifted, tested)
+        if cell.postprocessing is None:
+            predictions = validated + predictions
+        found += [
+            {"method": cell.label, "trial": one.trial, "seed": one.seed, "part": one.part, **row}
+            for one in predictions
+            for row in positives(one, samples, cell)
+        ]
+    table = pd.DataFrame(found)
+    counts = table.columns.drop(["method", "trial", "seed", "part", "tested_on"])
+    table[counts] = table[counts].round(DIGITS).astype("float32")
+    selections = table["trial"].map(chosen).fillna("")
+    return table.assign(selections=selections).merge(losses(curves), how="left")
+
+
+def losses(curves: Sequence[Mapping[str, object]]) -> pd.DataFrame:
+    """Validation loss of every replica after half of its epochs and after all."""
+    table = pd.DataFrame(curves)
+    table = table[table["quantity"] == "validation_loss"]
+    last = table.groupby(["trial", "seed"])["epoch"].transform("max")
+    ends = {"loss_half": (last + 1) // 2 - 1, "loss_end": last}
+    found = [
+        table[table["epoch"] == epoch].set_index(["trial", "seed"])["value"].rename(name)
+        for name, epoch in ends.items()
+    ]
+    return pd.concat(found, axis=1).astype("float32").reset_index()
+
+
+def subgroups(samples: "Samples", cell: "Cell") -> np.ndarray:
+    """Class, and the groups of at most two attributes of two groups, as a number below 8."""
+    names = cell.groupings[0] if cell.groupings else samples.sensitive
+    number = samples.y.astype(np.int64)
+    for name in names:
+        number = 2 * number + samples.attributes[name].cat.codes.to_numpy()
+    return number
+
+
+def summed(number: np.ndarray, **values: np.ndarray) -> dict[str, float]:
+    """Sums of values by subgroup, as ``name_0`` to ``name_7``."""
+    return {
+        f"{name}_{place}": float(total)
+        for name, of in values.items()
+        for place, total in enumerate(np.bincount(number, of, SUBGROUPS))
+    }
+
+
+def positives(one: "Prediction", samples: "Samples", cell: "Cell") -> Iterator[dict[str, object]]:
+    """Rows of every domain and subgroup that are decided positive, and the people they stand for.
+
+    Random decisions count by their probability.
+    """
+    from robust_fairness.samples.domains import rows_by_domain
+
+    number = subgroups(samples, cell)[one.rows]
+    weight = weights_of(samples)[one.rows]
+    for domain, rows in rows_by_domain(samples, one.rows).items():
+        positive = one.positive[rows]
+        yield {"tested_on": domain, **summed(
+            number[rows], positive=positive, people=positive * weight[rows]
+        )}  # fmt: skip
+
+
+def weights_of(samples: "Samples") -> np.ndarray:
+    """How many people every row stands for."""
+    if WEIGHT in samples.attributes:
+        return samples.attributes[WEIGHT].to_numpy(np.float64)
+    return np.ones(len(samples))
+
+
+def totals(samples: "Samples", cell: "Cell") -> pd.DataFrame:
+    """Rows, people and squared weights of every subgroup, by domain, part and refit."""
+    number, weight = subgroups(samples, cell), weights_of(samples)
+    domain = samples.attributes[samples.domain].astype(str).to_numpy()
+    found = []
+    for seed, split in enumerate(samples.split_names):
+        for part in ("train", "val", "test"):
+            inside = (samples.splits[split] == part).to_numpy()
+            for name in np.unique(domain):
+                rows = inside & (domain == name)
+                found.append({"domain": name, "part": part, "seed": seed, **summed(
+                    number[rows], rows=np.ones(rows.sum()), people=weight[rows],
+                    squares=weight[rows] ** 2,
+                )})  # fmt: skip
+    return pd.DataFrame(found)

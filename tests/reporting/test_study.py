@@ -1,0 +1,153 @@
+"""Views of the study of natural shift: against rows, simulations and planted effects."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from robust_fairness.reporting import study
+from robust_fairness.reporting.study import FAIR, MEASURES, RATES, Scores
+
+DOMAINS, REFITS = 8, 5
+PLAIN = sorted({plain for methods in study.FAMILIES.values() for plain in methods.values()})
+
+
+@pytest.mark.parametrize("attribute", ["sex", "race"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_scores_are_those_of_the_rows(attribute, weighted):
+    """Counts made row by row; rates, gaps and accuracy by pandas from the rows themselves."""
+    random = np.random.default_rng(0)
+    counts, totals, expected = [], [], {}
+    for seed in range(REFITS):
+        for target in "ab":
+            rows = pd.DataFrame(random.integers(0, 2, (200, 3)), columns=["y", "sex", "race"])
+            rows["w"] = random.integers(1, 90, len(rows))
+            place = rows["y"] * 4 + rows["sex"] * 2 + rows["race"]
+
+            def sums(name, values, place=place):
+                return {f"{name}_{k}": values[place == k].sum() for k in range(8)}
+
+            totals.append({"domain": target, "part": "test", "seed": seed,
+                           **sums("rows", rows["w"] * 0 + 1), **sums("people", rows["w"]),
+                           **sums("squares", rows["w"] ** 2)})  # fmt: skip
+            for source in "ab":
+                positive = pd.Series(random.integers(0, 2, len(rows)))
+                part = "test" if source == target else "ood_test"
+                counts.append({"method": "m", "trained_on": source, "tested_on": target,
+                               "seed": seed, "part": part, "trial": "default",
+                               "selections": f"{FAIR}; accuracy", **sums("positive", positive),
+                               **sums("people", positive * rows["w"])})  # fmt: skip
+                weight = rows["w"] if weighted else rows["w"] * 0 + 1
+                rate = {
+                    key: np.average(positive.loc[of.index], weights=weight.loc[of.index])
+                    for key, of in rows.groupby(["y", attribute])
+                }
+                tpr, fpr = rate[1, 1] - rate[1, 0], rate[0, 1] - rate[0, 0]
+                right = np.average(positive == rows["y"], weights=weight)
+                expected[source, target, seed] = right, tpr, fpr, abs(tpr) + abs(fpr)
+    found = study.scores(pd.DataFrame(counts), pd.DataFrame(totals), attribute, weighted)
+    for (source, target, seed), values in expected.items():
+        at = "ab".index(source), "ab".index(target), seed
+        assert [found.values["m"][name][at] for name in MEASURES] == pytest.approx(values)
+    unfinished = study.scores(pd.DataFrame(counts[1:]), pd.DataFrame(totals))
+    assert not unfinished.values  # no score of a method that is not complete
+    assert "erm" in study.missing(unfinished)
+
+
+def drawn(random, sizes, mean=0.1, shape=(12, 12, 6)):
+    """Values with the standard deviations of source, target, pair, refit and rest."""
+    s, t, r = shape
+    axes = [(s, 1, 1), (1, t, 1), (s, t, 1), (s, 1, r), (s, t, r)]
+    return mean + sum(
+        size * random.normal(size=axis) for size, axis in zip(sizes, axes, strict=True)
+    )
+
+
+def test_components_of_variance_are_those_simulated():
+    """The mean over 60 draws, within four standard errors of the truth."""
+    random, sizes = np.random.default_rng(1), np.array([0.05, 0.03, 0.02, 0.04, 0.01])
+    names = ["source", "target", "pair", "refit", "rest"]
+    found = pd.DataFrame([study.components(drawn(random, sizes)) for _ in range(60)])[names]
+    error = found.std() / np.sqrt(len(found))
+    assert (np.abs(found.mean() - sizes**2) < 4 * error).all()
+    assert (error < 0.15 * sizes.max() ** 2).all()
+
+
+def test_movement_is_net_of_refits_and_rows():
+    """Domains move gaps by .06 (standard deviation of a difference), refits by .03."""
+    random = np.random.default_rng(2)
+    moved, refitted = [], []
+    for _ in range(40):
+        of_domain = 0.06 / np.sqrt(2) * random.normal(size=(1, DOMAINS, 1))
+        of_refit = 0.03 * random.normal(size=(DOMAINS, 1, REFITS))
+        # half of the variance of rows is the domain's, half that of its test rows in a refit
+        whole = 0.02 * random.normal(size=(1, DOMAINS, 1))
+        halves = 0.02 * random.normal(size=(1, DOMAINS, REFITS))
+        value = 0.1 + of_domain + of_refit + whole + halves
+        noise = np.full(value.shape, 2 * 0.02**2)
+        both = dict.fromkeys(RATES, value), dict.fromkeys(RATES, noise)
+        found = Scores(tuple("abcdefgh"), {"m": both[0]}, {"m": both[1]})
+        between, refit = study.movement(found, "m")
+        moved.append(between[~np.eye(DOMAINS, dtype=bool)].mean())
+        refitted.append(refit.mean())
+    for values, truth in ((moved, 0.06**2), (refitted, 0.03**2)):
+        assert abs(np.mean(values) - truth) < 4 * np.std(values) / np.sqrt(len(values))
+        assert np.std(values) / np.sqrt(len(values)) < 0.15 * truth
+
+
+@pytest.fixture(scope="module")
+def planted():
+    """Penalties keep their gain, thresholds lose it, reductions are worse; domains move gaps."""
+    random = np.random.default_rng(3)
+    gaps = {"penalties": (0.2, 0.2), "thresholds": (0.2, 0.04), "reductions": (-0.02, -0.02)}
+    values, noise = {}, {}
+    names = {name: family for family, of in study.FAMILIES.items() for name in of}
+    names |= dict.fromkeys(PLAIN, "plain")
+    names |= {f"{name}_quarter": "quarter" for name in study.FAMILIES["thresholds"]}
+    shape = (DOMAINS, DOMAINS, REFITS)
+    domains = 0.05 * np.resize([1.0, -1.0], (1, DOMAINS, 1))  # half of the pairs move by .1
+    at_home = np.eye(DOMAINS, dtype=bool)[..., None]
+    for number, (name, family) in enumerate(names.items()):
+        here, there = gaps.get(family, (0.0, 0.0))
+        signed = 0.3 + number / 1000 + domains - np.where(at_home, here, there)
+        values[name] = {
+            "tpr": signed + 0.005 * random.normal(size=shape),
+            "fpr": 0.005 * random.normal(size=shape),
+            "accuracy": 0.8 + 0.002 * random.normal(size=shape) - (family == "reductions") / 50,
+        }
+        values[name]["delta_eo"] = np.abs(values[name]["tpr"]) + np.abs(values[name]["fpr"])
+        noise[name] = {rate: np.full(shape, 1e-6) for rate in RATES}
+    return Scores(tuple("abcdefgh"), values, noise)
+
+
+def test_planted_effects_are_found(planted):
+    table = study.answers(planted).set_index("question")
+    wanted = {
+        "Q1 penalties": "yes", "Q1 thresholds": "no", "Q1 reductions": "nothing to keep",
+        "Q2 a state moves a gap more than a refit": "yes",
+    }  # fmt: skip
+    assert {question: table["answer"][question] for question in wanted} == wanted
+    assert table["effect"]["Q1 penalties"] == pytest.approx(0.1, abs=0.02)
+    assert table["effect"]["Q1 thresholds"] == pytest.approx(0.04 - 0.1, abs=0.02)
+    # no gap is within .05, so that the effect of Q4 has no variance and no test
+    assert table["answer"]["Q4 more validation rows help thresholds"] == "inconclusive"
+    tested = table.dropna()
+    assert len(tested) == len(table) - 1
+    assert (tested["low"] < tested["effect"]).all()
+    assert (tested["effect"] < tested["high"]).all()
+    assert (tested["p_holm"] >= tested["p"]).all()
+
+
+def test_a_method_that_is_worse_in_both_is_dominated(planted):
+    """Reductions are less accurate and have larger gaps than penalties; never the other way."""
+    table = study.dominated(planted)
+    sure = table[table["p_holm"] < 0.05]
+    pairs = set(zip(sure["better"], sure["worse"], strict=True))
+    assert ("cuma", "logistic_reductions") in pairs
+    assert not pairs & {(worse, better) for better, worse in pairs}
+
+
+def test_predictions_hold_for_further_domains():
+    """The interval of 11 domains covers the values of a twelfth in about 95 % of draws."""
+    random, sizes = np.random.default_rng(4), np.array([0.03, 0.05, 0.02, 0.03, 0.01])
+    inside = [study.left_out(drawn(random, sizes, shape=(9, 9, 3))).mean() for _ in range(25)]
+    assert 0.91 < np.mean(inside) < 0.995

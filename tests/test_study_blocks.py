@@ -1,0 +1,145 @@
+"""The command ``study``: counts of blocks against scores of the pipeline's own functions."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from robust_fairness import training
+from robust_fairness.cli import study
+from robust_fairness.pipelines.ingestion.pipeline import read, within_domains
+from tests.test_experiment import experiment
+
+GRID = """
+datasets:
+  heart:
+    seeds: 2
+    network: linear
+    protocol: short
+    domains: {train: [cleveland, hungarian], test: [va], rows: test}
+    selections: [accuracy, {objective: delta_eo, subject_to: {accuracy: 0.9}}]
+    metrics: [accuracy]
+    methods:
+      erm: {trials: &rates [{learning_rate: 0.3}]}
+      fairer: {method: erm, trials: *rates, postprocessing: equalized_odds}
+      importance_weighting:
+"""
+PARAMETERS = """
+datasets:
+  heart: {sensitive: [age_group], train_rows: 0.5}
+protocols:
+  short: {epochs: 3, batch_size: 64}
+"""
+NOTHING = study.counts_in(Path("missing.parquet"))
+
+
+@pytest.fixture(scope="module")
+def grid():
+    (dataset,) = experiment(GRID, parameters=PARAMETERS, fully=True).datasets
+    whole = study.equal_sizes(read(dataset.model_copy(update={"seeds": study.SPLITS})))
+    return dataset, whole, within_domains(whole, dataset)
+
+
+@pytest.fixture(scope="module")
+def block(grid):
+    dataset, whole, inside = grid
+    (cells, seeds), _ = study.due(dataset, NOTHING)
+    assert [cell.label for cell in cells] == ["erm", "fairer"]
+    return study.run_block(inside, whole, cells, seeds, NOTHING)
+
+
+def test_parts_of_a_domain_have_equal_sizes_in_all_splits(grid):
+    """Rows are only left out, and none of the smallest part."""
+    dataset, whole, _ = grid
+    before = read(dataset.model_copy(update={"seeds": study.SPLITS}))
+    domain = whole.attributes[whole.domain]
+    sizes, old = (
+        pd.concat([pd.crosstab(domain, of.splits[name]).stack() for name in of.splits], axis=1)
+        for of in (whole, before)
+    )
+    assert sizes.eq(old.min(axis=1), axis=0).all(axis=None)
+    kept = whole.splits.notna()
+    assert (whole.splits[kept].astype(object) == before.splits[kept].astype(object))[kept].sum(
+        axis=None
+    ) == kept.sum(axis=None)
+
+
+@pytest.mark.parametrize("label", ["erm", "fairer"])
+def test_counts_give_the_scores_of_the_pipeline(grid, block, label):
+    """Trials are chosen by the first refit before post-processing; accuracy of every domain."""
+    dataset, whole, inside = grid
+    cells = {cell.label: cell for cell in dataset.cells}
+    models, validation, _, _ = training.train(inside, cells["erm"])
+    first = [one for one in validation if one.seed == 0]
+    chosen = training.select(inside, first, cells["erm"])
+    both = pd.concat([chosen.assign(seed=seed) for seed in (0, 1)], ignore_index=True)
+    predictions = training.predict(inside, models, both, cells[label], {})
+    wanted = training.evaluate(inside, predictions, both, cells[label], {})
+    wanted = wanted[(wanted["group"] == "") & (wanted["domain"] != "")]
+    totals = study.totals(whole, cells["erm"])
+    tested = block[(block["method"] == label) & (block["part"] != "val")]
+    rows = tested.merge(totals[totals["part"] == "test"], left_on=["tested_on", "seed"],
+                        right_on=["domain", "seed"])  # fmt: skip
+    n = sum(rows[f"rows_{k}"] for k in range(8))
+    # heart has two groups: subgroups 2 and 3 are those of class 1
+    right = rows["positive_2"] + rows["positive_3"]
+    right += sum(rows[f"rows_{k}"] - rows[f"positive_{k}"] for k in (0, 1))
+    found = rows.assign(found=right / n, selection=rows["selections"].str.split("; "))
+    found = found.explode("selection")
+    compared = found.merge(wanted, on=["trial", "seed", "selection", "domain"])
+    assert len(compared) == len(found) == len(wanted) == 2 * 2 * 3
+    assert compared["found"].to_numpy() == pytest.approx(compared["value"].to_numpy(), abs=1e-4)
+
+
+def test_a_later_block_goes_on_with_the_trial_of_the_first_refit(grid, block):
+    dataset, whole, inside = grid
+    done = block[block["seed"] == 0]
+    ((cells, seeds), *_) = study.due(dataset, done)
+    assert seeds == (1,)
+    again = study.run_block(inside, whole, cells, seeds, done)
+    keys = [name for name in study.KEYS if name != "trained_on"]
+    pair = block[block["seed"] == 1].merge(again, on=keys, suffixes=("", "_again"))
+    assert len(pair) == len(again) == (block["seed"] == 1).sum()
+    counts = [name for name in block if name.startswith("positive")]
+    for name in counts:
+        assert pair[name].to_numpy() == pytest.approx(pair[f"{name}_again"].to_numpy(), abs=0.01)
+    assert [cell.label for cells, _ in study.due(dataset, block) for cell in cells] == [
+        "importance_weighting"
+    ]
+
+
+def test_methods_that_read_other_domains_are_tested_on_other_rows(grid):
+    _, whole, inside = grid
+    seen = study.adapting(inside, whole)
+    for split in inside.split_names:
+        read_rows, tested = seen.out_of_distribution_rows(split), inside.rows(split, "ood_test")
+        assert len(read_rows) and len(tested)
+        assert not set(read_rows) & set(tested)
+        assert set(whole.attributes[whole.domain].iloc[read_rows]) == {"va"}
+        for part in ("train", "val", "test"):
+            assert (seen.rows(split, part) == inside.rows(split, part)).all()
+
+
+def test_a_rule_can_have_a_share_of_the_validation_rows(grid):
+    *_, inside = grid
+    few = study.thinned(inside, 0.25)
+    for split in inside.split_names:
+        rows, kept = inside.rows(split, "val"), few.rows(split, "val")
+        assert len(kept) == round(0.25 * len(rows)) and set(kept) <= set(rows)
+        assert (few.rows(split, "train") == inside.rows(split, "train")).all()
+    assert np.array_equal(study.thinned(inside, 1.0).rows("split_0", "val"),
+                          inside.rows("split_0", "val"))  # fmt: skip
+
+
+def test_counts_are_read_as_they_were_written(block, tmp_path):
+    path = tmp_path / "heart.parquet"
+    study._write(path, block)
+    pd.testing.assert_frame_equal(study.counts_in(path), block)
+
+
+def test_answers_of_nothing_are_refused(tmp_path):
+    made = CliRunner().invoke(study.study, [str(tmp_path), "--answers", "income_40"])
+    assert made.exit_code == 1
+    assert "income_40.parquet: missing, train it first" in made.output
