@@ -39,7 +39,7 @@ def problem() -> tuple[Samples, Cell]:
     grid = {"grid": {"datasets": DATASET, "seeds": 1}}
     options = CONFIG_LOADER_ARGS | {"default_run_env": "base", "runtime_params": grid}
     (dataset,) = ConfigLoader(str(ROOT / "conf"), "natural", **options).selected_experiment.datasets
-    return ingest(dataset)[0], dataset.cells[0]
+    return ingest(dataset), dataset.cells[0]
 
 
 def scores(submitted: pd.DataFrame, samples: Samples, cell: Cell) -> pd.DataFrame:

@@ -30,10 +30,7 @@ def short(make: Callable[[Results], pd.DataFrame], results: Results) -> pd.DataF
     names = ["data", "metric", "says", "at_home", "elsewhere", "change"]
     found = rows[names].assign(interval=interval, domains=rows["domains"])
     numbers = {name: found[name].map("{:.3f}".format) for name in ("at_home", "elsewhere")}
-    return found.assign(
-        **numbers, change=found["change"].map("{:+.3f}".format),
-        needed_domains=rows["needed_domains"],
-    )  # fmt: skip
+    return found.assign(**numbers, change=found["change"].map("{:+.3f}".format))
 
 
 @cache

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from pandas.api.types import is_float
 
 from robust_fairness.core import tables
 
@@ -81,3 +82,8 @@ def intervals(rows: pd.DataFrame, value: str, form: str = "{:.2f}") -> pd.Series
     """A column with its interval in the columns low and high, as text."""
     shown = {name: rows[name].map(form.format) for name in (value, "low", "high")}
     return shown[value] + " (" + shown["low"] + " to " + shown["high"] + ")"
+
+
+def rounded(make: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
+    """A view of the product as a table, its numbers with four significant digits."""
+    return lambda *data: make(*data).map(lambda value: f"{value:.4g}" if is_float(value) else value)

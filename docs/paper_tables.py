@@ -16,7 +16,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from pages import RESULTS, Page
+import yaml
+from pages import RESULTS, Page, plain
 
 from robust_fairness.catalog.files import TableDataset
 from robust_fairness.core import tables
@@ -24,6 +25,7 @@ from robust_fairness.reporting import (
     Results,
     bias_mitigation,
     bias_variables,
+    claims,
     equalized_robustness,
     fair_metric_learning,
     kernel_fairness,
@@ -34,7 +36,7 @@ from robust_fairness.reporting.statistics import over_seeds
 from robust_fairness.reporting.views import Section, View, published
 from robust_fairness.runs import provenance
 
-VALUES = ("value", "n", "variance", "note")
+VALUES = ("value", "n", "variance", "covariance", "note")
 # Tables of a run, and the columns that tell rows apart.
 BESIDE = {
     "metrics": [name for name in tables.METRICS if name not in VALUES],
@@ -95,11 +97,11 @@ class Paper:
             for view in self.section.views
             if view.id in self.views
         }
-        claims = cache(self.section.claims)
+        of_page = cache(self.section.claims)
         made |= self.further
         of_claims = {
-            "claims": lambda results: verdicts(claims(results), self.claims_by),
-            "significant": lambda results: significant(claims(results)),
+            "claims": lambda results: verdicts(of_page(results), self.claims_by),
+            "significant": lambda results: significant(of_page(results)),
         }
         made |= {name: of_claims[name] for name in self.of_claims}
         return Page(RESULTS / f"{self.paper}.md", made, self.results)
@@ -518,8 +520,8 @@ def against_erm(dataset: str, columns: Mapping[str, str], results: Results) -> p
     tested = {
         "minus erm": points["ours"],
         "95 %": points["low"] + " to " + points["high"],
-        "p (Holm)": tests["p (Holm)"].map("{:.3f}".format),
-        "detectable": (100 * tests["detectable"]).map("{:.1f}".format),
+        "p (Holm)": tests["p (Holm)"].map(plain),
+        "detectable": (100 * tests["detectable"]).map(partial(plain, digits=1)),
     }
     for place, (name, values) in enumerate(tested.items(), start=1):
         wide.insert(place, name, values)
@@ -616,7 +618,26 @@ PAPERS = {
 }
 
 
+def every_claim() -> pd.DataFrame:
+    """The verdict on every claim of ``claims.yml``, a row each."""
+    rows = []
+    for name, listed in yaml.safe_load((RESULTS / "claims.yml").read_text()).items():
+        paper = PAPERS[name]
+        results = paper.results()
+        statements = [paper.section.claims(results)]
+        if name == bias_variables.PAPER:
+            statements.append(bias_mitigation.against_the_standard_model(results, TUNED))
+        found = claims.summary(pd.concat(statements), listed)
+        rows.append(found.assign(paper=f"[{name}]({name}.md)"))
+    table = pd.concat(rows)
+    counts = table[["statements", "hold", "reversed"]]
+    return table[["paper", "claim", "verdict"]].assign(
+        **counts.map(partial(plain, digits=0)), detectable=table["detectable"].map(plain)
+    )
+
+
 PAGES = [one.page for one in PAPERS.values()]
+PAGES.append(Page(RESULTS / "claims.md", {"every_claim": every_claim}))
 
 
 def fetch(page: Paper, run_ids: list[str]) -> None:

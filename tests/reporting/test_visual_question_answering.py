@@ -45,7 +45,7 @@ def replica(method: str, trial: str, seed: int, mean: float, dataset: str = "gqa
     ]  # fmt: skip
 
 
-def made_up(seeds: int = 4) -> pd.DataFrame:
+def made_up(seeds: int = 5) -> pd.DataFrame:
     """Explicit methods gain from head and tail and lose with many groups, implicit ones gain."""
     rng = np.random.default_rng(0)
     rows = []
@@ -124,7 +124,7 @@ def test_table_2_has_a_row_a_variable_in_the_order_of_the_study():
     assert rubi["seeds"] == 0
     assert np.isnan(rubi["published"])
     standard = table[table["method"] == "erm"].iloc[0]
-    assert (standard["explicit"], standard["published"], standard["seeds"]) == ("", 0.448, 4)
+    assert (standard["explicit"], standard["published"], standard["seeds"]) == ("", 0.448, 5)
 
 
 def test_table_2_of_generated_scenes_has_nothing_published():
@@ -154,7 +154,7 @@ def test_head_and_tail_are_those_of_local_groups():
     metrics = made_up()
     table = questions.accuracies(results(metrics)).set_index(["method", "explicit", "subgroups"])
     one = table.loc[("group_dro", "global_group", "group_and_class")]
-    expected = [0.16, 0.17, 0.13, 0.15, 0.04 / 0.13, 4]
+    expected = [0.16, 0.17, 0.13, 0.15, 0.04 / 0.13, 5]
     assert one[[*questions.SHOWN, "seeds"]].tolist() == pytest.approx(expected)
     named = metrics.replace({"metric": {"tail_accuracy": "tail_accuracy(beta=0.2)"}})
     pd.testing.assert_frame_equal(
@@ -175,7 +175,7 @@ def test_tail_curve_repeats_ungiven_methods_on_every_chart():
     erm = rows[rows["method"] == "erm"]
     assert len(erm) == len(questions.VARIABLES) * len(BETAS)
     assert erm.groupby("beta")["ours"].nunique().eq(1).all()
-    assert erm["seeds"].eq(4).all()
+    assert erm["seeds"].eq(5).all()
     curve = rows.query("method == 'rubi' and explicit == 'local_group'")
     assert curve["beta"].tolist() == list(BETAS)
     assert curve["ours"].tolist() == pytest.approx([0.08 - 0.0009, 0.08, 0.08 + 0.0007], abs=2e-3)

@@ -6,25 +6,22 @@ Here every method of a run is ranked by all of them, and by how it fares under i
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from robust_fairness.core.intervals import Interval, mean_interval
+from robust_fairness.inference import over_refits
+from robust_fairness.inference.verdicts import concluded
 from robust_fairness.metrics import find_metric
 from robust_fairness.rendering.figures import AXIS, TEMPLATE
-from robust_fairness.reporting.ranks import FEWEST, LEVEL, compared
+from robust_fairness.reporting.ranks import FEWEST, compared, comparison_of
 from robust_fairness.reporting.results import UNSHIFTED, Results, where
 from robust_fairness.reporting.statistics import (
-    TESTED,
-    adjusted,
     kendall_tau,
-    paired_tests,
+    mean_tau,
     rank_agreement,
     sizes_of_splits,
 )
@@ -43,6 +40,7 @@ MEASURES = (
     "mean_accuracy_at(alpha=1)",
 )
 PLACE = ["dataset", "shift", "severity"]  # a test set
+SEEDS_HALVED = 6
 WITH_PLAIN, WITH_UNSHIFTED = "with erm", "with itself, unshifted"  # comparisons
 
 
@@ -97,15 +95,14 @@ def kendall_over_datasets(results: Results) -> pd.DataFrame:
         least ``FEWEST`` methods, with Student's interval, cut off at -1 and 1.
     """
     rows = []
-    found = tables_of(results, MEASURES)
-    tables = {name: frame for name, frame in found.items() if frame.shape[1] >= FEWEST}
+    every = tables_of(results, MEASURES)
+    tables = {name: frame for name, frame in every.items() if frame.shape[1] >= FEWEST}
     for (first, a), (second, b) in combinations(tables.items(), 2):
         means = [frame.groupby(level="dataset", sort=False).mean() for frame in _common(a, b)]
         enough = means[0].notna().sum(axis=1) >= FEWEST
         taus = kendall_tau(*(frame[enough].to_numpy() for frame in means))
-        mean = mean_interval(taus)
-        cut = replace(mean, low=max(mean.low, -1.0), high=min(mean.high, 1.0))
-        rows += [{"first": first, "second": second, **_columns(cut)}] if cut.n else []
+        found = mean_tau(taus)
+        rows += [{"first": first, "second": second, **found}] if found["n"] else []
     return pd.DataFrame(rows, columns=["first", "second", "tau", "low", "high", "n"])
 
 
@@ -122,8 +119,8 @@ def kendall_of_proposed(results: Results) -> pd.DataFrame:
         a, b = _common(tables[first], tables[second])
         for dataset in a.index.unique("dataset"):
             ab = [frame.loc[dataset].dropna(axis=1).to_numpy() for frame in (a, b)]
-            tau = _columns(rank_agreement(*ab))
-            rows += [{"first": first, "second": second, "dataset": dataset, **tau}]
+            place = {"first": first, "second": second, "dataset": dataset}
+            rows += [place | rank_agreement(*ab)]
     found = pd.DataFrame(rows, columns=["first", "second", "dataset", "tau", "low", "high", "n"])
     return found[found["n"] >= FEWEST]
 
@@ -133,11 +130,6 @@ def _common(one: pd.DataFrame, other: pd.DataFrame) -> tuple[pd.DataFrame, pd.Da
     one, other = one.align(other, join="inner")
     known = one.notna() & other.notna()
     return one.where(known), other.where(known)
-
-
-def _columns(tau: Interval) -> dict[str, Any]:
-    """Kendall's tau with its interval as columns."""
-    return {"tau": tau.mean, "low": tau.low, "high": tau.high, "n": tau.n}
 
 
 def draw_kendall(rows: pd.DataFrame) -> go.Figure:
@@ -175,19 +167,14 @@ def survival(results: Results) -> pd.DataFrame:
     Returns:
         A row per metric, dataset, shift and severity: the number of methods; Kendall's tau between
         their order without and with the shift, the mean over methods of the change for the worse,
-        and how many methods are worse and how many better than without (paired over seeds, 5 %
-        level, Holm over all methods and test sets of the metric).
+        and how many methods are worse and how many better than without (``tests``).
     """
-    tests = where(independent_tests(results), compared=WITH_UNSHIFTED, metric=UNFAIRNESS)
-    found = (
-        _with_counts(tests)
-        .groupby(["metric", *PLACE], sort=False)
-        .agg(
-            methods=("method", "size"),
-            change=("difference", "mean"),
-            worse=("worse", "sum"),
-            better=("better", "sum"),
-        )
+    rows = where(tests(results), compared=WITH_UNSHIFTED, metric=UNFAIRNESS)
+    found = rows.groupby(["metric", *PLACE], sort=False).agg(
+        methods=("method", "size"),
+        change=("value", "mean"),
+        worse=("worse", "sum"),
+        better=("better", "sum"),
     )
     taus = [_tau_of_shifts(results, metric) for metric in UNFAIRNESS]
     found["tau"] = pd.concat(taus, keys=UNFAIRNESS, names=["metric"]).reindex(found.index)
@@ -213,20 +200,20 @@ def _with_and_without(values: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]
     return _common(shifted, same.set_axis(shifted.index))
 
 
-def all_tests(results: Results, ratio: pd.Series | None) -> pd.DataFrame:
+@lru_cache(maxsize=1)
+def tests(results: Results) -> pd.DataFrame:
     """Tests of every method on every test set: with plain training, and with itself unshifted.
 
-    Args:
-        results: the tables of the run.
-        ratio: as of ``paired_tests``, by dataset.
+    Differences are paired over seeds; where splits share rows, with the variance of Nadeau and
+    Bengio. A family is all tests of a metric and a comparison.
 
     Returns:
-        Columns metric, compared (``WITH_PLAIN`` or ``WITH_UNSHIFTED``), ``PLACE``, method, those
-        of ``paired_tests`` (a positive difference is better; p-values adjusted by Holm over all
-        rows of a metric and comparison) and verdict: "better", "worse" or "inconclusive" at the
-        5 % level.
+        Columns metric, compared (``WITH_PLAIN`` or ``WITH_UNSHIFTED``), ``PLACE``, method, those of
+        ``inference.verdicts.concluded`` (a positive value is better), tested (unshifted or under
+        shift), better and worse (significant).
     """
-    found = []
+    ratio = results.sizes_of_splits["ratio"]
+    parts = []
     for metric in COMPARED:
         values = by_seed(results, metric)
         with_shift, without = _with_and_without(values)
@@ -235,54 +222,48 @@ def all_tests(results: Results, ratio: pd.Series | None) -> pd.DataFrame:
         to_plain = values.drop(columns=PLAIN, errors="ignore").sub(plain, axis=0)
         differences = {WITH_PLAIN: to_plain, WITH_UNSHIFTED: with_shift - without}
         for compared_with, difference in differences.items():
-            tests = _tested(difference, ratio)
-            found.append(tests.assign(metric=metric, compared=compared_with))
-    return pd.concat(found)[["metric", "compared", *PLACE, "method", *TESTED, "verdict"]]
+            found = _tested(difference, ratio)
+            parts.append(found.assign(metric=metric, compared=compared_with))
+    return pd.concat(parts, ignore_index=True)
 
 
-@lru_cache(maxsize=1)
-def independent_tests(results: Results) -> pd.DataFrame:
-    """``all_tests`` with seeds as independent samples."""
-    return all_tests(results, None)
-
-
-def _tested(differences: pd.DataFrame, ratio: pd.Series | None) -> pd.DataFrame:
-    """Paired tests of all methods and test sets, adjusted by Holm, with their verdicts."""
-    tests = paired_tests(differences, PLACE, ratio)
-    tests["p"] = adjusted(tests["p"])
-    verdicts = np.where(tests["difference"] > 0, "better", "worse")
-    tests["verdict"] = np.where(tests["p"] < LEVEL, verdicts, "inconclusive")
-    return tests
+def _tested(differences: pd.DataFrame, ratio: pd.Series) -> pd.DataFrame:
+    """Tests of all methods and test sets of differences by seed."""
+    wide = differences.rename_axis(columns="method").stack().dropna().unstack("seed")  # noqa: PD010, PD013
+    place = wide.index.to_frame(index=False)
+    shares = place["dataset"].map(ratio).fillna(0.0).to_numpy(float)
+    values = wide.to_numpy(float)
+    found = concluded(over_refits(values, shares), np.isfinite(values).sum(-1))
+    found = pd.concat([place, found], axis=1)
+    return found.assign(
+        tested=np.where(found["shift"] == UNSHIFTED, "unshifted", "under shift"),
+        better=found["sign"] > 0,
+        worse=found["sign"] < 0,
+    )
 
 
 def against_plain(results: Results) -> pd.DataFrame:
     """The tests of every method against plain training."""
-    return where(independent_tests(results), compared=WITH_PLAIN)
+    return where(tests(results), compared=WITH_PLAIN)
 
 
 def winners(results: Results) -> pd.DataFrame:
     """On how many test sets each method is better and worse than plain training, and where."""
-    return _counted(against_plain(results), ["metric", "tested", "method"]).reset_index()
+    return counted(against_plain(results), ["metric", "tested", "method"])
 
 
-def _with_counts(tests: pd.DataFrame) -> pd.DataFrame:
-    """Tests with the columns better and worse, and ``tested``: unshifted or under shift."""
-    return tests.assign(
-        better=tests["verdict"] == "better",
-        worse=tests["verdict"] == "worse",
-        tested=np.where(tests["shift"] == UNSHIFTED, "unshifted", "under shift"),
-    )
+def significant(results: Results) -> pd.DataFrame:
+    """How many tests of every metric and comparison say better and worse, and where."""
+    return counted(tests(results), ["metric", "compared", "tested"])
 
 
-def _counted(tests: pd.DataFrame, key: list[str]) -> pd.DataFrame:
-    """The number of tests by key, of those "better" and "worse", and the datasets of the former."""
-    rows = _with_counts(tests)
-    counts = rows.groupby(key, sort=False).agg(
-        tests=("verdict", "size"), better=("better", "sum"), worse=("worse", "sum")
-    )
-    where = rows[rows["better"]].groupby(key, sort=False)["dataset"]
-    names = where.agg(lambda names: ", ".join(dict.fromkeys(names))).rename("better on")
-    return counts.join(names).fillna({"better on": ""})
+def counted(rows: pd.DataFrame, key: list[str]) -> pd.DataFrame:
+    """The number of tests by key, of those better and worse, and the datasets of the former."""
+    groups = rows.groupby(key, sort=False)
+    counts = groups.agg(tests=("sign", "size"), better=("better", "sum"), worse=("worse", "sum"))
+    better = rows[rows["better"]].groupby(key, sort=False)["dataset"]
+    names = better.agg(lambda names: ", ".join(dict.fromkeys(names))).rename("better on")
+    return counts.join(names).fillna({"better on": ""}).reset_index()
 
 
 def kept(results: Results) -> pd.DataFrame:
@@ -293,17 +274,17 @@ def kept(results: Results) -> pd.DataFrame:
         that are fairer than plain training without the shift, how many of these still are with it,
         how many are worse than plain training, and the share that is left of their mean advantage.
     """
-    rows = _with_counts(against_plain(results))
+    rows = against_plain(results)
     place, without = ["metric", "dataset", "method"], rows["shift"] == UNSHIFTED
     fairer = rows[without & rows["better"] & rows["metric"].isin(UNFAIRNESS)]
     pairs = rows[~without].merge(fairer, on=place, suffixes=("", " without"))
     found = pairs.groupby(["metric", "shift", "severity"], sort=False).agg(
         **{
-            "fairer without": ("verdict", "size"),
+            "fairer without": ("sign", "size"),
             "fairer with": ("better", "sum"),
             "worse with": ("worse", "sum"),
-            "with": ("difference", "mean"),
-            "without": ("difference without", "mean"),
+            "with": ("value", "mean"),
+            "without": ("value without", "mean"),
         }
     )
     found["share left"] = found.pop("with") / found.pop("without")
@@ -315,23 +296,61 @@ def sizes(results: Results) -> pd.DataFrame:
     return sizes_of_splits(results.splits)
 
 
-def certainty(results: Results) -> pd.DataFrame:
-    """Which tests stay significant if one accounts for seeds that share rows.
+def ceilings(results: Results) -> pd.DataFrame:
+    """Tau of the rankings by ``delta_eo`` with and without shift, on the same seeds and others.
+
+    Of datasets with at least ``SEEDS_HALVED`` seeds. Disjoint seeds are a half without the shift
+    and the other half with it, averaged over all halves; without any shift tau is the ceiling.
+    """
+    values = by_seed(results, "delta_eo").dropna(axis=1, how="all")
+    rows = []
+    for (dataset, shift, severity), shifted in values.groupby(level=PLACE, sort=False):
+        plain = pd.DataFrame(values.xs((dataset, UNSHIFTED, 0), level=PLACE))
+        with_shift = shifted.droplevel([*PLACE])
+        seeds = sorted(with_shift.index)
+        if len(seeds) < SEEDS_HALVED:
+            continue
+        halves = [
+            _tau(plain[plain.index.isin(half)], with_shift.drop(index=list(half)))
+            for half in combinations(seeds, len(seeds) // 2)
+        ]
+        same = _tau(plain, with_shift)
+        rows.append((shift, severity, dataset, same, np.mean(halves)))
+    columns = ["shift", "severity", "datasets", "same seeds", "disjoint seeds"]
+    found = pd.DataFrame(rows, columns=columns).groupby(columns[:2], as_index=False, sort=False)
+    return found.agg({"datasets": "size", "same seeds": "mean", "disjoint seeds": "mean"})
+
+
+def average_ranks(results: Results) -> pd.DataFrame:
+    """Average ranks of the methods by every measure, unshifted and under shift, with their tests.
 
     Returns:
-        A row per metric and comparison (with ``erm``, without and under shift; under shift with the
-        same method without): the number of tests, how many are "better" and "worse" if seeds are
-        independent, how many still are with the ``ratio`` of ``paired_tests``, and where. None if
-        no splits overlap.
+        Columns metric, tested, method, rank (1 is best), datasets, p (Friedman's) and
+        critical_difference (Nemenyi's).
     """
-    ratio = sizes(results).set_index("dataset")["ratio"]
-    if not (ratio > 0).any():
-        return pd.DataFrame()
-    key = ["metric", "compared", "tested"]
-    counts = _counted(independent_tests(results), key).drop(columns="better on")
-    still = _counted(all_tests(results, ratio), key).drop(columns="tests")
-    still.columns = ["better still", "worse still", "better still on"]
-    return counts.join(still).reset_index()
+    parts = []
+    for metric in COMPARED:
+        for tested, shifted in (("unshifted", False), ("under shift", True)):
+            found = comparison_of(results.metrics, metric, shifted)
+            if found.test:
+                parts.append(
+                    found.ranks.rename_axis("method")
+                    .reset_index(name="rank")
+                    .assign(
+                        metric=metric,
+                        tested=tested,
+                        datasets=len(found.datasets),
+                        p=found.test.p,
+                        critical_difference=found.critical_difference,
+                    )  # fmt: skip
+                )
+    columns = ["metric", "tested", "method", "rank", "datasets", "p", "critical_difference"]
+    return pd.concat(parts)[columns] if parts else pd.DataFrame(columns=columns)
+
+
+def _tau(first: pd.DataFrame, second: pd.DataFrame) -> float:
+    """Kendall's tau of the means of methods over seeds."""
+    return float(kendall_tau(first.mean().to_numpy(), second.mean().to_numpy()))
 
 
 VIEWS = (
@@ -341,6 +360,8 @@ VIEWS = (
     View("kept", kept),
     View("winners", winners),
     View("sizes_of_splits", sizes, needs=("splits",)),
-    View("certainty", certainty, needs=("splits",)),
+    View("significant", significant),
+    View("ceilings", ceilings),
+    View("average_ranks", average_ranks),
 )
 SECTION = Section("Across the papers", VIEWS)

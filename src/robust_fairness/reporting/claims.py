@@ -1,14 +1,13 @@
 """Tables of claims: what a paper says as an ordering or a correlation, and what we found.
 
-All claims of a page are tested together. An ordering first < second is tested by Student's t of the
-differences, paired over seeds. Where seeds have splits that share rows, which the table of splits
-says, the test is the corrected resampled t-test (``statistics.paired_tests``). P-values are
-adjusted for all claims of the page: by Holm, from which the verdict follows, and by Benjamini and
-Hochberg. A claim ``holds`` or ``does not hold`` if the adjusted p-value is below 5 %, and is
-``inconclusive`` otherwise.
+All claims of a page are a family of ``inference``; their values vary between refits alone, since
+the tables of papers have no counts. An ordering first < second is a mean of differences, paired
+over seeds; where seeds have splits that share rows, which the table of splits says, with the
+variance of Nadeau and Bengio. A correlation has the variance of a bootstrap. A claim ``holds`` or
+``does not hold`` if p after Holm's adjustment is below 5 %, and is ``inconclusive`` otherwise, as
+with fewer than ``FEWEST_REFITS`` seeds, which are not tested.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,16 +15,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from robust_fairness.inference.adjust import false_discovery_rate
-from robust_fairness.reporting.results import Results, where
-from robust_fairness.reporting.statistics import (
+from robust_fairness.inference import (
     LEVEL,
-    SAME,
-    Bootstrapped,
-    adjusted,
-    detectable,
-    mean_tests,
+    REFITS,
+    Component,
+    Estimate,
+    over_refits,
 )
+from robust_fairness.inference.verdicts import concluded
+from robust_fairness.reporting.results import Results, where
 
 COLUMNS = [
     "claim", "verdict", "dataset", "ordering", "ours", "low", "high", "n", "p", "p (Holm)",
@@ -35,74 +33,49 @@ SPLITS, TRAINING_ONLY = "splits and training", "training only"
 
 
 @dataclass(frozen=True)
-class Claim(ABC):
-    """A statement about a number: that it is below 0, or above it if ``sign`` is 1."""
+class Claim:
+    """A statement about a number: that it is below 0, or above it if ``sign`` is 1.
+
+    Attributes:
+        claim: what the paper says.
+        dataset: the dataset that it is tested on.
+        ordering: the number in words.
+        values: one per seed, whose mean the number is; or a single estimate.
+        datasets: those that the values come from.
+        n: number of seeds, or of methods if there are fewer, of an estimate.
+        over: what an estimate resamples.
+        sign: see above.
+    """
 
     claim: str
     dataset: str
     ordering: str
+    values: pd.Series | Estimate
+    datasets: tuple[str, ...]
+    n: int = 0
+    over: str = ""
+    sign: int = -1
 
-    sign = -1
-
-    @abstractmethod
-    def tested(self, splits: pd.DataFrame) -> dict[str, Any]:
-        """Columns ours, low, high, n, error, seeds vary, test and p.
+    def estimated(self, splits: pd.DataFrame) -> dict[str, Any]:
+        """Columns value, variance, df, n, test and seeds vary.
 
         Args:
             splits: ``sizes_of_splits`` by dataset.
         """
-
-
-@dataclass(frozen=True)
-class Ordering(Claim):
-    """The claim that first < second.
-
-    Attributes:
-        differences: first minus second, a value per seed that both have.
-        datasets: those that the values come from.
-    """
-
-    differences: pd.Series
-    datasets: tuple[str, ...]
-
-    def tested(self, splits: pd.DataFrame) -> dict[str, Any]:
-        values = self.differences.dropna().to_numpy()
-        n = len(values)
         own = splits.reindex(self.datasets)
         ratio = float(own["ratio"].fillna(0).max())
-        found = {"ours": float(values.mean()) if n else np.nan, "n": n, **_varied(own["splits"])}
-        found["test"] = f"corrected t, test / train = {ratio:.2f}" if ratio else "paired t"
-        if n < 2:  # noqa: PLR2004 - no deviation
-            return found | dict.fromkeys(("low", "high", "error", "p"), np.nan)
-        tests = mean_tests(found["ours"], values.std(ddof=1), n, ratio)
-        tested = {name: float(value) for name, value in tests.items()}
-        known = tested["error"] > SAME  # the same for every seed: its variance is not known
-        return found | tested | ({} if known else {"error": np.nan, "p": np.nan})
-
-
-@dataclass(frozen=True)
-class Correlation(Claim):
-    """The claim that a rank correlation is above 0."""
-
-    found: Bootstrapped
-    over: str
-
-    sign = 1
-
-    def tested(self, splits: pd.DataFrame) -> dict[str, Any]:
-        interval = self.found.interval
+        estimate, n, test = self.values, self.n, f"bootstrap over {self.over}"
+        if isinstance(estimate, pd.Series):
+            known = estimate.dropna().to_numpy(np.float64)
+            estimate, n = over_refits(known, ratio), len(known)
+            test = f"corrected t, test / train = {ratio:.2f}" if ratio else "paired t"
+        (part,) = estimate.components.values()
+        varied = SPLITS if own["splits"].max() > 1 else TRAINING_ONLY
         return {
-            "ours": interval.mean, "low": interval.low, "high": interval.high, "n": interval.n,
-            "error": np.nan, "p": self.found.p, "test": f"bootstrap over {self.over}",
-            **_varied(splits.reindex([self.dataset])["splits"]),
+            "value": estimate.value.item(), "variance": np.asarray(part.variance).item(),
+            "df": np.asarray(part.df).item(), "n": n, "test": test,
+            "seeds vary": "" if own["splits"].isna().all() else varied,
         }  # fmt: skip
-
-
-def _varied(splits: pd.Series) -> dict[str, str]:
-    """What differs between seeds of datasets with these numbers of splits."""
-    if splits.isna().all():
-        return {"seeds vary": ""}
-    return {"seeds vary": SPLITS if splits.max() > 1 else TRAINING_ONLY}
 
 
 def by_seed(rows: pd.DataFrame, /, **place: object) -> pd.Series:
@@ -141,7 +114,7 @@ def difference(
     datasets: Sequence[str] = (),
 ) -> Claim:
     """The claim that first < second, from values by seed of these datasets (or of ``dataset``)."""
-    return Ordering(claim, dataset, ordering, first - second, tuple(datasets) or (dataset,))
+    return Claim(claim, dataset, ordering, first - second, tuple(datasets) or (dataset,))
 
 
 def table(claims: Sequence[Claim], results: Results) -> pd.DataFrame:
@@ -154,27 +127,58 @@ def table(claims: Sequence[Claim], results: Results) -> pd.DataFrame:
     """
     if not claims:
         return pd.DataFrame(columns=COLUMNS)
-    splits = results.sizes_of_splits
-    texts = [
-        {"claim": one.claim, "dataset": one.dataset, "ordering": one.ordering, "sign": one.sign}
-        for one in claims
-    ]
-    tests = pd.DataFrame([one.tested(splits) for one in claims])
-    found = pd.concat([pd.DataFrame(texts), tests], axis=1)
-    family = max(1, int(found["p"].count()))
-    found["p (Holm)"] = adjusted(found["p"])
-    found["p (FDR)"] = adjusted(found["p"], false_discovery_rate)
-    found["detectable"] = detectable(found["error"], found["n"], level=LEVEL / family)
+    facts = pd.DataFrame([claim.estimated(results.sizes_of_splits) for claim in claims])
+    value, variance, df, n = (
+        facts.pop(name).to_numpy() for name in ("value", "variance", "df", "n")
+    )
+    tests = concluded(Estimate(value, {REFITS: Component(variance, df)}), n).rename(
+        columns={"value": "ours", "p_holm": "p (Holm)", "p_fdr": "p (FDR)"}
+    )
+    sign = np.array([claim.sign for claim in claims])
+    names = ("claim", "dataset", "ordering")
+    found = pd.DataFrame({name: [getattr(claim, name) for claim in claims] for name in names})
+    found = pd.concat([found, facts, tests], axis=1)
     for column, p in (("verdict", "p (Holm)"), ("verdict (FDR)", "p (FDR)")):
-        found[column] = _verdicts(found, p)
+        significant, as_claimed = found[p] < LEVEL, value * sign > 0
+        found[column] = np.select(
+            [found["n"] == 0, significant & as_claimed, significant],
+            ["not run", "holds", "does not hold"],
+            "inconclusive",
+        )
     return found[COLUMNS]
 
 
-def _verdicts(found: pd.DataFrame, p: str) -> np.ndarray:
-    """What the p-values of a column say of the claims."""
-    significant, as_claimed = found[p] < LEVEL, found["ours"] * found["sign"] > 0
-    return np.select(
-        [found["n"] == 0, significant & as_claimed, significant],
-        ["not run", "holds", "does not hold"],
-        "inconclusive",
-    )
+def summary(statements: pd.DataFrame, listed: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """The verdict on each claim of a paper, from the statements that it consists of.
+
+    A claim is supported if at least half of its statements hold and none is reversed, contradicted
+    if at least half are reversed and none holds, and inconclusive otherwise.
+
+    Args:
+        statements: ``COLUMNS``.
+        listed: claims with ``claim``; ``statements``, values of the column ``claim``; and
+            ``cost``, which stands where none of its statements was run.
+
+    Returns:
+        Columns claim, verdict, statements, hold, reversed, and detectable: the median of the
+        statements that are inconclusive. Or the verdict is the cost.
+    """
+    run = statements[statements["verdict"] != "not run"]
+    return pd.DataFrame([_summarised(run, claim) for claim in listed])
+
+
+def _summarised(run: pd.DataFrame, claim: Mapping[str, Any]) -> dict[str, Any]:
+    rows = run[run["claim"].isin(claim.get("statements", ()))]
+    if rows.empty:
+        return {"claim": claim["claim"], "verdict": f"not run: {claim['cost']}"}
+    hold, turned = ((rows["verdict"] == text).sum() for text in ("holds", "does not hold"))
+    verdict = "inconclusive"
+    if not turned and 2 * hold >= len(rows):
+        verdict = "supported"
+    elif not hold and 2 * turned >= len(rows):
+        verdict = "contradicted"
+    least = rows.loc[rows["verdict"] == "inconclusive", "detectable"].median()
+    return {
+        "claim": claim["claim"], "verdict": verdict, "statements": len(rows), "hold": hold,
+        "reversed": turned, "detectable": least,
+    }  # fmt: skip

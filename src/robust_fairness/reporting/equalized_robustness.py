@@ -79,7 +79,9 @@ def _of_dataset(rows: pd.DataFrame, dataset: str) -> Iterator[claimed.Claim]:
             continue
         for what, found in zip(CORRELATIONS, rank_correlations(*tables), strict=True):
             ordering = f"0 < rank correlation {what}: under {shift} {severity:g}"
-            yield claimed.Correlation(claim, dataset, ordering, found, OVER)
+            yield claimed.Claim(
+                claim, dataset, ordering, found, (dataset,), min(tables[0].shape), OVER, sign=1
+            )
 
 
 def _test_sets(rows: pd.DataFrame) -> list[tuple[str, float]]:

@@ -68,6 +68,7 @@ WHITE = "White"
 WITHOUT_DARKEST, AGAINST_WHITE = f"light_dark_gap_without_{DARKEST}", "white_gap"
 FACTS = ["quantity", "aggregation"]  # of metrics
 MOST_NAMED = 20  # colours that a legend names
+NOT_KEYS = ("group", "value", "n", "variance", "covariance", "note")  # columns of metrics
 
 
 def gaps(results: Results) -> pd.DataFrame:
@@ -97,7 +98,7 @@ def gaps_of_groups(
         gap: function of values by group; missing if one of them is.
     """
     rows = where(rows, attribute=attribute, aggregation="by_group")
-    keys = [column for column in rows if column not in ("group", "value", "n", "variance", "note")]
+    keys = [column for column in rows if column not in NOT_KEYS]
     found = [
         [*names, gap(dict(zip(part["group"], part["value"], strict=True)))]
         for names, part in rows.groupby(keys, sort=False)

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
+from robust_fairness.inference import of_rate
 from robust_fairness.reporting.ranks import compared
 
 # Rates of single groups in the tidy table, and what their difference is called.
@@ -66,7 +67,7 @@ def signed_differences(metrics: pd.DataFrame) -> pd.DataFrame:
         # the group as a column of its own: scores of all rows are compared
         rows = compared(rates.assign(of=rates["group"], group=""), metric).assign(metric=name)
         rows = rows[rows["n"] > 1][[*KEYS, "of", "value", "n"]]
-        rows = rows.assign(variance=rows["value"] * (1 - rows["value"]) / (rows["n"] - 1))
+        rows = rows.assign(variance=of_rate(rows["value"], rows["n"]))
         first = rows.groupby("dataset", sort=False)["of"].transform("first")
         is_first = rows["of"] == first
         both = rows[~is_first].merge(rows[is_first], on=KEYS, suffixes=("", "_first"))

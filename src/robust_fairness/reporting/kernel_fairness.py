@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from robust_fairness.inference.estimate import LEVEL
+from robust_fairness.inference import LEVEL, holm
 from robust_fairness.metrics.criteria import EVERY, Criterion
 from robust_fairness.rendering.figures import lines
 from robust_fairness.reporting import claims as claimed
@@ -27,7 +27,7 @@ from robust_fairness.reporting.results import (
     where,
     with_metrics,
 )
-from robust_fairness.reporting.statistics import adjusted, over_seeds
+from robust_fairness.reporting.statistics import over_seeds
 from robust_fairness.reporting.views import Section, View, joined_published, published
 
 PAPER = "kernel_fairness"
@@ -210,7 +210,7 @@ def tested(rows: pd.DataFrame, family: Sequence[str], keys: Sequence[str]) -> pd
     """
     tests = where(rows, metric=P_VALUES.values()).dropna(subset="value").reset_index(drop=True)
     together = tests.groupby(list(family))["value"]
-    tests = tests.assign(adjusted=together.transform(adjusted))
+    tests = tests.assign(adjusted=together.transform(holm))
     tests = tests.assign(rejected=tests["adjusted"] < LEVEL)
     return tests.groupby(list(keys), as_index=False, sort=False).agg(
         **{

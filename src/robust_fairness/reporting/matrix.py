@@ -8,8 +8,10 @@ datasets and attributes (``inference.verdicts``).
 Two questions are answered apart. *This model*: the selected trial of the first seed, whose
 uncertainty is that of the test rows. *This method*: trained again, with the variance between seeds
 as well, from ``FEWEST_REFITS`` seeds. Gaps without rates by group in the table, such as those of
-recall, have the latter only. Rows under a synthetic shift are those of home: the method's seeds are
-paired on them, the model's two gaps are taken as independent, which overstates the error.
+recall, have the latter only. Rows under a synthetic shift are copies of those of home, whose
+covariance is in the table of scores; where it is not (earlier runs, rows that a shift leaves out),
+the method's seeds are paired on them and the model's two gaps are taken as independent, which
+overstates the error.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,10 +24,10 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.inference.adjust import holm
-from robust_fairness.inference.estimate import LEVEL, REFITS, Estimate
+from robust_fairness.inference.estimate import LEVEL
 from robust_fairness.inference.gaps import Gap, Rates, contrast, gap, interval
-from robust_fairness.inference.variance import FEWEST_REFITS, between_refits, of_rate
-from robust_fairness.inference.verdicts import VERDICTS, Question, judged, tested
+from robust_fairness.inference.variance import FEWEST_REFITS, of_rate, over_refits
+from robust_fairness.inference.verdicts import VERDICTS, Question, concluded, judged, tested
 from robust_fairness.metrics import find_metric
 from robust_fairness.reporting.agreement import PLAIN
 from robust_fairness.reporting.results import UNSHIFTED, Results, where
@@ -205,6 +207,7 @@ class _Pairs:
         away: elsewhere.
         question: that they answer.
         ratio: test by training rows of splits that share rows, by pair.
+        covariance: of the rates of both ends, where elsewhere are copies of the rows at home.
     """
 
     frame: pd.DataFrame
@@ -212,6 +215,7 @@ class _Pairs:
     away: Rates
     question: Question
     ratio: Any
+    covariance: np.ndarray
 
     @classmethod
     def of(
@@ -233,8 +237,9 @@ class _Pairs:
             seeds.get_indexer(values["seed"]),
         )
         shape = (len(tests), len(labels), len(seeds))
-        value, n = np.full(shape, np.nan), np.full(shape, np.nan)
+        value, n, covariance = (np.full(shape, np.nan) for _ in range(3))
         value[place], n[place] = values["value"], values["n"]
+        covariance[place] = values.get("covariance", np.nan)
         frame = tests.to_frame(index=False).reset_index(names="away")
         is_home = frame["shift"] == UNSHIFTED
         homes = frame.loc[is_home, [*CELL, "away"]].rename(columns={"away": "home"})
@@ -243,19 +248,22 @@ class _Pairs:
         several = METHOD_QUESTION if len(seeds) >= FEWEST_REFITS else MODEL_QUESTION
         asked = question or several
         if asked == MODEL_QUESTION:
-            value, n = value[..., :1], n[..., :1]
+            value, n, covariance = value[..., :1], n[..., :1], covariance[..., :1]
         with np.errstate(invalid="ignore"), catch_warnings():
             simplefilter("ignore", RuntimeWarning)  # means of nothing
             rows = np.nanmean(n, -1)
             variance = np.nan_to_num(of_rate(np.nanmean(value, -1), rows))
+            shared = np.nanmean(covariance, -1)[away]
         bounded = bool(np.isfinite(n).any())
-        paired = np.zeros((len(frame), 1), bool)
-        apart = paired
+        copies = (frame["domain"] == "").to_numpy()[:, None]  # the rows of home again
+        at_home, elsewhere = np.ones((2, *rows[home].shape), bool)
         if asked == METHOD_QUESTION:
-            paired = (frame["domain"] == "").to_numpy()[:, None]  # the rows of home again
             apart = ~frame["same_rows"].to_numpy()[:, None]  # each seed has rows of its own
-        at_home = np.broadcast_to(~(paired | apart), rows[home].shape)
-        elsewhere = np.broadcast_to(~paired, rows[away].shape)
+            unknown = copies & ~np.isfinite(shared).all(1, keepdims=True)
+            at_home, elsewhere = (
+                at_home & ~(apart | unknown),
+                elsewhere & ~(copies & apart | unknown),
+            )
         ratio = frame["ratio"].to_numpy() if asked == METHOD_QUESTION else 0.0
         return cls(
             frame,
@@ -263,6 +271,7 @@ class _Pairs:
             Rates(value[away], elsewhere * variance[away], rows[away], bounded, elsewhere),
             asked,
             ratio,
+            np.where(copies & at_home & elsewhere, np.nan_to_num(shared), 0.0),
         )
 
 
@@ -282,8 +291,9 @@ def _tested(
     """Tests of all pairs of a model and a test set, not adjusted yet."""
     pairs = _Pairs.of(values, labels, facts, question)
     found = tested(
-        pairs.home, pairs.away, form, pairs.frame["margin"].to_numpy(), pairs.question, pairs.ratio
-    )
+        pairs.home, pairs.away, form, pairs.frame["margin"].to_numpy(), pairs.question,
+        pairs.ratio, pairs.covariance,
+    )  # fmt: skip
     by_refit = form.of(
         np.moveaxis(_Pairs.of(values, labels, facts, METHOD_QUESTION).away.value, -1, 1)
     )
@@ -365,7 +375,7 @@ def _accuracies(
     for _, part in values.groupby(values["dataset"].map(of_data), sort=False):
         pairs = _Pairs.of(part, [""], facts, question)
         one = np.ones((1, 1))
-        change = contrast(pairs.away, pairs.home, one, one, pairs.ratio)
+        change = contrast(pairs.away, pairs.home, one, one, pairs.ratio, pairs.covariance)
         parts.append(
             pairs.frame[[*CELL, *PLACE]].assign(
                 accuracy=pairs.home.mean[:, 0],
@@ -421,10 +431,11 @@ def home_against_plain(results: Results, name: str, data: str, attribute: str) -
     wide = wide[wide.notna().sum(axis=1) >= FEWEST_REFITS]
     if wide.empty:
         return pd.DataFrame(columns=["against", "p_against"], dtype=float)
-    part = between_refits(wide.to_numpy(), float(facts["ratio"].max()))
-    tests = Estimate(wide.mean(axis=1).to_numpy(), {REFITS: part})
-    p = np.where(part.variance > 0, tests.p(), np.nan)
-    return pd.DataFrame({"against": tests.value, "p_against": holm(p)}, index=wide.index)
+    values = wide.to_numpy()
+    tests = concluded(
+        over_refits(values, float(facts["ratio"].max())), np.isfinite(values).sum(-1)
+    ).set_index(wide.index)
+    return tests[["value", "p_holm"]].set_axis(["against", "p_against"], axis=1)
 
 
 def is_plain(models: Any) -> Any:

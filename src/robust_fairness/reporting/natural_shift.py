@@ -1,9 +1,12 @@
 """Views of natural shift: what changes where a model is used in domains it was not trained on."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
-from robust_fairness.inference.estimate import LEVEL
+from robust_fairness.inference import LEVEL, holm, over_domains
+from robust_fairness.inference.verdicts import concluded
 from robust_fairness.reporting.effective_robustness import fitted_line, within
 from robust_fairness.reporting.figures import FAIRNESS, QUALITY
 from robust_fairness.reporting.gaps import at_equal_sizes, signed_differences
@@ -16,14 +19,7 @@ from robust_fairness.reporting.natural_figures import (
 )
 from robust_fairness.reporting.ranks import compared
 from robust_fairness.reporting.results import FACET, UNSHIFTED, Results
-from robust_fairness.reporting.statistics import (
-    OverDomains,
-    adjusted,
-    detectable,
-    needed_domains,
-    over_domains,
-    with_intervals,
-)
+from robust_fairness.reporting.statistics import with_intervals
 from robust_fairness.reporting.views import Section, View, published
 
 MEASURES = (
@@ -34,6 +30,7 @@ TRAINING = [*KEYS, "method", "trained_on"]
 FEWEST_METHODS = 3  # of a line that one of them is compared with
 UNTIL = "trained_until"  # facet of designs with ordered domains: the last one trained on
 COLUMNS = 3  # that are shown of every domain
+UNKNOWN = "inconclusive"
 
 
 def matrix(results: Results) -> pd.DataFrame:
@@ -56,72 +53,55 @@ def matrix(results: Results) -> pd.DataFrame:
 def changes(results: Results) -> pd.DataFrame:
     """How each measure changes between domains, by method: the answer, one line each.
 
-    ``change`` is out of distribution minus in distribution, the mean over sources and targets,
-    with an interval that resamples domains. ``p`` is that of ``over_domains``, ``p_holm`` adjusted
-    for all lines; ``smallest_p`` is the least that this number of domains can give,
-    ``needed_domains`` the number from which the adjusted one can be significant, ``detectable`` the
-    change that a t-test with the error of the interval would find in 80 % of cases.
+    ``change`` is out of distribution minus in distribution, the mean over sources and targets, of
+    which the variance is that of ``inference.over_domains``; p-values are adjusted for all lines.
     """
-    found, cells = [], matrix(results)
+    cells = matrix(results)
     if cells.empty:
         return cells
-    for names, rows in cells.groupby([*KEYS, "method"], sort=False):
-        table = rows.pivot_table(index="trained_on", columns="tested_on", values="change")
-        interval = over_domains(table)
-        targets = table.mean()
-        worse = str((targets if better_higher(names[2]) else -targets).idxmin())
-        found.append(
-            {
-                **dict(zip([*KEYS, "method"], names, strict=True)),
-                "at_home": rows["at_home"].mean(),
-                "elsewhere": rows["ours"].mean(),
-                "change": interval.mean,
-                "low": interval.low,
-                "high": interval.high,
-                "mean_absolute": float(np.nanmean(np.abs(table.to_numpy()))),
-                "worst_domain": worse,
-                "worst_change": targets[worse],
-                "domains": interval.n,
-                "p": interval.p,
-                "smallest_p": 2.0 ** (1 - interval.n),
-                "detectable": detectable(interval.error, interval.n),
-            }
-        )
-    answer = _concluded(pd.DataFrame(found), "change", ("falls", "rises"))
-    first = [*KEYS, "method", "says", "change", "low", "high"]
-    return answer[[*first, *answer.columns.difference(first, sort=False)]]
+    by = [*KEYS, "method"]
+    tests = over_pairs(cells, by, "change", ("falls", "rises"))
+    worst = [_worst(part) for _, part in cells.groupby(by, sort=False)]
+    ends = cells.groupby(by, sort=False).agg(
+        at_home=("at_home", "mean"), elsewhere=("ours", "mean")
+    )
+    return tests.merge(ends.reset_index().assign(**pd.DataFrame(worst)), on=by)
+
+
+def _worst(cells: pd.DataFrame) -> dict[str, object]:
+    """The mean absolute change of a measure and method, and the target where it is worst."""
+    targets = cells.groupby("tested_on")["change"].mean()
+    better = better_higher(cells["metric"].iloc[0])
+    worst = str((targets if better else -targets).idxmin())
+    return {
+        "mean_absolute": cells["change"].abs().mean(),
+        "worst_domain": worst,
+        "worst_change": targets[worst],
+    }
 
 
 def against_erm(results: Results) -> pd.DataFrame:
     """Which methods keep a measure better than ``erm``: their changes, paired over domains.
 
     ``difference`` is the mean over sources and targets of a method's value minus that of ``erm``,
-    on the same rows and seeds, with an interval that resamples domains; best first.
+    on the same rows and seeds; best first.
     """
-    rows, found = matrix(results), []
-    keys = [*KEYS, "trained_on", "tested_on"]
+    rows = matrix(results)
+    keys, by = [*KEYS, "trained_on", "tested_on"], [*KEYS, "method"]
     if rows.empty or not {"erm"} < set(rows["method"]):
         return pd.DataFrame()
     plain = rows[rows["method"] == "erm"][[*keys, "ours", "change"]]
     both = rows[rows["method"] != "erm"].merge(plain, on=keys, suffixes=("", "_erm"))
     both = both.assign(
-        elsewhere=both["ours"] - both["ours_erm"], kept=both["change"] - both["change_erm"]
+        difference=both["ours"] - both["ours_erm"],
+        change_minus_erm=both["change"] - both["change_erm"],
     )
-    for names, part in both.groupby([*KEYS, "method"], sort=False):
-        interval = over_pairs(part, "elsewhere")
-        found.append(
-            {
-                **dict(zip([*KEYS, "method"], names, strict=True)),
-                "difference": interval.mean, "low": interval.low, "high": interval.high,
-                "change_minus_erm": part["kept"].mean(), "domains": interval.n,
-                "p": interval.p,
-            }
-        )  # fmt: skip
-    tests = pd.DataFrame(found)
+    tests = over_pairs(both, by, "difference", ("lower", "higher"))
+    tests = tests.merge(both.groupby(by, as_index=False)["change_minus_erm"].mean(), on=by)
     higher = tests["metric"].map(better_higher).to_numpy()
     order = tests["difference"].where(~higher, -tests["difference"])
-    tests = _concluded(tests.assign(order=order), "difference", ("lower", "higher"))
-    return tests.sort_values([*KEYS, "order"], kind="stable").drop(columns="order")
+    tests = tests.assign(order=order).sort_values([*KEYS, "order"], kind="stable")
+    return tests.drop(columns="order")
 
 
 def diagnoses(results: Results) -> pd.DataFrame:
@@ -140,7 +120,7 @@ def gaps(results: Results) -> pd.DataFrame:
     """Signed differences between groups and their change, and gaps at equal numbers of rows.
 
     ``change`` is that of the signed difference, second group minus first, which small test sets do
-    not bias; its interval resamples domains and ``p`` is that of ``over_domains``. ``gap_at_home``
+    not bias, tested by ``over_pairs``. ``gap_at_home``
     and ``gap_elsewhere`` are absolute values as test sets of the smaller size would give them, see
     ``gaps.at_equal_sizes``, ``gap_change`` their difference; ``plain_change`` is that of the
     absolute values as they are. ``n_at_home`` and ``n_elsewhere`` are the rows of the smaller group
@@ -177,34 +157,28 @@ def gaps(results: Results) -> pd.DataFrame:
     cells = both.groupby([*TRAINING, "groups", "tested_on"], as_index=False, sort=False)[
         numbers
     ].mean()
-    found = []
-    for names, part in cells.groupby([*KEYS, "method", "groups"], sort=False):
-        signed, gap = over_pairs(part, "change"), over_pairs(part, "gap_change")
-        found.append(
-            {
-                **dict(zip([*KEYS, "method", "groups"], names, strict=True)),
-                "at_home": part["value_home"].mean(), "elsewhere": part["value"].mean(),
-                "change": signed.mean, "low": signed.low, "high": signed.high,
-                "gap_at_home": part["gap_at_home"].mean(),
-                "gap_elsewhere": part["gap_elsewhere"].mean(),
-                "gap_change": gap.mean, "gap_low": gap.low, "gap_high": gap.high,
-                "plain_change": part["plain_change"].mean(),
-                "n_at_home": part["n_home"].median(), "n_elsewhere": part["n"].median(),
-                "domains": signed.n,
-                "p": signed.p,
-            }
-        )  # fmt: skip
-    return _concluded(pd.DataFrame(found), "change", ("falls", "rises"))
+    by = [*KEYS, "method", "groups"]
+    tests = over_pairs(cells, by, "change", ("falls", "rises"))
+    means = cells.groupby(by, sort=False).agg(
+        at_home=("value_home", "mean"), elsewhere=("value", "mean"),
+        gap_at_home=("gap_at_home", "mean"), gap_elsewhere=("gap_elsewhere", "mean"),
+        plain_change=("plain_change", "mean"), n_at_home=("n_home", "median"),
+        n_elsewhere=("n", "median"),
+    )  # fmt: skip
+    grown = over_pairs(cells, by, "gap_change", ("falls", "rises"))
+    grown = grown[[*by, "gap_change", "low", "high"]]
+    found = tests.merge(grown, on=by, suffixes=("", "_gap")).merge(means.reset_index(), on=by)
+    return found.rename(columns={"low_gap": "gap_low", "high_gap": "gap_high"})
 
 
 def robustness(results: Results) -> pd.DataFrame:
     """Effective robustness: scores elsewhere minus what the other methods' line predicts.
 
     The line is fitted on all other methods, with one slope and an intercept for each pair of
-    domains, on the probit scale for proportions and on the raw one for gaps. The mean over pairs
-    has an interval that resamples domains; best first. Two other methods at least are needed.
+    domains, on the probit scale for proportions and on the raw one for gaps; best first. Two other
+    methods at least are needed.
     """
-    rows, found = matrix(results), []
+    rows, parts = matrix(results), []
     if rows.empty:
         return rows
     rows = rows.dropna(subset=["ours", "at_home"])
@@ -215,26 +189,28 @@ def robustness(results: Results) -> pd.DataFrame:
         if probit:
             x, y = within(x, part["n_at_home"].to_numpy()), within(y, part["n"].to_numpy())
         for method in part["method"].unique():
-            own = (part["method"] == method).to_numpy()
-            kept = own & np.isin(pairs, pairs[~own])
-            if not kept.any() or part["method"][~own].nunique() < FEWEST_METHODS - 1:
+            its = (part["method"] == method).to_numpy()
+            kept = its & np.isin(pairs, pairs[~its])
+            if not kept.any() or part["method"][~its].nunique() < FEWEST_METHODS - 1:
                 continue
-            line = fitted_line(x[~own], y[~own], pairs[~own], probit)
+            line = fitted_line(x[~its], y[~its], pairs[~its], probit)
             above = part["ours"][kept] - line.at(x[kept], pairs[kept])
-            interval = over_pairs(part[kept].assign(above=above), "above")
-            found.append(
-                {
-                    **dict(zip(KEYS, names, strict=True)),
-                    "method": method, "effective_robustness": interval.mean,
-                    "low": interval.low, "high": interval.high, "slope": line.slope,
-                    "at_home": x[kept].mean(), "elsewhere": y[kept].mean(),
-                    "domains": interval.n,
-                    "better": -interval.mean if probit else interval.mean,
-                }
-            )  # fmt: skip
-    if not found:
+            better = above if probit else -above
+            parts.append(
+                part[kept].assign(effective_robustness=above, better=better, slope=line.slope)
+            )
+    if not parts:
         return pd.DataFrame()
-    return pd.DataFrame(found).sort_values([*KEYS, "better"], kind="stable").drop(columns="better")
+    cells, by = pd.concat(parts), [*KEYS, "method"]
+    means = cells.groupby(by, sort=False).agg(
+        slope=("slope", "first"), at_home=("at_home", "mean"), elsewhere=("ours", "mean"),
+        better=("better", "mean"),
+    )  # fmt: skip
+    found = over_pairs(cells, by, "effective_robustness", ("below", "above"))
+    found = found.merge(means.reset_index(), on=by)
+    ascending = [True] * len(KEYS) + [False]
+    found = found.sort_values([*KEYS, "better"], ascending=ascending, kind="stable")
+    return found.drop(columns="better")
 
 
 def curves(results: Results) -> pd.DataFrame:
@@ -268,7 +244,9 @@ def curves(results: Results) -> pd.DataFrame:
 def shares(results: Results) -> pd.DataFrame:
     """Label shift and group shift: the largest change of a share first, tested (Holm)."""
     rows = results.with_facets(results.shares, ["data", "trained_on"], {"data": "dataset"})
-    rows = _concluded(rows, "change", ("falls", "rises")).drop(columns="needed_domains")
+    p_holm = holm(rows["p"])
+    words = np.where(rows["change"] < 0, "falls", "rises")
+    rows = rows.assign(p_holm=p_holm, says=np.where(p_holm < LEVEL, words, UNKNOWN))
     shown = [
         "data", "trained_on", "domain", "attribute", "group", "label", "says", "at_home",
         "elsewhere", "change", "low", "high", "estimated", "rows_home", "rows_away", "p", "p_holm",
@@ -301,7 +279,7 @@ def found_regions(results: Results) -> pd.DataFrame:
         "at_home", "elsewhere", "change", "low", "high", "rows_home", "rows_away",
     ]  # fmt: skip
     rows = rows.assign(
-        says=np.where(known, direction, "cannot tell"),
+        says=np.where(known, direction, UNKNOWN),
         least=rows[["low", "high"]].abs().min(axis=1),
     )
     rows["least"] = rows["least"].where(known, -rows["least"])
@@ -337,9 +315,24 @@ def tableshift(results: Results) -> pd.DataFrame:
     ).drop(columns=["benchmark", "algorithm"])
 
 
-def over_pairs(rows: pd.DataFrame, value: str) -> OverDomains:
-    """Mean of a column over sources and targets, with an interval that resamples domains."""
-    return over_domains(rows.pivot_table(index="trained_on", columns="tested_on", values=value))
+def over_pairs(
+    cells: pd.DataFrame, by: Sequence[str], value: str, words: tuple[str, str]
+) -> pd.DataFrame:
+    """Means over sources and targets of a column, tested as one family; a row per group of ``by``.
+
+    Returns:
+        ``by``, says (one of the words for below and above 0, or ``UNKNOWN``), the column, and of
+        ``inference.verdicts.concluded`` low, high, domains (targets), p, p_holm and detectable.
+    """
+    place = ["trained_on", "tested_on"]
+    wide = cells.pivot_table(index=list(by), columns=place, values=value, sort=False)
+    values, (sources, targets) = wide.to_numpy(), map(wide.columns.get_level_values, (0, 1))
+    domains = np.array([targets[np.isfinite(row)].nunique() for row in values])
+    found = concluded(over_domains(values, sources, targets), domains).set_index(wide.index)
+    says = np.select([found["sign"] < 0, found["sign"] > 0], words, UNKNOWN)
+    found = found.rename(columns={"value": value, "n": "domains"}).assign(says=says)
+    shown = ["says", value, "low", "high", "domains", "p", "p_holm", "detectable"]
+    return found[shown].reset_index()
 
 
 def _outside(results: Results) -> pd.DataFrame:
@@ -351,24 +344,13 @@ def _outside(results: Results) -> pd.DataFrame:
     overall = overall[overall["shift"] == UNSHIFTED]
     other = alone[alone["shift"] != UNSHIFTED]
     keys = ["dataset", "method", "trial", "seed", "attribute", "metric"]
-    found = []
+    parts = []
     for name in MEASURES:
         home = compared(overall, name).rename(columns={"value": "at_home", "n": "n_at_home"})
         both = compared(other, name).merge(home[[*keys, "at_home", "n_at_home"]], on=keys)
-        found.append(both.assign(change=both["value"] - both["at_home"]))
-    rows = pd.concat(found).rename(columns={"domain": "tested_on"})
+        parts.append(both.assign(change=both["value"] - both["at_home"]))
+    rows = pd.concat(parts).rename(columns={"domain": "tested_on"})
     return results.with_facets(rows, ["data", "trained_on"], {"data": "dataset"})
-
-
-def _concluded(tests: pd.DataFrame, effect: str, words: tuple[str, str]) -> pd.DataFrame:
-    """Tests with p-values adjusted for their number (Holm), and what each one says."""
-    p_holm = adjusted(tests["p"])
-    direction = np.where(tests[effect] < 0, *words)
-    return tests.assign(
-        p_holm=p_holm,
-        says=np.where(p_holm < LEVEL, direction, "cannot tell"),
-        needed_domains=needed_domains(int(p_holm.count()), LEVEL),
-    )
 
 
 VIEWS = (

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from robust_fairness.citations import bibliography, sources
 from robust_fairness.rendering.figure_html import figure, image, plotly_source
 from robust_fairness.rendering.html import rendered, table
 from robust_fairness.reporting import (
@@ -26,7 +27,6 @@ from robust_fairness.reporting import (
     trial_selection,
     unprocessing,
 )
-from robust_fairness.reporting.citations import bibliography, sources
 from robust_fairness.reporting.figures import FIGURES, rank_diagram, trade_off
 from robust_fairness.reporting.matrix import other_networks
 from robust_fairness.reporting.results import CELL, Results
