@@ -8,27 +8,30 @@ import subprocess
 import sys
 import time
 import tracemalloc
-from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import parse
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
-from kedro.io import DataCatalog, DatasetError
+from kedro.io import DatasetError
 from kedro.io.core import Version
 from safetensors.numpy import load_file, save, save_file
 
 from robust_fairness.catalog._mapping import TYPES, mapped
 from robust_fairness.catalog.arrays import ModelsDataset, SamplesDataset
-from robust_fairness.catalog.catalog import Catalog
-from robust_fairness.catalog.files import FigureDataset, PictureDataset, TableDataset, TextDataset
-from robust_fairness.catalog.schemas import Schema
+from robust_fairness.catalog.files import (
+    FigureDataset,
+    PictureDataset,
+    ResultsDataset,
+    TableDataset,
+    TextDataset,
+)
+from robust_fairness.catalog.schemas import Results, Schema
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import HOST
@@ -422,36 +425,6 @@ def test_tables_and_figures_have_previews(tmp_path):
     assert list(figure.load().data[0].y) == [1, 2]
 
 
-def test_names_mean_what_they_mean_in_the_catalog_of_kedro():
-    """Those of every pattern of the project, of a more general one, of an entry, and of none."""
-    entries = ConfigLoader(str(shipped_configuration()), "base", **CONFIG_LOADER_ARGS)["catalog"]
-    entries["adult.{label}.models"] = {"type": "MemoryDataset", "metadata": {"of": ["{label}"]}}
-    entries["{any}"] = {"type": "pandas.CSVDataset", "filepath": "data/{any}.csv"}
-    ours, original = Catalog.from_config(entries), DataCatalog.from_config(entries)
-    names = [one.format_map(defaultdict(lambda: "adult")) for one in entries] + ["a.b.none"]
-    assert len(names) > 40
-    for name in names:
-        found = ours.config_resolver.resolve_pattern(name)
-        assert found == original.config_resolver.resolve_pattern(name)
-        assert (name in ours) and type(ours[name]) is type(original[name])
-    assert ours.validators == original.validators
-    ours["params:a"] = {"b": 1}
-    assert ours.load("params:a") == {"b": 1}  # which logs
-    assert "unknown" not in Catalog()
-
-
-def test_a_pattern_is_compiled_once_for_all_names(monkeypatch):
-    compiled = []
-    create = parse.Parser.__init__
-    monkeypatch.setattr(
-        parse.Parser, "__init__", lambda self, *a, **o: compiled.append(a) or create(self, *a, **o)
-    )
-    catalog = Catalog.from_config({"{dataset}.{label}.x": {"type": "MemoryDataset"}})
-    for number in range(20):
-        assert catalog.get(f"adult.erm_{number}.x") is not None
-    assert len(compiled) == 1
-
-
 def test_schema_refuses_other_columns_and_types():
     """Strict: a missing column, a further one, a wrong type, a missing seed."""
     good = tables.table(tables.METRICS, [dict.fromkeys(tables.METRICS, "1") | {"value": None}])
@@ -463,6 +436,39 @@ def test_schema_refuses_other_columns_and_types():
     ):
         with pytest.raises(Exception, match="column|type|expected"):
             Schema("metrics").validate(bad)
+
+
+def test_every_table_of_the_catalog_is_checked_by_its_declaration():
+    """Only the summary, made for reading, and the curve of a generator have no schema."""
+    entries = ConfigLoader(str(shipped_configuration()), "base", **CONFIG_LOADER_ARGS)["catalog"]
+    checked = {
+        name: entry["validator"]["options"]["table"]
+        for name, entry in entries.items()
+        if "options" in entry.get("validator", {})
+    }
+    made = {name for name, entry in entries.items() if entry["type"].endswith("TableDataset")}
+    assert made - checked.keys() == {"summary", "{generator}.loss"}
+    assert all(name.rpartition(".")[2] == table for name, table in checked.items())
+    assert {*checked.values(), "states"} == tables.TABLES.keys()
+
+
+def test_results_come_back_with_the_same_bytes_and_are_checked(tmp_path):
+    metrics = tables.table(tables.METRICS, [dict.fromkeys(tables.METRICS, "1") | {"value": None}])
+    picture = np.random.default_rng(0).integers(0, 256, (7, 5, 3)).astype(np.uint8)
+    datasets = [ResultsDataset(filepath=str(tmp_path / name)) for name in ("a.zip", "b.zip")]
+    for dataset in datasets:
+        dataset.save({"metrics": metrics, "contact_sheet": picture})
+    assert datasets[0].sha256 == datasets[1].sha256
+    found = datasets[0].load()
+    pd.testing.assert_frame_equal(found["metrics"], metrics)
+    assert np.array_equal(found["contact_sheet"], picture)
+    assert datasets[0].preview()["columns"] == list(metrics)
+    assert Results().validate(found) is found
+    with pytest.raises(Exception, match="column"):
+        Results().validate({"metrics": metrics.drop(columns="note")})
+    (tmp_path / "a.zip").write_bytes((tmp_path / "a.zip").read_bytes()[:-30])
+    with pytest.raises(DatasetError, match=r"a\.zip: corrupted file"):
+        datasets[0].load()
 
 
 def test_no_pickle_on_any_load_path():

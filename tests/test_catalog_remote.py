@@ -1,6 +1,5 @@
 """Files that lie elsewhere: in memory, and in a folder that is reached by fsspec alone."""
 
-import shutil
 import uuid
 from collections.abc import Iterator
 
@@ -12,8 +11,8 @@ from click.testing import CliRunner
 from kedro.io import DatasetError
 from kedro.io.core import Version
 
-from robust_fairness.catalog._remote import OBJECT_STORES, Remote
 from robust_fairness.catalog.arrays import SamplesDataset
+from robust_fairness.catalog.atomic import LOCAL, OBJECT_STORES
 from robust_fairness.catalog.files import FigureDataset, PictureDataset, TableDataset, TextDataset
 from robust_fairness.cli.main import cli
 from robust_fairness.core.errors import InputError
@@ -24,9 +23,9 @@ from robust_fairness.settings import CONFIG_LOADER_ARGS
 from tests.project import ROOT
 
 CATALOG = """
-tables:
+metrics:
   type: robust_fairness.catalog.files.TableDataset
-  filepath: dir://{file}.parquet
+  filepath: dir://metrics.parquet
   versioned: true
   credentials: store
   fs_args: {target_protocol: file}
@@ -58,7 +57,6 @@ def test_what_a_run_left_is_reached_as_its_environment_tells(tmp_path, monkeypat
 
 
 def test_the_catalog_alone_tells_where_files_are(tmp_path):
-    """Its entries, and those of tables, which are made of one of them."""
     written = (ROOT / "conf" / "base" / "catalog.yml").read_text()
     (tmp_path / "base").mkdir()
     path = tmp_path / "base" / "catalog.yml"
@@ -67,15 +65,6 @@ def test_the_catalog_alone_tells_where_files_are(tmp_path):
     assert {"metrics", "{dataset}.{method}.metrics", "{dataset}.samples"} <= set(found)
     places = [one["filepath"] for one in found.values() if one["type"] != "MemoryDataset"]
     assert all(place.startswith("dir://") for place in places)
-    path.write_text(written.replace("\ntables:", "\nothers:"))
-    assert "metrics" in ConfigLoader(tmp_path, **CONFIG_LOADER_ARGS)["catalog"]  # the package's
-    source = tmp_path / "source"
-    shutil.copytree(tmp_path / "base", source / "conf" / "base")
-    (source / "conf" / "local").mkdir()
-    (source / "conf" / "local" / "catalog.yml").touch()
-    archive = shutil.make_archive(str(tmp_path / "archive"), "zip", source)  # is complete
-    with pytest.raises(InputError, match="no entry `tables`"):
-        ConfigLoader(archive, **CONFIG_LOADER_ARGS)["catalog"]
 
 
 @pytest.fixture(params=["memory", "local"])
@@ -191,7 +180,7 @@ def test_a_failed_transfer_leaves_what_was_there(store, monkeypatch, kind):
     path = f"{store}/page.html"
     TextDataset(filepath=path).save("first")
     dataset = TextDataset(filepath=path)
-    system = dataset._remote.system
+    system = dataset.system
 
     def half(here: str, there: str, **options) -> None:
         with system.open(there, "wb") as file:
@@ -212,15 +201,14 @@ def test_a_failed_transfer_leaves_what_was_there(store, monkeypatch, kind):
 def test_object_stores_get_one_upload_and_no_move(monkeypatch):
     """There a move is a copy, and an object is there whole or not at all."""
     assert {"s3", "gs", "abfs"} <= OBJECT_STORES
-    remote = Remote("memory", {})
-    monkeypatch.setattr(remote, "protocol", "s3")
+    dataset = TextDataset(filepath="memory://bucket/key")
+    monkeypatch.setattr(dataset, "protocol", "s3")
     calls = []
     for name in ("put_file", "mv"):
         monkeypatch.setattr(
-            remote.system, name, lambda *words, called=name, **options: calls.append(called)
+            dataset.system, name, lambda *words, called=name, **options: calls.append(called)
         )
-    with remote.written(remote.path("memory://bucket/key")) as path:
-        path.write_text("whole")
+    dataset.save("whole")
     assert calls == ["put_file"]
 
 
@@ -257,7 +245,7 @@ def test_a_path_of_this_machine_is_no_other_file_system(tmp_path):
     for path in (f"{tmp_path}/a.txt", f"file://{tmp_path}/a.txt"):
         dataset = TextDataset(filepath=path)
         dataset.save("text")
-        assert dataset._remote is None
+        assert dataset.protocol == LOCAL
         assert dataset.place == f"{tmp_path}/a.txt"
         with dataset.local() as local:
             assert local == tmp_path / "a.txt"

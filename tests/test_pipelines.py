@@ -13,6 +13,7 @@ import torch
 from kedro.framework.project import pipelines
 from kedro.io import DataCatalog
 from kedro.pipeline import Node, Pipeline
+from kedro_viz.data_access.repositories.modular_pipelines import ModularPipelinesRepository
 from pydantic import BaseModel
 
 from robust_fairness.core import tables
@@ -31,11 +32,11 @@ from robust_fairness.pipelines import (
     shifts,
     training,
 )
-from robust_fairness.pipelines.evaluation.pipeline import state
+from robust_fairness.pipelines.evaluation.pipeline import JOINED, collect, join, state
 from robust_fairness.pipelines.generation.pipeline import fit as fit_generator
 from robust_fairness.pipelines.generation.pipeline import read as read_generator
-from robust_fairness.pipelines.nodes import collect, fan_in
-from robust_fairness.pipelines.reporting.pipeline import FURTHER, report
+from robust_fairness.pipelines.nodes import fan_in
+from robust_fairness.pipelines.reporting.pipeline import COLLECTED, FURTHER, report
 from robust_fairness.pipelines.shifts.pipeline import shift
 from robust_fairness.runs.configuration import ConfigLoader
 from robust_fairness.runs.hooks import RunRecord
@@ -79,7 +80,7 @@ class Counted(str):
 def hashes(cells: int) -> int:
     """How often the inputs of a collecting node are hashed when its pipeline is made."""
     inputs = {f"c{number}": Counted(f"c{number}") for number in range(cells)}
-    node = fan_in(lambda **parts: parts, inputs, "all", "collect")
+    node = fan_in(lambda **parts: parts, inputs, "all", "collect", "d")
     before = Counted.hashed
     assert Pipeline([node]).inputs() == set(inputs)
     return Counted.hashed - before
@@ -109,7 +110,7 @@ def test_every_node_carries_the_tags_of_its_place():
         dataset, _, method = (node.namespace or "").partition(".")
         shift = node.name.partition("shift_")[2].rstrip("0123456789_")
         kind = "generator" if dataset == "digits_edm" else "dataset"
-        expected = {f"{kind}.{dataset}"} if dataset else set()
+        expected = {f"{kind}.{dataset}"} if dataset != "reporting" else set()
         expected |= {f"method.{method}"} if method else set()
         expected |= {f"shift.{shift}"} if shift else set()
         joins = node.name.rpartition(".")[2].startswith(("collect", "diagnose", "report"))
@@ -144,8 +145,8 @@ def test_a_narrower_grid_is_a_smaller_pipeline_that_still_ends_in_the_report():
     use("base", datasets="diabetes", methods="cuma", shifts="uniform_noise")
     small = robust_fairness.create_pipeline()
     names = {node.name for node in small.nodes}
-    assert {node.namespace for node in small.nodes} == {None, "diabetes", "diabetes.cuma"}
-    assert {"collect_metrics", "summarise", "report"} <= names
+    assert {node.namespace for node in small.nodes} == {"reporting", "diabetes", "diabetes.cuma"}
+    assert {f"reporting.{name}" for name in ("collect", "summarise", "report")} <= names
     assert not [name for name in names if "gaussian" in name]
     assert "report" in small.outputs()
 
@@ -158,6 +159,23 @@ def test_pipelines_of_a_process_follow_the_grid_in_use(monkeypatch):
         use("smoke", datasets="diabetes", methods=methods)
         cells = {node.namespace for node in pipelines["training"].nodes}
         assert cells == {f"diabetes.{one}" for one in methods.split(",")}
+
+
+def test_lineage_opens_to_few_boxes_that_open_to_datasets_cells_and_nodes():
+    """Kedro-Viz shows the children of a namespace, without parameters, and hides those below."""
+    use("base")
+    pipeline = robust_fairness.create_pipeline()
+    assert all(node.namespace for node in pipeline.nodes)
+    viz = ModularPipelinesRepository()
+    viz.populate_tree(pipeline)
+    tree = viz.as_dict()
+    assert len(tree["__root__"].children) <= 40
+    assert {"diabetes", "reporting"} <= {box.id for box in tree["__root__"].children}
+    cells = {box.id for box in tree["diabetes"].children if box.type == "modularPipeline"}
+    assert cells == {
+        f"diabetes.{name}" for name in ["erm", "adv_debias", "laftr", "cuma", "faircocco"]
+    }
+    assert [box.type for box in tree["diabetes.erm"].children].count("task") == 4
 
 
 def test_listing_the_pipelines_imports_nothing_heavy():
@@ -316,13 +334,13 @@ def test_tables_are_joined_without_those_that_failed():
         tables.table(tables.METRICS, [row(method=name, value=value)])
         for name, value in (("erm", 0.5), ("laftr", None))
     )
-    joined = collect("metrics", erm=first, cuma=Failure("d.cuma.train", "no"), laftr=second)
+    joined = join("metrics", [first, Failure("d.cuma.train", "no"), second])
     assert joined["method"].tolist() == ["erm", "laftr"]
     assert joined.dtypes.astype(str).to_dict() == first.dtypes.astype(str).to_dict()
 
 
 def test_nothing_but_failures_joins_to_an_empty_table_of_the_right_columns():
-    joined = collect("metrics", cuma=Failure("d.cuma.train", "no"))
+    joined = join("metrics", [Failure("d.cuma.train", "no")])
     assert joined.empty
     assert list(joined) == list(tables.METRICS)
 
@@ -353,7 +371,7 @@ def test_states_say_why_a_cell_failed():
     ("of_dataset", "expected"),
     [
         (
-            pd.DataFrame([{"method": "erm", "state": "done", "reason": ""}]),
+            {"states": pd.DataFrame([{"method": "erm", "state": "done", "reason": ""}])},
             {("diabetes", "erm"): "done", ("diabetes", "cuma"): "not selected"},
         ),
         (
@@ -373,7 +391,7 @@ def test_report_tells_every_cell_of_the_full_grid_its_state(monkeypatch, of_data
     monkeypatch.setattr("robust_fairness.reporting.report", page)
     use("smoke", datasets="diabetes", methods="erm")
     row = {name: "" if kind == "str" else 0 for name, kind in tables.METRICS.items()}
-    report(tables.METRICS.table([row]), {}, diabetes_states=of_dataset)
+    report(tables.METRICS.table([row]), {}, diabetes_results=of_dataset)
     others = [
         ("diabetes_continuous", "erm"),
         ("biased_digits", "erm"),
@@ -404,35 +422,69 @@ def test_embeddings_of_the_cells_that_are_named_are_drawn_and_reported():
     """A node a cell, from what training keeps; the report takes all of them."""
     loader = with_planes()
     pipeline = robust_fairness.create_pipeline()
-    nodes = [node for node in pipeline.nodes if node.name.endswith("draw_embedding_plane")]
+    nodes = [node for node in pipeline.nodes if node.name.endswith("draw_planes")]
     assert {node.namespace for node in nodes} == {"diabetes.cuma", "diabetes.erm"}
     for node in nodes:
         cell = node.namespace
         assert set(node.inputs) == {
             "diabetes.samples", f"{cell}.validation", f"{cell}.selection", f"params:{cell}.cell",
         }  # fmt: skip
-        assert node.outputs == [f"{cell}.embedding_plane"]
+        assert node.outputs == [f"{cell}.planes"]
         assert node.tags == {"dataset.diabetes", f"method.{cell.partition('.')[2]}"}
-    joining = next(one for one in pipeline.nodes if one.name == "diabetes.collect_planes")
-    made = [f"diabetes.{label}.embedding_plane" for label in ("erm", "cuma")]
-    assert sorted(joining.inputs) == sorted(made)
+    joining = next(node for node in pipeline.nodes if node.name == "diabetes.collect")
+    made = [f"diabetes.{label}.planes" for label in ("erm", "cuma")]
+    assert set(made) == {name for name in joining.inputs if name.endswith(".planes")}
     assert joining.tags == {"dataset.diabetes", "fan_in"}
-    asked = next(node for node in pipeline.nodes if node.name == "report")
-    assert joining.outputs == ["diabetes_planes"]
+    assert joining.outputs == ["diabetes_results"]
+    asked = next(node for node in pipeline.nodes if node.name == "reporting.report")
     assert "planes" in asked.inputs
     catalog = DataCatalog.from_config(loader["catalog"])
-    files = [catalog.get(name)._filepath for name in (*made, *joining.outputs)]
-    assert [path.name for path in files] == ["embedding_plane.parquet"] * 2 + ["planes.parquet"]
-    assert len({str(path) for path in files}) == 3
+    files = {str(catalog.get(name)._filepath) for name in (*made, "planes")}
+    assert len(files) == 3
 
 
 def test_a_narrower_grid_draws_only_its_own_cells():
     with_planes(datasets="diabetes", methods="erm")
-    names = {node.name for node in reporting.create_pipeline().nodes}
-    own = {"diabetes.erm.draw_embedding_plane", "describe_cells", "summarise", "report"}
-    own |= {f"diabetes.collect_{name}" for name in ("choices", "planes", "trials")}
-    joined = ("metrics", *(name for name in FURTHER if name != "cells"))
-    assert names == own | {f"collect_{name}" for name in joined}
+    drawn = [name for name in (node.name for node in evaluation.create_pipeline().nodes)
+             if name.endswith("draw_planes")]  # fmt: skip
+    assert drawn == ["diabetes.erm.draw_planes"]
+
+
+def test_the_report_reads_the_results_of_every_dataset_and_joins_their_tables():
+    """One input of a dataset; every table that some dataset has is a table of the run."""
+    loader = use("base")
+    nodes = {node.name: node for node in reporting.create_pipeline().nodes}
+    assert nodes.keys() == {
+        f"reporting.{name}" for name in ("collect", "describe_cells", "report", "summarise")
+    }
+    results = {f"{dataset.name}_results" for dataset in loader.selected_experiment.datasets}
+    assert set(nodes["reporting.collect"].inputs) == results
+    assert set(nodes["reporting.report"].inputs) == {"manifest", "metrics", *FURTHER, *results}
+    ours = {
+        name.rpartition(".")[2]
+        for node in evaluation.create_pipeline().nodes
+        if node.name.endswith(".collect")
+        for name in node.inputs
+    }
+    assert ours == {*COLLECTED, "history", "contact_sheet"}
+
+
+def test_results_of_a_dataset_lack_what_failed():
+    parts = {
+        "d.erm.metrics": tables.table(tables.METRICS, [row(method="erm")]),
+        "d.erm.history": tables.table(tables.HISTORY, []),
+        "d.erm.trials": tables.table(tables.TRIALS, []),
+        "d.erm.choices": tables.table(tables.CHOICES, []),
+        "d.cuma.planes": Failure("d.cuma.train", "no"),
+        "d.splits": tables.table(tables.SPLITS, []),
+        "d.contact_sheet": Failure("d.draw_contact_sheet", "no"),
+    }
+    parts |= {f"d.cuma.{part}": Failure("d.cuma.train", "no") for part in ("metrics", "history")}
+    parts |= {f"d.cuma.{part}": Failure("d.cuma.train", "no") for part in ("trials", "choices")}
+    results = collect(**parts)
+    assert results.keys() == {*JOINED, "states", "splits"}
+    assert results["metrics"]["method"].tolist() == ["erm"]
+    assert results["states"]["state"].tolist() == ["done", "failed"]
 
 
 def test_planes_of_cells_reach_the_page_joined_without_those_that_failed(monkeypatch):
@@ -449,8 +501,8 @@ def test_planes_of_cells_reach_the_page_joined_without_those_that_failed(monkeyp
     monkeypatch.setattr("robust_fairness.reporting.report", page)
     use("smoke")
     failed = Failure("d.triplet.train", "no memory")
-    joined = collect("planes", parade=plane("parade"), triplet=failed, margin=plane("margin"))
+    joined = join("planes", [plane("parade"), failed, plane("margin")])
     assert joined.dtypes.astype(str).to_dict() == plane("m").dtypes.astype(str).to_dict()
-    assert list(collect("planes", triplet=failed)) == list(tables.PLANES)
+    assert list(join("planes", [failed])) == list(tables.PLANES)
     report(tables.METRICS.table([]), {}, planes=joined, splits=failed)
     assert given["planes"]["method"].tolist() == ["parade", "margin"]

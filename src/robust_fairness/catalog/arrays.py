@@ -11,6 +11,7 @@ import pandas as pd
 
 from robust_fairness.catalog._mapping import mapped
 from robust_fairness.catalog.atomic import AtomicDataset
+from robust_fairness.catalog.files import TablePreview, first_rows
 from robust_fairness.core.errors import InputError
 
 HEADER = "robust_fairness"
@@ -116,6 +117,10 @@ class SamplesDataset(ArraysDataset):
             downstream=frames.get("downstream"),
             split_attributes={name: frames[f"{OF_SPLIT}{name}"] for name in rest["of_split"]},
         )
+
+    def preview(self, nrows: int = 10) -> TablePreview:
+        """The first rows without their inputs: labels, attributes and splits."""
+        return first_rows(self.load().table(), nrows)
 
 
 def _questions(rest: Any) -> Any:

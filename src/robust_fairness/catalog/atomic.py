@@ -1,17 +1,33 @@
 """Versioned files of Kedro that are saved atomically, on this machine or elsewhere."""
 
-import os
+import tempfile
+import uuid
 from abc import abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import fsspec
 from kedro.io import AbstractVersionedDataset, DatasetError, Version
 
-from robust_fairness.catalog._remote import Remote, protocol_of
-from robust_fairness.core.errors import first_line
+from robust_fairness.core.errors import InputError, first_line, unknown_name
 from robust_fairness.core.files import atomic_path, sha256_of
+
+LOCAL = "file"
+# Stores whose uploads are atomic.
+OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oci", "oss", "hf"}
+
+
+def file_system(protocol: str, options: dict[str, Any]) -> Any:
+    """The file system of fsspec of a protocol, such as ``s3`` of ``s3://bucket/key``."""
+    if protocol not in fsspec.available_protocols():
+        raise unknown_name("protocol", protocol, fsspec.available_protocols())
+    try:
+        # other processes write as well, so listings are not cached
+        return fsspec.filesystem(protocol, use_listings_cache=False, **options)
+    except (ImportError, TypeError, ValueError) as error:
+        raise InputError(f"{protocol}://: {error}") from error
 
 
 class AtomicDataset(AbstractVersionedDataset[Any, Any]):
@@ -40,15 +56,17 @@ class AtomicDataset(AbstractVersionedDataset[Any, Any]):
         self.metadata = metadata
         self.sha256 = ""
         options = {"credentials": credentials, "fs_args": fs_args}
-        self._options = {name: value for name, value in options.items() if value}
-        self._remote: Remote | None = None
-        if protocol_of(filepath) == "file":
-            super().__init__(PurePosixPath(filepath.removeprefix("file://")), version)
-            return
-        self._remote = Remote(protocol_of(filepath), {**(fs_args or {}), **(credentials or {})})
-        super().__init__(
-            self._remote.path(filepath), version, self._remote.exists, self._remote.glob
-        )
+        self.options = {name: value for name, value in options.items() if value}
+        protocol, divider, path = filepath.partition("://")
+        self.protocol = protocol if divider else LOCAL
+        self.system = file_system(self.protocol, {**(fs_args or {}), **(credentials or {})})
+        if self.protocol == LOCAL:
+            inside = PurePosixPath(path if divider else filepath)
+            super().__init__(inside, version)
+        else:
+            inside = PurePosixPath(self.system._strip_protocol(filepath))
+            super().__init__(inside, version, self.system.exists, self.system.glob)
+        self.filepath = self._shown(inside)
 
     @abstractmethod
     def read(self, path: Path) -> Any:
@@ -59,24 +77,24 @@ class AtomicDataset(AbstractVersionedDataset[Any, Any]):
         """Write the content to ``path``."""
 
     @property
-    def options(self) -> dict[str, Any]:
-        """The arguments of its file system."""
-        return dict(self._options)
-
-    @property
     def place(self) -> str:
         """Path or URL of the version to load."""
         return self._shown(self._get_load_path())
 
     @contextmanager
     def local(self) -> Iterator[Path]:
-        """The version to load as a file of this machine: itself, or a copy for the block."""
+        """The version to load as a file of this machine: itself, or a copy for the block.
+
+        What is memory-mapped within the block stays readable after it.
+        """
         path = self._get_load_path()
-        if self._remote is None:
+        if self.protocol == LOCAL:
             yield Path(path)
-        else:
-            with self._remote.fetched(path) as copy:
-                yield copy
+            return
+        with tempfile.TemporaryDirectory(prefix="robust_fairness_") as folder:
+            copy = Path(folder) / path.name
+            self.system.get_file(str(path), str(copy))
+            yield copy
 
     def load(self) -> Any:
         place = self.place
@@ -95,41 +113,55 @@ class AtomicDataset(AbstractVersionedDataset[Any, Any]):
     def save(self, data: Any) -> None:
         """Write to a temporary file and rename it, or write here and upload."""
         path = self._get_save_path()
-        remote = self._remote
-        with atomic_path(Path(path)) if remote is None else remote.written(path) as temporary:
+        with (
+            atomic_path(Path(path)) if self.protocol == LOCAL else self._uploaded(path)
+        ) as temporary:
             self.write(data, temporary)
             self.sha256 = sha256_of(temporary)
 
+    @contextmanager
+    def _uploaded(self, path: PurePosixPath) -> Iterator[Path]:
+        """A local path, uploaded atomically when the block ends without error."""
+        with tempfile.TemporaryDirectory(prefix="robust_fairness_") as folder:
+            copy = Path(folder) / path.name
+            yield copy
+            if self.protocol in OBJECT_STORES:
+                self.system.put_file(str(copy), str(path))
+                return
+            temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+            self.system.makedirs(str(path.parent), exist_ok=True)
+            try:
+                self.system.put_file(str(copy), str(temporary))
+                self.system.mv(str(temporary), str(path))
+            finally:
+                with suppress(FileNotFoundError):
+                    self.system.rm_file(str(temporary))
+
     def remove(self) -> None:
         """Delete the version to load."""
-        if self._remote is None:
-            Path(self._get_load_path()).unlink()
-        else:
-            self._remote.remove(self._get_load_path())
+        self.system.rm_file(str(self._get_load_path()))
+
+    def resolve_load_version(self) -> str | None:
+        """The given version, or that of the newest file; Kedro's own is the last by name."""
+        if self._version and not self._version.load:
+            newest = max(self.list_versions(), key=self.system.modified, default=None)
+            if newest is not None:
+                return PurePosixPath(newest).parent.name
+        found: str | None = super().resolve_load_version()
+        return found
 
     def _shown(self, path: PurePosixPath) -> str:
-        return str(path) if self._remote is None else self._remote.url(path)
-
-    def _get_versions(self) -> list[str]:
-        """Newest file first; Kedro sorts by name, but users may choose run ids."""
-        found = super()._get_versions()
-        if self._remote is not None:
-            return self._remote.newest_first(found)
-        return sorted(found, key=os.path.getmtime, reverse=True)
+        return str(path) if self.protocol == LOCAL else self.system.unstrip_protocol(str(path))
 
     def _init_config(self) -> dict[str, Any]:
         """The configuration of this dataset; Kedro's own method fails for subclasses."""
         kind = type(self)
-        configuration: dict[str, Any] = {
-            "type": f"{kind.__module__}.{kind.__name__}",
-            "filepath": self._shown(self._filepath),
-            **self._options,
-        }
-        return configuration | ({"versioned": True} if self._version else {})
+        configuration = {"type": f"{kind.__module__}.{kind.__name__}", "filepath": self.filepath}
+        return configuration | self.options | ({"versioned": True} if self._version else {})
 
     def _exists(self) -> bool:
-        path = self._get_load_path()
-        return Path(path).exists() if self._remote is None else self._remote.exists(str(path))
+        found: bool = self.system.exists(str(self._get_load_path()))
+        return found
 
     def _describe(self) -> dict[str, Any]:
-        return {"filepath": self._shown(self._filepath), "version": self._version}
+        return {"filepath": self.filepath, "version": self._version}

@@ -1,28 +1,38 @@
 """Tables, pages, pictures and figures, saved atomically."""
 
+from io import BytesIO
 from pathlib import Path
-from typing import Any
-
-from kedro_datasets._typing import ImagePreview, PlotlyPreview, TablePreview
+from typing import Any, NewType
+from zipfile import ZipFile, ZipInfo
 
 from robust_fairness.catalog.atomic import AtomicDataset
+
+# Kedro-Viz knows previews by the names of these types.
+TablePreview = NewType("TablePreview", dict)
+ImagePreview = NewType("ImagePreview", str)
+PlotlyPreview = NewType("PlotlyPreview", dict)
 
 
 class TableDataset(AtomicDataset):
     """A data frame in a Parquet file."""
 
-    def read(self, path: Path) -> Any:
+    @staticmethod
+    def read(path: Path | BytesIO) -> Any:
         import pandas as pd
 
         return pd.read_parquet(path)
 
-    def write(self, data: Any, path: Path) -> None:
+    @staticmethod
+    def write(data: Any, path: Path | BytesIO) -> None:
         data.to_parquet(path, index=False)
 
     def preview(self, nrows: int = 10) -> TablePreview:
-        frame = self.load().head(nrows)
-        content: TablePreview = frame.to_dict(orient="split")
-        return content
+        return first_rows(self.load(), nrows)
+
+
+def first_rows(frame: Any, nrows: int) -> TablePreview:
+    """The first rows of a data frame as Kedro-Viz shows them."""
+    return TablePreview(frame.head(nrows).to_dict(orient="split"))
 
 
 class TextDataset(AtomicDataset):
@@ -38,14 +48,16 @@ class TextDataset(AtomicDataset):
 class PictureDataset(AtomicDataset):
     """A picture, uint8 ``[height, width, 3]`` red, green, blue, in a PNG file."""
 
-    def read(self, path: Path) -> Any:
+    @staticmethod
+    def read(path: Path | BytesIO) -> Any:
         import numpy as np
         from PIL import Image
 
         with Image.open(path) as picture:
             return np.asarray(picture)
 
-    def write(self, data: Any, path: Path) -> None:
+    @staticmethod
+    def write(data: Any, path: Path | BytesIO) -> None:
         from PIL import Image
 
         Image.fromarray(data).save(path, format="PNG")
@@ -56,6 +68,34 @@ class PictureDataset(AtomicDataset):
         with self.local() as path:
             content = path.read_bytes()
         return ImagePreview(base64.b64encode(content).decode())
+
+
+class ResultsDataset(AtomicDataset):
+    """Data frames and pictures by name, in a ZIP file of Parquet and PNG files."""
+
+    def read(self, path: Path) -> dict[str, Any]:
+        with ZipFile(path) as file:
+            return {
+                Path(name).stem: MEMBERS[Path(name).suffix].read(BytesIO(file.read(name)))
+                for name in file.namelist()
+            }
+
+    def write(self, data: dict[str, Any], path: Path) -> None:
+        with ZipFile(path, "w") as file:
+            for name, part in data.items():
+                suffix, content = ".parquet" if hasattr(part, "to_parquet") else ".png", BytesIO()
+                MEMBERS[suffix].write(part, content)
+                file.writestr(ZipInfo(f"{name}{suffix}"), content.getvalue())  # without the time
+
+    def preview(self, nrows: int = 10) -> TablePreview:
+        """The first rows of the metrics."""
+        return first_rows(self.load()["metrics"], nrows)
+
+
+MEMBERS: dict[str, type[TableDataset | PictureDataset]] = {
+    ".parquet": TableDataset,
+    ".png": PictureDataset,
+}
 
 
 class FigureDataset(AtomicDataset):
@@ -75,5 +115,4 @@ class FigureDataset(AtomicDataset):
         import json
 
         with self.local() as path:
-            content: PlotlyPreview = json.loads(path.read_text())
-        return content
+            return PlotlyPreview(json.loads(path.read_text()))

@@ -5,7 +5,7 @@ belong to the namespace of a dataset, a cell or a generator.
 
 ========================  ==========================================================
 ``<part>``                of the run: ``metrics``, ``report``
-``<dataset>_<part>``      of a dataset or generator, read elsewhere: ``adult_states``
+``<dataset>_<part>``      of a dataset or generator, read elsewhere: ``adult_results``
 ``<dataset>.<part>``      of a dataset or generator: ``adult.samples``
 ``<dataset>.shifted.<t>`` a shifted test set: ``adult.shifted.gaussian_noise_0_03``
 ``<dataset>.<label>.<p>`` of a cell: ``adult.cuma.models``
@@ -16,11 +16,7 @@ from dataclasses import dataclass
 
 SHIFTED = "shifted"
 # Parts of a dataset or generator that other namespaces read.
-SHARED = (
-    "choices", "contact_sheet", "diagnosis", "distances", "domain_columns", "frontier", "generator",
-    "generator_quality", "planes", "real", "reference", "regions", "sample_grid", "shares",
-    "splits", "states", "table", "trials",
-)  # fmt: skip
+SHARED = ("generator", "real", "reference", "results")
 
 
 @dataclass(frozen=True)
@@ -70,7 +66,7 @@ def parse(name: str) -> Name:
             return Name(part, first, label)
         case [part]:
             return Name(part, first)
-    for part in sorted(SHARED, key=len, reverse=True):  # the longest ending that fits
+    for part in SHARED:
         dataset = name.removesuffix(f"_{part}")
         if dataset != name:
             return Name(part, dataset)

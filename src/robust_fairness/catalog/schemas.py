@@ -1,6 +1,5 @@
-"""Validators and catalog entries of the tables, from their declarations."""
+"""Validators of tables, from their declarations."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from robust_fairness.core.tables import TABLES
@@ -16,36 +15,20 @@ class Schema:
         import pandera.pandas as pa
 
         columns = {
-            name: pa.Column(one.kind, nullable=bool(one.missing))
-            for name, one in self.declared.columns.items()
+            name: pa.Column(column.kind, nullable=bool(column.missing))
+            for name, column in self.declared.columns.items()
         }
         prefix = self.declared.fields
-        own = [name for name in data if not (prefix and name.startswith(prefix))]
-        pa.DataFrameSchema(columns, strict=True, ordered=True).validate(data[own])
+        named = [name for name in data if not (prefix and name.startswith(prefix))]
+        pa.DataFrameSchema(columns, strict=True, ordered=True).validate(data[named])
         return data
 
 
-def table_entries(written: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The catalog entries of all tables, by name or pattern.
+class Results:
+    """A validator of the catalog: every table of a dataset's results by its schema."""
 
-    Args:
-        written: what they have in common; ``{folder}`` and ``{file}`` of its ``filepath`` differ.
-    """
-    found = {}
-    for table in TABLES.values():
-        preview = {"preview_args": {"nrows": table.preview}} if table.preview else {}
-        validator = {
-            "class": f"{Schema.__module__}.{Schema.__name__}",
-            "on": ["load", "save"],
-            "skip_load_after_save": True,
-            "options": {"table": table.name},
-        }
-        for name, folder in table.entries.items():
-            file = name.replace("}.", "}/").replace("}_", "}/")
-            found[name] = {
-                **written,
-                "filepath": written["filepath"].replace("{folder}", folder).replace("{file}", file),
-                "validator": validator,
-                "metadata": {"kedro-viz": {"layer": table.layer, **preview}},
-            }
-    return found
+    def validate(self, data: Any) -> Any:
+        for name, part in data.items():
+            if name in TABLES:
+                Schema(name).validate(part)
+        return data

@@ -21,7 +21,6 @@ from kedro.config import OmegaConfigLoader
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-import robust_fairness
 from robust_fairness.core.errors import (
     InputError,
     Mistake,
@@ -29,13 +28,11 @@ from robust_fairness.core.errors import (
     together,
     unknown_name,
 )
+from robust_fairness.core.files import CONF
 from robust_fairness.experiment.experiment import Dataset, Experiment
 from robust_fairness.experiment.reading import layered, read, require_files
 from robust_fairness.experiment.used import used_by
 from robust_fairness.experiment.yaml_source import Node, deep_merged, parse
-
-# The configuration that comes with the package.
-DEFAULT = Path(robust_fairness.__file__).with_name("conf")
 
 
 class ConfigurationError(click.ClickException, InputError):
@@ -64,7 +61,7 @@ class ConfigLoader(OmegaConfigLoader):
     def __init__(self, conf_source: str | Path, env: str | None = None, **options: Any) -> None:
         folder = Path(conf_source)
         if not folder.is_file():  # an archive holds all of its environments
-            found = {path.name for conf in (folder, DEFAULT) for path in conf.glob("*/")}
+            found = {path.name for conf in (folder, CONF) for path in conf.glob("*/")}
             if env is not None and env not in found:
                 raise unknown_name("environment", env, found)
         super().__init__(conf_source, env, **options)
@@ -74,7 +71,7 @@ class ConfigLoader(OmegaConfigLoader):
         """The folder of an environment: the project's own, or else that of the package."""
         own: str = super()._get_conf_env_path(env)
         is_missing = self._protocol == "file" and not Path(own).is_dir()
-        return str(DEFAULT / env) if is_missing else own
+        return str(CONF / env) if is_missing else own
 
     def _read_dir_configs(self, conf_path: str, *options: Any, **named: Any) -> dict[Path, Any]:
         """The files of an environment; those of a project's ``base`` come after the package's."""
@@ -85,7 +82,7 @@ class ConfigLoader(OmegaConfigLoader):
 
     def _folders(self, folder: str | Path) -> list[Path]:
         """The folders of an environment: a project's ``base`` adds to that of the package."""
-        path, package = Path(folder), DEFAULT / str(self.base_env)
+        path, package = Path(folder), CONF / str(self.base_env)
         is_added = self._protocol == "file" and path.name == self.base_env
         return [package, path] if is_added and path.resolve() != package.resolve() else [path]
 
@@ -94,7 +91,7 @@ class ConfigLoader(OmegaConfigLoader):
 
         Folders above ``conf`` do not count: the package may be in an environment ``.venv``.
         """
-        path, package = Path(path_str).resolve(), DEFAULT.resolve()
+        path, package = Path(path_str).resolve(), CONF.resolve()
         if self._protocol == "file" and path.is_relative_to(package):
             return any(part[0] == "." for part in path.relative_to(package).parts)
         return bool(super()._is_hidden(path_str))
@@ -109,16 +106,9 @@ class ConfigLoader(OmegaConfigLoader):
             return written | (node_parameters(self.validated_experiment) if written else {})
         if key != "catalog":
             return super().__getitem__(key)
-        from robust_fairness.catalog.schemas import table_entries
-
         with self._resolving(key):
             catalog: dict[str, Any] = super().__getitem__(key)
-        if "tables" not in catalog:
-            raise InputError(
-                "catalog.yml has no entry `tables`, of which those of tables are made; allowed: "
-                "that of the package's conf/base/catalog.yml, also with another place"
-            )
-        return table_entries(catalog.pop("tables")) | catalog
+        return catalog
 
     @contextmanager
     def _resolving(self, key: str) -> Iterator[None]:

@@ -118,7 +118,7 @@ class RunRecord:
             provenance.record(run_id, outputs={dataset_name: _recorded(dataset)})
         found = names.parse(dataset_name)
         if found.part in CHECKPOINTED:
-            from robust_fairness.core.checkpoints import drop
+            from robust_fairness.compute.checkpoints import drop
 
             reference = f"{found.dataset}.{found.part}" if found.part == "reference" else ""
             drop(found.cell or reference or dataset_name)

@@ -9,7 +9,7 @@ from typing import Any
 import kedro
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.runs.configuration import DEFAULT
+from robust_fairness.core.files import CONF
 
 PYPROJECT = """\
 # Marks the folder as a Kedro project that uses robust_fairness.
@@ -98,7 +98,7 @@ def create(folder: Path) -> list[Path]:
         "README.md": README.format(name=name),
         ".gitignore": IGNORED,
         ".telemetry": TELEMETRY,
-        "conf/logging.yml": (DEFAULT / "logging.yml").read_text(encoding="utf-8"),
+        "conf/logging.yml": (CONF / "logging.yml").read_text(encoding="utf-8"),
         "notebooks/first_look.ipynb": json.dumps(_notebook(), indent=1) + "\n",
         **{f"{one}/.gitkeep": "" for one in FOLDERS},
     }

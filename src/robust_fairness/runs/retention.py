@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from robust_fairness.core import checkpoints
+from robust_fairness.compute import checkpoints
 from robust_fairness.core.errors import InputError
 from robust_fairness.runs import provenance, tracking
 from robust_fairness.runs.ownership import owned

@@ -9,8 +9,8 @@ gets no rows of the data, neither in models that keep training rows nor in conta
 report, unless it is ``with-data``.
 
 Metrics of a cell are those of the trial that its first criterion selected, means over seeds. Their
-names begin with the section in which MLflow's page shows them: ``home/<metric>/<attribute>``,
-``domain/<domain>/...``, ``shift/<shift>_<severity>/...``, ``validation/<criterion>`` and
+names begin with the section in which MLflow's page shows them: ``home/<metric> <attribute>``,
+``domain/<domain> ...``, ``shift/<shift>_<severity> ...``, ``validation/<criterion>`` and
 ``training/<quantity>``.
 """
 
@@ -47,7 +47,7 @@ SWITCH = "ROBUST_FAIRNESS_MLFLOW"
 URI, EXPERIMENT_NAME = "MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME"
 SYSTEM_METRICS = "MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING"
 EXPERIMENT = "robust_fairness"  # unless another is named
-SHEET = "contact_sheet"
+SHEET = '<img src="data:image'  # of a report that shows images of the data
 SILENCE = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
 # A short timeout finds out whether there is a server; later it may be busy with other clients.
 TIMEOUT, RETRIES = "MLFLOW_HTTP_REQUEST_TIMEOUT", "MLFLOW_HTTP_REQUEST_MAX_RETRIES"
@@ -155,7 +155,8 @@ class MlflowTracking:
                 ),
             )
         elif node.short_name == "predict" and os.environ.get(SWITCH, "").lower() != "no-models":
-            if find("network", cell.network.name).keeps_training_rows and not may_send_data():
+            network = find("network", cell.network.name)
+            if getattr(network, "keeps_training_rows", False) and not may_send_data():
                 logger.warning(
                     "%s: its model keeps training rows and is not sent to the MLflow server; "
                     "%s=with-data sends it", cell.name, SWITCH,
@@ -187,11 +188,7 @@ class MlflowTracking:
             for name in ("report", "metrics")
             if name in outputs and catalog.exists(name)
         }
-        if (
-            "report" in made
-            and not may_send_data()
-            and any(names.parse(name).part == SHEET for name in outputs)
-        ):
+        if "report" in made and not may_send_data() and SHEET in made["report"]:
             logger.warning(
                 "the report shows images of the data and is not sent to the MLflow server; "
                 "%s=with-data sends it", SWITCH,
@@ -639,5 +636,10 @@ def batches(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
 
 
 def key(*parts: str) -> str:
-    """Name of a metric in MLflow from its nonempty parts, without forbidden characters."""
-    return re.sub(r"[^\w\-./ ]", "_", "/".join(filter(None, parts)))
+    """A name in MLflow from its nonempty parts, the first its section in MLflow's page.
+
+    MLflow takes everything before the last "/" for a section: a name has one.
+    """
+    section, *rest = filter(None, parts)
+    names = [section, " ".join(rest).replace("/", "_")] if rest else [section]
+    return re.sub(r"[^\w\-./ ]", "_", "/".join(names))

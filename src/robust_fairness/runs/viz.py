@@ -1,4 +1,4 @@
-"""Kedro-Viz: run times of nodes, and a static site without local paths."""
+"""Kedro-Viz: its first view, run times of nodes, and a static site without local paths."""
 
 import json
 import re
@@ -16,15 +16,15 @@ from robust_fairness.core.errors import InputError
 
 SITE, API = "build", "api"
 PARTS = (API, "assets")  # folders that Kedro-Viz writes
-# First view of the site: from left to right, one row per dataset, and without data and parameters,
-# which would make all names too small. Readers can show them by the filters.
+PAGES = ("/", "/workflow")  # of the server
+# First view: from left to right, one row per dataset, as large as possible. Kedro-Viz stores the
+# view in the browser; the choices of a reader are kept.
 LOOK = {
     "orientation": "horizontal",
-    "nodeType": {"disabled": {"parameters": True, "data": True}},
     "showFeatureHints": False,
+    "layer": {"visible": False},
     "visible": {"miniMap": False},
 }
-# Kedro-Viz stores the view in the browser; the choices of a reader are kept.
 FIRST_LOOK = f"""<script>
 if (!localStorage.getItem("KedroViz"))
   localStorage.setItem("KedroViz", {json.dumps(json.dumps(LOOK))});
@@ -47,6 +47,40 @@ class RunTimes(PipelineRunStatusHook):
             super().before_pipeline_run({**run_params, "runner": None}, pipeline)
 
 
+def with_first_look(page: str) -> str:
+    """A page of Kedro-Viz that opens with the first view."""
+    return page.replace("<script", FIRST_LOOK + "<script", 1)
+
+
+def change_server() -> None:
+    """Let the server of ``kedro viz run`` open with the first view, if this process is one.
+
+    It imports this module by the settings of the project, before it makes its application.
+    Kedro-Viz has no setting for it.
+    """
+    server = sys.modules.get("kedro_viz.api.apps")
+    if server is None:
+        return
+    from starlette.responses import HTMLResponse
+
+    make = server.create_api_app_from_project
+
+    def application(*arguments: Any, **options: Any) -> Any:
+        made = make(*arguments, **options)
+
+        @made.middleware("http")
+        async def first_look(request: Any, answer: Any) -> Any:
+            response = await answer(request)
+            if request.url.path not in PAGES:
+                return response
+            page = b"".join([part async for part in response.body_iterator])
+            return HTMLResponse(with_first_look(page.decode()))
+
+        return made
+
+    server.create_api_app_from_project = application  # type: ignore[attr-defined]
+
+
 def build_site(root: Path) -> int:
     """Build the site in ``build/``, with previews of the newest outputs."""
     from kedro_viz.launchers.cli.utils import create_shareableviz_process
@@ -59,7 +93,7 @@ def build_site(root: Path) -> int:
         raise InputError(f"{SITE}/: Kedro-Viz did not build a site")
     page = folder / "index.html"
     text = FONTS.sub("", page.read_text(encoding="utf-8"))
-    page.write_text(text.replace("<script", FIRST_LOOK + "<script", 1), encoding="utf-8")
+    page.write_text(with_first_look(text), encoding="utf-8")
     remove_local_paths(folder / API, root)
     return sum(path.is_file() for part in PARTS for path in (folder / part).rglob("*"))
 

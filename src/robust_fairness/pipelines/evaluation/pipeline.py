@@ -1,6 +1,6 @@
 """The evaluation pipeline."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -9,11 +9,10 @@ from kedro.pipeline import Node, Pipeline
 from robust_fairness.catalog import names
 from robust_fairness.core.errors import Failure
 from robust_fairness.experiment.experiment import Cell, Dataset
-from robust_fairness.pipelines import nodes
-from robust_fairness.pipelines.nodes import cell_node, fan_in
+from robust_fairness.pipelines.nodes import DIAGNOSED, cell_node, fan_in
 from robust_fairness.runs.configuration import loader
 
-COLLECTED = ("metrics", "history", "trials")  # parts of a cell
+JOINED = ("metrics", "trials", "choices", "planes")  # tables of cells that a dataset joins
 
 
 def predict(samples: Any, models: Any, selection: Any, cell: Cell, **shifted: Any) -> Any:
@@ -26,30 +25,60 @@ def predict(samples: Any, models: Any, selection: Any, cell: Cell, **shifted: An
 def evaluate(samples: Any, predictions: Any, selection: Any, cell: Cell, **shifted: Any) -> Any:
     """Score the predictions by every metric."""
     from robust_fairness import training
-    from robust_fairness.core.checkpoints import threads
+    from robust_fairness.compute.checkpoints import threads
 
     with threads(cell.protocol.threads):
         return training.evaluate(samples, predictions, selection, cell, shifted)
 
 
-def collect(**parts: Any) -> tuple[Any, Any]:
-    """The metrics of a dataset's cells, and which of them failed and what they trained."""
+def draw(samples: Any, validation: Any, selection: Any, cell: Cell) -> Any:
+    """The validation embeddings of one replica of a cell in the plane."""
+    from robust_fairness.compute.checkpoints import threads
+    from robust_fairness.reporting.embedding_plane import planes, selected
+
+    trial, seed = selected(selection)
+    values = next(
+        part for part in validation if (part.trial, part.seed, part.part) == (trial, seed, "val")
+    )
+    with threads(cell.protocol.threads):
+        seen = samples.of_split(values.split)
+        return planes(cell.dataset, cell.label, seen, seed, values.rows, values.values)
+
+
+def collect(**parts: Any) -> dict[str, Any]:
+    """Tables and images of a dataset and its cells, by name, without what failed.
+
+    The table ``states`` says which cells failed and what they trained.
+    """
     from robust_fairness.core import tables
 
     cells: dict[str, dict[str, Any]] = {}
+    of_dataset: dict[str, Any] = {}
     for name, part in parts.items():
-        found = names.parse(name)
-        cells.setdefault(found.label, {})[found.part] = part
-    metrics = {label: cell["metrics"] for label, cell in cells.items()}
-    rows = [{"method": label, **state(cell)} for label, cell in cells.items()]
-    return nodes.collect("metrics", **metrics), tables.STATES.table(rows)
+        parsed = names.parse(name)
+        fields = cells.setdefault(parsed.label, {}) if parsed.label else of_dataset
+        fields[parsed.part] = part
+    joined = {table: [cell[table] for cell in cells.values() if table in cell] for table in JOINED}
+    states = [{"method": label, **state(cell)} for label, cell in cells.items()]
+    return {
+        **{name: part for name, part in of_dataset.items() if not isinstance(part, Failure)},
+        **{name: join(name, frames) for name, frames in joined.items()},
+        "states": tables.STATES.table(states),
+    }
+
+
+def join(table: str, parts: Iterable[Any]) -> Any:
+    """The rows of all parts of a table; a part that failed has none."""
+    from robust_fairness.core import tables
+
+    return tables.TABLES[table].joined([part for part in parts if not isinstance(part, Failure)])
 
 
 def state(cell: Mapping[str, Any]) -> dict[str, Any]:
     """State of a cell: done, or failed and why; and how much it has trained."""
     import pandas as pd
 
-    metrics, history, trials = (cell[part] for part in COLLECTED)
+    metrics, history, trials = (cell[part] for part in ("metrics", "history", "trials"))
     is_done = isinstance(metrics, pd.DataFrame)
     trained = isinstance(history, pd.DataFrame)
     return {
@@ -63,7 +92,7 @@ def state(cell: Mapping[str, Any]) -> dict[str, Any]:
 def diagnose(samples: Any, dataset: Dataset, **parts: Any) -> Any:
     """Why scores of a dataset's cells change between domains; a failed cell has no rows."""
     from robust_fairness import diagnosis
-    from robust_fairness.core.checkpoints import threads
+    from robust_fairness.compute.checkpoints import threads
 
     done = {name: one for name, one in parts.items() if not isinstance(one, Failure)}
     predicted, validation = (
@@ -89,7 +118,8 @@ def create_pipeline() -> Pipeline:
         node for dataset in datasets for cell in dataset.cells for node in _nodes(dataset, cell)
     ]
     diagnoses = [_diagnosing(dataset) for dataset in datasets if dataset.domains]
-    return Pipeline([*cells, *map(_collecting, datasets), *diagnoses])
+    planes = [_drawing(cell) for dataset in datasets for cell in dataset.drawn_cells]
+    return Pipeline([*cells, *planes, *map(_collecting, datasets), *diagnoses])
 
 
 def shifted_inputs(dataset: Dataset) -> dict[str, str]:
@@ -112,11 +142,30 @@ def _nodes(dataset: Dataset, cell: Cell) -> list[Node]:
     ]
 
 
+def _drawing(cell: Cell) -> Node:
+    inputs = {part: names.of_cell(cell.name, part) for part in ("validation", "selection")}
+    inputs |= {
+        "samples": names.of_dataset(cell.dataset, "samples"),
+        "cell": f"params:{cell.name}.cell",
+    }
+    return cell_node(cell, draw, inputs, names.of_cell(cell.name, "planes"), "draw_planes")
+
+
 def _collecting(dataset: Dataset) -> Node:
-    parts = [names.of_cell(cell.name, part) for cell in dataset.cells for part in COLLECTED]
-    outputs = [names.of_dataset(dataset.name, part) for part in ("table", "states")]
-    inputs = {name: name for name in parts}
-    return fan_in(collect, inputs, outputs, "collect", dataset.name)
+    parts = ["splits"]
+    parts += DIAGNOSED if dataset.domains else ()
+    parts += ("distances", "generator_quality") if dataset.generator else ()
+    parts += ["contact_sheet"] if dataset.contact_sheet else []
+    inputs = [names.of_dataset(dataset.name, part) for part in parts]
+    for part in ("history", *JOINED):
+        cells = dataset.drawn_cells if part == "planes" else dataset.cells
+        inputs += [names.of_cell(cell.name, part) for cell in cells]
+    output = names.of_dataset(dataset.name, "results")
+    return _of_dataset(dataset, collect, {name: name for name in inputs}, output, "collect")
+
+
+def _of_dataset(dataset: Dataset, function: Callable, inputs: Any, outputs: Any, name: str) -> Node:
+    return fan_in(function, inputs, outputs, name, dataset.name, f"dataset.{dataset.name}")
 
 
 def _diagnosing(dataset: Dataset) -> Node:
@@ -128,5 +177,5 @@ def _diagnosing(dataset: Dataset) -> Node:
         "samples": names.of_dataset(dataset.name, "samples"),
         "dataset": f"params:{dataset.name}.dataset",
     }
-    outputs = {part: names.of_dataset(dataset.name, part) for part in nodes.DIAGNOSED}
-    return fan_in(diagnose, inputs, outputs, "diagnose", dataset.name)
+    outputs = {part: names.of_dataset(dataset.name, part) for part in DIAGNOSED}
+    return _of_dataset(dataset, diagnose, inputs, outputs, "diagnose")

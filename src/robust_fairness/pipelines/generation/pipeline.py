@@ -61,20 +61,19 @@ def _require_images(samples: Any, generator: str) -> None:
 
 def draw(generator: Any) -> Any:
     """Images of every class, one row per class."""
-    from robust_fairness.core.checkpoints import threads
+    from robust_fairness.compute.checkpoints import threads
     from robust_fairness.reporting.contact_sheet import sheet
 
     with threads(1):
         return sheet(generator.grid(COLUMNS).numpy(), COLUMNS)
 
 
-def ingest(generator: GeneratorConfig) -> tuple[Any, Any]:
-    """The real images of a generator with one split, and their attributes as a table."""
+def ingest(generator: GeneratorConfig) -> Any:
+    """The real images of a generator with one split."""
     from robust_fairness.datasets.files import Files, default_root
 
     source: Any = generator.source
-    samples = source_of(source).load(Files(default_root()), 1)
-    return samples, samples.table()
+    return source_of(source).load(Files(default_root()), 1)
 
 
 def train_reference(samples: Any, cell: Cell) -> Any:
@@ -88,8 +87,8 @@ def measure(
     samples: Any, dataset: Dataset, reference: Any = None, real: Any = None, **shifted: Any
 ) -> tuple[Any, Any]:
     """Distances of test sets from the training images, and accuracy of the classifier."""
+    from robust_fairness.compute.checkpoints import threads
     from robust_fairness.core import tables
-    from robust_fairness.core.checkpoints import threads
     from robust_fairness.maths.nearest_neighbours import UNSHIFTED
     from robust_fairness.training.reference import ReferenceClassifier, distances, quality
 
@@ -142,7 +141,7 @@ def _of_generator(generator: GeneratorConfig) -> list[Node]:
     if generator.source:
         inputs = [real, f"params:{generator.name}.reference"]
         nodes += [
-            Node(ingest, settings, [real, own("attributes")], name="ingest", **place),
+            Node(ingest, settings, real, name="ingest", **place),
             Node(train_reference, inputs, own("reference"), name="train_reference", **place),
         ]
     return nodes

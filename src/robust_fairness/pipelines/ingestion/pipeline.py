@@ -11,10 +11,9 @@ from robust_fairness.pipelines.nodes import dataset_node, source_of
 from robust_fairness.runs.configuration import loader
 
 
-def ingest(dataset: Dataset) -> tuple[Any, Any]:
-    """Samples of a dataset with its named splits, and their attributes as a table."""
-    samples = within_domains(read(dataset), dataset)
-    return samples, samples.table()
+def ingest(dataset: Dataset) -> Any:
+    """Samples of a dataset with its named splits."""
+    return within_domains(read(dataset), dataset)
 
 
 def read(dataset: Dataset) -> Any:
@@ -33,11 +32,10 @@ def within_domains(samples: Any, dataset: Dataset) -> Any:
     return hold_out_domains(samples, **dataset.domains.model_dump())
 
 
-def generate(dataset: Dataset, generator: Any) -> tuple[Any, Any]:
-    """Samples of a dataset of generated images, and their attributes as a table."""
+def generate(dataset: Dataset, generator: Any) -> Any:
+    """Samples of a dataset of generated images."""
     folder = names.of_dataset(dataset.name, "samples")
-    samples = source_of(dataset.source).generate(generator, dataset.seeds, folder)
-    return samples, samples.table()
+    return source_of(dataset.source).generate(generator, dataset.seeds, folder)
 
 
 def describe_splits(samples: Any, dataset: Dataset) -> Any:
@@ -65,12 +63,12 @@ def create_pipeline() -> Pipeline:
 def _nodes(dataset: Dataset) -> list[Node]:
     own, node = partial(names.of_dataset, dataset.name), partial(dataset_node, dataset.name)
     settings, samples = f"params:{dataset.name}.dataset", own("samples")
-    made, inputs = [samples, own("attributes")], [samples, settings]
+    inputs = [samples, settings]
     if dataset.generator:
         generator = names.of_dataset(dataset.generator.name, "generator")
-        source = node(generate, [settings, generator], made, "generate")
+        source = node(generate, [settings, generator], samples, "generate")
     else:
-        source = node(ingest, settings, made, "ingest")
+        source = node(ingest, settings, samples, "ingest")
     nodes = [source, node(describe_splits, inputs, own("splits"), "describe_splits")]
     if dataset.contact_sheet and not dataset.generator:
         nodes.append(node(draw, inputs, own("contact_sheet"), "draw_contact_sheet"))

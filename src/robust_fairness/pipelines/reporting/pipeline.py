@@ -1,38 +1,24 @@
 """The reporting pipeline."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from kedro.pipeline import Node, Pipeline
 
 from robust_fairness.catalog import names
 from robust_fairness.core.errors import Failure, InputError
-from robust_fairness.experiment.experiment import Cell, Dataset, Experiment
-from robust_fairness.pipelines.nodes import DIAGNOSED, cell_node, fan_in, of_cells, of_datasets
+from robust_fairness.experiment.experiment import Cell, Dataset
+from robust_fairness.pipelines.evaluation.pipeline import JOINED, join
+from robust_fairness.pipelines.nodes import DIAGNOSED, fan_in
 from robust_fairness.runs.configuration import loader
 
 # Captions of contact sheets: of a dataset that is read, and of one that is generated.
 CLASSES = "The first training rows of each class, one row per class."
 FAMILY = "The same test draws, one row per draw; the unshifted set first, then by severity."
 ATTRIBUTE = "The first training rows of each value of {}, one row per value in their order."
-PLANE = "embedding_plane"
-# Tables of the report beside the metrics.
-FURTHER = (
-    "cells", "choices", "diagnosis", "distances", "domain_columns", "frontier",
-    "generator_quality", "planes", "regions", "shares", "splits", "trials",
-)  # fmt: skip
-
-
-def draw(samples: Any, validation: Any, selection: Any, cell: Cell) -> Any:
-    """The validation embeddings of one replica of a cell in the plane."""
-    from robust_fairness.core.checkpoints import threads
-    from robust_fairness.reporting.embedding_plane import planes, selected
-
-    trial, seed = selected(selection)
-    own = next(one for one in validation if (one.trial, one.seed, one.part) == (trial, seed, "val"))
-    with threads(cell.protocol.threads):
-        seen = samples.of_split(own.split)
-        return planes(cell.dataset, cell.label, seen, seed, own.rows, own.values)
+NAMESPACE = "reporting"
+# Tables of the run that are joined from those of datasets, and those of the report beside metrics.
+COLLECTED = (*JOINED, "splits", *DIAGNOSED, "distances", "generator_quality")
+FURTHER = ("cells", *COLLECTED[1:])
 
 
 def describe_cells() -> Any:
@@ -64,8 +50,14 @@ def summarise(metrics: Any) -> tuple[Any, Any]:
     return reporting.summary_table(metrics), reporting.trade_off_figure(overall)
 
 
+def collect(**results: Any) -> dict[str, Any]:
+    """The tables of a run, each of the rows of all datasets; a failed one has none."""
+    made = [tables for tables in results.values() if not isinstance(tables, Failure)]
+    return {name: join(name, [one[name] for one in made if name in one]) for name in COLLECTED}
+
+
 def report(metrics: Any, manifest: dict[str, Any], **parts: Any) -> str:
-    """The HTML page, of tables, states and contact sheets by their names in the catalog."""
+    """The HTML page, of tables and the results of datasets by their names in the catalog."""
     from robust_fairness import reporting
 
     if isinstance(metrics, Failure):
@@ -77,18 +69,14 @@ def report(metrics: Any, manifest: dict[str, Any], **parts: Any) -> str:
     ]
     if metrics.empty and any(cell["state"] == "done" for cell in cells):
         raise InputError("metrics: no rows although a cell is done; use another --run-id")
-    made = {name: one for name, one in parts.items() if not isinstance(one, Failure)}
-    sheets = {
-        one.name: (made[_sheet(one)], _caption(one))
-        for one in experiment.datasets
-        if _sheet(one) in made
-    }
+    made = {name: part for name, part in parts.items() if not isinstance(part, Failure)}
+    sheets = {}
+    for dataset in experiment.datasets:
+        results = made.get(names.of_dataset(dataset.name, "results"), {})
+        if "contact_sheet" in results:
+            sheets[dataset.name] = results["contact_sheet"], _caption(dataset)
     further = {name: made[name] for name in FURTHER if name in made}
     return reporting.report(reporting.Results.of(metrics, **further), cells, manifest, sheets)
-
-
-def _sheet(dataset: Dataset) -> str:
-    return names.of_dataset(dataset.name, "contact_sheet")
 
 
 def _caption(dataset: Dataset) -> str:
@@ -100,55 +88,25 @@ def _caption(dataset: Dataset) -> str:
 
 def _state(cell: Cell, parts: dict[str, Any]) -> dict[str, str]:
     """Done, failed and why, or not selected; collecting the dataset may itself have failed."""
-    states = parts.get(names.of_dataset(cell.dataset, "states"))
-    if isinstance(states, Failure):
-        return {"state": "failed", "reason": str(states)}
-    rows = [] if states is None else states.to_dict("records")
-    found = {row["method"]: {"state": row["state"], "reason": row["reason"]} for row in rows}
-    return found.get(cell.label, {"state": "not selected", "reason": ""})
+    results = parts.get(names.of_dataset(cell.dataset, "results"))
+    if isinstance(results, Failure):
+        return {"state": "failed", "reason": str(results)}
+    rows = results["states"].to_dict("records") if results else []
+    states = {row["method"]: {"state": row["state"], "reason": row["reason"]} for row in rows}
+    return states.get(cell.label, {"state": "not selected", "reason": ""})
 
 
 def create_pipeline() -> Pipeline:
     """Collect, summarise and report."""
-    experiment = loader().selected_experiment
-    inputs = ["metrics", "manifest", *FURTHER]
-    for dataset in experiment.datasets:
-        inputs += [names.of_dataset(dataset.name, "states")]
-        inputs += [_sheet(dataset)] if dataset.contact_sheet else []
+    datasets = loader().selected_experiment.datasets
+    results = {name: name for name in (names.of_dataset(one.name, "results") for one in datasets)}
+    shown = {name: name for name in ("manifest", "metrics", *FURTHER)} | results
+    summary = ["summary", "trade_off"]
     return Pipeline(
         [
-            *(_plane(cell) for dataset in experiment.datasets for cell in dataset.drawn_cells),
-            *_collectors(experiment),
-            Node(describe_cells, None, "cells", name="describe_cells"),
-            Node(summarise, "metrics", ["summary", "trade_off"], name="summarise"),
-            fan_in(report, {name: name for name in inputs}, "report", "report"),
+            fan_in(collect, results, {name: name for name in COLLECTED}, "collect", NAMESPACE),
+            Node(describe_cells, None, "cells", name="describe_cells", namespace=NAMESPACE),
+            Node(summarise, "metrics", summary, name="summarise", namespace=NAMESPACE),
+            fan_in(report, shown, "report", "report", NAMESPACE),
         ]
     )
-
-
-def _plane(cell: Cell) -> Node:
-    inputs = {part: names.of_cell(cell.name, part) for part in ("validation", "selection")}
-    inputs |= {
-        "samples": names.of_dataset(cell.dataset, "samples"),
-        "cell": f"params:{cell.name}.cell",
-    }
-    return cell_node(cell, draw, inputs, names.of_cell(cell.name, PLANE), "draw_embedding_plane")
-
-
-def _collectors(experiment: Experiment) -> Iterator[Node]:
-    datasets = experiment.datasets
-    generated = [dataset for dataset in datasets if dataset.generator]
-    drawn = [dataset for dataset in datasets if dataset.drawn_cells]
-    for dataset in datasets:
-        for part in ("choices", "trials"):
-            yield of_cells(part, dataset.name, dataset.cells, part)
-        if dataset.drawn_cells:
-            yield of_cells("planes", dataset.name, dataset.drawn_cells, PLANE)
-    yield of_datasets("metrics", datasets, "table")
-    for part in ("choices", "trials", "splits"):
-        yield of_datasets(part, datasets, part)
-    for part in DIAGNOSED:
-        yield of_datasets(part, [one for one in datasets if one.domains], part)
-    for part in ("distances", "generator_quality"):
-        yield of_datasets(part, generated, part)
-    yield of_datasets("planes", drawn, "planes")

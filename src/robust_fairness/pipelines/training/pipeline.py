@@ -21,7 +21,7 @@ def train(samples: Any, cell: Cell) -> tuple[Any, Any, Any, Any]:
 def select(samples: Any, validation: Any, cell: Cell) -> tuple[Any, Any]:
     """The trials selected on validation rows, and what every criterion would select."""
     from robust_fairness import training
-    from robust_fairness.core.checkpoints import threads
+    from robust_fairness.compute.checkpoints import threads
 
     with threads(cell.protocol.threads):
         selected = training.select(samples, validation, cell)

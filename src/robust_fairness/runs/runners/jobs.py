@@ -21,6 +21,7 @@ from kedro.io.core import Version
 from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 from kedro.runner.task import Task
+from pluggy import PluginManager
 
 from robust_fairness.core.code import code
 from robust_fairness.core.errors import Failure, InputError
@@ -216,7 +217,7 @@ class Attempt:
 @lru_cache(maxsize=1)  # a worker may serve one run after another
 def set_up(setup: WorkerSetup) -> Any:
     """Set up this process as a worker; returns the manager of the hooks."""
-    from kedro.framework.hooks.manager import _create_hook_manager, _register_hooks
+    from kedro.framework.hooks import specs
     from kedro.framework.project import configure_project, settings
     from kedro.framework.startup import bootstrap_project
     from kedro.utils import is_kedro_project
@@ -233,7 +234,9 @@ def set_up(setup: WorkerSetup) -> Any:
 
         torch.set_num_threads(setup.threads)
         threadpool_limits(setup.threads)
-    hooks = _create_hook_manager()
+    hooks = PluginManager("kedro")
+    for kind in (specs.NodeSpecs, specs.DatasetSpecs):
+        hooks.add_hookspecs(kind)
     if setup.package is not None:
         if is_kedro_project(setup.folder):
             bootstrap_project(setup.folder)
@@ -242,8 +245,9 @@ def set_up(setup: WorkerSetup) -> Any:
         settings.CONFIG_LOADER_CLASS(**setup.configuration, **settings.CONFIG_LOADER_ARGS)
         # Hooks of plugins expect events of the process that started the run.
         packages = ("robust_fairness", setup.package)
-        own = [one for one in settings.HOOKS if type(one).__module__.startswith(packages)]
-        _register_hooks(hooks, own)
+        for hook in settings.HOOKS:
+            if type(hook).__module__.startswith(packages):
+                hooks.register(hook)
     return hooks
 
 
