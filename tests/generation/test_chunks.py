@@ -19,7 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from robust_fairness.core import checkpoints, code
+from robust_fairness.compute import checkpoints
+from robust_fairness.core import code
 from robust_fairness.core.errors import InputError
 from robust_fairness.generation import chunks as module
 from robust_fairness.generation import latents

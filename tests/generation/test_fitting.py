@@ -11,7 +11,7 @@ import torch
 from sklearn.datasets import load_digits
 from sklearn.svm import SVC
 
-from robust_fairness.core.checkpoints import Checkpoint
+from robust_fairness.compute.checkpoints import Checkpoint
 from robust_fairness.core.errors import InputError
 from robust_fairness.generation.fitting import GeneratorParameters, Training, fit, training_key
 from tests.forking import Forked

@@ -8,15 +8,26 @@ from hypothesis import strategies as st
 from scipy.stats import chi2_contingency, multivariate_normal
 
 from robust_fairness.maths.maximal_correlation import (
+    NOTHING,
     bandwidth,
     chi_squared,
     conditional,
     density_cover,
     grid_cells,
     joint_distribution,
-    maximal_correlation,
     standardised,
 )
+
+
+def maximal_correlation(joint: torch.Tensor) -> torch.Tensor:
+    """HGR of joint distributions ``[..., u, v]``, the second singular value of Q, ``[...]``.
+
+    0 where one of the variables has a single cell.
+    """
+    rows, columns = joint.sum(-1, keepdim=True), joint.sum(-2, keepdim=True)
+    kernel = joint / (rows * columns).clamp(min=NOTHING).sqrt()
+    values = torch.linalg.svdvals(kernel)
+    return values[..., 1] if values.shape[-1] > 1 else torch.zeros_like(values[..., 0])
 
 
 def hgr(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

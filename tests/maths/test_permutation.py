@@ -6,12 +6,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robust_fairness.maths.cross_covariance import exact_score, variable
+from robust_fairness.maths.cross_covariance import variable
 from robust_fairness.maths.permutation import (
     permutation_test,
     permutations_within,
     strata_of,
 )
+from tests.maths.test_cross_covariance import exact_score
 
 
 def rows(values) -> torch.Tensor:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional
 
-from robust_fairness.core.checkpoints import threads
+from robust_fairness.compute.checkpoints import threads
 from robust_fairness.core.errors import InputError
 from robust_fairness.experiment.experiment import Protocol
 from robust_fairness.methods.base import Batch, Problem, TrainingRows

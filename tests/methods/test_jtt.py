@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from robust_fairness.core.checkpoints import Checkpoint
+from robust_fairness.compute.checkpoints import Checkpoint
 from robust_fairness.core.errors import InputError
 from robust_fairness.training import train
 from robust_fairness.training.fitting import Stack

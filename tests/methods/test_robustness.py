@@ -317,7 +317,8 @@ def test_dfr_fits_the_last_layer_to_rows_that_the_features_have_not_seen():
         stack.run_epoch()
     with torch.no_grad():
         model = stack.model.eval()
-        x = model.top.hidden(model.features(data.batch(data.train).x))[0].double().numpy()
+        features = model.features(data.batch(data.train).x)
+        x = torch.relu(model.top.first(features))[0].double().numpy()
         outputs = model(data.batch(data.train).x)[0].numpy()
     draw = Randomness([0], "heads")
     draw.uniform((len(samples),), 1.0)  # which rows are held out

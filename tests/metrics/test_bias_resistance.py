@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, recall_score
 
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.tables import adult
+from robust_fairness.datasets.tables import public
 from robust_fairness.metrics import evaluate, find_metric
 from robust_fairness.metrics.bias_resistance import (
     accuracy_at,
@@ -338,7 +338,7 @@ def test_average_tells_what_its_attributes_leave_out():
 
 def test_accuracy_at_on_adult_equals_scikit_learns_weighted_accuracy(shared_data):
     """A row weighs p^alpha over the rows of its group; training shares of the real split."""
-    samples = adult.Adult(adult.Adult.Parameters()).load(Files(shared_data), 1).without_inputs()
+    samples = public.Adult(public.Adult.Parameters()).load(Files(shared_data), 1).without_inputs()
     (split,) = samples.split_names
     train, test = (samples.take(samples.rows(split, part)) for part in ("train", "test"))
     prediction = (test.attributes["age"] > 40).to_numpy().astype(int)

@@ -9,7 +9,7 @@ import torch
 
 from robust_fairness.core.draws import subset
 from robust_fairness.maths import faircocco
-from robust_fairness.maths.cross_covariance import exact_score, pivots
+from robust_fairness.maths.cross_covariance import pivots
 from robust_fairness.maths.faircocco import _REMEMBERED, MOST_REMEMBERED, rows_of, variables_of
 from robust_fairness.metrics import evaluate, find_metric
 from robust_fairness.metrics.faircocco import (
@@ -19,6 +19,7 @@ from robust_fairness.metrics.faircocco import (
     faircocco_eo_p_value,
 )
 from robust_fairness.training.evaluation import metrics_of
+from tests.maths.test_cross_covariance import exact_score
 from tests.training.conftest import make_samples
 
 CLASSES = ("no", "yes")

@@ -108,6 +108,15 @@ def test_initial_weights_do_not_depend_on_the_classifier():
     )
 
 
+def test_metrics_read_embeddings_of_any_length_where_the_network_says_so():
+    """Otherwise of length 1."""
+    network, x = build(normalised=False).eval(), rows()
+    torch.testing.assert_close(network.embedding(x), network.features(x))
+    assert (network.embedding(x).norm(dim=-1) - 1).abs().max() > 0.1
+    lengths = build().eval().embedding(x).norm(dim=-1)
+    torch.testing.assert_close(lengths, torch.ones_like(lengths))
+
+
 def test_piecewise_linear_only_where_it_is():
     """Without normalisation, with the linear layer."""
     assert build(normalised=False).piecewise_linear

@@ -16,7 +16,7 @@ from sklearn.svm import SVC
 
 from robust_fairness import training
 from robust_fairness.catalog.arrays import ModelsDataset
-from robust_fairness.core.checkpoints import Checkpoint
+from robust_fairness.compute.checkpoints import Checkpoint
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
 from robust_fairness.estimators import base as _fitted

@@ -173,7 +173,7 @@ def test_dropout_is_that_of_the_batch():
     assert not network(x, DropoutNoise(Randomness([1], "dropout"))).equal(outputs)
     features = network.late(network.early(x, noise))
     assert not features.equal(network.features(x))
-    mask = noise.mask(network.top.dropout, features, 0.6)
+    mask = noise.dropped(network.top, torch.ones_like(features), network.top.dropout)
     assert mask.unique().tolist() == pytest.approx([0, 1 / 0.4])
     torch.testing.assert_close(network.top.linear(features * mask), outputs)
     without = build(dropout=0, attention_dropout=0)

@@ -9,7 +9,7 @@ from scipy.stats import binomtest, chisquare
 from torchvision.transforms import v2
 
 from robust_fairness import training
-from robust_fairness.core import checkpoints
+from robust_fairness.compute import checkpoints
 from robust_fairness.core.errors import InputError
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.training import augmentation, data, fitting

@@ -11,7 +11,8 @@ import pytest
 import torch
 from torch import nn
 
-from robust_fairness.core import checkpoints, code
+from robust_fairness.compute import checkpoints
+from robust_fairness.core import code
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find, names
 from robust_fairness.experiment.experiment import trial_name

@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional
 
 from robust_fairness import training
-from robust_fairness.core.checkpoints import Checkpoint
+from robust_fairness.compute.checkpoints import Checkpoint
 from robust_fairness.core.errors import InputError
 from robust_fairness.models.images import biased_mnist_cnn, resnet18
 from robust_fairness.models.randomness import Randomness

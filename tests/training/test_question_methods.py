@@ -10,8 +10,8 @@ from torch import nn
 from torch.nn import functional
 
 from robust_fairness import training
+from robust_fairness.compute import checkpoints
 from robust_fairness.compute.optimisers import Descent
-from robust_fairness.core import checkpoints
 from robust_fairness.core.errors import InputError
 from robust_fairness.methods.base import Step
 from robust_fairness.models.randomness import Randomness

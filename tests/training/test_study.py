@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from robust_fairness import training
-from robust_fairness.core import checkpoints
+from robust_fairness.compute import checkpoints
 from robust_fairness.core.errors import InputError
 from robust_fairness.experiment.search import Stage
 from robust_fairness.training import fitting

@@ -1,1 +1,1 @@
-"""What every package needs: errors, plug-ins, random streams, files, checkpoints and tables."""
+"""What every package needs: errors, plug-ins, random streams, files and tables."""

@@ -8,9 +8,9 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from robust_fairness.core.files import sha256_of
+from robust_fairness.core.files import ROOT, sha256_of
 from robust_fairness.core.registry import PACKAGES as KINDS
-from robust_fairness.core.registry import ROOT, outside_files, plugins_folder
+from robust_fairness.core.registry import outside_files, plugins_folder
 
 SOURCES = ("*.py", "*.yml", "*.bib")
 # Packages that numbers depend on, as far as they are installed.

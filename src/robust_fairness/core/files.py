@@ -13,10 +13,14 @@ from glob import escape
 from pathlib import Path
 from typing import IO
 
+import robust_fairness
 from robust_fairness.core.errors import InputError
 
 logger = logging.getLogger(__name__)
 
+ROOT = Path(robust_fairness.__file__).parent  # the package
+# The configuration of the package: inside of it, in a clone beside ``src``.
+CONF = next(filter(Path.is_dir, (ROOT / "conf", ROOT.parents[1] / "conf")), ROOT / "conf")
 LOCK = ".lock"
 WARNS_AFTER = 5.0  # seconds that a lock is held elsewhere
 

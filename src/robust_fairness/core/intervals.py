@@ -33,13 +33,6 @@ def mean_interval(values: np.ndarray) -> Interval:
     return Interval(mean, mean - half, mean + half, n)
 
 
-def percentile_interval(draws: np.ndarray) -> tuple[float, float]:
-    """Ends of the 95 % percentile interval of bootstrap draws; missing draws are ignored."""
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.nanquantile(draws, [tail, 1 - tail])
-    return float(low), float(high)
-
-
 def half_width(error: Any, n: Any) -> Any:
     """Half the width of Student's 95 % interval of a mean of n values with this standard error."""
     return special.stdtrit(n - 1, (1 + CONFIDENCE) / 2) * error

@@ -1,12 +1,13 @@
 """Plug-ins by name: of the package, of a project's ``plugins/`` folder, of installed packages.
 
 A plug-in of the package is the file of that name in the packages of its kind: ``methods/cuma.py``
-is the method ``cuma``. One of a project is such a file below its ``plugins/`` folder
-(``plugins/methods/mine.py``), one of an installed package an entry point of the group
-``robust_fairness.methods``. Listing the names imports nothing.
+is the method ``cuma``; a file whose classes state a ``name`` holds several. One of a project is a
+file below its ``plugins/`` folder (``plugins/methods/mine.py``), one of an installed package an
+entry point of the group ``robust_fairness.methods``. Listing the names imports nothing.
 """
 
 import ast
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import chdir
@@ -23,8 +24,8 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
-import robust_fairness
 from robust_fairness.core.errors import InputError, first_line, unknown_name
+from robust_fairness.core.files import ROOT
 
 PACKAGES = {
     "method": ("methods",),
@@ -51,7 +52,7 @@ RENAMED = {("dataset", "pictures"): "image_folder"}  # old names of plug-ins
 BASE = "base"
 PLUGINS = "robust_fairness_plugins"  # package of a project's plug-ins
 PROJECT_FOLDER = "ROBUST_FAIRNESS_PLUGINS"
-ROOT = Path(robust_fairness.__file__).parent
+STATED = re.compile(r'^    name = "(\w+)"$', re.MULTILINE)  # name of a class, where it states one
 
 
 class Hyperparameters(BaseModel):
@@ -109,7 +110,11 @@ def _own(kind: str) -> tuple[tuple[str, tuple[Path, str]], ...]:
         for package in PACKAGES[kind]
         for path in sorted((ROOT / package).glob("*.py"))
     )
-    return tuple(_offered(files))
+    return tuple(
+        (name, place)
+        for _, place in _offered(files)
+        for name in STATED.findall(place[0].read_text(encoding="utf-8")) or [place[0].stem]
+    )
 
 
 def _offered(files: Iterable[tuple[Path, str]]) -> list[tuple[str, Any]]:
@@ -163,13 +168,24 @@ def outside_files(kind: str) -> list[Path]:
 
 
 def descriptions(kind: str) -> dict[str, str]:
-    """What every plug-in of a kind is, by name: the first line of its file; imports nothing."""
-    found = {}
+    """What every plug-in of a kind is, by name; imports nothing.
+
+    The first line of its file or, in a file of several, of its class.
+    """
+    lines = {}
     for name, place in sorted(_found(kind).items()):
         source = _source(place) if isinstance(place, EntryPoint) else place[0]
-        text = ast.get_docstring(ast.parse(source.read_bytes())) if source else None
-        found[name] = (text or "").partition("\n")[0]
-    return found
+        file = ast.parse(source.read_bytes()) if source else ast.Module([], [])
+        stated = {
+            item.value.value: node
+            for node in file.body
+            if isinstance(node, ast.ClassDef)
+            for item in node.body
+            if isinstance(item, ast.Assign) and isinstance(item.value, ast.Constant)
+        }
+        text = ast.get_docstring(stated[name] if len(stated) > 1 and name in stated else file)
+        lines[name] = (text or "").partition("\n")[0]
+    return lines
 
 
 def _source(entry: EntryPoint) -> Path | None:

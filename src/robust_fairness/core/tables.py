@@ -1,11 +1,11 @@
 """The tables of a run, declared in ``tables.yml``.
 
-Schema, catalog entry, documentation and the collector that joins tables follow from it.
+Schema, documentation and the joining of tables follow from it.
 """
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,18 +34,12 @@ class Table(Mapping[str, str]):
         name: what the catalog and the report call it.
         meaning: what a row is.
         columns: its columns by name.
-        layer: layer of Kedro-Viz.
-        entries: patterns of its names in the catalog, with the folders of their files in ``data``.
-        preview: number of rows that Kedro-Viz shows; 0 for none.
         fields: prefix of the names of further columns, such as "facets."; "" if there are none.
     """
 
     name: str
     meaning: str
     columns: Mapping[str, Column]
-    layer: str
-    entries: Mapping[str, str] = field(default_factory=dict)
-    preview: int = 0
     fields: str = ""
 
     def __getitem__(self, column: str) -> str:

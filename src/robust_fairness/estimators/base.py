@@ -51,10 +51,12 @@ class Estimator(SingleModel):
             ``fit``: features with the same number are the categories of one column. Empty for
             images and where preprocessing mixes features.
         present: classes that can be predicted, int64 ``[known class]``, ascending.
+        keeps_training_rows: whether its buffers include rows of the training data.
         buffers_of: dtypes of further buffers, which are empty before ``fit``.
     """
 
-    piecewise_linear = False
+    keeps_training_rows: ClassVar[bool] = False
+    piecewise_linear: bool | None = False
     buffers_of: ClassVar[dict[str, torch.dtype]] = {}
     feature_columns: Tensor = torch.zeros(0, dtype=torch.int64)
     present: Tensor

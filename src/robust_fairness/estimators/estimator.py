@@ -85,7 +85,7 @@ class ScikitLearn(Estimator):
             return super().changed("params", {**self.params, name: value})
 
     name = "estimator"
-    differentiable = False
+    piecewise_linear = None
     keeps_training_rows = True  # nearest neighbours and machines do
     buffers_of: ClassVar = {
         "content": torch.uint8,

@@ -12,11 +12,11 @@ from jaxtyping import Int, UInt8
 from pydantic import BaseModel, Field
 from torch import Tensor
 
+from robust_fairness.compute import checkpoints
+from robust_fairness.compute.checkpoints import Checkpoint, threads
 from robust_fairness.compute.devices import device_named
 from robust_fairness.compute.optimisers import Adam
 from robust_fairness.compute.progress import progress
-from robust_fairness.core import checkpoints
-from robust_fairness.core.checkpoints import Checkpoint, threads
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.tables import table
 from robust_fairness.generation import edm, unet

@@ -6,10 +6,10 @@ of X and Z, given Y or not, is (Eqs. 13 and 15)
 
 .. math:: Tr[R_X (I - R_Y) R_Z (I - R_Y)], \qquad Tr[R_X R_Z]
 
-``exact_score`` computes it from n x n matrices. ``low_rank_score`` replaces every kernel
+``low_rank_score`` replaces every kernel
 matrix by its incomplete Cholesky decomposition on few rows, the *pivots*: time is linear in n and
 memory bounded, since two variables only need the small matrix :math:`K_{PX}^T H K_{QZ}` between
-their pivots, a sum over blocks of rows. Both divide by the norms of the two factors, so that the
+their pivots, a sum over blocks of rows. It divides by the norms of the two factors, so that the
 score lies in [0, 1] (A.2).
 """
 
@@ -95,29 +95,6 @@ def evenly_spaced(x: Tensor, rows: int) -> Tensor:
     """So many rows of ``[..., n, d]``, or all if there are fewer."""
     count = x.shape[-2]
     return x[..., torch.linspace(0, count - 1, min(rows, count), device=x.device).long(), :]
-
-
-def exact_score(variables: Sequence[Variable]) -> Tensor:
-    """The score ``[...]`` from whole matrices: time grows with n cubed (Eqs. 12 to 15 and A.2).
-
-    A third variable conditions; the second is then the extended one.
-    """
-    left, right, *given = map(proxy, variables)
-    for rest in given:
-        identity = torch.eye(rest.shape[-1], dtype=rest.dtype, device=rest.device)
-        left, right = left @ (identity - rest), right @ (identity - rest)
-    shared = (left * right.mT).sum((-2, -1))
-    return _ratio(shared, left.square().sum((-2, -1)) * right.square().sum((-2, -1)))
-
-
-def proxy(one: Variable) -> Tensor:
-    """R of A.1, ``[..., n, n]``."""
-    kernel = one.kernel(one.x, one.x)
-    centred = kernel - kernel.mean(-1, keepdim=True)
-    centred = centred - centred.mean(-2, keepdim=True)
-    count = kernel.shape[-1]
-    ridge = EPSILON * count * torch.eye(count, dtype=kernel.dtype, device=kernel.device)
-    return torch.linalg.solve(centred + ridge, centred)
 
 
 @dataclass(frozen=True)

@@ -27,40 +27,54 @@ def _norm(x: Tensor, rows: int) -> Tensor:
     return torch.where(positive, torch.where(positive, square, 1).sqrt(), 0)
 
 
-def one_shot_curvature(
-    loss: Callable[[Tensor], Tensor],
-    x: Tensor,
+def one_step(
+    losses: Tensor, x: Tensor, step: float | Tensor, create_graph: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Gradients of every row's loss ``[..., n]`` at x, and x moved by h along their signs (Eq. 8).
+
+    A row whose gradient is zero does not move. Nothing flows through the direction, which is
+    constant almost everywhere. ``step`` is h, a number or one for each leading axis.
+    """
+    gradient = input_gradient(losses, x, create_graph)
+    sign = gradient.detach().sign()
+    direction = sign / _spread(_norm(sign, losses.ndim).clamp(min=1), x)
+    step = torch.as_tensor(step, dtype=x.dtype, device=x.device)
+    moved = x + _spread(step, x) * direction
+    return gradient, moved if moved.requires_grad else moved.requires_grad_()
+
+
+def change_of_gradient(
+    gradient: Tensor,
+    losses: Tensor,
+    moved: Tensor,
     step: float | Tensor,
-    losses: Tensor | None = None,
     create_graph: bool = False,
+) -> Tensor:
+    """Distance of the gradients at x and at x moved, by h, ``[..., n]`` (Eq. 8).
+
+    ``losses`` ``[..., n]`` are those of the moved inputs; the rest is from ``one_step``.
+    """
+    step = torch.as_tensor(step, dtype=moved.dtype, device=moved.device)
+    change = input_gradient(losses, moved, create_graph) - gradient
+    return _norm(change, losses.ndim) / _spread(step, losses).abs()
+
+
+def one_shot_curvature(
+    loss: Callable[[Tensor], Tensor], x: Tensor, step: float | Tensor, create_graph: bool = False
 ) -> Tensor:
     r"""Curvature of every row by one step along the sign of the gradient, ``[..., n]`` (Eq. 8).
 
     .. math:: \|\nabla L(x + h v) - \nabla L(x)\| / |h|, \quad v = sign(g) / \|sign(g)\|
 
-    A row whose gradient is zero has no direction and curvature 0. Nothing flows through v, which
-    is constant almost everywhere.
-
     Args:
         loss: loss of every row ``[..., n]`` from inputs.
         x: inputs.
         step: h, a number or one for each leading axis.
-        losses: the losses at ``x``, where the caller has them already; ``x`` then requires
-            gradients.
         create_graph: whether the curvature will be differentiated.
     """
-    if losses is None:
-        x = x if x.requires_grad else x.detach().requires_grad_()
-        losses = loss(x)
-    rows = losses.ndim
-    gradient = input_gradient(losses, x, create_graph)
-    sign = gradient.detach().sign()
-    direction = sign / _spread(_norm(sign, rows).clamp(min=1), x)
-    step = torch.as_tensor(step, dtype=x.dtype, device=x.device)
-    moved = x + _spread(step, x) * direction
-    moved = moved if moved.requires_grad else moved.requires_grad_()
-    change = input_gradient(loss(moved), moved, create_graph) - gradient
-    return _norm(change, rows) / _spread(step, losses).abs()
+    x = x if x.requires_grad else x.detach().requires_grad_()
+    gradient, moved = one_step(loss(x), x, step, create_graph)
+    return change_of_gradient(gradient, loss(moved), moved, step, create_graph)
 
 
 def exact_curvature(outputs: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:

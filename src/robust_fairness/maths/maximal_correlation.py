@@ -78,17 +78,6 @@ def chi_squared(joint: Tensor) -> Tensor:
     return (joint.square() / product.clamp(min=NOTHING)).sum((-2, -1)) - joint.sum((-2, -1))
 
 
-def maximal_correlation(joint: Tensor) -> Tensor:
-    """HGR of joint distributions ``[..., u, v]``, the second singular value of Q, ``[...]``.
-
-    0 where one of the variables has a single cell.
-    """
-    rows, columns = joint.sum(-1, keepdim=True), joint.sum(-2, keepdim=True)
-    kernel = joint / (rows * columns).clamp(min=NOTHING).sqrt()
-    values = torch.linalg.svdvals(kernel)
-    return values[..., 1] if values.shape[-1] > 1 else torch.zeros_like(values[..., 0])
-
-
 def conditional(joint: Tensor) -> tuple[Tensor, Tensor]:
     """Distributions given the third variable ``[..., w, u, v]``, and whether it has mass there.
 

@@ -62,18 +62,14 @@ def permutations_within(
 ) -> np.ndarray:
     """Random permutations ``[count, n]`` that keep every row in its stratum ``[n]``.
 
-    Rows are sorted by stratum and a random number. Both and the row are one integer each, which
-    numpy sorts faster than it finds the order of numbers.
+    Rows are sorted by one integer: the stratum, then a random number.
     """
-    rows = np.arange(len(strata), dtype=np.uint64)
-    row_bits = len(strata).bit_length()
-    random_bits = min(DRAWN_BITS, 64 - row_bits - int(strata.max()).bit_length())
-    keys = (generator.random((count, len(strata))) * 2.0**random_bits).astype(np.uint64)
-    keys <<= np.uint64(row_bits)
-    keys |= (strata.astype(np.uint64) << np.uint64(random_bits + row_bits)) | rows
-    keys.sort(axis=1)
-    drawn = np.empty(keys.shape, dtype=np.int64)
-    drawn[:, np.argsort(strata, kind="stable")] = keys & np.uint64(2**row_bits - 1)
+    random_bits = min(DRAWN_BITS, 63 - int(strata.max()).bit_length())
+    random = generator.random((count, len(strata))) * 2.0**random_bits
+    drawn = np.empty(random.shape, dtype=np.int64)
+    drawn[:, np.argsort(strata, kind="stable")] = (
+        random.astype(np.int64) + (strata << random_bits)
+    ).argsort(axis=1, kind="stable")
     return drawn
 
 

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -28,8 +28,11 @@ class AdversarialMethod(Method):
 
     .. math:: \min_{s,t} \max_a L_{clf} - \alpha L_{adv} + R
 
-    with R the method's own regulariser, 0 unless overridden (Equalized Robustness, Eq. 10).
+    with R the method's own regulariser, 0 unless overridden (Equalized Robustness, Eq. 10), which
+    ``differentiates_inputs`` or does not.
     """
+
+    differentiates_inputs: ClassVar[bool] = False
 
     def __init__(self, hparams: AdversarialParameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
@@ -58,6 +61,7 @@ class AdversarialMethod(Method):
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
         """The adversary's step and the network's, in turn or from one pass."""
+        batch.x.requires_grad_(self.differentiates_inputs)
         features = model.features(batch.x, batch.noise)
         outputs = model.head(features, batch.noise)
         seen = self.audited(features, outputs)

@@ -1,15 +1,14 @@
 """Curvature matching, Equalized Robustness Eqs. 4 to 11 (Wang et al. 2023)."""
 
-from collections.abc import Iterator
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 from torch import Tensor
 
-from robust_fairness.maths.curvature import one_shot_curvature
+from robust_fairness.maths.curvature import change_of_gradient, one_step
 from robust_fairness.maths.kernels import BANDWIDTHS, mean_pairwise_mmd
 from robust_fairness.methods.adv_debias import AdvDebias
-from robust_fairness.methods.base import Batch, Step
+from robust_fairness.methods.base import Batch
 from robust_fairness.models.base import Model
 
 
@@ -40,19 +39,16 @@ class Cuma(AdvDebias):
         curvature_dropout: Literal["shared", "off"] = "shared"
         curvature_loss: Literal["row", "mean"] = "row"
 
-    def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
-        batch.x.requires_grad_()
-        yield from super().steps(model, batch)
+    differentiates_inputs: ClassVar[bool] = True
 
     def regulariser(self, model: Model, batch: Batch, losses: Tensor) -> Tensor:
         p = self.hparams
         noise = batch.noise if p.curvature_dropout == "shared" else None
         scale = batch.y.shape[-1] if p.curvature_loss == "mean" else 1
-
-        def loss(x: Tensor) -> Tensor:
-            return model.task_loss(model(x, noise), batch.y) / scale
-
-        same_pass = losses / scale if noise is batch.noise else None
-        curvature = one_shot_curvature(loss, batch.x, p.h, same_pass, create_graph=True)
+        if noise is not batch.noise:
+            losses = model.task_loss(model(batch.x, noise), batch.y)
+        gradient, moved = one_step(losses / scale, batch.x, p.h, create_graph=True)
+        losses = model.task_loss(model(moved, noise), batch.y)
+        curvature = change_of_gradient(gradient, losses / scale, moved, p.h, create_graph=True)
         groups = self.problem.groups
         return p.gamma * mean_pairwise_mmd(curvature, batch.group, groups, p.bandwidths)

@@ -28,11 +28,12 @@ from typing import Any, Literal, TypeVar, get_type_hints
 import numpy as np
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.inference.moments import Moments
+from robust_fairness.inference.moments import Moments, covariance_of_copies
 from robust_fairness.samples import Groups
 
 NO_ROWS = "no rows"
 WEIGHTS = "sample_weight"
+BEFORE = "before: "  # begins the names of arrays of the same rows before a shift
 OF_TRAIN = ("torch", "sklearn")  # libraries that metrics import when they are computed
 
 Better = Literal["higher", "lower"]
@@ -54,6 +55,7 @@ class Score:
         note: why the value is missing, or what it leaves out.
         applies: whether the metric can have a value for such data.
         variance: sampling variance of the value by its rows; None where it is not known.
+        covariance: sampling covariance with the value of the same rows before a shift, likewise.
     """
 
     value: float | None
@@ -61,6 +63,7 @@ class Score:
     note: str = ""
     applies: bool = True
     variance: float | None = field(default=None, compare=False)
+    covariance: float | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,11 @@ class RowValues:
     values: Array
     among: Array | None = None
     none: str = NO_ROWS
+
+    def of_each(self) -> Array:
+        """Values float64 ``[n]``, NaN for rows that the mean is not taken among."""
+        values = np.asarray(self.values, np.float64)
+        return values if self.among is None else np.where(self.among, values, np.nan)
 
 
 class Undefined(InputError):
@@ -176,7 +184,9 @@ class Quantity(Definition):
 
     def scores(self, arrays: Arrays, options: Options) -> dict[str, Score]:
         """The score of all rows."""
-        return {"": self.score({need: arrays[need] for need in self.needs}, options)}
+        found = {"": self.score({need: arrays[need] for need in self.needs}, options)}
+        everyone = Groups(np.zeros(len(arrays[self.needs[0]]), dtype=np.int64), ("",))
+        return self._with_covariances(found, arrays, everyone, options)
 
     def weighted(self) -> "Quantity":
         return replace(self, needs=super().weighted().needs, by_groups=None)
@@ -201,7 +211,8 @@ class Quantity(Definition):
         """The score of every group, also of those without rows."""
         own = {need: arrays[need] for need in self.needs}
         if self.rows is not None:
-            return self._of_means(own, groups, options)
+            found = self._of_means(own, groups, options)
+            return self._with_covariances(found, arrays, groups, options)
         if self.by_groups is not None:
             return self.by_groups(**own, sensitive_features=groups, **options)
         order = np.argsort(groups.index, kind="stable")
@@ -209,6 +220,25 @@ class Quantity(Definition):
         return {
             name: self.score({key: array[rows] for key, array in own.items()}, options)
             for name, rows in zip(groups.names, rows_by_group, strict=True)
+        }
+
+    def _with_covariances(
+        self, found: dict[str, Score], arrays: Arrays, groups: Groups, options: Options
+    ) -> dict[str, Score]:
+        """Scores with their covariances, where there are arrays of before the shift."""
+        changed = {need: BEFORE + need for need in self.needs if BEFORE + need in arrays}
+        if self.rows is None or not changed or WEIGHTS in arrays:
+            return found
+        own = {need: arrays[need] for need in self.needs}
+        sides = own, own | {need: arrays[name] for need, name in changed.items()}
+        try:
+            after, before = (self.rows(**side, **options).of_each() for side in sides)
+        except Undefined:
+            return found
+        known = covariance_of_copies(after, before, groups.index, len(groups.names))
+        return {
+            name: replace(score, covariance=None if np.isnan(value) else float(value))
+            for (name, score), value in zip(found.items(), known, strict=True)
         }
 
     def _of_means(self, arrays: Arrays, groups: Groups, options: Options) -> dict[str, Score]:

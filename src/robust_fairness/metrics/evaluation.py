@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from robust_fairness.metrics.base import WEIGHTS, Array, Arrays, NotApplicable, Score
+from robust_fairness.metrics.base import BEFORE, WEIGHTS, Array, Arrays, NotApplicable, Score
 from robust_fairness.metrics.find import Metric, find_metric
 from robust_fairness.samples import Groups, Samples, groups_of, numbers_of, width_of
 
@@ -30,14 +30,16 @@ def evaluate(
     train: Samples | None = None,
     groupings: Sequence[Sequence[str]] = (),
     only: Collection[str] | None = None,
+    before: Array | None = None,
 ) -> list[dict[str, Any]]:
-    """Rows attribute, group, metric, value, n, note, applies of every metric.
+    """Rows attribute, group, metric, value, n, note, applies, variance, covariance of every metric.
 
     A metric of groups is computed for every categorical attribute and every combination of
     ``groupings``, sensitive attributes first; one of columns for every attribute, for the sensitive
     ones together and for every combination. Rows whose attribute is missing are left out. A metric
     that does not apply, or whose arrays are missing, has one row without value that says why.
 
+    ``sample_weight`` in ``per_row`` weights the rows; metrics without weights do not apply then.
     Random decisions (``DECISION``) are scored by their expectation: each row counts once with
     every class, weighted by its probability. Metrics of scores do not apply to them.
 
@@ -50,6 +52,7 @@ def evaluate(
         groupings: combinations of categorical attributes, each an attribute of its own, called
             ``texture & digit_color``.
         only: attributes whose rows are computed, "" for those of no attribute; by default all.
+        before: outputs of the same rows before a shift, with which scores have a covariance.
 
     Raises:
         InputError: no such metric or option, or a grouping names an attribute that does not exist
@@ -62,10 +65,15 @@ def evaluate(
     random = DECISION in predicted
     if random:
         samples, predicted = _both_decisions(samples, predicted[DECISION])
+    if WEIGHTS in predicted:
         metrics = [
             metric.weighted() if metric.definition.takes_weights else metric for metric in metrics
         ]
-    arrays = {name: one for name, one in predicted.items() if name in {*needed, WEIGHTS}}
+    elif before is not None:
+        unshifted = _arrays(samples, before)
+        predicted |= {BEFORE + name: unshifted[name] for name in unshifted if name != "y_true"}
+    wanted = {*needed, WEIGHTS, *(BEFORE + need for need in needed)}
+    arrays = {name: array for name, array in predicted.items() if name in wanted}
     whole: dict[str, Any] = {"classes": samples.classes, "attributes": samples.attributes}
     if train is not None:
         whole |= {"y_train": train.y, "attributes_train": train.attributes}
@@ -78,8 +86,8 @@ def evaluate(
         available |= OF_GROUPS
     rows = []
     for metric in metrics:
-        if reason := _not_applicable(metric, samples, available):
-            rows += _rows(metric.name, "", {"": NotApplicable(reason).score(len(samples))})
+        if reason := _not_applicable(metric, samples, available, random):
+            rows += rows_of(metric.name, "", {"": NotApplicable(reason).score(len(samples))})
             continue
         by_attributes: Mapping[str, Arrays] = {"": arrays}
         if OF_GROUPS.intersection(metric.needs):
@@ -88,9 +96,9 @@ def evaluate(
             by_attributes = columns
         for attribute, own in by_attributes.items():
             if only is None or attribute in only:
-                rows += _rows(metric.name, attribute, _scores(metric, {**whole, **own}))
+                rows += rows_of(metric.name, attribute, _scores(metric, {**whole, **own}))
     # the two decisions of a row are not independent
-    of_rows = {"variance": None}
+    of_rows = {"variance": None, "covariance": None}
     return [row | of_rows | {"n": row["n"] // 2} for row in rows] if random else rows
 
 
@@ -133,15 +141,19 @@ def probability_of_second(outputs: Array) -> Array:
     return np.exp(-np.logaddexp(0, outputs[:, 0].astype(np.float64) - outputs[:, 1]))
 
 
-def _not_applicable(metric: Metric, samples: Samples, available: Iterable[str]) -> str:
+def _not_applicable(
+    metric: Metric, samples: Samples, available: Iterable[str], random: bool
+) -> str:
     """Why a metric has no value for any attribute; empty where it may have one."""
     task = "classification" if samples.classes else "regression"
     if metric.task not in (task, "any"):
         return f"a metric of {metric.task}"
-    if WEIGHTS in available and OF_SCORES.intersection(metric.needs):
+    if random and OF_SCORES.intersection(metric.needs):
         return "a metric of scores, predictions are decisions"
-    if WEIGHTS in available and "y_pred" in metric.needs and WEIGHTS not in metric.needs:
+    if random and "y_pred" in metric.needs and WEIGHTS not in metric.needs:
         return "not defined for random decisions"
+    if WEIGHTS in available and WEIGHTS not in metric.needs:
+        return "takes no sample_weight"
     needs = [need for need in metric.needs if need not in available and need != "y_score"]
     absent = [f"{need} ({OF[need]})" if need in OF else need for need in needs]
     return f"needs {', '.join(absent)}" if absent else ""
@@ -216,7 +228,8 @@ class Columns:
         return np.concatenate([numbers_of(some[name]) for name in some], axis=1)
 
 
-def _rows(name: str, attribute: str, scores: Mapping[str, Score]) -> list[dict[str, Any]]:
+def rows_of(name: str, attribute: str, scores: Mapping[str, Score]) -> list[dict[str, Any]]:
+    """Rows of the scores of a metric by group; too many groups are not listed."""
     if len(scores) > MOST_GROUPS:
         rows = sum(score.n for score in scores.values())
         reason = f"{len(scores):,} groups, at most {MOST_GROUPS} are listed"

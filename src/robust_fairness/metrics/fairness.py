@@ -121,12 +121,14 @@ def disparate_impact(
 
 
 @measure(better="lower")
-def delta_dp_one_vs_rest(y_true: Array, y_pred: Array, *, sensitive_features: Any) -> Score:
+def delta_dp_one_vs_rest(
+    y_true: Array, y_pred: Array, *, sensitive_features: Any, sample_weight: Weights = None
+) -> Score:
     """Largest gap over classes c and groups a of |P(Y'=c | A=a) - P(Y'=c | A!=a)|."""
     groups = as_groups(sensitive_features)
     gaps = []
     for label in range(int(y_pred.max(initial=0)) + 1):
-        gap = _gaps_to_rest(y_pred == label, groups)
+        gap = _gaps_to_rest(y_pred == label, groups, sample_weight=sample_weight)
         if isinstance(gap, Score):
             return gap
         gaps.append(gap)
@@ -135,13 +137,19 @@ def delta_dp_one_vs_rest(y_true: Array, y_pred: Array, *, sensitive_features: An
 
 @measure(better="lower", needs=WITH_CLASSES)
 def delta_eo_one_vs_rest(
-    y_true: Array, y_pred: Array, *, sensitive_features: Any, classes: Sequence[str] = CLASSES
+    y_true: Array,
+    y_pred: Array,
+    *,
+    sensitive_features: Any,
+    classes: Sequence[str] = CLASSES,
+    sample_weight: Weights = None,
 ) -> Score:
     """Largest over groups a of the sum over y of |P(Y'=y | A=a, y) - P(Y'=y | A!=a, y)|."""
     groups = as_groups(sensitive_features)
     total = np.zeros(len(groups.names))
     for label, name in enumerate(classes):
-        gap = _gaps_to_rest(y_pred == y_true, groups, y_true == label, f" in class {name}")
+        among = f" in class {name}"
+        gap = _gaps_to_rest(y_pred == y_true, groups, y_true == label, among, sample_weight)
         if isinstance(gap, Score):
             return gap
         total += gap
@@ -164,10 +172,14 @@ def _gap(
 
 
 def _gaps_to_rest(
-    hits: Array, groups: Groups, where: Array | None = None, among: str = ""
+    hits: Array,
+    groups: Groups,
+    where: Array | None = None,
+    among: str = "",
+    sample_weight: Weights = None,
 ) -> Array | Score:
     """Absolute difference of each group's mean and that of the others; or why it is missing."""
-    inside, counts = rates(hits, groups.index, len(groups.names), where)
-    outside, rest = rates_outside(hits, groups.index, len(groups.names), where)
+    inside, counts = rates(hits, groups.index, len(groups.names), where, sample_weight)
+    outside, rest = rates_outside(hits, groups.index, len(groups.names), where, sample_weight)
     absent = missing(np.minimum(counts, rest), groups.names, f" or beside it{among}")
     return absent or np.abs(inside - outside)

@@ -73,14 +73,21 @@ def rates(
 
 
 def rates_outside(
-    hits: np.ndarray, group: np.ndarray, groups: int, where: np.ndarray | None = None
+    hits: np.ndarray,
+    group: np.ndarray,
+    groups: int,
+    where: np.ndarray | None = None,
+    sample_weight: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """As ``rates``, but of each group's complement."""
     rows = slice(None) if where is None else where
-    means, counts = rates(hits, group, groups, where)
-    inside = np.where(counts > 0, means, 0) * counts
-    total, rest = float(np.sum(hits[rows])), counts.sum() - counts
-    return np.divide(total - inside, rest, out=np.full(groups, np.nan), where=rest > 0), rest
+    counts = np.bincount(group[rows], minlength=groups)
+    weights = np.ones(len(hits)) if sample_weight is None else sample_weight
+    inside = np.bincount(group[rows], weights=(hits * weights)[rows], minlength=groups)
+    total = np.bincount(group[rows], weights=weights[rows], minlength=groups)
+    rest = total.sum() - total
+    means = np.divide(inside.sum() - inside, rest, out=np.full(groups, np.nan), where=rest > 0)
+    return means, counts.sum() - counts
 
 
 def named_scores(means: np.ndarray, counts: np.ndarray, names: Sequence[str]) -> dict[str, Score]:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 import torch
 from pydantic import BaseModel, PlainSerializer
 from torch import Tensor, nn
+from torch.nn import functional
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import Plugin
@@ -19,6 +20,7 @@ from robust_fairness.models.randomness import DropoutNoise, Randomness
 from robust_fairness.samples.questions import QuestionShape, RowShape
 
 IMAGE_AXES = 3  # channels, height, width
+POOLED_AXES = 3  # replica, row, feature
 
 Module = TypeVar("Module", bound=nn.Module)
 WeightsFile = Annotated[Path, PlainSerializer(str)]
@@ -46,15 +48,11 @@ class Model(Plugin, nn.Module, ABC):
     Attributes:
         stacks: whether many replicas train as one stack; otherwise the replica axis has length 1.
         reads_questions: whether rows are questions on images.
-        keeps_training_rows: whether its weights include rows of the training data.
-        differentiable: whether its outputs have derivatives in the inputs, which the curvature of
-            the loss needs.
         piecewise_linear: whether the outputs are piecewise linear in the inputs without dropout,
-            which gives the curvature of the loss in closed form.
+            which gives the curvature of the loss in closed form; None without derivatives.
         early_width: channels of the early layer.
         feature_width: channels of the features.
         softmax: whether the loss is the cross-entropy of a softmax, or a squared error.
-        normalised: whether the embedding that metrics read is the features scaled to length 1.
         top: the module of the head.
 
     Args:
@@ -66,13 +64,10 @@ class Model(Plugin, nn.Module, ABC):
 
     stacks: ClassVar[bool] = False
     reads_questions: ClassVar[bool] = False
-    keeps_training_rows: ClassVar[bool] = False
-    differentiable: bool = True
-    piecewise_linear: bool
+    piecewise_linear: bool | None
     early_width: int
     feature_width: int
     softmax: bool = True
-    normalised: bool = True
     top: Any
 
     def __init__(
@@ -145,7 +140,14 @@ class Model(Plugin, nn.Module, ABC):
 
     def forward(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         """Outputs ``[replica, row, output]`` of inputs ``[replica, row, ...]``."""
-        return self.head(self.features(x, noise), noise)
+        return self.head(self.late(self.early(x, noise), noise), noise)
+
+    def embedding(self, x: Tensor) -> Tensor:
+        """What metrics of embeddings read: features averaged over places, ``[replica, row, d]``.
+
+        They have length 1, except those that are all 0.
+        """
+        return functional.normalize(averaged_over_places(self.features(x)), dim=-1)
 
     def task_loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         """Loss of every row ``[..., row]``, see ``models.losses.task_loss``."""
@@ -204,6 +206,11 @@ class SingleModel(Model):
     def load_replica_states(self, states: Sequence[dict[str, Tensor]]) -> None:
         (state,) = states
         self.load_state_dict(state, assign=True)
+
+
+def averaged_over_places(features: Tensor) -> Tensor:
+    """Features ``[replica, row, feature]`` of ``[replica, row, feature, ...]``."""
+    return features.flatten(POOLED_AXES).mean(-1) if features.ndim > POOLED_AXES else features
 
 
 def initialised(build: Callable[[], Module], randomness: Randomness) -> Module:

@@ -27,42 +27,21 @@ class Linear(nn.Module):
         return torch.baddbmm(self.bias, x, self.weight)
 
 
-class Dropout(nn.Module):
-    """Dropout whose mask comes with the batch, so that two passes can share it."""
-
-    def __init__(self, rate: float) -> None:
-        super().__init__()
-        self.rate = rate
-
-    def forward(self, x: Tensor, noise: DropoutNoise | None) -> Tensor:
-        """Drop entries of ``[replica, row, width]``; the identity without noise."""
-        if noise is None or self.rate == 0:
-            return x
-        return x * noise.mask(self, x, self.rate)
-
-
 class TwoLayers(nn.Module):
-    """Linear, ReLU, dropout, linear."""
+    """Linear, ReLU, dropout, linear; without noise there is no dropout."""
 
     def __init__(
         self, inputs: int, hidden: int, outputs: int, dropout: float, randomness: Randomness
     ) -> None:
         super().__init__()
         self.first = Linear(inputs, hidden, randomness)
-        self.dropout = Dropout(dropout)
+        self.dropout = dropout
         self.second = Linear(hidden, outputs, randomness)
-
-    def hidden(self, x: Tensor) -> Tensor:
-        """Hidden activations ``[replica, row, hidden]``, before dropout."""
-        return torch.relu(self.first(x))
-
-    def top(self, hidden: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        """Outputs ``[replica, row, outputs]`` of the hidden activations."""
-        return self.second(self.dropout(hidden, noise))
 
     def forward(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         """Map ``[replica, row, inputs]`` to ``[replica, row, outputs]``."""
-        return self.top(self.hidden(x), noise)
+        hidden = torch.relu(self.first(x))
+        return self.second(noise.dropped(self, hidden, self.dropout) if noise else hidden)
 
 
 class NormalisedConvolution(nn.Module):

@@ -103,12 +103,14 @@ class DropoutNoise:
         self._randomness = randomness
         self._masks: dict[int, Tensor] = {}
 
-    def mask(self, layer: torch.nn.Module, x: Tensor, rate: float) -> Tensor:
-        """Mask of ``layer`` for activations ``x`` ``[replica, row, ...]``: 0 or 1 / (1 - rate)."""
+    def dropped(self, layer: torch.nn.Module, x: Tensor, rate: float) -> Tensor:
+        """Activations ``[replica, row, ...]`` times the mask of ``layer``: 0 or 1 / (1 - rate)."""
+        if rate == 0:
+            return x
         if id(layer) not in self._masks:
             kept = self._randomness.bernoulli(x.shape[1:], 1 - rate)
             self._masks[id(layer)] = kept.to(x.dtype).div_(1 - rate)
-        return self._masks[id(layer)]
+        return x * self._masks[id(layer)]
 
     def uniform(self, layer: torch.nn.Module, shape: Sequence[int]) -> Tensor:
         """Numbers in [0, 1) of ``layer``, ``[replica, *shape]`` of the default dtype."""

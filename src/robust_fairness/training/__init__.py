@@ -8,13 +8,21 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from robust_fairness.compute.checkpoints import Checkpoint, threads
 from robust_fairness.compute.memory import keep_freed_memory
 from robust_fairness.core import tables
-from robust_fairness.core.checkpoints import threads
 from robust_fairness.experiment.experiment import Cell
 from robust_fairness.metrics.criteria import EVERY
 from robust_fairness.samples import Samples
-from robust_fairness.training import decisions, evaluation, fitting, prediction, search, selection
+from robust_fairness.training import (
+    decisions,
+    evaluation,
+    fitting,
+    prediction,
+    search,
+    selection,
+    stacking,
+)
 from robust_fairness.training.evaluation import evaluate
 from robust_fairness.training.prediction import UNSHIFTED
 from robust_fairness.training.records import Fitted, Prediction
@@ -51,17 +59,32 @@ def train(
     Returns:
         The fitted replicas, their predictions on the validation parts of their own splits, the
         training curves as ``tables.HISTORY``, and all that was tried as ``tables.TRIALS``.
+
+    Raises:
+        InputError: a configured trial has weights or losses that are not finite. Such a trial of a
+            search has failed, and the search goes on.
     """
     keep_freed_memory()
     search.require_fitting(samples, cell)
     trained = search.Trained(samples, cell)
-    trained.extend(cell.replicas())
-    if cell.search:
-        from robust_fairness.training.stages import run_stages
-
-        run_stages(trained)
+    for wanted in search.rounds(trained):
+        fit(trained, wanted)
     history = tables.table(tables.HISTORY, trained.curves)
     return trained.fitted, trained.validation, history, trained.table()
+
+
+def fit(trained: search.Trained, wanted: search.Round) -> None:
+    """Fit the replicas of a round, stack by stack, and predict their validation rows."""
+    samples, cell = trained.samples, trained.cell
+    trained.begin(wanted.replicas, wanted.stage)
+    for stacked, replicas in stacking.trainings(wanted.replicas, samples, cell.network.name):
+        with threads(stacked[0].protocol.threads):
+            stack = fitting.Stack(samples, cell, stacked)
+            content = fitting.training_key(samples, cell, stacked)
+            checkpoint = Checkpoint(f"{cell.dataset}.{cell.label}", content)
+            stack.train_to_end(checkpoint, trained.stops(stack, replicas, wanted.should_prune))
+            trained.add(stack, replicas)
+    trained.predict_validation(wanted.replicas)
 
 
 def select(samples: Samples, validation: Sequence[Prediction], cell: Cell) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+import numpy as np
 import pandas as pd
 
 from robust_fairness import metrics
@@ -23,18 +24,21 @@ def score(
     unshifted: Samples,
     groupings: Sequence[Sequence[str]] = (),
     only: Collection[str] | None = None,
+    before: Prediction | None = None,
 ) -> list[dict[str, object]]:
     """Rows attribute, group, metric, value, n, note of one replica on one sample set.
 
     ``unshifted`` has the training rows of the replica's split; ``groupings`` are combinations of
-    attributes in addition to each alone; ``only`` the attributes that count, by default all.
+    attributes in addition to each alone; ``only`` the attributes that count, by default all;
+    ``before`` the predictions of the same rows before a shift.
     """
     split = prediction.split
     seen = samples.without_inputs().take(prediction.rows).of_split(split)
     train = unshifted.without_inputs().take(unshifted.rows(split, "train")).of_split(split)
     return metrics.evaluate(
-        names, seen, prediction.outputs, prediction.values, train, groupings, only
-    )
+        names, seen, prediction.outputs, prediction.values, train, groupings, only,
+        before.outputs if before else None,
+    )  # fmt: skip
 
 
 def evaluate(
@@ -51,6 +55,11 @@ def evaluate(
     test_sets = {UNSHIFTED: samples, **shifted}
     shifts = {UNSHIFTED: ("none", 0.0), **cell.test_sets}
     criteria = chosen.groupby(["trial", "seed"], sort=False)["selection"].agg(list)
+    unshifted = {
+        (one.trial, one.seed): one
+        for one in predictions
+        if one.test_set == UNSHIFTED and one.part == "test"
+    }
     rows = []
     for prediction in predictions:
         shift, severity = shifts[prediction.test_set]
@@ -59,7 +68,14 @@ def evaluate(
         scores = [
             {"domain": domain, **row}
             for domain, part in by_domain(prediction, samples)
-            for row in score(due, part, test_sets[prediction.test_set], samples, cell.groupings)
+            for row in score(
+                due,
+                part,
+                test_sets[prediction.test_set],
+                samples,
+                cell.groupings,
+                before=_before(prediction, unshifted.get((prediction.trial, prediction.seed))),
+            )  # fmt: skip
         ]
         for criterion in criteria[prediction.trial, prediction.seed]:
             where = {
@@ -74,6 +90,16 @@ def evaluate(
             }
             rows += [where | one for one in scores]
     return tables.table(tables.METRICS, rows)
+
+
+def _before(prediction: Prediction, unshifted: Prediction | None) -> Prediction | None:
+    """The unshifted prediction of the same rows, if a prediction is of shifted copies of them."""
+    copies = (
+        prediction.test_set != UNSHIFTED
+        and unshifted is not None
+        and np.array_equal(prediction.rows, unshifted.rows)
+    )
+    return unshifted if copies else None
 
 
 def by_domain(prediction: Prediction, samples: Samples) -> Iterator[tuple[str, Prediction]]:

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from robust_fairness.compute import checkpoints
+from robust_fairness.compute.checkpoints import Checkpoint
 from robust_fairness.compute.progress import progress
-from robust_fairness.core import checkpoints
-from robust_fairness.core.checkpoints import Checkpoint
 from robust_fairness.core.files import sha256_of
 from robust_fairness.core.registry import find
 from robust_fairness.estimators.base import Estimator
@@ -35,7 +35,6 @@ from robust_fairness.training.stacking import stack_hparams
 
 Steps = Callable[[Model, Batch], Iterator[Step]]
 Stops = Callable[[int, Tensor], bool]
-PlayerLosses = dict[str, list[Tensor]]
 
 
 def never(epoch: int, losses: Tensor) -> bool:
@@ -103,28 +102,47 @@ class Stack:
 
     def run_epoch(self) -> None:
         """Train one epoch, append the losses to the history and note the replicas that failed."""
-        losses: PlayerLosses = {name: [] for name in self.optimisation.players}
+        epoch = len(self.history)
+        losses: dict[str, list[Tensor]] = {name: [] for name in self.optimisation.players}
         if isinstance(self.model, Estimator):
             self._fit_once(self.model)
         else:
-            losses |= self._take_steps()
-            if len(self.history) == self.epochs - 1:
-                self._finish()
-        found = {
+            steps, order = self._start_epoch(epoch)
+            for rows in self.data.epoch_batches(order, epoch):
+                for step in steps(self.model, self.data.batch(rows, epoch, augmented=True)):
+                    self.optimisation.apply(step)
+                    for player, loss in step.losses.items():
+                        losses[player].append(loss.detach())
+            if epoch == self.epochs - 1:
+                self.model.eval()
+                with torch.no_grad():
+                    self.method.finish(self.model)
+        means = {
             f"{player} loss": torch.stack(values).mean(0)
             for player, values in losses.items()
             if values
         }
         if self.model.has_outputs:
-            found["validation loss"] = self.validation_loss()
+            means["validation loss"] = self.validation_loss()
         quantities = [*(f"{player} loss" for player in losses), "validation loss"]
-        self.history.append(torch.stack([found.get(name, self._absent) for name in quantities]))
-        self._note_failures(found)
+        self.history.append(torch.stack([means.get(name, self._absent) for name in quantities]))
+        self._note_failures(means)
 
-    @torch.no_grad()
-    def _finish(self) -> None:
-        self.model.eval()
-        self.method.finish(self.model)
+    def _start_epoch(self, epoch: int) -> tuple[Steps, VisitingOrder]:
+        """The steps and the order of an epoch at its learning rates: plain during the warm-up."""
+        warm_up = self.replicas[0].method.warm_up_epochs
+        if epoch < warm_up:
+            self.optimisation.schedule(epoch / warm_up)
+        else:
+            self.model.eval()
+            with torch.no_grad():
+                self.optimisation.restart(self.method.start_epoch(self.model, epoch))
+            self.optimisation.schedule((epoch - warm_up) / (self.protocol.epochs - warm_up))
+        self.model.train()
+        self.method.train()
+        if epoch < warm_up:
+            return plain_steps, shuffled
+        return self.method.steps, self.method.visiting_order
 
     def _note_failures(self, losses: dict[str, Tensor]) -> None:
         """Note the replicas with losses or weights that are not finite."""
@@ -141,17 +159,6 @@ class Stack:
             name = list(quantities)[int(finite[:, place].int().argmin())]
             self.failed.setdefault(place, f"{name} is not finite after epoch {len(self.history)}")
 
-    def _take_steps(self) -> PlayerLosses:
-        """All steps of the next epoch, plain ones during the warm-up."""
-        epoch, warm_up = len(self.history), self.replicas[0].method.warm_up_epochs
-        if epoch < warm_up:
-            return self._train_epoch(epoch / warm_up, plain_steps, shuffled)
-        self.model.eval()
-        with torch.no_grad():
-            self.optimisation.restart(self.method.start_epoch(self.model, epoch))
-        done = (epoch - warm_up) / (self.protocol.epochs - warm_up)
-        return self._train_epoch(done, self.method.steps, self.method.visiting_order)
-
     def _fit_once(self, model: Estimator) -> None:
         """Fit to the rows that the method visits in an epoch, weighted as it weights them."""
         order = torch.cat(list(self.data.epoch_batches(self.method.visiting_order)), dim=1)
@@ -164,20 +171,6 @@ class Stack:
             return
         require_weights(self.cell)
         self.method.fit(model, batch, weight / weight.mean())
-
-    def _train_epoch(self, done: float, steps: Steps, order: VisitingOrder) -> PlayerLosses:
-        """One epoch at the learning rates of that share of the schedule."""
-        self.optimisation.schedule(done)
-        self.model.train()
-        self.method.train()
-        epoch = len(self.history)
-        losses: PlayerLosses = {name: [] for name in self.optimisation.players}
-        for rows in self.data.epoch_batches(order, epoch):
-            for step in steps(self.model, self.data.batch(rows, epoch, augmented=True)):
-                self.optimisation.apply(step)
-                for player, loss in step.losses.items():
-                    losses[player].append(loss.detach())
-        return losses
 
     @torch.no_grad()
     def validation_loss(self) -> Tensor:

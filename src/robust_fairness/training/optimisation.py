@@ -51,21 +51,19 @@ class Optimisation:
 
     def apply(self, step: Step) -> None:
         """Move every player of the step by its gradients, all of the same forward pass."""
-        gradients = {player: self._gradients(step, player) for player in step.losses}
-        for player, own in gradients.items():
-            self.optimisers[player].step(own)
-
-    def _gradients(self, step: Step, player: str) -> list[Tensor]:
-        """Gradients with respect to a player's parameters."""
-        # a loss may not depend on all layers of its player
-        found = step.gradients.get(player) or torch.autograd.grad(
-            step.losses[player].sum(),
-            self.players[player],
-            retain_graph=len(step.losses) > 1,
-            materialize_grads=True,
-        )
-        # fused Adam reads memory in order, whatever the strides of the gradient
-        return [one.contiguous() for one in found]
+        gradients = {
+            player: step.gradients.get(player)
+            or torch.autograd.grad(
+                loss.sum(),
+                self.players[player],
+                retain_graph=len(step.losses) > 1,
+                materialize_grads=True,  # a loss may not depend on all layers of its player
+            )
+            for player, loss in step.losses.items()
+        }
+        for player, of_player in gradients.items():
+            # fused Adam reads memory in order, whatever the strides of the gradient
+            self.optimisers[player].step([gradient.contiguous() for gradient in of_player])
 
     def state(self) -> dict[str, Tensor]:
         """States of the optimisers, by name."""

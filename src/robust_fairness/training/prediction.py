@@ -7,7 +7,6 @@ from itertools import groupby
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
@@ -32,7 +31,6 @@ from robust_fairness.training.records import Fitted, Prediction, with_prefix
 UNSHIFTED = ""
 TEST_PARTS = ("test", "ood_test")
 ONE_SHOT_STEP = 1.0  # h of Eq. 8, the paper's default
-PLACES = 3  # first axis of pixels in features
 
 
 class FittedStack:
@@ -81,16 +79,8 @@ class FittedStack:
 
     @torch.no_grad()
     def embedding(self, samples: Samples, rows: Tensor) -> Tensor:
-        """Features averaged over pixels and divided by their length, float32 ``[replica, m, d]``.
-
-        A row of zeros stays one. A network whose attribute ``normalised`` is False keeps lengths.
-        """
-        features = self.model.features(self.inputs(samples, rows))
-        if features.ndim > PLACES:
-            features = features.flatten(PLACES).mean(-1)
-        if self.model.normalised:
-            features = functional.normalize(features, dim=-1)
-        return features.to(torch.float32)
+        """The network's embedding, float32 ``[replica, m, d]``."""
+        return self.model.embedding(self.inputs(samples, rows)).to(torch.float32)
 
     def curvature(self, samples: Samples, rows: Tensor) -> Tensor:
         """Spectral norm of the loss's Hessian in the inputs (Eq. 4), ``[replica, m]``."""
@@ -241,7 +231,7 @@ def _values(
     """
     of_sets = [name for name in due if name in OF_SETS and samples.classes]
     wanted = {*due, *([EMBEDDING] if of_sets else [])}
-    if not stack.model.differentiable:
+    if stack.model.piecewise_linear is None:
         wanted -= DERIVATIVES
     per_row = [name for name in PER_ROW if name in wanted]
     values = {name: _in_blocks(partial(PER_ROW[name], stack), samples, rows) for name in per_row}

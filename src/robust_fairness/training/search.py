@@ -1,17 +1,17 @@
-"""The trained replicas of a cell, and the search that adds to them stage by stage."""
+"""The trained replicas of a cell, and the rounds of its search, stage by stage."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from torch import Tensor
 
+from robust_fairness.compute.checkpoints import threads
 from robust_fairness.core import tables
-from robust_fairness.core.checkpoints import Checkpoint, threads
 from robust_fairness.core.errors import InputError
 from robust_fairness.experiment.experiment import Cell, Replica, require_replicas
 from robust_fairness.metrics.criteria import VALIDATION_PARTS, Criterion, Scored
@@ -25,10 +25,12 @@ from robust_fairness.training import (
     fitting,
     prediction,
     selection,
-    stacking,
 )
 from robust_fairness.training.prediction import UNSHIFTED
 from robust_fairness.training.records import Fitted, Prediction
+
+if TYPE_CHECKING:
+    from robust_fairness.training.study import Asked, Study
 
 LOGGER = logging.getLogger(__name__)
 ShouldPrune = Callable[[str, int, float], bool]  # a trial, after an epoch of that mean loss
@@ -42,82 +44,52 @@ class Trained:
         self.replicas: list[Replica] = []
         self.fitted: list[Fitted] = []
         self.validation: list[Prediction] = []
+        self.kept: dict[tuple[str, int], dict[str, np.ndarray]] = {}
         self.curves: list[dict[str, Any]] = []
         self.stages: dict[str, int] = {}
         self.stopped: dict[str, str] = {}  # "pruned" or "failed", by trial
 
-    def extend(
-        self, replicas: Sequence[Replica], should_prune: ShouldPrune | None = None, stage: int = 0
-    ) -> None:
-        """Fit further replicas and predict their validation rows.
-
-        ``should_prune`` is asked after every epoch of a trial. A pruned one is neither predicted
-        nor selected; it stops once all trials of its stack have. ``stage`` is that of the search, 0
-        for configured trials.
-
-        Raises:
-            InputError: a configured trial has weights or losses that are not finite. Such a trial
-                of a search has failed, and the search goes on.
-        """
+    def begin(self, replicas: Sequence[Replica], stage: int) -> None:
+        """Note replicas that train next, in a stage of the search, 0 for configured trials."""
         require_replicas([*self.replicas, *replicas])
-        self.stages |= {one.trial: stage for one in replicas}
-        fitted: list[Fitted] = []
-        kept: dict[tuple[str, int], dict[str, np.ndarray]] = {}
-        network = self.cell.network.name
-        sharing = {id(one[0]): one for one in stacking.trainings(replicas, network)}
-        firsts = [one[0] for one in sharing.values()]
-        for together in stacking.stacks(firsts, self.samples, network):
-            trained = [one for first in together for one in sharing[id(first)]]
-            with threads(together[0].protocol.threads):
-                stack = fitting.Stack(self.samples, self.cell, together)
-                content = fitting.training_key(self.samples, self.cell, together)
-                checkpoint = Checkpoint(f"{self.cell.dataset}.{self.cell.label}", content)
-                stack.train_to_end(checkpoint, self._stops(stack, trained, should_prune))
-                fitted += [one for one in stack.fitted(trained) if one.trial not in self.stopped]
-                self.curves += stack.curves(trained)
-                kept |= stack.kept_of_validation(trained)
-        # in the order of the trials, which decides between equal ones
-        position = {(one.trial, one.seed): number for number, one in enumerate(replicas)}
-        fitted.sort(key=lambda one: position[one.trial, one.seed])
         self.replicas += replicas
-        self.fitted += fitted
-        self.validation += self._predict_validation(fitted, kept)
+        self.stages |= {replica.trial: stage for replica in replicas}
 
-    def _predict_validation(
-        self, fitted: Sequence[Fitted], kept: Mapping[tuple[str, int], dict[str, np.ndarray]]
-    ) -> list[Prediction]:
-        """Predictions of every validation part in order; on ``val`` with the method's values."""
-        found: list[Prediction] = []
-        unshifted = {UNSHIFTED: self.samples}
+    def add(self, stack: fitting.Stack, replicas: Sequence[Replica]) -> None:
+        """Keep models, curves and embeddings of replicas; of those that stopped the curves."""
+        fitted = stack.fitted(replicas)
+        self.fitted += [model for model in fitted if model.trial not in self.stopped]
+        self.curves += stack.curves(replicas)
+        self.kept |= stack.kept_of_validation(replicas)
+
+    def predict_validation(self, replicas: Sequence[Replica]) -> None:
+        """Predict the validation rows of the replicas that trained last.
+
+        They, and their models, are put in the order of the trials, which decides between equal
+        ones; predictions of ``val`` have the values that the method keeps.
+        """
+        place = {(replica.trial, replica.seed): number for number, replica in enumerate(replicas)}
+        last = [model for model in self.fitted if (model.trial, model.seed) in place]
+        last.sort(key=lambda model: place[model.trial, model.seed])
+        self.fitted[len(self.fitted) - len(last) :] = last
         splits = self.samples.splits
-        for part in (one for one in VALIDATION_PARTS if (splits == one).any(axis=None)):
-            with threads(self.cell.protocol.threads):
-                predicted = prediction.predict(self.samples, fitted, self.cell, unshifted, part)
-            of_replica = {(one.trial, one.seed): one for one in predicted}
-            found += [of_replica[one.trial, one.seed] for one in fitted]
-        self._warn_of_weak(found)
-        return [
-            replace(one, values=one.values | kept[one.trial, one.seed])
-            if one.part == "val"
-            else one
-            for one in found
+        predicted: list[Prediction] = []
+        for part in VALIDATION_PARTS:
+            if (splits == part).any(axis=None):
+                with threads(self.cell.protocol.threads):
+                    made = prediction.predict(
+                        self.samples, last, self.cell, {UNSHIFTED: self.samples}, part
+                    )
+                predicted += sorted(made, key=lambda record: place[record.trial, record.seed])
+        self._warn_of_weak(predicted)
+        self.validation += [
+            replace(record, values=record.values | self.kept[record.trial, record.seed])
+            if record.part == "val"
+            else record
+            for record in predicted
         ]
 
-    def _warn_of_weak(self, predictions: Sequence[Prediction]) -> None:
-        """Warn of replicas that are less accurate than always predicting the larger class."""
-        for predicted in predictions if self.samples.classes else ():
-            y = self.samples.y[predicted.rows]
-            accuracy = (predicted.outputs.argmax(1) == y).mean()
-            largest = np.bincount(y).max() / len(y)
-            if predicted.part == "val" and accuracy < largest:
-                LOGGER.warning(
-                    "%s.%s, trial %s, seed %d: accuracy %.3f on validation rows is below the share "
-                    "of the largest class, %.3f; balancing groups costs accuracy, else search the "
-                    "hyperparameters of the method", self.cell.dataset, self.cell.label,
-                    predicted.trial, predicted.seed, accuracy, largest,
-                )  # fmt: skip
-
-    def _stops(
+    def stops(
         self,
         stack: fitting.Stack,
         replicas: Sequence[Replica],
@@ -138,6 +110,20 @@ class Trained:
             return self.stopped.keys() >= places.keys()
 
         return stops
+
+    def _warn_of_weak(self, predictions: Sequence[Prediction]) -> None:
+        """Warn of replicas that are less accurate than always predicting the larger class."""
+        for predicted in predictions if self.samples.classes else ():
+            y = self.samples.y[predicted.rows]
+            accuracy = (predicted.outputs.argmax(1) == y).mean()
+            largest = np.bincount(y).max() / len(y)
+            if predicted.part == "val" and accuracy < largest:
+                LOGGER.warning(
+                    "%s.%s, trial %s, seed %d: accuracy %.3f on validation rows is below the share "
+                    "of the largest class, %.3f; balancing groups costs accuracy, else search the "
+                    "hyperparameters of the method", self.cell.dataset, self.cell.label,
+                    predicted.trial, predicted.seed, accuracy, largest,
+                )  # fmt: skip
 
     def _fail(self, replica: Replica, quantity: str) -> None:
         """Note a failed trial of a search; raise for a configured one."""
@@ -189,6 +175,72 @@ class Trained:
             )
         scores = evaluation.criterion_scores([criterion], among, self.samples)
         return str(selection.choose(scores, [criterion])["trial"].iloc[0])
+
+
+@dataclass(frozen=True)
+class Round:
+    """Replicas that train next, as far as they can together.
+
+    ``should_prune`` is asked after every epoch of a trial. A pruned one is neither predicted nor
+    selected; it stops once all trials of its stack have.
+    """
+
+    replicas: Sequence[Replica]
+    stage: int = 0
+    should_prune: ShouldPrune | None = None
+
+
+def rounds(trained: Trained) -> Iterator[Round]:
+    """The configured trials, then those of every stage around the best trial of the one before.
+
+    A stage asks for its next trials once the last ones have trained. The bias mitigation study
+    (A.2) searches the learning rate and weight decay first and the method's own values with the
+    best of these. A combination that was trained before is not trained again.
+    """
+    cell = trained.cell
+    yield Round(cell.replicas())
+    best: Mapping[str, Any] = {}
+    for number, stage in enumerate(cell.search, 1):
+        from robust_fairness.training.study import Study
+
+        study = Study(stage, objective(cell).higher, best)
+        by_trial: dict[str, dict[str, Any]] = {}
+        while asked := study.ask():
+            known, new = list(trained.replicas), []
+            trials = []
+            for candidate in asked:
+                replicas = cell.replicas([candidate.override])
+                trial = _trained_as(known, replicas[0])
+                if not trial:
+                    trial = replicas[0].trial
+                    new += replicas
+                    known += replicas
+                trials.append(trial)
+            # of trials with the same values only the first trains
+            first = dict(reversed(list(zip(trials, asked, strict=True))))
+            yield Round(new, number, _pruning(study, first) if stage.pruner != "none" else None)
+            scores = trained.scores(objective(cell))
+            for trial, candidate in zip(trials, asked, strict=True):
+                study.tell(candidate, scores.get(trial))
+                by_trial[trial] = candidate.override
+        best = by_trial[trained.best(list(by_trial), cell.decides)]
+
+
+def _pruning(study: "Study", asked: Mapping[str, "Asked"]) -> ShouldPrune:
+    return lambda trial, epoch, loss: study.should_prune(asked[trial], epoch, loss)
+
+
+def _trained_as(replicas: Sequence[Replica], wanted: Replica) -> str:
+    """Name of the trial that had the same settings; "" where none had."""
+    settings = (wanted.method, wanted.network, wanted.protocol)
+    return next(
+        (
+            replica.trial
+            for replica in replicas
+            if (replica.method, replica.network, replica.protocol) == settings
+        ),
+        "",
+    )
 
 
 def require_fitting(samples: Samples, cell: Cell) -> None:

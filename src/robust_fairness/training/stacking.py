@@ -13,17 +13,23 @@ from robust_fairness.samples import REQUIRED_PARTS, Samples
 ROWS = 2**14  # of a step, of all replicas of a stack: activations of more leave the caches
 
 
-def trainings(replicas: Sequence[Replica], network: str) -> list[list[Replica]]:
-    """Replicas by training: those that differ only in what is fitted afterwards share one."""
+def trainings(
+    replicas: Sequence[Replica], samples: Samples, network: str
+) -> list[tuple[list[Replica], list[Replica]]]:
+    """What trains as a stack, and all replicas that it trains.
+
+    Replicas of a network that does not stack share a training if they differ only in what is
+    fitted afterwards.
+    """
     model = find("network", network)
     if model.stacks:
-        return [[replica] for replica in replicas]
-    found: dict[str, list[Replica]] = {}
+        return [(stack, stack) for stack in stacks(replicas, samples, network)]
+    sharing: dict[str, list[Replica]] = {}
     for replica in replicas:
         trained = model.trained_as(replica.network)
         key = repr((replica.seed, replica.method, trained, replica.protocol))
-        found.setdefault(key, []).append(replica)
-    return list(found.values())
+        sharing.setdefault(key, []).append(replica)
+    return [(equal[:1], equal) for equal in sharing.values()]
 
 
 def stacks(replicas: Sequence[Replica], samples: Samples, network: str) -> list[list[Replica]]:
@@ -65,7 +71,7 @@ def stack_hparams(hparams: Sequence[BaseModel], like: Tensor) -> BaseModel:
     """Hyperparameters of a stack, with tensors ``[replica]`` like ``like`` instead of floats."""
     first = hparams[0]
     values = {
-        name: like.new_tensor([getattr(one, name) for one in hparams])
+        name: like.new_tensor([getattr(values, name) for values in hparams])
         if is_per_replica(first, name)
         else getattr(first, name)
         for name in type(first).model_fields

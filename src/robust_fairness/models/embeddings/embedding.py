@@ -12,14 +12,18 @@ from torch import Tensor, nn
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import PluginParameters, find
 from robust_fairness.experiment.plugins import Named, named
-from robust_fairness.models.base import LabelledRows, SingleModel, initialised
+from robust_fairness.models.base import (
+    LabelledRows,
+    SingleModel,
+    averaged_over_places,
+    initialised,
+)
 from robust_fairness.models.layers import SingleHead, unit_length
 from robust_fairness.models.losses import ABSENT
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 from robust_fairness.samples.questions import RowShape
 
 LINEAR = "linear"
-POOLED_AXES = 3  # replica, row, feature
 
 
 def _is_estimator(network: str) -> bool:
@@ -97,9 +101,8 @@ class Embedding(SingleModel):
         self.shared_width = self.backbone.feature_width
         self.feature_width, self.normalised = hparams.dimensions, hparams.normalised
         self.projection = self.new_projection(randomness)
-        self.piecewise_linear = (
-            self.backbone.piecewise_linear and self.linear and not self.normalised
-        )
+        is_linear = bool(self.backbone.piecewise_linear) and self.linear
+        self.piecewise_linear = is_linear and not self.normalised
         self.top = self.new_head(outputs, randomness) if self.linear else self.new_classifiers()
 
     @classmethod
@@ -150,6 +153,9 @@ class Embedding(SingleModel):
 
     def late(self, early: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         return self.embed(averaged_over_places(self.backbone.late(early, noise)))
+
+    def embedding(self, x: Tensor) -> Tensor:
+        return super().embedding(x) if self.normalised else self.features(x)
 
     def shared(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         """Averaged features of the backbone ``[1, row, feature]``, for several projections."""
@@ -260,11 +266,6 @@ class PosteriorClassifiers(Classifiers):
 
 
 SUMS = {"lowest": Classifiers, "no_probability": PosteriorClassifiers}
-
-
-def averaged_over_places(features: Tensor) -> Tensor:
-    """Features ``[replica, row, feature]`` of ``[replica, row, feature, ...]``."""
-    return features.flatten(POOLED_AXES).mean(-1) if features.ndim > POOLED_AXES else features
 
 
 def rebalanced(rebalancing: str, group: Tensor, randomness: Randomness) -> list[Tensor]:

@@ -13,7 +13,7 @@ from torch.nn.utils.parametrizations import weight_norm
 
 from robust_fairness.core.registry import PluginParameters
 from robust_fairness.models.base import SingleModel, WeightsFile, initialised, require_classes
-from robust_fairness.models.layers import Dropout, unit_length
+from robust_fairness.models.layers import unit_length
 from robust_fairness.models.losses import binary_cross_entropy
 from robust_fairness.models.packing import unpacked
 from robust_fairness.models.questions._word_vectors import word_vectors
@@ -147,7 +147,7 @@ class Attention(nn.Module):
             self.of_question = normalised_linear(question, width)
         else:
             self.of_both = normalised_linear(features + question, width)
-        self.dropout = Dropout(hparams.attention_dropout)
+        self.dropout = hparams.attention_dropout
         self.logit = normalised_linear(width, 1)
 
     def forward(
@@ -158,7 +158,9 @@ class Attention(nn.Module):
         ``question`` is ``[row, question]``, ``boxes`` their features ``[row, box, feature]``, of
         which the first ``counts`` (int64 ``[row]``) exist.
         """
-        joint = self.dropout(self._joint(question, boxes)[None], noise)[0]
+        joint = self._joint(question, boxes)
+        if noise:
+            joint = noise.dropped(self, joint[None], self.dropout)[0]
         logits = self.logit(joint).squeeze(-1)
         absent = torch.arange(boxes.shape[1], device=boxes.device) >= counts[:, None]
         # not minus infinity, so that the gradient of an image without boxes has no NaN
@@ -207,9 +209,9 @@ class Head(nn.Module):
 
     def __init__(self, inputs: int, outputs: int, dropout: float) -> None:
         super().__init__()
-        self.dropout = Dropout(dropout)
+        self.dropout = dropout
         self.linear = normalised_linear(inputs, outputs)
 
     def forward(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         """Map ``[1, row, inputs]`` to ``[1, row, outputs]``."""
-        return self.linear(self.dropout(x, noise))
+        return self.linear(noise.dropped(self, x, self.dropout) if noise else x)

@@ -41,10 +41,11 @@ class Mlp(Model):
         self.top = self.new_head(outputs, randomness)
 
     def early(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        return self.body.hidden(x)
+        return torch.relu(self.body.first(x))
 
     def late(self, early: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        features = self.body.top(early, noise)
+        body = self.body
+        features = body.second(noise.dropped(body, early, body.dropout) if noise else early)
         return torch.relu(features) if self.hparams.feature_relu else features
 
     def head(self, features: Tensor, noise: DropoutNoise | None = None) -> Tensor:
