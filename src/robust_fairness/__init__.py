@@ -18,7 +18,7 @@ from typing import Any
 
 __version__ = "1.0.0"
 
-# Where the public names are; each is imported when it is first used.
+# Where the public names are, except the classes of methods; "" are packages.
 _PLACES = {
     "audit": "library.auditing",
     "datasets": "",
@@ -33,17 +33,18 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, imported when it is first used."""
+    """A public name, imported when it is first used; ``__init__.pyi`` describes them."""
     if name not in _PLACES and not name[:1].isupper():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    errors, extras = (import_module(f"{__name__}.core.{one}") for one in ("errors", "extras"))
+    errors = import_module(f"{__name__}.core.errors")
+    extras = import_module(f"{__name__}.core.extras")
+    what, module = f"{__name__}.{name}", _PLACES.get(name, "library.estimators")
     try:
-        with extras.needed_by(f"{__name__}.{name}"):
-            if name not in _PLACES:
-                return import_module(f"{__name__}.library.estimators").estimator_class(name)
-            if not _PLACES[name]:
-                return import_module(f"{__name__}.{name}")
-            return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+        with extras.needed_by(what):
+            if module in ("library.estimators", "library.training"):
+                extras.require_versions(what, "train")
+            found = import_module(f"{__name__}.{module or name}")
+            return getattr(found, name) if module else found
     except errors.InputError as error:
         raise AttributeError(str(error)) from None
 
@@ -51,3 +52,10 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     classes = import_module(f"{__name__}.library.listing").class_names()
     return sorted(["__version__", *_PLACES, *classes])
+
+
+try:
+    with open(f"{__file__}i", encoding="utf-8") as _stub:
+        __doc__ = f"{__doc__}\n{_stub.read()}"
+except FileNotFoundError:  # an incomplete installation
+    pass

@@ -3,14 +3,15 @@
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import robust_fairness
 from robust_fairness.cli.main import COMMANDS, CORE, cli
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.extras import needed_by, require_versions
+from robust_fairness.core.files import CONF
 
-LOGGING = Path("conf/logging.yml")
+LOGGING = "logging.yml"
 
 
 def main(args: Sequence[str] | None = None, **options: Any) -> Any:
@@ -24,17 +25,21 @@ def main(args: Sequence[str] | None = None, **options: Any) -> Any:
     words = list(sys.argv[1:] if args is None else args)
     if words and words[0][:1] == "-" and words[0] not in ("--help", "--version"):
         words = ["run", *words]
-    if any(word in COMMANDS and word not in CORE for word in words[:1]):
-        with suppress(ModuleNotFoundError):  # the command says which extra it needs
-            _set_up()
+    if words and words[0] in COMMANDS and words[0] not in CORE:
+        name = f"`robust-fairness {words[0]}`"
+        try:
+            with needed_by(name, "all"):
+                require_versions(name, "all")
+                _set_up()
+        except InputError as error:
+            sys.exit(f"Error: {error}")
     return cli.main(words, **options)
 
 
 def _set_up() -> None:
     """Set up the project around the current folder, or else the package alone."""
-    if not LOGGING.exists():  # Kedro reads the variable when it is imported
-        own = Path(robust_fairness.__file__).parent / LOGGING
-        os.environ.setdefault("KEDRO_LOGGING_CONFIG", str(own))
+    if not Path("conf", LOGGING).exists():  # Kedro reads the variable when it is imported
+        os.environ.setdefault("KEDRO_LOGGING_CONFIG", str(CONF / LOGGING))
     os.environ.setdefault("DO_NOT_TRACK", "true")  # usage data of Kedro and MLflow
     from kedro.framework.project import configure_project
     from kedro.framework.startup import bootstrap_project

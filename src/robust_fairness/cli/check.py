@@ -19,18 +19,22 @@ if TYPE_CHECKING:
 @click.option("--methods", help="Labels of methods of the grid, separated by commas.")
 @click.option("--shifts", help="Shifts of the grid, separated by commas.")
 @click.option("--seeds", help="Number of seeds.")
+@click.option(
+    "--time", "timed", is_flag=True, help="Train an epoch of each cell to foretell the duration."
+)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
-def check(environment: str | None, form: str, **axes: Any) -> None:
+def check(environment: str | None, timed: bool, form: str, **axes: Any) -> None:
     """Report all mistakes of the configuration, without training.
 
-    Reads the configuration and the tables; mistakes have file and line. Exit status: 0, 1 if
-    there are mistakes, 2 if the command is wrong.
+    Reads the configuration and the tables; mistakes have file and line. For every sensitive
+    attribute it foretells the smallest change of a gap between domains that the run would find.
+    Exit status: 0, 1 if there are mistakes, 2 if the command is wrong.
     """
     from robust_fairness.cli.checking import check as find_mistakes
 
     start = time.perf_counter()
     grid = {axis: value for axis, value in axes.items() if value is not None}
-    found = find_mistakes(environment, grid)
+    found = find_mistakes(environment, grid, timed)
     print_found = {"text": _print_text, "json": _print_json}[form]
     print_found(found, time.perf_counter() - start)
     if found.mistakes:
@@ -38,14 +42,21 @@ def check(environment: str | None, form: str, **axes: Any) -> None:
 
 
 def _print_text(found: "Findings", seconds: float) -> None:
+    from robust_fairness.cli.power import foretold, sentences
+
     for one in found.mistakes:
         click.echo(_line(one))
     checked = f"{_count(found.datasets, 'dataset')} with {_count(found.cells, 'cell')}"
     rows = _count(sum(found.tables.values()), "row")
+    for sentence in sentences(foretold(found.counts)):
+        click.echo(sentence)
     if found.mistakes:
         ending = f"{_count(len(found.mistakes), 'mistake')}. Nothing was trained."
     else:
-        ending = f"no mistakes. A run trains {_count(found.trainings, 'model')}."
+        ending = f"no mistakes. A run trains {_count(found.trainings, 'model')}"
+        if found.seconds is not None:
+            ending += f", those of tables in about {found.seconds / 60:.1f} minutes of CPU time"
+        ending += "."
     click.echo(f"Checked {checked}, {rows} of tables, in {seconds:.1f} s: {ending}")
 
 
@@ -60,6 +71,8 @@ def _line(one: Mistake) -> str:
 
 def _print_json(found: "Findings", seconds: float) -> None:
     del seconds
+    from robust_fairness.cli.power import foretold
+
     mistakes = [
         {"place": one.place, "message": one.text, "hint": one.hint} for one in found.mistakes
     ]
@@ -68,5 +81,7 @@ def _print_json(found: "Findings", seconds: float) -> None:
         "cells": found.cells,
         "trainings": found.trainings,
         "rows": found.tables,
+        "seconds": found.seconds,
+        "foretold": json.loads(foretold(found.counts).to_json(orient="records")),
     }
     click.echo(json.dumps({"mistakes": mistakes, **counts}, indent=2))

@@ -1,10 +1,11 @@
 """Checks of an experiment: everything that a run would refuse, without training."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from robust_fairness.cli.power import Counts, counts
 from robust_fairness.core.errors import InputError, Mistake, together, unknown_name
 from robust_fairness.experiment.experiment import Dataset, Experiment
 from robust_fairness.pipelines.ingestion.pipeline import read as read_samples
@@ -23,11 +24,15 @@ class Findings:
     Attributes:
         mistakes: those that would stop a run or a cell.
         tables: rows by name of the tables that were read.
+        seconds: CPU time that the trainings of tables will take; None unless it is asked for.
+        counts: rows by group and class, at home and in every other domain.
         datasets, cells, trainings: their numbers; a search may end some trainings early.
     """
 
     mistakes: list[Mistake] = field(default_factory=list)
     tables: dict[str, int] = field(default_factory=dict)
+    counts: list[Counts] = field(default_factory=list)
+    seconds: float | None = None
     datasets: int = 0
     cells: int = 0
     trainings: int = 0
@@ -43,14 +48,16 @@ class Findings:
                 self.mistakes.append(one if one.place else known)
 
 
-def check(environment: str | None, grid: Mapping[str, Any]) -> Findings:
+def check(environment: str | None, grid: Mapping[str, Any], timed: bool = False) -> Findings:
     """All mistakes of an experiment, or of the part that ``grid`` selects.
+
+    With ``timed``, an epoch of every cell of a table tells how long the run will take.
 
     Files that are not YAML are reported first, then names and values of the configuration, then
     missing raw files, the tables, their domains and shifts, and what does not fit a method.
     """
     loader = loader_of(environment, grid)
-    found = Findings(mistakes=loader.unreadable_files())
+    found = Findings(mistakes=loader.unreadable_files(), seconds=0.0 if timed else None)
     if found.mistakes:
         return found
     try:
@@ -79,7 +86,7 @@ def _check_data(experiment: Experiment, loader: ConfigLoader, found: Findings) -
                     _check_domains(samples, experiment, dataset.base, loader, found)
                     read[dataset.base] = samples
         if read[dataset.base] is not None:
-            _check_dataset(read[dataset.base], dataset, found.noting, place)
+            _check_dataset(read[dataset.base], dataset, found, place)
 
 
 def _check_domains(
@@ -102,15 +109,21 @@ def _check_domains(
         raise together(mistakes, "the domains")
 
 
-def _check_dataset(samples: Any, dataset: Dataset, noting: Callable, place: str) -> None:
+def _check_dataset(samples: Any, dataset: Dataset, found: Findings, place: str) -> None:
     """Check domains, test sets and cells of a dataset."""
     from robust_fairness.training import check as check_cell
 
+    noting = found.noting
     with noting(place, dataset.name):
         samples = within_domains(samples, dataset)
+        found.counts += counts(samples, dataset)
         for test_set in dataset.test_sets:
             with noting(place, f"{dataset.name}, shift {test_set.called}"):
                 shift(samples, test_set)
         for cell in dataset.cells:
             with noting(place):
                 check_cell(samples, cell)
+                if found.seconds is not None:
+                    from robust_fairness.cli.duration import seconds_of
+
+                    found.seconds += seconds_of(samples, cell)

@@ -141,15 +141,18 @@ def _report(run_id: str) -> Path:
     import pandas as pd
 
     from robust_fairness.catalog import names
-    from robust_fairness.catalog.files import TableDataset
+    from robust_fairness.catalog.files import ResultsDataset, TableDataset
     from robust_fairness.core import tables
     from robust_fairness.pipelines.reporting.pipeline import FURTHER, report
     from robust_fairness.runs import provenance
 
     manifest = provenance.load_manifest(run_id)
-    states = [names.of_dataset(one, "states") for one in manifest["grid"]["seeds"]]
-    wanted = [one for one in ("metrics", *FURTHER, *states) if one in manifest["outputs"]]
-    parts = {name: provenance.load(run_id, name, TableDataset) for name in wanted}
+    kinds: dict[str, Any] = dict.fromkeys(FURTHER, TableDataset)
+    for dataset in manifest["grid"]["seeds"]:
+        kinds[names.of_dataset(dataset, "results")] = ResultsDataset
+    kinds = {name: kind for name, kind in kinds.items() if name in manifest["outputs"]}
+    kinds["metrics"] = TableDataset
+    parts = {name: provenance.load(run_id, name, kind) for name, kind in kinds.items()}
     scores, cells, trials = [parts["metrics"]], [], []
     margin = parts["cells"].groupby("dataset")["margin"].first()
     for path in sorted((SUBMISSIONS / run_id).glob("*/*.parquet")):

@@ -2,15 +2,14 @@
 
 import json
 from inspect import getdoc
-from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
 import click
 import yaml
 
-import robust_fairness
 from robust_fairness.cli.commands import ProjectCommand
+from robust_fairness.core.files import CONF
 
 KINDS = {
     "datasets": "dataset",
@@ -68,8 +67,7 @@ def _parameters() -> Any:
     try:
         from robust_fairness.runs.configuration import loader_of
     except ModuleNotFoundError:
-        path = Path(robust_fairness.__file__).with_name("conf") / "base" / "parameters.yml"
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
+        return yaml.safe_load((CONF / "base" / "parameters.yml").read_text(encoding="utf-8"))
     return loader_of(None).written_parameters
 
 

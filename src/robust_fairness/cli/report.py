@@ -183,12 +183,21 @@ def answers(
 def cite(run_id: str | None) -> None:
     """Print BibTeX of everything that a run used.
 
-    RUN is the newest finished one by default.
+    RUN is the newest finished one by default. Without Kedro there are no runs: of the metrics of an
+    audit.
     """
-    from robust_fairness.reporting.citations import bibliography
-    from robust_fairness.runs import provenance
+    from robust_fairness.citations import bibliography
 
-    used = provenance.used(run_id or provenance.newest_finished_run())
+    try:
+        from robust_fairness.runs import provenance
+    except ModuleNotFoundError:
+        if run_id:
+            raise
+        from robust_fairness.auditing.report import CONVENTIONAL
+
+        used = {"metric": list(CONVENTIONAL)}
+    else:
+        used = provenance.used(run_id or provenance.newest_finished_run())
     click.echo(bibliography(used), nl=False)
 
 
