@@ -62,7 +62,7 @@ core: $(INSTALLED) ## install the core alone, count its packages and megabytes, 
 
 coverage: export OMP_NUM_THREADS := 1
 coverage: $(INSTALLED) ## the same with the share of lines that they run, in twice the time
-	$(BIN)/pytest -m "not slow" -n 2 --dist worksteal -ra --cov
+	$(BIN)/pytest -m "not slow" -n 2 --dist worksteal -ra --cov --cov-fail-under=85
 
 test-slow: $(INSTALLED) ## run the tests that need minutes, a browser or a server
 	$(BIN)/pytest -m slow -ra
@@ -133,5 +133,5 @@ release: $(INSTALLED) ## build sdist and wheel in dist/ from the last commit, re
 
 clean: ## remove the environment and all caches; data and results stay
 	rm -rf $(ENVIRONMENT) .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache \
-		.pytest_cache .ruff_cache .viz build dist src/*.egg-info
+		.pytest_cache .ruff_cache .viz build dist
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -27,8 +27,8 @@ from _cells import cell_of
 from _published import epoch_of
 from _results import Row, rounded, save
 
+from robust_fairness.compute.checkpoints import ROOT_VARIABLE, threads
 from robust_fairness.compute.memory import keep_freed_memory
-from robust_fairness.core.checkpoints import ROOT_VARIABLE, threads
 from robust_fairness.samples import Samples
 from robust_fairness.training import fitting
 

@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 import robust_fairness as rf
 from robust_fairness import training
-from robust_fairness.core.checkpoints import ROOT_VARIABLE
+from robust_fairness.compute.checkpoints import ROOT_VARIABLE
 from robust_fairness.experiment.experiment import Cell
 from robust_fairness.samples import Samples
 

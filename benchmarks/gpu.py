@@ -31,7 +31,7 @@ from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 from training import adult_like
 
-from robust_fairness.core.checkpoints import ROOT_VARIABLE, threads
+from robust_fairness.compute.checkpoints import ROOT_VARIABLE, threads
 from robust_fairness.core.registry import find, names
 from robust_fairness.experiment.experiment import Cell
 from robust_fairness.models.randomness import Randomness

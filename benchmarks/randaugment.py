@@ -14,7 +14,7 @@ import torch
 from _results import rounded, save
 from torchvision.transforms import v2
 
-from robust_fairness.core.checkpoints import threads
+from robust_fairness.compute.checkpoints import threads
 from robust_fairness.experiment.experiment import Cell
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.samples import Samples

@@ -22,8 +22,8 @@ from _cells import cell_of
 from _plain import Replica as Plain
 from _results import Row, rounded, save
 
+from robust_fairness.compute.checkpoints import ROOT_VARIABLE, threads
 from robust_fairness.compute.memory import keep_freed_memory
-from robust_fairness.core.checkpoints import ROOT_VARIABLE, threads
 from robust_fairness.samples import Samples
 from robust_fairness.training import fitting, stacking
 

@@ -10,8 +10,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from robust_fairness.datasets.files import Files, default_root
-from robust_fairness.datasets.tables.acs import STATES, read_state, task_rows
-from robust_fairness.datasets.tables.acs_states import BUNDLED, FILE, INCOME, LABEL
+from robust_fairness.datasets.tables.acs import (
+    BUNDLED,
+    FILE,
+    INCOME,
+    LABEL,
+    STATES,
+    read_state,
+    task_rows,
+)
 
 
 def extract(files: Files) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from robust_fairness.core import checkpoints
+from robust_fairness.compute import checkpoints
 from robust_fairness.core.registry import find
 from robust_fairness.datasets.files import Files, default_root
 from robust_fairness.generation.fitting import GeneratorParameters, fit

@@ -24,7 +24,8 @@ import pandas as pd
 from pages import RESULTS
 
 from robust_fairness import training
-from robust_fairness.core import checkpoints, tables
+from robust_fairness.compute import checkpoints
+from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import atomic_path
 from robust_fairness.experiment.experiment import Cell, Dataset
@@ -51,7 +52,8 @@ SETTINGS = "settings.json"
 TOY = {"epochs": 2, "checkpoint_seconds": 0}
 TOY_IMAGES = {"digits": "scikit_learn", "canvas": 24, "train_rows": 256, "val_rows": 64,
               "test_rows": 64}  # fmt: skip
-KEYS = [name for name in tables.METRICS if name not in ("value", "n", "variance", "note")]
+VALUES = ("value", "n", "variance", "covariance", "note")
+KEYS = [name for name in tables.METRICS if name not in VALUES]
 
 
 class OutOfTime(Exception):
@@ -132,7 +134,7 @@ def train(folder: Path, toy: bool, precision: str) -> None:
 def available(dataset: Dataset) -> Samples | None:
     """The samples of a dataset, None where its files are missing."""
     try:
-        samples: Samples = ingest(dataset)[0]
+        samples: Samples = ingest(dataset)
     except InputError as error:
         print(f"{dataset.name} left out: {error}", flush=True)
         return None

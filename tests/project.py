@@ -19,6 +19,8 @@ from tempfile import mkdtemp
 import pandas as pd
 import yaml
 
+from robust_fairness.catalog.arrays import SamplesDataset
+from robust_fairness.samples import Samples
 from tests.forking import Forked
 
 ROOT = Path(__file__).parents[1]
@@ -83,8 +85,8 @@ class Project:
         The code is compiled once, not in every copy; files of the type checker are left out.
         """
         compileall.compile_dir(ROOT / "src", quiet=2)
-        ignored = shutil.ignore_patterns("*jaxtyping*", "*.egg-info")
-        shutil.copytree(ROOT / "src", folder / "src", ignore=ignored, symlinks=True)
+        ignored = shutil.ignore_patterns("*jaxtyping*")
+        shutil.copytree(ROOT / "src", folder / "src", ignore=ignored)
         copy_configuration(folder)
         for name in ("pyproject.toml", ".telemetry"):
             shutil.copy(ROOT / name, folder / name)
@@ -174,6 +176,12 @@ class Project:
         return pd.read_parquet(
             self.root / "data" / "08_reporting" / "metrics.parquet" / run / "metrics.parquet"
         )
+
+    def samples(self, dataset: str, run: str) -> Samples:
+        """Samples of a dataset of a run."""
+        path = self.file(f"{dataset}/samples.safetensors", run)
+        samples: Samples = SamplesDataset(filepath=str(path)).load()
+        return samples
 
 
 @contextmanager

@@ -132,7 +132,7 @@ def test_a_part_runs_by_the_name_of_its_pipeline_old_option_and_new(tmp_path):
     only = ("--env=smoke", "--datasets=diabetes")
     project.kedro("run", *only, "--pipeline=ingestion")
     files = sorted(path.name for path in samples.rglob("*") if path.is_file())
-    assert files == ["attributes.parquet", "samples.safetensors", "splits.parquet"]
+    assert files == ["samples.safetensors", "splits.parquet"]
     project.kedro("run", *only, "--pipelines=shifts")
     assert list(samples.glob("shifted/gaussian_noise_0_06.safetensors/*/*.safetensors"))
     assert not (tmp_path / "data" / "06_models").exists()
@@ -158,6 +158,11 @@ def test_outside_a_project_the_console_script_has_the_default_configuration(proj
 def no_constant(name: str) -> None:
     """NaN and the infinities are no JSON."""
     raise AssertionError(name)
+
+
+def shows_samples(node: dict) -> bool:
+    """Whether a node of the site is a preview of samples."""
+    return bool(node.get("preview")) and node["filepath"].endswith("/samples.safetensors")
 
 
 def test_the_site_shows_layers_previews_and_times_and_nothing_of_the_machine(tmp_path):
@@ -186,6 +191,7 @@ def test_the_site_shows_layers_previews_and_times_and_nothing_of_the_machine(tmp
         "models",
         "predictions",
         "metrics",
+        "results",
         "report",
     ]
     top = [one["id"] for one in main["modular_pipelines"]["__root__"]["children"]]
@@ -208,4 +214,6 @@ def test_the_site_shows_layers_previews_and_times_and_nothing_of_the_machine(tmp
     assert previews["summary.parquet"]["columns"][:2] == ["dataset", "method"]
     assert {"data", "layout"} <= set(previews["trade_off.json"])
     assert base64.b64decode(previews["contact_sheet.png"]).startswith(b"\x89PNG")
-    assert "digit_color" in previews["attributes.parquet"]["columns"]
+    labels = [node["preview"]["columns"] for node in nodes if shows_samples(node)]
+    assert any("digit_color" in columns for columns in labels)
+    assert "majority_minority_difference" in str(previews["results.zip"]["data"])

@@ -6,6 +6,7 @@ installed, processes with their packages blocked stand in for such an environmen
 
 import json
 import math
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -14,9 +15,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from packaging.specifiers import SpecifierSet
 
 import robust_fairness as rf
-from robust_fairness.core.extras import EXTRA_OF
+from robust_fairness.__main__ import main
+from robust_fairness.core.extras import DISTRIBUTIONS, fits, requirements
 
 # Runs code in a process that cannot import some packages.
 BLOCKING = """
@@ -36,12 +39,13 @@ sys.meta_path.insert(0, Missing())
 sys.argv = sys.argv[2:]
 exec(sys.argv[0])
 """
+EXTRAS = {name.replace("-", "_") for needed in requirements().values() for name in needed}
 PLATFORM = ("fcntl", "resource", "pwd", "grp", "termios")  # of POSIX, not of Windows
 
 
 def core(code: str, *words: str) -> subprocess.CompletedProcess[str]:
     """Run code in a process with nothing but the core."""
-    blocked = ",".join((*EXTRA_OF, *PLATFORM))
+    blocked = ",".join((*EXTRAS, *DISTRIBUTIONS, *PLATFORM))
     command = [sys.executable, "-c", BLOCKING, blocked, code, *words]
     return subprocess.run(command, capture_output=True, text=True, check=False, encoding="utf-8")
 
@@ -145,12 +149,20 @@ def test_what_is_missing_is_named_in_one_line(
         assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("words", [(), ("--version",), ("list", "methods"), ("list", "metrics")])
+@pytest.mark.parametrize(
+    "words", [(), ("--version",), ("list", "methods"), ("list", "metrics"), ("cite",)]
+)
 def test_commands_of_the_core(words: tuple[str, ...]) -> None:
     done = core(COMMAND, *words)
     assert "Traceback" not in done.stderr
-    assert {(): "Commands:", ("--version",): rf.__version__, ("list", "methods"): "cuma ",
-            ("list", "metrics"): "accuracy "}[words] in done.stdout + done.stderr  # fmt: skip
+    expected = {
+        (): "Commands:",
+        ("--version",): rf.__version__,
+        ("list", "methods"): "cuma ",
+        ("list", "metrics"): "accuracy ",
+        ("cite",): "@inproceedings{hardt2016",
+    }
+    assert expected[words] in done.stdout + done.stderr
 
 
 def test_names_are_listed_and_explained() -> None:
@@ -161,6 +173,40 @@ def test_names_are_listed_and_explained() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "sensitive_features" in done.stdout and "rf.audit(frame" in done.stdout
+    assert "class Cuma(FairClassifier)" in done.stdout and "gamma: float = 1.0" in done.stdout
+
+
+@pytest.mark.parametrize("bounds", sorted({b for n in requirements().values() for b in n.values()}))
+def test_versions_fit_as_in_packaging(bounds: str) -> None:
+    versions = ("0.1", "1.7.0", "1.7.9", "1.8", "2.11.0+cpu", "3", "5.24", "6.0", "12.5", "13.0.1")
+    assert [fits(version, bounds) for version in versions] == [
+        SpecifierSet(bounds).contains(version) for version in versions
+    ]
+
+
+def test_a_package_of_an_extra_in_another_version_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("robust_fairness.core.extras.version", lambda name: "0.1")
+    with pytest.raises(AttributeError, match=r"load needs [\w-]+>=[\d.]+, not 0\.1: pip install"):
+        _ = rf.load
+    with pytest.raises(SystemExit, match=r"`robust-fairness run` needs .*, not 0\.1: pip install"):
+        main(["run"])
+
+
+def test_an_installation_without_its_data_says_so(tmp_path: Path) -> None:
+    package = Path(rf.__file__).parent
+    shutil.copytree(
+        package,
+        tmp_path / "site" / package.name,
+        ignore=lambda folder, names: [
+            name for name in names if Path(folder, name).is_file() and not name.endswith(".py")
+        ],
+    )
+    begin = f"import sys; sys.path.insert(0, {str(tmp_path / 'site')!r})\n"
+    done = core(f"{begin}import robust_fairness as rf; rf.audit")
+    assert ".yml: not in this installation; install robust-fairness again" in done.stderr
+    done = core(f"{begin}{COMMAND}", "list", "methods")
+    assert done.stderr.count("\n") == 1
+    assert "parameters.yml: not in this installation" in done.stderr
 
 
 def test_importing_the_package_imports_nothing() -> None:

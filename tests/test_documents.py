@@ -21,7 +21,8 @@ from sklearn.datasets import load_wine
 from torch.nn import functional
 
 from robust_fairness import training
-from robust_fairness.core import checkpoints, tables
+from robust_fairness.compute import checkpoints
+from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
 from robust_fairness.datasets.files import Files

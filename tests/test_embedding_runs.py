@@ -96,7 +96,7 @@ def hits_of(embedding: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def test_a_run_ends_in_a_report_with_both_spaces_in_the_plane(project):
     """The plane of PARADE has two spaces, that of plain metric learning one."""
-    planes = pd.read_parquet(project.file("coloured_digits/planes.parquet", "one"))
+    planes = pd.read_parquet(project.file("08_reporting/planes.parquet", "one"))
     spaces = {method: set(rows["space"]) for method, rows in planes.groupby("method")}
     assert spaces == {
         "margin_distance": {"embedding"},

@@ -76,7 +76,7 @@ def test_the_packages_configuration_is_found_wherever_it_is_installed(
         hidden = conf / "demo" / name
         hidden.parent.mkdir(exist_ok=True)
         hidden.write_text("hidden: true\n")
-    monkeypatch.setattr(configuration, "DEFAULT", conf)
+    monkeypatch.setattr(configuration, "CONF", conf)
     loader = configuration.ConfigLoader(tmp_path / "conf", "demo", **CONFIG_LOADER_ARGS)
     assert [dataset.name for dataset in loader.validated_experiment.datasets]
     assert "tables" not in loader["catalog"]
@@ -248,7 +248,8 @@ def test_the_installed_wheel_works_in_an_empty_folder(tmp_path: Path) -> None:
     said("new", "study")
     study = empty / "study"
     assert "3 cells" in said("check", "--env", "demo", folder=study)
-    patients = visits(rows=600).drop(columns="patient_id").replace("NA", 40)
+    patients = visits(rows=600).drop(columns="patient_id")
+    patients.loc[:4, "sex"] = None
     patients.to_csv(empty / "visits.csv", index=False)
     said("init", "../visits.csv", folder=study)
     assert "no mistakes" in said("check", "--datasets", "visits", folder=study)

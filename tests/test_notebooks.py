@@ -83,7 +83,7 @@ LEFT = {
     "audit_of_predictions": """{
         "table": table.to_dict("list"), "status": done.returncode, "said": done.stderr,
         "rates": found[["group", "value", "n"]].to_dict("list"),
-        "made": made.to_dict("list"), "failures": gates.parse("dp>1").failures(known),
+        "made": made.to_dict("list"), "failures": audit.failures("demographic_parity_difference>1"),
         "noticed": noticed.set_index(["metric", "attribute"])["value"].unstack().to_dict("index"),
     }""",
 }

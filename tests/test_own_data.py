@@ -37,7 +37,7 @@ def test_every_method_shift_metric_and_the_report_work_on_a_table(project: Proje
     assert {"sex", "age", "sex & age"} <= set(tested["attribute"])
     assert tested["value"].between(0, 1).all()
     assert "loans" in project.file("report.html", "loans").read_text()
-    attributes = pd.read_parquet(project.file("loans/attributes.parquet", "loans"))
+    attributes = project.samples("loans", "loans").table()
     raw = pd.read_csv(project.root / "data" / "01_raw" / "loans" / "loans.csv")
     assert attributes["sex"].tolist() == raw["sex"].tolist()
     assert attributes["y"].tolist() == (raw["repaid"] == "yes").astype(int).tolist()

@@ -134,9 +134,7 @@ def test_the_version_is_the_same_everywhere():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert robust_fairness.__version__ == citation["version"]
     assert PYPROJECT["project"]["dynamic"] == ["version"]
-    assert PYPROJECT["tool"]["setuptools"]["dynamic"]["version"] == {
-        "attr": "robust_fairness.__version__"
-    }
+    assert PYPROJECT["tool"]["hatch"]["version"]["path"] == "src/robust_fairness/__init__.py"
 
 
 def test_telemetry_is_off_and_the_file_that_says_so_is_not_ignored():

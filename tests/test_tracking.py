@@ -166,13 +166,13 @@ def test_parent_and_children_hold_parameters_curves_and_scores(client):
     assert (told | {"facets.long": "x" * 6000}).items() <= child.data.params.items()
     assert child.data.metrics == pytest.approx(
         {
-            "training/loss/alpha_0.1": 0.6,
+            "training/loss alpha_0.1": 0.6,
             "home/accuracy": 0.75,  # of the selected trial
-            "home/delta_eo/sex": 0.25,
-            "shift/gaussian_noise_0.06/accuracy": 0.75,
+            "home/delta_eo sex": 0.25,
+            "shift/gaussian_noise_0.06 accuracy": 0.75,  # MLflow's section is before the last "/"
         }
     )
-    curve = client.get_metric_history(child.info.run_id, "training/loss/alpha_0.1")
+    curve = client.get_metric_history(child.info.run_id, "training/loss alpha_0.1")
     assert {point.step: point.value for point in curve} == pytest.approx({0: 2.0, 1: 0.6})
     artifacts = {file.path for file in client.list_artifacts(parent.info.run_id)}
     assert artifacts == {"manifest.json", "report.html"}
@@ -217,10 +217,10 @@ def test_headlines_are_accuracy_and_the_worst_gap_of_every_attribute():
     assert headlines(rows) == pytest.approx(
         {
             "home/accuracy": 0.6,
-            "home/worst_gap/sex": 0.2,
-            "home/worst_gap/race": 0.9,
+            "home/worst_gap sex": 0.2,
+            "home/worst_gap race": 0.9,
             "elsewhere/accuracy": 0.4,
-            "elsewhere/worst_gap/sex": 0.6,
+            "elsewhere/worst_gap sex": 0.6,
         }
     )
 

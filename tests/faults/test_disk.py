@@ -15,7 +15,7 @@ from kedro.io import DatasetError
 from safetensors import SafetensorError
 
 from robust_fairness.catalog.files import FigureDataset, TableDataset, TextDataset
-from robust_fairness.core.checkpoints import Checkpoint
+from robust_fairness.compute.checkpoints import Checkpoint
 from robust_fairness.generation import generator
 from robust_fairness.runs import provenance
 

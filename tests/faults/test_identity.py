@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from robust_fairness.core import checkpoints
+from robust_fairness.compute import checkpoints
 from tests.project import Project, small
 
 SMOKE = ("run", "--env=smoke", "--run-id")

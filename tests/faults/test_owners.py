@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from robust_fairness.core import checkpoints, files
-from robust_fairness.core.checkpoints import Checkpoint
+from robust_fairness.compute import checkpoints
+from robust_fairness.compute.checkpoints import Checkpoint
+from robust_fairness.core import files
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import boot
 from robust_fairness.runs import provenance
