@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from robust_fairness.reporting import study
+from robust_fairness.reporting import study, study_predictions
 from robust_fairness.reporting.study import FAIR, MEASURES, RATES, Scores
 
 DOMAINS, REFITS = 8, 5
@@ -66,7 +66,9 @@ def test_components_of_variance_are_those_simulated():
     """The mean over 60 draws, within four standard errors of the truth."""
     random, sizes = np.random.default_rng(1), np.array([0.05, 0.03, 0.02, 0.04, 0.01])
     names = ["source", "target", "pair", "refit", "rest"]
-    found = pd.DataFrame([study.components(drawn(random, sizes)) for _ in range(60)])[names]
+    found = pd.DataFrame([study_predictions.components(drawn(random, sizes)) for _ in range(60)])[
+        names
+    ]
     error = found.std() / np.sqrt(len(found))
     assert (np.abs(found.mean() - sizes**2) < 4 * error).all()
     assert (error < 0.15 * sizes.max() ** 2).all()
@@ -115,8 +117,9 @@ def planted():
             "accuracy": 0.8 + 0.002 * random.normal(size=shape) - (family == "reductions") / 50,
         }
         values[name]["delta_eo"] = np.abs(values[name]["tpr"]) + np.abs(values[name]["fpr"])
-        noise[name] = {rate: np.full(shape, 1e-6) for rate in RATES}
-    return Scores(tuple("abcdefgh"), values, noise)
+        noise[name] = {measure: np.full(shape, 1e-6) for measure in study.KNOWN}
+    rates = 0.4 + 0.05 * np.resize([1.0, -1.0], DOMAINS)
+    return Scores(tuple("abcdefgh"), values, noise, rows=1000.0, base_rates=rates)
 
 
 def test_planted_effects_are_found(planted):
@@ -149,5 +152,91 @@ def test_a_method_that_is_worse_in_both_is_dominated(planted):
 def test_predictions_hold_for_further_domains():
     """The interval of 11 domains covers the values of a twelfth in about 95 % of draws."""
     random, sizes = np.random.default_rng(4), np.array([0.03, 0.05, 0.02, 0.03, 0.01])
-    inside = [study.left_out(drawn(random, sizes, shape=(9, 9, 3))).mean() for _ in range(25)]
+    inside = [
+        study_predictions.left_out(drawn(random, sizes, shape=(9, 9, 3))).mean() for _ in range(25)
+    ]
     assert 0.91 < np.mean(inside) < 0.995
+
+
+def test_gains_kept_are_the_planted_ones(planted):
+    """Penalties gain .2 and keep it, thresholds keep .04 of it; reductions lose .02."""
+    table = study.kept(planted).set_index("family")
+    assert table.loc[["penalties", "thresholds"], "share"].tolist() == pytest.approx(
+        [1.0, 0.2], abs=0.08
+    )
+    assert table.loc["reductions", "at_home_high"] < 0
+    assert (table["at_home_low"] < table["at_home"]).all()
+    assert (table["elsewhere"] < table["elsewhere_high"]).all()
+
+
+def test_an_effect_depends_on_a_choice_that_excludes_it(planted):
+    """Thresholds that keep all of their gain are another answer; fewer methods are none."""
+    keeping = {
+        name: {**of, **(planted.values["cuma"] if name.endswith("equalized_odds") else {})}
+        for name, of in planted.values.items()
+    }
+    variants = {
+        "primary": planted,
+        "keeping": Scores(planted.domains, keeping, planted.variance),
+        "fewer": planted.without("coral", "mixup", "logistic_reductions"),
+    }
+    table = study.robustness(variants).set_index(["question", "choice"])
+    assert not table.xs("primary", level="choice")["depends"].any()
+    assert table.loc[("Q1 thresholds", "keeping"), "depends"]
+    assert not table.loc[("Q1 penalties", "keeping"), "depends"]
+    assert ("Q1 reductions", "fewer") not in table.index
+    assert not table.loc[("Q1 penalties", "fewer"), "depends"]
+
+
+def test_promises_are_counted_in_single_test_sets(planted):
+    """Gaps of the thresholds are .1 at home with a domain that moves them by .05 up or down."""
+    table = study.promised(planted).set_index(["method", "tested"])
+    for (method, tested), row in table.iterrows():
+        of, own = planted.values[method], np.eye(DOMAINS, dtype=bool)
+        inside = (np.abs(of["tpr"]) <= 0.05) & (np.abs(of["fpr"]) <= 0.05)
+        chosen = inside[own if tested == "at home" else ~own]
+        assert row["share"] == pytest.approx(chosen.mean())
+        assert row["verdict"] in {"kept", "not kept", "inconclusive"}
+
+
+def test_what_forecasts_movements_is_found(planted):
+    """Half of the pairs move by .1, those whose base rates differ."""
+    table = study.movement_forecasts(planted).set_index("forecast")
+    assert table.loc["difference of base rates", "tau"] > 0.4
+    assert table.loc["difference of base rates", "p_holm"] < 0.05
+    assert abs(table.loc["spread over refits at home", "tau"]) < 0.35
+    random = np.random.default_rng(5)
+    noise = study.movement_forecasts(planted, random.random((DOMAINS, DOMAINS)))
+    assert noise.set_index("forecast").loc["distance of the domains", "p_holm"] > 0.01
+
+
+def test_frontiers_are_those_of_brute_force(planted):
+    table = study_predictions.frontiers(planted).set_index("method")
+    ends = study.levels(planted).set_index("method")
+    for name, row in ends.iterrows():
+        beaten = (ends["accuracy_elsewhere"] > row["accuracy_elsewhere"]) & (
+            ends["delta_eo_elsewhere"] < row["delta_eo_elsewhere"]
+        )
+        assert table.loc[name, "of_means"] != beaten.any()
+    assert not table.loc["logistic_reductions", "of_means"]
+    assert table["share_of_domains"].between(0, 1).all()
+
+
+def test_predictions_are_wider_for_fewer_rows(planted):
+    noisy = {m: {k: v * 1000 for k, v in of.items()} for m, of in planted.variance.items()}
+    found = Scores(planted.domains, planted.values, noisy, 1000.0, planted.base_rates)
+    same, few, many = (study_predictions.predictions(found, n) for n in (1000, 100, 100_000))
+    width = [(table["high"] - table["low"]).mean() for table in (many, same, few)]
+    assert width == sorted(width) and width[0] < width[2]
+    assert (few["inside"] == same["inside"]).all()
+    share = study_predictions.shares_kept(planted).set_index("family")["share"]
+    assert share.tolist() == pytest.approx([1.0, 0.2], abs=0.08)
+
+
+def test_convergence_counts_a_training_once():
+    rows = pd.DataFrame({
+        "trained_on": ["a", "a", "b", "b"], "method": "m", "trial": "default", "seed": 0,
+        "loss_half": [1.0, 1.0, 2.0, 2.0], "loss_end": [0.5, 0.5, 3.0, 3.0],
+    })  # fmt: skip
+    (row,) = study.convergence(pd.concat([rows, rows.assign(loss_end=np.nan)])).itertuples()
+    assert (row.trainings, row.fell, row.ratio) == (2, 0.5, 1.0)

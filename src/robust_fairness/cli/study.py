@@ -83,6 +83,7 @@ def answered(folder: Path, base: str) -> str:
     """The tables of ``reporting.study``, or what its questions wait for."""
     from robust_fairness.core.errors import InputError
     from robust_fairness.reporting import study as views
+    from robust_fairness.reporting import study_predictions as further
 
     counts = counts_in(folder / f"{base}.parquet")
     if counts.empty:
@@ -92,7 +93,7 @@ def answered(folder: Path, base: str) -> str:
     waiting = views.missing(found)
     if waiting:
         return f"{base}: no verdict before these methods are complete: {', '.join(waiting)}"
-    shown = (views.answers, views.dominated, views.variances, views.predictions)
+    shown = (views.answers, views.dominated, further.variances, further.predictions)
     return "\n\n".join(make(found).round(4).to_csv(index=False) for make in shown)
 
 

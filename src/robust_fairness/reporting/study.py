@@ -1,15 +1,15 @@
-r"""The study of natural shift: answers, components of variance and predictions from counts.
+r"""The study of natural shift: scores, answers and their robustness, from counts.
 
 ``robust-fairness study`` keeps, for every model and domain tested on, how many rows of each class
 and groups are decided positive. Everything here is made of these counts; the questions are those of
-docs/results/natural_shift_plan.md.
+docs/results/natural_shift_plan.md. ``study_predictions`` says what a further domain will show.
 
 Arrays are ``[source, target, refit]``: the domain trained on, that tested on (the same one on the
 diagonal) and the refit.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import permutations
 
 import numpy as np
@@ -28,6 +28,7 @@ from robust_fairness.inference import (
 Array = np.ndarray
 MEASURES = ("accuracy", "tpr", "fpr", "delta_eo")
 RATES = ("tpr", "fpr")
+KNOWN = ("accuracy", *RATES)  # measures whose variance follows from the counts
 FAIR, ACCURATE = "delta_eo subject to 0.99 of the best accuracy", "accuracy"
 ATTRIBUTES = ("sex", "race")  # the order of groups in a subgroup's number
 FAMILIES: Mapping[str, Mapping[str, str]] = {  # method: plain training of the same classifier
@@ -42,6 +43,7 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {  # method: plain training of the s
     "reductions": {"logistic_reductions": "erm"},
 }
 PROMISED = 0.05  # largest gap that thresholds are fitted for
+MOSTLY = 0.8  # share of test sets from which a promise is kept
 TAU_MARGIN = 0.15
 FORECAST = "Q3 the gap at home forecasts the gap elsewhere"
 FEWEST_REFITS = 5
@@ -54,16 +56,24 @@ class Scores:
     Attributes:
         domains: names of sources and targets, in the order of the first two axes.
         values: by method, then by measure.
-        variance: of the rows, of the signed gaps ``tpr`` and ``fpr``.
+        variance: of the rows, of accuracy and of the signed gaps ``tpr`` and ``fpr``.
+        rows: test rows of a domain, mean over domains and refits.
+        base_rates: share of class 1 among the test rows of every domain.
     """
 
     domains: tuple[str, ...]
     values: Mapping[str, Mapping[str, Array]]
     variance: Mapping[str, Mapping[str, Array]]
+    rows: float = np.nan
+    base_rates: Array = field(default_factory=lambda: np.zeros(0))
 
     def mean(self, method: str, measure: str) -> Array:
         """Means over refits ``[source, target]``."""
         return np.asarray(self.values[method][measure].mean(-1))
+
+    def without(self, *methods: str) -> "Scores":
+        """The scores of the other methods."""
+        return replace(self, values={k: v for k, v in self.values.items() if k not in methods})
 
 
 def scores(
@@ -106,15 +116,19 @@ def scores(
     values: dict[str, dict[str, Array]] = {}
     shape = (len(domains), len(domains), refits)
     order = pd.MultiIndex.from_product([domains, domains, range(refits)])
-    names = [*MEASURES, *(f"{rate}_variance" for rate in RATES)]
+    names = [*MEASURES, *(f"{measure}_variance" for measure in KNOWN)]
     for method, part in table.groupby("method"):
         if len(part) == np.prod(shape):
             placed = part.set_index(["trained_on", "tested_on", "seed"]).loc[order]
             values[str(method)] = {name: placed[name].to_numpy().reshape(shape) for name in names}
     variance = {
-        method: {rate: of[f"{rate}_variance"] for rate in RATES} for method, of in values.items()
+        method: {measure: of[f"{measure}_variance"] for measure in KNOWN}
+        for method, of in values.items()
     }
-    return Scores(domains, values, variance)
+    sizes = rows[rows["seed"] < refits].groupby("domain").mean(numeric_only=True)
+    by_class = [sizes[[f"rows_{4 * y + place}" for place in range(4)]].sum(axis=1) for y in (0, 1)]
+    total = by_class[0] + by_class[1]
+    return Scores(domains, values, variance, total.mean(), (by_class[1] / total).to_numpy())
 
 
 def missing(found: Scores) -> list[str]:
@@ -140,10 +154,12 @@ def _measures(hits: Array, n: Array, squares: Array) -> dict[str, Array]:
         effective = n**2 / squares
         noise = (rates * (1 - rates) / (effective - 1)).sum(1)
     signed = rates[:, 1] - rates[:, 0]
-    right = hits[1].sum(0) + (n[0] - hits[0]).sum(0)
+    right = (hits[1].sum(0) + (n[0] - hits[0]).sum(0)) / n.sum((0, 1))
+    people = n.sum((0, 1)) ** 2 / squares.sum((0, 1))
     return {
-        "accuracy": right / n.sum((0, 1)), "tpr": signed[1], "fpr": signed[0],
-        "delta_eo": np.abs(signed).sum(0), "tpr_variance": noise[1], "fpr_variance": noise[0],
+        "accuracy": right, "accuracy_variance": right * (1 - right) / (people - 1),
+        "tpr": signed[1], "tpr_variance": noise[1], "fpr": signed[0], "fpr_variance": noise[0],
+        "delta_eo": np.abs(signed).sum(0),
     }  # fmt: skip
 
 
@@ -205,36 +221,60 @@ def kept_promise(found: Scores, methods: Sequence[str]) -> Array:
     return np.mean(within, (0, -1))
 
 
+def at_home(values: Array) -> Array:
+    """The diagonal of ``[source, target]``, the same for all targets."""
+    return np.repeat(np.diag(values)[:, None], len(values), 1)
+
+
+def effects(found: Scores) -> dict[str, tuple[Estimate, Estimate | None]]:
+    """The effects of Q1 to Q4 by question, and of Q1 the gain at home.
+
+    Questions about methods that are not among the scores are left out.
+    """
+    asked: dict[str, tuple[Estimate, Estimate | None]] = {}
+    for family, methods in families(found).items():
+        gained = gain(found, methods)
+        home = at_home(gained)
+        asked[f"Q1 {family}"] = (over_pairs(gained - home / 2), over_pairs(home))
+    parts = [movement(found, method) for method in found.values]
+    moved = np.mean([between - refit[:, None] for between, refit in parts], 0)
+    asked["Q2 a state moves a gap more than a refit"] = (over_pairs(moved), None)
+    asked[FORECAST] = (over_pairs(forecast_loss(found)), None)
+    thresholds = [
+        method
+        for method in FAMILIES["thresholds"]
+        if {method, f"{method}_quarter"} <= {*found.values}
+    ]
+    if thresholds:
+        quarter = [f"{method}_quarter" for method in thresholds]
+        more = kept_promise(found, thresholds) - kept_promise(found, quarter)
+        asked["Q4 more validation rows help thresholds"] = (over_pairs(more), None)
+    return asked
+
+
+def families(found: Scores) -> dict[str, dict[str, str]]:
+    """``FAMILIES`` with the methods among the scores."""
+    kept = {
+        family: {m: plain for m, plain in methods.items() if {m, plain} <= {*found.values}}
+        for family, methods in FAMILIES.items()
+    }
+    return {family: methods for family, methods in kept.items() if methods}
+
+
 def answers(found: Scores) -> pd.DataFrame:
     """Effects of the primary questions Q1 to Q4 with intervals, tests and answers.
 
     ``p_holm`` is adjusted for all rows, ``detectable`` the effect that is found with 80 % power at
     Holm's first step. An answer is yes, no, inconclusive, or nothing to keep.
     """
-    thresholds = list(FAMILIES["thresholds"])
-    asked: dict[str, tuple[Estimate, Estimate | None]] = {}
-    for family, methods in FAMILIES.items():
-        gained = gain(found, methods)
-        at_home = np.repeat(np.diag(gained)[:, None], len(gained), 1)
-        asked[f"Q1 {family}"] = (over_pairs(gained - at_home / 2), over_pairs(at_home))
-    parts = [movement(found, method) for method in found.values]
-    moved = np.mean([between - refit[:, None] for between, refit in parts], 0)
-    asked["Q2 a state moves a gap more than a refit"] = (over_pairs(moved), None)
-    asked[FORECAST] = (over_pairs(forecast_loss(found)), None)
-    quarter = [f"{method}_quarter" for method in thresholds]
-    more = kept_promise(found, thresholds) - kept_promise(found, quarter)
-    asked["Q4 more validation rows help thresholds"] = (over_pairs(more), None)
-    effects = [effect for effect, _ in asked.values()]
-    adjusted = holm([effect.p().item() for effect in effects])
+    asked = effects(found)
+    adjusted = holm([effect.p().item() for effect, _ in asked.values()])
     rows = []
     for (question, (effect, gained_home)), p_holm in zip(asked.items(), adjusted, strict=True):
-        low, high = effect.interval()
-        row = {
-            "question": question, "effect": effect.value, "low": low, "high": high,
-            "p": effect.p(), "p_holm": p_holm,
-            "detectable": effect.detectable(level=LEVEL / len(asked)),
+        row = _with_interval(effect) | {
+            "p": effect.p().item(), "p_holm": p_holm,
+            "detectable": np.asarray(effect.detectable(level=LEVEL / len(asked))).item(),
         }  # fmt: skip
-        row |= {name: np.asarray(row[name]).item() for name in row}
         sign = np.sign(row["effect"]) if p_holm < LEVEL else 0
         answer = {1: "yes", -1: "no", 0: "inconclusive"}[int(sign)]
         if gained_home is not None and gained_home.interval()[0].item() <= 0:
@@ -242,8 +282,153 @@ def answers(found: Scores) -> pd.DataFrame:
         if question == FORECAST:
             within = effect.p_within(TAU_MARGIN).item() < LEVEL
             answer = "yes" if within else "no" if sign < 0 else "inconclusive"
-        rows.append({**row, "answer": answer})
+        rows.append({"question": question, **row, "answer": answer})
     return pd.DataFrame(rows)
+
+
+def _with_interval(effect: Estimate) -> dict[str, float]:
+    low, high = effect.interval()
+    return {"effect": effect.value.item(), "low": low.item(), "high": high.item()}
+
+
+def robustness(variants: Mapping[str, Scores]) -> pd.DataFrame:
+    """Every effect under other choices, and whether it depends on them.
+
+    Args:
+        variants: scores by choice, the primary one first.
+
+    Returns:
+        A row per question and choice. An effect ``depends`` on a choice if its interval and the
+        primary one exclude each other's effect.
+    """
+    rows = [
+        {"question": question, "choice": choice, **_with_interval(effect)}
+        for choice, found in variants.items()
+        for question, (effect, _) in effects(found).items()
+    ]
+    table = pd.DataFrame(rows)
+    primary = table[table["choice"] == next(iter(variants))].set_index("question")
+    first = primary.reindex(table["question"]).set_index(table.index)
+    outside = (first["effect"] < table["low"]) | (first["effect"] > table["high"])
+    excluded = (table["effect"] < first["low"]) | (table["effect"] > first["high"])
+    return table.assign(depends=outside & excluded)
+
+
+def kept(found: Scores) -> pd.DataFrame:
+    """Gains in ``delta_eo`` of every family over plain training, at home and elsewhere."""
+    rows = []
+    for family, methods in families(found).items():
+        gained = gain(found, methods)
+        ends = {"at_home": over_pairs(at_home(gained)), "elsewhere": over_pairs(gained)}
+        row: dict[str, object] = {"family": family}
+        for name, estimate in ends.items():
+            low, high = estimate.interval()
+            row |= {name: estimate.value.item(), f"{name}_low": low.item(),
+                    f"{name}_high": high.item()}  # fmt: skip
+        rows.append(row)
+    table = pd.DataFrame(rows)
+    return table.assign(share=table["elsewhere"] / table["at_home"])
+
+
+def promised(found: Scores) -> pd.DataFrame:
+    """Share of test sets on which thresholds keep ``PROMISED``, at home and elsewhere.
+
+    Kept if the lower bound is ``MOSTLY`` or more, not kept if the upper bound is below.
+    """
+    rows = []
+    for method in found.values:
+        if method.removesuffix("_quarter") not in FAMILIES["thresholds"]:
+            continue
+        share = kept_promise(found, [method])
+        for place, estimate in {
+            "at home": over_pairs(at_home(share)), "elsewhere": over_pairs(share)
+        }.items():  # fmt: skip
+            row = _with_interval(estimate)
+            verdict = "inconclusive"
+            if row["low"] >= MOSTLY:
+                verdict = "kept"
+            elif row["high"] < MOSTLY:
+                verdict = "not kept"
+            rows.append({"method": method, "tested": place, **row, "verdict": verdict})
+    return pd.DataFrame(rows).rename(columns={"effect": "share"})
+
+
+def movement_forecasts(found: Scores, distance: Array | None = None) -> pd.DataFrame:
+    """Kendall's tau over pairs of domains between the size of a movement and what may forecast it.
+
+    A movement is the change of a signed gap, mean over refits; its size is the mean over rates and
+    methods. Errors come from a jackknife that leaves a domain out as source and target.
+
+    Args:
+        found: scores of all methods.
+        distance: of the domains ``[source, target]``, such as the AUC of a classifier.
+    """
+    sizes, spread = [], []
+    for method in found.values:
+        for rate in RATES:
+            value = found.values[method][rate]
+            home = np.einsum("ssr->sr", value)
+            sizes.append(np.abs((value - home[:, None]).mean(-1)))
+            spread.append(home.std(-1, ddof=1))
+    size, count = np.mean(sizes, 0), len(found.domains)
+    rates = found.base_rates
+    candidates = {
+        "spread over refits at home": np.repeat(np.mean(spread, 0)[:, None], count, 1),
+        "difference of base rates": np.abs(rates[:, None] - rates),
+    }
+    if distance is not None:
+        candidates["distance of the domains"] = distance
+    rows, tests = [], []
+    for name, values in candidates.items():
+        estimate = _tau_over_pairs(values, size)
+        tests.append(estimate.p().item())
+        rows.append({"forecast": name, **_with_interval(estimate), "p": tests[-1]})
+    return pd.DataFrame(rows).rename(columns={"effect": "tau"}).assign(p_holm=holm(tests))
+
+
+def _tau_over_pairs(first: Array, second: Array) -> Estimate:
+    """Kendall's tau over pairs of different domains, with a jackknife over domains."""
+    count = len(first)
+
+    def tau(kept: Array) -> float:
+        pairs = np.ix_(kept, kept)
+        off = ~np.eye(len(kept), dtype=bool)
+        return float(stats.kendalltau(first[pairs][off], second[pairs][off]).statistic)
+
+    without = np.array([tau(np.delete(np.arange(count), number)) for number in range(count)])
+    variance = (count - 1) / count * np.square(without - without.mean()).sum(keepdims=True)
+    value = np.array([tau(np.arange(count))])
+    return Estimate(value, {DOMAINS: Component(variance, np.array([count - 1.0]))})
+
+
+def levels(found: Scores) -> pd.DataFrame:
+    """Accuracy and ``delta_eo`` of every method, means at home and elsewhere."""
+    away = ~np.eye(len(found.domains), dtype=bool)
+    rows = []
+    for method in found.values:
+        means = {name: found.mean(method, name) for name in ("accuracy", "delta_eo")}
+        row: dict[str, object] = {"method": method}
+        row |= {f"{name}_home": np.diag(mean).mean() for name, mean in means.items()}
+        row |= {f"{name}_elsewhere": mean[away].mean() for name, mean in means.items()}
+        rows.append(row)
+    return pd.DataFrame(rows).sort_values("delta_eo_elsewhere", ignore_index=True)
+
+
+def convergence(counts: pd.DataFrame) -> pd.DataFrame:
+    """Share of trainings whose validation loss fell in the second half of their epochs.
+
+    Args:
+        counts: with ``loss_half`` and ``loss_end``, which methods without epochs lack.
+    """
+    known = counts.dropna(subset=["loss_half", "loss_end"]).drop_duplicates(
+        ["trained_on", "method", "trial", "seed"]
+    )
+    fell = known.assign(fell=known["loss_end"] < known["loss_half"],
+                        ratio=known["loss_end"] / known["loss_half"])  # fmt: skip
+    found = fell.groupby("method").agg(
+        trainings=("fell", "size"), fell=("fell", "mean"), ratio=("ratio", "median")
+    )
+    return found.reset_index()
 
 
 def dominated(found: Scores) -> pd.DataFrame:
@@ -261,87 +446,3 @@ def dominated(found: Scores) -> pd.DataFrame:
                      "delta_eo": fairer.value.item(), "p": p})  # fmt: skip
     table = pd.DataFrame(rows)
     return table.assign(p_holm=holm(table["p"]))
-
-
-def components(values: Array) -> dict[str, float]:
-    """Components of variance of values ``[source, target, refit]`` elsewhere, without the diagonal.
-
-    Symmetric sums (Koch, Technometrics 9, 1967): the mean product of two values that share some of
-    source, target and refit is the squared mean plus the components of what they share, whatever
-    the distributions. Estimates may be negative.
-
-    Returns:
-        ``source``, ``target``, ``pair``, ``refit`` (of a source) and ``rest``.
-    """
-    place = np.argwhere(~np.eye(len(values), dtype=bool))
-    source, target = np.repeat(place, values.shape[2], 0).T
-    refit = np.tile(np.arange(values.shape[2]), len(place))
-    flat = values[place[:, 0], place[:, 1]].ravel()
-    same = [one[:, None] == one for one in (source, target, refit)]
-    apart = ~(source[:, None] == target) & ~(target[:, None] == source)
-    product = np.outer(flat, flat)
-
-    def shared(*which: bool) -> float:
-        """Mean product of values that share just these of source, target and refit."""
-        pairs = np.logical_and.reduce(
-            [one == is_same for one, is_same in zip(same, which, strict=True)]
-        )
-        return float(product[pairs & apart].mean())
-
-    square = shared(False, False, False)
-    by_source = shared(True, False, False) - square
-    by_target = shared(False, True, False) - square
-    pair = shared(True, True, False) - square - by_source - by_target
-    by_refit = shared(True, False, True) - square - by_source
-    total = float((flat**2).mean()) - square
-    rest = total - by_source - by_target - pair - by_refit
-    return {"source": by_source, "target": by_target, "pair": pair, "refit": by_refit, "rest": rest}
-
-
-def variances(found: Scores) -> pd.DataFrame:
-    """Components of variance elsewhere of every measure, means over methods."""
-    rows = []
-    for measure in MEASURES:
-        parts = pd.DataFrame([components(of[measure]) for of in found.values.values()]).mean()
-        known = [of[measure].mean() for of in found.variance.values() if measure in of]
-        rows.append({"measure": measure, **parts, "rows": np.mean(known) if known else np.nan})
-    return pd.DataFrame(rows)
-
-
-def predicted(change: Array) -> tuple[float, float]:
-    """Bounds that hold a value of a further domain with probability .95, of ``[s, t, refit]``.
-
-    The value of one model in one domain has the mean over pairs, the variance of a single value
-    elsewhere, and the error of the mean, with t of k - 1 degrees of freedom.
-    """
-    parts = components(change)
-    mean = over_pairs(change.mean(-1))
-    variance = max(sum(parts.values()), 0.0) + mean.variance
-    half = Estimate(
-        mean.value, {DOMAINS: Component(variance, np.full(1, len(change) - 1.0))}
-    ).critical(LEVEL / 2)
-    return (mean.value - half).item(), (mean.value + half).item()
-
-
-def left_out(change: Array) -> Array:
-    """Share of the values tested on each domain that lie within a prediction without it."""
-    inside = []
-    for number in range(len(change)):
-        kept = np.arange(len(change)) != number
-        low, high = predicted(change[kept][:, kept])
-        value = change[kept, number]
-        inside.append(((low <= value) & (value <= high)).mean())
-    return np.array(inside)
-
-
-def predictions(found: Scores) -> pd.DataFrame:
-    """Bounds of changes in a further domain, and how often they hold for one that is left out."""
-    rows = []
-    for method, of in found.values.items():
-        for measure in ("accuracy", *RATES):
-            home = np.einsum("ssr->sr", of[measure])
-            change = of[measure] - home[:, None]
-            low, high = predicted(change)
-            rows.append({"method": method, "measure": measure, "low": low, "high": high,
-                         "inside": float(left_out(change).mean())})  # fmt: skip
-    return pd.DataFrame(rows)
