@@ -1,4 +1,4 @@
-"""Tables of plain training in eight states, for natural_study.py, from the scores beside them."""
+"""Tables of plain training in eight states, for study_tables.py, from the scores beside them."""
 
 from collections.abc import Callable
 from functools import cache, partial

@@ -298,7 +298,7 @@ def test_methods_md_says_when_each_method_fails_in_at_most_a_thousand_words():
 
 @pytest.mark.parametrize(
     "script",
-    ["cross_tables", "paper_tables", "estimators_tables", "natural_study",
+    ["cross_tables", "paper_tables", "estimators_tables", "study_tables",
      "leaderboard", "label_free", "benchmark_tables", "plugin_tables",
      "method_tables"],
 )  # fmt: skip

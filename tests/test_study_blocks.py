@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from robust_fairness import training
 from robust_fairness.cli import study
+from robust_fairness.core.errors import InputError
 from robust_fairness.pipelines.ingestion.pipeline import read, within_domains
 from tests.test_experiment import experiment
 
@@ -143,3 +144,31 @@ def test_answers_of_nothing_are_refused(tmp_path):
     made = CliRunner().invoke(study.study, [str(tmp_path), "--answers", "income_40"])
     assert made.exit_code == 1
     assert "income_40.parquet: missing, train it first" in made.output
+
+
+def test_trainings_are_tested_in_a_further_domain(grid):
+    dataset, *_ = grid
+    further = study.tested_in(dataset, "switzerland")
+    assert further.domains.train == dataset.domains.train
+    assert further.domains.test == ("switzerland",)
+    for known in ("va", "cleveland"):
+        with pytest.raises(InputError, match=f"--further {known}: allowed: a domain that the grid"):
+            study.tested_in(dataset, known)
+
+
+def test_a_further_state_is_read_as_well():
+    grid = """
+datasets:
+  income:
+    {domains: {train: each, names: [HI, ME]}, network: linear, protocol: short, methods: {erm: }}
+"""
+    parameters = """
+datasets: {income: {source: acs, task: Mobility, states: [HI, ME]}}
+protocols: {short: {epochs: 1, batch_size: 8}}
+"""
+    first, _ = experiment(grid, parameters=parameters, fully=True).datasets
+    further = study.tested_in(first, "DE")
+    assert further.source.parameters.states == ("HI", "ME", "DE")
+    assert further.source.parameters.task == "Mobility"
+    with pytest.raises(InputError, match="--further XX: .*XX"):
+        study.tested_in(first, "XX")

@@ -240,3 +240,32 @@ def test_convergence_counts_a_training_once():
     })  # fmt: skip
     (row,) = study.convergence(pd.concat([rows, rows.assign(loss_end=np.nan)])).itertuples()
     assert (row.trainings, row.fell, row.ratio) == (2, 0.5, 1.0)
+
+
+def test_a_further_domain_is_scored_by_hand():
+    """Accuracy rises by some 20 points, as in no other domain; gaps stay as they are."""
+    random = np.random.default_rng(6)
+    domains, refits = "abcdef", 5
+    counts, totals = [], []
+    for place, target in enumerate([*domains, "new"]):
+        for seed in range(refits):
+            rows = {f"rows_{k}": 100 for k in range(8)}
+            totals.append({"domain": target, "part": "test", "seed": seed, **rows,
+                           **{f"people_{k}": 100 for k in range(8)},
+                           **{f"squares_{k}": 100 for k in range(8)}})  # fmt: skip
+            for source in domains:
+                part = "test" if source == target else "ood_test"
+                share = 0.9 if target == "new" else 0.5 + 0.02 * place
+    hits = {
+                    f"positive_{k}": random.binomial(100, share if k > 3 else 0.2) for k in range(8)
+                }
+                counts.append({"method": "m", "trained_on": source, "tested_on": target,
+                               "seed": seed, "part": part, "trial": "default",
+                               "selections": FAIR, **hits})  # fmt: skip
+    counts, totals = pd.DataFrame(counts), pd.DataFrame(totals)
+    here = totals[totals["domain"] != "new"]
+    found = study.scores(counts[counts["tested_on"] != "new"], here)
+    table = study_predictions.scored(found, counts, totals, "new").set_index("measure")
+    assert table.loc["accuracy", "inside"] == 0
+    assert (table.loc[["tpr", "fpr"], "inside"] > 0.8).all()
+    assert table["right"].tolist() == [bool(table["inside"].mean() >= 0.9)] * 3

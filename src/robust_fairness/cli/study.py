@@ -41,13 +41,24 @@ DIGITS = 3  # of a number of rows; random decisions count by their probability
 @click.option("--methods", help="Labels of methods of the grid, separated by commas.")
 @click.option("--seeds", help="Number of refits, those before among them.")
 @click.option("--answers", help="Train nothing: print what this base dataset in FOLDER says.")
-def study(folder: Path, env: str, answers: str | None, **axes: str | None) -> None:
+@click.option("--rows", type=click.IntRange(min=2), help="Test rows of a domain to predict for.")
+@click.option("--further", help="Test in this domain alone, which the grid does not have.")
+def study(
+    folder: Path,
+    env: str,
+    answers: str | None,
+    rows: int | None,
+    further: str | None,
+    **axes: str | None,
+) -> None:
     """Train the blocks whose counts are not in FOLDER, and put them there.
 
-    Repeat the command to go on: blocks that are done are left out.
+    Repeat the command to go on: blocks that are done are left out. With --further the trainings of
+    the grid are tested in another domain; --answers and --further then compare it with what the
+    counts in FOLDER predict.
     """
     if answers is not None:
-        click.echo(answered(folder, answers))
+        click.echo(answered(folder, answers, rows, further))
         return
     from kedro.framework.startup import bootstrap_project
 
@@ -58,15 +69,16 @@ def study(folder: Path, env: str, answers: str | None, **axes: str | None) -> No
     folder.mkdir(parents=True, exist_ok=True)
     grid = {axis: value for axis, value in axes.items() if value is not None}
     loaded: dict[str, Samples] = {}
-    for dataset in loader_of(env, grid).validated_experiment.datasets:
-        path = folder / f"{dataset.base}.parquet"
+    for configured in loader_of(env, grid).validated_experiment.datasets:
+        dataset = tested_in(configured, further) if further else configured
+        path = counts_path(folder, dataset.base, further)
         done = counts_in(path)
         done = done[done["trained_on"] == dataset.facets["trained_on"]]
         for cells, seeds in due(dataset, done):
             if dataset.base not in loaded:
                 samples = equal_sizes(read(dataset.model_copy(update={"seeds": SPLITS})))
                 loaded = {dataset.base: samples}
-                _write(folder / f"{dataset.base}_rows.parquet", totals(samples, dataset.cells[0]))
+                _write(rows_path(path), totals(samples, dataset.cells[0]))
             samples = loaded[dataset.base]
             start = time.process_time()
             table = run_block(within_domains(samples, dataset), samples, cells, seeds, done)
@@ -79,22 +91,69 @@ def study(folder: Path, env: str, answers: str | None, **axes: str | None) -> No
             click.echo(f"{dataset.name}: {names}, refits {seeds}, {table['seconds'].iloc[0]:.1f} s")
 
 
-def answered(folder: Path, base: str) -> str:
-    """The tables of ``reporting.study``, or what its questions wait for."""
-    from robust_fairness.core.errors import InputError
-    from robust_fairness.reporting import study as views
-    from robust_fairness.reporting import study_predictions as further
+def counts_path(folder: Path, base: str, further: str | None = None) -> Path:
+    """The file of the counts of a base dataset, or of those in a further domain."""
+    return folder / (f"{base}_in_{further}.parquet" if further else f"{base}.parquet")
 
-    counts = counts_in(folder / f"{base}.parquet")
-    if counts.empty:
-        raise InputError(f"{folder / f'{base}.parquet'}: missing, train it first")
-    totals = pd.read_parquet(folder / f"{base}_rows.parquet")
-    found = views.scores(counts, totals)
-    waiting = views.missing(found)
+
+def rows_path(counts: Path) -> Path:
+    """The file of the numbers of rows that belong to counts."""
+    return counts.with_name(f"{counts.stem}_rows.parquet")
+
+
+def tested_in(dataset: "Dataset", domain: str) -> "Dataset":
+    """The dataset with its training tested in a further domain alone; ``acs`` reads that state.
+
+    Raises:
+        InputError: the domain is one of the grid, or there is no such state.
+    """
+    from pydantic import ValidationError
+
+    from robust_fairness.core.errors import InputError
+
+    domains, parameters = dataset.domains, dataset.source.parameters
+    if domains is None or domain in (*domains.train, *domains.test):
+        raise InputError(f"--further {domain}: allowed: a domain that the grid does not have")
+    states = getattr(parameters, "states", None)
+    if states is not None:
+        try:
+            parameters = type(parameters)(**{
+                **parameters.model_dump(), "states": (*states, domain)
+            })  # fmt: skip
+        except ValidationError as error:
+            raise InputError(f"--further {domain}: {error.errors()[0]['msg']}") from None
+    source = dataset.source.model_copy(update={"parameters": parameters})
+    tested = domains.model_copy(update={"test": (domain,)})
+    return dataset.model_copy(update={"source": source, "domains": tested})
+
+
+def answered(folder: Path, base: str, rows: int | None = None, further: str | None = None) -> str:
+    """The tables of ``reporting.study``, or what its questions wait for."""
+    from robust_fairness.reporting import study as views
+    from robust_fairness.reporting import study_predictions as predicted
+
+    scores = views.scores(*_read(counts_path(folder, base)))
+    waiting = views.missing(scores)
     if waiting:
         return f"{base}: no verdict before these methods are complete: {', '.join(waiting)}"
-    shown = (views.answers, views.dominated, further.variances, further.predictions)
-    return "\n\n".join(make(found).round(4).to_csv(index=False) for make in shown)
+    if further:
+        shown = [predicted.scored(scores, *_read(counts_path(folder, base, further)), further)]
+    else:
+        made = (
+            views.answers, views.kept, views.promised, views.dominated, views.movement_forecasts,
+            predicted.variances, predicted.shares_kept, predicted.frontiers,
+        )  # fmt: skip
+        shown = [make(scores) for make in made] + [predicted.predictions(scores, rows)]
+    return "\n\n".join(table.round(4).to_csv(index=False) for table in shown)
+
+
+def _read(path: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+    from robust_fairness.core.errors import InputError
+
+    counts = counts_in(path)
+    if counts.empty:
+        raise InputError(f"{path}: missing, train it first")
+    return counts, pd.read_parquet(rows_path(path))
 
 
 def counts_in(path: Path) -> pd.DataFrame:

@@ -97,21 +97,8 @@ def scores(
     Returns:
         Signed gaps are rates of the second group minus those of the first.
     """
-    chosen = counts["selections"].str.split("; ").map(lambda names: rule in names)
-    tested = counts[chosen & counts["part"].isin(["test", "ood_test"]) & (counts["seed"] < refits)]
+    table = measured(counts, totals, attribute, weighted, rule, refits)
     rows = totals[totals["part"] == "test"]
-    both = tested.merge(rows, left_on=["tested_on", "seed"], right_on=["domain", "seed"],
-                        suffixes=("", "_all"))  # fmt: skip
-    if weighted:
-        hits = [both[f"people_{place}"] for place in range(8)]
-        n = [both[f"people_{place}_all"] for place in range(8)]
-    else:
-        hits = [both[f"positive_{place}"] for place in range(8)]
-        n = [both[f"rows_{place}"] for place in range(8)]
-    squares = [both[f"squares_{place}" if weighted else f"rows_{place}"] for place in range(8)]
-    table = both[["method", "trained_on", "tested_on", "seed"]].assign(
-        **_measures(*(_by_group(one, attribute) for one in (hits, n, squares)))
-    )
     domains = tuple(sorted(totals["domain"].unique()))
     values: dict[str, dict[str, Array]] = {}
     shape = (len(domains), len(domains), refits)
@@ -129,6 +116,35 @@ def scores(
     by_class = [sizes[[f"rows_{4 * y + place}" for place in range(4)]].sum(axis=1) for y in (0, 1)]
     total = by_class[0] + by_class[1]
     return Scores(domains, values, variance, total.mean(), (by_class[1] / total).to_numpy())
+
+
+def measured(
+    counts: pd.DataFrame,
+    totals: pd.DataFrame,
+    attribute: str = "sex",
+    weighted: bool = False,
+    rule: str = FAIR,
+    refits: int = FEWEST_REFITS,
+) -> pd.DataFrame:
+    """Measures and variances, a row per method, domain trained on, tested on and refit.
+
+    Args: see ``scores``.
+    """
+    chosen = counts["selections"].str.split("; ").map(lambda names: rule in names)
+    tested = counts[chosen & counts["part"].isin(["test", "ood_test"]) & (counts["seed"] < refits)]
+    rows = totals[totals["part"] == "test"]
+    both = tested.merge(rows, left_on=["tested_on", "seed"], right_on=["domain", "seed"],
+                        suffixes=("", "_all"))  # fmt: skip
+    if weighted:
+        hits = [both[f"people_{place}"] for place in range(8)]
+        n = [both[f"people_{place}_all"] for place in range(8)]
+    else:
+        hits = [both[f"positive_{place}"] for place in range(8)]
+        n = [both[f"rows_{place}"] for place in range(8)]
+    squares = [both[f"squares_{place}" if weighted else f"rows_{place}"] for place in range(8)]
+    return both[["method", "trained_on", "tested_on", "seed"]].assign(
+        **_measures(*(_by_group(one, attribute) for one in (hits, n, squares)))
+    )
 
 
 def missing(found: Scores) -> list[str]:

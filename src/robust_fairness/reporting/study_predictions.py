@@ -10,8 +10,11 @@ from robust_fairness.reporting.study import (
     Array,
     Scores,
     families,
+    measured,
     over_pairs,
 )
+
+RIGHT = 0.9  # share of values that lie within right predictions
 
 
 def components(values: Array) -> dict[str, float]:
@@ -108,6 +111,34 @@ def predictions(found: Scores, rows: int | None = None) -> pd.DataFrame:
             table.append({"method": method, "measure": measure, "low": low, "high": high,
                           "inside": left_out(change).mean().item()})  # fmt: skip
     return pd.DataFrame(table)
+
+
+def scored(found: Scores, counts: pd.DataFrame, totals: pd.DataFrame, domain: str) -> pd.DataFrame:
+    """How often the changes in a further domain lie within their predictions.
+
+    Args:
+        found: scores of all methods, from which is predicted.
+        counts: of trainings on the same domains, tested at home and in the further one.
+        totals: their numbers of rows.
+        domain: the further one.
+
+    Returns:
+        For every method and measure the bounds, and the share of sources and refits inside. The
+        prediction is right if their mean over the rows is ``RIGHT`` or more.
+    """
+    here = totals[(totals["domain"] == domain) & (totals["part"] == "test")]
+    rows = here[[f"rows_{place}" for place in range(8)]].sum(axis=1).mean()
+    table = measured(counts, totals)
+    keys = ["method", "trained_on", "seed"]
+    home = table[table["tested_on"] == table["trained_on"]].set_index(keys)
+    away = table[table["tested_on"] == domain].set_index(keys)
+    change = (away[[*KNOWN]] - home[[*KNOWN]]).dropna().reset_index()
+    made = predictions(found, round(rows)).drop(columns="inside")
+    both = change.melt(keys, var_name="measure", value_name="change").merge(made)
+    both["inside"] = both["change"].between(both["low"], both["high"])
+    shares = both.groupby(["method", "measure"], as_index=False)["inside"].mean()
+    table = made.merge(shares)
+    return table.assign(right=table["inside"].mean() >= RIGHT)
 
 
 def shares_kept(found: Scores) -> pd.DataFrame:

@@ -1,0 +1,306 @@
+"""Write the tables and figures of results/natural_shift.md from the counts that lie beside it.
+
+    python docs/study_tables.py [--distances]
+
+With --distances the AUC of a classifier that tells two states apart is computed first, from the
+data.
+"""
+
+import argparse
+import io
+from collections.abc import Callable, Mapping
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+
+import natural_tables
+import numpy as np
+import pandas as pd
+from pages import DOCS, RESULTS, Page, percent, plain, signed
+
+from robust_fairness.cli.study import counts_in
+from robust_fairness.reporting import study, study_predictions
+
+COUNTS = RESULTS / "natural_study"
+DISTANCES = COUNTS / "income_distances.csv"
+PRIMARY, REFITS = "income_40", 10
+FEWEST = study.FEWEST_REFITS
+BASES = {  # other tasks and lengths of training, with the choice that they stand for
+    "income_8": "8 epochs",
+    "public_coverage_40": "public coverage",
+    "public_coverage_8": "public coverage, 8 epochs",
+    "mobility_40": "mobility",
+    "travel_time_40": "travel time",
+    "employment_40": "employment",
+}
+RACE = "income_race_40"
+SIZES = (1000, 5000)  # test rows of a new state
+COLOURS = {
+    "penalties": "#1f66a8", "thresholds": "#c05a00", "reweighting": "#0f7f5f", "lisa": "#7a4fa3",
+    "target inputs": "#b03060", "reductions": "#8a6d00", "plain": "#111111",
+}  # fmt: skip
+
+
+@cache
+def read(base: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Counts of a base dataset, and its numbers of rows."""
+    return counts_in(COUNTS / f"{base}.parquet"), pd.read_parquet(COUNTS / f"{base}_rows.parquet")
+
+
+@cache
+def of(base: str, refits: int = FEWEST, **choice: object) -> study.Scores:
+    """The scores of the methods that are complete."""
+    return study.scores(*read(base), refits=refits, **choice)
+
+
+def refits_of(base: str) -> int:
+    """``REFITS`` if all methods have them, else ``FEWEST``."""
+    return FEWEST if study.missing(of(base, REFITS)) else REFITS
+
+
+def primary() -> study.Scores:
+    """Income, sex, unweighted, 40 epochs, the fair rule."""
+    return of(PRIMARY, refits_of(PRIMARY))
+
+
+def complete() -> list[str]:
+    """Further base datasets with every method that is trained with epochs."""
+    needed = {m for m in of(PRIMARY).values if not m.startswith(("boosted", "logistic"))}
+    there = [base for base in (*BASES, RACE) if (COUNTS / f"{base}.parquet").exists()]
+    return [base for base in there if needed <= {*of(base).values}]
+
+
+def variants() -> Mapping[str, study.Scores]:
+    """The primary scores and those of every other choice, by what was chosen."""
+    count = refits_of(PRIMARY)
+    found = {
+        "primary": primary(),
+        "weighted by PWGTP": of(PRIMARY, count, weighted=True),
+        "most accurate trial": of(PRIMARY, count, rule=study.ACCURATE),
+        "without coral and mixup": primary().without("coral", "mixup"),
+    }
+    if count == REFITS:
+        found["first five refits"] = of(PRIMARY)
+    for base in complete():
+        if base == RACE:
+            found["race, mitigated"] = of(base, attribute="race")
+        else:
+            found[BASES[base]] = of(base, refits_of(base))
+    return found
+
+
+def interval(rows: pd.DataFrame, value: str, low: str = "low", high: str = "high") -> pd.Series:
+    """A column with its interval, as signed numbers."""
+    return rows[value].map(signed) + rows[low].map(" ({:+.3f} to ".format) + rows[high].map(
+        "{:+.3f})".format
+    )
+
+
+def answers(scores: study.Scores) -> pd.DataFrame:
+    """The primary questions with effects, tests and answers."""
+    found = study.answers(scores)
+    return pd.DataFrame({
+        "question": found["question"], "answer": "**" + found["answer"] + "**",
+        "effect (95 %)": interval(found, "effect"), "p": found["p"].map("{:.4f}".format),
+        "p (Holm)": found["p_holm"].map("{:.4f}".format),
+        "detectable": found["detectable"].map(plain),
+    })  # fmt: skip
+
+
+def kept(scores: study.Scores) -> pd.DataFrame:
+    """Gains at home and elsewhere."""
+    found = study.kept(scores)
+    return pd.DataFrame({
+        "family": found["family"],
+        "gain at home": interval(found, "at_home", "at_home_low", "at_home_high"),
+        "gain elsewhere": interval(found, "elsewhere", "elsewhere_low", "elsewhere_high"),
+        "share kept": found["share"].where(found["at_home_low"] > 0).map(percent),
+    })  # fmt: skip
+
+
+def robustness() -> pd.DataFrame:
+    """Effects by question and choice; a mark where the answer depends on it."""
+    found = study.robustness(variants())
+    text = interval(found, "effect") + found["depends"].map({True: " depends", False: ""})
+    wide = found.assign(text=text).pivot(index="question", columns="choice", values="text")
+    order = found["question"].drop_duplicates()
+    return wide.loc[order, found["choice"].unique()].fillna("not run").reset_index()
+
+
+def promised(scores: study.Scores) -> pd.DataFrame:
+    """Shares of test sets on which thresholds keep .05."""
+    found = study.promised(scores)
+    share = found["share"].map(percent) + " (" + found["low"].map(percent) + " to " + found[
+        "high"
+    ].map(percent) + ")"  # fmt: skip
+    return found[["method", "tested"]].assign(share=share, verdict=found["verdict"])
+
+
+def dominated(scores: study.Scores) -> pd.DataFrame:
+    """Methods that another one significantly beats in both measures."""
+    found = study.dominated(scores)
+    found = found[found["p_holm"] < study.LEVEL].sort_values(["worse", "p"])
+    return found.assign(**{name: found[name].map(plain) for name in ("accuracy", "delta_eo")},
+                        p_holm=found["p_holm"].map("{:.4f}".format)).drop(columns="p")  # fmt: skip
+
+
+def numbers(table: pd.DataFrame, digits: int = 3) -> pd.DataFrame:
+    """A table with its numbers as text."""
+    return table.apply(
+        lambda column: column.map(lambda v: plain(v, digits)) if column.dtype.kind == "f" else column
+    )
+
+
+def forecasts(scores: study.Scores) -> pd.DataFrame:
+    """What forecasts the movement of a signed gap."""
+    distance = pd.read_csv(DISTANCES, index_col=0).loc[[*scores.domains], [*scores.domains]]
+    found = study.movement_forecasts(scores, distance.to_numpy())
+    return pd.DataFrame({
+        "forecast": found["forecast"], "tau (95 %)": interval(found, "tau"),
+        "p (Holm)": found["p_holm"].map("{:.4f}".format),
+    })  # fmt: skip
+
+
+def predictions(scores: study.Scores) -> pd.DataFrame:
+    """Intervals for a new state by its test rows, and how often left-out states lie inside."""
+    of_size = {n: study_predictions.predictions(scores, n) for n in SIZES}
+    first = of_size[SIZES[0]]
+    bounds = {
+        f"{n:,} rows": of["low"].map("{:+.3f} to ".format) + of["high"].map("{:+.3f}".format)
+        for n, of in of_size.items()
+    }
+    return first[["method", "measure"]].assign(**bounds, inside=first["inside"].map(percent))
+
+
+def shares(scores: study.Scores) -> pd.DataFrame:
+    """Shares of gains that a new state keeps."""
+    found = study_predictions.shares_kept(scores)
+    return found.assign(**{c: found[c].map(percent) for c in ("share", "low", "high", "inside")})
+
+
+def frontiers(scores: study.Scores) -> pd.DataFrame:
+    """Levels of methods, and whether they are on the frontier."""
+    on = study_predictions.frontiers(scores)
+    found = numbers(study.levels(scores).merge(on))
+    return found.assign(share_of_domains=on.set_index("method").loc[
+        found["method"], "share_of_domains"
+    ].map(percent).to_numpy())  # fmt: skip
+
+
+def convergence() -> pd.DataFrame:
+    """Validation losses of trainings by method and length."""
+    found = [
+        study.convergence(read(base)[0]).assign(data=base) for base in (PRIMARY, *complete())
+    ]
+    return numbers(pd.concat(found), 2)[["data", "method", "trainings", "fell", "ratio"]]
+
+
+def run_so_far() -> pd.DataFrame:
+    """Blocks that are done, and their CPU hours."""
+    rows = []
+    for path in sorted(COUNTS.glob("*_rows.parquet")):
+        base = path.stem.removesuffix("_rows")
+        counts = read(base)[0]
+        blocks = counts.drop_duplicates(["trained_on", "method", "seed"])
+        shared = counts.drop_duplicates(["trained_on", "seconds"])
+        rows.append({
+            "data": base, "states": counts["trained_on"].nunique(),
+            "methods": counts["method"].nunique(),
+            "refits": f"{blocks.groupby(['trained_on', 'method']).size().min()} to "
+            f"{blocks.groupby(['trained_on', 'method']).size().max()}",
+            "CPU hours": f"{shared['seconds'].sum() / 3600:.2f}",
+        })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _family(method: str) -> str:
+    known = {m: family for family, methods in study.FAMILIES.items() for m in methods}
+    return known.get(method.removesuffix("_quarter"), "plain")
+
+
+def _figure(draw: Callable[..., None]) -> str:
+    """An SVG whose bytes follow from what is drawn."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context({"svg.hashsalt": "natural_shift", "font.size": 9, "svg.fonttype": "none"}):
+        figure = Figure(figsize=(8.4, 3.8), layout="constrained")
+        draw(figure)
+        text = io.StringIO()
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    return text.getvalue()
+
+
+def draw_kept(figure: object) -> None:
+    """Gain elsewhere against gain at home, by state trained in and family."""
+    axes, scores = figure.subplots(1, 2), primary()
+    away = ~np.eye(len(scores.domains), dtype=bool)
+    for family, methods in study.families(scores).items():
+        gained = study.gain(scores, methods)
+        elsewhere = np.where(away, gained, 0).sum(1) / away.sum(1)
+        axes[0].scatter(np.diag(gained), elsewhere, s=14, color=COLOURS[family], label=family)
+    ends = axes[0].get_xlim()
+    axes[0].plot(ends, ends, color="#999999", linewidth=0.8, zorder=0)
+    axes[0].set(xlabel="gain in ΔEO at home", ylabel="gain in other states", title="A point per state")
+    axes[0].legend(frameon=False, fontsize=7)
+    table = study.levels(scores).merge(study_predictions.frontiers(scores))
+    for row in table.itertuples():
+        colour = COLOURS[_family(row.method)]
+        axes[1].scatter(row.delta_eo_elsewhere, row.accuracy_elsewhere, s=16, color=colour)
+        if row.of_means:
+            place = (row.delta_eo_elsewhere, row.accuracy_elsewhere)
+            axes[1].annotate(row.method, place, (4, 3), textcoords="offset points", fontsize=7)
+    axes[1].set(xlabel="ΔEO in other states, lower is fairer", ylabel="accuracy",
+                title="Methods on the frontier are named")  # fmt: skip
+
+
+def write_distances() -> None:
+    """AUC of boosted trees that tell two states apart by the features of Income."""
+    from robust_fairness.core.registry import find
+    from robust_fairness.datasets.files import Files, default_root
+    from robust_fairness.diagnosis import Columns, overlap
+
+    states = [*primary().domains]
+    parameters = {"task": "Income", "states": states, "drop": ["POBP"]}
+    kind = find("dataset", "acs")
+    samples = kind(kind.Parameters(**parameters)).load(Files(default_root()), 1)
+    columns = Columns.of(samples)
+    rows = {s: np.flatnonzero(samples.attributes[samples.domain] == s) for s in states}
+    auc = pd.DataFrame(np.full((len(states),) * 2, 0.5), states, states)
+    for first, second in combinations(states, 2):
+        x, y = columns.values[rows[first]], columns.values[rows[second]]
+        both = overlap(x, y, categorical=columns.categorical)
+        auc.loc[first, second] = auc.loc[second, first] = both.auc
+    auc.round(4).to_csv(DISTANCES, index_label="state")
+
+
+TABLES: dict[str, Callable[[], pd.DataFrame]] = {
+    "answers": lambda: answers(primary()),
+    "kept": lambda: kept(primary()),
+    "promised": lambda: promised(primary()),
+    "forecasts": lambda: forecasts(primary()),
+    "frontier": lambda: frontiers(primary()),
+    "dominated": lambda: dominated(primary()),
+    "components": lambda: numbers(study_predictions.variances(primary()), 5),
+    "predictions": lambda: predictions(primary()),
+    "shares": lambda: shares(primary()),
+    "robustness": robustness,
+    "convergence": convergence,
+    "run_so_far": run_so_far,
+}
+FIGURE = DOCS / "images" / "natural_study.svg"
+PAGES = [
+    Page(
+        Path(RESULTS / "natural_shift.md"),
+        TABLES | natural_tables.TABLES,
+        figures={FIGURE: lambda: _figure(draw_kept)},
+    )
+]
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--distances", action="store_true")
+    if parser.parse_args().distances:
+        write_distances()
+    for page in PAGES:
+        page.write()
