@@ -256,7 +256,7 @@ def test_a_further_domain_is_scored_by_hand():
             for source in domains:
                 part = "test" if source == target else "ood_test"
                 share = 0.9 if target == "new" else 0.5 + 0.02 * place
-    hits = {
+                hits = {
                     f"positive_{k}": random.binomial(100, share if k > 3 else 0.2) for k in range(8)
                 }
                 counts.append({"method": "m", "trained_on": source, "tested_on": target,
