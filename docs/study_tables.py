@@ -250,6 +250,7 @@ def draw_kept(figure: object) -> None:
         if row.of_means:
             place = (row.delta_eo_elsewhere, row.accuracy_elsewhere)
             axes[1].annotate(row.method, place, (4, 3), textcoords="offset points", fontsize=7)
+    axes[1].margins(x=0.15)
     axes[1].set(xlabel="ΔEO in other states, lower is fairer", ylabel="accuracy",
                 title="Methods on the frontier are named")  # fmt: skip
 
