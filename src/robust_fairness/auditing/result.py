@@ -9,6 +9,7 @@ import pandas as pd
 from robust_fairness.auditing import gates
 from robust_fairness.auditing.changes import MIX, changes, require_comparable
 from robust_fairness.auditing.gates import Judgement, Rule
+from robust_fairness.auditing.impact import LEAST_SHARE, impact_ratios
 from robust_fairness.auditing.monitor import Monitor
 from robust_fairness.auditing.predictions import Options, Predictions
 from robust_fairness.auditing.report import offered_names, scored
@@ -82,7 +83,7 @@ class Audit:
             rule: what fails a gate, see ``Gate.judgements``.
         """
         judgements: list[Judgement] = []
-        for text in listed(conditions):
+        for text in [conditions] if isinstance(conditions, str) else conditions:
             gate = gates.parse(text)
             gates.require_known(gate, known_metrics(gate, self.options), self._attributes)
             rows = gates.as_values(self.changes()) if gate.change else self.rows
@@ -115,6 +116,14 @@ class Audit:
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page
+
+    def impact_ratios(self, least_share: float = LEAST_SHARE) -> pd.DataFrame:
+        """Selection rates and impact ratios by category and intersection, columns ``IMPACT``.
+
+        Args:
+            least_share: share of the rows below which a category has no ratio.
+        """
+        return impact_ratios(self.predictions, self.options.suppress, least_share)
 
     def summary(self) -> pd.DataFrame:
         """The best known measures with their 95 % intervals; ``to_frame`` has all."""
@@ -174,8 +183,3 @@ def audited(
 def known_metrics(gate: gates.Gate, options: Options) -> list[str]:
     """Metrics that a gate may name."""
     return [*offered_names(options.continuous), *([MIX] if gate.change else [])]
-
-
-def listed(names: str | Sequence[str]) -> Sequence[str]:
-    """The names; a text is one."""
-    return [names] if isinstance(names, str) else names
