@@ -25,8 +25,8 @@ added after it.)
 """
 
 import sys
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -49,8 +49,7 @@ GUESSES = {
 }
 
 
-@dataclass(frozen=True)
-class Model:
+class Model(NamedTuple):
     """A classifier of a state, its scores of all rows, and its held-out rows."""
 
     state: str
