@@ -1,7 +1,7 @@
 """Rows of a table as counts by group, class and predicted class: all that rates and gaps need."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -146,7 +146,8 @@ class Cells:
             size = len(self.classes) ** 2
             into = sparse.vstack([sparse.eye_array(size, TWO * size)] * (len(self.groups) + 1))
             units = sparse.csr_array(self.units @ into)
-        return Cells(("",), self.classes, *(total(sums) for sums in self._sums), units)  # type: ignore[arg-type]
+        made = Cells(("",), self.classes, *(total(sums) for sums in self._sums))  # type: ignore[arg-type]
+        return replace(made, units=units)
 
     def known(self) -> Array:
         """Rows of every group, int64 ``[groups]``."""

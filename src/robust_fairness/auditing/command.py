@@ -1,6 +1,6 @@
 """The audit of a file: now, or now and then; gates, tables and page."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -117,20 +117,28 @@ def audit_file(
     return audit.judged(gates, rule)
 
 
-def files_of(audit: Audit, stem: str, card: bool = False, impact: bool = False) -> dict[str, str]:
-    """Contents of the files to write, by name: page and tables, model card and impact ratios."""
-    files = {f"{stem}_audit.html": audit.to_html(), f"{stem}_audit.csv": tables.csv(audit.rows)}
-    if audit.changed is not None:
-        files[f"{stem}_changes.csv"] = tables.csv(audit.changed)
+def files_of(audit: Audit, stem: str, also: Collection[str] = ()) -> dict[str, str]:
+    """Contents of the files to write, by name: the page and the tables.
+
+    Args:
+        audit: the audit.
+        stem: begins the names.
+        also: ``card``: the model card; ``impact``: impact ratios; ``curves``: calibration by group
+            and all thresholds.
+    """
+    frames = {"audit": audit.rows, "changes": audit.changed}
     if audit.monitor is not None:
-        files[f"{stem}_monitor.csv"] = tables.csv(audit.monitor.to_frame())
-    if impact:
-        ratios = audit.impact_ratios()
-        files[f"{stem}_impact.csv"] = tables.csv(ratios)
-        files[f"{stem}_impact.md"] = impact_page(ratios, audit.name)
-    if card:
-        files[f"{stem}_model_card.md"] = model_card(audit)
-    return files
+        frames["monitor"] = audit.monitor.to_frame()
+    pages = {"audit.html": audit.to_html()}
+    if "impact" in also:
+        frames["impact"] = ratios = audit.impact_ratios()
+        pages["impact.md"] = impact_page(ratios, audit.name)
+    if "curves" in also:
+        frames |= {"calibration": audit.calibration(), "thresholds": audit.thresholds()}
+    if "card" in also:
+        pages["model_card.md"] = model_card(audit)
+    pages |= {f"{name}.csv": tables.csv(rows) for name, rows in frames.items() if rows is not None}
+    return {f"{stem}_{name}": text for name, text in pages.items()}
 
 
 def _attributes(options: Options) -> set[str]:

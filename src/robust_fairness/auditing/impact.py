@@ -26,7 +26,7 @@ IMPACT = {
     "low": "float64", "high": "float64", "impact_ratio": "float64", "ratio_low": "float64",
     "ratio_high": "float64", "note": "str",
 }  # fmt: skip
-SELECTED, ABOVE = "selected", "score above the median"
+SELECTED, ABOVE = "selection rate", "scoring rate"  # the latter: share above the median score
 LEAST_SHARE = 0.02
 UNKNOWN = ""  # category of rows without one
 TWO = 2
@@ -89,9 +89,8 @@ def _rows(
     least_share: float,
 ) -> Iterator[dict[str, Any]]:
     nothing = np.zeros(len(reached), np.int64)
-    cells = Cells.of(
-        groups, nothing, reached, ("", ""), predictions.weight, predictions.replicates
-    )  # fmt: skip
+    weight, replicates, units = predictions.weight, predictions.replicates, predictions.units
+    cells = Cells.of(groups, nothing, reached, ("", ""), weight, replicates, None, units)
     means, shares = cells.means(cells.grid()[1] == 1), cells.shares().value
     _, low, high = wilson(means.value, means.effective)
     compared = (shares >= least_share) & (means.n > 0)
@@ -125,12 +124,14 @@ def _rows(
 def impact_page(rows: pd.DataFrame, name: str) -> str:
     """The table in Markdown, by attribute, with its limits."""
     parts = [f"## Impact ratios of {name}", "", LIMITS, ""]
+    if (rows["rate_of"] == ABOVE).any():
+        parts += ["The scoring rate is the share of people whose score is above the median.", ""]
     for (kind, attribute), own in rows.groupby(["rate_of", "attribute"], sort=False):
         known = own[own["category"] != UNKNOWN]
         shown = pd.DataFrame(
             {
                 attribute: known["category"], "people": known["n"],
-                f"rate of {kind}": _between(known, "rate", "low", "high"),
+                kind: _between(known, "rate", "low", "high"),
                 "impact ratio": _between(known, "impact_ratio", "ratio_low", "ratio_high"),
                 "note": known["note"],
             }

@@ -46,6 +46,7 @@ AUDIT = {
 }  # fmt: skip
 KERNEL_ROWS = 16_384  # rows from which the kernel scores take theirs
 MISSING, SHARE = "missing_attribute", "group_share"
+SIGNED = ("mean_error", "mean_calibration_error")  # of which neither end is the better one
 OF_TAIL = ("head_accuracy", "tail_accuracy")
 OF_CLASSES = (
     "delta_eo", "delta_eopp", "delta_eo_one_vs_rest", "equal_opportunity_difference",
@@ -92,9 +93,16 @@ def metrics_of(continuous: bool) -> list[str]:
         for one in found
         if one.definition.needs == ("y_true", "y_pred")
         and not one.is_measure
-        and one.aggregation in (("by_group",) if one.definition.binary else AGGREGATIONS)
+        and one.aggregation in _aggregations(one)
     ]
     return sorted([*OF_DEPENDENCE, *(one.name for one in (*measures, *quantities))])
+
+
+def _aggregations(metric: Metric) -> tuple[str, ...]:
+    """The aggregations of a quantity that all audits show."""
+    if metric.quantity in SIGNED:
+        return ("", "by_group", "difference")
+    return ("by_group",) if metric.definition.binary else AGGREGATIONS
 
 
 def offered_names(continuous: bool) -> list[str]:
@@ -184,8 +192,8 @@ def scored(predictions: Predictions, options: Options, name: str = "table") -> S
     everyone = predictions.everyone() if samples.classes else None
     for one, metric in metrics.items():
         if one in of_rows:
-            own = [row for row in found if row["metric"] == one]
-            rows += [_with_mean_interval(row, metric, compared) for row in own]
+            of_metric = [row for row in found if row["metric"] == one]
+            rows += [_with_mean_interval(row, metric, compared) for row in of_metric]
         elif GROUPED in metric.needs:
             for attribute, own in cells.items():
                 rows += _rows_in_cells(metric, attribute, own, compared)
@@ -273,7 +281,7 @@ def _with_mean_interval(
         return row
     half = half_width(np.sqrt(row["variance"]), row["n"])
     return row | {
-        "low": max(row["value"] - half, 0.0),
+        "low": row["value"] - half if metric.quantity in SIGNED else max(row["value"] - half, 0.0),
         "high": row["value"] + half,
         "interval": "Student's t",
     }

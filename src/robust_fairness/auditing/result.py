@@ -8,6 +8,7 @@ import pandas as pd
 
 from robust_fairness.auditing import gates
 from robust_fairness.auditing.changes import MIX, changes, require_comparable
+from robust_fairness.auditing.curves import calibration, thresholds
 from robust_fairness.auditing.gates import Judgement, Rule
 from robust_fairness.auditing.impact import LEAST_SHARE, impact_ratios
 from robust_fairness.auditing.monitor import Monitor
@@ -19,7 +20,7 @@ from robust_fairness.core.errors import InputError
 SUMMARY = (
     "accuracy", "worst_group_accuracy", "demographic_parity_difference",
     "equal_opportunity_difference", "equalized_odds_difference", "mean_squared_error",
-    "worst_group_mean_squared_error",
+    "worst_group_mean_squared_error", "mean_error", "mean_error_difference",
 )  # fmt: skip
 
 
@@ -124,6 +125,14 @@ class Audit:
             least_share: share of the rows below which a category has no ratio.
         """
         return impact_ratios(self.predictions, self.options.suppress, least_share)
+
+    def thresholds(self) -> pd.DataFrame:
+        """Accuracy and gaps over every threshold, with the columns ``curves.THRESHOLDS``."""
+        return thresholds(self.predictions, self.options.intersections)
+
+    def calibration(self) -> pd.DataFrame:
+        """Probabilities and shares by group and bin, with the columns ``curves.CALIBRATION``."""
+        return calibration(self.predictions, self.options.intersections, self.options.suppress)
 
     def summary(self) -> pd.DataFrame:
         """The best known measures with their 95 % intervals; ``to_frame`` has all."""

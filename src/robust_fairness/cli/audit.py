@@ -222,12 +222,22 @@ def _types(numbers: tuple[str, ...], categories: tuple[str, ...]) -> dict[str, A
     help="Names of metrics A,B; also: conventional, all.",
 )
 @click.option("--suppress", type=click.IntRange(0), default=0, help="Hide groups with fewer rows.")
-@click.option("--model-card", "card", is_flag=True, help="Also write TABLE_model_card.md.")
+@click.option(
+    "--model-card", "also", flag_value="card", multiple=True, help="Also write TABLE_model_card.md."
+)
 @click.option(
     "--impact-ratios",
-    "impact",
-    is_flag=True,
+    "also",
+    flag_value="impact",
+    multiple=True,
     help="Also write TABLE_impact.csv and .md: selection rates by category and intersection.",
+)
+@click.option(
+    "--curves",
+    "also",
+    flag_value="curves",
+    multiple=True,
+    help="Also write TABLE_calibration.csv and TABLE_thresholds.csv, over all thresholds.",
 )
 @click.option(
     "--format",
@@ -257,8 +267,7 @@ def audit(
     numbers: tuple[str, ...],
     categories: tuple[str, ...],
     output: Path | None,
-    card: bool,
-    impact: bool,
+    also: tuple[str, ...],
     form: str,
     force: bool,
     fail_on_growth: bool,
@@ -278,7 +287,7 @@ def audit(
     of_table = {field.name for field in fields(Options)} & {*options}
     columns = {name: options.pop(name) for name in of_table}
     done = audit_file(path, Options(types=_types(numbers, categories), **columns), **options)
-    made = files_of(done, path.name.partition(".")[0], card, impact)
+    made = files_of(done, path.name.partition(".")[0], also)
     files = {(output or Path.cwd()) / name: text for name, text in made.items()}
     write_files(files, force)
     state = options["state"]

@@ -67,9 +67,7 @@ def audit(
         if values is not None:
             table, columns[role] = with_column(table, role, values)
     table, attributes = with_columns(table, sensitive_features)
-    chosen = Options(
-        y_pred=y_pred, sensitive_features=attributes, **columns, **_as_text(options)
-    )
+    chosen = Options(y_pred=y_pred, sensitive_features=attributes, **columns, **_as_text(options))
     if reference is None:
         return audited(check(table, chosen, name), chosen, name)
     earlier = as_pandas(reference)
