@@ -323,6 +323,17 @@ def test_a_continuous_target_has_errors_with_students_interval() -> None:
         row = value(found, metric, attribute, group)
         low, high = stats.t.interval(0.95, len(own) - 1, own.mean(), stats.sem(own))
         assert (row["value"], row["low"], row["high"]) == pytest.approx((own.mean(), low, high))
+    signed = frame["age"] - frame["z"]
+    for group in ("f", "m"):
+        own = signed[frame["sex"] == group]
+        row = value(found, "mean_error_by_group", "sex", group)
+        low, high = stats.t.interval(0.95, len(own) - 1, own.mean(), stats.sem(own))
+        assert (row["value"], row["low"], row["high"]) == pytest.approx((own.mean(), low, high))
+    gap = value(found, "mean_error_difference", "sex")
+    means = signed.groupby(frame["sex"]).mean()
+    assert gap["value"] == pytest.approx(np.ptp(means)) and 0 <= gap["low"] < gap["high"]
+    assert failures("mean_error_difference[sex]>5", found) == []
+    assert failures("mean_error_by_group<5", found)
     worst = value(found, "worst_group_mean_squared_error", "sex")
     assert worst["value"] == pytest.approx(errors.groupby(frame["sex"]).mean().max())
     assert worst["low"] < worst["value"] < worst["high"]

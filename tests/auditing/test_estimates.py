@@ -1,15 +1,18 @@
 """Estimates without labels: NannyML's numbers, simulations, and the command."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import robust_fairness as rf
 from robust_fairness.auditing import Options, estimates
 from robust_fairness.auditing.command import audit_file
 from robust_fairness.auditing.estimates import Reference, Scored, calibrated, values
+from robust_fairness.auditing.report import SELECTIONS
 from robust_fairness.auditing.verdict import console
 from robust_fairness.core.errors import InputError
 from robust_fairness.samples import Groups
@@ -113,7 +116,25 @@ def test_a_change_of_y_given_x_moves_no_estimate_and_the_page_says_so(tmp_path: 
     assert row["low"] < right[0] < row["high"] and not row["low"] < right[1] < row["high"]
     assert row["high"] - row["low"] < 0.12
     assert found.changed is not None and not found.failed
-    assert "A change of Y given X cannot be seen" in found.to_html()
+    assert "such a change cannot be seen, and intervals leave it out" in found.to_html()
     assert next(console(found))[0].startswith("warning: Estimated without labels")
-    with pytest.raises(InputError, match="needs a --reference"):
-        audit_file(tmp_path / "now.csv", options, labels="none")
+    with pytest.raises(InputError, match=r"needs a column \(--target\); without labels: --labels"):
+        audit_file(tmp_path / "now.csv", replace(options, y_true=None))
+
+
+def test_without_labels_and_reference_only_selections_are_scored(tmp_path: Path) -> None:
+    frame = simulated(500, 0, 0.5)
+    frame.drop(columns="y").to_csv(tmp_path / "now.csv", index=False)
+    options = Options("y", "p", ["group"])
+    found = audit_file(tmp_path / "now.csv", options, labels="none")
+    labelled = rf.audit(frame, y_true="y", y_pred="p", sensitive_features=["group"]).to_frame()
+    both = found.rows.merge(labelled, on=["attribute", "group", "metric"], suffixes=("", "_y"))
+    assert len(both) == len(found.rows)
+    assert set(found.rows["metric"]) == {*SELECTIONS, "group_share", "missing_attribute"}
+    for column in ("value", "low", "high"):
+        np.testing.assert_allclose(both[column], both[f"{column}_y"])
+    assert "Accuracy and the equalized odds" not in found.to_html() and not found.warning
+    with pytest.raises(InputError, match=r"metric accuracy needs a target; allowed without one"):
+        audit_file(tmp_path / "now.csv", options, labels="none", gates=["accuracy<0.5"])
+    with pytest.raises(InputError, match="one column of classes, probabilities or scores"):
+        rf.audit(frame, y_pred="p", sensitive_features=["group"], continuous=True)

@@ -1,14 +1,14 @@
 """Rows of a table as counts by group, class and predicted class: all that rates and gaps need."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from robust_fairness.inference import Rates
-from robust_fairness.inference.moments import covariance_by_replicates
 from robust_fairness.metrics import Undefined
 from robust_fairness.metrics.base import NO_ROWS, WEIGHTS, Measure, Quantity, Score
 from robust_fairness.metrics.find import Metric
@@ -17,20 +17,22 @@ from robust_fairness.samples import Groups
 NEEDS = frozenset(("y_true", "y_pred", "classes", "sensitive_features"))
 
 Array = np.ndarray
+TWO = 2
 
 
 class Means(NamedTuple):
     """Means of row values within groups, float64 ``[groups]`` each.
 
     ``n`` are rows, ``effective`` the number of independent rows of equal weight that would have
-    the variance; ``replicates`` ``[replicates, groups]`` are the means with replicate weights.
+    the variance; the covariance of the groups is the sum of products of ``deviations`` ``[m,
+    groups]``, one per set of replicate weights or per unit, where there are any.
     """
 
     value: Array
     variance: Array
     n: Array
     effective: Array
-    replicates: Array | None = None
+    deviations: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class Cells:
         weight: sums of weights, float64.
         squares: sums of squared weights.
         replicates: sums of replicate weights ``[replicates, groups + 1, ...]``.
+        units: sums of weights by unit, such as households, sparse ``[units, cells]``.
     """
 
     groups: tuple[str, ...]
@@ -54,6 +57,7 @@ class Cells:
     weight: Array
     squares: Array
     replicates: Array | None = None
+    units: sparse.csr_array | None = None
 
     @classmethod
     def of(
@@ -65,8 +69,9 @@ class Cells:
         sample_weight: Array | None = None,
         replicate_weights: Array | None = None,
         share: Array | None = None,
+        unit: Array | None = None,
     ) -> "Cells":
-        """Those of rows ``[n]``; replicate weights are ``[n, replicates]``.
+        """Those of rows ``[n]``; replicate weights are ``[n, replicates]``, units numbers from 0.
 
         Where a row belongs to its group with a probability only, ``share`` is that, and counts as
         so much of a row; the weights contain it.
@@ -78,29 +83,39 @@ class Cells:
         def summed(weight: Array | None) -> Array:
             return np.bincount(index, weight, int(np.prod(shape))).reshape(shape)
 
-        n = summed(share)
+        n, units, replicates = summed(share), None, None
+        if unit is not None:
+            each = np.ones(len(y)) if sample_weight is None else sample_weight
+            size = (int(unit.max(initial=-1)) + 1, n.size)
+            units = sparse.coo_array((each, (unit, index)), shape=size).tocsr()
         weight = n.astype(np.float64)
         if sample_weight is None:
-            return cls(groups.names, classes, n, weight, weight)
-        replicates = None
+            return cls(groups.names, classes, n, weight, weight, None, units)
         if replicate_weights is not None:
             replicates = np.stack([summed(one) for one in replicate_weights.T])
         return cls(
-            groups.names, classes, n, summed(sample_weight), summed(sample_weight**2), replicates
-        )
+            groups.names, classes, n, summed(sample_weight), summed(sample_weight**2), replicates,
+            units,
+        )  # fmt: skip
 
     def __add__(self, other: "Cells") -> "Cells":
         """Those of both blocks of rows, of the same groups and classes."""
         replicates = None
         if self.replicates is not None and other.replicates is not None:
             replicates = self.replicates + other.replicates
+        units = None
+        if self.units is not None and other.units is not None:
+            units = self.units + other.units
         return Cells(
             self.groups, self.classes, self.n + other.n, self.weight + other.weight,
-            self.squares + other.squares, replicates,
+            self.squares + other.squares, replicates, units,
         )  # fmt: skip
 
     def merged(self, index: Array, names: tuple[str, ...]) -> "Cells":
-        """Groups joined: the known group g becomes part of ``index[g]``; none is unknown."""
+        """Groups joined: the known group g becomes part of ``index[g]``; none is unknown.
+
+        Sums by unit are left out.
+        """
 
         def joined(sums: Array | None) -> Array | None:
             if sums is None:
@@ -126,7 +141,13 @@ class Cells:
             whole = sums.sum(-3, keepdims=True)
             return np.concatenate([whole, np.zeros_like(whole)], axis=-3)
 
-        return Cells(("",), self.classes, *(total(sums) for sums in self._sums))  # type: ignore[arg-type]
+        units = None
+        if self.units is not None:
+            size = len(self.classes) ** 2
+            into = sparse.vstack([sparse.eye_array(size, TWO * size)] * (len(self.groups) + 1))
+            units = sparse.csr_array(self.units @ into)
+        made = Cells(("",), self.classes, *(total(sums) for sums in self._sums))  # type: ignore[arg-type]
+        return replace(made, units=units)
 
     def known(self) -> Array:
         """Rows of every group, int64 ``[groups]``."""
@@ -140,8 +161,8 @@ class Cells:
     def means(self, values: Array, among: Array | None = None) -> Means:
         """Means of values ``[classes, classes]`` over the rows ``among`` of every group.
 
-        With weights the variance is linearised (``inference.moments``), or comes from the
-        replicate weights where there are any.
+        With weights the variance is linearised (``inference.moments``), by units where there are
+        any, or comes from the replicate weights.
         """
         of = np.ones(values.shape) if among is None else np.asarray(among, np.float64)
         n, weight, squares = (
@@ -151,17 +172,38 @@ class Cells:
             value = (self.weight[:-1] * of * values).sum((1, 2)) / weight
             away = (self.squares[:-1] * of * (values - value[:, None, None]) ** 2).sum((1, 2))
             variance = np.where(n > 1, away * n / (n - 1) / weight**2, np.nan)
-            replicates = None
+            deviations = None
             if self.replicates is not None:
                 parts = self.replicates[:, :-1] * of
-                replicates = (parts * values).sum((2, 3)) / parts.sum((2, 3))
-                variance = np.diag(covariance_by_replicates(replicates, value))
-            share = value * (1 - value)
-            effective = np.where(
-                (variance > 0) & (share > 0), share / variance + 1, weight**2 / squares
-            )
-        effective = n if self.weight is self.squares else effective
-        return Means(value, variance, n, effective, replicates)
+                deviations = by_replicates((parts * values).sum((2, 3)) / parts.sum((2, 3)), value)
+            elif self.units is not None:
+                influence = of * (values - value[:, None, None]) / weight[:, None, None]
+                deviations = self._by_unit(np.nan_to_num(influence))
+            return self._means(value, variance, n, weight**2 / squares, deviations)
+
+    def _means(
+        self, value: Array, variance: Array, n: Array, rows: Array, deviations: Array | None
+    ) -> Means:
+        """Means with their variances and effective numbers of rows, ``rows`` where it is 0."""
+        if deviations is not None:
+            variance = np.square(deviations).sum(0)
+        share = value * (1 - value)
+        known = (variance > 0) & (share > 0)
+        effective = np.where(known, share / np.where(known, variance, 1) + 1, rows)
+        if deviations is None and self.weight is self.squares:
+            effective = n
+        return Means(value, variance, n, effective, deviations)
+
+    def _by_unit(self, influence: Array) -> Array:
+        """Deviations ``[units, groups]`` from the influence of cells ``[groups, ...]``."""
+        assert self.units is not None
+        groups = len(self.groups)
+        each = np.zeros((*self.n.shape, groups))
+        each[range(groups), ..., range(groups)] = influence
+        number = self.units.shape[0]
+        return np.asarray(
+            self.units @ each.reshape(-1, groups) * np.sqrt(number / max(1, number - 1))
+        )
 
     def rates(self, parts: Sequence[Means], present: Array) -> Rates:
         """The rates of groups that are present, in the order rate, group, for ``inference``."""
@@ -170,9 +212,9 @@ class Cells:
             for place in (0, 1, 3)
         )
         covariance = None
-        if all(part.replicates is not None for part in parts):
-            drawn = np.concatenate([part.replicates[:, present] for part in parts], axis=1)  # type: ignore[index]
-            covariance = covariance_by_replicates(drawn, value[0])[None]
+        if all(part.deviations is not None for part in parts):
+            drawn = np.concatenate([part.deviations[:, present] for part in parts], axis=1)  # type: ignore[index]
+            covariance = (drawn.T @ drawn)[None]
         return Rates(value[..., None], variance, effective, covariance=covariance)
 
     def shares(self) -> Means:
@@ -180,11 +222,24 @@ class Cells:
         n, weight, squares = (sums[:-1].sum((1, 2)) for sums in (self.n, self.weight, self.squares))
         share, rows = weight / weight.sum(), n.sum()
         away = squares * (1 - share) ** 2 + (squares.sum() - squares) * share**2
+        deviations = None
         with np.errstate(divide="ignore", invalid="ignore"):
             variance = away * rows / (rows - 1) / weight.sum() ** 2
-            effective = share * (1 - share) / variance + 1
-        plain = self.weight is self.squares
-        return Means(share, variance, n, np.full(len(n), rows) if plain else effective)
+            if self.replicates is not None:
+                drawn = self.replicates[:, :-1].sum((2, 3))
+                deviations = by_replicates(drawn / drawn.sum(1, keepdims=True), share)
+            elif self.units is not None:
+                of = np.repeat(np.eye(len(share)), self.n[0].size, axis=0)
+                known = np.asarray(self.units[:, : len(of)] @ (of - share)) / weight.sum()
+                deviations = known * np.sqrt(len(known) / max(1, len(known) - 1))
+            rows_of_all = np.full(len(n), rows)
+            made = self._means(share, variance, n, rows_of_all, deviations)
+        return made._replace(effective=rows_of_all) if made.effective is n else made
+
+
+def by_replicates(replicates: Array, estimates: Array) -> Array:
+    """Deviations ``[replicates, groups]`` by successive differences, as the Census Bureau's."""
+    return np.asarray(TWO / np.sqrt(len(replicates)) * (replicates - estimates))
 
 
 def in_cells(metric: Metric) -> bool:

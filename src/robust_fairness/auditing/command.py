@@ -1,6 +1,6 @@
 """The audit of a file: now, or now and then; gates, tables and page."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -14,6 +14,7 @@ from robust_fairness.auditing.changes import MIX, changes
 from robust_fairness.auditing.estimates import ASSUMPTION, Reference, Scored, estimate
 from robust_fairness.auditing.export import model_card
 from robust_fairness.auditing.gates import Rule
+from robust_fairness.auditing.impact import impact_page
 from robust_fairness.auditing.monitor import Monitor, monitor_of
 from robust_fairness.auditing.periods import Length, periods_of
 from robust_fairness.auditing.predictions import Options, Predictions, check, check_unlabelled
@@ -42,8 +43,10 @@ class Source:
     delimiter: str | None = None
     missing: Sequence[str] = ()
 
-    def columns(self, names: Sequence[str], text: Sequence[str] = ()) -> pd.DataFrame:
-        """These columns; those of ``text`` may have any number of distinct values."""
+    def columns(self, options: Options, period: Sequence[str] = ()) -> pd.DataFrame:
+        """The columns of the options; units and periods may have any number of distinct values."""
+        names = [*options.columns, *period]
+        text = [*period, *([options.unit] if options.unit else [])]
         if self.delimiter is not None and len(self.delimiter) != 1:
             raise InputError(f"delimiter: {self.delimiter!r}, allowed: one character")
         if not self.path.is_file():
@@ -84,7 +87,8 @@ def audit_file(
         first: number of periods, from the first on, that are the monitor's reference.
         margin: by how much gaps may grow before the monitor says so.
         state: file of the monitor's counts of earlier periods; none if it does not exist.
-        labels: ``none`` if the file has no labels: its values are estimated with the reference.
+        labels: ``none`` if the file has no labels: its values are estimated with the reference, or
+            without one only those scored that need none.
         missing: texts of missing values, besides empty cells.
         delimiter: column separator of a CSV file; found out if None.
     """
@@ -94,13 +98,17 @@ def audit_file(
         if gate.change and reference is None and period is None:
             raise InputError(f"gate {gate.text!r}: a change needs --reference or --period")
     wanted = [*options.metrics, *(gate.metric for gate in parsed if gate.metric != MIX)]
-    options = replace(options, metrics=selected(wanted, options.continuous))
+    if options.y_true is None and labels == "all":
+        raise InputError("target: needs a column (--target); without labels: --labels none")
+    if labels == "none" and reference is None:
+        options = replace(options, y_true=None)
+    options = replace(options, metrics=selected(replace(options, metrics=wanted)))
     source = Source(path, delimiter, missing)
     if reference is not None and period is not None:
         raise InputError("reference and period are both given, allowed: one of them")
     if state is not None and period is None:
         raise InputError("state: needs a --period, the column of the periods")
-    if labels == "none":
+    if labels == "none" and options.y_true is not None and reference is not None:
         audit = _estimated(source, options, reference)
     elif period is not None:
         audit = _of_periods(source, options, (period, by), (first, margin), state)
@@ -109,16 +117,28 @@ def audit_file(
     return audit.judged(gates, rule)
 
 
-def files_of(audit: Audit, stem: str, card: bool = False) -> dict[str, str]:
-    """Contents of the files to write, by name: the page, the tables, and the model card."""
-    files = {f"{stem}_audit.html": audit.to_html(), f"{stem}_audit.csv": tables.csv(audit.rows)}
-    if audit.changed is not None:
-        files[f"{stem}_changes.csv"] = tables.csv(audit.changed)
+def files_of(audit: Audit, stem: str, also: Collection[str] = ()) -> dict[str, str]:
+    """Contents of the files to write, by name: the page and the tables.
+
+    Args:
+        audit: the audit.
+        stem: begins the names.
+        also: ``card``: the model card; ``impact``: impact ratios; ``curves``: calibration by group
+            and all thresholds.
+    """
+    frames = {"audit": audit.rows, "changes": audit.changed}
     if audit.monitor is not None:
-        files[f"{stem}_monitor.csv"] = tables.csv(audit.monitor.to_frame())
-    if card:
-        files[f"{stem}_model_card.md"] = model_card(audit)
-    return files
+        frames["monitor"] = audit.monitor.to_frame()
+    pages = {"audit.html": audit.to_html()}
+    if "impact" in also:
+        frames["impact"] = ratios = audit.impact_ratios()
+        pages["impact.md"] = impact_page(ratios, audit.name)
+    if "curves" in also:
+        frames |= {"calibration": audit.calibration(), "thresholds": audit.thresholds()}
+    if "card" in also:
+        pages["model_card.md"] = model_card(audit)
+    pages |= {f"{name}.csv": tables.csv(rows) for name, rows in frames.items() if rows is not None}
+    return {f"{stem}_{name}": text for name, text in pages.items()}
 
 
 def _attributes(options: Options) -> set[str]:
@@ -132,14 +152,14 @@ def _of_files(source: Source, options: Options, reference: Path | None) -> Audit
     """The audit of a file, compared with a reference where there is one."""
     name = source.path.name
     try:
-        table = source.columns(options.columns)
+        table = source.columns(options)
     except InputError as error:
         if f"unknown column {options.y_true!r}" in str(error):
             raise InputError(f"{error}; without labels: --labels none") from None
         raise
     if reference is None:
         return audited(check(table, options, name), options, name)
-    earlier = replace(source, path=reference).columns(options.columns)
+    earlier = replace(source, path=reference).columns(options)
     options = options.with_edges_of(earlier, reference.name)
     names = (name, reference.name) if name != reference.name else ("current", "reference")
     now = check(table, options, str(source.path))
@@ -160,7 +180,7 @@ def _of_periods(
     quantiles = [attribute for attribute, bins in options.bins.items() if isinstance(bins, int)]
     if state is not None and quantiles:
         raise InputError(f"bins of {quantiles[0]}: quantiles change with the table; give edges")
-    table = source.columns([*options.columns, period], text=[period])
+    table = source.columns(options, [period])
     periods = periods_of(table[period], by, f"{name}, column {period}")
     known = state is not None and state.exists()
     if len(periods.names) == 1 and state is None:
@@ -170,8 +190,10 @@ def _of_periods(
         )
     every = check(table.drop(columns=period), options, name)
     monitor = None
-    if len(every.samples.classes) == TWO or state is not None:
-        about = {"target": options.y_true, "prediction": options.prediction}
+    if state is not None and not every.labelled:
+        raise InputError("state: the monitor needs labels (--target)")
+    if every.labelled and (len(every.samples.classes) == TWO or state is not None):
+        about = {"target": str(options.y_true), "prediction": options.prediction}
         about |= {"threshold": str(options.threshold)}
         groups = every.groups(options.intersections)
         monitor = replace(monitor_of(every, periods, groups, about, first), margin=margin)
@@ -187,11 +209,9 @@ def _of_periods(
     return replace(audit, monitor=monitor)
 
 
-def _estimated(source: Source, options: Options, reference: Path | None) -> Audit:
+def _estimated(source: Source, options: Options, reference: Path) -> Audit:
     """The audit of unlabelled predictions, estimated with a reference and compared with it."""
-    if reference is None:
-        raise InputError("labels none: needs a --reference that has the target")
-    earlier = replace(source, path=reference).columns(options.columns)
+    earlier = replace(source, path=reference).columns(options)
     options = options.with_edges_of(earlier, reference.name)
     then = check(earlier, options, str(reference))
     if then.kind not in ("probability", "score"):
@@ -199,7 +219,7 @@ def _estimated(source: Source, options: Options, reference: Path | None) -> Audi
             f"labels none: predictions are of kind {then.kind}; allowed: probabilities or scores "
             "of the positive class"
         )
-    table = source.columns(options.features)
+    table = source.columns(replace(options, y_true=None))
     now = check_unlabelled(table, options, then, str(source.path))
     scored, labelled = (
         _scored(cells, predictions, options)

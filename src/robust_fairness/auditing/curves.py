@@ -1,14 +1,29 @@
-"""Accuracy and the gap between groups over the threshold of the positive class."""
+"""Accuracy and gaps over every threshold, and calibration by group."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from robust_fairness.auditing.intervals import wilson
+from robust_fairness.auditing.predictions import Predictions
+from robust_fairness.core import tables
+from robust_fairness.core.errors import InputError
 from robust_fairness.samples import Groups
 
-STEPS = 100  # of the range of thresholds
+STEPS = 200  # of thresholds; all scores where there are not more
 KEPT = 0.97  # share of the best accuracy that a threshold has to keep
-TWO = 2
+TWO, BINS = 2, 10
+THRESHOLDS = {
+    "attribute": "str", "threshold": "float64", "accuracy": "float64", "selected": "float64",
+    "true_positive": "float64", "false_positive": "float64", "gap": "float64",
+}  # fmt: skip
+CALIBRATION = {
+    "attribute": "str", "group": "str", "label": "str", "bin": "str", "n": "int64",
+    "predicted": "float64", "observed": "float64", "low": "float64", "high": "float64",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -16,14 +31,19 @@ class Curve:
     """Values by threshold, float64 ``[thresholds]`` each.
 
     Attributes:
-        threshold: lowest score of the positive class, increasing.
+        threshold: lowest score of the positive class, increasing; no score reaches the last one.
         accuracy: accuracy of all rows.
-        gap: equalized odds difference, the larger one of the differences of true and of false
-            positive rates between two groups.
+        selected: demographic parity difference, between two groups the largest one.
+        true_positive: equal opportunity difference.
+        false_positive: largest difference of false positive rates.
+        gap: equalized odds difference, the larger one of the last two.
     """
 
     threshold: np.ndarray
     accuracy: np.ndarray
+    selected: np.ndarray
+    true_positive: np.ndarray
+    false_positive: np.ndarray
     gap: np.ndarray
 
     @property
@@ -33,35 +53,129 @@ class Curve:
         return int(np.where(allowed, self.gap, np.inf).argmin())
 
 
-def curve(y: np.ndarray, score: np.ndarray, groups: Groups) -> Curve | None:
+def curve(
+    y: np.ndarray, score: np.ndarray, groups: Groups, sample_weight: np.ndarray | None = None
+) -> Curve | None:
     """The curve of scores ``[n]`` of classes 0 and 1, in one pass over the rows.
 
-    Thresholds are equally spaced between the first and the last percentile of the scores. None if
-    a group lacks a class.
+    Thresholds are all scores, or ``STEPS`` quantiles of them, and one above. None if a group lacks
+    a class.
     """
-    first, last = np.quantile(score, [0.01, 0.99])
-    threshold = np.linspace(first, last, STEPS + 1)
+    threshold = np.unique(score)
+    if len(threshold) > STEPS:
+        places = np.linspace(0, len(score) - 1, STEPS).astype(np.int64)
+        threshold = np.unique(np.sort(score)[places])
+    threshold = np.append(threshold, np.nextafter(threshold[-1], np.inf))
     reached = np.searchsorted(threshold, score, side="right")  # thresholds up to the score
-    correct_of_class = _counts(y, y, reached, TWO)
+    weight = np.ones(len(y)) if sample_weight is None else sample_weight
+    steps = len(threshold)
+    everyone = np.zeros(len(y), np.int64)
     known = groups.index >= 0
-    counts = _counts(groups.index[known], y[known], reached[known], len(groups.names))
+    counts = _counts(
+        groups.index[known], y[known], reached[known], weight[known], (len(groups.names), steps)
+    )
     rows = counts.sum(-1)
     if (rows == 0).any() or len(rows) < TWO:
         return None
-    rates = _positive(counts) / rows[..., None]
-    hits = _positive(correct_of_class)
-    accuracy = (hits[1, 1] + len(y) - y.sum() - hits[0, 0]) / len(y)
-    return Curve(threshold, accuracy, np.ptp(rates, axis=0).max(0))
+    positive = _positive(counts)
+    rates = np.ptp(positive / rows[..., None], axis=0)
+    selected = np.ptp(positive.sum(1) / rows.sum(1)[:, None], axis=0)
+    whole = _counts(everyone, y, reached, weight, (1, steps))[0]
+    hits = _positive(whole)
+    accuracy = (hits[1] + whole[0].sum() - hits[0]) / whole.sum()
+    return Curve(threshold, accuracy, selected, rates[1], rates[0], rates.max(0))
 
 
-def _counts(group: np.ndarray, y: np.ndarray, reached: np.ndarray, groups: int) -> np.ndarray:
-    """Rows by group, class and number of thresholds reached, ``[groups, 2, STEPS + 2]``."""
-    shape = (groups, TWO, STEPS + 2)
+def _counts(
+    group: np.ndarray, y: np.ndarray, reached: np.ndarray, weight: np.ndarray, size: tuple[int, int]
+) -> np.ndarray:
+    """Weights by group, class and number of thresholds reached, ``[groups, 2, steps + 1]``."""
+    shape = (size[0], TWO, size[1] + 1)
     cell = np.ravel_multi_index((group, y, reached), shape)
-    return np.bincount(cell, minlength=int(np.prod(shape))).reshape(shape)
+    return np.bincount(cell, weight, int(np.prod(shape))).reshape(shape)
 
 
 def _positive(counts: np.ndarray) -> np.ndarray:
-    """Rows that are predicted positive by threshold, ``[..., STEPS + 1]``."""
+    """Weights that are predicted positive by threshold, ``[..., steps]``."""
     positive: np.ndarray = counts[..., ::-1].cumsum(-1)[..., ::-1][..., 1:]
     return positive
+
+
+def thresholds(predictions: Predictions, intersections: bool) -> pd.DataFrame:
+    """Accuracy and gaps of every attribute over all thresholds, with the columns ``THRESHOLDS``.
+
+    Raises:
+        InputError: the predictions are no scores or probabilities of two classes with labels.
+    """
+    if not (predictions.labelled and len(predictions.score) and predictions.score.ndim == 1):
+        raise InputError("thresholds: need labels and scores or probabilities of two classes")
+    y, score, weight = predictions.samples.y, predictions.score, predictions.weight
+    parts = []
+    for attribute, groups in predictions.groups(intersections).items():
+        drawn = curve(y, score, groups, weight)
+        if drawn is not None:
+            parts.append(pd.DataFrame({"attribute": attribute, **asdict(drawn)}))
+    return pd.concat(parts) if parts else tables.table(THRESHOLDS, [])
+
+
+def calibration(predictions: Predictions, intersections: bool, suppress: int = 0) -> pd.DataFrame:
+    """Mean probability and share of a class in ten bins of probability, by group.
+
+    Of two classes it is that of the positive one, of several every class has its own rows. The
+    first rows, without attribute, are of all groups.
+
+    Args:
+        predictions: probabilities with labels.
+        intersections: whether groups of all attributes together are added.
+        suppress: bins of groups with fewer rows are left out.
+
+    Returns:
+        Rows with the columns ``CALIBRATION``; the share of the class has Wilson's 95 % interval, of
+        the effective number of rows if they have weights.
+
+    Raises:
+        InputError: the predictions are no probabilities, or have no labels.
+    """
+    if predictions.kind != "probability" or not predictions.labelled:
+        raise InputError("calibration: needs probabilities and labels")
+    score, classes = predictions.score, predictions.samples.classes
+    by_class = {classes[1]: score} if score.ndim == 1 else dict(zip(classes, score.T, strict=True))
+    everyone = Groups(np.zeros(len(score), np.int64), ("",))
+    rows = [
+        row
+        for attribute, groups in {"": everyone, **predictions.groups(intersections)}.items()
+        for label, share in by_class.items()
+        for row in _bins(attribute, groups, label, share, predictions)
+        if row["n"] >= max(1, suppress)
+    ]
+    return tables.table(CALIBRATION, rows)
+
+
+def _bins(
+    attribute: str, groups: Groups, label: str, share: np.ndarray, predictions: Predictions
+) -> Iterator[dict[str, Any]]:
+    """The bins of every group; a bin includes its lower bound, and the last one 1 as well."""
+    samples, shape = predictions.samples, (len(groups.names), BINS)
+    known = groups.index >= 0
+    place = np.minimum((share * BINS).astype(np.int64), BINS - 1)
+    cell = (groups.index * BINS + place)[known]
+    weight = (np.ones(len(share)) if predictions.weight is None else predictions.weight)[known]
+    hit = (samples.y == samples.classes.index(label))[known]
+
+    def summed(values: np.ndarray) -> np.ndarray:
+        return np.bincount(cell, values, shape[0] * BINS).reshape(shape)
+
+    total = summed(weight)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        predicted, observed = summed(weight * share[known]) / total, summed(weight * hit) / total
+        _, low, high = wilson(observed, total**2 / summed(weight**2))
+    n = summed(np.ones(len(cell)))
+    for group, name in enumerate(groups.names):
+        for number in range(BINS):
+            at = group, number
+            yield {
+                "attribute": attribute, "group": name, "label": label, "n": int(n[at]),
+                "bin": f"{number / BINS:.1f} to {(number + 1) / BINS:.1f}",
+                "predicted": predicted[at], "observed": observed[at],
+                "low": low[at], "high": high[at],
+            }  # fmt: skip

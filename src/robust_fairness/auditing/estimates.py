@@ -28,7 +28,8 @@ from robust_fairness.samples import Groups
 
 ASSUMPTION = (
     "Estimated without labels: assumes that a score means the same probability as in the "
-    "reference, within every group. A change of Y given X cannot be seen"
+    "reference, within every group. Where Y given X may have changed, nothing is known: such a "
+    "change cannot be seen, and intervals leave it out"
 )
 FOLDS, TEST, SEED, BINS = 10, 0.1, 42, 10  # of the decision whether to calibrate, as in NannyML
 SEPARABLE = 0.999  # area under the ROC curve above which nothing is calibrated

@@ -1,6 +1,7 @@
 """An audit for other programs (JSON) and for a model card (Markdown)."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -11,6 +12,8 @@ from robust_fairness.auditing.result import Audit
 from robust_fairness.auditing.verdict import gaps, lacking, sentence_of
 from robust_fairness.core.tables import markdown
 
+VERSION = "1.0"
+SCHEMA = Path(__file__).with_name("audit.schema.json")
 CARD = ["attribute", "metric", "value", "low", "high", "n", "note"]
 GROUPS = {"accuracy_by_group": "accuracy", "true_positive_rate_by_group": "true positive rate",
           "false_positive_rate_by_group": "false positive rate",
@@ -18,8 +21,12 @@ GROUPS = {"accuracy_by_group": "accuracy", "true_positive_rate_by_group": "true 
 
 
 def record(audit: Audit) -> dict[str, Any]:
-    """The audit as JSON types: facts, verdict, gates, rows, changes; missing numbers are null."""
+    """The audit as JSON types: facts, verdict, gates, rows, changes; missing numbers are null.
+
+    ``audit.schema.json`` describes it. A version with the same first number adds fields only.
+    """
     return {
+        "schema_version": VERSION,
         "name": audit.name, "then": audit.then, "warning": audit.warning,
         "assumption": audit.assumption,
         "verdict": audit.judgements[0].verdict if audit.judgements else None,
@@ -60,7 +67,7 @@ def model_card(audit: Audit) -> str:
             *(f"- {judged.reason}" for judged in audit.judgements if judged.verdict != "PASS"),
             *(f"- {line}" for line in (*gaps(rows), *lacking(audit))),
             "",
-            f"Target `{options.y_true}`, prediction `{options.y_pred}`, factors: "
+            f"Target `{options.y_true or 'none'}`, prediction `{options.y_pred}`, factors: "
             f"{', '.join(f'`{one}`' for one in options.sensitive_features)}. Intervals have a "
             "nominal coverage of 95 %.",
             *(f"\n**{text}**" for text in (audit.warning, audit.assumption) if text),

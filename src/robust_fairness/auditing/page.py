@@ -107,9 +107,9 @@ def _followed(monitor: Monitor) -> list[dict[str, Any]]:
 
 def _curve(predictions: Predictions, groups: Groups) -> dict[str, Any] | None:
     """Accuracy and gap over the threshold, drawn and in words; None without scores."""
-    if predictions.score.ndim > 1 or not len(predictions.score):
+    if predictions.score.ndim > 1 or not len(predictions.score) or not predictions.labelled:
         return None
-    found = curve(predictions.samples.y, predictions.score, groups)
+    found = curve(predictions.samples.y, predictions.score, groups, predictions.weight)
     if found is None:
         return None
     at = found.fairest

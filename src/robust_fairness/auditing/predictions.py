@@ -44,13 +44,14 @@ class Options:
     """The columns of a table of predictions, and what is scored of them.
 
     Attributes:
-        y_true: column of the true values.
+        y_true: column of the true values; without one, only what needs no labels is scored.
         y_pred: column of the predictions, or one per class with the probabilities of the classes,
             named after them (``p_good``, ``p_bad``).
         sensitive_features: columns of attributes; rows without a value belong to no group.
         sample_weight: column of weights.
         replicate_weights: columns of replicate weights for successive differences, as of the Census
             Bureau, from which the variances follow.
+        unit: column of units whose rows are not independent, such as households or patients.
         membership: attributes of which only probabilities are known: columns, one per group.
         drop_unlabelled: leave out rows without target or prediction, which are an error otherwise.
         neg_labels: values of class 0, or ``rest``; needed if there are several beside
@@ -72,7 +73,7 @@ class Options:
         suppress: groups with fewer rows are not shown; gaps between groups contain them.
     """
 
-    y_true: str
+    y_true: str | None
     y_pred: str | Sequence[str]
     sensitive_features: Sequence[str]
     pos_label: str | None = None
@@ -90,6 +91,7 @@ class Options:
     membership: Mapping[str, Sequence[str]] = field(default_factory=dict)
     drop_unlabelled: bool = False
     neg_labels: Sequence[str] = ()
+    unit: str | None = None
 
     @property
     def prediction(self) -> str:
@@ -100,14 +102,14 @@ class Options:
     def features(self) -> list[str]:
         """The columns that are read beside target."""
         predicted = [self.y_pred] if isinstance(self.y_pred, str) else self.y_pred
-        weight = [] if self.sample_weight is None else [self.sample_weight]
+        weight = [one for one in (self.sample_weight, self.unit) if one is not None]
         groups = [column for columns in self.membership.values() for column in columns]
         return [*predicted, *self.sensitive_features, *groups, *weight, *self.replicate_weights]
 
     @property
     def columns(self) -> list[str]:
         """The columns that are read."""
-        return [self.y_true, *self.features]
+        return self.features if self.y_true is None else [self.y_true, *self.features]
 
     def with_edges_of(self, table: pd.DataFrame, name: str) -> "Options":
         """With a table's quantiles as bins, so that other tables have the same groups."""
@@ -128,7 +130,8 @@ class Predictions:
     ``[n, classes]`` as they are in the table, empty without any, with their threshold.
     ``replicates`` are replicate weights ``[n, replicates]``, ``membership`` the probabilities
     ``[n, groups]`` of the groups of attributes, NaN in rows without any, and ``dropped`` the number
-    of rows that lacked target or prediction.
+    of rows that lacked target or prediction. ``units`` are numbers of units ``[n]``. Predictions
+    without labels have the predicted class as y.
     """
 
     samples: Samples
@@ -139,6 +142,8 @@ class Predictions:
     replicates: np.ndarray | None = None
     membership: Mapping[str, tuple[tuple[str, ...], np.ndarray]] = field(default_factory=dict)
     dropped: int = 0
+    units: np.ndarray | None = None
+    labelled: bool = True
 
     def take(self, rows: np.ndarray) -> "Predictions":
         """The predictions of some rows, by number; groups without any of them are gone."""
@@ -150,6 +155,9 @@ class Predictions:
             prediction=self.prediction[rows],
             score=self.score[rows] if len(self.score) else self.score,
             replicates=None if self.replicates is None else self.replicates[rows],
+            units=None
+            if self.units is None
+            else np.unique(self.units[rows], return_inverse=True)[1],
             membership={k: (names, p[rows]) for k, (names, p) in self.membership.items()},
         )
 
@@ -206,7 +214,9 @@ class Predictions:
         classes, replicates = self.samples.classes, self.replicates
         if share is not None and replicates is not None:
             replicates = replicates * share[:, None]
-        return Cells.of(groups, self.samples.y, self.prediction, classes, own, replicates, share)
+        return Cells.of(
+            groups, self.samples.y, self.prediction, classes, own, replicates, share, self.units
+        )
 
     @property
     def weight(self) -> np.ndarray | None:
@@ -240,9 +250,13 @@ def check(table: pd.DataFrame, options: Options, name: str = "table") -> Predict
     attributes = _attributes(table, options, name)
     classes: tuple[str, ...] = ()
     score, threshold = np.empty(0), THRESHOLD
-    if options.continuous:
+    kind: PredictionKind
+    if options.y_true is None:
+        kind, y, classes, score, threshold = _selections(table, options, name)
+        predicted = y
+    elif options.continuous:
         y, predicted = _numbers(table, options, name)
-        kind: PredictionKind = "number"
+        kind = "number"
     else:
         place = f"{name}, column {options.y_true}"
         y, classes, codes = _classes(table[options.y_true], options, place)
@@ -251,8 +265,46 @@ def check(table: pd.DataFrame, options: Options, name: str = "table") -> Predict
     samples = _samples(y, attributes, classes, _weights(table, options, name))
     return Predictions(
         samples, predicted, kind, score, threshold, _replicates(table, options, name),
-        _membership(table, options, name), dropped,
+        _membership(table, options, name), dropped, _units(table, options, name),
+        options.y_true is not None,
     )  # fmt: skip
+
+
+def _selections(
+    table: pd.DataFrame, options: Options, name: str
+) -> tuple[PredictionKind, np.ndarray, tuple[str, ...], np.ndarray, float]:
+    """Kind, predicted class ``[n]``, classes, scores and threshold, without labels."""
+    if options.continuous or not isinstance(options.y_pred, str):
+        raise InputError(
+            "without labels: predictions are one column of classes, probabilities or scores"
+        )
+    kind, cells = options.prediction_is, table[options.y_pred]
+    if kind == "auto":
+        kind = "class" if cells.nunique() <= TWO else "probability"
+    if kind == "class":
+        place = f"{name}, column {options.y_pred}"
+        y, classes, _ = _classes(cells, options, place)
+        if len(classes) != TWO:
+            raise InputError(f"{place}: {len(classes)} classes; declare which is --positive")
+        return kind, y, classes, np.empty(0), THRESHOLD
+    classes = ("0", "1")
+    y, score, threshold = _predicted(table, kind, options, {}, classes, name)
+    return kind, y, classes, score, threshold
+
+
+def _units(table: pd.DataFrame, options: Options, name: str) -> np.ndarray | None:
+    """Numbers of the units ``[n]``, of which every row has one."""
+    if options.unit is None:
+        return None
+    codes, units = pd.factorize(table[options.unit])
+    place = f"{name}, column {options.unit}"
+    if (codes < 0).any():
+        raise InputError(f"{place}, row {row_of(codes < 0)}: no unit; every row needs one")
+    if len(units) < TWO:
+        raise InputError(f"{place}: {len(units)} unit, allowed: two or more")
+    if options.continuous or options.replicate_weights:
+        raise InputError("unit: only for classes, and without replicate weights")
+    return codes
 
 
 def _weights(table: pd.DataFrame, options: Options, name: str) -> np.ndarray | None:
@@ -275,6 +327,8 @@ def _replicates(table: pd.DataFrame, options: Options, name: str) -> np.ndarray 
     columns = options.replicate_weights
     if not columns:
         return None
+    if options.continuous:
+        raise InputError("replicate weights: only for classes")
     return np.stack(
         [as_numbers(table[one], f"{name}, column {one}").to_numpy() for one in columns], 1
     )
@@ -316,7 +370,9 @@ def check_unlabelled(
     samples = _samples(
         predicted, _attributes(table, options, name), classes, _weights(table, options, name)
     )
-    return Predictions(samples, predicted, like.kind, score, threshold, dropped=dropped)
+    return Predictions(
+        samples, predicted, like.kind, score, threshold, dropped=dropped, labelled=False
+    )
 
 
 def _attributes(table: pd.DataFrame, options: Options, name: str) -> dict[str, pd.Series]:
@@ -363,7 +419,7 @@ def _require_columns(
         if options.columns.count(one) > 1:
             raise InputError(
                 f"column {one} has two roles; it can be only one of target, prediction, "
-                "attribute and weight"
+                "attribute, weight and unit"
             )
     for option, named in (("types", [*options.types]), ("bins", [*options.bins])):
         for one in named:
@@ -377,7 +433,8 @@ def _complete(table: pd.DataFrame, options: Options, name: str) -> tuple[pd.Data
     """The rows that have target and prediction, and how many do not: an error unless allowed."""
     predicted = [options.y_pred] if isinstance(options.y_pred, str) else options.y_pred
     lacking = np.zeros(len(table), bool)
-    for role, column in (("target", options.y_true), *(("prediction", one) for one in predicted)):
+    target = [] if options.y_true is None else [("target", options.y_true)]
+    for role, column in (*target, *(("prediction", one) for one in predicted)):
         missing = table[column].isna().to_numpy()
         if missing.any() and not options.drop_unlabelled:
             raise InputError(

@@ -30,7 +30,7 @@ from robust_fairness.auditing.intervals import (
 from robust_fairness.auditing.predictions import Options, Predictions
 from robust_fairness.core import tables
 from robust_fairness.core.draws import subset
-from robust_fairness.core.errors import unknown_name
+from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.intervals import half_width
 from robust_fairness.inference.adjust import holm
 from robust_fairness.metrics import Metric, NotApplicable, Score, all_metrics, evaluate, find_metric
@@ -46,6 +46,7 @@ AUDIT = {
 }  # fmt: skip
 KERNEL_ROWS = 16_384  # rows from which the kernel scores take theirs
 MISSING, SHARE = "missing_attribute", "group_share"
+SIGNED = ("mean_error", "mean_calibration_error")  # of which neither end is the better one
 OF_TAIL = ("head_accuracy", "tail_accuracy")
 OF_CLASSES = (
     "delta_eo", "delta_eopp", "delta_eo_one_vs_rest", "equal_opportunity_difference",
@@ -71,6 +72,11 @@ SCORES = ("faircocco_cal", "faircocco_dp", "faircocco_eo")
 P_VALUES = tuple(f"{name}_p_value" for name in SCORES)
 CORRECTED = {name: f"{name}_holm" for name in P_VALUES}
 OF_DEPENDENCE = (*SCORES, *P_VALUES)
+# What follows from predictions without labels.
+SELECTIONS = (
+    "selection_rate", "demographic_parity_difference", "demographic_parity_ratio", "delta_dp",
+    "disparate_impact", "delta_dp_one_vs_rest", "selection_rate_by_group",
+)  # fmt: skip
 
 
 def metrics_of(continuous: bool) -> list[str]:
@@ -87,9 +93,16 @@ def metrics_of(continuous: bool) -> list[str]:
         for one in found
         if one.definition.needs == ("y_true", "y_pred")
         and not one.is_measure
-        and one.aggregation in (("by_group",) if one.definition.binary else AGGREGATIONS)
+        and one.aggregation in _aggregations(one)
     ]
     return sorted([*OF_DEPENDENCE, *(one.name for one in (*measures, *quantities))])
+
+
+def _aggregations(metric: Metric) -> tuple[str, ...]:
+    """The aggregations of a quantity that all audits show."""
+    if metric.quantity in SIGNED:
+        return ("", "by_group", "difference")
+    return ("by_group",) if metric.definition.binary else AGGREGATIONS
 
 
 def offered_names(continuous: bool) -> list[str]:
@@ -107,18 +120,24 @@ def offered_names(continuous: bool) -> list[str]:
     return sorted({*metrics_of(continuous), *further, *CORRECTED.values(), MISSING, SHARE})
 
 
-def selected(names: Sequence[str], continuous: bool) -> list[str]:
+def selected(options: Options) -> list[str]:
     """Names of metrics, without those that every audit has.
 
     ``conventional`` are the metrics ``CONVENTIONAL``, or all of a continuous target, and ``all``
-    are ``metrics_of``.
+    are ``metrics_of``; without labels both are ``SELECTIONS``.
 
     Raises:
-        InputError: an audit has no such metric.
+        InputError: an audit has no such metric, or none without labels.
     """
-    known = offered_names(continuous)
-    every = metrics_of(continuous)
-    sets = {"all": every, "conventional": every if continuous else [*CONVENTIONAL]}
+    known, names = offered_names(options.continuous), options.metrics
+    every = metrics_of(options.continuous)
+    sets = {"all": every, "conventional": every if options.continuous else [*CONVENTIONAL]}
+    if options.y_true is None:
+        sets = dict.fromkeys(sets, [*SELECTIONS])
+        for name in {*names}.intersection(known) - {*SELECTIONS, MISSING, SHARE}:
+            raise InputError(
+                f"metric {name} needs a target; allowed without one: {', '.join(SELECTIONS)}"
+            )
     found: list[str] = []
     for name in names:
         if name not in sets and name not in known:
@@ -151,7 +170,7 @@ class Scored(NamedTuple):
 def scored(predictions: Predictions, options: Options, name: str = "table") -> Scored:
     """As ``score``, with what changes need."""
     samples = predictions.samples
-    names = selected(options.metrics, not samples.classes)
+    names = selected(options)
     kernel = {*OF_DEPENDENCE, *CORRECTED.values()}
     groups = predictions.groups(options.intersections)
     cells = predictions.cells(options.intersections) if samples.classes else {}
@@ -166,14 +185,15 @@ def scored(predictions: Predictions, options: Options, name: str = "table") -> S
         if of_rows
         else []
     )
+    if predictions.units is not None or predictions.replicates is not None:
+        found = [row | {"variance": None} for row in found]  # known for independent rows only
     compared = dict(_compared_rows(found, metrics))
     rows: list[dict[str, Any]] = []
     everyone = predictions.everyone() if samples.classes else None
     for one, metric in metrics.items():
         if one in of_rows:
-            rows += [
-                _with_mean_interval(row, metric, compared) for row in found if row["metric"] == one
-            ]
+            of_metric = [row for row in found if row["metric"] == one]
+            rows += [_with_mean_interval(row, metric, compared) for row in of_metric]
         elif GROUPED in metric.needs:
             for attribute, own in cells.items():
                 rows += _rows_in_cells(metric, attribute, own, compared)
@@ -261,7 +281,7 @@ def _with_mean_interval(
         return row
     half = half_width(np.sqrt(row["variance"]), row["n"])
     return row | {
-        "low": max(row["value"] - half, 0.0),
+        "low": row["value"] - half if metric.quantity in SIGNED else max(row["value"] - half, 0.0),
         "high": row["value"] + half,
         "interval": "Student's t",
     }

@@ -8,7 +8,9 @@ import pandas as pd
 
 from robust_fairness.auditing import gates
 from robust_fairness.auditing.changes import MIX, changes, require_comparable
+from robust_fairness.auditing.curves import calibration, thresholds
 from robust_fairness.auditing.gates import Judgement, Rule
+from robust_fairness.auditing.impact import LEAST_SHARE, impact_ratios
 from robust_fairness.auditing.monitor import Monitor
 from robust_fairness.auditing.predictions import Options, Predictions
 from robust_fairness.auditing.report import offered_names, scored
@@ -18,7 +20,7 @@ from robust_fairness.core.errors import InputError
 SUMMARY = (
     "accuracy", "worst_group_accuracy", "demographic_parity_difference",
     "equal_opportunity_difference", "equalized_odds_difference", "mean_squared_error",
-    "worst_group_mean_squared_error",
+    "worst_group_mean_squared_error", "mean_error", "mean_error_difference",
 )  # fmt: skip
 
 
@@ -82,7 +84,7 @@ class Audit:
             rule: what fails a gate, see ``Gate.judgements``.
         """
         judgements: list[Judgement] = []
-        for text in listed(conditions):
+        for text in [conditions] if isinstance(conditions, str) else conditions:
             gate = gates.parse(text)
             gates.require_known(gate, known_metrics(gate, self.options), self._attributes)
             rows = gates.as_values(self.changes()) if gate.change else self.rows
@@ -115,6 +117,22 @@ class Audit:
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page
+
+    def impact_ratios(self, least_share: float = LEAST_SHARE) -> pd.DataFrame:
+        """Selection rates and impact ratios by category and intersection, columns ``IMPACT``.
+
+        Args:
+            least_share: share of the rows below which a category has no ratio.
+        """
+        return impact_ratios(self.predictions, self.options.suppress, least_share)
+
+    def thresholds(self) -> pd.DataFrame:
+        """Accuracy and gaps over every threshold, with the columns ``curves.THRESHOLDS``."""
+        return thresholds(self.predictions, self.options.intersections)
+
+    def calibration(self) -> pd.DataFrame:
+        """Probabilities and shares by group and bin, with the columns ``curves.CALIBRATION``."""
+        return calibration(self.predictions, self.options.intersections, self.options.suppress)
 
     def summary(self) -> pd.DataFrame:
         """The best known measures with their 95 % intervals; ``to_frame`` has all."""
@@ -174,8 +192,3 @@ def audited(
 def known_metrics(gate: gates.Gate, options: Options) -> list[str]:
     """Metrics that a gate may name."""
     return [*offered_names(options.continuous), *([MIX] if gate.change else [])]
-
-
-def listed(names: str | Sequence[str]) -> Sequence[str]:
-    """The names; a text is one."""
-    return [names] if isinstance(names, str) else names

@@ -21,6 +21,8 @@ def trivial_predictor(predictions: Predictions) -> str:
             f"{shares[most]:.1%} of the rows are predicted as class {classes[most]}. A constant "
             "predictor has no difference between groups, so that gates on differences say nothing."
         )
+    if not predictions.labelled:
+        return ""
     try:
         balanced = balanced_accuracy(predictions.samples.y, predictions.prediction)
     except Undefined:

@@ -97,7 +97,7 @@ def _types(numbers: tuple[str, ...], categories: tuple[str, ...]) -> dict[str, A
 
 @click.command(cls=AuditCommand)
 @click.argument("path", metavar="TABLE", type=click.Path(path_type=Path))
-@click.option("--target", "y_true", required=True, help="Column of the true values.")
+@click.option("--target", "y_true", help="Column of the true values; see also --labels none.")
 @click.option(
     "--prediction",
     "y_pred",
@@ -126,6 +126,7 @@ def _types(numbers: tuple[str, ...], categories: tuple[str, ...]) -> dict[str, A
     "--drop-unlabelled", is_flag=True, help="Leave out rows without target or prediction."
 )
 @click.option("--weight", "sample_weight", help="Column of sample or survey weights.")
+@click.option("--unit", help="Column of units whose rows belong together: households, patients.")
 @click.option(
     "--replicate-weights",
     callback=_numbered,
@@ -210,7 +211,8 @@ def _types(numbers: tuple[str, ...], categories: tuple[str, ...]) -> dict[str, A
     type=click.Choice(["all", "none"]),
     default="all",
     show_default=True,
-    help="none: TABLE has no target; estimate with the labels of --reference.",
+    help="none: TABLE has no target; estimate with the labels of --reference, or score what needs "
+    "none.",
 )
 @click.option(
     "--metrics",
@@ -220,7 +222,23 @@ def _types(numbers: tuple[str, ...], categories: tuple[str, ...]) -> dict[str, A
     help="Names of metrics A,B; also: conventional, all.",
 )
 @click.option("--suppress", type=click.IntRange(0), default=0, help="Hide groups with fewer rows.")
-@click.option("--model-card", "card", is_flag=True, help="Also write TABLE_model_card.md.")
+@click.option(
+    "--model-card", "also", flag_value="card", multiple=True, help="Also write TABLE_model_card.md."
+)
+@click.option(
+    "--impact-ratios",
+    "also",
+    flag_value="impact",
+    multiple=True,
+    help="Also write TABLE_impact.csv and .md: selection rates by category and intersection.",
+)
+@click.option(
+    "--curves",
+    "also",
+    flag_value="curves",
+    multiple=True,
+    help="Also write TABLE_calibration.csv and TABLE_thresholds.csv, over all thresholds.",
+)
 @click.option(
     "--format",
     "form",
@@ -249,7 +267,7 @@ def audit(
     numbers: tuple[str, ...],
     categories: tuple[str, ...],
     output: Path | None,
-    card: bool,
+    also: tuple[str, ...],
     form: str,
     force: bool,
     fail_on_growth: bool,
@@ -269,7 +287,7 @@ def audit(
     of_table = {field.name for field in fields(Options)} & {*options}
     columns = {name: options.pop(name) for name in of_table}
     done = audit_file(path, Options(types=_types(numbers, categories), **columns), **options)
-    made = files_of(done, path.name.partition(".")[0], card)
+    made = files_of(done, path.name.partition(".")[0], also)
     files = {(output or Path.cwd()) / name: text for name, text in made.items()}
     write_files(files, force)
     state = options["state"]

@@ -113,6 +113,13 @@ def brier_score(y_true: Array, y_score: Array) -> RowValues:
 
 
 @quantity(better="lower", needs=SCORED, binary=True)
+def mean_calibration_error(y_true: Array, y_score: Array) -> RowValues:
+    """Mean of the probability of class 1 less the class: too high probabilities are positive."""
+    _require_probabilities(y_score)
+    return RowValues(np.subtract(y_score, y_true, dtype=np.float64))
+
+
+@quantity(better="lower", needs=SCORED, binary=True)
 def log_loss(y_true: Array, y_score: Array) -> RowValues:
     """Mean negative log-likelihood of the classes, probabilities clipped as in scikit-learn."""
     _require_probabilities(y_score)

@@ -107,7 +107,7 @@ def delta_eopp(
 def disparate_impact(
     y_true: Array, y_pred: Array, *, sensitive_features: Any, sample_weight: Weights = None
 ) -> Score:
-    """Folded: the lower positive rate over the higher; below 0.8 fails the 80 % rule.
+    """Folded: the lower positive rate over the higher.
 
     Missing where no group has a positive prediction (0/0).
     """

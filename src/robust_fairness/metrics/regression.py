@@ -18,6 +18,12 @@ def mean_absolute_error(y_true: Array, y_pred: Array) -> RowValues:
 
 
 @quantity(better="lower", task="regression")
+def mean_error(y_true: Array, y_pred: Array) -> RowValues:
+    """Mean of prediction less outcome, in units of the outcome: overestimates are positive."""
+    return RowValues(np.subtract(y_pred, y_true, dtype=np.float64))
+
+
+@quantity(better="lower", task="regression")
 def unexplained_variance(y_true: Array, y_pred: Array, *, sample_weight: Weights = None) -> float:
     """Mean squared error over the variance of the outcome in these rows: 1 minus R squared.
 
