@@ -91,8 +91,10 @@ def variants() -> Mapping[str, study.Scores]:
 
 def interval(rows: pd.DataFrame, value: str, low: str = "low", high: str = "high") -> pd.Series:
     """A column with its interval, as signed numbers."""
-    return rows[value].map(signed) + rows[low].map(" ({:+.3f} to ".format) + rows[high].map(
-        "{:+.3f})".format
+    return (
+        rows[value].map(signed)
+        + rows[low].map(" ({:+.3f} to ".format)
+        + rows[high].map("{:+.3f})".format)
     )
 
 
@@ -146,9 +148,8 @@ def dominated(scores: study.Scores) -> pd.DataFrame:
 
 def numbers(table: pd.DataFrame, digits: int = 3) -> pd.DataFrame:
     """A table with its numbers as text."""
-    return table.apply(
-        lambda column: column.map(lambda v: plain(v, digits)) if column.dtype.kind == "f" else column
-    )
+    floats = table.columns[[kind.kind == "f" for kind in table.dtypes]]
+    return table.assign(**{name: [plain(v, digits) for v in table[name]] for name in floats})
 
 
 def forecasts(scores: study.Scores) -> pd.DataFrame:
@@ -189,9 +190,7 @@ def frontiers(scores: study.Scores) -> pd.DataFrame:
 
 def convergence() -> pd.DataFrame:
     """Validation losses of trainings by method and length."""
-    found = [
-        study.convergence(read(base)[0]).assign(data=base) for base in (PRIMARY, *complete())
-    ]
+    found = [study.convergence(read(base)[0]).assign(data=base) for base in (PRIMARY, *complete())]
     return numbers(pd.concat(found), 2)[["data", "method", "trainings", "fell", "ratio"]]
 
 
@@ -241,7 +240,8 @@ def draw_kept(figure: object) -> None:
         axes[0].scatter(np.diag(gained), elsewhere, s=14, color=COLOURS[family], label=family)
     ends = axes[0].get_xlim()
     axes[0].plot(ends, ends, color="#999999", linewidth=0.8, zorder=0)
-    axes[0].set(xlabel="gain in ΔEO at home", ylabel="gain in other states", title="A point per state")
+    axes[0].set(xlabel="gain in ΔEO at home", ylabel="gain in other states",
+                title="A point per state and family")  # fmt: skip
     axes[0].legend(frameon=False, fontsize=7)
     table = study.levels(scores).merge(study_predictions.frontiers(scores))
     for row in table.itertuples():
